@@ -19,9 +19,10 @@ from the_command import finish_with
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command
 from volley.machine.mpi_stack import BuildFacts, Stack
+from volley.machine.signals import Stop
 from volley.machine.ucx_protocols import of_plan
 from volley.run import preflight, session
-from volley.run.engine import About, Ending, Stop, TransportAbout
+from volley.run.engine import About, Ending, TransportAbout
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight, Trials
 from volley.run.records_file import read_runs

@@ -28,8 +28,9 @@ from volley.errors import MachineError, UserError
 from volley.machine import nvml
 from volley.machine.hardware import Gpu, Hardware
 from volley.machine.nvidia_driver import gpu_count, has_driver
-from volley.run import engine, records_file, session
-from volley.run.engine import About, Ending, EngineProcess, Stop, TransportAbout, clean
+from volley.machine.signals import Stop
+from volley.run import engine, records_file, session, start
+from volley.run.engine import About, Ending, EngineProcess, Patience, TransportAbout, clean
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import Site, choose_transports, count_pair, count_ranks
 from volley.run.options import JobOptions
@@ -786,8 +787,8 @@ def test_a_job_that_ignores_a_stop_is_killed_after_a_while(
 def test_a_launcher_that_does_not_end_after_the_last_record_is_killed(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for limit in ("_END_S", "_CLEANUP_S"):
-        monkeypatch.setattr(engine, limit, 0.1)
+    monkeypatch.setattr(engine, "_CLEANUP_S", 0.1)
+    monkeypatch.setattr(start, "patience", lambda **_: Patience(end_s=0.1))
     assert fake(monkeypatch, "lingers", "--launches", "2", "--watchdog", "0.1") == 1
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1 + len(SIZES)
@@ -825,8 +826,8 @@ wait
 def test_a_launcher_that_starts_no_rank_is_killed(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for limit in ("_START_S", "_CLEANUP_S"):
-        monkeypatch.setattr(engine, limit, 0.5)
+    monkeypatch.setattr(engine, "_CLEANUP_S", 0.5)
+    monkeypatch.setattr(start, "patience", lambda **_: Patience(start_s=0.5))
     (bin_folder / "mpirun").write_text(HANGING, encoding="utf-8")
     assert measure("--launches", "2", "--watchdog", "0.5") == 1
     said = "no measurement had begun 1 s after the start of the launcher; killed it; a larger --watchdog waits longer"
@@ -835,11 +836,76 @@ def test_a_launcher_that_starts_no_rank_is_killed(
         assert not Path(f"/proc/{process}").exists()
 
 
-def test_the_first_record_ends_the_time_limit_of_the_start() -> None:
-    with Stop() as stop, EngineProcess(["echo", "{}"], os.environ, stop) as process:
-        assert next(process.lines(Plan(benchmark="probe", transports=[], options={}))) == b"{}\n"
-        assert process._time_limit
-        assert process._time_limit.finished.is_set()
+EXPLAINS = """#!/bin/sh
+echo "ssh: connect to host node2 port 22: Connection timed out" >&2
+exec sleep 600
+"""
+WORDS = "ssh: connect to host node2 port 22: Connection timed out"
+
+
+def test_the_words_of_a_launcher_are_shown_while_it_is_waited_for_and_when_it_is_killed(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(start, "patience", lambda **_: Patience(start_s=1))
+    (bin_folder / "mpirun").write_text(EXPLAINS, encoding="utf-8")
+    assert measure("--watchdog", "1") == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("volley: waiting for the start of 2 ranks: ")
+    assert lines[1:] == [
+        f"volley: the launcher says: {WORDS}",
+        WORDS,
+        "volley: the run was aborted: no measurement had begun 2 s after the start of the launcher; killed it",
+    ]
+
+
+def test_the_words_of_a_launcher_are_shown_after_ctrl_c(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep = EngineProcess._keep_text
+
+    def stop_then(self: EngineProcess, line: bytes) -> None:
+        keep(self, line)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(EngineProcess, "_keep_text", stop_then)
+    (bin_folder / "mpirun").write_text(EXPLAINS, encoding="utf-8")
+    assert measure() == 130
+    assert capsys.readouterr().err.splitlines() == [
+        WORDS, "volley: stopped by Ctrl-C before anything was measured"
+    ]  # fmt: skip
+
+
+OUTLIVES = """#!/bin/sh
+while [ $# -gt 0 ]; do
+  case "$1" in */volley-engine) break ;; esac
+  shift
+done
+"$@" <&0
+trap '' TERM
+sleep 600
+"""
+
+
+@pytest.mark.parametrize("behaviour", ["cut", "watchdog"])
+def test_a_launcher_that_outlives_its_ranks_is_killed(
+    behaviour: str, bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(engine, "_LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(engine, "_CLEANUP_S", 0.1)
+    monkeypatch.setattr(start, "patience", lambda **_: Patience(end_s=0.3))
+    (bin_folder / "mpirun").write_text(OUTLIVES, encoding="utf-8")
+    assert fake(monkeypatch, behaviour) == 1
+    assert "the launcher had not ended 0.3 s after its ranks; killed it" in capsys.readouterr().err
+
+
+def test_the_first_record_ends_the_time_limit_of_the_start_and_teaches_that_of_the_next() -> None:
+    slow = ["sh", "-c", "sleep 0.2; echo '{}'; sleep 0.6; echo '{}'"]
+    patience = Patience(start_s=10)
+    plan = Plan(benchmark="probe", transports=[], options={}, watchdog_s=0.1)
+    assert patience.until_first_record_s(0.5) == 10.5
+    with Stop() as stop, EngineProcess(slow, os.environ, stop, patience=patience) as process:
+        assert len(list(process.lines(plan))) == 2
+    assert patience.until_first_record_s(0.5) == 0.5 + patience.seen_s[0] < 10
 
 
 # ----------------------------------------------------------------------------------------- keeping records

@@ -17,8 +17,7 @@ from tempfile import TemporaryDirectory
 from volley.benchmarks import BENCHMARKS, commands
 from volley.compare.runs import Side
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, MachineError, UserError
-from volley.machine.signals import ChildGuard
-from volley.run.engine import Stop
+from volley.machine.signals import ChildGuard, Stop
 from volley.run.launch_series import observed_in
 from volley.run.records_file import open_writer, parse_runs
 from volley.run.run_log import RunLog
@@ -143,7 +142,7 @@ class _Command:
             self._guard.close()
             raise
 
-    def stop(self) -> None:
+    def terminate(self) -> None:
         self._send(signal.SIGTERM)
 
     def kill(self) -> None:

@@ -1,16 +1,23 @@
-"""The signals that end processes: their names, their handlers, and a guard that sends one to a child."""
+"""The signals that end processes: their names, the stop that they ask for, and a guard that sends one to a child."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import select
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
+from volley.errors import MachineError
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that ask a process to end."""
 FATAL = ("SIGSEGV", "SIGBUS", "SIGABRT")
 """Signals that end ranks whose MPI is not CUDA-aware when they send device memory."""
 
@@ -25,6 +32,18 @@ def restore_handlers(before: Mapping[signal.Signals, Any]) -> None:
         signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
+def _replace_handlers(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, Any]:
+    """Give the signals that ask this process to end a handler; return the handlers that they had.
+
+    A signal that is ignored (``nohup``) stays ignored, and one that a :class:`Stop` reads stays with it.  Only the main
+    thread can replace handlers.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    kept = (signal.SIG_IGN, _read_elsewhere)
+    return {number: signal.signal(number, handler) for number in ENDING if signal.getsignal(number) not in kept}
+
+
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
     """Handle signals that ask this process to end only when the context ends.
@@ -33,21 +52,121 @@ def deferred() -> Iterator[None]:
     nobody knows.  Signals are not blocked, because the child would inherit that.
     """
     arrived: list[int] = []
-    before: dict[signal.Signals, Any] = {}
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        arrived.append(number)
-
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) != signal.SIG_IGN:
-                before[number] = signal.signal(number, note)
+    before = _replace_handlers(lambda number, _frame: arrived.append(number))
     try:
         yield
     finally:
         restore_handlers(before)
         if arrived:
             signal.raise_signal(arrived[0])
+
+
+class Stoppable(Protocol):
+    """A child process that signals end."""
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+def _read_elsewhere(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: the thread of a :class:`Stop` reads the signal.  Python reports only signals that have a handler."""
+
+
+class Stop:
+    """The flag that stops a session: Ctrl-C, SIGTERM or SIGHUP sets it, in every phase.
+
+    The first signal asks the running child to end; the second signal kills it, and so does a child's own time limit.
+    Use it as a context manager around everything that starts a child.
+
+    A thread does that.  A handler of Python runs in the main thread between two instructions: if the signal arrives
+    just before the main thread waits for a child that is silent, the handler would run when the child writes again,
+    which may be never; and an exception that it raises is lost inside a callback, for example of the import system.
+    But Python writes the number of each signal to a pipe at once (``signal.set_wakeup_fd``), where the thread waits.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        """The signal that asked volley to stop; ``None`` if there was none."""
+        self.said: tuple[str, ...] = ()
+        """What the running job had printed before it was asked to end."""
+        self._since = 0.0
+        self._process: Stoppable | None = None
+        self._grace_s = math.inf
+        self._handlers: dict[signal.Signals, Any] = {}
+        self._wakeup_before = -1
+        self._pipe: tuple[int, int] | None = None
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+
+    def __enter__(self) -> Stop:
+        """Begin to listen, in the main thread only.
+
+        Raises:
+            MachineError: if no thread can be started.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        self._pipe = os.pipe()
+        os.set_blocking(self._pipe[1], False)
+        try:
+            self._thread.start()
+        except RuntimeError:
+            raise MachineError("this user cannot start more threads: ulimit -u sets the limit") from None
+        self._wakeup_before = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+        self._handlers = _replace_handlers(_read_elsewhere)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pipe is None:
+            return
+        restore_handlers(self._handlers)
+        signal.set_wakeup_fd(self._wakeup_before)
+        os.write(self._pipe[1], _END)
+        self._thread.join()
+        for end in self._pipe:
+            os.close(end)
+        self._pipe = None
+
+    def watch(self, process: Stoppable | None, grace_s: float = math.inf) -> None:
+        """End this child from now on: a signal asks it to end, ``grace_s`` seconds later it is killed."""
+        self._process, self._grace_s = process, grace_s
+        if process and self.signal is not None and self._pipe:
+            os.write(self._pipe[1], _LOOK)
+
+    def _listen(self) -> None:
+        assert self._pipe is not None
+        asked: Stoppable | None = None
+        kill_at = math.inf
+        while True:
+            left_s = kill_at - time.monotonic()
+            ready = select.select([self._pipe[0]], [], [], None if left_s == math.inf else max(left_s, 0.0))[0]
+            read = os.read(self._pipe[0], _MANY) if ready else _LOOK
+            if _END in read:
+                return
+            again = [self._is_another(number) for number in read if number in ENDING]
+            process = self._process
+            if process is None or self.signal is None:
+                kill_at = math.inf
+            elif process is not asked:
+                asked, kill_at = process, time.monotonic() + self._grace_s
+                process.terminate()
+            elif any(again) or not ready:
+                kill_at = math.inf
+                process.kill()
+
+    def _is_another(self, number: int) -> bool:
+        """Note a signal; true if it is a further one.  ``timeout`` sends the same one twice, to process and group."""
+        if self.signal is None:
+            self.signal, self._since = number, time.monotonic()
+            return False
+        return time.monotonic() - self._since > _AT_ONCE_S
+
+
+_END, _LOOK, _MANY = b"\xff", b"\xfe", 4096
+"""What else is written to the pipe of a :class:`Stop`: no signal has such a number."""
+_AT_ONCE_S = 0.1
 
 
 def signal_name(number: int) -> str | None:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import selectors
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import IO, Any, Protocol
+from types import TracebackType
+from typing import Any
 
 import msgspec
 
 from volley.errors import MachineError, UserError
-from volley.machine.signals import ChildGuard, restore_handlers, signal_name
+from volley.machine.signals import ChildGuard, Stop, signal_name
 from volley.run import engine_path
 from volley.run.launch_times import Stopwatch
 from volley.run.plan import Plan
 from volley.run.run_log import RecordError
-from volley.text import clean
+from volley.text import clean, count
 
 _PREFIX = "volley-engine: "
 USUAL_LINES = 400
@@ -45,13 +46,41 @@ between these signals."""
 _CLEANUP_S = 2.0
 """A launcher whose ranks were killed may take this time to remove its temporary files."""
 
-_START_S = 240.0
-"""A launcher may take this time, and that of the watchdog, until a rank writes the first record.  On one node this
-takes a second; thousands of ranks that load their libraries from one file system take minutes, and srun repeats its
-request where another step still has the resources."""
+_LEFT_S = 5.0
+"""Processes that a launcher left are waited for this long after SIGKILL: a driver may hold one in the kernel."""
 
-_END_S = 20.0
-"""A launcher may take this time to end after the watchdog of its ranks would have ended them."""
+_SAY_EVERY_S = 10.0
+"""While a launcher is waited for, this is said at most so often."""
+
+_LOOK_EVERY_S = 5.0
+"""Without a record for this time, the front end looks whether the ranks are alive; each look may disturb them."""
+
+_ENDED_S = 0.5
+"""The end of a launcher is noticed within this time, also if a process that it left has its pipes."""
+
+_LONGEST_NAME = 15
+"""Characters of the name of a program in /proc (proc(5))."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a launcher may take, in addition to the time of the watchdog; the watchdogs of its ranks limit all else.
+
+    The ranks begin with MPI_Init, where no watchdog is possible, because they have no plan yet.
+    """
+
+    start_s: float = 240.0
+    """Until the first record, if no job has been started yet.  On one node this takes a second; thousands of ranks that
+    load their libraries from one file system take minutes, and srun repeats its request where another step still has
+    the resources."""
+    end_s: float = 20.0
+    """From the end of the ranks, or the time at which their watchdogs would have ended them, until its own end."""
+    seen_s: list[float] = field(default_factory=list, compare=False)
+    """The time until the first record of the jobs so far: a later job may take as long as the longest of them."""
+
+    def until_first_record_s(self, watchdog_s: float) -> float:
+        """Return the time limit of a start."""
+        return watchdog_s + (max(self.seen_s) if self.seen_s else self.start_s)
 
 
 class TransportAbout(msgspec.Struct, frozen=True):
@@ -81,11 +110,11 @@ class About(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def ask_about(engine: Path) -> Iterator[Callable[[], About]]:
+def ask_about(engine: Path, stop: Stop | None = None) -> Iterator[Callable[[], About]]:
     """Start ``volley-engine --about`` and yield a function that waits for the answer.
 
     The engine loads its MPI library before it answers; the caller can do other work in the meantime.  An engine that
-    has not answered at the end of the context, for example because of Ctrl-C, is killed.
+    has not answered at the end of the context is killed, and so it is when ``stop`` is set.
 
     Raises:
         MachineError: if the engine does not start; the message contains the text of the dynamic loader.
@@ -108,11 +137,14 @@ def ask_about(engine: Path) -> Iterator[Callable[[], About]]:
             text = clean(err) or f"it ended with status {asked.returncode} and no message"
             raise MachineError(f"the engine {engine} does not start: {text}") from None
 
+    stop = stop or Stop()
     with asked:
+        stop.watch(asked, 0.0)
         try:
             yield answer
         finally:
             asked.kill()
+            stop.watch(None)
 
 
 @dataclass(frozen=True)
@@ -127,66 +159,17 @@ class Ending:
     """All other text, from MPI or the launcher; only the last lines if there are many."""
     program: str = "the launcher"
     """The program that returned the status."""
+    killed: str = ""
+    """Why volley killed the job; empty if it did not."""
 
     def reason(self) -> str:
         """Return the most likely reason for the end of the job, as one sentence."""
-        if self.sentences:
-            return "; ".join(self.sentences)
+        if self.sentences or self.killed:
+            return "; ".join(filter(None, (*self.sentences, self.killed)))
         if self.status < 0:
             return f"{self.program} was killed by {signal_name(-self.status) or f'signal {-self.status}'}"
         name = signal_name(self.status - 128)
         return f"the job ended with status {self.status}{f' ({name})' if name else ''}"
-
-
-# ------------------------------------------------------------------------------------------------------- signals
-
-
-class Stoppable(Protocol):
-    """A child process that signals end."""
-
-    def stop(self) -> None:
-        """Ask it to end."""
-
-    def kill(self) -> None:
-        """End it at once."""
-
-
-class Stop:
-    """The flag that stops a session: Ctrl-C, SIGTERM or SIGHUP sets it, in every phase.
-
-    The first signal asks the running job to stop; the second signal kills it.  Use it as a context manager around
-    all measurements.
-    """
-
-    def __init__(self) -> None:
-        self.signal: int | None = None
-        """The signal that asked volley to stop; ``None`` if there was none."""
-        self._process: Stoppable | None = None
-        self._handlers: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> Stop:
-        """Install the handlers, in the main thread only; a signal that is ignored (``nohup``) stays ignored."""
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                if signal.getsignal(number) != signal.SIG_IGN:
-                    self._handlers[number] = signal.signal(number, self._on_signal)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        restore_handlers(self._handlers)
-
-    def watch(self, process: Stoppable | None) -> None:
-        """Forward the signals to this process from now on."""
-        self._process = process
-        if process and self.signal is not None:
-            process.stop()
-
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        again, self.signal = self.signal is not None, self.signal or number
-        if self._process and again:
-            self._process.kill()
-        elif self._process:
-            self._process.stop()
 
 
 class EngineProcess:
@@ -208,6 +191,8 @@ class EngineProcess:
         own_session: bool = True,
         own_scratch: bool = False,
         max_lines: int = USUAL_LINES,
+        patience: Patience | None = None,
+        note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         """Start the job.
 
@@ -221,6 +206,8 @@ class EngineProcess:
                 Open MPI names its folder there by the process number of mpirun: one that a killed mpirun left, or that
                 of a container with the same ``/tmp``, would keep an mpirun with the same number from starting.
             max_lines: how many of the last lines of MPI's and the launcher's text are kept.
+            patience: how long the launcher may take.
+            note: shows what is waited for, and what the launcher printed, if that takes long.
 
         Raises:
             MachineError: if the command does not start.
@@ -229,8 +216,12 @@ class EngineProcess:
         """Messages about lines that should be records but cannot be decoded."""
         self._sentences: dict[str, None] = {}
         self._others: deque[str] = deque(maxlen=max_lines)
+        self._unshown = 0
+        self._killed = ""
+        self._ranks_here = False  # so that their end can be seen
         self._own_session = own_session
-        self._time_limit: threading.Timer | None = None
+        self._patience = patience or Patience()
+        self._note = note
         engines = (engine_path.NAME, engine_path.LOCAL_NAME)
         self._program = "the engine" if Path(command[0]).name in engines else "the launcher"
         self._stop = stop
@@ -245,6 +236,7 @@ class EngineProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                bufsize=0,
                 env={**environment, **_make_scratch(self._scratch)},
                 close_fds=own_session,  # inside a launcher, PMI works through a descriptor inherited from it
                 start_new_session=own_session,
@@ -253,16 +245,15 @@ class EngineProcess:
         except (OSError, subprocess.SubprocessError) as error:
             self._end_guard()
             raise MachineError(f"cannot start {command[0]}: {getattr(error, 'strerror', error)}") from None
-        stop.watch(self)
+        stop.watch(self, _GRACE_S)
         pipes = self._process.stdin, self._process.stdout, self._process.stderr
-        self._stdin, self._stdout, stderr = (pipe for pipe in pipes if pipe is not None)
-        self._listener = threading.Thread(target=self._listen, args=(stderr,), daemon=True)
-        try:
-            self._listener.start()
-        except RuntimeError:
-            self._process.kill()
-            self._end_guard()
-            raise MachineError("this user cannot start more threads: ulimit -u sets the limit") from None
+        self._stdin, self._stdout, self._stderr = (pipe for pipe in pipes if pipe is not None)
+        self._unsent = memoryview(b"")
+        self._lines: deque[bytes] = deque()
+        self._selector = selectors.DefaultSelector()
+        for pipe, keep in ((self._stdout, self._lines.append), (self._stderr, self._keep_text)):
+            self._selector.register(pipe, selectors.EVENT_READ, _LineReader(keep))
+        self._limit(self._patience.start_s, "", "")
         if not own_session:
             note_joined()
 
@@ -272,15 +263,23 @@ class EngineProcess:
     def __exit__(self, kind: type[BaseException] | None, _error: BaseException | None, _: TracebackType | None) -> None:
         if kind is not None:
             self.kill()
-        with contextlib.suppress(BrokenPipeError):
-            self._stdin.close()  # a job without a plan waits for one
-        self._process.wait()
+        self._close_input()  # a job without a plan waits for one
+        while self._process.poll() is None:
+            if self._selector.get_map():
+                self._move(min(self._left_s(), _ENDED_S))
+            else:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(self._left_s())
+            self._do_what_is_due()
         self.ended = time.monotonic()
-        self._lift_limit()
-        self._end_guard()
-        self._listener.join(timeout=_GRACE_S)
         self._stop.watch(None)
-        self._stdout.close()
+        self._end_session()
+        while self._selector.select(0):  # what is left in the pipes
+            self._move(0)
+        self._selector.close()
+        for pipe in (self._stdout, self._stderr):
+            pipe.close()
+        self._end_guard()
 
     def _end_guard(self) -> None:
         self._guard.close()
@@ -290,31 +289,43 @@ class EngineProcess:
     @property
     def ending(self) -> Ending:
         """How the job ended; valid after the ``with`` block."""
-        return Ending(self._process.wait(), tuple(self._sentences), tuple(self._others), self._program)
+        return Ending(
+            *(self._process.wait(), tuple(self._sentences), tuple(self._others), self._program),
+            killed=self._killed,
+        )
 
     # -------------------------------------------------------------------------------------------- output
 
     def lines(self, plan: Plan, watchdog_s: float | None = None) -> Iterator[bytes]:
         """Send the plan and yield each line of standard output that begins like a record.
 
-        The job is killed if there is no such line within ``_START_S`` and the time of the watchdog, which begins with
-        the first record; ``watchdog_s`` is this time if it is not that of the plan.
+        The job is killed if there is no such line within the time limit of a start; the watchdog of the ranks begins
+        with the first record.  ``watchdog_s`` is its time if it is not that of the plan.
         """
-        within_s = (plan.watchdog_s if watchdog_s is None else watchdog_s) + _START_S
-        sentence = f"no measurement had begun {within_s:g} s after the start of {self._program}"
-        self._limit(within_s, f"{sentence}; killed it; a larger --watchdog waits longer")
+        within_s = self._patience.until_first_record_s(plan.watchdog_s if watchdog_s is None else watchdog_s)
+        sentence = f"no measurement had begun {within_s:g} s after the start of {self._program}; killed it"
+        awaited = f"the start of {count(plan.world_size, 'rank')}"
+        self._limit(within_s, sentence, awaited, "; a larger --watchdog waits longer")
+        self._unsent = memoryview(msgspec.json.encode(plan) + b"\n")
+        os.set_blocking(self._stdin.fileno(), False)
+        self._selector.register(self._stdin, selectors.EVENT_WRITE)
         begun = False
-        # A job that ends before it reads the plan explains itself by its exit status and on stderr.
-        with contextlib.suppress(BrokenPipeError), self._stdin:
-            self._stdin.write(msgspec.json.encode(plan) + b"\n")
-        while line := self._stdout.readline():
-            if line.startswith(b"{"):
-                if not begun:
-                    self._lift_limit()
-                begun = True
-                yield line
-            else:  # a message of another program: hydra prints to stdout
+        while self._lines or self._stdout in self._selector.get_map():
+            if not self._lines:
+                self._move(self._left_s())
+                self._do_what_is_due()
+                continue
+            line = self._lines.popleft()
+            if not line.startswith(b"{"):  # a message of another program: hydra prints to stdout
                 self._keep_text(line)
+                continue
+            if not begun:
+                begun = True
+                self._patience.seen_s.append(time.monotonic() - self._limit_from)
+                self._limit(math.inf, "", "")
+                self._ranks_here = self._own_session and self._has_ranks()
+            self._look_at = time.monotonic() + _LOOK_EVERY_S
+            yield line
 
     def records(self, plan: Plan, read: Callable[[bytes], Any]) -> Iterator[tuple[bytes, Any]]:
         """Send the plan and yield each line together with the record that ``read`` decodes from it."""
@@ -329,33 +340,88 @@ class EngineProcess:
                 yield line, record
 
     def expect_end(self, watchdog_s: float) -> None:
-        """Kill the job if it still runs ``_END_S`` after the time that its ranks may take to end, in s.
+        """Kill the job if it still runs after the time that its ranks and its launcher may take to end, in s.
 
         Call this after the last record.  The watchdog of a rank ends MPI_Finalize; a launcher has no watchdog.
         """
-        within_s = watchdog_s + _END_S
-        self._limit(within_s, f"{self._program} had not ended {within_s:g} s after the last record; killed it")
+        within_s = watchdog_s + self._patience.end_s
+        sentence = f"{self._program} had not ended {within_s:g} s after the last record; killed it"
+        self._limit(within_s, sentence, f"the end of {self._program}")
 
-    def _limit(self, within_s: float, sentence: str) -> None:
-        """Kill the job if it still runs after this time, for the reason in the sentence."""
+    def _limit(self, within_s: float, sentence: str, awaited: str, advice: str = "") -> None:
+        """Kill the job if it still runs after this time, for the reason in the sentence; say what is ``awaited``.
 
-        def kill() -> None:
-            if self._process.poll() is None:
-                self._sentences[sentence] = None
-                self.kill()
+        ``advice`` is for a job that has printed nothing, which may explain more.
+        """
+        self._limit_from, self._within_s = time.monotonic(), within_s
+        self._late, self._advice, self._awaited = sentence, advice, awaited
+        self._say_at = self._limit_from + min(_SAY_EVERY_S, within_s / 2) if awaited else math.inf
+        self._look_at = self._limit_from + _LOOK_EVERY_S
 
-        self._time_limit = _timer(within_s, kill)
-        with contextlib.suppress(RuntimeError):  # no further thread: no limit
-            self._time_limit.start()
+    def _left_s(self) -> float:
+        """Return the time until something is due: to say what is waited for, to look at the ranks, to kill the job."""
+        due = min(self._limit_from + self._within_s, self._say_at, self._look_at)
+        return max(due - time.monotonic(), 0.0)
 
-    def _lift_limit(self) -> None:
-        if self._time_limit:
-            self._time_limit.cancel()
+    def _do_what_is_due(self) -> None:
+        """Look at the ranks, say what is waited for, or kill the job, if it is time."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + _LOOK_EVERY_S
+            self._look(now)
+        if now >= self._say_at:
+            self._say_at = now + _SAY_EVERY_S
+            self._say(now - self._limit_from)
+        if now >= self._limit_from + self._within_s:
+            self._killed = self._killed or self._late + ("" if self._others else self._advice)
+            self._limit(math.inf, "", "")
+            self.kill()
 
-    def _listen(self, stderr: IO[bytes]) -> None:
-        with stderr:
-            for line in stderr:
-                self._keep_text(line)
+    def _look(self, now: float) -> None:
+        """Limit the time of a launcher whose ranks have ended: one has said why, or none of those here is left."""
+        end_s = self._patience.end_s
+        if self._process.poll() is not None:
+            self._end_session()  # a process that it left has the pipes
+        elif now + end_s < self._limit_from + self._within_s and (
+            self._sentences or (self._ranks_here and not self._has_ranks())
+        ):
+            sentence = f"{self._program} had not ended {end_s:g} s after its ranks; killed it"
+            self._limit(end_s, sentence, f"the end of {self._program} after that of its ranks")
+
+    def _has_ranks(self) -> bool:
+        names = {engine_path.NAME, engine_path.LOCAL_NAME[:_LONGEST_NAME]}
+        return not names.isdisjoint(_session(self._process.pid).values())
+
+    def _say(self, waited_s: float) -> None:
+        """Say what is waited for, and what the launcher has printed since this was said last."""
+        self._note(f"waiting for {self._awaited}: {waited_s:.0f} s of at most {self._within_s:g} s")
+        for line in list(self._others)[max(len(self._others) - self._unshown, 0) :]:
+            self._note(f"{self._program} says: {line}")
+        self._unshown = 0
+
+    def _move(self, timeout_s: float) -> bool:
+        """Write to and read from the pipes that are ready within this time; true if one was."""
+        ready = self._selector.select(None if timeout_s == math.inf else timeout_s)
+        for key, _ in ready:
+            if key.fileobj is self._stdin:
+                self._send()
+            elif not key.data.read(key.fd):
+                self._selector.unregister(key.fileobj)
+        return bool(ready)
+
+    def _send(self) -> None:
+        # A job that ends before it reads the plan explains itself by its exit status and on stderr.
+        with contextlib.suppress(BrokenPipeError):
+            self._unsent = self._unsent[os.write(self._stdin.fileno(), self._unsent) :]
+            if self._unsent:
+                return
+        self._close_input()
+
+    def _close_input(self) -> None:
+        if not self._stdin.closed:
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(self._stdin)
+            self._stdin.close()
 
     def _keep_text(self, line: bytes) -> None:
         """Keep a line of text, the engine's messages separate from all others."""
@@ -363,18 +429,19 @@ class EngineProcess:
         before, prefix, sentence = text.partition(_PREFIX)
         if prefix and len(before) <= _LONGEST_TAG:
             self._sentences[sentence] = None
-        elif known := next((meaning for said, meaning in _EXPLAINED.items() if said in text), None):
-            if known not in self._others:
-                self._others.append(known)
-        elif text:
-            self._others.append(text)
+            self._look_at = 0.0  # a rank writes this when it ends
+            return
+        known = next((meaning for said, meaning in _EXPLAINED.items() if said in text), None)
+        if (known or text) and known not in self._others:
+            self._others.append(known or text)
+            self._unshown += 1
 
     # ---------------------------------------------------------------------------------------------- end
 
-    def stop(self) -> None:
-        """Ask the job to stop, and kill it if it still runs after ``_GRACE_S``."""
+    def terminate(self) -> None:
+        """Ask the job to stop, and keep what was printed before: it may say why a user stopped it."""
+        self._stop.said = tuple(self._others)
         self._process.terminate()
-        _later(_GRACE_S, self.kill)
 
     def kill(self) -> None:
         """Kill the job: every process of its session if it has its own, because launchers use process groups.
@@ -383,14 +450,43 @@ class EngineProcess:
         """
         if self._process.poll() is not None:
             return
-        if not self._own_session:
-            self._process.kill()
-            return
-        for pid in _session(self._process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self._process.terminate()
-        _later(_CLEANUP_S, self._process.kill)
+        if self._own_session:
+            for pid in _session(self._process.pid).keys() - {self._process.pid}:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_CLEANUP_S)
+        self._process.kill()
+
+    def _end_session(self) -> None:
+        """Kill what the launcher left, and wait until it has ended."""
+        until = time.monotonic() + _LEFT_S
+        while self._own_session and (left := _session(self._process.pid)) and time.monotonic() < until:
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+
+
+class _LineReader:
+    """Cuts what comes through a pipe into lines."""
+
+    def __init__(self, keep: Callable[[bytes], None]) -> None:
+        self._keep = keep
+        self._parts: list[bytes] = []
+
+    def read(self, pipe: int) -> bool:
+        """Read what there is, and keep the lines that are whole; at its end keep the rest, and return false."""
+        data = os.read(pipe, 1 << 16)
+        first, *others = data.split(b"\n")
+        self._parts.append(first)
+        for part in others:
+            self._keep(b"".join(self._parts) + b"\n")
+            self._parts = [part]
+        if not data and (rest := b"".join(self._parts)):
+            self._keep(rest)
+        return bool(data)
 
 
 def _scratch_path(environment: Mapping[str, str]) -> str:
@@ -410,27 +506,16 @@ def _make_scratch(path: str) -> dict[str, str]:
     return {"TMPDIR": path}
 
 
-def _timer(after_s: float, act: Callable[[], None]) -> threading.Timer:
-    timer = threading.Timer(after_s, act)
-    timer.daemon = True
-    return timer
-
-
-def _later(after_s: float, act: Callable[[], None]) -> None:
-    try:
-        _timer(after_s, act).start()
-    except RuntimeError:  # no further thread
-        act()
-
-
-def _session(leader: int) -> list[int]:
-    """Return the process ids of a session, except its leader."""
-    found = []
+def _session(leader: int) -> dict[int, str]:
+    """Return the processes of a session that have not ended, with the names of their programs."""
+    found = {}
     for entry in os.scandir("/proc"):
         with contextlib.suppress(ValueError, OSError):
             pid = int(entry.name)
-            if pid != leader and os.getsid(pid) == leader:
-                found.append(pid)
+            if os.getsid(pid) == leader:
+                name, _, rest = Path(entry, "stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")
+                if rest[0] not in "ZX":  # nobody may have asked for its exit status (proc(5))
+                    found[pid] = name.partition(" (")[2]
     return found
 
 

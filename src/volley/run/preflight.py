@@ -7,7 +7,7 @@ MPI is not used as evidence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,9 +17,9 @@ import msgspec
 from volley.document import Frozen, Positive
 from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import Stack
-from volley.machine.signals import fatal_signal
+from volley.machine.signals import Stop, fatal_signal
 from volley.machine.ucx_protocols import Protocols
-from volley.run.engine import About, Ending, Stop
+from volley.run.engine import About, Ending
 from volley.run.plan import Plan, Sampling
 from volley.run.start import Start
 
@@ -64,6 +64,8 @@ class Trials:
     """The flag that stops the session."""
     watchdog_s: float = WATCHDOG_S
     """The watchdog of the measured job: a small job may take as long to start."""
+    note: Callable[[str], None] = lambda _text: None
+    """Shows what is waited for."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
 
 def _try(plan: Plan, trials: Trials) -> _Tried:
     found: list[dict[str, Any]] = []
-    with trials.start.begin(trials.stop, max_lines=_MAX_LINES) as process:
+    with trials.start.begin(trials.stop, trials.note, max_lines=_MAX_LINES) as process:
         for line in process.lines(plan, trials.watchdog_s):
             with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a launcher prints lines, a crash may cut one
                 found.append(msgspec.json.decode(line, type=dict[str, Any]))

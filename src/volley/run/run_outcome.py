@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_USAGE
+from volley.machine import ucx_protocols
 from volley.run.benchmark import Benchmark
 from volley.run.engine import Ending
 from volley.run.run_log import RunLog
@@ -36,14 +37,14 @@ def worst(codes: Iterable[int]) -> int:
     return max(codes, key=lambda code: order.index(code) if code in order else len(order), default=EXIT_GOOD)
 
 
-def stopped(number: int, *, measured: bool) -> RunOutcome:
+def stopped(number: int, *, measured: bool, said: Sequence[str] = ()) -> RunOutcome:
     """Return the outcome of a session stopped by a signal; the exit code is the shell's, e.g. 130 after Ctrl-C.
 
-    ``measured``: a measurement was finished before.
+    ``measured``: a measurement was finished before; ``said``: what MPI and the launcher had printed.
     """
     by = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
     kept = "; the records of all finished measurements are complete" if measured else " before anything was measured"
-    return RunOutcome(128 + number, (f"volley: stopped by {by}{kept}",), ends_session=True)
+    return RunOutcome(128 + number, (*_last(said), f"volley: stopped by {by}{kept}"), ends_session=True)
 
 
 def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Iterable[Set[str]], hint: str | None) -> RunOutcome:
@@ -92,5 +93,9 @@ def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None
 
 def _with_launcher_text(sentence: str, ending: Ending) -> tuple[str, ...]:
     """Return the message, preceded by the launcher's text if the engine gave no reason."""
-    text = () if ending.sentences else ending.others[-_SHOWN_LINES:]
-    return (*text, f"volley: {escape_controls(sentence)}")
+    return (*(() if ending.sentences else _last(ending.others)), f"volley: {escape_controls(sentence)}")
+
+
+def _last(said: Sequence[str]) -> tuple[str, ...]:
+    """Return the last lines; the tables of UCX, which the preflight asks for, are no reason for an end."""
+    return tuple([line for line in said if not ucx_protocols.is_line(line)][-_SHOWN_LINES:])

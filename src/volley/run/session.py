@@ -20,13 +20,13 @@ from volley.machine import settings
 from volley.machine.hardware import Hardware, Settings
 from volley.machine.mpi_stack import Stack, assemble, read_facts
 from volley.machine.nvidia_driver import gpu_count, has_driver
-from volley.machine.signals import deferred
+from volley.machine.signals import Stop
 from volley.run import engine_path, inside_launcher, preflight
 from volley.run.allocation import allocation
 from volley.run.benchmark import Benchmark
 from volley.run.command_again import asked
 from volley.run.commandline import value_of
-from volley.run.engine import About, Stop, ask_about
+from volley.run.engine import About, ask_about
 from volley.run.jobs import PAIR, START_S, UNTIMED_S, Job, Jobs, Site, choose_transports
 from volley.run.launch_series import count_missing
 from volley.run.launch_times import describe, summarize
@@ -38,7 +38,7 @@ from volley.run.records import End, LaunchTimes, Run
 from volley.run.records_file import LineReader, Writer, encode_line, open_writer
 from volley.run.run_log import RunLog
 from volley.run.run_outcome import RunOutcome, judge, stopped, worst
-from volley.run.start import Start, start_by_launcher, start_inside_launcher
+from volley.run.start import Start, patience, start_by_launcher, start_inside_launcher
 from volley.text import ascii_json, escape_controls, utf8
 
 
@@ -54,39 +54,51 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
     """
     *earlier, last = parts
     sessions: list[Session] = []
-    problems: list[RunOutcome] = []
-    for part in earlier:
+    outcomes: list[RunOutcome] = []
+    with Stop() as stop:
         try:
-            sessions.append(prepare(*part))
-        except UserError as error:
-            problems.append(RunOutcome(EXIT_GOOD, (f"volley: {error}",)))
-    sessions.append(prepare(*last))
-    if sessions[-1].options.job.dry_run:
+            for part in earlier:
+                try:
+                    sessions.append(prepare(*part, stop))
+                except UserError as error:
+                    outcomes.append(RunOutcome(EXIT_GOOD, (f"volley: {error}",)))
+            sessions.append(prepare(*last, stop))
+        except UserError:
+            if stop.signal is None:
+                raise
+        if stop.signal is not None:
+            print("volley: stopped", file=sys.stderr)
+            return 128 + stop.signal
+        writer = None if sessions[-1].options.job.dry_run else _run(sessions, outcomes, stop)
+    if writer is None:
         return worst([session.show_only() for session in sessions])
-    return _run(sessions, problems)
+    return _show(sessions, outcomes, writer)
 
 
-def _run(sessions: Sequence[Session], problems: Sequence[RunOutcome]) -> int:
-    """Run all jobs of the sessions, save and show the results; return the exit code."""
+def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop) -> Writer:
+    """Run all jobs of the sessions; add their outcomes to these, and return what has kept the records."""
     chosen = sessions[-1].options.output
-    benchmark = sessions[-1].benchmark
-    writer = open_writer(chosen.output, benchmark.command)
-    outcomes = list(problems)
-    logs: list[RunLog] = []
+    writer = open_writer(chosen.output, sessions[-1].benchmark.command)
     try:
-        with Stop() as stop:
-            for session in sessions:
-                with Progress(chosen.format, session.jobs.count, quiet=chosen.quiet) as progress:
-                    session.run(writer, progress, stop)
-                    if chosen.verbose and (line := summarize(session.logs)):
-                        progress.note(line)
-                logs += session.logs
-                outcomes += session.outcomes
-                if stop.signal is not None:
-                    outcomes.append(stopped(stop.signal, measured=any(log.statuses for log in logs)))
-                    break
+        for session in sessions:
+            with Progress(chosen.format, session.jobs.count, quiet=chosen.quiet) as progress:
+                session.run(writer, progress, stop)
+                if chosen.verbose and (line := summarize(session.logs)):
+                    progress.note(line)
+            outcomes += session.outcomes
+            if stop.signal is not None:
+                measured = any(log.statuses for each in sessions for log in each.logs)
+                outcomes.append(stopped(stop.signal, measured=measured, said=stop.said))
+                break
     finally:
         writer.close()
+    return writer
+
+
+def _show(sessions: Sequence[Session], outcomes: Sequence[RunOutcome], writer: Writer) -> int:
+    """Show the results of all jobs; return the exit code."""
+    chosen = sessions[-1].options.output
+    logs = [log for session in sessions for log in session.logs]
     count_missing(logs)
     try:
         if any(log.run or log.statuses for log in logs):
@@ -121,8 +133,10 @@ def _print_outcomes(outcomes: Sequence[RunOutcome], writer: Writer, *, quiet: bo
     return worst(codes)
 
 
-def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
+def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Session:
     """Check the options against engine and machine and describe the jobs; this starts only ``volley-engine --about``.
+
+    If ``stop`` is set, the result is of no use, or an error is raised.
 
     Raises:
         UserError: if the options are invalid or this machine cannot run the benchmark.
@@ -140,10 +154,9 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
         stack = Stack(built, mpiexec=None)  # it starts no MPI
     else:
         path = Path(engine_path.engine_path())
-        with ask_about(path) as answer:
+        with ask_about(path, stop) as answer:
             try:
-                with deferred():  # Python loses a KeyboardInterrupt in a callback of its import system
-                    _load_pages(benchmark, options.output.format)  # while the engine loads its MPI library
+                _load_pages(benchmark, options.output.format)  # while the engine loads its MPI library
                 stack = assemble(path, read_facts(path))
             except UserError:
                 answer()  # that the engine does not start explains more
@@ -185,7 +198,8 @@ class Session:
         """
         job = self.options.job
         if self.benchmark.local:
-            return Start("none", (str(self.path), "--plan", "-"), {}, inside_launcher.scrubbed(os.environ))
+            environment = inside_launcher.scrubbed(os.environ)
+            return Start("none", (str(self.path), "--plan", "-"), {}, environment, patience=patience(gpus=True))
         if self.site.position:
             return start_inside_launcher(job, self.path, self.stack, self.site.position)
         return start_by_launcher(
@@ -281,7 +295,7 @@ class Session:
         if start.inside_launcher:
             progress.note("testing MPI on device memory: a separate process sends to itself")
             apart = replace(start, environment=inside_launcher.scrubbed(start.environment), inside_launcher=False)
-            found = preflight.to_itself(risky, Trials(apart, self.stack, stop, plan.watchdog_s))
+            found = preflight.to_itself(risky, Trials(apart, self.stack, stop, plan.watchdog_s, progress.note))
             if self.jobs.trial is None or found.excluded.keys() >= set(risky):
                 return found
             reason = (
@@ -290,7 +304,7 @@ class Session:
             )
             return Preflight({name: found.excluded.get(name, reason) for name in risky})
         progress.note("testing MPI on device memory in a separate job")
-        trials = Trials(start, self.stack, stop, plan.watchdog_s)
+        trials = Trials(start, self.stack, stop, plan.watchdog_s, progress.note)
         found = preflight.between_two(msgspec.structs.replace(plan, transports=risky), trials)
         left = [name for name in risky if name not in found.excluded]
         if self.jobs.trial is None or not left or stop.signal is not None:
@@ -304,7 +318,7 @@ class Session:
         start = self.starts[plan.world_size]
         writer.launches += 1
         log = RunLog(file=str(writer.path or ""), number=writer.launches)
-        with start.begin(stop) as process:
+        with start.begin(stop, progress.note) as process:
             self.logs.append(log)
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
             read = LineReader((self.benchmark,))

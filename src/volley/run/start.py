@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from volley.errors import UserError
 from volley.machine.mpi_stack import Stack
+from volley.machine.signals import Stop
 from volley.run import inside_launcher
 from volley.run.allocation import Allocation
-from volley.run.engine import USUAL_LINES, EngineProcess, Stop, TransportAbout
+from volley.run.engine import USUAL_LINES, EngineProcess, Patience, TransportAbout
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import PAIR
 from volley.run.launchers import LaunchSpec, choose, command, cores, home
@@ -36,7 +37,12 @@ class Start:
     hint: str | None = None
     """Another way to start the job if this one fails; ``None`` if this is already the engine's own mpirun."""
 
-    def begin(self, stop: Stop, max_lines: int = USUAL_LINES) -> EngineProcess:
+    patience: Patience = field(default_factory=Patience)
+    """How long this start may take."""
+
+    def begin(
+        self, stop: Stop, note: Callable[[str], None] = lambda _text: None, max_lines: int = USUAL_LINES
+    ) -> EngineProcess:
         """Start the job; the arguments and the errors are those of :class:`EngineProcess`."""
         return EngineProcess(
             self.tokens,
@@ -45,6 +51,8 @@ class Start:
             own_session=not self.inside_launcher,
             own_scratch=self.on_this_host,
             max_lines=max_lines,
+            patience=self.patience,
+            note=note,
         )
 
     def facts(self, stack: Stack) -> dict[str, Any]:
@@ -134,4 +142,18 @@ def start_by_launcher(
     tokens, added = command(launcher, wanted), launcher.environment(wanted)
     hint = None if tokens[0] == str(stack.mpiexec) else _hint(stack, ranks)
     here = not (granted or job.hosts or job.launcher_arg)  # the user's words may name a file of hosts
-    return Start(launcher.name, tokens, added, {**environment, **added}, on_this_host=here, hint=hint)
+    return Start(
+        *(launcher.name, tokens, added, {**environment, **added}),
+        on_this_host=here,
+        hint=hint,
+        patience=patience(gpus=bool(on_gpus)) if here else Patience(),
+    )
+
+
+def patience(*, gpus: bool) -> Patience:
+    """Return how long a job on this host alone may take to start and to end.
+
+    Ranks without GPUs take half a second to start, and as long to end.  CUDA initialises eight GPUs in ten seconds if
+    no other process holds the driver (nvidia-smi(1), persistence mode).
+    """
+    return Patience(start_s=15.0, end_s=10.0) if gpus else Patience(start_s=3.0, end_s=3.0)

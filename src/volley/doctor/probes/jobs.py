@@ -21,9 +21,10 @@ from volley.machine.facts import JobFacts, PairFacts, PointFacts, RankFacts, Sta
 from volley.machine.isolate import Skip
 from volley.machine.mpi_stack import assemble, read_facts
 from volley.machine.nvidia_driver import has_driver
+from volley.machine.signals import Stop
 from volley.run import engine_path
 from volley.run.benchmark import Benchmark
-from volley.run.engine import Stop, ask_about
+from volley.run.engine import ask_about
 from volley.run.inside_launcher import rank_info
 from volley.run.records_file import LineReader
 from volley.run.run_log import RunLog
@@ -157,14 +158,16 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
     Raises:
         UserError: if the job cannot even be put together.
     """
-    session = prepare(benchmark, options)
-    plan = session.jobs.planned[0].plan
-    if transports:
-        plan = msgspec.structs.replace(plan, transports=list(transports))
-    start, log = session.starts[plan.world_size], RunLog()
-    with Stop() as stop, start.begin(stop) as process:
-        for _, record in process.records(plan, LineReader((benchmark,))):
-            log.add(record)
+    log = RunLog()
+    with Stop() as stop:
+        session = prepare(benchmark, options, stop)
+        plan = session.jobs.planned[0].plan
+        if transports:
+            plan = msgspec.structs.replace(plan, transports=list(transports))
+        start = session.starts[plan.world_size]
+        with start.begin(stop) as process:
+            for _, record in process.records(plan, LineReader((benchmark,))):
+                log.add(record)
     ending, run, end = process.ending, log.run, log.end
     complete = end is not None and end.status == "complete" and not log.problems
     said = log.problems[0] if log.problems else end.reason if end else None
