@@ -191,7 +191,7 @@ def stand_ins(folder: Path) -> Iterator[None]:
     about = msgspec.convert(fake_engine.ABOUT, About)
     engine = fake_engine.install(folder / "bin")
     variables = {"VOLLEY_ENGINE": str(engine), "COLUMNS": "100", "XDG_STATE_HOME": str(folder)}
-    asked = mock.patch.object(session, "ask_about", side_effect=lambda _: contextlib.nullcontext(lambda: about))
+    asked = mock.patch.object(session, "ask_about", side_effect=lambda *_: contextlib.nullcontext(lambda: about))
     with mock.patch.dict(os.environ, variables), asked:
         yield
 

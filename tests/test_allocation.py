@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from volley import benchmarks
+from volley.errors import UserError
 from volley.run.allocation import MAX_HOSTS, Allocation, HostListError, allocation, expand
 from volley.run.engine import About, TransportAbout
 from volley.run.inside_launcher import RankInfo
@@ -56,6 +58,11 @@ LONG = "9" * 5000
             },
             Allocation("slurm", 3, 10, {"n09": 4, "n10": 4, "x": 2}, gpus_per_node=4),
         ),
+        # salloc -N 2 --ntasks-per-node=1 --cpus-per-task=4
+        (
+            {**SLURM, "SLURM_JOB_NUM_NODES": "2", "SLURM_TASKS_PER_NODE": "1(x2)", "SLURM_JOB_CPUS_PER_NODE": "8,4"},
+            Allocation("slurm", 2, 2, cpus_per_node=4),
+        ),
         ({**SLURM, "SLURM_JOB_GPUS": "0,3"}, Allocation("slurm", 1, 1, gpus_per_node=2)),
         ({**SLURM, "CUDA_VISIBLE_DEVICES": "0"}, Allocation("slurm", 1, 1, gpus_per_node=1)),
         ({**SLURM, "CUDA_VISIBLE_DEVICES": "NoDevFiles"}, Allocation("slurm", 1, 1, gpus_per_node=0)),
@@ -71,6 +78,7 @@ LONG = "9" * 5000
         (CSM, Allocation("lsf", 2, 84, {"a04n05": 42, "a04n06": 42})),
         ({"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "a 4 -x 4 b"}, Allocation("lsf", 1, 4, {"a": 4})),
         ({"PBS_JOBID": "1", "PBS_NODEFILE": "/nonexistent"}, Allocation("pbs", 1, 1)),
+        ({"PBS_JOBID": "1", "NCPUS": "8"}, Allocation("pbs", 1, 1, cpus_per_node=8)),
         # Grid Engine without a parallel environment
         ({"JOB_ID": "1", "SGE_ROOT": "/sge", "NSLOTS": "5"}, Allocation("age", 1, 5)),
         ({"JOB_ID": "1", "SGE_ROOT": "/sge", "SGE_HGR_gpu": "0 2"}, Allocation("age", 1, 1, gpus_per_node=2)),
@@ -91,6 +99,38 @@ def test_pbs_counts_the_lines_of_its_files(tmp_path: Path) -> None:
     assert allocation({**job, "PBS_GPUFILE": str(gpus)}) == Allocation("pbs", 2, 4, {"a": 2, "b": 2}, gpus_per_node=2)
 
 
+@pytest.mark.parametrize(
+    ("word", "hosts"),
+    [
+        ("a[001-003,07],b-ib[1-2]", ("a001", "a002", "a003", "a07", "b-ib1", "b-ib2")),
+        ("b, a,b", ("b", "a", "b")),
+    ],
+)
+def test_hosts_are_asked_for_in_the_format_of_an_allocation(word: str, hosts: tuple[str, ...]) -> None:
+    assert benchmarks.read(["matrix", "--hosts", word])[1].job.hosts == hosts
+
+
+@pytest.mark.parametrize("word", ["n[1-", "n[x]", "a,,b", "a,-b", ""])
+def test_hosts_in_another_format_are_refused(word: str) -> None:
+    with pytest.raises(UserError, match="--hosts"):
+        benchmarks.read(["matrix", f"--hosts={word}"])
+
+
+def test_a_file_of_hosts_is_refused_with_the_command_that_passes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "my hosts"
+    file.write_text("a slots=2\nb slots=2\n", encoding="ascii")
+    with pytest.raises(UserError, match="is a file") as caught:
+        benchmarks.read(["matrix", "--hosts", str(file)])
+    advice = str(caught.value).rpartition(": ")[2]
+    said = subprocess.run(["sh", "-c", f"echo {advice}"], capture_output=True, text=True, check=True)
+    assert said.stdout == "--hosts a,b\n"
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="is a file"):
+        benchmarks.read(["matrix", "--hosts", file.name])
+
+
 def test_grid_engine_says_hosts_and_slots_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "pe_hostfile"
     file.write_text("a0001 72 gpu@a0001 UNDEFINED\na0002 72 gpu@a0002 <NULL>\n\n-oops 1\nbroken\n", encoding="utf-8")
@@ -102,6 +142,7 @@ def test_grid_engine_says_hosts_and_slots_in_a_file(tmp_path: Path) -> None:
         "slots": 144,
         "hosts": {"a0001": 72, "a0002": 72},
         "gpus_per_node": None,
+        "cpus_per_node": None,
     }
 
 

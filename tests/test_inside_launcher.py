@@ -66,10 +66,26 @@ def test_a_scrubbed_environment_is_nobody_s_rank_and_keeps_what_the_user_set() -
     assert scrubbed({**mine, **theirs}) == mine
 
 
-def test_a_user_s_settings_of_prrte_are_kept_outside_of_a_job() -> None:
-    mine = {"PATH": "/bin", "PRTE_MCA_plm_ssh_agent": "rsh", "PMIX_MCA_psec": "native"}
+SETTINGS = {
+    "PRTE_MCA_plm_ssh_agent": "rsh",
+    "PMIX_MCA_psec": "native",
+    "HYDRA_LAUNCHER": "ssh",
+    "HYDRA_LAUNCHER_EXEC": "/a",
+    "OMPI_MCA_orte_default_hostfile": "/hosts",
+    "PMI_DEBUG": "1",
+    "PALS_PMI": "cray",
+    "OMPI_MCA_pmix": "ext3x",
+}
+
+
+def test_the_settings_of_a_user_are_kept_outside_of_a_job_of_ranks() -> None:
+    mine = {"PATH": "/bin", **SETTINGS}
     assert scrubbed(mine) == mine
-    assert scrubbed({**mine, "PMIX_RANK": "0"}) == {"PATH": "/bin"}
+    assert scrubbed({**mine, "SLURM_JOB_ID": "7", "SLURM_PROCID": "0"}) == {**mine, "SLURM_JOB_ID": "7"}
+    shell = {**mine, **STEP, "SLURM_STEP_ID": "4294967290", "PMIX_RANK": "0", "PMI_FD": "9"}
+    assert scrubbed(shell) == {**mine, "SLURM_JOB_ID": "7"}
+    hydra = {"HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": "/a"}  # hydra sets none of these for its ranks
+    assert scrubbed({**mine, "PMIX_RANK": "0"}) == {"PATH": "/bin", **hydra}
 
 
 @pytest.mark.parametrize(

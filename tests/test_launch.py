@@ -21,7 +21,10 @@ TWO_HOSTS = {kind: Allocation(kind, 2, 8, {"a": 4, "b": 4}) for kind in ("slurm"
 ONE_EACH = Allocation("slurm", 2, 2, {"a": 1, "b": 1})
 MANY_HOSTS = Allocation("pbs", 3, 12, {"a": 4, "b": 4, "c": 4})
 LOCAL = " --mca btl ^ofi --mca mtl ^ofi"
+KEEPS_ITS_CORE = " --mca mpi_yield_when_idle 0"
 ONE_SLOT = Allocation("slurm", nodes=1, slots=1)
+ONE_TASK = Allocation("slurm", nodes=1, slots=1, cpus_per_node=4)
+"""salloc --ntasks=1 --cpus-per-task=4"""
 OPENMPI_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -42,6 +45,18 @@ def job(**changes: object) -> LaunchSpec:
         (job(allocation=TWO_NODES), "-n 2 --bind-to none --map-by node"),
         (job(allocation=TWO_NODES, ranks=9), "-n 9 --bind-to none --map-by node:OVERSUBSCRIBE"),
         (job(allocation=ONE_SLOT), "-n 2 --bind-to none --map-by :OVERSUBSCRIBE --mca btl ^ofi --mca mtl ^ofi"),
+        # a task with several CPUs: mpirun lacks slots, and the ranks do not lack cores
+        (job(allocation=ONE_TASK), "-n 2 --bind-to none --map-by :OVERSUBSCRIBE" + LOCAL + KEEPS_ITS_CORE),
+        (job(allocation=ONE_TASK, ranks=4), "-n 4 --bind-to none --map-by :OVERSUBSCRIBE" + LOCAL + KEEPS_ITS_CORE),
+        (job(allocation=ONE_TASK, ranks=5), "-n 5 --bind-to none --map-by :OVERSUBSCRIBE" + LOCAL),
+        (
+            job(allocation=ONE_TASK, ranks=4, threads_per_core=2.0),
+            "-n 4 --bind-to none --map-by :OVERSUBSCRIBE" + LOCAL,
+        ),
+        (
+            job(allocation=ONE_TASK, environment={"OMPI_MCA_mpi_yield_when_idle": "1"}),
+            "-n 2 --bind-to none --map-by :OVERSUBSCRIBE" + LOCAL,
+        ),
         # Slurm is asked by mpirun itself; other batch systems only by an mpirun that was built for them
         (job(allocation=TWO_HOSTS["slurm"]), "-n 2 --bind-to none --map-by node"),
         (job(allocation=TWO_HOSTS["pbs"]), "-n 2 --bind-to none --host a,b --map-by node"),

@@ -47,7 +47,7 @@ def with_aware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(session, "has_driver", lambda: True)
     monkeypatch.setattr(session, "gpu_count", lambda: 2)
-    monkeypatch.setattr(session, "ask_about", lambda _: nullcontext(lambda: ABOUT))
+    monkeypatch.setattr(session, "ask_about", lambda *_: nullcontext(lambda: ABOUT))
     return tmp_path
 
 

@@ -186,12 +186,14 @@ def test_dry_run_shows_plan_and_command_and_starts_nothing(
 
 
 def test_a_job_of_our_own_inside_a_foreign_one_forgets_the_foreign_one(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_STEP_ID", "SLURM_PROCID"):
         monkeypatch.setenv(name, "0")
     monkeypatch.setenv("OMPI_MCA_pml", "ob1")
     assert measure("--launcher", "openmpi") == 0
+    removed = "OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK, SLURM_PROCID and SLURM_STEP_ID"
+    assert f"not passed on to the ranks, because a surrounding job set them: {removed}" in capsys.readouterr().err
     seen = (bin_folder / "environment").read_text(encoding="utf-8")
     assert "OMPI_MCA_pml=ob1" in seen
     assert "RANK" not in seen
@@ -1071,6 +1073,6 @@ def test_an_engine_that_does_not_start_is_told_before_what_it_lacks(
         raise MachineError("the engine does not start")
 
     monkeypatch.setenv("VOLLEY_ENGINE", str(engine_file))
-    monkeypatch.setattr(session, "ask_about", lambda _: nullcontext(does_not_start))
+    monkeypatch.setattr(session, "ask_about", lambda *_: nullcontext(does_not_start))
     with pytest.raises(MachineError, match="does not start"):
         session.measure(read_command(["pingpong"]))

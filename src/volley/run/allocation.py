@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from volley.errors import UserError
@@ -35,6 +35,8 @@ class Allocation:
     """The number of ranks given at submission (sbatch -n); ``None`` if only slots are known."""
     gpus_per_node: int | None = None
     """GPUs granted on this node; ``None`` if unknown."""
+    cpus_per_node: int | None = None
+    """CPUs (hardware threads) granted on the node with the fewest; ``None`` if unknown."""
 
     def facts(self) -> dict[str, Any]:
         """Return the allocation as JSON for the plan's ``launch``."""
@@ -44,6 +46,7 @@ class Allocation:
             "slots": self.slots,
             "hosts": dict(self.hosts),
             "gpus_per_node": self.gpus_per_node,
+            "cpus_per_node": self.cpus_per_node,
         }
 
 
@@ -57,11 +60,12 @@ def allocation(environment: Mapping[str, str]) -> Allocation | None:
 
 
 def _slurm(environment: Mapping[str, str]) -> Allocation | None:
-    """``SLURM_TASKS_PER_NODE`` reads ``2(x3),1``: three nodes with two tasks and one with one (sbatch(1))."""
+    """``SLURM_TASKS_PER_NODE`` reads ``2(x3),1``: three nodes with two tasks and one with one (sbatch(1)); and so does
+    ``SLURM_JOB_CPUS_PER_NODE``."""
     if "SLURM_JOB_ID" not in environment:
         return None
-    groups = re.findall(r"(\d+)(?:\(x(\d+)\))?", environment.get("SLURM_TASKS_PER_NODE", "1"))
-    tasks = [(parse_whole(number) or 0, parse_whole(times or "1") or 0) for number, times in groups]
+    tasks = _repeated(environment.get("SLURM_TASKS_PER_NODE", "1"))
+    cpus = _repeated(environment.get("SLURM_JOB_CPUS_PER_NODE", ""))
     slots = max(sum(number * times for number, times in tasks), 1)
     nodes = parse_whole(environment.get("SLURM_JOB_NUM_NODES")) or 1
     named = environment.get("SLURM_JOB_GPUS")
@@ -70,7 +74,14 @@ def _slurm(environment: Mapping[str, str]) -> Allocation | None:
         *("slurm", nodes, slots, _slurm_hosts(environment, tasks)),
         ranks=parse_whole(environment.get("SLURM_NTASKS")),
         gpus_per_node=gpus or visible_gpus(environment),
+        cpus_per_node=min((number for number, _ in cpus), default=None),
     )
+
+
+def _repeated(text: str) -> list[tuple[int, int]]:
+    """Read ``2(x3),1`` as (2, 3), (1, 1)."""
+    groups = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
+    return [(parse_whole(number) or 0, parse_whole(times or "1") or 0) for number, times in groups]
 
 
 def _slurm_hosts(environment: Mapping[str, str], tasks: list[tuple[int, int]]) -> dict[str, int]:
@@ -99,12 +110,16 @@ def _lsf(environment: Mapping[str, str]) -> Allocation | None:
 
 
 def _pbs(environment: Mapping[str, str]) -> Allocation | None:
-    """``PBS_NODEFILE`` names a file with one line a slot; Torque's ``PBS_GPUFILE`` one with one line a GPU."""
+    """``PBS_NODEFILE`` names a file with one line a slot; Torque's ``PBS_GPUFILE`` one with one line a GPU.
+
+    ``NCPUS`` are the CPUs granted on this node, also where they are for one MPI process (pbs(1)).
+    """
     if "PBS_JOBID" not in environment:
         return None
     pairs = [(host, 1) for host in _lines(environment.get("PBS_NODEFILE"))]
     gpus = len(_lines(environment.get("PBS_GPUFILE"))) // max(len(dict(pairs)), 1)
-    return _from_hosts("pbs", pairs, gpus or visible_gpus(environment))
+    found = _from_hosts("pbs", pairs, gpus or visible_gpus(environment))
+    return replace(found, cpus_per_node=parse_whole(environment.get("NCPUS")))
 
 
 def _age(environment: Mapping[str, str]) -> Allocation | None:

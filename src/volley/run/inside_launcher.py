@@ -23,7 +23,7 @@ _FIRST_SPECIAL_STEP = 4294967280
 SLURM_EXTERN_CONT, SLURM_INTERACTIVE_STEP): in these steps Slurm started a shell, not ranks."""
 
 _VARIABLES = (
-    *("PMIX_", "PMI_", "PMI2_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "MPI_LOCAL", "HYDI_", "HYDRA_", "PRTE_"),
+    *("PMIX_", "PMI_", "PMI2_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "MPI_LOCAL", "HYDI_", "PRTE_"),
     *("MV2_COMM_WORLD_", "PALS_", "FLUX_TASK_"),
 )
 _OMPI_JOB = ("OMPI_MCA_ess", "OMPI_MCA_orte_", "OMPI_MCA_pmix", "OMPI_MCA_num_procs", "OMPI_MCA_mpi_oversubscribe")
@@ -116,13 +116,17 @@ def _build_facts(engine: str) -> dict[str, object]:
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without the variables of a foreign launcher, so that volley can start its own job in it.
+    """Return the environment without what a surrounding job set for this process, so that volley can start its own job.
 
-    The variables of the allocation (SLURM_JOB_ID and others) stay: launchers need them.
+    Outside of a job of ranks such variables are the user's settings (HYDRA_LAUNCHER, OMPI_MCA_orte_default_hostfile,
+    PMI_DEBUG), and stay; inside one they cannot be told from the launcher's.  The shell of a Slurm job may be a process
+    of a step: then Slurm set the variables of the step and of its PMI.  Those of the allocation (SLURM_JOB_ID and
+    others) stay: launchers need them.
     """
-    gone = (*_VARIABLES, *_OMPI_JOB, *_STEP)
-    # Outside a job these are the user's settings; inside a job they cannot be told from the launcher's.
-    settings = () if rank_info(environment) else ("PMIX_MCA_", "PRTE_MCA_")
-    return {
-        name: value for name, value in environment.items() if not name.startswith(gone) or name.startswith(settings)
-    }
+    gone: tuple[str, ...] = _STEP
+    kept: tuple[str, ...] = ()
+    if rank_info(environment):
+        gone = (*_VARIABLES, *_OMPI_JOB, *_STEP)
+    elif "SLURM_STEP_ID" in environment:
+        gone, kept = ("PMIX_", "PMI_", "PMI2_", *_STEP), ("PMIX_MCA_", "PMI_DEBUG")
+    return {name: value for name, value in environment.items() if not name.startswith(gone) or name.startswith(kept)}

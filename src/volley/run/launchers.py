@@ -46,6 +46,8 @@ class LaunchSpec:
     allocation: Allocation | None = None
     cores: int = 1
     """Cores of this machine that ranks may use."""
+    threads_per_core: float = 1.0
+    """Hardware threads of a core of this machine that ranks may use."""
     root: bool = False
     home: str | None = None
     """The user's home folder, if the environment does not name it."""
@@ -80,7 +82,7 @@ class LaunchSpec:
         return -(-self.ranks // self.nodes)
 
     @property
-    def oversubscribed(self) -> bool:
+    def lacks_slots(self) -> bool:
         """True if there are more ranks than slots, as launchers count them: hosts from ``--hosts`` have enough slots
         unless a batch system defines their number."""
         if not self.hosts:
@@ -89,6 +91,12 @@ class LaunchSpec:
         return all(host in granted for host in self.hosts) and self.ranks > sum(
             granted[host] for host in set(self.hosts)
         )
+
+    @property
+    def oversubscribed(self) -> bool:
+        """True if ranks must share cores.  A batch system may grant a task several cores, and launchers count tasks."""
+        cpus = self.allocation.cpus_per_node if self.allocation else None
+        return self.lacks_slots and (cpus is None or self.ranks_per_node > max(cpus // self.threads_per_core, 1))
 
 
 def cores() -> int:
@@ -147,12 +155,15 @@ class OpenMPI(Launcher):
         if hosts:
             slots = f":{spec.ranks_per_node}" if spec.ranks_per_node > 1 else ""
             arguments += ["--host", ",".join(host + slots for host in dict.fromkeys(hosts))]
-        mapping = ("node" if spec.nodes > 1 else "") + (":OVERSUBSCRIBE" if spec.oversubscribed else "")
+        mapping = ("node" if spec.nodes > 1 else "") + (":OVERSUBSCRIBE" if spec.lacks_slots else "")
         arguments += ["--map-by", mapping] if mapping else []
         # OFI probes fabrics for a second, which a single host does without; a choice of the user has priority.
         chosen = {*spec.extra, *(name.removeprefix("OMPI_MCA_") for name in spec.environment)}
-        left_out = {name: "^ofi" for name in ("btl", "mtl") if name not in chosen and spec.nodes == 1}
-        for name, value in {**left_out, **spec.mca}.items():
+        ours = {name: "^ofi" for name in ("btl", "mtl") if name not in chosen and spec.nodes == 1}
+        # OVERSUBSCRIBE also makes ranks yield their cores while they wait, which is slower where each has one.
+        if spec.lacks_slots and not spec.oversubscribed and "mpi_yield_when_idle" not in chosen:
+            ours["mpi_yield_when_idle"] = "0"
+        for name, value in {**ours, **spec.mca}.items():
             arguments += ["--mca", name, value]
         for name, value in spec.variables.items():
             arguments += ["-x", f"{name}={value}"]
@@ -190,7 +201,7 @@ class Srun(Launcher):
         arguments = [*pmi, f"--ntasks={spec.ranks}", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
         arguments += [f"--nodes={spec.nodes}"] if spec.hosts or spec.allocation else []
         arguments += [f"--nodelist={','.join(dict.fromkeys(spec.hosts))}"] if spec.hosts else []
-        return arguments + (["--overcommit"] if spec.oversubscribed and spec.allocation else [])
+        return arguments + (["--overcommit"] if spec.lacks_slots and spec.allocation else [])
 
     def environment(self, spec: LaunchSpec) -> dict[str, str]:
         return dict(spec.variables)  # srun passes on its environment; --export would split values at commas

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from volley.errors import UserError
+from volley.run.allocation import HostListError, expand
 from volley.text import did_you_mean, join_words
 from volley.units import LARGEST_COUNT, LONGEST_S, SHORTEST_S, SizeError, parse_sizes, parse_whole
 
@@ -190,6 +192,21 @@ def names(option: str, words: Sequence[str]) -> tuple[str, ...]:
         if not name or odd or name.startswith("-") or len(name) > LONGEST_NAME:
             raise UserError(f"{option}: {listed!r} is not a list of names; separate names by commas, e.g. a,b")
     return found
+
+
+@reads("HOST,…")
+def hosts(option: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Read a list of hosts in Slurm's format: ``a,b`` or ``n[1-3,07],login``."""
+    listed = ",".join(part.strip() for word in words for part in word.split(","))
+    if "/" in listed or listed.endswith(".txt") or Path(listed).is_file():
+        raise UserError(
+            f"{option}: {listed!r} is a file, and {option} takes the names of hosts; the first words of its lines are: "
+            f"{option} \"$(awk '{{print $1}}' {shlex.quote(listed)} | paste -sd, -)\""
+        )
+    try:
+        return names(option, expand(listed))
+    except HostListError as error:
+        raise UserError(f"{option}: {error}; write e.g. {option} a,b or {option} 'n[1-3,07]'") from None
 
 
 @reads("SIZES")

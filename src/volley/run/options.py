@@ -78,11 +78,10 @@ class JobOptions(Options):
     )
     ranks: int | None = option("--ranks", "-n", read=option_values.number(), shown="2", help="Ranks to start.")
     hosts: tuple[str, ...] = option(
-        read=option_values.names,
+        read=option_values.hosts,
         default=(),
         shown="this host, or those of the allocation",
-        metavar="HOST,…",
-        help="Hosts of the ranks, in the order of the ranks.",
+        help="Hosts of the ranks, in the order of the ranks, e.g. a,b or 'n[1-3,07]'.",
     )
     gpus: tuple[int, ...] = option(
         read=option_values.numbers,

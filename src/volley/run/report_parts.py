@@ -242,9 +242,19 @@ _MUCH = 0.01
 
 def machine_notes(series: LaunchSeries) -> Iterator[Note]:
     """Report CPUs that were slow or shared, GPUs that were slow, and errors of memory and links."""
-    texts = dict.fromkeys(text for log in series.logs for text in (*_shared_gpus(log), *_cpus(log), *_throttled(log)))
+    kinds = (_oversubscribed, _shared_gpus, _cpus, _throttled)
+    texts = dict.fromkeys(text for log in series.logs for kind in kinds for text in kind(log))
     for text in (*texts, *_stolen(series), *_grown(series)):
         yield Note("warning", text)
+
+
+def _oversubscribed(log: RunLog) -> Iterator[str]:
+    """Report a job with more ranks than granted cores: its launcher was told so, and its MPI waits in another way."""
+    if log.run and log.run.plan.launch.get("oversubscribed"):
+        yield (
+            f"{count(len(log.run.ranks), 'rank')} share fewer cores, and MPI gives a core away while it waits: times "
+            "are several times as long as on cores of their own; ask for a core for each rank"
+        )
 
 
 def _shared_gpus(log: RunLog) -> Iterator[str]:

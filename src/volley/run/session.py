@@ -39,7 +39,7 @@ from volley.run.records_file import LineReader, Writer, encode_line, open_writer
 from volley.run.run_log import RunLog
 from volley.run.run_outcome import RunOutcome, judge, stopped, worst
 from volley.run.start import Start, patience, start_by_launcher, start_inside_launcher
-from volley.text import ascii_json, escape_controls, utf8
+from volley.text import ascii_json, escape_controls, join_words, utf8
 
 
 def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
@@ -248,6 +248,11 @@ class Session:
         for note in (writer.note if writer.path else None, self.jobs.note):
             if note:
                 progress.note(note)
+        removed = {name for start in self.starts.values() for name in start.removed}
+        if removed and inside_launcher.rank_info(os.environ):
+            progress.note(
+                f"not passed on to the ranks, because a surrounding job set them: {join_words(sorted(removed))}"
+            )
         begun = time.monotonic()
         tried = self._preflight(progress, stop)
         before_s = time.monotonic() - begun

@@ -34,6 +34,10 @@ class Start:
     """A foreign launcher started this process as a rank: the engine joins that job."""
     on_this_host: bool = False
     """All ranks are on this host: each job has a folder of its own for temporary files."""
+    removed: tuple[str, ...] = ()
+    """Variables that a surrounding job had set for this process, and that the launcher does not get."""
+    oversubscribed: bool = False
+    """There are more ranks than cores that the batch system granted."""
     hint: str | None = None
     """Another way to start the job if this one fails; ``None`` if this is already the engine's own mpirun."""
 
@@ -61,6 +65,8 @@ class Start:
             "launcher": self.launcher,
             "command": list(self.tokens),
             "environment": dict(self.added),
+            "removed": list(self.removed),
+            "oversubscribed": self.oversubscribed,
             "inside": self.inside_launcher,
             "stack": stack.facts(),
         }
@@ -130,6 +136,7 @@ def start_by_launcher(
         hosts=job.hosts,
         allocation=granted,
         cores=cores(),
+        threads_per_core=len(os.sched_getaffinity(0)) / cores(),
         root=os.geteuid() == 0,
         home=home(environment),
         gpus=bool(on_gpus),
@@ -145,6 +152,8 @@ def start_by_launcher(
     return Start(
         *(launcher.name, tokens, added, {**environment, **added}),
         on_this_host=here,
+        removed=tuple(sorted(os.environ.keys() - environment.keys())),
+        oversubscribed=wanted.oversubscribed,
         hint=hint,
         patience=patience(gpus=bool(on_gpus)) if here else Patience(),
     )
