@@ -3,6 +3,9 @@
 ``python tests/killings.py --cases 200`` does that with the installed ``volley`` (``make fuzz``); tests/test_killings.py
 does a few.  All processes of a run inherit a variable, by which they are found.  Only a launcher that was killed itself
 leaves temporary files: those in which its ranks shared memory.
+
+``--how stop`` stops a rank (SIGSTOP): the run ends by itself within ``STOPPED_S``.  ``--how interrupt`` sends one
+SIGINT to a run of a stand-in for the engine that never ends, and ``--how signal`` to this process while it runs a job.
 """
 
 from __future__ import annotations
@@ -16,14 +19,24 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import fake_engine
+from volley.machine.signals import Stop
+from volley.run.engine import EngineProcess
+from volley.run.plan import Plan
+
 MARK = "VOLLEY_KILLINGS"
+STOPPED_S = 12.0
+"""A watchdog of 5 s, and the time until the launcher has ended its ranks or is killed."""
 ENDS_S = 15.0
 """A launcher gives its ranks seconds between SIGTERM and SIGKILL, and volley gives them to the launcher."""
 WORDS = ("pingpong", "--sizes", "8:64k", "--point-time", "0.05", "--transport", "host", "--format", "csv")
+WORDS_OF_STOP = (*WORDS, "--launches", "3", "--watchdog", "5")
 
 
 def processes(mark: str) -> dict[int, str]:
@@ -57,6 +70,19 @@ def rank(mark: str, volley: int, dice: random.Random) -> str:
     return _kill_one(mark, volley, "volley-engine", dice.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]))
 
 
+def stopped_rank(mark: str, volley: int, dice: random.Random) -> str:
+    ranks = [pid for pid, name in processes(mark).items() if name == "volley-engine"]
+    if not ranks:
+        return "nothing: there was no rank"
+    os.kill(dice.choice(ranks), signal.SIGSTOP)
+    return "SIGSTOP to a rank"
+
+
+def interrupt(mark: str, volley: int, dice: random.Random) -> str:
+    os.kill(volley, signal.SIGINT)
+    return "SIGINT to the front end"
+
+
 def _kill_one(mark: str, volley: int, program: str, number: signal.Signals) -> str:
     for pid, name in processes(mark).items():
         if name == program and pid != volley:
@@ -67,6 +93,108 @@ def _kill_one(mark: str, volley: int, program: str, number: signal.Signals) -> s
 
 
 TARGETS: tuple[Callable[[str, int, random.Random], str], ...] = (front, front, launcher, rank)
+
+
+def stop_one(volley: Path, folder: Path, dice: random.Random, run_s: float) -> tuple[str | None, float]:
+    """Start a run that takes about ``run_s`` and stop a rank at a random moment of it.
+
+    Returns:
+        What is wrong, and the time until the end in s; 0 if the run had ended before.
+    """
+    mark = f"{os.getpid()}-{dice.random()}"
+    environment = {**os.environ, MARK: mark}
+    command = [str(volley), *WORDS_OF_STOP, "-o", str(folder / "records.jsonl")]
+    run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    moment = dice.random() * run_s
+    until = time.monotonic() + moment
+    while time.monotonic() < until or not (did := stopped_rank(mark, run.pid, dice)).startswith("SIG"):
+        if run.poll() is not None:
+            break
+        time.sleep(0.01)
+    else:
+        stopped = time.monotonic()
+        return _after_stop(run, mark, f"{did} after {moment:.3f} s", stopped)
+    run.communicate()
+    return (None if run.returncode == 0 else f"exit code {run.returncode} without a stop"), 0.0
+
+
+def _after_stop(run: subprocess.Popen[str], mark: str, did: str, stopped: float) -> tuple[str | None, float]:
+    try:
+        _, err = run.communicate(timeout=10 * STOPPED_S)
+    except subprocess.TimeoutExpired:
+        run.kill()
+        return f"{did}: it had not ended {10 * STOPPED_S:g} s later", 10 * STOPPED_S
+    took_s = time.monotonic() - stopped
+    left = processes(mark)
+    about = f"{did}; exit code {run.returncode} after {took_s:.1f} s"
+    if left:
+        return f"{about}: {left} outlived it\n{err}", took_s
+    if "Traceback" in err or took_s > STOPPED_S or run.returncode == 0:
+        return f"{about}:\n{err}", took_s
+    return None, took_s
+
+
+def interrupt_one(volley: Path, engine: Path, folder: Path, dice: random.Random) -> str | None:
+    """Start a run of an engine that never ends, and interrupt it once at a random moment; return what is wrong."""
+    mark = f"{os.getpid()}-{dice.random()}"
+    behaviour = dice.choice(["thinks", "silent", "endless"])
+    mine = {MARK: mark, "VOLLEY_ENGINE": str(engine), "VOLLEY_FAKE": behaviour, "XDG_STATE_HOME": str(folder)}
+    command = [str(volley), "pingpong", "-s", "8", "--launches", "1"]
+    run = subprocess.Popen(
+        command, env={**os.environ, **mine}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    moment = dice.random() * dice.choice([0.3, 1.0, 2.0])
+    time.sleep(moment)
+    interrupt(mark, run.pid, dice)
+    about = f"SIGINT after {moment:.3f} s, {behaviour}"
+    try:
+        _, err = run.communicate(timeout=4 * ENDS_S)
+    except subprocess.TimeoutExpired:
+        run.kill()
+        return f"{about}: it had not ended {4 * ENDS_S:g} s later"
+    if "Traceback" in err and "/volley/" in err:  # before volley's first module, Python itself answers Ctrl-C
+        return f"{about}; exit code {run.returncode}:\n{err}"
+    left = processes(mark)
+    return f"{about}: {left} outlived it" if left else None
+
+
+def interrupts(cases: int, seed: int) -> list[str]:
+    """Interrupt jobs of this process, each once at a random moment; return which did not end.
+
+    The thread that sends the signal competes with the main thread: the signal may come at any instruction of it.
+    """
+    failures = []
+    plan = Plan(benchmark="probe", transports=[], options={})
+    for number in range(cases):
+        dice = random.Random(f"{seed} {number}")
+        moment = 0.04 * dice.random()
+
+        begun = time.monotonic()
+        with Stop() as stop:
+            thread = threading.Thread(target=_interrupt_after, args=(moment, dice))
+            thread.start()
+            with EngineProcess(["sh", "-c", TALKS], os.environ, stop) as process:
+                for _ in process.lines(plan):
+                    pass
+            thread.join()
+        took_s = time.monotonic() - begun
+        if stop.signal != signal.SIGINT or took_s > ENDS_S:
+            failures.append(f"interrupt {number} of seed {seed} after {moment:.4f} s: {took_s:.1f} s, {stop.signal}")
+    return failures
+
+
+def _interrupt_after(moment_s: float, dice: random.Random) -> None:
+    until = time.monotonic() + moment_s
+    while time.monotonic() < until:
+        time.sleep(0 if dice.random() < 0.5 else 0.001)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+TALKS = """
+for _ in 1 2 3 4 5 6 7 8 9; do echo '{}'; sleep 0.001; done
+exec sleep 45
+"""
+"""A job that writes records and then is silent until somebody ends it."""
 
 
 def kill_one(volley: Path, folder: Path, dice: random.Random) -> str | None:
@@ -108,23 +236,49 @@ def _lines(records: Path) -> list[bytes]:
     return data[: data.rfind(b"\n") + 1].splitlines()
 
 
-def run(volley: Path, cases: int, seed: int) -> list[str]:
-    """Kill so many runs; return what was wrong."""
-    failures = []
-    for number in range(cases):
-        with tempfile.TemporaryDirectory() as folder:
-            problem = kill_one(volley, Path(folder), random.Random(f"{seed} {number}"))
-        if problem:
-            failures.append(f"killing {number} of seed {seed}: {problem}")
+def run(volley: Path, cases: int, seed: int, how: str = "kill", at_once: int = 1) -> list[str]:
+    """Kill, stop or interrupt so many runs, some at once; return what was wrong."""
+    times_s: list[float] = []
+    run_s = 0.0
+    if how == "stop":
+        begun = time.monotonic()
+        subprocess.run([str(volley), *WORDS_OF_STOP], capture_output=True, check=True)
+        run_s = time.monotonic() - begun
+
+    def one(number: int) -> str | None:
+        dice = random.Random(f"{seed} {number}")
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            if how == "stop":
+                problem, took_s = stop_one(volley, folder, dice, run_s)
+                times_s.append(took_s)
+            elif how == "interrupt":
+                problem = interrupt_one(volley, fake_engine.install(folder / "bin"), folder / "state", dice)
+            else:
+                problem = kill_one(volley, folder, dice)
+        return problem and f"{how} {number} of seed {seed}: {problem}"
+
+    with ThreadPoolExecutor(at_once) as pool:
+        failures = [problem for problem in pool.map(one, range(cases)) if problem]
+    if ended := sorted(took_s for took_s in times_s if took_s):
+        print(f"{len(ended)} ranks stopped; ended after", *(f"{each:.1f}" for each in ended), "s")
     return failures
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=200)
+    parser.add_argument("--how", choices=("kill", "stop", "interrupt", "signal"), default="kill")
+    parser.add_argument("--at-once", type=int, default=1, help="runs at the same time: load for each other")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     given = parser.parse_args()
-    failures = run(Path(sysconfig.get_path("scripts")) / "volley", given.cases, given.seed)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell makes what it starts with & ignore SIGINT
+    if given.how == "signal":
+        failures = interrupts(given.cases, given.seed)
+    else:
+        failures = run(
+            Path(sysconfig.get_path("scripts")) / "volley", given.cases, given.seed, given.how, given.at_once
+        )
     print(f"{given.cases} killings of seed {given.seed}, {len(failures)} failures", *failures, sep="\n")
     return bool(failures)
 

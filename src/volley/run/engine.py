@@ -39,6 +39,8 @@ _LONGEST_TAG = 20
 _RELEASE_S = 20.0
 _ABOUT_S = 60.0
 """An engine that does not answer ``--about`` within this time hangs in a library that it loads."""
+_LOADED_S = 3.0
+"""An engine may take this time, and that of the watchdog, for the same."""
 _GRACE_S = 5.0
 """The time between SIGTERM and SIGKILL for a launcher: mpirun and srun themselves give their ranks up to 1 s and 2 s
 between these signals."""
@@ -110,7 +112,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def ask_about(engine: Path, stop: Stop | None = None) -> Iterator[Callable[[], About]]:
+def ask_about(engine: Path, stop: Stop | None = None, watchdog_s: float = _ABOUT_S) -> Iterator[Callable[[], About]]:
     """Start ``volley-engine --about`` and yield a function that waits for the answer.
 
     The engine loads its MPI library before it answers; the caller can do other work in the meantime.  An engine that
@@ -126,11 +128,13 @@ def ask_about(engine: Path, stop: Stop | None = None) -> Iterator[Callable[[], A
     except OSError as error:
         raise MachineError(f"the engine {engine} does not start: {error.strerror}") from None
 
+    within_s = min(watchdog_s + _LOADED_S, _ABOUT_S)
+
     def answer() -> About:
         try:
-            out, err = asked.communicate(timeout=_ABOUT_S)
+            out, err = asked.communicate(timeout=within_s)
         except subprocess.TimeoutExpired:
-            raise MachineError(f"the engine {engine} does not start: no answer within {_ABOUT_S:g} s") from None
+            raise MachineError(f"the engine {engine} does not start: no answer within {within_s:g} s") from None
         try:
             return msgspec.json.decode(out, type=About)
         except msgspec.MsgspecError:

@@ -154,7 +154,7 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Sess
         stack = Stack(built, mpiexec=None)  # it starts no MPI
     else:
         path = Path(engine_path.engine_path())
-        with ask_about(path, stop) as answer:
+        with ask_about(path, stop, options.job.watchdog) as answer:
             try:
                 _load_pages(benchmark, options.output.format)  # while the engine loads its MPI library
                 stack = assemble(path, read_facts(path))
