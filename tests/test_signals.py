@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -63,6 +64,30 @@ def test_a_terminal_that_is_closed_while_points_are_measured(volley: Command) ->
     assert done.code == 129
     assert [line.split(",")[1] for line in done.out.splitlines()[1:]] == ["8"]
     assert done.err.splitlines()[-1].startswith("records: ")
+
+
+LOST = """
+import os, signal, sys, time
+from volley import __main__, cli
+
+class Callback:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+
+def work(place):
+    Callback()
+    time.sleep(30)
+    return 7
+
+cli.main = work
+sys.exit(__main__.main())
+"""
+
+
+def test_ctrl_c_in_a_callback_of_python_is_not_lost() -> None:
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "volley: stopped\n")
 
 
 def test_ctrl_c_while_the_report_is_written(volley: Command) -> None:

@@ -80,12 +80,27 @@ def _follow(place: RankInfo) -> int:
     return EXIT_GOOD
 
 
+def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """Repeat a Ctrl-C whose exception Python lost in a callback, such as ``__del__`` or those of its imports.
+
+    That is done soon after the callback: in this function, which is part of it, the exception would be lost again.
+    """
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    import signal  # noqa: PLC0415  start-up: rarely needed
+    import threading  # noqa: PLC0415
+
+    threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
 def _front(place: RankInfo | None) -> int:
     from volley import cli  # noqa: PLC0415  start-up: see above
     from volley.report.ascii_fallback import never_fail  # noqa: PLC0415  start-up: the other ranks do not need it
 
     never_fail(sys.stdout)
     never_fail(sys.stderr)
+    sys.unraisablehook = _interrupt_again
     if place:
         # Open MPI gives every rank its own terminal, so stdout looks like a terminal even if it is a pipe or a file.
         sys.stdout.isatty = lambda: False  # type: ignore[method-assign]

@@ -376,7 +376,7 @@ class EngineProcess:
         if now >= self._say_at:
             self._say_at = now + _SAY_EVERY_S
             self._say(now - self._limit_from)
-        if now >= self._limit_from + self._within_s:
+        if now >= self._limit_from + self._within_s and not self._lines and self._process.poll() is None:
             self._killed = self._killed or self._late + ("" if self._others else self._advice)
             self._limit(math.inf, "", "")
             self.kill()
