@@ -4,6 +4,7 @@
 // the benchmark. This file alone turns exceptions into exit codes and calls MPI_Abort. Benchmarks without MPI
 // run in another program, main_local.cpp.
 #include <mpi.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <iostream>
@@ -23,18 +24,28 @@
 #include "mpi/version.hpp"
 #include "record/output.hpp"
 #include "transport/registry.hpp"
-#include "transport/safe_settings.hpp"
 
 namespace volley {
 
 namespace {
 
+// MPI_Abort and, after an error, MPI_Finalize may take so long.
+constexpr double ending_s = 10;
+
 // What the error handlers need from a run.
 struct Session {
   std::optional<Output> output;
   std::optional<Records> records;
+  Watchdog* watchdog = nullptr;
   int rank = 0;
 };
+
+// Until the plan arrives it only waits for the end of the launcher: a rank that looks for GPUs or is in MPI_Init may
+// not hear of that. It is never destroyed: MPI, CUDA and their libraries may hang until the process has ended.
+Watchdog* start_watchdog() {
+  const pid_t launcher = launch_environment().local_rank ? getppid() : 0;
+  return new Watchdog("this rank", std::numeric_limits<double>::infinity(), launcher);
+}
 
 PlanReading read(const std::string& text) {
   std::vector<std::string> transports;
@@ -64,13 +75,11 @@ Json shared_usage(const Context& context, const Usage& mine) {
 
 Exit measure(const Options& options, Session& session) {
   Startup startup{.main_s = process_age_s()};
+  Watchdog& watchdog = *(session.watchdog = start_watchdog());
   session.output.emplace(Output::claim(options.records));
-  if (gpu::presence().devices > 0) apply_safe_settings();
   const Placement placement = place(options);
   startup.placed_s = process_age_s();
-  const bool launched = launch_environment().local_rank.has_value();
-  // Until the plan arrives it only waits for the end of the launcher: a rank in MPI_Init may not hear of that.
-  std::optional<Watchdog> watchdog(std::in_place, "this rank", std::numeric_limits<double>::infinity(), launched);
+  watchdog.move_to(placement.spare_cpus);
   int provided = 0;
   VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));  // the watchdog makes no MPI call
   startup.mpi_s = process_age_s();
@@ -82,19 +91,19 @@ Exit measure(const Options& options, Session& session) {
     benchmark->check(context);
     startup.plan_s = process_age_s();
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
-    // It stays until the end of MPI, which may hang, too.
-    watchdog.emplace("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s,
-                     launched);
+    watchdog.watch_over("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size),
+                        plan.watchdog_s);
     session.records->write(run_record(context, plan, clock_read_s(), mpi_built(), mpi_facts(), startup));
     const auto& cpus = context.facts(context.rank).cores;
     const Usage before = usage_now(cpus);
-    code = benchmark->run({context, &context, plan, *session.records, *watchdog});
+    code = benchmark->run({context, &context, plan, *session.records, watchdog});
     if (mpi::broadcast_value(session.records->failed(), 0, context.world.get())) code = Exit::failed;
     session.records->end("", shared_usage(context, usage_now(cpus) - before));
-    watchdog->enter("MPI_Comm_free, after the last record");
+    watchdog.enter("MPI_Comm_free, after the last record");
   }
-  watchdog->enter("MPI_Finalize, after the last record");
+  watchdog.enter("MPI_Finalize, after the last record");
   VOLLEY_MPI(MPI_Finalize());
+  watchdog.enter("the end of the process, after MPI_Finalize");
   return code;
 }
 
@@ -111,7 +120,10 @@ Exit perform(const Options& options, Session& session) {
 // All ranks have the same error: rank 0 prints it, and all finalize MPI.
 Exit exit_together(const Session& session, const AgreedUsageError& error) {
   if (session.rank == 0) std::fprintf(stderr, "volley-engine: %s\n", error.what());
-  if (mpi_is_running()) MPI_Finalize();
+  if (mpi_is_running()) {
+    session.watchdog->enter_last("MPI_Finalize, after this error", ending_s);
+    MPI_Finalize();
+  }
   return Exit::usage;
 }
 
@@ -121,7 +133,10 @@ Exit abort_job(Session& session, const std::exception& error) {
   const std::string rank = in_job ? "rank " + std::to_string(session.rank) + ": " : "";
   std::fprintf(stderr, "volley-engine: %s%s\n", rank.c_str(), error.what());
   if (session.records) session.records->end_with_error(error.what());
-  if (in_job) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit_code_of(error)));
+  if (in_job) {
+    session.watchdog->enter_last("MPI_Abort, after this error", ending_s);
+    MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit_code_of(error)));
+  }
   return exit_code_of(error);
 }
 

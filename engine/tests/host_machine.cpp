@@ -6,6 +6,7 @@
 #include "host/placement.hpp"
 #include "host/usage.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -211,8 +212,10 @@ void more_ranks_than_cores_are_not_bound() {
   EXPECT(allowed_cpus() == before);
   EXPECT(!bind_to_cores(1, Dealt(1), false));  // the launcher's variables contradict each other
   EXPECT(allowed_cpus() == before);
-  EXPECT(bind_to_cores(0, Dealt(1), false));
+  const auto spare = bind_to_cores(0, Dealt(1), false);
+  EXPECT(spare.has_value() && spare->size() == before.size() - 1);
   EXPECT(allowed_cpus().size() == 1);
+  EXPECT(std::ranges::find(*spare, allowed_cpus().front()) == spare->end());
 }
 
 RankFacts rank_on(int rank, int node, std::vector<int> cores, const char* bound_by) {

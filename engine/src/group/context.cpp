@@ -52,6 +52,7 @@ Context make_context(const Options& options, Placement placement) {
   context.size = context.world.size();
   check_launcher(options, context);
   context.gpus = placement.gpus;
+  context.spare_cpus = placement.spare_cpus;
   const Communicator node = Communicator::node_of(context.world.get());
   context.local_rank = node.rank();
   context.local_size = node.size();

@@ -57,7 +57,9 @@ void bind_and_choose_device(const Options& options, Placement& placement) {
   placement.gpus = gpu::presence();
   if (options.bind && launcher.local_rank && launcher.local_size) {
     const auto near = cpus_near_ranks(options, placement.gpus, *launcher.local_size);
-    placement.bound = bind_to_cores(*launcher.local_rank, near, options.share);
+    auto spare = bind_to_cores(*launcher.local_rank, near, options.share);
+    placement.bound = spare.has_value();
+    placement.spare_cpus = std::move(spare).value_or(std::vector<int>{});
   }
   if (launcher.local_rank && !options.gpu_after_init) choose_device(placement, options, *launcher.local_rank);
 }

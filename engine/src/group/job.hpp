@@ -43,6 +43,7 @@ void check_cores(const std::vector<RankFacts>& ranks);
 struct Placement {
   std::optional<int> local_rank;  // none if the launcher does not give it
   bool bound = false;             // by the engine
+  std::vector<int> spare_cpus;    // no rank of this node is bound to them; empty where the engine bound none
   gpu::Presence gpus;
   std::optional<int> device;
   bool device_chosen_late = false;
@@ -66,6 +67,7 @@ struct Job {
   int local_rank = 0;
   int local_size = 1;  // ranks on this node
   gpu::Presence gpus;
+  std::vector<int> spare_cpus;   // as in Placement: for threads that must not disturb what is measured
   std::vector<RankFacts> ranks;  // of every rank, in order
   [[nodiscard]] const RankFacts& facts(int of) const { return ranks[static_cast<std::size_t>(of)]; }
 };

@@ -17,9 +17,10 @@ namespace volley {
 namespace {
 
 // Variables that configure MPI, UCX, NCCL, CUDA or the launcher. Other variables are private and are not recorded.
-constexpr auto recorded = std::to_array<std::string_view>(
-    {"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_", "MPICH_", "MPIR_CVAR_", "FI_", "I_MPI_", "MV2_", "NCCL_", "CUDA_",
-     "NVIDIA_VISIBLE_DEVICES", "SLURM_JOB_ID", "SLURM_STEP_ID", "LSB_JOBID", "LD_PRELOAD", "LD_LIBRARY_PATH"});
+constexpr auto recorded =
+    std::to_array<std::string_view>({"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_", "MPICH_", "MPIR_CVAR_", "FI_",
+                                     "I_MPI_", "MV2_", "NCCL_", "NVSHMEM_", "CUDA_", "NVIDIA_VISIBLE_DEVICES",
+                                     "SLURM_JOB_ID", "SLURM_STEP_ID", "LSB_JOBID", "LD_PRELOAD", "LD_LIBRARY_PATH"});
 
 // A variable may contain a secret, or a path of a user, if its name contains one of these.
 // src/volley/machine/capture.py has the same list.

@@ -106,9 +106,12 @@ std::vector<int> allowed_cpus_near(const std::string& pci) {
   return near;
 }
 
-bool bind_to_cpus(const std::vector<int>& cpus) {
+bool bind_to_cpus(const std::vector<int>& cpus, pthread_t thread) {
   const CpuMask mask = mask_of(cpus);
-  return sched_setaffinity(0, mask.size() * sizeof mask[0], reinterpret_cast<const cpu_set_t*>(mask.data())) == 0;
+  const auto* const set = reinterpret_cast<const cpu_set_t*>(mask.data());
+  const int problem = pthread_setaffinity_np(thread, mask.size() * sizeof mask[0], set);
+  if (problem != 0) errno = problem;
+  return problem == 0;
 }
 
 Binding::Binding(const std::vector<int>& cpus) : before_(allowed_cpus()) {
@@ -134,11 +137,13 @@ std::vector<std::vector<int>> distribute_cores(const std::vector<int>& cores, co
   return dealt;
 }
 
-bool bind_to_cores(int local_rank, const std::vector<std::vector<int>>& near, bool share) {
-  const auto dealt = distribute_cores(first_threads(allowed_cpus()), near, share);
-  if (static_cast<std::size_t>(local_rank) >= dealt.size()) return false;
-  check_system(bind_to_cpus(dealt[static_cast<std::size_t>(local_rank)]), "sched_setaffinity");
-  return true;
+std::optional<std::vector<int>> bind_to_cores(int local_rank, const std::vector<std::vector<int>>& near, bool share) {
+  std::vector<int> spare = allowed_cpus();
+  const auto dealt = distribute_cores(first_threads(spare), near, share);
+  if (static_cast<std::size_t>(local_rank) >= dealt.size()) return std::nullopt;
+  check_system(bind_to_cpus(dealt[static_cast<std::size_t>(local_rank)]), "pthread_setaffinity_np");
+  for (const auto& of_a_rank : dealt) std::erase_if(spare, [&](int cpu) { return has(of_a_rank, cpu); });
+  return spare;
 }
 
 }  // namespace volley

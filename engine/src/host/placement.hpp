@@ -1,6 +1,9 @@
 // Cores: which of them this process may use, and how ranks are bound to them.
 #pragma once
 
+#include <pthread.h>
+
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +34,8 @@ using CpuMask = std::vector<unsigned long>;
 // Those of them that this process may run on.
 [[nodiscard]] std::vector<int> allowed_cpus_near(const std::string& pci);
 
-// Binds this thread to these CPUs. Returns whether the system did so.
-bool bind_to_cpus(const std::vector<int>& cpus);
+// Binds a thread, by default this one, to these CPUs. Returns whether the system did so.
+bool bind_to_cpus(const std::vector<int>& cpus, pthread_t thread = pthread_self());
 
 // Binds this thread to these CPUs, if there are any, until this object is destroyed.
 class Binding {
@@ -54,8 +57,8 @@ class Binding {
 
 // Binds this process to the cores that distribute_cores() gives to local rank `local_rank`, as their first hardware
 // threads. Every rank of the node computes this separately; the results agree if `near` and the allowed CPUs are equal.
-// Returns false and changes nothing if there are fewer cores than ranks: then the system's scheduler distributes the
-// ranks better.
-bool bind_to_cores(int local_rank, const std::vector<std::vector<int>>& near, bool share);
+// Returns the CPUs that this process could use before and that no rank of the node is bound to. Returns nothing, and
+// changes nothing, if there are fewer cores than ranks: then the system's scheduler distributes the ranks better.
+std::optional<std::vector<int>> bind_to_cores(int local_rank, const std::vector<std::vector<int>>& near, bool share);
 
 }  // namespace volley

@@ -22,12 +22,12 @@ __constant__ nvshmemi_device_host_state_t nvshmemi_device_state_d;  // the other
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/streams.cuh"
+#include "host/placement.hpp"
 #include "host/shared_library.hpp"
 #include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
 #include "transport/device/shape.hpp"
 #include "transport/peer_memory.cuh"
-#include "transport/safe_settings.hpp"
 
 // What nvshmemx_cumodule_init looks for in a module, besides the state itself: the version of the headers, which these
 // define themselves from 3.7 on, and the state for InfiniBand, which is not used here but must be there, and must be
@@ -170,6 +170,7 @@ class NvshmemTransport final : public KernelDriven {
   std::string unavailable(const Context& context, const RankGroup& pair) override {
     std::string reason = KernelDriven::unavailable(context, pair);
     if (!reason.empty()) return reason;
+    spare_cpus_ = context.spare_cpus;
     if (!started_with.empty() && started_with != pair.ranks) {
       return "NVSHMEM starts once in a process, and has started with ranks " + std::to_string(started_with[0]) +
              " and " + std::to_string(started_with[1]);
@@ -190,7 +191,6 @@ class NvshmemTransport final : public KernelDriven {
   }
 
   void open(const RankGroup& pair, const Buffers& buffers) override {
-    control_ = pair.control.get();
     leads_ = pair.leads();
     peer_ = pair.peer();
     agreed_step(pair, [&] {
@@ -205,12 +205,11 @@ class NvshmemTransport final : public KernelDriven {
     signals_ = symmetric(pair, nvshmem_, sizeof(Signals));
   }
 
-  // Numbers start again with fresh signals.
+  // Numbers start again with fresh signals. The sampler lets the other rank's first message come after this.
   void prepare(const View&) override {
     last_ = 0;
     gpu::zero(signals_.get(), sizeof(Signals));
     gpu::synchronize();
-    VOLLEY_MPI(MPI_Barrier(control_));  // the other rank's first message comes after this
   }
 
   void close() override {
@@ -227,13 +226,11 @@ class NvshmemTransport final : public KernelDriven {
   }
 
   [[nodiscard]] Json facts() const override {
-    Json all{{"nvshmem_headers", std::to_string(NVSHMEM_VENDOR_MAJOR_VERSION) + "." +
-                                     std::to_string(NVSHMEM_VENDOR_MINOR_VERSION) + "." +
-                                     std::to_string(NVSHMEM_VENDOR_PATCH_VERSION)},
-             {"max_blocks", max_blocks_},
-             {"max_threads_per_block", device::max_threads}};
-    add_settings(all, nvshmem_settings);
-    return all;
+    return {{"nvshmem_headers", std::to_string(NVSHMEM_VENDOR_MAJOR_VERSION) + "." +
+                                    std::to_string(NVSHMEM_VENDOR_MINOR_VERSION) + "." +
+                                    std::to_string(NVSHMEM_VENDOR_PATCH_VERSION)},
+            {"max_blocks", max_blocks_},
+            {"max_threads_per_block", device::max_threads}};
   }
 
  private:
@@ -250,6 +247,9 @@ class NvshmemTransport final : public KernelDriven {
       check_nvshmem(nvshmem_->set_unique_id(pair.self, 2, &id, &attributes), "nvshmemx_set_attr_uniqueid_args");
     });
     agreed_step(pair, [&] {
+      // NVSHMEM starts a thread that polls, unless NVSHMEM_DISABLE_LOCAL_ONLY_PROXY=1 is set. It inherits these CPUs:
+      // on the core of this rank it would slow all other transports down.
+      const Binding elsewhere(spare_cpus_);
       check_nvshmem(nvshmem_->start(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes), "nvshmemx_hostlib_init_attr");
     });
     gpu::ModuleHandle module = nullptr;
@@ -288,7 +288,7 @@ class NvshmemTransport final : public KernelDriven {
   std::shared_ptr<const Nvshmem> nvshmem_;
   std::shared_ptr<std::byte> signals_;
   gpu::Stream stream_;
-  MPI_Comm control_ = MPI_COMM_NULL;
+  std::vector<int> spare_cpus_;
   std::uint64_t last_ = 0;  // number of the last message or window, the same on both ranks
   unsigned max_blocks_ = 1;
   int peer_ = 0;

@@ -21,7 +21,6 @@
 #include "host/shared_library.hpp"
 #include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
-#include "transport/safe_settings.hpp"
 
 namespace volley::nccl {
 
@@ -161,7 +160,6 @@ template <class Functions>
   Json facts = Json::object();
   if (nccl == nullptr) return facts;
   facts["nccl_version"] = nccl->version();
-  add_settings(facts, nccl_settings);
   return facts;
 }
 
