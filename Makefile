@@ -54,6 +54,11 @@ FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
 .PHONY: run install wheel test test-gpu ctest fuzz lint format bench bench-peers coverage docs pictures clean distclean FORCE
 
+# NVLink multicast stays off in our own runs: volley itself sets nothing that changes what it measures.
+OURS := test ctest test-gpu bench bench-peers
+$(OURS): export NCCL_NVLS_ENABLE := 0
+$(OURS): export NVSHMEM_DISABLE_NVLS := 1
+
 run: $(INSTALLED)
 	@$(VENV)/bin/volley $(ARGS)
 

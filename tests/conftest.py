@@ -29,6 +29,7 @@ def pytest_sessionstart() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.environ.pop("COLUMNS", None)
+    os.environ |= {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1"}  # our own runs never use NVLink multicast
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         # An Open MPI launcher does not start where a killed one with the same process number has left its files ("The
         # PMIx server's listener thread failed to start"). Tests start and kill some of them without volley.

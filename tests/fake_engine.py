@@ -352,6 +352,8 @@ def main() -> None:
         said = "error while loading shared libraries: libmpi.so.40: cannot open shared object file"
         sys.stderr.write(f"{sys.argv[0]}: {said}\n")
         sys.exit(127)  # the loader's
+    with (Path(sys.argv[0]).parent / "starts").open("a", encoding="utf-8") as starts:
+        starts.write(json.dumps([Path(sys.argv[0]).name, *arguments, dict(os.environ)]) + "\n")
     if arguments == ["--about"]:
         if behaviour == "thinks":
             (Path(sys.argv[0]).parent / "asked").touch()

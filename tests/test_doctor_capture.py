@@ -23,8 +23,9 @@ from volley.doctor.registry import diagnose
 from volley.errors import MachineError, UserError
 from volley.machine import capture as machine
 from volley.machine import facts as f
-from volley.machine.capture import steering, without_home
+from volley.machine.capture import without_home
 from volley.machine.isolate import Skip, isolated
+from volley.machine.steering import steering
 from volley.machine.sysfs import pci_address
 from volley.run import engine
 from volley.setup import wheels

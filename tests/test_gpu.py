@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ ODD_SIZES = "1,8,13,100,8193,12289,65535,196607,1000003,16M"
 """Words and no words; below, at and beyond what kernels, protocols and chunks take at once."""
 SHARED = "--share-gpu"
 """Also where there are fewer GPUs than processes."""
+OFF = {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1"}
+"""What these tests set, so that nothing of ours uses NVLink multicast."""
 WORD_BYTES = 8
 """The longest message of device/word."""
 
@@ -185,19 +188,17 @@ def test_a_corrupt_collective_is_found_on_the_device(volley: Command) -> None:
     assert {point.status for point in sent} == {"failed"}
 
 
-def test_the_variables_of_nccl_are_set_before_mpi_starts(volley: Command) -> None:
-    """Also where NCCL is not used: at that time no rank knows its transports."""
-    log = measured(volley, "pingpong", "--sizes", "8", "--iterations", "5", "-t", "host")
-    assert log.run is not None
-    assert log.run.environment["NCCL_NVLS_ENABLE"] == "0"
-
-
-def test_multicast_of_nvlink_is_off(volley: Command, gpus: set[str]) -> None:
+def test_the_variables_of_nccl_and_nvshmem_are_those_of_the_environment(volley: Command, gpus: set[str]) -> None:
+    """Those of these tests: see ``conftest.py``."""
     if len(gpus) < 2:
         pytest.skip("NCCL needs two GPUs")
-    log = measured(volley, *COLLECTIVES, "--ranks", "2", "-t", "nccl", "--operation", "allreduce")
-    (nccl,) = log.transports
-    assert nccl.facts["NCCL_NVLS_ENABLE"] == "0"
+    output = volley.state / "records.jsonl"
+    done = volley(*COLLECTIVES, "--ranks", "2", "-t", "nccl", "--operation", "allreduce", "-o", str(output))
+    (log,) = read_runs(output, BENCHMARKS)
+    assert log.run is not None
+    found = {name: value for name, value in log.run.environment.items() if name.startswith(("NCCL_", "NVSHMEM_"))}
+    assert found == {name: value for name, value in os.environ.items() if name in found} | OFF
+    assert "NCCL without NVLink SHARP: NCCL_NVLS_ENABLE=0 in the environment" in done.out
 
 
 # ----------------------------------------------------------------------------------------------- jacobi

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import pwd
+import shutil
+import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -13,6 +18,7 @@ from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import BuildFacts, Stack
 from volley.run import launchers
 from volley.run.allocation import Allocation
+from volley.run.inside_launcher import scrubbed
 from volley.run.launchers import LAUNCHERS, NAMES, LaunchSpec, choose, command, cores
 
 TWO = LaunchSpec(engine=("volley-engine", "--plan", "-", "--bind"), ranks=2, cores=2, mpiexec=Path("/mpi/bin/mpirun"))
@@ -68,6 +74,7 @@ def job(**changes: object) -> LaunchSpec:
         (job(allocation=Allocation("pbs", 1, 8, {"a": 8})), "-n 2 --bind-to none" + LOCAL),
         # whoever chose components has chosen: our shortcut keeps out of the way
         (job(environment={"OMPI_MCA_btl": "tcp,self"}), "-n 2 --bind-to none --mca mtl ^ofi"),
+        (job(fabric=True), "-n 2 --bind-to none"),
         (job(extra=("--mca", "btl", "tcp,self")), "-n 2 --bind-to none --mca mtl ^ofi"),
         (job(mca={"pml": "ucx"}), "-n 2 --bind-to none --mca btl ^ofi --mca mtl ^ofi --mca pml ucx"),
         (job(variables={"UCX_TLS": "rc"}), "-n 2 --bind-to none --mca btl ^ofi --mca mtl ^ofi -x UCX_TLS=rc"),
@@ -108,7 +115,71 @@ def test_mpich(the_job: LaunchSpec, words: str) -> None:
     assert LAUNCHERS["mpich"].environment(the_job) == {}
 
 
-COMMON = "--ntasks=2 --cpu-bind=none --input=0 --kill-on-bad-exit=1"
+FAR_SHELL = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+shift
+exec env -i PATH="$PATH" HOME="$HOME" sh -c "$*"
+"""
+"""In place of ssh: a shell without the environment of this one, as on another host."""
+
+
+OWN_VARIABLES = "import json, os, sys; print(json.dumps({name: os.environ.get(name) for name in sys.argv[1:]}))"
+
+
+@pytest.mark.parametrize("hosts", [(), ("volley-a", "volley-b")])
+@pytest.mark.parametrize(
+    ("name", "program"), [("openmpi", "mpirun"), ("openmpi", "mpirun.openmpi"), ("mpich", "mpiexec.mpich")]
+)
+def test_ranks_have_the_environment(name: str, program: str, hosts: tuple[str, ...], tmp_path: Path) -> None:
+    here = Path(sysconfig.get_path("scripts"), program)
+    mpiexec = here if here.exists() else shutil.which(program)
+    if mpiexec is None:
+        pytest.skip(f"{program} is not installed")
+    (tmp_path / "ssh").write_text(FAR_SHELL, encoding="utf-8")
+    (tmp_path / "ssh").chmod(0o755)
+    settings = {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1", "UCX_TLS": "a,b", "NCCL_SOCKET_IFNAME": "=a b;c"}
+    environment = {
+        **scrubbed(os.environ),
+        **settings,
+        "LD_LIBRARY_PATH": "/a",
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+    }
+    the_job = job(
+        engine=(sys.executable, "-c", OWN_VARIABLES, *settings, "LD_LIBRARY_PATH"),
+        family=name,
+        mpiexec=Path(mpiexec),
+        hosts=hosts,
+        root=os.geteuid() == 0,
+        cores=1,
+        variables={"UCX_TLS": "of,the stack"},
+        environment=environment,
+    )
+    launcher = LAUNCHERS[name]
+    done = subprocess.run(
+        command(launcher, the_job),
+        env={**environment, **launcher.environment(the_job)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    ranks = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert len(ranks) == 2, done.stderr
+    for rank in ranks:
+        assert {**settings, "UCX_TLS": "of,the stack"}.items() <= rank.items()
+        assert rank["LD_LIBRARY_PATH"].endswith("/a")  # Open MPI 5 puts its own in front
+
+
+def test_gpus_that_a_batch_system_granted_on_one_node_are_not_those_of_another() -> None:
+    environment = {"CUDA_VISIBLE_DEVICES": "1", "NCCL_ALGO": "Ring", "HOME": "/home/me"}
+    words = LAUNCHERS["openmpi"].arguments(job(allocation=TWO_HOSTS["pbs"], environment=environment))
+    assert words[-2:] == ["-x", "NCCL_ALGO"]
+    assert "CUDA_VISIBLE_DEVICES" not in words
+    words = LAUNCHERS["openmpi"].arguments(job(hosts=("a", "b"), environment=environment))
+    assert words[-4:] == ["-x", "CUDA_VISIBLE_DEVICES", "-x", "NCCL_ALGO"]
+
+
+COMMON = "--ntasks=2 --export=ALL --cpu-bind=none --input=0 --kill-on-bad-exit=1"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,12 @@ def test_no_import_runs_up_and_there_is_no_circle() -> None:
     assert "0 broken" in done.stdout
 
 
+def test_no_program_of_the_engine_sets_a_variable() -> None:
+    """The environment says how the libraries work that are measured."""
+    sources = (file for part in ("src", "apps") for file in (ROOT / "engine" / part).rglob("*") if file.is_file())
+    assert [file.name for file in sources if re.search(r"\b(un)?setenv\(|\bputenv\(", file.read_text("utf-8"))] == []
+
+
 def test_imports_within_functions_say_why() -> None:
     """They are for start-up time, and never hide a circle: import-linter sees them too."""
     for file in (ROOT / "src" / "volley").rglob("*.py"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
@@ -37,6 +37,45 @@ def on(settings: Settings, **rank: object) -> str:
     one.run = replace(one.run, ranks=[replace(each, **rank) for each in one.run.ranks])
     one.settings = replace(settings, host=one.run.ranks[0].host)
     return shown([one])
+
+
+# --------------------------------------------------------------------------------------------------- environment
+
+
+def with_variables(variables: dict[str, str], name: str, command: Sequence[str] = (), **transport_facts: Any) -> str:
+    """What is shown of a run of this transport with these variables."""
+    one = log(pingpong(SAMPLES, name=name), transports=[transport(name, **transport_facts)])
+    assert one.run
+    plan = replace(one.run.plan, launch={**one.run.plan.launch, "command": list(command)})
+    one.run = replace(one.run, environment=variables, plan=plan)
+    return shown([one])
+
+
+def test_variables_that_steer_what_was_measured_are_named_in_one_line() -> None:
+    variables = {
+        "NCCL_NVLS_ENABLE": "0",
+        "NCCL_ALGO": "Ring",
+        "NCCL_DEBUG": "INFO",
+        "UCX_TLS": "tcp",
+        "CUDA_PATH": "/a",
+    }
+    line = "NCCL_ALGO=Ring, NCCL without NVLink SHARP: NCCL_NVLS_ENABLE=0 in the environment"
+    assert line in with_variables(variables, "nccl/device", mpi=False).replace("\n", " ")
+    assert "UCX_TLS=tcp in the environment" in with_variables(variables, "host")
+    assert "in the environment" not in with_variables({"NCCL_DEBUG": "INFO", "OMPI_MCA_ess": "x"}, "host")
+    assert "in the environment" not in with_variables({"NVSHMEM_DISABLE_NVLS": "1"}, "host")
+
+
+def test_what_volley_passes_to_mpirun_is_not_of_the_environment() -> None:
+    variables = {"OMPI_MCA_pml": "ucx", "OMPI_MCA_btl": "^ofi"}
+    assert "OMPI_MCA_btl=^ofi in the environment" in with_variables(variables, "host", ["--mca", "pml", "ucx"])
+    own = ["mpirun", "--mca", "pml", "ucx", "--mca", "btl", "^ofi"]
+    assert "in the environment" not in with_variables(variables, "host", own)
+
+
+def test_many_variables_are_counted() -> None:
+    variables = {f"UCX_{number}": "y" for number in range(9)}
+    assert "UCX_5=y and 3 more in the environment" in with_variables(variables, "host").replace("\n", " ")
 
 
 # --------------------------------------------------------------------------------------------------- CPUs

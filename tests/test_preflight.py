@@ -22,7 +22,7 @@ from volley.machine.mpi_stack import BuildFacts, Stack
 from volley.machine.signals import Stop
 from volley.machine.ucx_protocols import of_plan
 from volley.run import preflight, session
-from volley.run.engine import About, Ending, TransportAbout
+from volley.run.engine import About, Ending, TransportAbout, ask_about
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight, Trials
 from volley.run.records_file import read_runs
@@ -135,6 +135,28 @@ def test_ucx_is_asked_in_the_preflight_and_never_in_the_measured_job(
     protocols = of_plan(run.plan.launch)
     assert protocols
     assert [table.ranges[-1].lanes for table in protocols.sends] == ["cuda_ipc/cuda"]
+
+
+def test_every_start_passes_the_environment_on(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To ask the engine, to try ``aware``, to measure, and to start the engine without MPI."""
+    settings = {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1", "UCX_TLS": "a,b", "OMPI_MCA_pml": "ob1"}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    measure(with_aware / "r.jsonl", "-t", "host,aware")
+    install(with_aware / "bin", cuda_version="13.0")
+    for module in ("gpu_matrix", "gpu_matrix.jobs"):
+        monkeypatch.setattr(f"volley.benchmarks.{module}.has_driver", lambda: True)
+    measure(with_aware / "s.jsonl", "--section", "uni", command="matrix")
+    with ask_about(with_aware / "bin" / "volley-engine") as answer:
+        answer()
+    lines = (with_aware / "bin" / "starts").read_text(encoding="utf-8").splitlines()
+    starts = [json.loads(line) for line in lines]
+    kinds = [(program, "--about" in words) for program, *words, _ in starts]
+    assert kinds.count(("volley-engine", True)) == 1
+    assert kinds.count(("volley-engine", False)) >= 2
+    assert kinds.count(("volley-engine-local", False)) == 1
+    for *_, environment in starts:
+        assert settings.items() <= environment.items()
 
 
 def test_a_preflight_without_a_message_leaves_ucx_out(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:

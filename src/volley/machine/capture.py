@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from shlex import join
@@ -15,19 +15,10 @@ import msgspec
 from volley.machine import cuda_driver, nvml, reinstall, settings, sysfs
 from volley.machine.facts import FACTS_VERSION, SETTINGS_CALL, TOPOLOGY_CALL, Facts, Probe
 from volley.machine.isolate import isolated
+from volley.machine.steering import steering
 
 LIMIT_S = 60.0
 """How long a probe may take, unless asked."""
-
-_STEERING = (
-    *("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_", "MPICH_", "MPIR_CVAR_", "FI_", "I_MPI_", "MV2_", "NCCL_", "CUDA_"),
-    *("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "LD_PRELOAD", "LD_LIBRARY_PATH", "MPI_HOME"),
-    *("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE", "SLURM_JOB_NUM_NODES", "SLURM_GPU"),
-    *("LSB_JOBID", "PBS_JOBID", "VOLLEY_ENGINE"),
-)
-"""Variables that steer MPI, UCX, CUDA, NCCL or a launcher, by the beginning of their names; no other is captured."""
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|JWT|URI|initial_wdir", re.IGNORECASE)
-"""Variables with these words in their names may hold secrets and are not captured."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +73,6 @@ def capture(
         **found,
     )
     return without_home(facts, os.path.expanduser("~"))  # noqa: PTH111  an unknown user has none: Path raises
-
-
-def steering(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the variables that may be captured."""
-    for name, value in sorted(environment.items()):
-        if name.startswith(_STEERING) and not _SECRET.search(name):
-            yield name, value
 
 
 def without_home(facts: Facts, home: str) -> Facts:

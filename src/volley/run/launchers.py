@@ -48,6 +48,8 @@ class LaunchSpec:
     """Cores of this machine that ranks may use."""
     threads_per_core: float = 1.0
     """Hardware threads of a core of this machine that ranks may use."""
+    fabric: bool = False
+    """This machine has a fabric that OFI may use."""
     root: bool = False
     home: str | None = None
     """The user's home folder, if the environment does not name it."""
@@ -97,6 +99,11 @@ class LaunchSpec:
         """True if ranks must share cores.  A batch system may grant a task several cores, and launchers count tasks."""
         cpus = self.allocation.cpus_per_node if self.allocation else None
         return self.lacks_slots and (cpus is None or self.ranks_per_node > max(cpus // self.threads_per_core, 1))
+
+
+def fabric() -> bool:
+    """True if this machine has InfiniBand, RoCE, Omni-Path or EFA (the first class) or Slingshot (the second)."""
+    return any(True for name in ("infiniband", "cxi") for _ in Path("/sys/class", name).glob("*"))
 
 
 def cores() -> int:
@@ -157,9 +164,11 @@ class OpenMPI(Launcher):
             arguments += ["--host", ",".join(host + slots for host in dict.fromkeys(hosts))]
         mapping = ("node" if spec.nodes > 1 else "") + (":OVERSUBSCRIBE" if spec.lacks_slots else "")
         arguments += ["--map-by", mapping] if mapping else []
-        # OFI probes fabrics for a second, which a single host does without; a choice of the user has priority.
+        # OFI probes fabrics for a second, which a single host without a fabric does without: Open MPI would not choose
+        # it there.  A choice of the user has priority.
         chosen = {*spec.extra, *(name.removeprefix("OMPI_MCA_") for name in spec.environment)}
-        ours = {name: "^ofi" for name in ("btl", "mtl") if name not in chosen and spec.nodes == 1}
+        needless = spec.nodes == 1 and not spec.fabric
+        ours = {name: "^ofi" for name in ("btl", "mtl") if name not in chosen and needless}
         # OVERSUBSCRIBE also makes ranks yield their cores while they wait, which is slower where each has one.
         if spec.lacks_slots and not spec.oversubscribed and "mpi_yield_when_idle" not in chosen:
             ours["mpi_yield_when_idle"] = "0"
@@ -167,6 +176,11 @@ class OpenMPI(Launcher):
             arguments += ["--mca", name, value]
         for name, value in spec.variables.items():
             arguments += ["-x", f"{name}={value}"]
+        if spec.nodes > 1 or spec.hosts:
+            from volley.machine.steering import to_pass_on  # noqa: PLC0415  start-up: most jobs are on one node
+
+            for name in to_pass_on(spec.environment, allocated=spec.allocation is not None):
+                arguments += ["-x", name] if name not in spec.variables else []
         return arguments
 
     def environment(self, spec: LaunchSpec) -> dict[str, str]:
@@ -198,13 +212,15 @@ class Srun(Launcher):
     def arguments(self, spec: LaunchSpec) -> list[str]:
         # The PMI version must fit the MPI: with the wrong one, each rank is a job of one rank.
         pmi = {"openmpi": ["--mpi=pmix"], "mpich": ["--mpi=pmi2"]}.get(spec.family, [])
-        arguments = [*pmi, f"--ntasks={spec.ranks}", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
+        # After `sbatch --export=NONE` srun would pass on nothing.
+        arguments = [*pmi, f"--ntasks={spec.ranks}", "--export=ALL", "--cpu-bind=none", "--input=0"]
+        arguments += ["--kill-on-bad-exit=1"]
         arguments += [f"--nodes={spec.nodes}"] if spec.hosts or spec.allocation else []
         arguments += [f"--nodelist={','.join(dict.fromkeys(spec.hosts))}"] if spec.hosts else []
         return arguments + (["--overcommit"] if spec.lacks_slots and spec.allocation else [])
 
     def environment(self, spec: LaunchSpec) -> dict[str, str]:
-        return dict(spec.variables)  # srun passes on its environment; --export would split values at commas
+        return dict(spec.variables)  # srun passes on its environment; --export=NAME=value would split it at commas
 
 
 class Jsrun(Launcher):

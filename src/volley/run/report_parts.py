@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
 
 from volley.grouping import grouped
 from volley.machine.hardware import RAISE_CLOCK, SLOWDOWNS, Gpu
+from volley.machine.steering import tuned
 from volley.report.model import Note
 from volley.run.command_again import command_again, launch_again, launches_named
 from volley.run.launch_series import MAX_NAMED, LaunchSeries
@@ -23,6 +25,9 @@ MAX_RANKS = 8
 
 MAX_NODES = 8
 """Of more nodes headings and rows name only the first, and count the others."""
+
+MAX_SETTINGS = 6
+"""The heading names at most this many variables of the environment; it counts the others."""
 
 HOUR_S = 3600.0
 
@@ -41,7 +46,7 @@ def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
     if isinstance(launcher, str) and launcher != "none":
         parts.append(f"launched by {launcher}")
     parts.append(count_launches(len(series.logs)))
-    return [" · ".join([*parts, run.started_at]), *_places(run.ranks), *_apart(series)]
+    return [" · ".join([*parts, run.started_at]), *_places(run.ranks), *_tuned(series), *_apart(series)]
 
 
 def _apart(series: LaunchSeries) -> Iterator[str]:
@@ -49,6 +54,24 @@ def _apart(series: LaunchSeries) -> Iterator[str]:
     if series.apart:
         here = join_few((f"{name} (here {value})" for name, value in series.apart.items()), MAX_NAMED)
         yield f"separate from other launches of the same request, which differ in {here}"
+
+
+def _tuned(series: LaunchSeries) -> Iterator[str]:
+    """Name in one line the variables of the environment that may have changed the performance of what was measured.
+
+    What volley itself passes to Open MPI's mpirun is a part of the software that it names, and not of the environment.
+    """
+    measured = [each for each in series.transports.values() if each.available]
+    libraries = {each.transport.partition("/")[0] for each in measured} | {"MPI" for each in measured if each.mpi}
+    run = series.run
+    if run is None:
+        return
+    command = run.plan.launch.get("command")
+    words = command if isinstance(command, list) else []
+    own = {f"OMPI_MCA_{name}" for option, name in pairwise(words) if option == "--mca"}
+    if found := tuned({name: value for name, value in run.environment.items() if name not in own}, libraries):
+        more = f" and {len(found) - MAX_SETTINGS} more" if len(found) > MAX_SETTINGS else ""
+        yield f"{', '.join(found[:MAX_SETTINGS])}{more} in the environment"
 
 
 def count_launches(number: int) -> str:

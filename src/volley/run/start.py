@@ -16,7 +16,7 @@ from volley.run.allocation import Allocation
 from volley.run.engine import USUAL_LINES, EngineProcess, Patience, TransportAbout
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import PAIR
-from volley.run.launchers import LaunchSpec, choose, command, cores, home
+from volley.run.launchers import LaunchSpec, choose, command, cores, fabric, home
 from volley.run.options import JobOptions
 
 
@@ -137,6 +137,7 @@ def start_by_launcher(
         allocation=granted,
         cores=cores(),
         threads_per_core=len(os.sched_getaffinity(0)) / cores(),
+        fabric=fabric(),
         root=os.geteuid() == 0,
         home=home(environment),
         gpus=bool(on_gpus),
