@@ -17,14 +17,8 @@ std::int64_t ns_of(Clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-// How far the clock of the other end is ahead, and by how much that may be wrong.
-struct Offset {
-  std::int64_t ahead_ns = 0;
-  std::int64_t error_ns = std::numeric_limits<std::int64_t>::max();
-};
-
-Offset offset_of(int other, int messages, MPI_Comm comm) {
-  Offset best;
+ClockComparison compared_with(int other, int messages, MPI_Comm comm) {
+  ClockComparison best{.error_ns = std::numeric_limits<std::int64_t>::max()};
   for (int i = 0; i < messages; ++i) {
     std::int64_t theirs = 0;
     const std::int64_t before = ns_of(Clock::now());
@@ -32,7 +26,7 @@ Offset offset_of(int other, int messages, MPI_Comm comm) {
     VOLLEY_MPI(MPI_Recv(&theirs, 1, MPI_INT64_T, other, clock_tag, comm, MPI_STATUS_IGNORE));
     const std::int64_t after = ns_of(Clock::now());
     const std::int64_t error = (after - before + 1) / 2;
-    if (error < best.error_ns) best = {theirs - (before + (after - before) / 2), error};
+    if (error < best.error_ns) best = {theirs, theirs - (before + (after - before) / 2), error};
   }
   return best;
 }
@@ -56,26 +50,27 @@ GroupControl::GroupControl(const Context& context, const RankGroup& group) : gro
       first_of_node_.push_back(place);
       found = nodes.insert(nodes.end(), node);
     }
-    if (place == group.self) node_ = static_cast<int>(found - nodes.begin());
+    if (place == group.self) node_ = static_cast<std::size_t>(found - nodes.begin());
   }
+  clocks_.resize(first_of_node_.size());
   compare_clocks();
 }
 
 void GroupControl::compare_clocks() {
-  if (first_of_node_.size() < 2) return;
-  std::vector<Offset> offsets(first_of_node_.size());
-  offsets[0] = {0, 0};
-  for (std::size_t node = 1; node < offsets.size(); ++node) {
-    if (group_.leads()) offsets[node] = offset_of(first_of_node_[node], messages_there_and_back, comm_);
+  if (clocks_.size() < 2) return;
+  std::vector<ClockComparison> found(clocks_.size());
+  for (std::size_t node = 1; node < found.size(); ++node) {
+    if (group_.leads()) found[node] = compared_with(first_of_node_[node], messages_there_and_back, comm_);
     if (group_.self == first_of_node_[node]) answer(messages_there_and_back, comm_);
   }
-  share(offsets.data(), offsets.size() * sizeof(Offset), 0);
-  ahead_ns_ = offsets[static_cast<std::size_t>(node_)].ahead_ns;
-  for (const auto& offset : offsets) error_ns_ = std::max(error_ns_, offset.error_ns);
+  share(found.data(), found.size() * sizeof found[0], 0);
+  for (std::size_t node = 1; node < found.size(); ++node) clocks_[node].compared(found[node]);
+  batches_ = 0;
+  batches_ns_ = 0;
 }
 
 void GroupControl::ready() {
-  if (++batches_ % batches_between == 0) compare_clocks();
+  if (++batches_ == batches_between || static_cast<double>(batches_ns_) > seconds_between * 1e9) compare_clocks();
   VOLLEY_MPI(MPI_Barrier(comm_));
 }
 
@@ -89,22 +84,21 @@ int GroupControl::first_of(bool mine) {
   return place < group_.size() ? place : -1;
 }
 
-std::int64_t GroupControl::common_ns(Clock::time_point time) const { return ns_of(time) - ahead_ns_; }
-
 GroupControl::Entries GroupControl::entries(const Span& mine, bool counts) {
   // The earliest ones have their signs turned: one reduction finds all four.
-  const std::int64_t entry_ns = common_ns(mine.begin);
-  const std::int64_t exit_ns = common_ns(mine.end);
+  const NodeClock& clock = clocks_[node_];
+  const std::int64_t entry_ns = clock.common_ns(ns_of(mine.begin));
+  const std::int64_t exit_ns = clock.common_ns(ns_of(mine.end));
   std::array<std::int64_t, 4> ns{-entry_ns, entry_ns, -exit_ns, exit_ns};
   if (!counts) ns.fill(std::numeric_limits<std::int64_t>::min());
   VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, ns.data(), static_cast<int>(ns.size()), MPI_INT64_T, MPI_MAX, comm_));
+  batches_ns_ += ns[3] + ns[0];
   return {-ns[0], ns[1], -ns[2], ns[3]};
 }
 
 Elapsed GroupControl::elapsed_from(std::int64_t begin_ns, const Entries& all) {
   const auto seconds = [](std::int64_t count) { return static_cast<double>(count) * 1e-9; };
-  // Clocks that are off by more than a batch takes must not make it end before it begins.
-  return {.seconds = seconds(std::max<std::int64_t>(all.last_exit_ns - begin_ns, 1)),
+  return {.seconds = seconds(all.last_exit_ns - begin_ns),
           .entry_skew_s = seconds(all.last_entry_ns - all.first_entry_ns)};
 }
 
@@ -121,11 +115,18 @@ Elapsed GroupControl::elapsed(const Span& mine) {
   return elapsed;
 }
 
-double GroupControl::take_clock_error_s() { return static_cast<double>(std::exchange(error_ns_, 0)) * 1e-9; }
+double GroupControl::take_clock_error_s() {
+  compare_clocks();
+  std::int64_t worst_ns = 0;
+  for (NodeClock& clock : clocks_) worst_ns = std::max(worst_ns, clock.take_error_ns());
+  return static_cast<double>(worst_ns) * 1e-9;
+}
 
 bool GroupControl::met(const Span& mine) {
   const Entries all = entries(mine, true);
-  return all.first_exit_ns + 2 * error_ns_ >= all.last_entry_ns;
+  std::int64_t error_ns = 0;
+  for (const NodeClock& clock : clocks_) error_ns = std::max(error_ns, clock.error_ns());
+  return all.first_exit_ns + 2 * error_ns >= all.last_entry_ns;
 }
 
 }  // namespace volley

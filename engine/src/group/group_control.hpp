@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "group/node_clock.hpp"
 #include "group/rank_group.hpp"
 #include "measure/control.hpp"
 
@@ -11,7 +12,8 @@ namespace volley {
 // Each rank has its own clock pair around a batch, and all tell each other when they entered it and left it. Ranks of
 // one node read one monotonic clock. Between nodes each node's clock is compared with that of the first rank: of
 // several messages there and back the shortest says how far apart the clocks are, to half of its own time (D. L. Mills,
-// RFC 5905, section 8; F. Cristian, 1989). Every `batches_between` batches they are compared again, since clocks drift.
+// RFC 5905, section 8; F. Cristian, 1989). They are compared again every `batches_between` batches or
+// `seconds_between` of batches, and node_clock.hpp takes the drift between two comparisons into account.
 class GroupControl : public Control {
  public:
   // Compares the clocks. Collective over the group.
@@ -31,7 +33,8 @@ class GroupControl : public Control {
 
   // Compares the clocks of the nodes. Collective over the group.
   void compare_clocks();
-  // The largest error of a rank's clock since the last call; 0 on one node.
+  // Compares the clocks again, and returns the largest error of a node's clock since the last call; 0 on one node.
+  // Collective over the group.
   [[nodiscard]] double take_clock_error_s();
   // Whether no rank left before the last one entered, as far as the clocks tell. Collective over the group.
   [[nodiscard]] bool met(const Span& mine);
@@ -48,23 +51,22 @@ class GroupControl : public Control {
   [[nodiscard]] Entries entries(const Span& mine, bool counts);
   // The mean of the seconds of the ranks that count. Collective as above; at least one rank counts.
   [[nodiscard]] double mean_s(const Span& mine, bool counts);
-  // From `begin_ns` to the last exit.
+  // From `begin_ns`, an entry, to the last exit. This is at least the time of the rank with that entry, by its own
+  // clock: no error of the common clock makes it negative.
   [[nodiscard]] static Elapsed elapsed_from(std::int64_t begin_ns, const Entries& all);
 
  private:
   static constexpr int batches_between = 64;
+  static constexpr double seconds_between = 0.25;  // of long batches
   static constexpr int messages_there_and_back = 16;
-
-  // Nanoseconds of the first rank's clock.
-  [[nodiscard]] std::int64_t common_ns(Clock::time_point time) const;
 
   const RankGroup& group_;
   MPI_Comm comm_;
-  int node_ = 0;
+  std::size_t node_ = 0;            // of this rank, in the order below
   std::vector<int> first_of_node_;  // places in the group, of the nodes in their order there
-  std::int64_t ahead_ns_ = 0;       // this node's clock before the first rank's
-  std::int64_t error_ns_ = 0;
-  int batches_ = 0;
+  std::vector<NodeClock> clocks_;   // of these nodes
+  int batches_ = 0;                 // since the clocks were compared
+  std::int64_t batches_ns_ = 0;     // the time of these batches, the same on all ranks
 };
 
 }  // namespace volley
