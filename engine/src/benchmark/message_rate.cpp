@@ -5,6 +5,7 @@
 #include "benchmark/series_record.hpp"
 #include "benchmark/transport_set.hpp"
 #include "benchmark/window_options.hpp"
+#include "group/backoff_wait.hpp"
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 #include "transport/agreement.hpp"
@@ -16,10 +17,12 @@ namespace {
 
 // The agreements of all ranks. A sample lasts from the first sender's entry into the batch to the last sender's exit,
 // when its last window is acknowledged: all that was sent was sent in this time. The mean of the senders' own times is
-// what osu_mbw_mr divides by.
+// what osu_mbw_mr divides by. The ranks of other pairs sleep until the first pair has finished the batch: if they
+// waited in MPI, each would keep a core busy.
 class PairsControl final : public GroupControl {
  public:
-  PairsControl(const Context& context, const RankGroup& all) : GroupControl(context, all), half_(all.size() / 2) {
+  PairsControl(const Context& context, const RankGroup& all, Watchdog& watchdog)
+      : GroupControl(context, all), world_(context.world.get()), backoff_(context, watchdog), half_(all.size() / 2) {
     sender_ = all.self < half_;
     pair_ = sender_ ? all.self : all.self - half_;
   }
@@ -29,6 +32,10 @@ class PairsControl final : public GroupControl {
   [[nodiscard]] int receives() const override { return 2 * pair_ + (sender_ ? 1 : 0); }
 
   [[nodiscard]] Elapsed elapsed(const Span& mine) override {
+    if (!active_) backoff_.wait_for_empty(0, end_tag);
+    for (int rank : leads() ? idle_ranks() : std::vector<int>{}) {
+      VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, rank, end_tag, world_));
+    }
     const bool counts = active_ && sender_;
     const Entries senders = entries(mine, counts);
     Elapsed elapsed = elapsed_from(senders.first_entry_ns, senders);
@@ -36,15 +43,31 @@ class PairsControl final : public GroupControl {
     return elapsed;
   }
 
-  // Whether this rank's pair takes part in the batches from now on.
-  void take_part(bool active) { active_ = active; }
+  // So many pairs take part in the batches from now on.
+  void take_part(int pairs) {
+    pairs_ = pairs;
+    active_ = pair_ < pairs;
+  }
 
   [[nodiscard]] int pair() const { return pair_; }
   [[nodiscard]] std::vector<int> ranks_of_pair() const { return {pair_, pair_ + half_}; }
 
  private:
+  static constexpr int end_tag = 70;
+
+  [[nodiscard]] std::vector<int> idle_ranks() const {
+    std::vector<int> ranks;
+    for (const int first : {0, half_}) {
+      for (int pair = pairs_; pair < half_; ++pair) ranks.push_back(first + pair);
+    }
+    return ranks;
+  }
+
+  MPI_Comm world_;
+  BackoffWait backoff_;
   int half_;
   int pair_ = 0;
+  int pairs_ = 0;
   bool sender_ = false;
   bool active_ = false;
 };
@@ -52,8 +75,8 @@ class PairsControl final : public GroupControl {
 // The transport of this rank's pair, or nothing where the pair takes no part.
 class ActivePair final : public Driver {
  public:
-  ActivePair(Driver& transport, bool active, PairsControl& control)
-      : transport_(transport), active_(active), control_(control) {}
+  ActivePair(Driver& transport, int pairs, PairsControl& control)
+      : transport_(transport), pairs_(pairs), active_(control.pair() < pairs), control_(control) {}
   void prepare(const View& view) override {
     if (active_) transport_.prepare(view);
   }
@@ -64,7 +87,7 @@ class ActivePair final : public Driver {
     if (active_) transport_.windows(view, count, window);
   }
   void arm(const View& view, std::uint64_t count) override {
-    control_.take_part(active_);
+    control_.take_part(pairs_);
     if (active_) transport_.arm(view, count);
   }
   void disarm() override {
@@ -73,6 +96,7 @@ class ActivePair final : public Driver {
 
  private:
   Driver& transport_;
+  const int pairs_;
   const bool active_;
   PairsControl& control_;
 };
@@ -112,7 +136,7 @@ class MessageRateBenchmark final : public Benchmark {
 
   Exit run(const Run& run) override {
     const RankGroup all = everyone(*run.context);
-    PairsControl control(*run.context, all);
+    PairsControl control(*run.context, all, run.watchdog);
     const auto pair = make_group(*run.context, control.ranks_of_pair());
     TransportSet transports(*run.context, *pair, run.plan, run.watchdog);
     for (auto& candidate : transports.candidates()) {
@@ -166,10 +190,9 @@ class MessageRateBenchmark final : public Benchmark {
     series.name = point.transport + " (" + std::to_string(point.pairs) + (point.pairs == 1 ? " pair)" : " pairs)");
     series.skipped = agreed_reason(all, series.skipped);
     VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &series.buffer_bytes, 1, MPI_UINT64_T, MPI_MIN, all.control.get()));
-    const bool active = control.pair() < point.pairs;
-    point.driver = std::make_unique<ActivePair>(*candidate.transport, active, control);
+    point.driver = std::make_unique<ActivePair>(*candidate.transport, point.pairs, control);
     series.driver = point.driver.get();
-    if (active) return series;
+    if (control.pair() < point.pairs) return series;
     if (series.verifier != nullptr) series.verifier = &nothing;
     return series;
   }

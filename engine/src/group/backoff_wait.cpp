@@ -44,6 +44,11 @@ int BackoffWait::wait_for_message(int source, int tag) const {
   return length;
 }
 
+void BackoffWait::wait_for_empty(int source, int tag) const {
+  wait_for_message(source, tag);
+  VOLLEY_MPI(MPI_Recv(nullptr, 0, MPI_BYTE, source, tag, world_, MPI_STATUS_IGNORE));
+}
+
 std::string BackoffWait::receive(int source, int tag) const {
   std::string text(static_cast<std::size_t>(wait_for_message(source, tag)), '\0');
   VOLLEY_MPI(MPI_Recv(text.data(), static_cast<int>(text.size()), MPI_CHAR, source, tag, world_, MPI_STATUS_IGNORE));
@@ -54,6 +59,13 @@ void BackoffWait::barrier() const {
   MPI_Request all_here = MPI_REQUEST_NULL;
   VOLLEY_MPI(MPI_Ibarrier(world_, &all_here));
   wait(all_here);
+}
+
+// All ranks have arrived when the first one leaves the quiet barrier, so that nobody is busy waiting for longer than a
+// sleep.
+void BackoffWait::start_together() const {
+  barrier();
+  VOLLEY_MPI(MPI_Barrier(world_));
 }
 
 void BackoffWait::wait(MPI_Request& request) const {

@@ -18,11 +18,16 @@ class BackoffWait {
   // Waits for a message from `source` with `tag`; returns its length in bytes.
   int wait_for_message(int source, int tag) const;
 
+  // Receives a message of no bytes from `source` with `tag`.
+  void wait_for_empty(int source, int tag) const;
+
   // Receives a text from `source` with `tag`.
   [[nodiscard]] std::string receive(int source, int tag) const;
 
-  // A barrier. Collective over the world.
+  // Barriers. Collective over the world. Ranks leave the first one up to a sleep apart, the second one as close
+  // together as MPI's own barrier allows.
   void barrier() const;
+  void start_together() const;
 
   // Waits until the request is complete.
   void wait(MPI_Request& request) const;

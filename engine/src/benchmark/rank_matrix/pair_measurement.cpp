@@ -61,7 +61,7 @@ Json PairMeasurement::loaded(const BackoffWait& backoff) {
   for (const auto& matrix_case : cases_) {
     for (auto& series : series_of(matrix_case)) {  // one transport at a time, the same on all pairs
       std::vector<Series> alone{std::move(series)};
-      backoff.barrier();
+      backoff.start_together();
       Sampler(control_, run_.plan.sampling, matrix_case.workload, run_.watchdog).measure(alone);
       MPI_Request all_done = MPI_REQUEST_NULL;
       VOLLEY_MPI(MPI_Ibarrier(run_.context->world.get(), &all_done));
@@ -97,8 +97,8 @@ Json PairMeasurement::finished(const Json& cells) {
 
 void idle_round(std::size_t cells, const BackoffWait& backoff) {
   for (std::size_t i = 0; i < cells; ++i) {
-    backoff.barrier();  // the pairs begin
-    backoff.barrier();  // all pairs have finished
+    backoff.start_together();  // the pairs begin
+    backoff.barrier();         // all pairs have finished
   }
 }
 

@@ -1,0 +1,96 @@
+// At 1, 2 and 4 ranks: ranks that wait while others measure sleep, and ranks that measure together do not begin from a
+// sleep.
+#include "benchmark/benchmark.hpp"
+#include "expect.hpp"
+#include "group/backoff_wait.hpp"
+#include "record/output.hpp"
+
+#include <mpi.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+namespace volley {
+BenchmarkMaker make_message_rate;
+}  // namespace volley
+
+using namespace volley;
+
+namespace {
+
+int sleeps = 0;
+bool slept_last = false;  // and no barrier of MPI came after that
+
+}  // namespace
+
+// In place of the system's and of MPI's.
+extern "C" int usleep(useconds_t time_us) {
+  ++sleeps;
+  slept_last = true;
+  const timespec time{0, static_cast<long>(time_us) * 1000};
+  return nanosleep(&time, nullptr);
+}
+
+int MPI_Barrier(MPI_Comm comm) {
+  slept_last = false;
+  return PMPI_Barrier(comm);
+}
+
+namespace {
+
+void ranks_begin_together(const Context& context) {
+  Watchdog watchdog("rank " + std::to_string(context.rank), 60);
+  const BackoffWait backoff(context, watchdog);
+  const int late = context.size - 1;
+  if (context.rank == late) usleep(20'000);
+  sleeps = 0;
+  backoff.start_together();
+  EXPECT(sleeps > 0 || context.rank == late);
+  EXPECT(!slept_last);
+}
+
+// Only ranks 0 and n / 2 send: the others sleep meanwhile.
+void ranks_of_other_pairs_sleep(const Context& context) {
+  const Json plan_document = {{"plan", plan_version},
+                              {"benchmark", "message_rate"},
+                              {"world_size", context.size},
+                              {"transports", {"host"}},
+                              {"options", {{"sizes_bytes", {1 << 16}}, {"window", 64}, {"pairs", {1}}}},
+                              {"sampling", {{"point_time_s", 0.02}}}};
+  constexpr std::array benchmarks{BenchmarkEntry{"message_rate", make_message_rate}};
+  const auto reading = read_plan(line_of(plan_document), benchmarks, {"host"});
+  EXPECT(reading.errors.empty());
+  const std::string path = "/tmp/volley-mpi-backoff-" + std::to_string(getpid()) + ".jsonl";
+  {
+    std::optional<Output> output;
+    if (context.rank == 0) output.emplace(Output::claim(path));
+    Records records(context.rank == 0 ? &*output : nullptr);
+    Watchdog watchdog("rank " + std::to_string(context.rank), 60);
+    sleeps = 0;
+    EXPECT(reading.benchmark->run({context, &context, reading.plan, records, watchdog}) == Exit::good);
+    EXPECT(!records.failed());
+  }
+  if (context.rank == 0) std::remove(path.c_str());
+  const bool sends_or_receives = context.rank % (context.size / 2) == 0;
+  EXPECT(sends_or_receives || sleeps > 0);
+}
+
+}  // namespace
+
+int main() {
+  MPI_Init(nullptr, nullptr);
+  {
+    const Context context = make_context(Options{}, place(Options{}));
+    ranks_begin_together(context);
+    if (context.size > 1) ranks_of_other_pairs_sleep(context);
+    int failures = test::failures();
+    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, context.world.get());
+    test::failures() = failures;
+  }
+  MPI_Finalize();
+  return test::finish();
+}
