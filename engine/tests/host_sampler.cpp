@@ -1,5 +1,6 @@
 // Which series of a message size the sampler skips because they would take too long, how long the first one may be, and
 // that every message behind the samples is checked.
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -68,6 +69,36 @@ void without_a_limit_nothing_is_skipped(Sampling sampling) {
   workload.limits.long_exchange_s = long_exchange_s;
   Sampler sampler(control, sampling, workload, watchdog);
   for (const std::size_t bytes : {1, 1 << 20}) EXPECT(measured(sampler, {&slow}, bytes)[0].skipped.empty());
+}
+
+// Notes how many exchanges each batch has.
+class CountingDriver final : public Driver {
+ public:
+  void round_trips(const View&, std::uint64_t exchanges) override { batches.push_back(exchanges); }
+  std::vector<std::uint64_t> batches;
+};
+
+// Nothing may communicate before the exchange that is called cold: not even an empty batch, which does in one-sided
+// MPI.
+void the_first_batch_is_the_cold_one() {
+  for (const bool fixed : {false, true}) {
+    Sampling sampling;
+    sampling.fixed = fixed;
+    sampling.warmup = 0;
+    sampling.point_time_s = 1e-3;
+    LocalControl control(0, 1);
+    Watchdog watchdog("test", 60);
+    Workload workload = round_trip_workload();
+    workload.max_counts = 10;
+    CountingDriver driver;
+    std::vector<Series> all(1);
+    all[0].driver = &driver;
+    all[0].view.bytes = 8;
+    all[0].fresh = true;
+    Sampler(control, sampling, workload, watchdog).measure(all);
+    EXPECT(driver.batches.front() == 1 && all[0].cold_s && all[0].empty_s);
+    EXPECT(std::ranges::count(driver.batches, 0U) == workload.limits.empty_samples);
+  }
 }
 
 // The first exchange of a large message takes longer than the watchdog waits. If it ended it, so would this program.
@@ -231,6 +262,7 @@ void every_message_is_checked_once() {
 int main() {
   what_is_sent_is_written_once_without_verification();
   every_message_is_checked_once();
+  the_first_batch_is_the_cold_one();
   a_long_first_batch_is_not_ended();
   a_long_first_fill_is_not_ended();
   Sampling adaptive;

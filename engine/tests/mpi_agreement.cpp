@@ -1,6 +1,8 @@
 // At 1, 2 and 4 ranks: what one rank cannot do is known to all ranks of its group, and nobody waits.
 #include "benchmark/transport_set.hpp"
 #include "expect.hpp"
+#include "group/mpi_control.hpp"
+#include "measure/sampler.hpp"
 #include "transport/agreement.hpp"
 #include "transport/availability.hpp"
 #include "transport/host_driven.hpp"
@@ -173,6 +175,47 @@ void each_transport_has_time_to_open(const Context& context, const RankGroup& pa
   transports.close();
 }
 
+// One rank cannot prepare for longer messages.
+struct PreparesShortMessages : HostDriven<MpiChannel> {
+  void open(const RankGroup& pair, const Buffers& buffers) override {
+    leads_the_pair = pair.leads();
+    HostDriven::open(pair, buffers);
+  }
+  void prepare(const View& view) override {
+    if (!leads_the_pair && view.bytes > 8) throw std::runtime_error("no room");
+    HostDriven::prepare(view);
+  }
+  bool leads_the_pair = false;
+};
+std::unique_ptr<Transport> make_for_short_messages() { return std::make_unique<PreparesShortMessages>(); }
+std::unique_ptr<Transport> make_for_all_messages() { return std::make_unique<HostDriven<MpiChannel>>(); }
+
+void a_failed_preparation_ends_only_its_transport(const Context& context, const RankGroup& pair) {
+  Watchdog watchdog("rank " + std::to_string(context.rank), 60);
+  std::array<TransportEntry, 2> entries{};
+  entries[0] = {"short", "", ThroughMpi::yes, MemoryKind::host, Tier::test, false, make_for_short_messages};
+  entries[1] = {"all", "", ThroughMpi::yes, MemoryKind::host, Tier::test, false, make_for_all_messages};
+  Plan plan;
+  plan.transports = {"short", "all"};
+  plan.sampling.fixed = true;
+  plan.sampling.iterations = 3;
+  TransportSet transports(context, pair, plan, watchdog, entries);
+  transports.open({8, 16});
+  const Workload workload = round_trip_workload();
+  MpiControl control(pair);
+  Sampler sampler(control, plan.sampling, workload, watchdog);
+  for (const std::uint64_t bytes : {8, 16, 8}) {
+    std::vector<Series> all;
+    for (const auto& candidate : transports.candidates()) all.push_back(transports.series(candidate, bytes, true));
+    sampler.measure(all);
+    const std::string reason = "no room (rank " + std::to_string(pair.rank(1)) + ")";
+    EXPECT(all[0].skipped == (bytes > 8 ? reason : ""));
+    EXPECT(all[1].skipped.empty());
+    for (const auto& series : all) EXPECT(series.first_samples.empty() == (!pair.leads() || !series.skipped.empty()));
+  }
+  transports.close();
+}
+
 // Two arenas of one kind: the buffers of a message that fit into the memory once do not fit twice.
 void arenas_share_memory(const Context& context, const RankGroup& pair) {
   constexpr std::uint64_t message_bytes = megabyte;
@@ -276,6 +319,7 @@ int main() {
         arenas_share_memory(context, *pair);
         host_memory_is_shared_out_too(context, *pair);
         each_transport_has_time_to_open(context, *pair);
+        a_failed_preparation_ends_only_its_transport(context, *pair);
       }
       MPI_Barrier(context.world.get());
     }

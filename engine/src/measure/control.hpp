@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -50,6 +52,22 @@ class Control {
   // The number of the first end that passes true; -1 if none does.
   [[nodiscard]] virtual int first_of(bool mine) = 0;
 
+  // What the first end throws that cannot take this step, the same on all ends; empty if all have taken it. No end
+  // returns before.
+  [[nodiscard]] virtual std::string problem_of(const std::function<void()>& step) {
+    std::string problem;
+    try {
+      step();
+    } catch (const std::exception& failure) {
+      problem = std::string(failure.what()) + " (rank " + std::to_string(id()) + ")";
+    }
+    const int failed = first_of(!problem.empty());
+    if (failed < 0) return {};
+    problem.resize(shared(problem.size(), failed));
+    share(problem.data(), problem.size(), failed);
+    return problem;
+  }
+
   // The time of a batch; `mine` is when this end began and ended it.
   [[nodiscard]] virtual Elapsed elapsed(const Span& mine) { return {.seconds = seconds_of(mine)}; }
 };
@@ -90,6 +108,11 @@ class LocalControl final : public PairControl {
   void between(int first, int second) { ids_ = {first, second}; }
   void ready() override {}
   void share(void*, std::size_t, int) override {}
+  // There is nobody who waits: what is thrown ends the measurement.
+  [[nodiscard]] std::string problem_of(const std::function<void()>& step) override {
+    step();
+    return {};
+  }
 };
 
 }  // namespace volley

@@ -86,22 +86,28 @@ std::uint64_t Sampler::min_exchanges() const {
 void Sampler::begin(Series& series) {
   const auto begun = Clock::now();
   tell_watchdog(series);
-  series.driver->prepare(series.view);
+  series.skipped = control_.problem_of([&] { series.driver->prepare(series.view); });
+  if (!series.open()) return;
   if (!series.verified()) fill(series);
-  std::vector<double> empty;
-  for (int i = 0; i < workload_.limits.empty_samples; ++i) empty.push_back(batch(series, series.view, 0));
-  series.empty_s = median(empty);
   if (!sampling_.fixed) {
     if (series.fresh) {
       fill_send_buffer(series);
       static_cast<void>(sample(series, 1));
     }
+    take_empty_samples(series);
     if (!reuse_calibration(series)) {
       if (!series.fresh) fill_send_buffer(series);
       calibrate(series);
     }
   }
   series.elapsed_s += seconds_since(begun);
+}
+
+// Not before the first exchange, which is the cold one: an empty batch of one-sided MPI communicates.
+void Sampler::take_empty_samples(Series& series) {
+  std::vector<double> empty;
+  for (int i = 0; i < workload_.limits.empty_samples; ++i) empty.push_back(batch(series, series.view, 0));
+  series.empty_s = median(empty);
 }
 
 // Derives the calibration from that of the last message size, if possible. If one exchange of a smaller message was
@@ -199,6 +205,7 @@ void Sampler::visit(Series& series) {
   if (control_.leads()) series.work_s.push_back(fixed_work_s());
   if (sampling_.fixed) {
     fixed_batch(series);
+    take_empty_samples(series);
     series.visits.push_back(1);
   } else {
     const int samples = samples_per_visit(series);

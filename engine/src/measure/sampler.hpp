@@ -29,6 +29,7 @@ class Sampler {
  private:
   void skip_slow(std::vector<Series>& all);
   void begin(Series& series);
+  void take_empty_samples(Series& series);
   bool reuse_calibration(Series& series);
   void calibrate(Series& series);
   double shortest_batch_s(Series& series, std::uint64_t count);
