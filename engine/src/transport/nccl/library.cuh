@@ -20,6 +20,7 @@
 #include "gpu/streams.cuh"
 #include "host/shared_library.hpp"
 #include "mpi/collectives.hpp"
+#include "record/json.hpp"
 #include "transport/agreement.hpp"
 
 namespace volley::nccl {
