@@ -216,6 +216,33 @@ void a_failed_preparation_ends_only_its_transport(const Context& context, const 
   transports.close();
 }
 
+double limit_of_waits_s = 0;
+struct LimitedTransport : HostDriven<MpiChannel> {
+  void limit_waits(double seconds) override { limit_s_ = seconds; }
+  void open(const RankGroup& pair, const Buffers& buffers) override {
+    limit_of_waits_s = limit_s_;
+    HostDriven::open(pair, buffers);
+  }
+  double limit_s_ = 0;
+};
+std::unique_ptr<Transport> make_limited() { return std::make_unique<LimitedTransport>(); }
+
+// Well before: the sentence of the kernel must be on the screen when the watchdog ends the job.
+void kernels_give_up_before_the_watchdog(const Context& context, const RankGroup& pair) {
+  Watchdog watchdog("rank " + std::to_string(context.rank), 60);
+  const std::array<TransportEntry, 1> entries{
+      {{"one", "", ThroughMpi::yes, MemoryKind::host, Tier::test, false, make_limited}}};
+  Plan plan;
+  plan.transports = {"one"};
+  for (const double watchdog_s : {5.0, 60.0}) {
+    plan.watchdog_s = watchdog_s;
+    TransportSet transports(context, pair, plan, watchdog, entries);
+    transports.open({8});
+    EXPECT(limit_of_waits_s > 0 && limit_of_waits_s < 0.75 * watchdog_s);
+    transports.close();
+  }
+}
+
 // Two arenas of one kind: the buffers of a message that fit into the memory once do not fit twice.
 void arenas_share_memory(const Context& context, const RankGroup& pair) {
   constexpr std::uint64_t message_bytes = megabyte;
@@ -318,6 +345,7 @@ int main() {
         a_refused_lock_is_known_to_both(*pair);
         arenas_share_memory(context, *pair);
         host_memory_is_shared_out_too(context, *pair);
+        kernels_give_up_before_the_watchdog(context, *pair);
         each_transport_has_time_to_open(context, *pair);
         a_failed_preparation_ends_only_its_transport(context, *pair);
       }

@@ -57,7 +57,7 @@ struct RankSolver {
         halos(context, grid, *find_transport("host"), sizeof(Real)),
         solver(context, options, grid, halos) {
     EXPECT(halos.unavailable().empty());
-    EXPECT(halos.open().empty());
+    EXPECT(halos.open(30).empty());
     EXPECT(halos.verify_pattern() > 0 && !halos.wrong());
   }
 };
@@ -147,7 +147,7 @@ void without_memory_there_is_a_reason(const Context& context) {
   const TransportEntry entry{"never", "", ThroughMpi::yes, MemoryKind::host, Tier::test, true, make_never_opened};
   const Grid grid({context.size, 1}, {8, std::int64_t{1} << 50}, context.rank);
   Halos halos(context, grid, entry, sizeof(double));
-  EXPECT(halos.open().empty() == halos.none());
+  EXPECT(halos.open(30).empty() == halos.none());
   halos.close();
 }
 
@@ -167,7 +167,7 @@ void nobody_waits_for_halos_that_the_other_rank_cannot_open(const Context& conte
   const TransportEntry entry{"half", "", ThroughMpi::yes, MemoryKind::host, Tier::test, true, make_half_opened};
   const Grid grid({context.size, 1}, {8, 8}, context.rank);
   Halos halos(context, grid, entry, sizeof(double));
-  const std::string reason = halos.open();
+  const std::string reason = halos.open(30);
   EXPECT(halos.none() || (reason.starts_with("no room (rank ") && reason.ends_with(")")));
   halos.close();
 }

@@ -83,7 +83,7 @@ std::string Halos::unavailable() {
 }
 
 // A rank that failed with one neighbour continues with the next one, which waits for it.
-std::string Halos::open() {
+std::string Halos::open(double wait_s) {
   std::string reason;
   for (auto& neighbour : neighbours_) {
     const std::size_t capacity = (places_ - 1) * neighbour.stride + neighbour.bytes;
@@ -91,6 +91,7 @@ std::string Halos::open() {
     try {
       agreed_step(neighbour.pair, [&] { neighbour.buffers = neighbour.memory->reserve(capacity); });
       neighbour.opened = true;
+      neighbour.transport->limit_waits(wait_s);
       agreed_step(neighbour.pair, [&] { neighbour.transport->open(neighbour.pair, neighbour.buffers); });
       agreed_step(neighbour.pair, [&] { neighbour.transport->open_halo(neighbour.view(place_)); });
     } catch (const std::exception& failure) {

@@ -30,9 +30,9 @@ class Halos {
 
   // Why this rank cannot use the transport; empty if it can.
   [[nodiscard]] std::string unavailable();
-  // Opens the transport. Returns why this rank could not; empty if it could. If one rank could not, all ranks call
-  // close().
-  [[nodiscard]] std::string open();
+  // Opens the transport, whose kernels wait for a halo for up to `wait_s`. Returns why this rank could not; empty if it
+  // could. If one rank could not, all ranks call close().
+  [[nodiscard]] std::string open(double wait_s);
   // Releases everything except the messages' memory, which this object frees at its end: libraries may have mapped it.
   void close();
 

@@ -115,7 +115,7 @@ void TransportSolve::begin() {
 // Threads that libraries start here may run where this rank may, and not only on the core of its first thread.
 std::string TransportSolve::open_halos() {
   const Binding whole(run_.job.facts(run_.job.rank).cores);
-  return halos_.open();
+  return halos_.open(wait_share * run_.plan.watchdog_s);
 }
 
 bool TransportSolve::going() const {

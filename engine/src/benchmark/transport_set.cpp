@@ -12,7 +12,7 @@ namespace volley {
 
 TransportSet::TransportSet(const Context& context, const RankGroup& group, const Plan& plan, Watchdog& watchdog,
                            std::span<const TransportEntry> entries)
-    : group_(group), watchdog_(watchdog) {
+    : group_(group), watchdog_(watchdog), wait_s_(wait_share * plan.watchdog_s), tail_(plan.sampling.tail) {
   for (const auto& name : plan.transports) {
     tell_watchdog("checking", name);
     const TransportEntry* entry = find_transport(name, entries);
@@ -88,6 +88,10 @@ Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, boo
   series.buffer_bytes = arena.buffers.capacity;
   series.view = {arena.buffers.send, arena.buffers.recv, bytes};
   series.skipped = candidate.reason.empty() ? too_large(candidate, bytes, window) : candidate.reason;
+  const std::string once = tail_ && candidate.transport ? candidate.transport->once_a_batch() : "";
+  if (series.skipped.empty() && !once.empty()) {
+    series.skipped = "--tail cannot time it: every sample would include " + once;
+  }
   return series;
 }
 
@@ -119,6 +123,7 @@ void TransportSet::open(Candidate& candidate) {
   tell_watchdog("opening", candidate.entry->name);
   const auto begun = Clock::now();
   try {
+    candidate.transport->limit_waits(wait_s_);
     candidate.transport->open(group_, arenas_.at(candidate.arena).buffers);
   } catch (const std::exception& failure) {
     problem = std::string("could not be opened: ") + failure.what();

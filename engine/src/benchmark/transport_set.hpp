@@ -82,6 +82,8 @@ class TransportSet {
 
   const RankGroup& group_;
   Watchdog& watchdog_;
+  const double wait_s_;
+  const bool tail_;  // a sample is a batch of one
   std::vector<Candidate> candidates_;
   std::map<ArenaKey, Arena> arenas_;
   std::uint64_t host_share_bytes_ = 0;  // of host memory that each rank may allocate; the same on all ranks

@@ -1,5 +1,6 @@
-// `nvshmem`: kernels on both devices put messages with a signal behind them (nvshmemx_putmem_signal_nbi_block), and
-// wait for the signal (nvshmem_signal_wait_until). The buffers are in NVSHMEM's symmetric heap.
+// `nvshmem`: kernels on both devices put messages followed by a signal (nvshmemx_putmem_signal_nbi_block), and test the
+// signal (nvshmem_uint64_test) until it has arrived or the time is over: nvshmem_signal_wait_until, the same loop, has
+// no limit. The buffers are in NVSHMEM's symmetric heap.
 //
 // NVSHMEM's functions for kernels are all compiled here, from its headers, so that the engine is linked with no part of
 // NVSHMEM; its library for the host is opened at run time. It fills this module's copy of the state that those
@@ -17,16 +18,14 @@ __constant__ nvshmemi_device_host_state_t nvshmemi_device_state_d;  // the other
 #include <exception>
 #include <memory>
 
-#include "gpu/copy.cuh"
 #include "gpu/cuda_driver.cuh"
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
-#include "gpu/streams.cuh"
 #include "host/placement.hpp"
 #include "host/shared_library.hpp"
 #include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
-#include "transport/device/shape.hpp"
+#include "transport/device/launches.cuh"
 #include "transport/peer_memory.cuh"
 
 // What nvshmemx_cumodule_init looks for in a module, besides the state itself: the version of the headers, which these
@@ -50,23 +49,14 @@ struct Signals {
   alignas(128) std::uint64_t arrived[max_blocks];
   // Number of the last window that the receiver has received.
   alignas(128) std::uint64_t acknowledged;
+  alignas(128) std::uint64_t gave_up;  // the other device has given up waiting
 };
 
-// The parameters of a launch.
+// The parameters of a launch. `recv` is here; its place in the other rank's heap is the same.
 struct NvshmemLaunch {
-  const std::byte* send;
-  std::byte* recv;  // here; its place in the other rank's heap is the same
-  std::uint64_t bytes;
-  std::uint64_t last_offset;  // from `send` to the place of the last message (or window)
-  std::uint64_t stride;       // from one message of a window to the next
+  device::Launch message;  // without inboxes
   Signals* signals;
-  std::uint64_t last;   // number of the last message (or window) of earlier launches
-  std::uint64_t count;  // exchanges (or windows) to make
-  int window_messages;
   int peer;
-  bool leads;
-  bool sends;  // in windows
-  bool receives;
 };
 
 // This block's part of every message.
@@ -81,37 +71,50 @@ __device__ BlockShare block_share(std::uint64_t bytes) {
   return {offset, min(share, bytes - offset)};
 }
 
+// Waits until a signal has message `number`.
+__device__ bool await_signal(const NvshmemLaunch& launch, std::uint64_t* signal, std::uint64_t number) {
+  return device::await_peer(launch.message.wait, number,
+                            [&] { return nvshmem_uint64_test(signal, NVSHMEM_CMP_GE, number) != 0; });
+}
+
 // Returns when all blocks of the other rank have signalled message `number`: the whole message is in its place.
-__device__ void await_signals(const NvshmemLaunch& launch, std::uint64_t number) {
-  if (threadIdx.x < gridDim.x) {
-    nvshmem_signal_wait_until(&launch.signals->arrived[threadIdx.x], NVSHMEM_CMP_GE, number);
-  }
-  __syncthreads();
+__device__ bool await_signals(const NvshmemLaunch& launch, std::uint64_t number) {
+  bool good = true;
+  if (threadIdx.x < gridDim.x) good = await_signal(launch, &launch.signals->arrived[threadIdx.x], number);
+  return __syncthreads_and(good);
 }
 
 __global__ void __launch_bounds__(device::max_threads, 1) nvshmem_round_trips(const NvshmemLaunch launch) {
-  const BlockShare mine = block_share(launch.bytes);
-  for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
-    const std::uint64_t number = launch.last + exchange;
-    const std::byte* const from = launch.send + mine.offset + (exchange == launch.count ? launch.last_offset : 0);
-    if (!launch.leads) await_signals(launch, number);
-    nvshmemx_putmem_signal_nbi_block(launch.recv + mine.offset, from, mine.bytes, &launch.signals->arrived[blockIdx.x],
-                                     number, NVSHMEM_SIGNAL_SET, launch.peer);
-    if (launch.leads) await_signals(launch, number);
+  const device::Launch& message = launch.message;
+  const BlockShare mine = block_share(message.bytes);
+  const auto put = [&](std::uint64_t exchange, std::uint64_t from, std::uint64_t to) {
+    nvshmemx_putmem_signal_nbi_block(message.recv + mine.offset + to, message.send + mine.offset + from, mine.bytes,
+                                     &launch.signals->arrived[blockIdx.x], message.last + exchange, NVSHMEM_SIGNAL_SET,
+                                     launch.peer);
+  };
+  if (message.leads && message.count > 0) put(1, device::send_offset(message, 1), device::recv_offset(message, 1));
+  for (std::uint64_t exchange = 1; exchange <= message.count; ++exchange) {
+    const std::uint64_t next = message.leads ? exchange + 1 : exchange;
+    const std::uint64_t from = device::send_offset(message, next);
+    const std::uint64_t to = device::recv_offset(message, next);
+    if (!await_signals(launch, message.last + exchange)) return;
+    if (next <= message.count) put(next, from, to);
   }
 }
 
 // The messages of a window are put one after the other and signalled together. The first block of the receiver
 // acknowledges the window; only then does the sender begin the next.
 __global__ void __launch_bounds__(device::max_threads, 1) nvshmem_windows(const NvshmemLaunch launch) {
-  const BlockShare mine = block_share(launch.bytes);
-  for (std::uint64_t window = 1; window <= launch.count; ++window) {
-    const std::uint64_t number = launch.last + window;
-    if (launch.sends) {
-      const std::byte* const from = launch.send + mine.offset + (window == launch.count ? launch.last_offset : 0);
-      for (int message = 0; message < launch.window_messages; ++message) {
-        const std::uint64_t place = static_cast<std::uint64_t>(message) * launch.stride;
-        nvshmemx_putmem_nbi_block(launch.recv + mine.offset + place, from + place, mine.bytes, launch.peer);
+  const device::Launch& message = launch.message;
+  const BlockShare mine = block_share(message.bytes);
+  for (std::uint64_t window = 1; window <= message.count; ++window) {
+    const std::uint64_t number = message.last + window;
+    if (message.sends) {
+      const std::byte* const from = message.send + mine.offset + device::send_offset(message, window);
+      std::byte* const to = message.recv + mine.offset + device::recv_offset(message, window);
+      for (int i = 0; i < message.window_messages; ++i) {
+        const std::uint64_t place = static_cast<std::uint64_t>(i) * message.stride;
+        nvshmemx_putmem_nbi_block(to + place, from + place, mine.bytes, launch.peer);
       }
       nvshmem_fence();
       __syncthreads();
@@ -119,15 +122,15 @@ __global__ void __launch_bounds__(device::max_threads, 1) nvshmem_windows(const 
         nvshmemx_signal_op(&launch.signals->arrived[blockIdx.x], number, NVSHMEM_SIGNAL_SET, launch.peer);
       }
     }
-    if (launch.receives && blockIdx.x == 0) {
-      await_signals(launch, number);
+    if (message.receives && blockIdx.x == 0) {
+      if (!await_signals(launch, number)) return;
       if (threadIdx.x == 0) {
         nvshmemx_signal_op(&launch.signals->acknowledged, number, NVSHMEM_SIGNAL_SET, launch.peer);
       }
     }
-    if (launch.sends) {
-      if (threadIdx.x == 0) nvshmem_signal_wait_until(&launch.signals->acknowledged, NVSHMEM_CMP_GE, number);
-      __syncthreads();
+    if (message.sends) {
+      const bool good = threadIdx.x != 0 || await_signal(launch, &launch.signals->acknowledged, number);
+      if (!__syncthreads_and(good)) return;
     }
   }
 }
@@ -191,10 +194,9 @@ class NvshmemTransport final : public KernelDriven {
   }
 
   void open(const RankGroup& pair, const Buffers& buffers) override {
-    leads_ = pair.leads();
     peer_ = pair.peer();
+    launches_.open(pair, timeout_ns());
     agreed_step(pair, [&] {
-      stream_ = gpu::Stream::make();
       max_blocks_ = std::min({max_blocks, gpu::resident_blocks(nvshmem_round_trips, device::max_threads),
                               gpu::resident_blocks(nvshmem_windows, device::max_threads)});
       if (nvshmem_->pointer_at(buffers.recv, peer_) == nullptr) {
@@ -205,24 +207,19 @@ class NvshmemTransport final : public KernelDriven {
     signals_ = symmetric(pair, nvshmem_, sizeof(Signals));
   }
 
-  // Numbers start again with fresh signals. The sampler lets the other rank's first message come after this.
-  void prepare(const View&) override {
-    last_ = 0;
-    gpu::zero(signals_.get(), sizeof(Signals));
-    gpu::synchronize();
-  }
+  void prepare(const View&) override { launches_.reset(signals_.get(), sizeof(Signals)); }
 
   void close() override {
     signals_ = {};
-    stream_ = {};
+    launches_.close();
+  }
+
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    run(nvshmem_round_trips, launches_.launch_of(view, exchanges));
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    NvshmemLaunch launch = launch_of(view, count);
-    launch.window_messages = window.messages;
-    launch.sends = window.sends(leads_);
-    launch.receives = window.receives(leads_);
-    run(nvshmem_windows, launch);
+    run(nvshmem_windows, device::Launches::windows_of(launches_.launch_of(view, count), window));
   }
 
   [[nodiscard]] Json facts() const override {
@@ -230,7 +227,8 @@ class NvshmemTransport final : public KernelDriven {
                                     std::to_string(NVSHMEM_VENDOR_MINOR_VERSION) + "." +
                                     std::to_string(NVSHMEM_VENDOR_PATCH_VERSION)},
             {"max_blocks", max_blocks_},
-            {"max_threads_per_block", device::max_threads}};
+            {"max_threads_per_block", device::max_threads},
+            {"timeout_s", timeout_s()}};
   }
 
  private:
@@ -258,41 +256,23 @@ class NvshmemTransport final : public KernelDriven {
     started_with = pair.ranks;
   }
 
-  void exchange(const View& view, std::uint64_t exchanges) override {
-    run(nvshmem_round_trips, launch_of(view, exchanges));
-  }
-
-  [[nodiscard]] NvshmemLaunch launch_of(const View& view, std::uint64_t count) const {
-    return {.send = view.send,
-            .recv = view.recv,
-            .bytes = view.bytes,
-            .last_offset = view.last_offset,
-            .stride = view.stride,
-            .signals = reinterpret_cast<Signals*>(signals_.get()),
-            .last = last_,
-            .count = count,
-            .window_messages = 1,
-            .peer = peer_,
-            .leads = leads_,
-            .sends = true,
-            .receives = true};
-  }
-
-  void run(void (*kernel)(NvshmemLaunch), const NvshmemLaunch& launch) {
-    const device::Shape shape = device::long_shape(launch.bytes, max_blocks_);
-    gpu::launch_together(kernel, shape.blocks, shape.threads, stream_.get(), launch);
-    stream_.synchronize();
-    last_ += launch.count;
+  void run(void (*kernel)(NvshmemLaunch), device::Launch message) {
+    auto* const signals = reinterpret_cast<Signals*>(signals_.get());
+    message.wait.peer_gave_up = &signals->gave_up;
+    message.wait.gave_up = static_cast<std::uint64_t*>(nvshmem_->pointer_at(&signals->gave_up, peer_));
+    message.wait.timeout_ns += ns_per_byte * message.bytes * static_cast<std::uint64_t>(message.window_messages);
+    const device::Shape shape = device::long_shape(message.bytes, max_blocks_);
+    gpu::launch_together(kernel, shape.blocks, shape.threads, launches_.stream().get(),
+                         NvshmemLaunch{message, signals, peer_});
+    launches_.complete(message, message.count);
   }
 
   std::shared_ptr<const Nvshmem> nvshmem_;
   std::shared_ptr<std::byte> signals_;
-  gpu::Stream stream_;
   std::vector<int> spare_cpus_;
-  std::uint64_t last_ = 0;  // number of the last message or window, the same on both ranks
+  device::Launches launches_{"nvshmem"};
   unsigned max_blocks_ = 1;
   int peer_ = 0;
-  bool leads_ = false;
 };
 
 }  // namespace

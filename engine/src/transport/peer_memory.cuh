@@ -20,15 +20,19 @@ class KernelDriven : public Transport {
   // As without_peer_access(); and the kernels need a device each.
   std::string unavailable(const Context& context, const RankGroup& pair) override;
 
-  // Exchanges with a place each have a launch each, because the kernels of round trips use one place.
-  void round_trips(const View& view, std::uint64_t exchanges) final {
-    if (view.stride == 0) return exchange(view, exchanges);
-    for (std::uint64_t i = 0; i < exchanges; ++i) exchange(view.message(i), 1);
-  }
+  [[nodiscard]] std::string once_a_batch() const override { return "the launch of a kernel"; }
+  void limit_waits(double seconds) override { timeout_s_ = seconds; }
+
+ protected:
+  // Added to the time that a kernel may wait: no link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
+  static constexpr std::uint64_t ns_per_byte = 1;
+
+  // How long a kernel may wait for the other one.
+  [[nodiscard]] double timeout_s() const { return timeout_s_; }
+  [[nodiscard]] std::uint64_t timeout_ns() const { return static_cast<std::uint64_t>(1e9 * timeout_s_); }
 
  private:
-  // So many round trips by one launch.
-  virtual void exchange(const View& view, std::uint64_t exchanges) = 0;
+  double timeout_s_ = 0;
 };
 
 // Maps the other rank's device memory that `handle` names. Throws a std::runtime_error that says what to do.

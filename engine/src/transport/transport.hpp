@@ -16,9 +16,12 @@
 
 namespace volley {
 
+// The part of the watchdog's time that a kernel may wait: the device can then report before the watchdog ends the job.
+inline constexpr double wait_share = 0.6;
+
 // Moves messages between two ranks and, if its registry entry says so, halos between two neighbours. Both ranks make
-// every call, except `unavailable`, `max_message_bytes`, `host_memory_bytes`, `host_driven`, `staged_through_host` and
-// `facts`.
+// every call, except `unavailable`, `max_message_bytes`, `host_memory_bytes`, `limit_waits`, `once_a_batch`,
+// `host_driven`, `staged_through_host` and `facts`.
 class Transport : public Driver {
  public:
   // Why this rank cannot use the transport; empty if it can. Must not communicate: the caller compares the answers.
@@ -28,6 +31,10 @@ class Transport : public Driver {
   // once, if both ranks can use the transport. The memory may refer to the pair. If one rank cannot, it throws a
   // std::exception, and the other does not wait for it.
   [[nodiscard]] virtual std::unique_ptr<Memory> own_memory(const RankGroup&) { return nullptr; }
+
+  // A kernel that waits for the other rank's gives up after so many seconds, and says what it waited for. Called before
+  // open(); `wait_share` says after how many.
+  virtual void limit_waits(double) {}
 
   // Prepares for messages within `buffers`. If one rank cannot, it throws a std::exception that says why; neither rank
   // then waits for the other, and both call close().
@@ -44,15 +51,19 @@ class Transport : public Driver {
   // trips, or for windows if there is one.
   [[nodiscard]] virtual std::uint64_t host_memory_bytes(std::uint64_t, const std::optional<Window>&) const { return 0; }
 
+  // What a batch of round trips or operations takes once, however many it has: of a batch of one it would be a part of
+  // the time. Empty if there is nothing of that kind.
+  [[nodiscard]] virtual std::string once_a_batch() const { return {}; }
+
   // Names and values for the transport's record: an object.
   [[nodiscard]] virtual Json facts() const { return Json::object(); }
 
   // --- halos ---
   //
   // Both ranks make these calls with views of one size at the same offsets in the buffers. For a halo in device memory:
-  //   enqueue_send(view, cuda_stream)  behind the kernel that writes view.send
+  //   enqueue_send(view, cuda_stream)  after the kernel that writes view.send
   //   start(view), finish()            by the host when the stream has executed that; not if `host_driven` is false
-  //   enqueue_recv(view, cuda_stream)  in front of the kernel that reads view.recv
+  //   enqueue_recv(view, cuda_stream)  before the kernel that reads view.recv
   // A halo in host memory needs only start() and finish().
   //
   // The halos use two places of the buffers alternately. A rank sends halo n + 2 into the place of halo n only after it

@@ -57,7 +57,7 @@ __device__ inline void store(std::uint8_t* to, std::uint8_t value) {
 }
 
 // Copies `in_flight` units of a thread, `step` units apart. All loads are issued before the first store, so that the
-// thread waits for memory only once. `checked`: leaves out units behind the end.
+// thread waits for memory only once. `checked`: leaves out units after the end.
 template <int in_flight, bool checked, class Unit>
 __device__ void copy_batch(const Unit* from, Unit* to, std::uint64_t first, std::uint64_t step, std::uint64_t units) {
   Unit loaded[in_flight];
@@ -81,13 +81,17 @@ __device__ void copy(const Unit* from, Unit* to, std::uint64_t units) {
   }
 }
 
-// Copies a message with all threads of the grid: vectors of 16 bytes, then single bytes. A message that is not aligned
-// is copied byte by byte. Each thread has 128 bytes in flight.
-__device__ inline void copy_bytes(const std::byte* from, std::byte* to, std::uint64_t bytes) {
-  constexpr int in_flight = 8;
+// The vectors of 16 bytes that copy_bytes() copies of a message: none if it is not aligned.
+__device__ inline std::uint64_t vectors_in(const std::byte* from, const std::byte* to, std::uint64_t bytes) {
   const auto misaligned =
       (reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to)) % sizeof(uint4);
-  const std::uint64_t vectors = misaligned != 0 ? 0 : bytes / sizeof(uint4);
+  return misaligned != 0 ? 0 : bytes / sizeof(uint4);
+}
+
+// Copies a message with all threads of the grid: so many vectors, then single bytes. Each thread has 128 bytes in
+// flight.
+__device__ inline void copy_bytes(const std::byte* from, std::byte* to, std::uint64_t bytes, std::uint64_t vectors) {
+  constexpr int in_flight = 8;
   const std::uint64_t done = vectors * sizeof(uint4);
   copy<in_flight>(reinterpret_cast<const uint4*>(from), reinterpret_cast<uint4*>(to), vectors);
   copy<in_flight>(reinterpret_cast<const std::uint8_t*>(from + done), reinterpret_cast<std::uint8_t*>(to + done),

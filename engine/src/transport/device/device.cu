@@ -12,15 +12,11 @@ namespace volley {
 
 namespace {
 
+using device::Inboxes;
 using device::JoinBlock;
 using device::JoinCluster;
 using device::Launch;
 using device::Shape;
-
-// Added to a kernel's timeout for each byte: no link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
-constexpr std::uint64_t timeout_ns_per_byte = 1;
-
-static_assert(message_step_bytes % sizeof(uint4) == 0, "the last message is aligned like the others");
 
 // A line for each thread: in one block, or else in a cluster of blocks, whose barrier takes longer. No blocks if the
 // message is too long for a cluster of `max_cluster` blocks.
@@ -34,16 +30,14 @@ constexpr Shape short_shape(std::size_t bytes, unsigned max_cluster) {
 class DeviceTransport final : public KernelDriven {
  public:
   void open(const RankGroup& pair, const Buffers& buffers) override {
-    inboxes_.open(pair);
+    inboxes_.open(pair, timeout_ns());
     Limits mine;
     agreed_step(pair, [&] {
       // All blocks of a launch must be resident together: a block that waits for a free place would wait for ever.
       mine.blocks = std::min({device::max_blocks, gpu::resident_blocks(device::long_round_trips, device::max_threads),
                               gpu::resident_blocks(device::exchange_windows, device::max_threads)});
-      mine.cluster =
-          std::min({device::max_line_blocks,
-                    gpu::max_cluster_blocks(device::short_round_trips<JoinCluster, false>, device::max_threads),
-                    gpu::max_cluster_blocks(device::short_round_trips<JoinCluster, true>, device::max_threads)});
+      mine.cluster = std::min(device::max_line_blocks,
+                              gpu::max_cluster_blocks(device::short_round_trips<JoinCluster>, device::max_threads));
     });
     const Limits theirs = exchanged_with_peer(mine, pair);
     limits_ = {std::min(mine.blocks, theirs.blocks), std::min(mine.cluster, theirs.cluster)};
@@ -52,8 +46,22 @@ class DeviceTransport final : public KernelDriven {
 
   void prepare(const View&) override { inboxes_.reset(); }
 
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    const Launch launch = inboxes_.launch_of(view, exchanges);
+    const Shape shape = short_shape(view.bytes, limits_.cluster);
+    if (shape.blocks == 0) return launch_long(device::long_round_trips, launch, view);
+    if (shape.blocks == 1) {
+      device::short_round_trips<JoinBlock><<<1, shape.threads, 0, inboxes_.stream().get()>>>(launch);
+      gpu::check_launch();
+    } else {
+      gpu::launch_cluster(device::short_round_trips<JoinCluster>, shape.blocks, shape.threads, inboxes_.stream().get(),
+                          launch);
+    }
+    inboxes_.complete(launch, exchanges);
+  }
+
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    launch_long(device::exchange_windows, inboxes_.launch_of(view, count, window), view);
+    launch_long(device::exchange_windows, Inboxes::windows_of(inboxes_.launch_of(view, count), window), view);
   }
 
   void open_halo(const View& view) override { prepare(view); }
@@ -69,8 +77,7 @@ class DeviceTransport final : public KernelDriven {
   }
 
   void enqueue_recv(const View&, gpu::StreamHandle cuda_stream) override {
-    device::await_halo<<<1, 1, 0, cuda_stream>>>(inboxes_.mine(), inboxes_.wait_up_to(device::Inboxes::timeout_ns),
-                                                 inboxes_.last());
+    device::await_halo<<<1, 1, 0, cuda_stream>>>(inboxes_.mine(), inboxes_.wait(), inboxes_.last());
     gpu::check_launch();
   }
 
@@ -88,7 +95,7 @@ class DeviceTransport final : public KernelDriven {
             {"direct_stores_max_blocks", limits_.blocks},
             {"direct_stores_max_threads_per_block", device::max_threads},
             {"windows", "direct stores at every size"},
-            {"timeout_s", static_cast<double>(device::Inboxes::timeout_ns) * 1e-9}};
+            {"timeout_s", timeout_s()}};
   }
 
  private:
@@ -98,35 +105,16 @@ class DeviceTransport final : public KernelDriven {
     unsigned cluster = 1;  // blocks of a cluster
   };
 
-  void exchange(const View& view, std::uint64_t exchanges) override {
-    const Launch launch = inboxes_.launch_of(view, exchanges);
-    const Shape shape = short_shape(view.bytes, limits_.cluster);
-    if (shape.blocks == 0) return launch_long(device::long_round_trips, launch, view);
-    view.send == view.recv ? launch_short<true>(launch, shape) : launch_short<false>(launch, shape);
-    inboxes_.complete(launch, exchanges);
-  }
-
-  template <bool one_place>
-  void launch_short(const Launch& launch, const Shape& shape) {
-    if (shape.blocks == 1) {
-      device::short_round_trips<JoinBlock, one_place><<<1, shape.threads, 0, inboxes_.stream()>>>(launch);
-      gpu::check_launch();
-    } else {
-      gpu::launch_cluster(device::short_round_trips<JoinCluster, one_place>, shape.blocks, shape.threads,
-                          inboxes_.stream(), launch);
-    }
-  }
-
   void launch_long(void (*kernel)(Launch), Launch launch, const View& view) {
     launch.recv_there = buffers_.opposite(view.recv);
-    launch.wait.timeout_ns += timeout_ns_per_byte * view.bytes * static_cast<std::uint64_t>(launch.window_messages);
+    launch.wait.timeout_ns += ns_per_byte * view.bytes * static_cast<std::uint64_t>(launch.window_messages);
     const Shape shape = device::long_shape(view.bytes, limits_.blocks);
-    gpu::launch_together(kernel, shape.blocks, shape.threads, inboxes_.stream(), launch);
+    gpu::launch_together(kernel, shape.blocks, shape.threads, inboxes_.stream().get(), launch);
     inboxes_.complete(launch, launch.count);
   }
 
   Limits limits_;
-  device::Inboxes inboxes_;
+  Inboxes inboxes_{"device"};
   PeerBuffers buffers_;
 };
 

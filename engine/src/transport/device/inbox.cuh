@@ -4,6 +4,7 @@
 
 #include "gpu/kernels/copy.cuh"
 #include "gpu/kernels/poll.cuh"
+#include "host/pattern.hpp"
 #include "transport/device/shape.hpp"
 
 namespace volley::device {
@@ -14,6 +15,9 @@ constexpr unsigned max_blocks = warp_threads;  // of `arrived`: one lane of a wa
 
 constexpr unsigned max_line_blocks = 16;  // of a message: a cluster has at most so many on any device
 constexpr unsigned max_lines = max_line_blocks * max_threads;
+
+static_assert(message_step_bytes % vector_bytes == 0 && guard_bytes % vector_bytes == 0,
+              "every message of a launch is aligned like the first one");
 
 // In the memory of the device that polls it. The other device writes everything except the last word.
 struct Inbox {
@@ -32,7 +36,7 @@ struct Launch {
   std::byte* recv_there;  // the other rank's recv, mapped here
   std::uint64_t bytes;
   std::uint64_t last_offset;  // from `send` to the place of the last message (or window)
-  std::uint64_t stride;       // from one message of a window to the next, in all three places
+  std::uint64_t stride;       // from one message to the next, in all three places; 0 in timed launches
   Inbox* inbox;
   Inbox* inbox_there;
   std::uint64_t last;   // number of the last message (or window) of earlier launches
@@ -44,10 +48,20 @@ struct Launch {
   PeerWait wait;
 };
 
+// The place of the first message of exchange (or window) `turn`, counted from 1: so many bytes after the place of the
+// launch's first message. Kernels compute it before they wait for a message, so that the answer does not wait for it.
+__device__ inline std::uint64_t recv_offset(const Launch& launch, std::uint64_t turn) {
+  return (turn - 1) * static_cast<std::uint64_t>(launch.window_messages) * launch.stride;
+}
+
+__device__ inline std::uint64_t send_offset(const Launch& launch, std::uint64_t turn) {
+  return recv_offset(launch, turn) + (turn == launch.count ? launch.last_offset : 0);
+}
+
 // --- a word of a message ---------------------------------------------------------------------------------------------
 
-// The place of one word of a message, or of what is left of it. It is computed once for each launch, because every
-// instruction between a message and its answer increases the latency.
+// The place of one word of the first message, or of what is left of it. It is computed once for each launch, because
+// every instruction between a message and its answer increases the latency.
 template <class Word>
 struct MessageWord {
   const std::byte* from;
@@ -62,7 +76,7 @@ __device__ bool is_whole(const std::byte* at, unsigned bytes) {
   return bytes == sizeof(Word) && reinterpret_cast<std::uintptr_t>(at) % sizeof(Word) == 0;
 }
 
-// The word that begins `offset` bytes behind the beginning of the message.
+// The word that begins `offset` bytes after the beginning of the message.
 template <class Word>
 __device__ MessageWord<Word> message_word(const Launch& launch, std::uint64_t offset) {
   const std::uint64_t left = offset < launch.bytes ? launch.bytes - offset : 0;
@@ -72,7 +86,7 @@ __device__ MessageWord<Word> message_word(const Launch& launch, std::uint64_t of
   return {from, to, bytes, is_whole<Word>(from, bytes), is_whole<Word>(to, bytes)};
 }
 
-// The word's data, `offset` bytes behind its usual place: a multiple of 8.
+// Loads the word of the message at send_offset() `offset`.
 template <class Word>
 __device__ Word gather(const MessageWord<Word>& mine, std::uint64_t offset) {
   const std::byte* const from = mine.from + offset;
@@ -84,14 +98,16 @@ __device__ Word gather(const MessageWord<Word>& mine, std::uint64_t offset) {
   return data;
 }
 
+// Stores the word of the message at recv_offset() `offset`.
 template <class Word>
-__device__ void scatter(const MessageWord<Word>& mine, Word data) {
+__device__ void scatter(const MessageWord<Word>& mine, std::uint64_t offset, Word data) {
+  std::byte* const to = mine.to + offset;
   if (mine.whole_to) {
-    store(reinterpret_cast<Word*>(mine.to), data);
+    store(reinterpret_cast<Word*>(to), data);
     return;
   }
   for (unsigned byte = 0; byte < mine.bytes; ++byte) {
-    store(reinterpret_cast<std::uint8_t*>(mine.to) + byte, static_cast<std::uint8_t>(data >> (8 * byte)));
+    store(reinterpret_cast<std::uint8_t*>(to) + byte, static_cast<std::uint8_t>(data >> (8 * byte)));
   }
 }
 

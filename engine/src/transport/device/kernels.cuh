@@ -54,9 +54,10 @@ __device__ inline PackedData gather(const MessageLine& mine, std::uint64_t offse
   return {gather(mine.head, offset), gather(mine.tail, offset)};
 }
 
-// Copies the data of a line to their place. Returns false if the line did not arrive.
+// Copies the data of a line to their place in the message at recv_offset() `offset`. Returns false if the line did not
+// arrive.
 __device__ inline bool receive_line(const PeerWait& wait, const FlaggedLine* line, const MessageLine& mine,
-                                    std::uint64_t number) {
+                                    std::uint64_t offset, std::uint64_t number) {
   FlaggedLine found;
   const bool good = await_peer(wait, number, [&] {
     found = load_line(line);
@@ -64,41 +65,35 @@ __device__ inline bool receive_line(const PeerWait& wait, const FlaggedLine* lin
   });
   if (!good) return false;
   const PackedData data = packed_data_of(found);
-  scatter(mine.head, data.head);
-  scatter(mine.tail, data.tail);
+  scatter(mine.head, offset, data.head);
+  scatter(mine.tail, offset, data.tail);
   return true;
 }
 
-// One line for each thread. `Join`: of the threads of a message, so that each sees what the others have stored.
+// One line for each thread. `Join`: of the threads of a message, so that each sees what the others have stored. The
+// answer is loaded after that, as in a program that computes its answer from the message.
 //
-// The data of a message are loaded before the wait for the message in front of it. If both have `one_place` they are
-// loaded after it: a thread's words then have one place, too, and the thread itself has just stored them.
-//
-// A thread whose line did not arrive ends. The others notice that while they wait for the next message: a vote between
-// a message and its answer would take longer than a barrier.
-template <class Join, bool one_place>
+// A warp with a thread whose line did not arrive ends, after it has sent what it can: a vote between a message and its
+// answer would take longer than a barrier. The other warps notice that while they wait for the next message.
+template <class Join>
 __global__ void __launch_bounds__(max_threads, 1) short_round_trips(const Launch launch) {
   const unsigned line = blockIdx.x * blockDim.x + threadIdx.x;
   const MessageLine mine = message_line(launch, line);
   const bool takes_part = mine.head.bytes > 0;
   const FlaggedLine* const here = &launch.inbox->lines[line];
   FlaggedLine* const there = &launch.inbox_there->lines[line];
-  const auto line_of = [&](std::uint64_t exchange) {
-    const PackedData data = gather(mine, exchange == launch.count ? launch.last_offset : 0);
-    return packed(data, static_cast<std::uint16_t>(launch.last + exchange));
+  const auto send = [&](std::uint64_t exchange, std::uint64_t offset) {
+    store_line(there, packed(gather(mine, offset), static_cast<std::uint16_t>(launch.last + exchange)));
   };
-  if (launch.leads && launch.count > 0 && takes_part) store_line(there, line_of(1));
+  if (launch.leads && launch.count > 0 && takes_part) send(1, send_offset(launch, 1));
   for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
     const std::uint64_t next = launch.leads ? exchange + 1 : exchange;
-    const bool sends = next <= launch.count && takes_part;
-    FlaggedLine answer;
-    if (!one_place && sends) answer = line_of(next);
-    const bool good = !takes_part || receive_line(launch.wait, here, mine, launch.last + exchange);
-    Join::arrive();
-    if (one_place && sends) answer = line_of(next);
+    const std::uint64_t from = send_offset(launch, next);
+    const std::uint64_t to = recv_offset(launch, exchange);
+    const bool good = !takes_part || receive_line(launch.wait, here, mine, to, launch.last + exchange);
     Join::wait();
-    if (!good) return;
-    if (sends) store_line(there, answer);
+    if (next <= launch.count && takes_part && good) send(next, from);
+    if (!__all_sync(~0U, good)) return;
   }
 }
 
@@ -120,24 +115,20 @@ __device__ inline bool receive_long(const Launch& launch, std::uint64_t number) 
   return __syncthreads_and(good);
 }
 
-__device__ inline void send_long(const Launch& launch, const std::byte* from, std::uint64_t number) {
-  copy_bytes(from, launch.recv_there, launch.bytes);
-  announce(launch, number);
-}
-
-__device__ __forceinline__ bool exchange_long(const Launch& launch, const std::byte* from, std::uint64_t exchange) {
-  const std::uint64_t number = launch.last + exchange;
-  if (launch.leads) send_long(launch, from, number);
-  if (!receive_long(launch, number)) return false;
-  if (!launch.leads) send_long(launch, from, number);
-  return true;
-}
-
 static __global__ void __launch_bounds__(max_threads, 1) long_round_trips(const Launch launch) {
-  for (std::uint64_t exchange = 1; exchange < launch.count; ++exchange) {
-    if (!exchange_long(launch, launch.send, exchange)) return;
+  const std::uint64_t vectors = vectors_in(launch.send, launch.recv_there, launch.bytes);
+  const auto send = [&](std::uint64_t exchange, std::uint64_t from, std::uint64_t to) {
+    copy_bytes(launch.send + from, launch.recv_there + to, launch.bytes, vectors);
+    announce(launch, launch.last + exchange);
+  };
+  if (launch.leads && launch.count > 0) send(1, send_offset(launch, 1), recv_offset(launch, 1));
+  for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
+    const std::uint64_t next = launch.leads ? exchange + 1 : exchange;
+    const std::uint64_t from = send_offset(launch, next);
+    const std::uint64_t to = recv_offset(launch, next);
+    if (!receive_long(launch, launch.last + exchange)) return;
+    if (next <= launch.count) send(next, from, to);
   }
-  if (launch.count > 0) exchange_long(launch, launch.send + launch.last_offset, launch.count);
 }
 
 // --- windows ---------------------------------------------------------------------------------------------------------
@@ -146,13 +137,15 @@ static __global__ void __launch_bounds__(max_threads, 1) long_round_trips(const 
 // does not matter: they have one place and equal contents, or a place each. The first block of the receiver
 // acknowledges the window when all of it has arrived; only then does the sender begin the next.
 static __global__ void __launch_bounds__(max_threads, 1) exchange_windows(const Launch launch) {
+  const std::uint64_t vectors = vectors_in(launch.send, launch.recv_there, launch.bytes);
   for (std::uint64_t window = 1; window <= launch.count; ++window) {
     const std::uint64_t number = launch.last + window;
     if (launch.sends) {
-      const std::byte* const from = window < launch.count ? launch.send : launch.send + launch.last_offset;
+      const std::byte* const from = launch.send + send_offset(launch, window);
+      std::byte* const to = launch.recv_there + recv_offset(launch, window);
       for (int message = 0; message < launch.window_messages; ++message) {
         const std::uint64_t place = static_cast<std::uint64_t>(message) * launch.stride;
-        copy_bytes(from + place, launch.recv_there + place, launch.bytes);
+        copy_bytes(from + place, to + place, launch.bytes, vectors);
       }
       announce(launch, number);
     }
@@ -164,8 +157,7 @@ static __global__ void __launch_bounds__(max_threads, 1) exchange_windows(const 
   }
 }
 
-// --- halos: enqueued between kernels that compute
-// ---------------------------------------------------------------------
+// --- halos: enqueued between kernels that compute --------------------------------------------------------------------
 
 constexpr unsigned halo_threads = 256;
 constexpr unsigned max_halo_blocks = 32;
@@ -175,7 +167,7 @@ constexpr unsigned max_halo_blocks = 32;
 // block's fence, the number.
 static __global__ void store_halo(const std::byte* from, std::byte* there, std::uint64_t bytes, Inbox* inbox,
                                   Inbox* inbox_there, std::uint64_t number) {
-  copy_bytes(from, there, bytes);
+  copy_bytes(from, there, bytes, vectors_in(from, there, bytes));
   __syncthreads();
   if (threadIdx.x != 0) return;
   __threadfence_system();

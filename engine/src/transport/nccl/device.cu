@@ -11,9 +11,8 @@
 #include "gpu/cuda_driver.cuh"
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
-#include "gpu/streams.cuh"
 #include "transport/agreement.hpp"
-#include "transport/device/inbox.cuh"
+#include "transport/device/launches.cuh"
 #include "transport/nccl/library.cuh"
 #include "transport/peer_memory.cuh"
 
@@ -48,16 +47,18 @@ __global__ void __launch_bounds__(device::max_threads, 1) nccl_short_round_trips
   const device::Launch& message = launch.message;
   const auto mine = device::message_word<Word>(message, threadIdx.x * sizeof(Word));
   ncclLLA2ASession<ncclCoopCta> session(ncclCoopCta(), launch.comm, team, launch.lines, /*block*/ 0, max_lines);
-  const auto send = [&](std::uint64_t exchange) {
-    if (mine.bytes == 0) return;
-    session.send(peer, line, device::gather(mine, exchange == message.count ? message.last_offset : 0));
+  const auto send = [&](std::uint64_t offset) {
+    if (mine.bytes > 0) session.send(peer, line, device::gather(mine, offset));
   };
+  std::uint64_t from = device::send_offset(message, 1);
   for (std::uint64_t exchange = 1; exchange <= message.count; ++exchange) {
-    if (message.leads) send(exchange);
-    if (mine.bytes > 0) device::scatter(mine, session.recv<Word>(line));
+    if (message.leads) send(from);
+    from = device::send_offset(message, message.leads ? exchange + 1 : exchange);
+    const std::uint64_t to = device::recv_offset(message, exchange);
+    if (mine.bytes > 0) device::scatter(mine, to, session.recv<Word>(line));
     if (!message.leads) {
       __syncthreads();  // the whole message is there
-      send(exchange);
+      send(from);
     }
     session.endEpoch(ncclCoopCta());  // waits for all threads, too
   }
@@ -93,14 +94,18 @@ __device__ std::byte* place_there(const NcclLaunch& launch) {
 __global__ void __launch_bounds__(device::max_threads, 1) nccl_long_round_trips(const NcclLaunch launch) {
   const device::Launch& message = launch.message;
   std::byte* const there = place_there(launch);
+  const std::uint64_t vectors = device::vectors_in(message.send, there, message.bytes);
   with_barriers(launch.comm, [&](const auto& meet) {
+    std::uint64_t from = device::send_offset(message, 1);
+    std::uint64_t to = 0;
     for (std::uint64_t hop = 1; hop <= 2 * message.count; ++hop) {
       if (message.leads == (hop % 2 == 1)) {
-        const bool last = hop > 2 * (message.count - 1);
-        device::copy_bytes(message.send + (last ? message.last_offset : 0), there, message.bytes);
+        device::copy_bytes(message.send + from, there + to, message.bytes, vectors);
         __syncthreads();
         meet(cuda::memory_order_release, cuda::memory_order_relaxed);
       } else {
+        from = device::send_offset(message, hop / 2 + 1);  // of the answer
+        to = device::recv_offset(message, hop / 2 + 1);
         meet(cuda::memory_order_relaxed, cuda::memory_order_acquire);
         __syncthreads();
       }
@@ -112,13 +117,15 @@ __global__ void __launch_bounds__(device::max_threads, 1) nccl_long_round_trips(
 __global__ void __launch_bounds__(device::max_threads, 1) nccl_windows(const NcclLaunch launch) {
   const device::Launch& message = launch.message;
   std::byte* const there = place_there(launch);
+  const std::uint64_t vectors = device::vectors_in(message.send, there, message.bytes);
   with_barriers(launch.comm, [&](const auto& meet) {
     for (std::uint64_t window = 1; window <= message.count; ++window) {
       if (message.sends) {
-        const std::byte* const from = message.send + (window == message.count ? message.last_offset : 0);
+        const std::byte* const from = message.send + device::send_offset(message, window);
+        std::byte* const to = there + device::recv_offset(message, window);
         for (int i = 0; i < message.window_messages; ++i) {
           const std::uint64_t place = static_cast<std::uint64_t>(i) * message.stride;
-          device::copy_bytes(from + place, there + place, message.bytes);
+          device::copy_bytes(from + place, to + place, message.bytes, vectors);
         }
       }
       __syncthreads();
@@ -134,8 +141,6 @@ __global__ void __launch_bounds__(device::max_threads, 1) nccl_windows(const Ncc
 // The device API is no stable interface: its kernels are compiled with the headers of one version of NCCL, and its
 // structures are filled by the library.
 struct NcclWithDevice : nccl::Nccl {
-  decltype(&ncclMemAlloc) allocate = library.find("ncclMemAlloc");
-  decltype(&ncclMemFree) free = library.find("ncclMemFree");
   decltype(&ncclCommWindowRegister) register_window = library.find("ncclCommWindowRegister");
   decltype(&ncclCommWindowDeregister) deregister_window = library.find("ncclCommWindowDeregister");
   decltype(&ncclDevCommCreate) create_on_device = library.find("ncclDevCommCreate");
@@ -160,19 +165,12 @@ class NcclDeviceTransport final : public KernelDriven {
   }
 
   // Windows need memory that NCCL has allocated.
-  std::unique_ptr<Memory> own_memory(const RankGroup&) override {
-    return gpu::make_memory([nccl = nccl_](std::size_t bytes) -> std::shared_ptr<std::byte> {
-      void* data = nullptr;
-      nccl->check(nccl->allocate(&data, bytes), "ncclMemAlloc");
-      return {static_cast<std::byte*>(data), [nccl](std::byte* block) { nccl->free(block); }};
-    });
-  }
+  std::unique_ptr<Memory> own_memory(const RankGroup&) override { return nccl::make_memory(); }
 
   // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
   void open(const RankGroup& pair, const Buffers& buffers) override {
-    leads_ = pair.leads();
+    launches_.open(pair, timeout_ns());
     agreed_step(pair, [&] {
-      stream_ = gpu::Stream::make();
       max_blocks_ = std::min({device::max_blocks, gpu::resident_blocks(nccl_long_round_trips, device::max_threads),
                               gpu::resident_blocks(nccl_windows, device::max_threads)});
     });
@@ -193,7 +191,7 @@ class NcclDeviceTransport final : public KernelDriven {
       if (window.handle != nullptr) nccl_->deregister_window(comm(), window.handle);
       window = {};
     }
-    stream_ = {};
+    launches_.close();
   }
 
   ~NcclDeviceTransport() override {
@@ -201,10 +199,18 @@ class NcclDeviceTransport final : public KernelDriven {
       nccl_->destroy_on_device(comm(), &device_communicator_);
   }
 
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    const NcclLaunch launch = launch_of(view, exchanges);
+    if (view.bytes > short_bytes) return launch_long(nccl_long_round_trips, launch);
+    const std::size_t lines = round_up(view.bytes, sizeof(Word)) / sizeof(Word);
+    nccl_short_round_trips<<<1, device::threads_for(lines), 0, launches_.stream().get()>>>(launch);
+    gpu::check_launch();
+    complete(launch.message);
+  }
+
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     NcclLaunch launch = launch_of(view, count);
-    launch.message.window_messages = window.messages;
-    launch.message.sends = window.sends(leads_);
+    launch.message = device::Launches::windows_of(launch.message, window);
     launch_long(nccl_windows, launch);
   }
 
@@ -213,6 +219,7 @@ class NcclDeviceTransport final : public KernelDriven {
     facts["flag_in_word_up_to_bytes"] = short_bytes;
     facts["direct_stores_max_blocks"] = max_blocks_;
     facts["direct_stores_max_threads_per_block"] = device::max_threads;
+    facts["timeout_s"] = timeout_s();
     return facts;
   }
 
@@ -253,13 +260,7 @@ class NcclDeviceTransport final : public KernelDriven {
   [[nodiscard]] NcclLaunch launch_of(const View& view, std::uint64_t count) const {
     const auto& window = windows_[windows_[0].block.holds(view.recv) ? 0 : 1];
     NcclLaunch launch{};
-    launch.message.send = view.send;
-    launch.message.recv = view.recv;
-    launch.message.bytes = view.bytes;
-    launch.message.last_offset = view.last_offset;
-    launch.message.stride = view.stride;
-    launch.message.count = count;
-    launch.message.leads = leads_;
+    launch.message = launches_.launch_of(view, count);
     launch.comm = device_communicator_;
     launch.lines = lines_;
     launch.window = window.handle;
@@ -267,31 +268,31 @@ class NcclDeviceTransport final : public KernelDriven {
     return launch;
   }
 
-  void exchange(const View& view, std::uint64_t exchanges) override {
-    const NcclLaunch launch = launch_of(view, exchanges);
-    if (view.bytes > short_bytes) return launch_long(nccl_long_round_trips, launch);
-    const std::size_t lines = round_up(view.bytes, sizeof(Word)) / sizeof(Word);
-    nccl_short_round_trips<<<1, device::threads_for(lines), 0, stream_.get()>>>(launch);
-    gpu::check_launch();
-    communicator_.wait_for(stream_);
-  }
-
   void launch_long(void (*kernel)(NcclLaunch), const NcclLaunch& launch) {
     const Shape shape = device::long_shape(launch.message.bytes, max_blocks_);
-    gpu::launch_together(kernel, shape.blocks, shape.threads, stream_.get(), launch);
-    communicator_.wait_for(stream_);
+    gpu::launch_together(kernel, shape.blocks, shape.threads, launches_.stream().get(), launch);
+    complete(launch.message);
+  }
+
+  // NCCL's functions for kernels wait without a limit of their own, but end when the communicator is aborted. So the
+  // host limits what all exchanges of a launch take: besides the wait for the other rank, not more than `exchange_ns`
+  // each and the time of their bytes.
+  void complete(const device::Launch& message) {
+    constexpr double exchange_ns = 10'000;
+    const auto exchanges = static_cast<double>(message.count);
+    const auto bytes = 2 * static_cast<double>(message.bytes) * message.window_messages;
+    communicator_.wait_for(launches_.stream(), timeout_s() + 1e-9 * exchanges * (exchange_ns + ns_per_byte * bytes));
   }
 
   // In this order, because the communicator must be destroyed before the library's functions.
   std::shared_ptr<const NcclWithDevice> nccl_;
   nccl::NcclCommunicator communicator_;
-  gpu::Stream stream_;
+  device::Launches launches_{"nccl/device"};
   std::array<RegisteredBuffer, 2> windows_;  // send, recv
   ncclDevComm device_communicator_{};
   ncclLLA2AHandle lines_{};
   bool has_device_communicator_ = false;
   unsigned max_blocks_ = 1;
-  bool leads_ = false;
 };
 
 }  // namespace

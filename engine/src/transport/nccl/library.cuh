@@ -10,13 +10,16 @@
 #include <array>
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <source_location>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 
+#include "base/clock.hpp"
 #include "base/errors.hpp"
+#include "gpu/gpu.hpp"
 #include "gpu/streams.cuh"
 #include "host/shared_library.hpp"
 #include "mpi/collectives.hpp"
@@ -76,6 +79,22 @@ struct Nccl {
   }
 };
 
+// Since NCCL 2.19: memory that NCCL can map for the other ranks.
+struct NcclWithMemory : Nccl {
+  Result (*allocate)(void**, std::size_t) = library.find("ncclMemAlloc");
+  Result (*free)(void*) = library.find("ncclMemFree");
+};
+
+// Throws a std::runtime_error where NCCL cannot be loaded or is older.
+[[nodiscard]] inline std::unique_ptr<Memory> make_memory() {
+  const auto nccl = std::make_shared<const NcclWithMemory>();
+  return gpu::make_memory([nccl](std::size_t bytes) -> std::shared_ptr<std::byte> {
+    void* data = nullptr;
+    nccl->check(nccl->allocate(&data, bytes), "ncclMemAlloc");
+    return {static_cast<std::byte*>(data), [nccl](std::byte* block) { nccl->free(block); }};
+  });
+}
+
 // While an exception unwinds this rank, the other rank does not destroy its own communicator: this one is then aborted.
 struct EndCommunicator {
   const Nccl* nccl = nullptr;
@@ -108,19 +127,33 @@ class NcclCommunicator {
   }
 
   // Waits until everything enqueued is complete. Polls, because a synchronizing call would never return if the other
-  // side of a kernel has failed. The watchdog ends a hang without an error.
-  void wait_for(const gpu::Stream& stream) {
+  // side of a kernel has failed. A hang without an error ends after `limit_s`, if there is one, or else by the
+  // watchdog.
+  void wait_for(const gpu::Stream& stream, double limit_s = std::numeric_limits<double>::infinity()) {
+    const auto begun = Clock::now();
     for (unsigned polls = 1; stream.busy(); ++polls) {
-      if (polls % polls_between_checks == 0) check_async();
+      if (polls % polls_between_checks != 0) continue;
+      check_async();
+      if (const double waited_s = seconds_since(begun); waited_s >= limit_s) fail(waited_s);
     }
   }
 
  private:
+  [[noreturn]] void fail(double waited_s) {
+    handle_.get_deleter().nccl->abort(handle_.release());  // as in check_async()
+    throw std::runtime_error("NCCL: the kernels of a batch have not ended in " +
+                             std::to_string(static_cast<int>(waited_s)) +
+                             " s: that of the other rank does not run, or its stores do not arrive");
+  }
+
   // A query of NCCL takes longer than a query of the stream.
   static constexpr unsigned polls_between_checks = 1024;
 
   std::unique_ptr<std::remove_pointer_t<Comm>, EndCommunicator> handle_;
 };
+
+// See Transport::once_a_batch(): the host enqueues all exchanges or operations of a batch.
+inline constexpr const char* once_a_batch = "the launch of NCCL's kernels and the wait for their end";
 
 // Loads the library. Returns why this rank cannot; empty if it can.
 template <class Functions>
