@@ -37,6 +37,21 @@ def test_every_message_is_verified(volley: Command, words: tuple[str, ...]) -> N
     assert all(point.messages_verified > 0 for point in points)
 
 
+def test_tail_skips_what_a_batch_does_once_and_says_what(volley: Command) -> None:
+    words = ("--sizes", "8", "--tail", "--launches", "1", "--point-time", "0.01")
+    done = volley("pingpong", *words, "--transport", "host,put,get")
+    (log,) = done.records
+    skipped = {point.transport: point.reason for point in log.of(PointRecord) if point.status == "skipped"}
+    begin = "--tail cannot time it: every sample would include "
+    assert skipped == {
+        "host/put/fence": begin + "the fence that begins a batch",
+        "host/get": begin + "the notification that ends a batch",
+        "host/get/blocking": begin + "the notification that ends a batch",
+    }
+    assert begin + "the fence that begins a batch" in " ".join(done.err.split() + done.out.split())
+    assert {point.status for point in log.of(PointRecord) if point.transport not in skipped} == {"ok"}
+
+
 def test_a_pair_of_ranks_in_a_matrix(volley: Command) -> None:
     words = ("--ranks", "3", "--transport", "host/put", "--latency", "8", "--bandwidth", "4k", "--iterations", "2")
     done = volley("matrix", *words)

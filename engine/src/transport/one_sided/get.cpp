@@ -66,6 +66,7 @@ class Get final : public HostDriven<GetChannel> {
     if (leads_) channel_.acknowledge();
     else channel_.await_acknowledgement();
   }
+  [[nodiscard]] std::string once_a_batch() const override { return "the notification that ends a batch"; }
 };
 
 }  // namespace

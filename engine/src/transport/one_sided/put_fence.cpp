@@ -58,6 +58,7 @@ class PutFence final : public HostDriven<FenceChannel> {
     channel_.begin(view);
     HostDriven::windows(view, count, window);
   }
+  [[nodiscard]] std::string once_a_batch() const override { return "the fence that begins a batch"; }
 };
 
 }  // namespace
