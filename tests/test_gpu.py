@@ -51,6 +51,14 @@ def measured(volley: Command, *words: str) -> RunLog:
     return log
 
 
+def test_tail_skips_transports_that_start_kernels(volley: Command, gpus: set[str]) -> None:
+    words = ("pingpong", "--tail", "--sizes", "8", "--point-time", "0.02", "--launches", "1")
+    log = measured(volley, *words, "--transport", "device,nccl,nvshmem,staged/pinned", SHARED)
+    skipped = {point.transport for point in log.records if "--tail cannot time it" in (point.reason or "")}
+    assert skipped == {info.transport for info in log.transports if info.available} - {"staged/pinned"}
+    assert len(gpus) < 2 or {"device", "nccl"} <= skipped
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -180,6 +188,15 @@ def test_collectives_deliver_on_the_device(volley: Command, gpus: set[str], elem
     for name in used - {"host"}:
         measured_here = {point.operation for point in points if point.transport == name and point.status == "ok"}
         assert measured_here == {"broadcast", "allreduce", "reduce-scatter", "allgather", "all-to-all"}
+
+
+def test_collectives_deliver_on_memory_of_nccl(volley: Command, gpus: set[str]) -> None:
+    if len(gpus) < 2:
+        pytest.skip("NCCL needs two GPUs")
+    names = ("nccl", "nccl/allocated")
+    log = measured(volley, *COLLECTIVES, "--ranks", str(len(gpus)), "-t", ",".join(names))
+    assert [(info.transport, info.reason) for info in log.transports] == [(name, None) for name in names]
+    assert {point.status for point in log.of(CollectivePoint) if point.operation != "barrier"} == {"ok"}
 
 
 def test_a_corrupt_collective_is_found_on_the_device(volley: Command) -> None:

@@ -10,11 +10,12 @@ Maker make_mpi, make_null;
 Maker make_put, make_put_blocking, make_put_fence, make_get, make_get_blocking;
 #if VOLLEY_WITH_CUDA
 Maker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer, make_device,
-    make_device_word, make_nccl, make_corrupt_device;
+    make_device_word, make_nccl, make_nccl_allocated, make_corrupt_device;
 #else  // listed as unavailable, with the reason of gpu/without_cuda.cpp
 constexpr Maker *make_staged_pageable = make_null, *make_staged_pinned = make_null, *make_staged_pipelined = make_null,
                 *make_staged_shared = make_null, *make_peer = make_null, *make_device = make_null,
-                *make_device_word = make_null, *make_nccl = make_null, *make_corrupt_device = make_null;
+                *make_device_word = make_null, *make_nccl = make_null, *make_nccl_allocated = make_null,
+                *make_corrupt_device = make_null;
 #endif
 #if VOLLEY_WITH_NCCL_HEADERS
 Maker make_nccl_device;
@@ -65,6 +66,8 @@ constexpr TransportEntry entries[] = {
     {"device/word", "GPU threads store 8 bytes and a flag into peer memory", no, device, usual, false,
      make_device_word},
     {"nccl", "ncclSend and ncclRecv", no, device, usual, true, make_nccl},
+    {"nccl/allocated", "ncclSend and ncclRecv, buffers from ncclMemAlloc", no, device, extra, false,
+     make_nccl_allocated},
     {"nccl/device", "GPU kernels with NCCL's device API", no, device, usual, false, make_nccl_device,
      "this engine was built without the headers of NCCL's device API (NCCL 2.28 or newer, from NCCL_HOME or the wheel "
      "nvidia-nccl-cu13); build it again with them"},

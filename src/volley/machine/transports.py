@@ -26,6 +26,7 @@ TRANSPORTS = {
     "device": "a kernel stores into the peer's memory",
     "device/word": "a thread stores 8 bytes and a flag into the peer's memory",
     "nccl": "ncclSend, ncclRecv",
+    "nccl/allocated": "ncclSend, ncclRecv on buffers from ncclMemAlloc",
     "nccl/device": "a kernel with NCCL's device API",
     "nvshmem": "a kernel puts with NVSHMEM",
 }

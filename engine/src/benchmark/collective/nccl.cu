@@ -1,5 +1,5 @@
 // `nccl`: NCCL's collectives on a stream, and for an all-to-all one group of ncclSend and ncclRecv, as nccl-tests does
-// it.
+// it. `nccl/allocated`: the same, with buffers from ncclMemAlloc.
 #include <memory>
 
 #include "benchmark/collective/transport.hpp"
@@ -25,6 +25,8 @@ struct NcclFunctions : nccl::Nccl {
 
 class NcclCollectives final : public CollectiveTransport {
  public:
+  explicit NcclCollectives(bool allocates) : allocates_(allocates) {}
+
   std::string unavailable(const Context& context, const RankGroup& group) override {
     for (int one = 0; one < group.size(); ++one) {
       for (int other = 0; other < one; ++other) {
@@ -36,6 +38,8 @@ class NcclCollectives final : public CollectiveTransport {
     const std::string reason = nccl::load(nccl_);
     return reason.empty() ? nccl::try_alone(*nccl_) : reason;
   }
+
+  std::unique_ptr<Memory> own_memory(const RankGroup&) override { return allocates_ ? nccl::make_memory() : nullptr; }
 
   void open(const RankGroup& group, const Buffers&) override {
     agreed_step(group, [&] { stream_ = gpu::Stream::make(); });
@@ -55,6 +59,7 @@ class NcclCollectives final : public CollectiveTransport {
     communicator_.wait_for(stream_);
   }
 
+  [[nodiscard]] std::string once_a_batch() const override { return nccl::once_a_batch; }
   [[nodiscard]] Json facts() const override { return nccl::facts_of(nccl_.get()); }
 
  private:
@@ -100,6 +105,7 @@ class NcclCollectives final : public CollectiveTransport {
     nccl_->check(nccl_->group_end(), "ncclGroupEnd");
   }
 
+  bool allocates_;
   // Declared in this order: the communicator is ended before its library's functions go.
   std::shared_ptr<const NcclFunctions> nccl_;
   nccl::NcclCommunicator communicator_;
@@ -108,6 +114,7 @@ class NcclCollectives final : public CollectiveTransport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_nccl_collectives() { return std::make_unique<NcclCollectives>(); }
+std::unique_ptr<Transport> make_nccl_collectives() { return std::make_unique<NcclCollectives>(false); }
+std::unique_ptr<Transport> make_nccl_allocated_collectives() { return std::make_unique<NcclCollectives>(true); }
 
 }  // namespace volley

@@ -8,7 +8,7 @@ namespace volley {
 
 // Each transport's own file defines its maker.
 using Maker = std::unique_ptr<Transport>();
-Maker make_staged_collectives, make_nccl_collectives;
+Maker make_staged_collectives, make_nccl_collectives, make_nccl_allocated_collectives;
 Maker make_losing_collectives, make_doubling_collectives, make_swapping_collectives, make_corrupting_collectives,
     make_early_collectives, make_corrupting_staged_collectives;
 
@@ -30,6 +30,7 @@ constexpr std::array entries{
                     make_staged_collectives},
     CollectiveEntry{"aware", "MPI on device pointers, CUDA-aware", make_mpi_collectives},
     CollectiveEntry{"nccl", "NCCL's collectives", make_nccl_collectives},
+    CollectiveEntry{"nccl/allocated", "NCCL's collectives, buffers from ncclMemAlloc", make_nccl_allocated_collectives},
     CollectiveEntry{"corrupt-device", "test: staged/pinned with one bit flipped", make_corrupting_staged_collectives},
     CollectiveEntry{"lose", "test: host, and the contribution of the last rank is missing", make_losing_collectives},
     CollectiveEntry{"echo", "test: host, and the contribution of the first rank counts twice",

@@ -1,4 +1,4 @@
-// `nccl`: ncclSend and ncclRecv on a stream.
+// `nccl`: ncclSend and ncclRecv on a stream. `nccl/allocated`: the same, with buffers from ncclMemAlloc.
 #include <memory>
 
 #include "gpu/buffers.cuh"
@@ -13,6 +13,8 @@ namespace {
 
 class NcclTransport final : public Transport {
  public:
+  explicit NcclTransport(bool allocates) : allocates_(allocates) {}
+
   std::string unavailable(const Context& context, const RankGroup& pair) override {
     if (same_device(context.facts(pair.rank(0)), context.facts(pair.rank(1)))) {
       return "both ranks are on one device, and NCCL refuses that";
@@ -20,6 +22,8 @@ class NcclTransport final : public Transport {
     const std::string reason = nccl::load(nccl_);
     return reason.empty() ? nccl::try_alone(*nccl_) : reason;
   }
+
+  std::unique_ptr<Memory> own_memory(const RankGroup&) override { return allocates_ ? nccl::make_memory() : nullptr; }
 
   // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
   void open(const RankGroup& pair, const Buffers&) override {
@@ -37,7 +41,7 @@ class NcclTransport final : public Transport {
     stream_ = {};
   }
 
-  // An answer is enqueued behind the message that it answers: the kernel that sends starts when all blocks of the
+  // An answer is enqueued after the message that it answers: the kernel that sends starts when all blocks of the
   // kernel that receives have ended, and the whole message is in its place. The host waits once, at the end.
   void round_trips(const View& view, std::uint64_t exchanges) override {
     for (std::uint64_t i = 1; i <= exchanges; ++i) {
@@ -54,7 +58,7 @@ class NcclTransport final : public Transport {
     communicator_.wait_for(stream_);
   }
 
-  // A window is one group. Its acknowledgement, one word, is enqueued behind it, and so is the next window.
+  // A window is one group. Its acknowledgement, one word, is enqueued after it, and so is the next window.
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     const bool sends = window.sends(leads_);
     const bool receives = window.receives(leads_);
@@ -77,7 +81,7 @@ class NcclTransport final : public Transport {
   void open_halo(const View&) override {}
   [[nodiscard]] bool host_driven() const override { return false; }
 
-  // Both halos of a pair are one group, behind the kernel that writes and in front of the kernel that reads. With
+  // Both halos of a pair are one group, after the kernel that writes and before the kernel that reads. With
   // several neighbours the groups follow each other in the order in which the pairs were made, round by round and the
   // same on all ranks: no two ranks wait for each other.
   void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
@@ -88,6 +92,7 @@ class NcclTransport final : public Transport {
   }
   void progress() override { communicator_.check_async(); }
 
+  [[nodiscard]] std::string once_a_batch() const override { return nccl::once_a_batch; }
   [[nodiscard]] Json facts() const override { return nccl::facts_of(nccl_.get()); }
 
  private:
@@ -104,6 +109,7 @@ class NcclTransport final : public Transport {
   void begin_group() { nccl_->check(nccl_->group_start(), "ncclGroupStart"); }
   void end_group() { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
 
+  bool allocates_;
   // In this order, because the communicator must be destroyed before the library's functions.
   std::shared_ptr<const nccl::Nccl> nccl_;
   nccl::NcclCommunicator communicator_;
@@ -115,6 +121,7 @@ class NcclTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_nccl() { return std::make_unique<NcclTransport>(); }
+std::unique_ptr<Transport> make_nccl() { return std::make_unique<NcclTransport>(false); }
+std::unique_ptr<Transport> make_nccl_allocated() { return std::make_unique<NcclTransport>(true); }
 
 }  // namespace volley
