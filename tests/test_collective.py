@@ -42,6 +42,16 @@ def shown(logs: list[RunLog], **details: bool) -> str:
 # ------------------------------------------------------------------------------------------------ the whole command
 
 
+def test_nccl_on_memory_of_its_own_is_measured_where_it_is_named(volley: Command) -> None:
+    words = ("collective", "--ranks", "2", *QUICK, "--sizes", "8", "--operation", "allreduce")
+    (log,) = volley(*words, "-t", "host,nccl/allocated").records
+    assert [(info.transport, info.memory) for info in log.transports] == [
+        ("host", "host"),
+        ("nccl/allocated", "device"),
+    ]
+    assert log.transports[1].summary == "NCCL's collectives, buffers from ncclMemAlloc"
+
+
 def test_every_operation_is_measured_and_every_result_checked(volley: Command) -> None:
     done = volley("collective", "--ranks", "3", *QUICK, "--sizes", "12,1000", "--format", "csv")
     (log,) = done.records
