@@ -117,17 +117,16 @@ __device__ inline bool receive_long(const Launch& launch, std::uint64_t number) 
 
 static __global__ void __launch_bounds__(max_threads, 1) long_round_trips(const Launch launch) {
   const std::uint64_t vectors = vectors_in(launch.send, launch.recv_there, launch.bytes);
-  const auto send = [&](std::uint64_t exchange, std::uint64_t from, std::uint64_t to) {
-    copy_bytes(launch.send + from, launch.recv_there + to, launch.bytes, vectors);
-    announce(launch, launch.last + exchange);
-  };
-  if (launch.leads && launch.count > 0) send(1, send_offset(launch, 1), recv_offset(launch, 1));
+  std::uint64_t from = send_offset(launch, 1);
+  std::uint64_t to = recv_offset(launch, 1);
   for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
-    const std::uint64_t next = launch.leads ? exchange + 1 : exchange;
-    const std::uint64_t from = send_offset(launch, next);
-    const std::uint64_t to = recv_offset(launch, next);
-    if (!receive_long(launch, launch.last + exchange)) return;
-    if (next <= launch.count) send(next, from, to);
+    const std::uint64_t number = launch.last + exchange;
+    if (!launch.leads && !receive_long(launch, number)) return;
+    copy_bytes(launch.send + from, launch.recv_there + to, launch.bytes, vectors);
+    announce(launch, number);
+    from = send_offset(launch, exchange + 1);
+    to = recv_offset(launch, exchange + 1);
+    if (launch.leads && !receive_long(launch, number)) return;
   }
 }
 
