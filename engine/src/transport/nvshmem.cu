@@ -87,18 +87,16 @@ __device__ bool await_signals(const NvshmemLaunch& launch, std::uint64_t number)
 __global__ void __launch_bounds__(device::max_threads, 1) nvshmem_round_trips(const NvshmemLaunch launch) {
   const device::Launch& message = launch.message;
   const BlockShare mine = block_share(message.bytes);
-  const auto put = [&](std::uint64_t exchange, std::uint64_t from, std::uint64_t to) {
-    nvshmemx_putmem_signal_nbi_block(message.recv + mine.offset + to, message.send + mine.offset + from, mine.bytes,
-                                     &launch.signals->arrived[blockIdx.x], message.last + exchange, NVSHMEM_SIGNAL_SET,
-                                     launch.peer);
-  };
-  if (message.leads && message.count > 0) put(1, device::send_offset(message, 1), device::recv_offset(message, 1));
+  std::uint64_t from = mine.offset + device::send_offset(message, 1);
+  std::uint64_t to = mine.offset + device::recv_offset(message, 1);
   for (std::uint64_t exchange = 1; exchange <= message.count; ++exchange) {
-    const std::uint64_t next = message.leads ? exchange + 1 : exchange;
-    const std::uint64_t from = device::send_offset(message, next);
-    const std::uint64_t to = device::recv_offset(message, next);
-    if (!await_signals(launch, message.last + exchange)) return;
-    if (next <= message.count) put(next, from, to);
+    const std::uint64_t number = message.last + exchange;
+    if (!message.leads && !await_signals(launch, number)) return;
+    nvshmemx_putmem_signal_nbi_block(message.recv + to, message.send + from, mine.bytes,
+                                     &launch.signals->arrived[blockIdx.x], number, NVSHMEM_SIGNAL_SET, launch.peer);
+    from = mine.offset + device::send_offset(message, exchange + 1);
+    to = mine.offset + device::recv_offset(message, exchange + 1);
+    if (message.leads && !await_signals(launch, number)) return;
   }
 }
 
