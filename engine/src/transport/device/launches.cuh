@@ -31,13 +31,13 @@ class Launches {
     });
   }
 
-  // Numbers start again when the memory has been cleared that the other device signals in. Collective over the pair.
+  // Numbers start again when the memory has been cleared that the other device signals in. The caller agrees on this step
+  // with the other rank, whose first message comes after that.
   void reset(std::byte* signals, std::size_t bytes) {
     last_ = 0;
     *report() = {PollStatus::ready, 0};
     gpu::zero(signals, bytes);
     gpu::synchronize();
-    VOLLEY_MPI(MPI_Barrier(control_));  // the other rank's first message comes after this
   }
 
   void close() {
