@@ -327,7 +327,8 @@ class EngineProcess:
                 begun = True
                 self._patience.seen_s.append(time.monotonic() - self._limit_from)
                 self._limit(math.inf, "", "")
-                self._ranks_here = self._own_session and self._has_ranks()
+                # Ranks on this host alone may have ended already; those of srun are in no session of this process.
+                self._ranks_here = bool(self._scratch) or (self._own_session and self._has_ranks())
             self._look_at = time.monotonic() + _LOOK_EVERY_S
             yield line
 
