@@ -129,7 +129,9 @@ def _after_stop(run: subprocess.Popen[str], mark: str, did: str, stopped: float)
     about = f"{did}; exit code {run.returncode} after {took_s:.1f} s"
     if left:
         return f"{about}: {left} outlived it\n{err}", took_s
-    if "Traceback" in err or took_s > STOPPED_S or run.returncode == 0:
+    if run.returncode == 0:
+        return None, 0.0  # the rank was about to end
+    if "Traceback" in err or took_s > STOPPED_S:
         return f"{about}:\n{err}", took_s
     return None, took_s
 

@@ -129,10 +129,11 @@ def ask_about(engine: Path, stop: Stop | None = None, watchdog_s: float = _ABOUT
         raise MachineError(f"the engine {engine} does not start: {error.strerror}") from None
 
     within_s = min(watchdog_s + _LOADED_S, _ABOUT_S)
+    until = time.monotonic() + within_s
 
     def answer() -> About:
         try:
-            out, err = asked.communicate(timeout=within_s)
+            out, err = asked.communicate(timeout=max(until - time.monotonic(), 1.0))
         except subprocess.TimeoutExpired:
             raise MachineError(f"the engine {engine} does not start: no answer within {within_s:g} s") from None
         try:
