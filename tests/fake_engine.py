@@ -29,17 +29,17 @@ ABOUT = {
     "cuda_built": None,
     "cuda_architectures": [],
     "transports": [
-        {"name": name, "summary": f"example of {name}", "mpi": mpi, "memory": memory, "usual": usual, "test": test}
-        for name, mpi, memory, usual, test in (
-            ("host", True, "host", True, False),
-            ("host/put", True, "host", False, False),
-            ("host/put/fence", True, "host", False, False),
-            ("null", False, "none", False, False),
-            ("staged/pinned", True, "device", True, False),
-            ("staged/shared", False, "device", True, False),
-            ("corrupt", True, "host", False, True),
+        {"name": name, "summary": f"example of {name}", "mpi": mpi, "memory": memory, "usual": usual}
+        for name, mpi, memory, usual in (
+            ("host", True, "host", True),
+            ("host/put", True, "host", False),
+            ("host/put/fence", True, "host", False),
+            ("null", False, "none", False),
+            ("staged/pinned", True, "device", True),
+            ("staged/shared", False, "device", True),
         )
     ],
+    "faults": [{"name": "flip", "summary": "example of a fault"}],
 }
 FACTS = {"mpi_family": "openmpi", "mpi_version": "5.0.11", "mpi_source": "system", "cuda_version": None}
 MPIRUN = """#!/bin/sh

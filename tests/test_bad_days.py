@@ -107,7 +107,7 @@ def test_gpus_are_refused_where_there_are_none(volley: Command) -> None:
 
 
 @pytest.mark.parametrize("benchmark", ["pingpong", "stream"])
-@pytest.mark.parametrize("transport", ["corrupt", "echo"])
+@pytest.mark.parametrize("transport", ["host+flip", "host+echo"])
 def test_data_that_did_not_arrive_is_caught(volley: Command, benchmark: str, transport: str) -> None:
     done = volley(benchmark, "--transport", f"host,{transport}", *FEW, "--format", "csv")
     assert done.code == 1
@@ -122,10 +122,10 @@ def test_data_that_did_not_arrive_is_caught(volley: Command, benchmark: str, tra
 
 @pytest.mark.parametrize("words", [("pingpong",), ("stream", "--direction", "bi")])
 def test_a_batch_that_stops_early_is_caught(volley: Command, words: tuple[str, ...]) -> None:
-    done = volley(*words, "--transport", "host,early", "--sizes", "8", "--point-time", "0.05", "--format", "csv")
+    done = volley(*words, "--transport", "host,host+early", "--sizes", "8", "--point-time", "0.05", "--format", "csv")
     assert done.code == 1
     status = {row[0]: row[8] for row in (line.split(",") for line in done.out.splitlines()[1:])}
-    assert status == {"host": "ok", "early": "failed"}
+    assert status == {"host": "ok", "host+early": "failed"}
 
 
 def test_an_environment_without_a_home_is_enough(volley: Command) -> None:
@@ -134,13 +134,13 @@ def test_an_environment_without_a_home_is_enough(volley: Command) -> None:
 
 
 def test_a_rank_that_stops_is_named(volley: Command) -> None:
-    done = volley("pingpong", "--transport", "host,hang", "--sizes", "8", "--iterations", "5", "--watchdog", "1")
+    done = volley("pingpong", "--transport", "host,host+hang", "--sizes", "8", "--iterations", "5", "--watchdog", "1")
     assert done.code == 1
     assert "INCOMPLETE" in done.out + done.err
     said = "volley: the run was aborted: watchdog: rank "
     assert said in done.err
     reason = done.err.split(said)[1]
-    for part in ("of 2 made no progress for 1 s", "transport hang", "pair 0-1", "8 B", "pingpong"):
+    for part in ("of 2 made no progress for 1 s", "transport host+hang", "pair 0-1", "8 B", "pingpong"):
         assert part in reason
 
 
@@ -206,10 +206,10 @@ def test_a_rank_that_hangs_in_mpi_init_ends_with_its_launcher(engine: Path, tmp_
 
 def test_a_transport_that_one_rank_cannot_open_is_left_out_and_the_others_go_on(volley: Command) -> None:
     """The other rank waits for it within the opening, for longer than the test may take: it is not left there."""
-    done = volley("pingpong", "--transport", "host,unopened", *FEW, "--watchdog", "600", "--format", "csv")
+    done = volley("pingpong", "--transport", "host,host+unopened", *FEW, "--watchdog", "600", "--format", "csv")
     assert done.code == 3  # it was asked for by name
     assert [line.split(",")[0] for line in done.out.splitlines()[1:]] == ["host", "host"]
-    assert "unopened (test: host, and the second rank cannot open it) is unavailable: " in done.err
+    assert "host+unopened (test: the second rank cannot open it) is unavailable: " in done.err
     assert "std::bad_alloc (rank 1)" in done.err
 
 
@@ -346,7 +346,7 @@ def test_a_second_ctrl_c_ends_a_rank_that_hangs_and_leaves_nothing(
     volley: Command, tmp_path: Path, scratch: dict[str, str]
 ) -> None:
     records = tmp_path / "out.jsonl"
-    words = ("--transport", "host,hang", "--sizes", "8", "--iterations", "5", "--watchdog", "600")
+    words = ("--transport", "host,host+hang", "--sizes", "8", "--iterations", "5", "--watchdog", "600")
     process = volley.start("pingpong", *words, "-o", str(records), **scratch)
     deadline = time.monotonic() + 60
     while not records.exists() or records.read_bytes().count(b'"record":"transport"') < 2:

@@ -578,7 +578,18 @@ sys.exit(volley.__main__.main())
 
 def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Command, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
-    words = ("--transport", "delay", "--latency", "8", "--bandwidth", "none", "--point-time", "0.1", "--repeats", "1")
+    words = (
+        "--transport",
+        "host+delay",
+        "--latency",
+        "8",
+        "--bandwidth",
+        "none",
+        "--point-time",
+        "0.1",
+        "--repeats",
+        "1",
+    )
     process = volley.start("matrix", "--ranks", "4", *words, "-o", str(records))
     deadline = time.monotonic() + 60
     while not records.exists() or records.read_bytes().count(b'{"record":"run"') < 2:
@@ -590,7 +601,7 @@ def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Comma
     assert done.code == 130
     assert "stopped by Ctrl-C" in done.err
     assert done.err.splitlines()[-1] == f"records: {records}"
-    assert "delay, 8 B: latency in µs" in done.out
+    assert "host+delay, 8 B: latency in µs" in done.out
     first, again = read_runs(records, BENCHMARKS)
     assert (first.complete, again.complete) == (True, False)
     assert len(first.records) == 4

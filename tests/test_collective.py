@@ -77,30 +77,13 @@ def test_every_operation_is_measured_and_every_result_checked(volley: Command) -
     assert [(row["operation"], row["size_bytes"]) for row in rows] == in_order
 
 
-@pytest.mark.parametrize("fault", ["lose", "echo", "swap", "corrupt", "early"])
+@pytest.mark.parametrize("fault", ["flip", "early", "late", "lose", "swap", "echo"])
 def test_a_broken_collective_is_found(volley: Command, fault: str) -> None:
-    operations = ",".join(SENDING if fault == "early" else OPERATIONS)  # one barrier of many cannot be told from all
-    words = ("--transport", fault, "--operation", operations, "--sizes", "24,4096", "--iterations", "5")
+    operations = ",".join(OPERATIONS if fault == "lose" else SENDING)  # no other fault changes what barriers do
+    words = ("--transport", f"host+{fault}", "--operation", operations, "--sizes", "24,4096", "--iterations", "5")
     done = volley("collective", "--ranks", "3", *words)
     (log,) = done.records
     assert {(point.status, point.ended_by) for point in log.of(CollectivePoint)} == {("failed", "failure")}
-
-
-@pytest.mark.parametrize("element", ["float", "int"])
-def test_the_rank_whose_contribution_is_missing_is_named(volley: Command, element: str) -> None:
-    words = ("--operation", "allreduce,reduce-scatter", "--sizes", "4096", "--iterations", "5", "--element", element)
-    (lost,) = volley("collective", "--ranks", "3", "-t", "lose", *words).records
-    assert {point.reason for point in lost.of(CollectivePoint)} == {
-        "the result of rank 0 is wrong: it lacks what rank 2 contributed"
-    }
-    (twice,) = volley("collective", "--ranks", "3", "-t", "echo", *words).records
-    assert {point.reason for point in twice.of(CollectivePoint)} == {
-        "the result of rank 0 is wrong: it counts what rank 0 contributed twice"
-    }
-    (alone,) = volley("collective", "--ranks", "3", "-t", "lose", "--operation", "broadcast", *words[2:]).records
-    assert {point.reason for point in alone.of(CollectivePoint)} == {
-        "the result of rank 2 is wrong: what rank 0 sent never arrived"
-    }
 
 
 def test_sixty_four_ranks_on_a_few_cores_finish(volley: Command) -> None:
@@ -113,10 +96,10 @@ def test_sixty_four_ranks_on_a_few_cores_finish(volley: Command) -> None:
 
 
 def test_a_transport_without_collectives_says_so(volley: Command) -> None:
-    (log,) = volley("collective", "-t", "host,hang", "--operation", "barrier", *QUICK).records
+    (log,) = volley("collective", "-t", "host,host/put", "--operation", "barrier", *QUICK).records
     assert {each.transport: each.reason for each in log.transports} == {
         "host": None,
-        "hang": "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory",
+        "host/put": "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory",
     }
 
 

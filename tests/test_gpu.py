@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from test_faults import DATA
 from the_command import BEYOND_AN_INT, Command
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective.records import CollectivePoint
-from volley.benchmarks.gpu_matrix import OF_THE_SAMPLE, SECTIONS
+from volley.benchmarks.gpu_matrix import OF_THE_SAMPLE, SECTIONS, TESTS
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.jacobi.records import JacobiPoint
 from volley.benchmarks.message_rate.records import MessageRatePoint
 from volley.benchmarks.overlap.records import OverlapPoint
 from volley.machine.nvidia_driver import has_driver
+from volley.run.engine import ask_about
 from volley.run.records_file import read_runs
 from volley.run.run_log import RunLog
 
@@ -104,8 +106,31 @@ def test_messages_that_an_int_cannot_count_arrive_whole(volley: Command, words: 
 
 
 def test_a_flipped_bit_is_found(volley: Command) -> None:
-    log = measured(volley, "pingpong", "--transport", "corrupt-device", "--sizes", ODD_SIZES, SHARED)
+    log = measured(volley, "pingpong", "--transport", "staged/pinned+flip", "--sizes", ODD_SIZES, SHARED)
     assert {point.status for point in log.records} == {"failed"}
+
+
+@pytest.mark.parametrize("fault", DATA)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("pingpong", "--sizes", "8,100,64k,1M,512M", "--iterations", "4"),
+        ("stream", "--window", "4", "--sizes", "8,100,64k,1M,512M", "--point-time", "0.02"),
+        ("stream", "--window", "4", "--direction", "bi", "--sizes", "8,64k,1M", "--iterations", "4"),
+    ],
+    ids=lambda words: " ".join(words[:4]),
+)
+def test_a_fault_is_found_with_every_transport_in_gpu_memory(
+    volley: Command, words: tuple[str, ...], fault: str
+) -> None:
+    """Run these alone with: pytest tests/test_gpu.py -k fault"""
+    with ask_about(volley.engine) as answer:
+        names = [each.name for each in answer().transports if each.memory == "device"]
+    log = measured(volley, *words, "-t", ",".join(f"{name}+{fault}" for name in names), "--launches", "1", SHARED)
+    assert log.complete
+    passed = [(point.transport, point.size_bytes) for point in log.records if point.status == "ok"]
+    assert passed == []
+    assert any(point.status == "failed" for point in log.records)
 
 
 # ----------------------------------------------------------------------------------------- message rates
@@ -128,7 +153,7 @@ def test_message_rate_of_every_transport_delivers(volley: Command, gpus: set[str
 
 
 def test_message_rate_of_a_corrupt_transport_fails_on_the_device(volley: Command) -> None:
-    log = measured(volley, *RATES, "--ranks", "4", "-t", "corrupt-device", "--share-gpu")
+    log = measured(volley, *RATES, "--ranks", "4", "-t", "staged/pinned+flip", "--share-gpu")
     assert {(each.pairs, each.status) for each in log.of(MessageRatePoint)} == {(1, "failed"), (2, "failed")}
 
 
@@ -164,7 +189,7 @@ def test_exchanges_and_kernels_at_once_are_both_right(volley: Command, gpus: set
 
 
 def test_a_corrupt_exchange_beside_a_kernel_is_found(volley: Command) -> None:
-    log = measured(volley, "overlap", "-t", "corrupt-device", "--sizes", "4k", "--launches", "1", SHARED)
+    log = measured(volley, "overlap", "-t", "staged/pinned+flip", "--sizes", "4k", "--launches", "1", SHARED)
     assert {point.status for point in log.of(OverlapPoint)} == {"failed"}
 
 
@@ -199,10 +224,12 @@ def test_collectives_deliver_on_memory_of_nccl(volley: Command, gpus: set[str]) 
     assert {point.status for point in log.of(CollectivePoint) if point.operation != "barrier"} == {"ok"}
 
 
-def test_a_corrupt_collective_is_found_on_the_device(volley: Command) -> None:
-    log = measured(volley, *COLLECTIVES, "--ranks", "2", "-t", "corrupt-device", SHARED)
+@pytest.mark.parametrize("fault", DATA)
+def test_a_fault_of_a_collective_is_found_on_the_device(volley: Command, fault: str) -> None:
+    names = ",".join(f"{name}+{fault}" for name in ("staged/pinned", "aware", "nccl", "nccl/allocated"))
+    log = measured(volley, *COLLECTIVES, "--ranks", "2", "-t", names, SHARED)
     sent = [point for point in log.of(CollectivePoint) if point.operation != "barrier"]
-    assert {point.status for point in sent} == {"failed"}
+    assert {point.status for point in sent if point.status != "skipped"} == {"failed"}
 
 
 def test_the_variables_of_nccl_and_nvshmem_are_those_of_the_environment(volley: Command, gpus: set[str]) -> None:
@@ -259,7 +286,7 @@ def test_the_residuals_of_the_example(volley: Command, along: int, at_600: str) 
 def test_a_corrupt_halo_is_found_on_the_device(volley: Command, gpus: set[str]) -> None:
     if len(gpus) < 2:
         pytest.skip("one GPU has no neighbour")
-    (point,) = measured(volley, "jacobi", "--domain", "64", "64", "-t", "corrupt-device").of(JacobiPoint)
+    (point,) = measured(volley, "jacobi", "--domain", "64", "64", "-t", "staged/pinned+flip").of(JacobiPoint)
     assert point.status == "failed"
     assert point.mismatch is not None
     assert "in iteration 0" in (point.reason or "")
@@ -316,7 +343,7 @@ def test_the_cuda_samples_sections_are_quick_and_verified(volley: Command) -> No
     assert all(cell.messages_verified > 0 for row in log.of(GpuMatrixRow) for cell in row.cells)
 
 
-@pytest.mark.parametrize("section", ["corrupt", "hang"])
+@pytest.mark.parametrize("section", TESTS)
 def test_a_broken_pair_of_gpus_fails_and_the_others_go_on(volley: Command, section: str) -> None:
     log = measured(volley, "matrix", "--section", f"uni,{section}", "--watchdog", "4", "--point-time", "0.02")
     assert log.complete

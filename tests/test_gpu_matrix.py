@@ -379,7 +379,7 @@ def test_the_usual_sections_and_those_of_the_sample() -> None:
     sample = matrix("--format", "cuda-samples")
     assert GpuMatrixOptions().sections == options.USUAL
     assert sample.sections == options.OF_THE_SAMPLE
-    assert asked("--section", "all,uni", "--section", "hang").sections == (*options.SECTIONS, "hang")
+    assert asked("--section", "all,uni", "--section", "uni+hang").sections == (*options.SECTIONS, "uni+hang")
     with pytest.raises(UserError, match="there is no 'unidirectional'; choose among host-to-gpu, gpu-to-host"):
         asked("--section", "unidirectional")
     with pytest.raises(UserError, match="GPU 1 is named twice"):

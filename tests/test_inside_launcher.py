@@ -257,7 +257,7 @@ def test_the_same_under_mpich(mpich_installation: Installation, engine: Path, tm
     refused = mpich("pingpong", "--sizes", "8x", before=hydra)  # hydra would let the second rank wait for ever
     assert refused.code == 2
     assert mpich("pingpong", *FEW, before=mpich.mpirun(3)).code == 2
-    failed = mpich("pingpong", "--transport", "corrupt", *FEW)
+    failed = mpich("pingpong", "--transport", "host+flip", *FEW)
     assert failed.code == 1
     assert "FAILED" in failed.out
 

@@ -121,17 +121,17 @@ def test_batches_are_the_iterations(volley: Command) -> None:
 
 
 def test_a_corrupt_halo_is_found(volley: Command) -> None:
-    done = volley(*words((2, 1)), "--transport", "corrupt")
+    done = volley(*words((2, 1)), "--transport", "host+flip")
     point = the_point(done)
     assert (done.code, point.status) == (1, "failed")
     assert point.mismatch is not None
     assert point.mismatch.wrong_bytes == 1
     assert "in iteration 0" in (point.reason or "")
-    assert "FAILED: corrupt: the halo that rank" in done.out
+    assert "FAILED: host+flip: the halo that rank" in done.out
 
 
 def test_a_halo_of_its_own_is_found_before_the_first_iteration(volley: Command) -> None:
-    done = volley(*words((1, 2)), "--transport", "echo", "--format", "csv")
+    done = volley(*words((1, 2)), "--transport", "host+echo", "--format", "csv")
     point = the_point(done)
     assert (done.code, point.status, point.iterations) == (1, "failed", 0)
     assert "before the first iteration" in (point.reason or "")
@@ -140,7 +140,7 @@ def test_a_halo_of_its_own_is_found_before_the_first_iteration(volley: Command) 
 
 @pytest.mark.parametrize(("precision", "overlap"), [("double", "--overlap"), ("float", "--no-overlap")])
 def test_a_nan_ends_it_and_says_where_and_when(volley: Command, precision: str, overlap: str) -> None:
-    done = volley(*words((2, 1)), "--transport", "nan", "--no-verify", "--precision", precision, overlap)
+    done = volley(*words((2, 1)), "--transport", "host+nan", "--no-verify", "--precision", precision, overlap)
     point = the_point(done)
     assert (done.code, point.status, point.iterations) == (1, "failed", 4)
     assert point.residuals[-1].residual is None

@@ -48,18 +48,18 @@ def test_an_odd_number_of_ranks_takes_part_as_well(volley: Command) -> None:
 
 
 def test_wrong_data_fails_its_cells_and_no_others(volley: Command) -> None:
-    done = volley("matrix", "--ranks", "3", "--transport", "corrupt,host", "--no-remeasure", *FEW)
+    done = volley("matrix", "--ranks", "3", "--transport", "host+flip,host", "--no-remeasure", *FEW)
     assert done.code == 1
-    assert "FAILED: corrupt at 8 B, rank 0 → 1: the message that rank" in done.out
+    assert "FAILED: host+flip at 8 B, rank 0 → 1: the message that rank" in done.out
     (log,) = done.records
     assert {(row.transport, status) for row in log.of(RankMatrixRow) for status in row.statuses} == {
-        ("corrupt", "failed"),
+        ("host+flip", "failed"),
         ("host", "ok"),
     }
 
 
 def test_a_pair_that_hangs_is_named(volley: Command) -> None:
-    done = volley("matrix", "--ranks", "3", "--transport", "hang", "--watchdog", "2", *FEW)
+    done = volley("matrix", "--ranks", "3", "--transport", "host+hang", "--watchdog", "2", *FEW)
     assert done.code == 1
     assert "watchdog" in done.err
     assert "transport hang, pair 0-1, 8 B" in done.err
@@ -67,16 +67,16 @@ def test_a_pair_that_hangs_is_named(volley: Command) -> None:
 
 @pytest.mark.alone
 def test_a_delayed_pair_is_measured_again_and_flagged(volley: Command) -> None:
-    done = volley("matrix", "--ranks", "4", "--transport", "delay", "--point-time", "0.01", "--bandwidth", "none")
+    done = volley("matrix", "--ranks", "4", "--transport", "host+delay", "--point-time", "0.01", "--bandwidth", "none")
     assert done.code == 0, done.err
     assert "measuring" in done.err
     first, *again = done.records
     assert [0, 2] in again[0].run.plan.options.pairs  # type: ignore[union-attr]
     (case,) = cases_of([first, *again])
     assert {(0, 2), (2, 0)} <= {pair for pair, found in case.remeasured.items() if found.flagged}
-    assert "delay at 8 B: rank 0 → 2 takes" in done.out
+    assert "host+delay at 8 B: rank 0 → 2 takes" in done.out
     shown = volley("show", done.err.splitlines()[-1].removeprefix("records: "))
-    assert "delay at 8 B: rank 0 → 2 takes" in shown.out
+    assert "host+delay at 8 B: rank 0 → 2 takes" in shown.out
 
 
 def test_what_a_budget_leaves_out_is_skipped(volley: Command) -> None:

@@ -69,12 +69,14 @@ def test_other_ways_to_measure(volley: Command, words: tuple[str, ...]) -> None:
 
 
 def test_a_broken_exchange_is_found(volley: Command) -> None:
-    done = volley("overlap", "--transport", "corrupt,echo", "--sizes", "100", "--computation", "arithmetic", *QUICK)
+    done = volley(
+        "overlap", "--transport", "host+flip,host+echo", "--sizes", "100", "--computation", "arithmetic", *QUICK
+    )
     assert done.code == 1
     (log,) = done.records
     assert [(point.transport, point.status) for point in log.of(OverlapPoint)] == [
-        ("corrupt", "failed"),
-        ("echo", "failed"),
+        ("host+flip", "failed"),
+        ("host+echo", "failed"),
     ]
     assert "differs from what was sent" in done.out
 

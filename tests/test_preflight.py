@@ -267,7 +267,7 @@ def check_sending_to_itself(engine: Path) -> None:
         "plan": 2,
         "benchmark": "self_send",
         "world_size": 1,
-        "transports": ["host", "host/put", "host/get", "corrupt", "null"],
+        "transports": ["host", "host/put", "host/get", "host+flip", "null"],
         "options": {"sizes_bytes": [8, 1 << 20]},
     }
     done = finish_with([str(engine), "--plan", "-"], json.dumps(plan))
@@ -278,7 +278,7 @@ def check_sending_to_itself(engine: Path) -> None:
         "host": None,
         "host/put": None,
         "host/get": None,
-        "corrupt": "a message of 8 bytes that a rank sent to itself did not arrive as it was sent",
+        "host+flip": "a message of 8 bytes that a rank sent to itself did not arrive as it was sent",
         "null": "this job has one rank, and two are needed",
     }
 

@@ -30,7 +30,7 @@ from volley.machine.hardware import Gpu, Hardware
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
 from volley.run import engine, records_file, session, start
-from volley.run.engine import About, Ending, EngineProcess, Patience, TransportAbout, clean
+from volley.run.engine import About, Ending, EngineProcess, FaultAbout, Patience, TransportAbout, clean
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import Site, choose_transports, count_pair, count_ranks
 from volley.run.options import JobOptions
@@ -359,6 +359,7 @@ ABOUT_FAKE = About(
     version="0.1.0",
     mpi_built="Open MPI 5.0.11",
     transports=tuple(TransportAbout(**each) for each in ABOUT["transports"]),  # type: ignore[attr-defined]
+    faults=tuple(FaultAbout(**each) for each in ABOUT["faults"]),  # type: ignore[attr-defined]
 )
 
 
@@ -370,8 +371,8 @@ ABOUT_FAKE = About(
         (("all",), ["host", "host/put", "host/put/fence", "null", "staged/pinned", "staged/shared"]),
         (("staged", "host"), ["staged/pinned", "staged/shared", "host"]),
         (
-            ("corrupt", "all"),
-            ["corrupt", "host", "host/put", "host/put/fence", "null", "staged/pinned", "staged/shared"],
+            ("host+flip", "all"),
+            ["host+flip", "host", "host/put", "host/put/fence", "null", "staged/pinned", "staged/shared"],
         ),
         (("put",), ["host/put", "host/put/fence"]),
         (("fence", "host/put"), ["host/put/fence", "host/put"]),
@@ -386,7 +387,9 @@ def test_an_unknown_transport_names_the_nearest_and_all_but_the_test_transports(
     with pytest.raises(UserError, match=r"'hots'; did you mean host\?") as caught:
         choose_transports(("hots",), Site(ABOUT_FAKE))
     assert "staged/shared" in str(caught.value)
-    assert "corrupt" not in str(caught.value)
+    assert "+flip" not in str(caught.value)
+    with pytest.raises(UserError, match=r"there is no transport 'host\+flop'"):
+        choose_transports(("host+flop",), Site(ABOUT_FAKE))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "expect.hpp"
+#include "measure/faults.hpp"
 #include "measure/sampler.hpp"
 #include "measure/workload.hpp"
 
@@ -205,15 +206,17 @@ void what_is_sent_is_written_once_without_verification() {
 class LosingDriver final : public Driver {
  public:
   LosingDriver(std::uint64_t lost, bool doubles) : lost_(lost), doubles_(doubles) {}
-  void round_trips(const View& view, std::uint64_t exchanges) override {
-    if (view.stride > 0) batches.push_back(exchanges);
-    for (std::uint64_t i = 0; i < exchanges; ++i) {
-      const View message = (i + 1 < exchanges ? view : view.last()).message(i);
+  void round_trips(const View& view, std::uint64_t exchanges) override { windows(view, exchanges, {.messages = 1}); }
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    const auto in_flight = static_cast<std::uint64_t>(window.messages);
+    if (view.stride > 0) passes.emplace_back(count, in_flight);
+    for (std::uint64_t i = 0; i < count * in_flight; ++i) {
+      const View message = (i < (count - 1) * in_flight ? view : view.last()).message(i);
       if (view.stride == 0 || ++checked_ != lost_) std::memcpy(message.recv, message.send, message.bytes);
       else if (doubles_) std::memcpy(message.recv, message.send - view.stride, message.bytes);
     }
   }
-  std::vector<std::uint64_t> batches;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> passes;  // counts, messages in flight
 
  private:
   std::uint64_t lost_;
@@ -221,38 +224,84 @@ class LosingDriver final : public Driver {
   std::uint64_t checked_ = 0;
 };
 
-// Behind the samples all 16 messages are checked, in as many batches as the buffers have no room for.
-void every_message_is_checked_once() {
-  constexpr std::size_t bytes = 100;
-  constexpr std::size_t place_bytes = 256;  // with two guards, and the message rounded up to their length
-  const Workload workload = round_trip_workload();
+// One series on buffers with room for so many places.
+Series measured_once(Driver& driver, const Workload& workload, std::size_t bytes, std::size_t places) {
+  const std::size_t room = places * pass_stride(bytes);
+  const auto memory = make_host_memory();
+  const Buffers buffers = memory->reserve(std::max(room, bytes));
   Sampling sampling;
   sampling.point_time_s = 1e-3;
-  using Batches = std::vector<std::uint64_t>;
-  for (const auto& [places, batches] : {std::pair<std::size_t, Batches>{1, {}},
-                                        {2, {2, 2, 2, 2, 2, 2, 2, 2}},
-                                        {3, {3, 3, 3, 3, 3, 1}},
-                                        {15, {15, 1}},
-                                        {16, {16}},
-                                        {99, {16}}}) {
-    for (const auto& [lost, doubles] : {std::pair{0U, false}, {1, false}, {2, true}, {9, false}, {16, false}}) {
-      if (batches.empty() && lost > 0) continue;
+  std::vector<Series> all(1);
+  all[0].name = "series";
+  all[0].driver = &driver;
+  all[0].verifier = memory.get();
+  all[0].view = {buffers.send, buffers.recv, bytes};
+  all[0].buffer_bytes = room;
+  LocalControl control(0, 1);
+  Watchdog watchdog("test", 60);
+  Sampler(control, sampling, workload, watchdog).measure(all);
+  return all[0];
+}
+
+// After the samples one call makes several round trips or windows, as many as there is room for, and each message of
+// the call is checked.
+void every_message_is_checked_once() {
+  constexpr std::size_t bytes = 100;
+  using Passes = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  struct Case {
+    Workload workload;
+    std::size_t places;
+    Passes passes;
+  };
+  const Workload windows = window_workload({.messages = 4, .direction = Direction::bi});
+  for (const auto& [workload, places, passes] :
+       {Case{round_trip_workload(), 1, {}}, Case{round_trip_workload(), 2, {{2, 1}}},
+        Case{round_trip_workload(), 15, {{15, 1}}}, Case{round_trip_workload(), 99, {{16, 1}}}, Case{windows, 1, {}},
+        Case{windows, 2, {{2, 1}}}, Case{windows, 5, {{2, 2}}}, Case{windows, 8, {{2, 4}}},
+        Case{windows, 99, {{3, 4}}}}) {
+    const std::uint64_t in_pass = passes.empty() ? 0 : passes[0].first * passes[0].second;
+    for (std::uint64_t lost = 0; lost <= in_pass; ++lost) {
+      for (const bool doubles : {false, true}) {
+        if (doubles && lost < 2) continue;
+        LosingDriver driver(lost, doubles);
+        const Series found = measured_once(driver, workload, bytes, places);
+        EXPECT(driver.passes == passes);
+        EXPECT(found.mismatch.has_value() == (lost > 0) && (found.ended_by == EndedBy::failure) == (lost > 0));
+        EXPECT(!found.mismatch || found.mismatch->offset_bytes == 0);
+        EXPECT(found.messages_verified == 2 * (found.first_samples.size() + in_pass));
+        EXPECT(found.pass.counts * found.pass.in_flight == in_pass);
+      }
+    }
+  }
+}
+
+// Long messages are checked as well, as many as show that neither only the first nor only the last window is made.
+void long_messages_are_checked() {
+  const Workload windows = window_workload({.messages = 64, .direction = Direction::uni});
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  struct Case {
+    std::size_t bytes;
+    std::uint64_t counts;
+    std::uint64_t in_flight;
+  };
+  for (const auto& [bytes, counts, in_flight] :
+       {Case{8, 3, 64}, Case{mib, 3, 64}, Case{4 * mib, 2, 32}, Case{1024 * mib, 2, 2}}) {
+    const std::size_t room = bytes_of_pass(bytes);
+    EXPECT(room <= std::max(std::size_t{257} * mib, 4 * pass_stride(bytes)));
+    const Pass pass = pass_of(windows, bytes, room);
+    EXPECT(pass.counts == counts && pass.in_flight == in_flight);
+  }
+  EXPECT(pass_of(round_trip_workload(), 1024 * mib, bytes_of_pass(1024 * mib)).counts == 2);
+}
+
+// A driver that makes only the first or only the last count of a call has the right message in every sample.
+void a_call_cut_short_is_found() {
+  for (const Workload& workload : {round_trip_workload(), window_workload({.messages = 4})}) {
+    for (const Fault fault : {Fault::none, Fault::early, Fault::late}) {
+      LosingDriver sound(0, false);
       const auto memory = make_host_memory();
-      const Buffers buffers = memory->reserve(places * place_bytes);
-      LosingDriver driver(lost, doubles);
-      std::vector<Series> all(1);
-      all[0].name = "series";
-      all[0].driver = &driver;
-      all[0].verifier = memory.get();
-      all[0].view = {buffers.send, buffers.recv, bytes};
-      all[0].buffer_bytes = places * place_bytes;
-      LocalControl control(0, 1);
-      Watchdog watchdog("test", 60);
-      Sampler(control, sampling, workload, watchdog).measure(all);
-      EXPECT(driver.batches == batches);
-      EXPECT(all[0].mismatch.has_value() == (lost > 0) && (all[0].ended_by == EndedBy::failure) == (lost > 0));
-      EXPECT(!all[0].mismatch || all[0].mismatch->offset_bytes == 0);
-      EXPECT(all[0].messages_verified == 2 * (all[0].first_samples.size() + (batches.empty() ? 0 : 16)));
+      FaultyDriver driver(sound, fault, memory.get(), {});
+      EXPECT(measured_once(driver, workload, 100, 99).mismatch.has_value() == (fault != Fault::none));
     }
   }
 }
@@ -263,6 +312,8 @@ int main() {
   what_is_sent_is_written_once_without_verification();
   every_message_is_checked_once();
   the_first_batch_is_the_cold_one();
+  long_messages_are_checked();
+  a_call_cut_short_is_found();
   a_long_first_batch_is_not_ended();
   a_long_first_fill_is_not_ended();
   Sampling adaptive;

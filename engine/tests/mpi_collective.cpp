@@ -118,15 +118,15 @@ class Copying final : public Driver {
 // Nobody writes poison between two samples of a long exchange: the guards of the first message must be right for all,
 // for the verifier of messages and for that of collectives. And the message before must not pass for the next one.
 void messages_in_place_of_poison_are_verified() {
-  const Workload workload{
-      .name = "copies",
-      .run = [](Driver& driver, const View& view, std::uint64_t count) { driver.round_trips(view, count); },
-      .messages = {1, 0},
-      .divisor = 1,
-      .second_times = false,
-      .one_buffer = false,
-      .max_counts = 1,
-      .limits = {.long_exchange_s = 0}};  // every exchange is a long one
+  const Workload workload{.name = "copies",
+                          .run = [](Driver& driver, const View& view, std::uint64_t count,
+                                    std::uint64_t) { driver.round_trips(view, count); },
+                          .messages = {1, 0},
+                          .divisor = 1,
+                          .second_times = false,
+                          .one_buffer = false,
+                          .max_counts = 1,
+                          .limits = {.long_exchange_s = 0}};  // every exchange is a long one
   constexpr int never = 1 << 30;
   constexpr std::uint64_t bytes = 96;
   const Collective alone{Operation::allreduce, Element::float32, 1, 0};
@@ -154,26 +154,40 @@ void messages_in_place_of_poison_are_verified() {
   }
 }
 
-// One operation after another through the transport, checked on every rank; true where a rank finds it wrong.
-bool wrong(const char* name, const Context& context, const RankGroup& group, Operation operation, Element element) {
-  const TransportEntry& entry = *find_transport(name, collective_transports());
-  const auto made = entry.make();
+// The pass after the samples by hand: operations with a place each; true where a rank finds one of them wrong.
+bool wrong(Fault fault, const Context& context, const RankGroup& group, Operation operation, Element element) {
+  constexpr std::uint64_t count = 4;
+  const Collective collective{operation, element, group.size(), group.self};
+  const auto made = find_collective_transport("host")->make();
   auto& transport = static_cast<CollectiveTransport&>(*made);
+  struct Operations final : Driver {
+    Operations(CollectiveTransport& of, const Collective& which) : transport(of), collective(which) {}
+    void round_trips(const View& view, std::uint64_t operations) override {
+      transport.perform(collective, view, operations);
+    }
+    CollectiveTransport& transport;
+    const Collective collective;
+  } driver(transport, collective);
   const auto memory = make_host_memory();
   const auto elements = make_element_memory(MemoryKind::host);
-  const Collective collective{operation, element, group.size(), group.self};
   const std::uint64_t bytes = collective.whole(1000);
-  const Buffers buffers = memory->reserve(bytes);
-  View view{buffers.send, buffers.recv, bytes, message_step_bytes};
+  const Buffers buffers = memory->reserve(count * pass_stride(bytes));
+  const View view{buffers.send, buffers.recv, bytes, 0, pass_stride(bytes)};
   CollectiveVerifier verifier(collective, bytes, *memory, *elements);
   transport.open(group, buffers);
   transport.prepare_for(collective, view);
-  verifier.fill(view.send, bytes + fill_room_bytes, seed);
-  verifier.poison(view.recv, bytes, {seed, message_step_words});
+  FaultyDriver faulty(driver, fault, memory.get(), {},
+                      [&](std::size_t whole) { return collective.received_bytes(whole); });
+  for (std::uint64_t i = 0; i < count; ++i) {
+    verifier.fill(view.message(i).send, bytes, seed + 2 * i);
+    verifier.poison(view.message(i).recv, bytes, seed + 2 * i);
+  }
   GroupControl control(context, group);
   control.ready();
-  transport.perform(collective, view, 3);
-  const bool mine = verifier.check(view.recv, bytes, {seed, message_step_words}).has_value();
+  faulty.round_trips(view, count);
+  bool mine = false;
+  for (std::uint64_t i = 0; i < count; ++i)
+    mine |= verifier.check(view.message(i).recv, bytes, seed + 2 * i).has_value();
   transport.close();
   return control.first_of(mine) >= 0;
 }
@@ -181,14 +195,47 @@ bool wrong(const char* name, const Context& context, const RankGroup& group, Ope
 void broken_collectives_are_found(const Context& context, const RankGroup& group) {
   for (const auto operation : operations) {
     for (const auto element : {Element::float32, Element::int32}) {
-      EXPECT(!wrong("host", context, group, operation, element));
-      for (const char* name : {"lose", "echo", "swap", "corrupt", "early"}) {
-        if (!wrong(name, context, group, operation, element))
-          std::fprintf(stderr, "%s passes as %s\n", name, name_of(operation));
-        EXPECT(wrong(name, context, group, operation, element));
+      EXPECT(!wrong(Fault::none, context, group, operation, element));
+      for (const Fault fault : {Fault::flip, Fault::early, Fault::late, Fault::lose, Fault::swap, Fault::echo}) {
+        if (!wrong(fault, context, group, operation, element))
+          std::fprintf(stderr, "fault %d passes as %s\n", static_cast<int>(fault), name_of(operation));
+        EXPECT(wrong(fault, context, group, operation, element));
       }
     }
   }
+}
+
+// What is missing, or there twice, is said.
+void wrong_results_are_explained() {
+  const auto memory = make_host_memory();
+  const auto elements = make_element_memory(MemoryKind::host);
+  constexpr std::uint64_t bytes = 96;
+  const Buffers buffers = memory->reserve(bytes);
+  for (const auto element : {Element::float32, Element::int32}) {
+    for (const auto operation : {Operation::allreduce, Operation::reduce_scatter}) {
+      const Collective collective{operation, element, 3, 1};
+      const Elements right = expected(collective, bytes, seed);
+      const auto explained = [&](std::int64_t times, int rank) {
+        CollectiveVerifier verifier(collective, bytes, *memory, *elements);
+        verifier.poison(buffers.recv, bytes, seed);
+        elements->write(buffers.recv, right);
+        const auto sum = std::int64_t{right.of.number(Contributions::sum, right.position)};
+        const std::int64_t number = sum + times * right.of.number(rank, right.position);
+        const auto real = static_cast<float>(number);
+        const auto whole = static_cast<std::int32_t>(number);
+        std::memcpy(buffers.recv, element == Element::float32 ? static_cast<const void*>(&real) : &whole,
+                    element_bytes);
+        EXPECT(verifier.check(buffers.recv, bytes, seed));
+        return verifier.diagnosis();
+      };
+      EXPECT(explained(-1, 2) == "it lacks what rank 2 contributed");
+      EXPECT(explained(1, 0) == "it counts what rank 0 contributed twice");
+    }
+  }
+  const Collective broadcast{Operation::broadcast, Element::float32, 3, 2};
+  CollectiveVerifier verifier(broadcast, bytes, *memory, *elements);
+  verifier.poison(buffers.recv, bytes, seed);
+  EXPECT(verifier.check(buffers.recv, bytes, seed) && verifier.diagnosis() == "what rank 0 sent never arrived");
 }
 
 // The time of all is from the last entry to the last exit, and nobody's absence from a barrier passes.
@@ -230,6 +277,7 @@ int main() {
     Context context = make_context(Options{}, place(Options{}));
     if (context.size == 1) contributions_differ();
     if (context.size == 1) every_wrong_element_is_found();
+    if (context.size == 1) wrong_results_are_explained();
     if (context.size == 1) messages_in_place_of_poison_are_verified();
     std::vector<int> ranks;
     for (int rank = 0; rank < context.size; ++rank) ranks.push_back(rank);

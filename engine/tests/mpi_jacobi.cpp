@@ -144,7 +144,7 @@ std::unique_ptr<Transport> make_never_opened() { return std::make_unique<NeverOp
 
 // Halos that no memory has room for: there is a reason, and their transport is neither opened nor closed.
 void without_memory_there_is_a_reason(const Context& context) {
-  const TransportEntry entry{"never", "", ThroughMpi::yes, MemoryKind::host, Tier::test, true, make_never_opened};
+  const TransportEntry entry{"never", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, true, make_never_opened};
   const Grid grid({context.size, 1}, {8, std::int64_t{1} << 50}, context.rank);
   Halos halos(context, grid, entry, sizeof(double));
   EXPECT(halos.open(30).empty() == halos.none());
@@ -164,7 +164,7 @@ struct HalfOpened : HostDriven<MpiChannel> {
 std::unique_ptr<Transport> make_half_opened() { return std::make_unique<HalfOpened>(); }
 
 void nobody_waits_for_halos_that_the_other_rank_cannot_open(const Context& context) {
-  const TransportEntry entry{"half", "", ThroughMpi::yes, MemoryKind::host, Tier::test, true, make_half_opened};
+  const TransportEntry entry{"half", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, true, make_half_opened};
   const Grid grid({context.size, 1}, {8, 8}, context.rank);
   Halos halos(context, grid, entry, sizeof(double));
   const std::string reason = halos.open(30);
@@ -193,7 +193,7 @@ std::unique_ptr<Transport> make_stopping() { return std::make_unique<StoppingHal
 
 // The record of a solve through a transport of this test, with a watchdog of a second.
 Json solved(const Context& context, const std::array<std::int64_t, 2>& domain, std::unique_ptr<Transport> (*make)()) {
-  const TransportEntry entry{"test", "", ThroughMpi::yes, MemoryKind::host, Tier::test, true, make};
+  const TransportEntry entry{"test", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, true, make};
   JacobiOptions options;
   options.grid = {context.size, 1};
   options.domain = domain;

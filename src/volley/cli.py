@@ -77,7 +77,7 @@ def _completion(shell: str) -> str:
     references = (*published(), *own())
     names = {"--with": references, "[NAME]": references}
     with contextlib.suppress(UserError), engine.ask_about(Path(engine_path.engine_path())) as answer:
-        names["--transport"] = ("all", *(each.name for each in answer().transports if not each.test))
+        names["--transport"] = ("all", *(each.name for each in answer().transports))
     return completion.script((plain.COMMAND, *COMMANDS), shell, names)
 
 

@@ -139,7 +139,7 @@ def test_the_script_that_starts_the_launcher_runs(volley: Volley) -> None:
 
 
 def test_the_job_s_exit_code_is_volley_s(volley: Volley) -> None:
-    done = volley.sbatch("--nodes", "2", "--", "pingpong", "--transport", "corrupt", *FEW)
+    done = volley.sbatch("--nodes", "2", "--", "pingpong", "--transport", "host+flip", *FEW)
     assert done.returncode == 1
     assert "FAILED" in done.stdout
 
@@ -190,7 +190,7 @@ def test_ranks_of_a_node_have_cores_apart_or_none_is_bound(volley: Volley) -> No
 
 
 def test_volley_outlives_the_ranks_that_srun_ends(volley: Volley) -> None:
-    hanging = ("pingpong", "--transport", "hang", *FEW, "--launcher", "srun", "--watchdog", "3")
+    hanging = ("pingpong", "--transport", "host+hang", *FEW, "--launcher", "srun", "--watchdog", "3")
     done = volley.run(*hanging, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
     assert done.returncode == 1
     said = done.stderr.splitlines()

@@ -207,8 +207,8 @@ void Halos::compare_place(const Neighbour& neighbour, std::size_t place) {
     const std::size_t part = std::min(compared_at_once, view.bytes - offset);
     const auto count = static_cast<int>(part);
     for (auto* bytes : {&sent, &expected, &received}) bytes->resize(part);
-    neighbour.memory->read(sent.data(), view.send + offset, part);
-    neighbour.memory->read(received.data(), view.recv + offset, part);
+    neighbour.memory->copy(sent.data(), view.send + offset, part);
+    neighbour.memory->copy(received.data(), view.recv + offset, part);
     const int peer = neighbour.pair.peer();
     VOLLEY_MPI(MPI_Sendrecv(sent.data(), count, MPI_BYTE, peer, 0, expected.data(), count, MPI_BYTE, peer, 0,
                             neighbour.pair.control.get(), MPI_STATUS_IGNORE));

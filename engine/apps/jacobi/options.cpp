@@ -38,7 +38,7 @@ void check_grid(PlanObject& given, const Plan& plan, const JacobiOptions& option
 void check_transports(PlanObject& given, const Plan& plan) {
   std::vector<std::string> names;
   for (const auto& entry : registry()) {
-    if (entry.halos && entry.tier != Tier::test) names.emplace_back(entry.name);
+    if (entry.halos) names.emplace_back(entry.name);
   }
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
     const TransportEntry* entry = find_transport(plan.transports[i]);

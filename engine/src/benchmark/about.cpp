@@ -17,13 +17,15 @@ Json about() {
                           {"device_pointers", entry.mpi == ThroughMpi::on_device_pointers},
                           {"memory", name_of(entry.memory)},
                           {"usual", entry.tier == Tier::usual},
-                          {"test", entry.tier == Tier::test},
                           {"halos", entry.halos}});
   }
   answer["transports"] = transports;
+  Json known_faults = Json::array();
+  for (const auto& entry : faults()) known_faults.push_back({{"name", entry.name}, {"summary", entry.summary}});
+  answer["faults"] = known_faults;
   Json sections = Json::array();
   for (const auto& section : gpu_matrix::sections()) {
-    sections.push_back({{"name", section.name}, {"ends", name_of(section.ends)}, {"test", section.fault != nullptr}});
+    sections.push_back({{"name", section.name}, {"ends", name_of(section.ends)}, {"test", section.fault != Fault::none}});
   }
   answer["sections"] = sections;
   return answer;

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "measure/faults.hpp"
+
 namespace volley {
 
 PlanReading read_plan(const std::string& text, std::span<const BenchmarkEntry> benchmarks,
                       const std::vector<std::string>& transports) {
   PlanReading reading;
-  PlanReader reader{.benchmarks = {}, .transports = transports, .read_options = {}};
+  PlanReader reader{.benchmarks = {}, .transports = transports, .faults = {}, .read_options = {}};
+  for (const auto& entry : faults()) reader.faults.emplace_back(entry.name);
   for (const auto& entry : benchmarks) reader.benchmarks.emplace_back(entry.name);
   reader.read_options = [&](PlanObject& options, const Plan& plan) {
     const auto found = std::find_if(benchmarks.begin(), benchmarks.end(),

@@ -39,6 +39,8 @@ void add_end(Json& record, const Series& series) {
   record["ended_by"] = name_of(series.ended_by);
   record["messages_timed"] = series.messages_timed;
   record["messages_verified"] = series.messages_verified;
+  record["compared_counts"] = series.pass.counts;
+  record["compared_in_flight"] = series.pass.in_flight;
   record["elapsed_s"] = series.elapsed_s;
 }
 

@@ -10,12 +10,30 @@
 
 namespace volley {
 
+namespace {
+
+// Of each buffer: for the largest message that fits, and for all messages of a pass where the two buffers then take at
+// most a quarter of what this rank may have; the rest is for the transports' own memory.
+std::uint64_t capacity_for(const std::vector<std::uint64_t>& sizes, std::uint64_t share_bytes) {
+  std::uint64_t of_pass = usual_buffer_bytes;
+  std::uint64_t largest = 0;
+  for (const auto size : sizes) {
+    if (bytes_of_buffers(size) > share_bytes) continue;
+    largest = std::max(largest, size);
+    const std::uint64_t wanted = bytes_of_pass(size);
+    if (wanted <= share_bytes / 8) of_pass = std::max(of_pass, wanted);
+  }
+  return std::max(largest, std::min(of_pass, share_bytes / 8));
+}
+
+}  // namespace
+
 TransportSet::TransportSet(const Context& context, const RankGroup& group, const Plan& plan, Watchdog& watchdog,
-                           std::span<const TransportEntry> entries)
+                           const FindTransport& find)
     : group_(group), watchdog_(watchdog), wait_s_(wait_share * plan.watchdog_s), tail_(plan.sampling.tail) {
   for (const auto& name : plan.transports) {
     tell_watchdog("checking", name);
-    const TransportEntry* entry = find_transport(name, entries);
+    const TransportEntry* entry = find(name);
     auto transport = entry->make == nullptr ? nullptr : entry->make();
     std::string reason = ruled_out(context, group.ranks, plan, *entry);
     if (reason.empty()) reason = transport->unavailable(context, group);
@@ -67,7 +85,8 @@ std::uint64_t TransportSet::host_memory_left(const Candidate& candidate, std::ui
   std::uint64_t left = host_share_bytes_;
   const auto take = [&](std::uint64_t wanted) { left -= wanted <= left ? wanted : 0; };  // what does not fit is skipped
   for (const auto& [key, arena] : arenas_) {
-    if (arena.memory && key.first == MemoryKind::host) take(bytes_of_buffers(bytes));
+    if (arena.memory && key.first == MemoryKind::host)
+      take(bytes_of_buffers(std::max<std::uint64_t>(bytes, arena.capacity)));
   }
   for (const auto& other : candidates_) {
     if (&other == &candidate) break;
@@ -98,14 +117,11 @@ Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, boo
 void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
   for (auto& [key, arena] : arenas_) {
     if (!arena.memory) continue;
-    std::uint64_t capacity = std::min<std::uint64_t>(checked_bytes, arena.share_bytes / 4);
-    for (const auto size : sizes) {
-      if (bytes_of_buffers(size) <= arena.share_bytes) capacity = std::max(capacity, size);
-    }
+    arena.capacity = capacity_for(sizes, arena.share_bytes);
     std::string problem;
     watchdog_.progress();
     try {
-      agreed_step(group_, [&] { arena.buffers = arena.memory->reserve(capacity); });
+      agreed_step(group_, [&] { arena.buffers = arena.memory->reserve(arena.capacity); });
     } catch (const std::runtime_error& failure) {
       problem = std::string("buffers for its messages cannot be allocated: ") + failure.what();
     }

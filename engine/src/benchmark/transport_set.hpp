@@ -1,6 +1,7 @@
 // Opens the transports of a plan that a group can use, on buffers from the arenas.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,15 +41,17 @@ struct Candidate {
 struct Arena {
   std::unique_ptr<Memory> memory;  // null for MemoryKind::none
   std::uint64_t share_bytes = 0;   // that each rank may allocate here; the same on all ranks
+  std::uint64_t capacity = 0;      // of each buffer, once there are any
   Buffers buffers;
 };
 
 class TransportSet {
  public:
-  // Asks every transport of the plan on all ranks of the group whether it can be used; `entries` has them all. Tells
+  using FindTransport = std::function<const TransportEntry*(std::string_view name)>;
+  // Asks every transport of the plan on all ranks of the group whether it can be used; `find` knows them all. Tells
   // the watchdog of each, here and in open(). Collective over the group.
   TransportSet(const Context& context, const RankGroup& group, const Plan& plan, Watchdog& watchdog,
-               std::span<const TransportEntry> entries = registry());
+               const FindTransport& find = find_transport);
 
   [[nodiscard]] std::vector<Candidate>& candidates() { return candidates_; }
 

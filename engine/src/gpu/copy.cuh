@@ -27,12 +27,9 @@ inline void copy_column_to_device(void* device, std::size_t pitch_bytes, const v
       cudaMemcpy2D(device, pitch_bytes, host, element_bytes, element_bytes, count, cudaMemcpyHostToDevice));
 }
 
-// Flips the bits of `mask` in one byte, wherever it is.
-inline void flip(std::byte* at, std::byte mask) {
-  std::byte byte{};
-  VOLLEY_CUDA_CHECK(cudaMemcpy(&byte, at, 1, cudaMemcpyDefault));
-  byte ^= mask;
-  VOLLEY_CUDA_CHECK(cudaMemcpy(at, &byte, 1, cudaMemcpyDefault));
+// Between any two places; complete at the end.
+inline void copy(void* to, const void* from, std::size_t bytes) {
+  VOLLEY_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
   VOLLEY_CUDA_CHECK(cudaStreamSynchronize(nullptr));
 }
 

@@ -79,7 +79,7 @@ class DeviceMemory final : public Memory {
     return sum;
   }
 
-  void read(std::byte* host, const std::byte* from, std::size_t bytes) override { copy_to_host(host, from, bytes); }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override { gpu::copy(to, from, bytes); }
 
   void synchronize() override { gpu::synchronize(); }
 

@@ -99,7 +99,7 @@ class HostMemory final : public Memory {
   std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected) override {
     return host_pattern::check(message, bytes, expected);
   }
-  void read(std::byte* host, const std::byte* from, std::size_t bytes) override { std::memcpy(host, from, bytes); }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
 
  private:
   Mapping send_;

@@ -56,8 +56,8 @@ class Memory : public Verifier {
   virtual void release() = 0;
   // Bytes of this memory that this rank can still allocate.
   [[nodiscard]] virtual std::uint64_t available() const = 0;
-  // Copies to host memory.
-  virtual void read(std::byte* host, const std::byte* from, std::size_t bytes) = 0;
+  // Copies between two places, each in this memory or in the host's. The copy is complete at the end.
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   // Waits until operations enqueued on this memory are complete.
   virtual void synchronize() {}
 };

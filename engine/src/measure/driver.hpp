@@ -31,11 +31,12 @@ struct View {
   // The last message of a call (or those of its last window) is sent from so many bytes behind `send`. Its contents
   // differ from those of all messages before, and are what the receiver's check expects.
   std::size_t last_offset = 0;
-  // Bytes from one message of a batch or window to the next, in both buffers. 0 in timed calls: all have one place.
+  // Bytes from one message of a call to the next, in both buffers. 0 in timed calls: all have one place.
   std::size_t stride = 0;
 
   [[nodiscard]] View last() const { return {send + last_offset, recv, bytes, 0, stride}; }
-  // Message number `i` of a batch of round trips, or of a window.
+  // Message number `i` of a call, counted from 0: that of round trip `i`, or message `n` of window `w` where i is
+  // w * window.messages + n.
   [[nodiscard]] View message(std::uint64_t i) const {
     return {send + i * stride, recv + i * stride, bytes, last_offset, stride};
   }

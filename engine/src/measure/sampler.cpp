@@ -6,7 +6,6 @@
 #include <limits>
 #include <sstream>
 
-#include "base/round_up.hpp"
 #include "measure/fixed_work.hpp"
 #include "measure/stopping.hpp"
 #include "measure/timing_loop.hpp"
@@ -310,7 +309,8 @@ double Sampler::batch(Series& series, const View& view, std::uint64_t count) {
   watchdog_.progress(count_s * static_cast<double>(count));
   latest_ = &series;
   series.driver->arm(view, count);
-  const Span mine = timed_span([&](std::uint64_t n) { workload_.run(*series.driver, view, n); }, count);
+  const std::uint64_t in_flight = workload_.messages[0];
+  const Span mine = timed_span([&](std::uint64_t n) { workload_.run(*series.driver, view, n, in_flight); }, count);
   series.driver->disarm();
   if (count == 0) return seconds_of(mine);  // the clock alone; the ends do not meet
   elapsed_ = control_.elapsed(mine);
@@ -367,34 +367,23 @@ void Sampler::check_contents(Series& series, const View& view) {
   if (receives()) check_message(series, view.recv, expected(series));
 }
 
-// Untimed batches after the last sample, in which every message has different contents and its own address, and is
-// checked. In a sample each message overwrites the one before it, so that a lost message does not show. If the buffers
-// have no room for all messages, fewer are in flight together; if they have room for only one, the samples have checked
-// as much.
+// One more call of the timed function, in which every message has different contents and its own address, and is
+// compared. In a sample each message overwrites the one before it, so that a lost message or window does not show.
 void Sampler::check_every_message(Series& series) {
-  if (!series.verified() || series.buffer_bytes == 0 || !workload_.run_messages) return;
-  View view = series.view;
-  view.stride = round_up(view.bytes, guard_bytes) + 2 * guard_bytes;
-  const std::uint64_t places = series.buffer_bytes / view.stride;
-  auto left = std::min<std::uint64_t>(checked_bytes / view.bytes, workload_.max_messages);
-  if (std::min(places, left) < 2) return;
+  if (!series.verified() || series.buffer_bytes == 0) return;
+  series.pass = pass_of(workload_, series.view.bytes, series.buffer_bytes);
+  const auto& [counts, in_flight] = series.pass;
+  if (counts == 0) return;
   const auto begun = Clock::now();
   tell_watchdog(series);
-  for (std::uint64_t messages = 0; left > 0; left -= messages) {
-    messages = std::min(left, places);
-    check_batch(series, view, messages);
-  }
-  collect(series);
-  if (series.mismatch) series.ended_by = EndedBy::failure;
-  series.elapsed_s += seconds_since(begun);
-}
-
-void Sampler::check_batch(Series& series, const View& view, std::uint64_t messages) {
+  View view = series.view;
+  view.stride = pass_stride(view.bytes);
   const std::uint64_t before = series.repetition;
   series.message = 0;
   const auto each = [&](auto visit) {
-    for (std::uint64_t i = 0; i < messages; ++i) {
+    for (std::uint64_t i = 0; i < counts * in_flight; ++i) {
       series.repetition = before + 1 + i;
+      expect_writing(series);
       visit(view.message(i));
     }
   };
@@ -403,10 +392,15 @@ void Sampler::check_batch(Series& series, const View& view, std::uint64_t messag
     write_poison(series, message);
   });
   control_.ready();
-  watchdog_.progress(10 * series.count_s * static_cast<double>(messages));
+  watchdog_.progress(10 * series.count_s * static_cast<double>(counts) + slowest_count_s(series));
   latest_ = &series;
-  workload_.run_messages(*series.driver, view, messages);
+  series.driver->arm(view, counts);
+  workload_.run(*series.driver, view, counts, in_flight);
+  series.driver->disarm();
   each([&](const View& message) { check_contents(series, message); });
+  collect(series);
+  if (series.mismatch) series.ended_by = EndedBy::failure;
+  series.elapsed_s += seconds_since(begun);
 }
 
 void Sampler::check_message(Series& series, const std::byte* message, const Contents& expected) {

@@ -52,7 +52,6 @@ class Sampler {
   void write_poison(Series& series, const View& view);
   void check_contents(Series& series, const View& view);
   void check_every_message(Series& series);
-  void check_batch(Series& series, const View& view, std::uint64_t messages);
   void check_message(Series& series, const std::byte* message, const Contents& expected);
   [[nodiscard]] Contents expected(const Series& series) const;
   [[nodiscard]] bool receives() const {

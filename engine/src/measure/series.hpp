@@ -8,6 +8,7 @@
 
 #include "host/memory.hpp"
 #include "measure/driver.hpp"
+#include "measure/workload.hpp"
 
 namespace volley {
 
@@ -38,6 +39,7 @@ struct Series {
   std::optional<double> cold_s;
   std::uint64_t messages_timed = 0;
   std::uint64_t messages_verified = 0;
+  Pass pass;  // after the samples
   std::optional<Mismatch> mismatch;
   EndedBy ended_by = EndedBy::open;
   double elapsed_s = 0;

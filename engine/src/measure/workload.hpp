@@ -10,9 +10,22 @@
 
 namespace volley {
 
-// The messages at distinct addresses, which are checked one by one after the samples, have together about so many bytes
-// in each direction. Buffers are at least as long.
-inline constexpr std::size_t checked_bytes = std::size_t{16} << 20;
+// After the samples of a point one more call of the timed function is made, in which every message has a place of its
+// own and is compared: several round trips, or several windows. How many, and how many messages a window has.
+struct Pass {
+  std::uint64_t counts = 0;
+  std::uint64_t in_flight = 0;
+};
+
+inline constexpr std::size_t usual_pass_bytes = std::size_t{256} << 20;
+// Buffers are at least so long, where memory allows it.
+inline constexpr std::size_t usual_buffer_bytes = std::size_t{16} << 20;
+
+// Bytes from one message of a pass to the next.
+[[nodiscard]] std::size_t pass_stride(std::size_t message_bytes);
+
+// Bytes that a buffer must have so that a pass of messages of this length can be as large as it may be.
+[[nodiscard]] std::size_t bytes_of_pass(std::size_t message_bytes);
 
 // The limits of adaptive sampling, beside those of the plan.
 struct SamplingLimits {
@@ -36,19 +49,24 @@ struct SamplingLimits {
 // What one count of the timing loop does: a round trip, or a window of messages.
 struct Workload {
   const char* name;
-  std::function<void(Driver&, const View&, std::uint64_t)> run;
+  // Makes so many counts, each with so many messages in flight: `messages[0]` of them, or fewer in a pass.
+  std::function<void(Driver&, const View&, std::uint64_t count, std::uint64_t in_flight)> run;
   std::array<std::uint64_t, 2> messages;  // moved by one count: [0] first to second rank, [1] back
   double divisor;                         // seconds of one count are divided by this: 2 gives the half round trip
   bool second_times;                      // the second rank times what it receives as well
   bool one_buffer;                        // a fixed batch uses one buffer both ways, as the tutorial does
-  // A batch of so many messages in each direction; messages of a window are in flight together. May be empty.
-  std::function<void(Driver&, const View&, std::uint64_t messages)> run_messages = {};
-  std::uint64_t max_messages = 0;     // of such a batch
+  std::uint64_t pass_counts = 0;          // of a pass, if there is room for its messages; 0: there is no pass
+  // Messages of a pass have together at most so many bytes in each direction, unless two counts of two messages have
+  // more: a call of one count cannot show that a transport makes only the first or the last.
+  std::size_t pass_bytes = usual_pass_bytes;
   std::optional<Window> window = {};  // whose messages a rank has under way at once; none: round trips
   // Limit for a sample: without it, an exchange that takes no time (`null`) would never reach the minimum length.
   std::uint64_t max_counts = std::uint64_t{1} << 22;
   SamplingLimits limits = {};
 };
+
+// The largest pass whose messages have room in buffers of `buffer_bytes`; no counts if there is none.
+[[nodiscard]] Pass pass_of(const Workload& workload, std::size_t message_bytes, std::size_t buffer_bytes);
 
 // Messages there and back; seconds are those of the half round trip.
 [[nodiscard]] Workload round_trip_workload();

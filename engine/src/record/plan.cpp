@@ -62,7 +62,9 @@ void read_transports(PlanObject& given, const PlanReader& reader, Plan& plan) {
   given.names("transports", plan.transports, "a transport's name");
   const std::string known = reader.transports.empty() ? "none" : joined(reader.transports);
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
-    if (has(reader.transports, plan.transports[i])) continue;
+    const std::size_t plus = plan.transports[i].find('+');
+    const bool sound = plus == std::string::npos || has(reader.faults, plan.transports[i].substr(plus + 1));
+    if (sound && has(reader.transports, plan.transports[i].substr(0, plus))) continue;
     given.complain(PlanObject::place("transports", i),
                    "this engine has no transport `" + plan.transports[i] + "`; it has " + known);
   }

@@ -43,6 +43,7 @@ struct Plan {
 struct PlanReader {
   std::vector<std::string> benchmarks;
   std::vector<std::string> transports;
+  std::vector<std::string> faults;  // that may follow a transport's name and a +
   // Called once if the plan names one of these benchmarks.
   std::function<void(PlanObject& options, const Plan& plan)> read_options;
 };

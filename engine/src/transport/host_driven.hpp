@@ -58,7 +58,7 @@ class HostDriven : public Transport {
     const View last = view.last();
     const auto messages = static_cast<std::uint64_t>(window.messages);
     for (std::uint64_t i = 1; i <= count; ++i) {
-      const View& each = i < count ? view : last;
+      const View each = (i < count ? view : last).message((i - 1) * messages);
       if (receives) {
         for (std::uint64_t n = 0; n < messages; ++n) channel_.start_recv(each.message(n));
       }

@@ -1,6 +1,8 @@
 #include "transport/registry.hpp"
 
 #include <algorithm>
+#include <list>
+#include <string>
 
 namespace volley {
 
@@ -10,12 +12,11 @@ Maker make_mpi, make_null;
 Maker make_put, make_put_blocking, make_put_fence, make_get, make_get_blocking;
 #if VOLLEY_WITH_CUDA
 Maker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer, make_device,
-    make_device_word, make_nccl, make_nccl_allocated, make_corrupt_device;
+    make_device_word, make_nccl, make_nccl_allocated;
 #else  // listed as unavailable, with the reason of gpu/without_cuda.cpp
 constexpr Maker *make_staged_pageable = make_null, *make_staged_pinned = make_null, *make_staged_pipelined = make_null,
                 *make_staged_shared = make_null, *make_peer = make_null, *make_device = make_null,
-                *make_device_word = make_null, *make_nccl = make_null, *make_nccl_allocated = make_null,
-                *make_corrupt_device = make_null;
+                *make_device_word = make_null, *make_nccl = make_null, *make_nccl_allocated = make_null;
 #endif
 #if VOLLEY_WITH_NCCL_HEADERS
 Maker make_nccl_device;
@@ -27,7 +28,6 @@ Maker make_nvshmem;
 #else
 constexpr Maker* make_nvshmem = nullptr;
 #endif
-Maker make_corrupt, make_early, make_lose, make_swap, make_echo, make_nan, make_hang, make_unopened, make_delay;
 
 namespace {
 
@@ -36,7 +36,7 @@ using enum Tier;
 using enum MemoryKind;
 
 // name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker, why there may be none
-constexpr TransportEntry entries[] = {
+const TransportEntry entries[] = {
     {"host", "MPI, host memory", yes, host, usual, true, make_mpi},
     {"host/put", "MPI_Put and MPI_Win_flush, host memory", yes, host, extra, false, make_put},
     {"host/put/blocking", "MPI_Put, one message after the other, host memory", yes, host, extra, false,
@@ -74,27 +74,41 @@ constexpr TransportEntry entries[] = {
     {"nvshmem", "GPU kernels put with NVSHMEM", no, device, usual, false, make_nvshmem,
      "this engine was built without the headers of NVSHMEM (3.4, from NVSHMEM_HOME or the wheel nvidia-nvshmem-cu13); "
      "build it again with them"},
-    {"corrupt-device", "test: staged/pinned with one bit flipped", yes, device, test, true, make_corrupt_device},
     {"null", "nothing: the engine's own overhead", no, none, extra, false, make_null},
-    {"corrupt", "test: host with one bit flipped", yes, host, test, true, make_corrupt},
-    {"early", "test: of each batch only the first exchange", yes, host, test, false, make_early},
-    {"lose", "test: host, and the third message of each batch or window is lost", yes, host, test, false, make_lose},
-    {"swap", "test: host, and two messages of each batch or window arrive in each other's place", yes, host, test,
-     false, make_swap},
-    {"echo", "test: moves nothing, a rank receives what it sent", no, host, test, true, make_echo},
-    {"nan", "test: host, and a halo of NaNs", yes, host, test, true, make_nan},
-    {"hang", "test: host, and the second rank stops", yes, host, test, false, make_hang},
-    {"unopened", "test: host, and the second rank cannot open it", yes, host, test, false, make_unopened},
-    {"delay", "test: host, with 0.2 ms before each message between ranks 0 and 2", yes, host, test, false, make_delay},
 };
 
 }  // namespace
 
 std::span<const TransportEntry> registry() { return entries; }
 
-const TransportEntry* find_transport(std::string_view name, std::span<const TransportEntry> among) {
-  const auto found = std::ranges::find(among, name, &TransportEntry::name);
-  return found == among.end() ? nullptr : &*found;
+const TransportEntry* find_transport(std::string_view name) { return find_among(entries, name, with_fault); }
+
+// An entry with a fault is made when it is first asked for, and kept: records and plans refer to it.
+const TransportEntry* find_among(std::span<const TransportEntry> among, std::string_view name,
+                                 FaultDecorator decorate) {
+  const std::size_t plus = name.find('+');
+  const auto found = std::ranges::find(among, name.substr(0, plus), &TransportEntry::name);
+  if (found == among.end()) return nullptr;
+  if (plus == std::string_view::npos) return &*found;
+  const auto fault = std::ranges::find(faults(), name.substr(plus + 1), &FaultEntry::name);
+  if (fault == faults().end()) return nullptr;
+
+  struct Named {
+    std::string name;
+    std::string summary;
+    TransportEntry entry;
+  };
+  static std::list<Named> kept;
+  Named& made = kept.emplace_back(Named{std::string(name), std::string("test: ") + fault->summary, *found});
+  made.entry.name = made.name.c_str();
+  made.entry.summary = made.summary.c_str();
+  made.entry.fault = fault->fault;
+  if (decorate != nullptr && found->make) {
+    made.entry.make = [make = found->make, decorate, fault, memory = found->memory] {
+      return decorate(make(), fault->fault, memory);
+    };
+  }
+  return &made.entry;
 }
 
 }  // namespace volley

@@ -195,8 +195,7 @@ def _ranks(
     ranks = max(plan.world_size for plan in plans)
     if ranks < options.nodes:
         raise UserError(f"{ranks} ranks do not spread over {options.nodes} nodes: write --nodes {ranks}")
-    names = {name for plan in plans for name in plan.transports}
-    used = [each for each in about.transports if each.name in names]
+    used = about.of(name for plan in plans for name in plan.transports)
     scheduler, stack = SCHEDULERS[options.scheduler], assemble(path, read_facts(path))
     allocation = Allocation(options.scheduler, options.nodes, ranks)
     launcher = choose(scheduler.launcher if options.launcher == "auto" else options.launcher, stack, allocation)

@@ -45,6 +45,11 @@ ROUTES: dict[str, Route] = {
 no line rate that is known: what host memory allows is described nowhere."""
 
 
+def without_fault(transport: str) -> str:
+    """Return the name of a transport without the fault that a test gives it: ``host`` of ``host+flip``."""
+    return transport.partition("+")[0]
+
+
 def family_of(transport: str) -> str:
     """Return the part of a name that related transports share: ``staged`` of ``staged/pinned``."""
     return transport.partition("/")[0]

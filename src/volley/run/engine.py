@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,7 @@ import msgspec
 
 from volley.errors import MachineError, UserError
 from volley.machine.signals import ChildGuard, Stop, signal_name
+from volley.machine.transports import without_fault
 from volley.run import engine_path
 from volley.run.launch_times import Stopwatch
 from volley.run.plan import Plan
@@ -96,9 +97,15 @@ class TransportAbout(msgspec.Struct, frozen=True):
     """MPI gets device pointers, which ends the job where MPI is not CUDA-aware."""
     usual: bool = True
     """Every run has it that names no transports."""
-    test: bool = False
     halos: bool = False
     """The transport can also exchange halos."""
+
+
+class FaultAbout(msgspec.Struct, frozen=True):
+    """A fault on purpose: the transport ``host+flip`` is ``host`` with the fault ``flip``."""
+
+    name: str
+    summary: str
 
 
 class About(msgspec.Struct, frozen=True):
@@ -107,8 +114,14 @@ class About(msgspec.Struct, frozen=True):
     version: str = ""
     mpi_built: str = ""
     transports: tuple[TransportAbout, ...] = ()
+    faults: tuple[FaultAbout, ...] = ()
     cuda_built: str | None = None
     cuda_architectures: tuple[str, ...] = ()
+
+    def of(self, names: Iterable[str]) -> list[TransportAbout]:
+        """Return the transports of these names, with a fault or without."""
+        wanted = set(map(without_fault, names))
+        return [each for each in self.transports if each.name in wanted]
 
 
 @contextlib.contextmanager

@@ -182,7 +182,7 @@ def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] 
 
     Args:
         asked: names; a part of a name (``staged``, ``put``) stands for all transports that have it and no such name,
-            ``all`` for all except test transports.
+            ``all`` for all of them. NAME+FAULT is the transport NAME with one of the engine's faults.
         site: the site; ``about`` lists the engine's transports.
         usual: the default if ``asked`` is empty; if also empty, the transports that the engine calls usual.
         halos: accept only transports that can exchange halos.
@@ -191,19 +191,19 @@ def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] 
         UserError: if a name is unknown; the message suggests the closest name and lists all.
     """
     known = [each for each in site.about.transports if each.halos or not halos]
-    real = [each.name for each in known if not each.test]
     names = [each.name for each in known]
+    faulty = {f"{each.name}+{fault.name}" for each in known for fault in site.about.faults}
     chosen: dict[str, None] = {}
-    for name in asked or usual or [each.name for each in known if each.usual and not each.test]:
+    for name in asked or usual or [each.name for each in known if each.usual]:
         family = [member for member in names if name in member.split("/")]
-        found = real if name == "all" else [name] if name in names else family
-        if not found and halos and name in [each.name for each in site.about.transports]:
-            raise UserError(f"--transport: {name} cannot exchange halos; these can: {join_words(real)}")
+        found = names if name == "all" else [name] if name in faulty.union(names) else family
+        if not found and halos and site.about.of([name]):
+            raise UserError(f"--transport: {name} cannot exchange halos; these can: {join_words(names)}")
         if not found:
-            guess = " ".join(filter(None, (";", did_you_mean(name.lower(), [*real, "all"]))))
+            guess = " ".join(filter(None, (";", did_you_mean(name.lower(), [*names, "all"]))))
             raise UserError(
-                f"there is no transport {escape_controls(name)!r}{guess} this engine has {join_words(real)} (write all "
-                "for all of them)"
+                f"there is no transport {escape_controls(name)!r}{guess} this engine has {join_words(names)} (write "
+                "all for all of them)"
             )
         chosen.update(dict.fromkeys(found))
     return list(chosen)

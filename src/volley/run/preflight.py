@@ -85,8 +85,7 @@ class _Tried:
 
 def risky(plan: Plan, about: About) -> list[str]:
     """Return the transports of a plan that may end the job, in the order of the plan."""
-    named = {each.name for each in about.transports if each.device_pointers}
-    return [name for name in plan.transports if name in named]
+    return [name for name in plan.transports if any(each.device_pointers for each in about.of([name]))]
 
 
 def between_two(plan: Plan, trials: Trials) -> Preflight:

@@ -208,9 +208,7 @@ class Session:
             self.stack,
             plan.world_size,
             granted=self.site.allocation,
-            on_gpus=[
-                each for each in self.site.about.transports if each.memory == "device" and each.name in plan.transports
-            ],
+            on_gpus=[each for each in self.site.about.of(plan.transports) if each.memory == "device"],
             share_cores=self.benchmark.computes,
         )
 
@@ -369,8 +367,8 @@ class Session:
 
         Where the ranks of a launch use none, NVML is not asked again: every answer would delay the next launch.
         """
-        on_gpus = {each.name for each in self.site.about.transports if each.memory == "device"}
-        wanted = self.jobs.hardware and (self.benchmark.local or not on_gpus.isdisjoint(plan.transports))
+        on_gpus = any(each.memory == "device" for each in self.site.about.of(plan.transports))
+        wanted = self.jobs.hardware and (self.benchmark.local or on_gpus)
         if not wanted or not has_driver() or (when == "after" and run is None):
             return None
         seen = [log.run for log in self.logs if log.run]

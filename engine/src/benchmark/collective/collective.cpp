@@ -11,6 +11,7 @@
 #include "benchmark/series_record.hpp"
 #include "benchmark/transport_set.hpp"
 #include "group/group_control.hpp"
+#include "measure/memory.hpp"
 #include "measure/sampler.hpp"
 #include "mpi/collectives.hpp"
 
@@ -24,26 +25,24 @@ class CollectiveDriver final : public Driver {
   CollectiveDriver(CollectiveTransport& transport, const Collective& collective)
       : transport_(transport), collective_(collective) {}
   void prepare(const View& view) override { transport_.prepare_for(collective_, view); }
-  void perform(const View& view, std::uint64_t count) { transport_.perform(collective_, view, count); }
+  // An operation in place of a round trip.
+  void round_trips(const View& view, std::uint64_t count) override { transport_.perform(collective_, view, count); }
 
  private:
   CollectiveTransport& transport_;
   const Collective collective_;
 };
 
-// Operations back to back. All its series are driven by a CollectiveDriver.
+// Operations back to back.
 Workload collective_workload() {
-  const auto run = [](Driver& driver, const View& view, std::uint64_t count) {
-    static_cast<CollectiveDriver&>(driver).perform(view, count);
-  };
   return {.name = "operations",
-          .run = run,
+          .run = [](Driver& driver, const View& view, std::uint64_t count,
+                    std::uint64_t) { driver.round_trips(view, count); },
           .messages = {1, 0},  // one operation, checked by all ranks
           .divisor = 1,
           .second_times = false,
           .one_buffer = false,
-          .run_messages = run,
-          .max_messages = 4};
+          .pass_counts = 4};
 }
 
 // One operation on one transport at one size, with what its series refers to.
@@ -54,6 +53,8 @@ struct Point {
   std::unique_ptr<ElementMemory> elements;
   std::unique_ptr<CollectiveVerifier> verifier;
   std::unique_ptr<CollectiveDriver> driver;
+  std::unique_ptr<Memory> memory;  // of the fault, if there is one
+  std::unique_ptr<FaultyDriver> faulty;
   std::string failure;  // of a barrier
 };
 
@@ -79,7 +80,7 @@ class CollectiveBenchmark final : public Benchmark {
 
   Exit run(const Run& run) override {
     const RankGroup group = everyone(*run.context);
-    TransportSet transports(*run.context, group, run.plan, run.watchdog, collective_transports());
+    TransportSet transports(*run.context, group, run.plan, run.watchdog, find_collective_transport);
     transports.open(sizes_bytes_.empty() ? std::vector<std::uint64_t>{element_bytes} : sizes_bytes_);
     transports.write_records(run.records);
     measure(run, group, transports);
@@ -117,7 +118,7 @@ class CollectiveBenchmark final : public Benchmark {
         point.collective = {operation, element_, group.size(), group.self};
         point.size_bytes = bytes;
         point.transport = candidate.entry->name;
-        all.push_back(series_of(point, candidate, transports, run.plan.verify));
+        all.push_back(series_of(point, candidate, transports, group, run.plan.verify));
         all.back().fresh = first;
         if (!skipped.empty()) all.back().skipped = skipped;
       }
@@ -132,13 +133,21 @@ class CollectiveBenchmark final : public Benchmark {
     }
   }
 
-  Series series_of(Point& point, const Candidate& candidate, const TransportSet& transports, bool verify) const {
+  Series series_of(Point& point, const Candidate& candidate, const TransportSet& transports, const RankGroup& group,
+                   bool verify) const {
     auto& transport = static_cast<CollectiveTransport&>(*candidate.transport);
     const std::uint64_t bytes = point.collective.whole(point.size_bytes);
     Series series = transports.series(candidate, bytes, verify);
     series.name = point.transport + " (" + name_of(point.collective.operation) + ")";
     point.driver = std::make_unique<CollectiveDriver>(transport, point.collective);
     series.driver = point.driver.get();
+    if (candidate.entry->fault != Fault::none) {
+      point.memory = make_memory(series.memory);
+      point.faulty = std::make_unique<FaultyDriver>(
+          *point.driver, candidate.entry->fault, point.memory.get(), faulty_rank(group),
+          [collective = point.collective](std::size_t whole) { return collective.received_bytes(whole); });
+      series.driver = point.faulty.get();
+    }
     if (point.collective.operation == Operation::barrier) {
       if (series.memory == MemoryKind::device && series.skipped.empty()) {
         series.skipped = "a barrier moves no data: host measures it";
@@ -168,7 +177,7 @@ class CollectiveBenchmark final : public Benchmark {
     for (int place = 0; place < group.size(); ++place) {
       control.ready();
       if (group.self == place) std::this_thread::sleep_for(late);
-      const Span mine = timed_span([&](std::uint64_t n) { point.driver->perform(series.view, n); }, 1);
+      const Span mine = timed_span([&](std::uint64_t n) { series.driver->round_trips(series.view, n); }, 1);
       ++series.messages_verified;
       if (!control.met(mine) && point.failure.empty()) {
         point.failure = "a rank left the barrier before rank " + std::to_string(group.rank(place)) + " entered it";

@@ -3,7 +3,6 @@
 #include "benchmark/collective/mpi_collectives.hpp"
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
-#include "transport/flipped_bit.hpp"
 #include "transport/staged/copies.cuh"
 #include "transport/staged/mpi_chunks.hpp"
 
@@ -11,7 +10,7 @@ namespace volley {
 
 namespace {
 
-class StagedCollectives : public MpiCollectives {
+class StagedCollectives final : public MpiCollectives {
  public:
   void open(const RankGroup& group, const Buffers& buffers) override {
     MpiCollectives::open(group, buffers);
@@ -50,24 +49,8 @@ class StagedCollectives : public MpiCollectives {
   GrowingBuffer<gpu::PinnedBuffer> received_;
 };
 
-// Flips one bit of the result of each batch, on the device.
-class CorruptingStaged final : public StagedCollectives {
- public:
-  void perform(const Collective& collective, const View& view, std::uint64_t count) override {
-    StagedCollectives::perform(collective, view, count);
-    const std::uint64_t bytes = collective.received_bytes(view.bytes);
-    if (count == 0 || bytes == 0) return;
-    const FlippedBit bit(flipped_++, bytes);
-    gpu::flip(view.recv + bit.byte(), bit.mask());
-  }
-
- private:
-  std::uint64_t flipped_ = 0;
-};
-
 }  // namespace
 
-std::unique_ptr<Transport> make_corrupting_staged_collectives() { return std::make_unique<CorruptingStaged>(); }
 std::unique_ptr<Transport> make_staged_collectives() { return std::make_unique<StagedCollectives>(); }
 
 }  // namespace volley

@@ -28,7 +28,7 @@ class CollectiveTransport : public Transport {
   }
 };
 
-// Every transport of the engine: those that carry no collectives are unavailable, and say so.
-[[nodiscard]] const std::vector<TransportEntry>& collective_transports();
+// Like find_transport(): those that carry no collectives are unavailable, and say so. A fault is the driver's.
+[[nodiscard]] const TransportEntry* find_collective_transport(std::string_view name);
 
 }  // namespace volley

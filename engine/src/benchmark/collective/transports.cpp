@@ -9,8 +9,6 @@ namespace volley {
 // Each transport's own file defines its maker.
 using Maker = std::unique_ptr<Transport>();
 Maker make_staged_collectives, make_nccl_collectives, make_nccl_allocated_collectives;
-Maker make_losing_collectives, make_doubling_collectives, make_swapping_collectives, make_corrupting_collectives,
-    make_early_collectives, make_corrupting_staged_collectives;
 
 // `host` and `aware`: MPI's collectives, on host memory and on device memory.
 std::unique_ptr<Transport> make_mpi_collectives() { return std::make_unique<MpiCollectives>(); }
@@ -31,18 +29,11 @@ constexpr std::array entries{
     CollectiveEntry{"aware", "MPI on device pointers, CUDA-aware", make_mpi_collectives},
     CollectiveEntry{"nccl", "NCCL's collectives", make_nccl_collectives},
     CollectiveEntry{"nccl/allocated", "NCCL's collectives, buffers from ncclMemAlloc", make_nccl_allocated_collectives},
-    CollectiveEntry{"corrupt-device", "test: staged/pinned with one bit flipped", make_corrupting_staged_collectives},
-    CollectiveEntry{"lose", "test: host, and the contribution of the last rank is missing", make_losing_collectives},
-    CollectiveEntry{"echo", "test: host, and the contribution of the first rank counts twice",
-                    make_doubling_collectives},
-    CollectiveEntry{"swap", "test: host, and two contributions are in each other's place", make_swapping_collectives},
-    CollectiveEntry{"corrupt", "test: host with one bit flipped", make_corrupting_collectives},
-    CollectiveEntry{"early", "test: host, and of each batch only the first operation", make_early_collectives},
 };
 
 }  // namespace
 
-const std::vector<TransportEntry>& collective_transports() {
+const TransportEntry* find_collective_transport(std::string_view name) {
   static const std::vector<TransportEntry> all = [] {
     std::vector<TransportEntry> made(registry().begin(), registry().end());
     for (auto& entry : made) {
@@ -57,7 +48,7 @@ const std::vector<TransportEntry>& collective_transports() {
     }
     return made;
   }();
-  return all;
+  return find_among(all, name, nullptr);
 }
 
 }  // namespace volley

@@ -100,7 +100,7 @@ std::optional<Mismatch> CollectiveVerifier::check_guard(const std::byte* guard, 
   std::array<std::byte, guard_bytes> want{};
   std::array<std::byte, guard_bytes> have{};
   host_pattern::fill(want.data(), guard_bytes, guard_of(contents));
-  memory_.read(have.data(), guard, guard_bytes);
+  memory_.copy(have.data(), guard, guard_bytes);
   std::optional<Mismatch> wrong;
   for (std::size_t i = 0; i < guard_bytes; ++i) {
     if (want[i] == have[i]) continue;

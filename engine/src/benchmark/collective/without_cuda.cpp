@@ -8,7 +8,6 @@ std::unique_ptr<Transport> make_mpi_collectives();
 
 std::unique_ptr<ElementMemory> make_device_elements() { return nullptr; }
 std::unique_ptr<Transport> make_staged_collectives() { return make_mpi_collectives(); }
-std::unique_ptr<Transport> make_corrupting_staged_collectives() { return make_mpi_collectives(); }
 std::unique_ptr<Transport> make_nccl_collectives() { return make_mpi_collectives(); }
 std::unique_ptr<Transport> make_nccl_allocated_collectives() { return make_mpi_collectives(); }
 

@@ -1,7 +1,6 @@
 // Links whose data is moved by copy engines or by a copy kernel, between two GPUs or between a GPU and pinned memory of
 // the host: bandwidth, and the completion of one small copy.
 #include <algorithm>
-#include <string>
 
 #include "benchmark/gpu_matrix/routes.cuh"
 #include "benchmark/gpu_matrix/stream_blocker.cuh"
@@ -39,14 +38,18 @@ class Copies : public RoutedLink {
   // faster.
   void prepare(const View& view) override {
     const std::uint64_t bytes = std::min(view.bytes, first_copy_bytes);
-    for (const auto& route : routes()) copy(route, route.from.at, bytes);
+    for (const auto& route : routes()) copy(route, route.from.at, route.to.at, bytes);
     finish(bytes);
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     for (std::uint64_t turn = 1; turn <= count; ++turn) {
+      const std::uint64_t before = (turn - 1) * static_cast<std::uint64_t>(window.messages);
       for (int message = 0; message < window.messages; ++message) {
-        for (const auto& route : routes()) copy(route, route.source(view, turn, count), view.bytes);
+        const std::uint64_t offset = (before + static_cast<std::uint64_t>(message)) * view.stride;
+        for (const auto& route : routes()) {
+          copy(route, route.source(view, turn, count) + offset, route.to.at + offset, view.bytes);
+        }
       }
       if (section().metric == Metric::completion) synchronize();
     }
@@ -54,11 +57,11 @@ class Copies : public RoutedLink {
   }
 
  protected:
-  virtual void copy(const Route& route, const std::byte* from, std::uint64_t bytes) {
+  virtual void copy(const Route& route, const std::byte* from, std::byte* to, std::uint64_t bytes) {
     if (route.from.device < 0 || route.to.device < 0) {
-      gpu::copy_async(route.to.at, from, bytes, route.cuda_stream().get());
+      gpu::copy_async(to, from, bytes, route.cuda_stream().get());
     } else {
-      gpu::copy_peer_async(route.to.at, route.to.device, from, route.from.device, bytes, route.cuda_stream().get());
+      gpu::copy_peer_async(to, route.to.device, from, route.from.device, bytes, route.cuda_stream().get());
     }
   }
 
@@ -77,10 +80,10 @@ class KernelCopies final : public Copies {
   using Copies::Copies;
 
  protected:
-  void copy(const Route& route, const std::byte* from, std::uint64_t bytes) override {
+  void copy(const Route& route, const std::byte* from, std::byte* to, std::uint64_t bytes) override {
     gpu::select(route.driver->device);
     copy_kernel<<<gpu::multiprocessors(route.driver->device), copy_threads, 0, route.cuda_stream().get()>>>(
-        reinterpret_cast<const uint4*>(from), reinterpret_cast<uint4*>(route.to.at), bytes / sizeof(uint4));
+        reinterpret_cast<const uint4*>(from), reinterpret_cast<uint4*>(to), bytes / sizeof(uint4));
     gpu::check_launch();
   }
 };
@@ -100,8 +103,9 @@ struct HostEnd {
 
 class HostCopies final : private HostEnd, public Copies {
  public:
-  HostCopies(const Section& section, const GpuEndpoint& gpu, std::uint64_t bytes, Seconds timeout)
-      : HostEnd(gpu.device, bytes), Copies({section, {route(section, gpu, location())}, false, timeout}) {}
+  HostCopies(const Section& section, const GpuEndpoint& gpu, std::uint64_t room_bytes, Seconds timeout)
+      : HostEnd(gpu.device, room_bytes),
+        Copies({section, {route(section, gpu, location())}, false, timeout, room_bytes}) {}
 
  private:
   static Route route(const Section& section, const GpuEndpoint& gpu, const Location& host) {
@@ -115,28 +119,16 @@ class HostCopies final : private HostEnd, public Copies {
   }
 };
 
-// A test: flips one bit of the data that arrived.
-class CorruptCopies final : public Copies {
- public:
-  using Copies::Copies;
-
-  void windows(const View& view, std::uint64_t count, const Window& window) override {
-    Copies::windows(view, count, window);
-    if (count == 0) return;
-    gpu::flip(routes().front().to.at + view.bytes / 2, std::byte{1});
-  }
-};
-
 // A test: the blocker is not opened in time.
 class HangingCopies final : public Copies {
  public:
   using Copies::Copies;
 
  protected:
-  void copy(const Route& route, const std::byte* from, std::uint64_t bytes) override {
+  void copy(const Route& route, const std::byte* from, std::byte* to, std::uint64_t bytes) override {
     gpu::select(route.driver->device);
     blocker_.close(route.cuda_stream(), 3 * timeout());
-    Copies::copy(route, from, bytes);
+    Copies::copy(route, from, to, bytes);
   }
 
  private:
@@ -146,16 +138,14 @@ class HangingCopies final : public Copies {
 }  // namespace
 
 std::unique_ptr<GpuLink> make_copies(LinkSetup setup, bool broken) {
-  const std::string fault = broken && setup.section.fault != nullptr ? setup.section.fault : "";
-  if (fault == "corrupt") return std::make_unique<CorruptCopies>(std::move(setup));
-  if (fault == "hang") return std::make_unique<HangingCopies>(std::move(setup));
+  if (broken && setup.section.fault == Fault::hang) return std::make_unique<HangingCopies>(std::move(setup));
   if (setup.section.engine == Engine::sm) return std::make_unique<KernelCopies>(std::move(setup));
   return std::make_unique<Copies>(std::move(setup));
 }
 
-std::unique_ptr<GpuLink> make_host_copies(const Section& section, const GpuEndpoint& gpu, std::uint64_t bytes,
+std::unique_ptr<GpuLink> make_host_copies(const Section& section, const GpuEndpoint& gpu, std::uint64_t room_bytes,
                                           Seconds timeout) {
-  return std::make_unique<HostCopies>(section, gpu, bytes, timeout);
+  return std::make_unique<HostCopies>(section, gpu, room_bytes, timeout);
 }
 
 }  // namespace volley::gpu_matrix

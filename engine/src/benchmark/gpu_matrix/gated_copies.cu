@@ -35,8 +35,9 @@ class GatedCopies final : public RoutedLink {
 
   void enqueue(const View& view, std::uint64_t count) {
     for (std::uint64_t i = 1; i <= count; ++i) {
-      gpu::copy_peer_async(route().to.at, route().to.device, route().source(view, i, count), route().from.device,
-                           view.bytes, route().cuda_stream().get());
+      const std::uint64_t offset = (i - 1) * view.stride;
+      gpu::copy_peer_async(route().to.at + offset, route().to.device, route().source(view, i, count) + offset,
+                           route().from.device, view.bytes, route().cuda_stream().get());
     }
   }
 

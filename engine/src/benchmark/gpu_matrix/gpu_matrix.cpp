@@ -11,6 +11,7 @@
 #include "benchmark/series_record.hpp"
 #include "group/run_record.hpp"
 #include "host/placement.hpp"
+#include "measure/memory.hpp"
 #include "measure/sampler.hpp"
 
 namespace volley::gpu_matrix {
@@ -71,6 +72,9 @@ double divisor_of(const Section& section) {
   return 1;
 }
 
+// The kernels of loads and stores have one place for each direction.
+std::uint64_t pass_counts_of(Metric metric) { return metric == Metric::store || metric == Metric::load ? 0 : 3; }
+
 Workload workload_of(const Section& section, bool quick) {
   const bool both = section.direction == Direction::bi || section.metric == Metric::store;
   const auto window = static_cast<std::uint64_t>(section.window);
@@ -80,13 +84,20 @@ Workload workload_of(const Section& section, bool quick) {
                     .divisor = divisor_of(section),
                     .second_times = false,
                     .one_buffer = false,
+                    .pass_counts = pass_counts_of(section.metric),
                     .limits = quick ? quick_limits : usual_limits};
   if (section.metric == Metric::store) {
-    workload.run = [](Driver& link, const View& view, std::uint64_t count) { link.round_trips(view, count); };
+    workload.run = [](Driver& link, const View& view, std::uint64_t count, std::uint64_t) {
+      link.round_trips(view, count);
+    };
   } else {
-    const Window shape{.messages = section.window, .direction = section.direction};
-    workload.run = [shape](Driver& link, const View& view, std::uint64_t count) { link.windows(view, count, shape); };
+    workload.run = [direction = section.direction](Driver& link, const View& view, std::uint64_t count,
+                                                   std::uint64_t in_flight) {
+      link.windows(view, count, {static_cast<int>(in_flight), direction});
+    };
   }
+  // A GPU has memory for whole windows, and is quick to write and compare them.
+  if (section.ends == Ends::gpus && !quick) workload.pass_bytes = section.bytes * 2 * window;
   if (section.metric == Metric::issue || section.metric == Metric::enqueue) {
     workload.max_counts = section.peer_access && !quick ? max_enqueued : max_enqueued_staged;
     if (quick && (section.metric == Metric::enqueue || !section.peer_access)) workload.max_counts = max_enqueued_quick;
@@ -170,7 +181,7 @@ class Measurement {
   // Measures the cell. An error affects only this cell.
   std::optional<CellOutcome> attempt(const Section& section, Sampler& sampler, Series& series, int first, int second,
                                      Json& peers) {
-    const bool broken = section.fault != nullptr && first == 0 && second == count() - 1;
+    const bool broken = section.fault != Fault::none && first == 0 && second == count() - 1;
     std::unique_ptr<GpuLink> link;
     try {
       link = gpus_->link(section, first, second, broken);
@@ -181,8 +192,15 @@ class Measurement {
       }
       control_.between(first, second);
       series.driver = link.get();
+      const auto memory = broken ? make_memory(MemoryKind::device) : nullptr;
+      FaultyDriver faulty(*link, section.fault, memory.get(), {});
+      if (broken) series.driver = &faulty;
       series.verifier = link.get();
       series.verify = run_.plan.verify;
+      const Buffers buffers = link->buffers();
+      series.view.send = buffers.send;
+      series.view.recv = buffers.recv;
+      series.buffer_bytes = buffers.capacity;
       std::vector<Series> alone{series};
       sampler.measure(alone);
       series = alone.front();
@@ -299,7 +317,13 @@ class GpuMatrix final : public Benchmark {
     std::uint64_t largest = 0;
     for (const auto& section : chosen) largest = std::max(largest, section.bytes);
     const std::chrono::duration<double> timeout(std::min(max_timeout_s, run.plan.watchdog_s / 2));
-    auto gpus = make_gpu_set(numbers, std::min(largest, options_.largest_bytes), timeout);
+    std::uint64_t room_bytes = 0;
+    for (const auto& section : chosen) {
+      const std::uint64_t bytes = std::min(section.bytes, options_.largest_bytes);
+      const std::uint64_t messages = options_.quick ? 2 * 2 : 2 * static_cast<std::uint64_t>(section.window);
+      room_bytes = std::max(room_bytes, messages * pass_stride(bytes));
+    }
+    auto gpus = make_gpu_set(numbers, std::min(largest, options_.largest_bytes), room_bytes, timeout);
     run.records.write(gpus_record(devices, gpus.get(), ""));
     Measurement measurement(run, options_, std::move(devices), std::move(gpus));
     for (const auto& section : chosen) measurement.measure(section);

@@ -6,6 +6,7 @@
 
 #include "base/errors.hpp"
 #include "benchmark/gpu_matrix/routes.cuh"
+#include "measure/workload.hpp"
 
 namespace volley::gpu_matrix {
 
@@ -46,7 +47,7 @@ void make_contexts(const std::vector<int>& devices) {
 
 class CudaGpuSet final : public GpuSet {
  public:
-  CudaGpuSet(const std::vector<int>& devices, std::uint64_t bytes, Seconds timeout)
+  CudaGpuSet(const std::vector<int>& devices, std::uint64_t bytes, std::uint64_t room_bytes, Seconds timeout)
       : timeout_(timeout), capacity_(std::max(bytes, min_bytes) / page_bytes * page_bytes) {
     make_contexts(devices);
     for (const int device : devices) {
@@ -54,9 +55,12 @@ class CudaGpuSet final : public GpuSet {
         capacity_ = std::max(capacity_ / 2 / page_bytes * page_bytes, min_bytes);
       }
     }
+    room_bytes_ = room_bytes;
+    for (const int device : devices) room_bytes_ = std::min(room_bytes_, free_bytes(device) / 2 / buffers_of_a_gpu);
+    room_bytes_ = std::max(capacity_, room_bytes_ / page_bytes * page_bytes);
     std::vector<std::future<std::unique_ptr<GpuEndpoint>>> being_made;
     for (const int device : devices) {
-      being_made.push_back(std::async(std::launch::async, [=, this] { return make_endpoint(device, capacity_); }));
+      being_made.push_back(std::async(std::launch::async, [=, this] { return make_endpoint(device, room_bytes_); }));
     }
     for (auto& each : being_made) gpus_.push_back(each.get());
     access_.assign(gpus_.size(), std::vector<bool>(gpus_.size(), false));
@@ -87,11 +91,11 @@ class CudaGpuSet final : public GpuSet {
 
   std::unique_ptr<GpuLink> link(const Section& section, int first, int second, bool broken) override {
     if (section.ends != Ends::gpus)
-      return make_host_copies(section, at(first), std::min(section.bytes, capacity_), timeout_);
+      return make_host_copies(section, at(first), std::min(bytes_of_pass(section.bytes), room_bytes_), timeout_);
     const bool peers =
         first == second || (access_[index(first)][index(second)] && access_[index(second)][index(first)]);
     const bool both = section.direction == Direction::bi || section.metric == Metric::store;
-    LinkSetup setup{section, {route(section, first, second, 0, peers)}, peers, timeout_};
+    LinkSetup setup{section, {route(section, first, second, 0, peers)}, peers, timeout_, room_bytes_};
     if (both) setup.routes.push_back(route(section, second, first, 1, peers));
     switch (section.metric) {
       case Metric::bandwidth:
@@ -118,7 +122,7 @@ class CudaGpuSet final : public GpuSet {
       auto& mine = gpus_[index(end)];
       const int device = mine->device;
       static_cast<void>(mine.release());
-      mine = make_endpoint(device, capacity_);
+      mine = make_endpoint(device, room_bytes_);
     }
   }
 
@@ -142,7 +146,8 @@ class CudaGpuSet final : public GpuSet {
   }
 
   Seconds timeout_;
-  std::uint64_t capacity_;
+  std::uint64_t capacity_;    // of a message
+  std::uint64_t room_bytes_;  // of a buffer
   std::vector<std::unique_ptr<GpuEndpoint>> gpus_;
   std::vector<std::vector<bool>> access_;
   bool hung_ = false;
@@ -150,8 +155,9 @@ class CudaGpuSet final : public GpuSet {
 
 }  // namespace
 
-std::unique_ptr<GpuSet> make_gpu_set(const std::vector<int>& devices, std::uint64_t bytes, Seconds timeout) {
-  return std::make_unique<CudaGpuSet>(devices, bytes, timeout);
+std::unique_ptr<GpuSet> make_gpu_set(const std::vector<int>& devices, std::uint64_t bytes, std::uint64_t room_bytes,
+                                     Seconds timeout) {
+  return std::make_unique<CudaGpuSet>(devices, bytes, room_bytes, timeout);
 }
 
 }  // namespace volley::gpu_matrix

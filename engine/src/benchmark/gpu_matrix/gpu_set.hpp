@@ -20,14 +20,16 @@ class HungError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// One cell of a section: moves its messages when the timing loop calls it, and verifies them. The link chooses the
-// places of the messages, because they are in the memory of two devices; it ignores those of the view.
+// One cell of a section: moves its messages when the timing loop calls it, and verifies them. The places of a view are
+// those of the messages there; a message back has the same offsets in buffers of its own.
 class GpuLink : public Driver, public Verifier {
  public:
   // What the verification found, as a sentence; empty if everything is correct.
   [[nodiscard]] virtual std::string complaint() const = 0;
   // Whether peer access is enabled between the two GPUs in both directions; always true within one GPU.
   [[nodiscard]] virtual bool peers() const = 0;
+  // Of the messages there: where they are sent from and where they arrive.
+  [[nodiscard]] virtual Buffers buffers() const = 0;
 };
 
 class GpuSet {
@@ -55,8 +57,9 @@ class GpuSet {
 };
 
 // The devices with these CUDA numbers, with buffers for messages of up to `bytes` bytes, or fewer if there is no room.
+// Buffers are as long as `room_bytes` where they then take at most half of what is free.
 // A link that makes no progress for `timeout` fails.
 [[nodiscard]] std::unique_ptr<GpuSet> make_gpu_set(const std::vector<int>& devices, std::uint64_t bytes,
-                                                   std::chrono::duration<double> timeout);
+                                                   std::uint64_t room_bytes, std::chrono::duration<double> timeout);
 
 }  // namespace volley::gpu_matrix

@@ -26,22 +26,25 @@ Contents of_route(const Contents& there, const Route& route) { return {there.see
 
 }  // namespace
 
-void RoutedLink::fill(std::byte*, std::size_t bytes, const Contents& contents) {
+void RoutedLink::fill(std::byte* message, std::size_t bytes, const Contents& contents) {
+  const auto offset = message - buffers().send;
   for (const auto& route : routes()) {
     select(route.from);
-    route.from.verifier->fill(route.from.at, bytes, of_route(contents, route));
+    route.from.verifier->fill(route.from.at + offset, bytes, of_route(contents, route));
   }
 }
 
-void RoutedLink::poison(std::byte*, std::size_t bytes, const Contents& expected) {
+void RoutedLink::poison(std::byte* message, std::size_t bytes, const Contents& expected) {
+  const auto offset = message - buffers().recv;
   for (const auto& route : routes()) {
     select(route.to);
-    route.to.verifier->poison(route.to.at, bytes, of_route(expected, route));
+    route.to.verifier->poison(route.to.at + offset, bytes, of_route(expected, route));
   }
 }
 
 // The routes are checked in parallel, because they use different GPUs or different buffers of one.
-std::optional<Mismatch> RoutedLink::check(const std::byte*, std::size_t bytes, const Contents& expected) {
+std::optional<Mismatch> RoutedLink::check(const std::byte* message, std::size_t bytes, const Contents& expected) {
+  const auto offset = message - buffers().recv;
   struct PendingCheck {
     const char* reader;
     std::future<std::optional<Mismatch>> wrong;
@@ -49,9 +52,9 @@ std::optional<Mismatch> RoutedLink::check(const std::byte*, std::size_t bytes, c
   std::vector<PendingCheck> all;
   const auto policy = bytes < bytes_worth_a_thread ? std::launch::deferred : std::launch::async | std::launch::deferred;
   const auto start_check = [&](const Location& place, const char* reader, const Contents& contents) {
-    all.push_back({reader, std::async(policy, [&place, bytes, contents] {
+    all.push_back({reader, std::async(policy, [&place, offset, bytes, contents] {
                      select(place);
-                     return place.verifier->check(place.at, bytes, contents);
+                     return place.verifier->check(place.at + offset, bytes, contents);
                    })});
   };
   for (const auto& route : routes()) {

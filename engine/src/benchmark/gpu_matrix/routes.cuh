@@ -58,8 +58,9 @@ void await(const gpu::Stream& cuda_stream, Seconds timeout);
 struct LinkSetup {
   const Section& section;
   std::vector<Route> routes;
-  bool peers;       // see GpuLink::peers()
-  Seconds timeout;  // of what the link starts
+  bool peers;                // see GpuLink::peers()
+  Seconds timeout;           // of what the link starts
+  std::uint64_t room_bytes;  // of each buffer
 };
 
 // A link whose messages are verified route by route: where they arrive and, if peer access is enabled, also by a kernel
@@ -74,6 +75,9 @@ class RoutedLink : public GpuLink {
                                               const Contents& expected) final;
   [[nodiscard]] std::string complaint() const final { return complaint_; }
   [[nodiscard]] bool peers() const final { return setup_.peers; }
+  [[nodiscard]] Buffers buffers() const final {
+    return {routes().front().from.at, routes().front().to.at, setup_.room_bytes};
+  }
 
  protected:
   [[nodiscard]] const Section& section() const { return setup_.section; }
@@ -92,6 +96,6 @@ class RoutedLink : public GpuLink {
 [[nodiscard]] std::unique_ptr<GpuLink> make_remote_stores(LinkSetup setup);
 // Between a GPU and host memory near it.
 [[nodiscard]] std::unique_ptr<GpuLink> make_host_copies(const Section& section, const GpuEndpoint& gpu,
-                                                        std::uint64_t bytes, Seconds timeout);
+                                                        std::uint64_t room_bytes, Seconds timeout);
 
 }  // namespace volley::gpu_matrix

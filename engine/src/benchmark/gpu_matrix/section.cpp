@@ -55,8 +55,13 @@ constexpr std::array table{
     Section{"enqueue", enqueue, copy_engine, write, uni, gpus, on, small, 1},
     Section{"store", store, sm, write, uni, gpus, on, word, 1},
     Section{"load", load, sm, read, uni, gpus, on, chased, 1},
-    Section{"corrupt", bandwidth, copy_engine, write, uni, gpus, on, large, many, "corrupt"},
-    Section{"hang", bandwidth, copy_engine, write, uni, gpus, on, large, many, "hang"},
+    Section{"uni+flip", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::flip},
+    Section{"uni+early", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::early},
+    Section{"uni+late", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::late},
+    Section{"uni+lose", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::lose},
+    Section{"uni+swap", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::swap},
+    Section{"uni+echo", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::echo},
+    Section{"uni+hang", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::hang},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "measure/driver.hpp"
+#include "measure/faults.hpp"
 
 namespace volley::gpu_matrix {
 
@@ -36,7 +37,7 @@ struct Section {
   bool peer_access;             // enabled for all pairs that support it
   std::uint64_t bytes;          // of a message, if the plan allows so many
   int window;                   // messages in flight before completion is awaited
-  const char* fault = nullptr;  // a test: what breaks on purpose between the first and the last GPU
+  Fault fault = Fault::none;    // a test: what breaks on purpose between the first and the last GPU
 };
 
 // All sections in the order in which they are measured: first those without peer access, then those with it.

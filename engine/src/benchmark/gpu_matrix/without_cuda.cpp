@@ -4,7 +4,8 @@
 
 namespace volley::gpu_matrix {
 
-std::unique_ptr<GpuSet> make_gpu_set(const std::vector<int>&, std::uint64_t, std::chrono::duration<double>) {
+std::unique_ptr<GpuSet> make_gpu_set(const std::vector<int>&, std::uint64_t, std::uint64_t,
+                                     std::chrono::duration<double>) {
   throw UnsupportedError("this engine was built without CUDA");
 }
 

@@ -30,7 +30,7 @@ class DeviceOverlapDriver final : public OverlapDriver {
     for (std::uint64_t i = 1; i <= count; ++i) {
       if (work_.computes) compute();
       if (work_.exchanges) {
-        exchange_s_ += timed([&] { exchange(i < count ? view : view.last()); });
+        exchange_s_ += timed([&] { exchange((i < count ? view : view.last()).message(i - 1)); });
       }
       if (work_.computes) streams_.computation.synchronize();
     }

@@ -17,7 +17,7 @@ class HostOverlapDriver final : public OverlapDriver {
     computation_s_ = 0;
     exchange_s_ = timed(
         [&](std::uint64_t n) {
-          for (std::uint64_t i = 1; i <= n; ++i) once(i < n ? view : view.last());
+          for (std::uint64_t i = 1; i <= n; ++i) once((i < n ? view : view.last()).message(i - 1));
         },
         count);
   }

@@ -20,11 +20,13 @@ constexpr double estimate_s = 0.02;
 
 Workload workload() {
   return {.name = "overlap",
-          .run = [](Driver& driver, const View& view, std::uint64_t count) { driver.windows(view, count, {}); },
+          .run = [](Driver& driver, const View& view, std::uint64_t count,
+                    std::uint64_t) { driver.windows(view, count, {}); },
           .messages = {1, 1},
           .divisor = 1,
           .second_times = false,
           .one_buffer = false,
+          .pass_counts = 4,
           .window = Window{.messages = 1, .direction = Direction::bi}};
 }
 

@@ -81,7 +81,7 @@ void PairMeasurement::keep_busy(const Workload& workload, Series& series, MPI_Re
     if (pair_.leads()) VOLLEY_MPI(MPI_Test(&all_done, &done, MPI_STATUS_IGNORE));
     if (mpi::broadcast_value(done, 0, pair_.control.get()) != 0) break;
     run_.watchdog.progress(10 * series.count_s * static_cast<double>(series.count));
-    workload.run(*series.driver, series.view, series.count);
+    workload.run(*series.driver, series.view, series.count, workload.messages[0]);
   }
   backoff.wait(all_done);
 }

@@ -62,12 +62,13 @@ class NcclTransport final : public Transport {
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     const bool sends = window.sends(leads_);
     const bool receives = window.receives(leads_);
+    const auto messages = static_cast<std::uint64_t>(window.messages);
     for (std::uint64_t i = 1; i <= count; ++i) {
-      const View from = i < count ? view : view.last();
+      const View each = (i < count ? view : view.last()).message((i - 1) * messages);
       begin_group();
-      for (std::uint64_t n = 0; n < static_cast<std::uint64_t>(window.messages); ++n) {
-        if (sends) send(from.message(n).send, view.bytes);
-        if (receives) recv(view.message(n).recv, view.bytes);
+      for (std::uint64_t n = 0; n < messages; ++n) {
+        if (sends) send(each.message(n).send, view.bytes);
+        if (receives) recv(each.message(n).recv, view.bytes);
       }
       end_group();
       begin_group();

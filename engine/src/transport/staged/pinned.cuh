@@ -40,9 +40,6 @@ class StagedPinned : public Whole<gpu::PinnedBuffer, AsyncCopies> {
     halo_in_ = {};
   }
 
- protected:
-  [[nodiscard]] std::byte* arrived_halo() { return halo_in_.data(); }
-
  private:
   gpu::PinnedBuffer halo_out_;
   gpu::PinnedBuffer halo_in_;

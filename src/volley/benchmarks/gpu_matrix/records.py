@@ -81,6 +81,14 @@ class GpuMatrixCell(Frozen, frozen=True, kw_only=True):
     ended_by: EndedBy | None = None
     messages_timed: NonNegative = 0
     messages_verified: NonNegative = 0
+    compared_counts: Annotated[
+        NonNegative | None,
+        Meta(
+            description="copies or windows of the pass after the samples, in which every message has a place of its "
+            "own; 0: there was none; null: recorded before 0.3."
+        ),
+    ] = None
+    compared_in_flight: Annotated[NonNegative | None, Meta(description="messages of each of them.")] = None
     gpu: Annotated[str, Meta(description="UUID of the second.")]
     peer_access: Annotated[
         bool | None,

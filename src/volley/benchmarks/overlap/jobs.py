@@ -13,7 +13,7 @@ from volley.units import format_sig, format_size
 
 
 def jobs(options: OverlapOptions, site: Site) -> Jobs:
-    usual = [each.name for each in site.about.transports if each.halos and each.usual and not each.test]
+    usual = [each.name for each in site.about.transports if each.halos and each.usual]
     part = OverlapPlan(
         sizes_bytes=list(options.points.sizes),
         computations=list(options.computation),

@@ -72,6 +72,7 @@ def notes(result: PointSeries, ucx_operation: str) -> list[Note]:
         missing=skipped(by_name(points)),
         found=[
             *(Note("finding", text) for text in findings),
+            *(Note("finding", text) for text in _compared(point for point in timed if point.verified)),
             *(Note("warning", text) for text in _groups(result.series, sending)),
         ],
         doubts=[Note("warning", text) for text in _warnings(sending, series.plan)] if series.plan else (),
@@ -168,6 +169,21 @@ def _findings(result: PointSeries, measured: Sequence[PointResult]) -> Iterator[
             yield f"{points[0].name}: {_line(found[0].fit)}"
         yield from _races(points, result)
     yield from _line_rates(measured)
+
+
+def _compared(points: Iterable[PointResult]) -> Iterator[str]:
+    """Say where the pass that compares every message had fewer messages in flight than the samples, or was missing."""
+    fewer = [
+        point for point in points if point.compared and point.size_bytes and point.compared[1] < (point.window or 1)
+    ]
+    for (in_flight, window), alike in grouped(
+        fewer, lambda point: (point.compared and point.compared[1], point.window)
+    ).items():
+        named = "; ".join(f"{name} at {size_range(those)}" for name, those in by_name(alike).items())
+        if in_flight:
+            yield f"verification compared windows of {in_flight} messages, not of {window}: {named}"
+        else:
+            yield f"verification compared only the last message of each sample, memory has no room for more: {named}"
 
 
 def _summary(points: Sequence[PointResult]) -> str:

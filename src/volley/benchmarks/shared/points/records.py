@@ -56,10 +56,21 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
     messages_verified: Annotated[
         NonNegative,
         Meta(
-            description="messages compared byte for byte: the last of every sample, and all of a batch at the end if "
-            "the benchmark checks one."
+            description="messages compared byte for byte: the last of every sample, and all of the pass after the "
+            "samples."
         ),
     ] = 0
+    compared_counts: Annotated[
+        NonNegative | None,
+        Meta(
+            description="round trips, windows or operations of the pass, a call of the timed function in which every "
+            "message has a place of its own; 0: there was none; null: recorded before 0.3."
+        ),
+    ] = None
+    compared_in_flight: Annotated[
+        NonNegative | None,
+        Meta(description="messages of each of them in one direction; fewer than the window where there is no room."),
+    ] = None
     mismatch: Mismatch | None = None
     elapsed_s: Annotated[Seconds, Meta(description="wall time of the whole point, untimed parts included.")] = 0.0
 

@@ -113,6 +113,9 @@ class PointResult:
     samples: int = 0
     messages_timed: int = 0
     messages_verified: int = 0
+    compared: tuple[int, int] | None = None
+    """Windows (or round trips) of the pass that compared every message, and messages of each; the launch with the
+    fewest.  ``None``: the records do not say."""
     ended_by: str | None = None
     cold_s: float | None = None
     warnings: tuple[PointWarning, ...] = ()
@@ -282,6 +285,14 @@ def _summary(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> Poin
         mismatch=deciding.mismatch,
         messages_timed=sum(point.messages_timed for point in points),
         messages_verified=sum(point.messages_verified for point in points),
+        compared=min(
+            (
+                (p.compared_counts, p.compared_in_flight or 0)
+                for p in measured.values()
+                if p.compared_counts is not None
+            ),
+            default=None,
+        ),
         launches=len(measured),
         samples=sum(len(point.times_s) for point in measured.values()),
         ended_by=deciding.ended_by,

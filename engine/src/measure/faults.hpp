@@ -1,0 +1,69 @@
+// Faults on purpose, around any driver: what a transport can do wrong, to show that verification notices.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "host/memory.hpp"
+#include "measure/driver.hpp"
+
+namespace volley {
+
+enum class Fault { none, flip, early, late, lose, swap, echo, nan, signal, delay, hang, unopened };
+
+struct FaultEntry {
+  const char* name;
+  const char* summary;
+  Fault fault;
+};
+
+// Every fault but none.
+[[nodiscard]] std::span<const FaultEntry> faults();
+
+// One bit of a message. Consecutive numbers give bits in all parts of the message.
+void flip_a_bit(Memory& memory, std::byte* message, std::size_t bytes, std::uint64_t number);
+
+// Calls the driver with other arguments, or changes what it delivered. On all ranks, or on none.
+class FaultyDriver final : public Driver {
+ public:
+  // Who takes part, as far as a fault needs it.
+  struct Rank {
+    bool stops = false;  // by `hang`
+    bool slow = false;   // by `delay`
+  };
+  // `memory` works where the messages are, and is null where they have no contents. `received_bytes` says how many
+  // bytes of a message arrive on this rank; without it all of them.
+  FaultyDriver(Driver& driver, Fault fault, Memory* memory, Rank rank,
+               std::function<std::size_t(std::size_t)> received_bytes = {});
+  ~FaultyDriver() override;
+
+  void prepare(const View& view) override { driver_.prepare(view); }
+  void round_trips(const View& view, std::uint64_t exchanges) override;
+  void windows(const View& view, std::uint64_t count, const Window& window) override;
+  void arm(const View& view, std::uint64_t count) override { driver_.arm(view, count); }
+  void disarm() override { driver_.disarm(); }
+  [[nodiscard]] std::vector<double> parts_s() const override { return driver_.parts_s(); }
+
+ private:
+  using Call = std::function<void(const View&, std::uint64_t count)>;
+  using Bytes = std::vector<std::byte>;
+  void run(const View& view, std::uint64_t count, std::uint64_t in_flight, const Call& call);
+  void change(const View& view, std::uint64_t messages, const Call& call, std::uint64_t count);
+  void signal_early(const View& last, const std::function<void()>& call);
+  [[nodiscard]] Bytes contents(const std::byte* at, std::size_t bytes);
+
+  Driver& driver_;
+  const Fault fault_;
+  Memory* const memory_;
+  const Rank rank_;
+  const std::function<std::size_t(std::size_t)> received_bytes_;
+  std::uint64_t messages_ = 0;  // of all calls
+  std::uint64_t flipped_ = 0;
+  std::future<void> late_bytes_;
+};
+
+}  // namespace volley
