@@ -118,7 +118,7 @@ struct FixedMemory : Memory {
   Buffers reserve(std::size_t) override { return {}; }
   void release() override {}
   std::uint64_t available() const override { return bytes_; }
-  void read(std::byte*, const std::byte*, std::size_t) override {}
+  void copy(std::byte*, const std::byte*, std::size_t) override {}
   void fill(std::byte*, std::size_t, const Contents&) override {}
   void poison(std::byte*, std::size_t, const Contents&) override {}
   std::optional<Mismatch> check(const std::byte*, std::size_t, const Contents&) override { return std::nullopt; }

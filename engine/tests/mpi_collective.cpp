@@ -162,9 +162,7 @@ bool wrong(Fault fault, const Context& context, const RankGroup& group, Operatio
   auto& transport = static_cast<CollectiveTransport&>(*made);
   struct Operations final : Driver {
     Operations(CollectiveTransport& of, const Collective& which) : transport(of), collective(which) {}
-    void round_trips(const View& view, std::uint64_t operations) override {
-      transport.perform(collective, view, operations);
-    }
+    void round_trips(const View& view, std::uint64_t times) override { transport.perform(collective, view, times); }
     CollectiveTransport& transport;
     const Collective collective;
   } driver(transport, collective);
@@ -225,7 +223,7 @@ void wrong_results_are_explained() {
         const auto whole = static_cast<std::int32_t>(number);
         std::memcpy(buffers.recv, element == Element::float32 ? static_cast<const void*>(&real) : &whole,
                     element_bytes);
-        EXPECT(verifier.check(buffers.recv, bytes, seed));
+        EXPECT(verifier.check(buffers.recv, bytes, seed).has_value());
         return verifier.diagnosis();
       };
       EXPECT(explained(-1, 2) == "it lacks what rank 2 contributed");
@@ -235,7 +233,8 @@ void wrong_results_are_explained() {
   const Collective broadcast{Operation::broadcast, Element::float32, 3, 2};
   CollectiveVerifier verifier(broadcast, bytes, *memory, *elements);
   verifier.poison(buffers.recv, bytes, seed);
-  EXPECT(verifier.check(buffers.recv, bytes, seed) && verifier.diagnosis() == "what rank 0 sent never arrived");
+  EXPECT(verifier.check(buffers.recv, bytes, seed).has_value() &&
+         verifier.diagnosis() == "what rank 0 sent never arrived");
 }
 
 // The time of all is from the last entry to the last exit, and nobody's absence from a barrier passes.
