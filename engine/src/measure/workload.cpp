@@ -20,9 +20,9 @@ constexpr std::uint64_t least_in_flight = 2;
 std::size_t pass_stride(std::size_t message_bytes) { return round_up(message_bytes, guard_bytes) + 2 * guard_bytes; }
 
 std::size_t bytes_of_pass(std::size_t message_bytes) {
-  const std::size_t stride = pass_stride(message_bytes);
-  const std::size_t usual = pass_windows * static_cast<std::size_t>(Window{}.messages) * stride;
-  return std::max(std::min(usual, usual_pass_bytes), least_counts * least_in_flight * stride);
+  constexpr std::uint64_t usual = pass_windows * static_cast<std::uint64_t>(Window{}.messages);
+  const std::uint64_t most = usual_pass_bytes / std::max<std::size_t>(message_bytes, 1);
+  return std::max(std::min(usual, most), least_counts * least_in_flight) * pass_stride(message_bytes);
 }
 
 Pass pass_of(const Workload& workload, std::size_t message_bytes, std::size_t buffer_bytes) {
