@@ -198,13 +198,13 @@ std::unique_ptr<Transport> make_for_all_messages() { return std::make_unique<Hos
 void a_failed_preparation_ends_only_its_transport(const Context& context, const RankGroup& pair) {
   Watchdog watchdog("rank " + std::to_string(context.rank), 60);
   std::array<TransportEntry, 2> entries{};
-  entries[0] = {"short", "", ThroughMpi::yes, MemoryKind::host, Tier::test, false, make_for_short_messages};
-  entries[1] = {"all", "", ThroughMpi::yes, MemoryKind::host, Tier::test, false, make_for_all_messages};
+  entries[0] = {"short", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, false, make_for_short_messages};
+  entries[1] = {"all", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, false, make_for_all_messages};
   Plan plan;
   plan.transports = {"short", "all"};
   plan.sampling.fixed = true;
   plan.sampling.iterations = 3;
-  TransportSet transports(context, pair, plan, watchdog, entries);
+  TransportSet transports(context, pair, plan, watchdog, among(entries));
   transports.open({8, 16});
   const Workload workload = round_trip_workload();
   MpiControl control(pair);
@@ -236,12 +236,12 @@ std::unique_ptr<Transport> make_limited() { return std::make_unique<LimitedTrans
 void kernels_give_up_before_the_watchdog(const Context& context, const RankGroup& pair) {
   Watchdog watchdog("rank " + std::to_string(context.rank), 60);
   const std::array<TransportEntry, 1> entries{
-      {{"one", "", ThroughMpi::yes, MemoryKind::host, Tier::test, false, make_limited}}};
+      {{"one", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, false, make_limited}}};
   Plan plan;
   plan.transports = {"one"};
   for (const double watchdog_s : {5.0, 60.0}) {
     plan.watchdog_s = watchdog_s;
-    TransportSet transports(context, pair, plan, watchdog, entries);
+    TransportSet transports(context, pair, plan, watchdog, among(entries));
     transports.open({8});
     EXPECT(limit_of_waits_s > 0 && limit_of_waits_s < 0.75 * watchdog_s);
     transports.close();
