@@ -11,7 +11,6 @@ of passing between the parts (P. Bloomfield and W. L. Steiger, Least Absolute De
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,11 +24,6 @@ MIN_SIZES = 5
 POOR = 0.25
 """A fit is poor if a deviation exceeds this.  At N½ each term is half of the time, so a quarter of the time is half of
 a term: α or 1/β may be wrong by 50 %."""
-
-_GOLDEN = (math.sqrt(5) - 1) / 2
-_STEPS = 110
-"""Steps of the golden-section search: 0.618^110 = 1e-23 of the first bracket.  The bracket is up to 1e6 times the
-wanted slope (8 B to 1 GiB), and a double resolves 1e-16 of it."""
 
 
 @dataclass(frozen=True)
@@ -81,37 +75,20 @@ def fit(sizes_bytes: Sequence[int], times_s: Sequence[float]) -> Fit | str:
 
 
 def _line(sizes: Sequence[int], times: Sequence[float]) -> tuple[float, float]:
-    """Return α >= 0 and 1/β >= 0 with the least mean relative deviation.
-
-    For a given slope, the best α is a weighted median; the remaining deviation is a convex function of the slope, and a
-    golden-section search finds its minimum.
-    """
-    # With α >= 0, the best line is at most as steep as the steepest ray from the origin to a measured point.
-    low, high = 0.0, max(t / n for n, t in zip(sizes, times, strict=True))
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = _deviation(left, sizes, times), _deviation(right, sizes, times)
-    for _ in range(_STEPS):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = _deviation(left, sizes, times)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = _deviation(right, sizes, times)
-    slope = (low + high) / 2
-    return _latency(slope, sizes, times), slope
+    """Return α >= 0 and 1/β >= 0 with the least mean relative deviation: some measured point lies on that line."""
+    points = list(zip(sizes, times, strict=True))
+    return min((_through(*point, points) for point in points), key=lambda line: _deviation(line, points))
 
 
-def _deviation(slope: float, sizes: Sequence[int], times: Sequence[float]) -> float:
-    """Return the sum of relative deviations of the best line with this slope."""
-    latency = _latency(slope, sizes, times)
-    return sum(abs((latency + n * slope) / t - 1) for n, t in zip(sizes, times, strict=True))
+def _through(size: int, time: float, points: Sequence[tuple[int, float]]) -> tuple[float, float]:
+    """Return the best line through a point: its slope is a weighted median of the slopes to the other points."""
+    slopes = sorted(((t - time) / (n - size), abs(n - size) / t) for n, t in points if n != size)
+    weights = list(accumulate(weight for _, weight in slopes))
+    middle, _ = slopes[bisect_left(weights, weights[-1] / 2)]
+    slope = min(max(0.0, middle), time / size)
+    return time - size * slope, slope
 
 
-def _latency(slope: float, sizes: Sequence[int], times: Sequence[float]) -> float:
-    """Return the α >= 0 with the least sum of relative deviations: the median of t - n·slope with weights 1/t."""
-    rests = sorted((t - n * slope, 1 / t) for n, t in zip(sizes, times, strict=True))
-    weights = list(accumulate(weight for _, weight in rests))
-    middle, _ = rests[bisect_left(weights, weights[-1] / 2)]
-    return max(0.0, middle)
+def _deviation(line: tuple[float, float], points: Sequence[tuple[int, float]]) -> float:
+    latency, slope = line
+    return sum(abs((latency + n * slope) / t - 1) for n, t in points)
