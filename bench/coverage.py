@@ -29,9 +29,7 @@ from volley.benchmarks.shared.points.results import BASELINE
 from volley.run.jobs import MAX_LAUNCHES
 from volley.run.records_file import parse_runs
 from volley.statistics.estimates import Estimate, estimate, median
-from volley.statistics.group_facts import LEVEL as FACTS_LEVEL
-from volley.statistics.group_facts import telling
-from volley.statistics.launches import FIRST_LOOK, Group, enough, groups, of_observations
+from volley.statistics.launches import FIRST_LOOK, enough, groups, of_observations
 from volley.statistics.two_runs import LEVEL, PAIRED_LEVEL, SMALLEST, Differences, differences
 from volley.units import format_size
 
@@ -45,8 +43,6 @@ SENDS_NOTHING = "null"
 """``volley compare`` leaves this transport out."""
 SIMULATED = 10000
 """Points of one group for each cell of the table of groups."""
-NAMED = 2000
-"""Points with two groups for each cell of the table of facts."""
 MAX = MAX_LAUNCHES
 """A run that goes on until its interval is as asked ends after so many launches; its time does not depend on what it
 finds, so that where that ends the run, the lines of a fixed number hold."""
@@ -447,32 +443,6 @@ def groups_line(count: int) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def facts_line(first: int, second: int) -> str:
-    """How often facts that have nothing to do with two groups are said to tell them apart."""
-    cells = [f"{first} and {second}"]
-    for facts, stretches in ((6, 0), (20, 0), (6, 2), (6, 3)):
-        draw = random.Random(f"facts {first} {second} {facts} {stretches}")
-        found = sum(bool(telling(*_unrelated(draw, (first, second), facts, stretches))) for _ in range(NAMED))
-        cells.append(f"{found / NAMED * 100:.1f} %")
-    return f"| {' | '.join(cells)} |"
-
-
-def _unrelated(
-    draw: random.Random, sizes: tuple[int, int], facts: int, stretches: int
-) -> tuple[tuple[Group, Group], dict[int, dict[int, float]]]:
-    """Two groups of launches, any or in so many stretches of them, and facts that have nothing to do with them."""
-    launches = list(range(sum(sizes)))
-    if stretches == 0:
-        draw.shuffle(launches)
-    begin = draw.randint(1, sizes[1] - 1) if stretches == 3 else 0
-    first, second = launches[begin : begin + sizes[0]], [*launches[:begin], *launches[begin + sizes[0] :]]
-    found = {}
-    for fact in range(facts):
-        steps = [draw.gauss(0, 1) for _ in launches]
-        found[fact] = dict(enumerate(accumulate(steps) if stretches else steps))
-    return (Group(1.0, tuple(first)), Group(2.0, tuple(second))), found
-
-
 # ----------------------------------------------------------------------------------------------------- fixed work
 
 
@@ -582,18 +552,6 @@ def page(found: Sequence[Machine]) -> Iterator[str]:
     yield f"| launches | {' | '.join(SHAPES)} |"
     yield f"| ---: |{' ---: |' * len(SHAPES)}"
     yield from (groups_line(count) for count in (6, 8, 10, 12, 20, 40))
-    yield from ("", "## Facts that separate groups", "")
-    yield (
-        f"The share of {NAMED:,} simulated points at which the report names a fact although no fact is related to the "
-        f"groups; {FACTS_LEVEL * 100:g} % are allowed. *Drawn*: the groups are random launches, and the facts of each "
-        "launch are independent. *In two or three stretches*: the launches of a group follow each other, and every "
-        "fact is a random walk, as on a machine that drifts "
-        "([group_facts.py](../../src/volley/statistics/group_facts.py))."
-    )
-    yield ""
-    yield "| launches | of 6 facts, drawn | of 20, drawn | of 6, in two stretches | of 6, in three |"
-    yield "| ---: | ---: | ---: | ---: | ---: |"
-    yield from (facts_line(*sizes) for sizes in ((4, 8), (6, 6), (3, 17), (10, 10), (4, 36), (20, 20)))
     yield from ("", "## Estimates with the fixed work", "")
     yield (
         "The median half width and the coverage of runs of six launches, drawn from recordings in which each visit "

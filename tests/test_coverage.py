@@ -52,7 +52,6 @@ def test_lines_of_the_page_are_what_the_records_give() -> None:
     assert three in PAGE
     assert coverage.within_line(H200) in PAGE
     assert coverage.groups_line(8) in PAGE
-    assert coverage.facts_line(4, 8) in PAGE
     assert all(line in PAGE for path in coverage.recorded_with_work() for line in coverage.work_lines(path))
     for path in coverage.ROOT.glob("results/*/runs*.jsonl.gz"):
         assert "\n".join(coverage.real_lines(coverage.real_runs(path))) in PAGE

@@ -1,8 +1,8 @@
-"""Notes on the state of the machine, and the facts that tell groups of launches apart."""
+"""Notes on the state of the machine."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,10 +19,9 @@ from volley.run.run_log import RunLog
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6]
 
 
-def launch(time_s: float = 1e-6, *, work_s: float | None = None, **usage: Any) -> RunLog:
+def launch(**usage: Any) -> RunLog:
     """One launch of two ranks, with what the system did to rank 1."""
-    works = {} if work_s is None else {"work_s": [work_s]}
-    one = log(pingpong([time_s] * 6, **works))
+    one = log(pingpong(SAMPLES))
     facts = {"elapsed_s": 1.0, "cpu_s": 1.0, "total_ticks": 1000, "steal_ticks": 0, **usage}
     counts = dict.fromkeys(("voluntary_switches", "involuntary_switches", "minor_faults", "major_faults"), 0)
     assert one.end
@@ -181,44 +180,6 @@ def test_counters_that_are_unknown_or_step_back_say_nothing() -> None:
         text = shown([with_gpus(**grown)])
         assert "NVLink errors" not in text
         assert "below its clocks" not in text
-
-
-# ------------------------------------------------------------------------------------------ groups of launches
-
-
-def states(slow: Collection[int], **facts: tuple[float, float]) -> list[RunLog]:
-    """16 launches, the slow ones at 0.35 µs; each fact has one value in the fast ones and one in the slow ones."""
-    return [
-        launch(
-            (0.35e-6 if number in slow else 0.11e-6) * (1 + number / 1e4),
-            **{name: values[number in slow] for name, values in facts.items()},
-        )
-        for number in range(1, 17)
-    ]
-
-
-def test_groups_are_told_with_what_tells_them_apart() -> None:
-    text = shown(states({2, 3, 7, 11, 16}, work_s=(5e-6, 6.5e-6), steal_ticks=(0, 7), involuntary_switches=(9, 9)))
-    assert "8 B 0.110 µs in 11 of 16 launches, 0.350 µs in 5 (" in text
-    assert "fixed work of the CPU 5.00 and 6.50 µs" in text
-    assert "stolen time 0 and 0.700 %" in text
-    assert "switches" not in text
-    assert "launches 1" not in text
-
-
-def test_groups_that_follow_each_other_say_so() -> None:
-    text = shown(states(range(10, 17)))
-    assert "0.350 µs in 7 (launches 1-9 and 10-16)" in text
-
-
-def test_what_is_so_in_one_group_only_is_counted() -> None:
-    logs = states({1, 4, 6, 9, 12})
-    for number in (1, 4, 6, 9, 12):
-        one = logs[number - 1]
-        assert one.run
-        one.run = replace(one.run, ranks=[replace(rank, cores=[rank.rank + 4]) for rank in one.run.ranks])
-    text = shown(logs)
-    assert "rank 0 on core 4 and rank 1 on core 5 in 0 of 11 and 5 of 5" in text
 
 
 @pytest.mark.parametrize("name", ["launches", "gpus", "rank-matrix", "jacobi"])

@@ -15,11 +15,11 @@ from volley.statistics.columns import Floats
 from volley.statistics.launches import NOMINAL
 from volley.statistics.two_runs import (
     LEVEL,
+    _permutations_of_runs,
     can_decide,
     differences,
     mann_whitney_rank,
     min_to_decide,
-    permutations_of_runs,
     ratio_of,
 )
 
@@ -224,5 +224,5 @@ def test_the_permutations_of_many_results_are_not_all_held_in_memory() -> None:
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    statistics = len(permutations_of_runs(6, 12)) * len(found.ratio)
+    statistics = len(_permutations_of_runs(6, 12)) * len(found.ratio)
     assert peak_bytes < 8 * statistics

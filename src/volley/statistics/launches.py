@@ -206,11 +206,6 @@ def groups(medians: Mapping[int, float]) -> tuple[Group, ...]:
     return tuple(Group(median([medians[launch] for launch in part]), tuple(sorted(part))) for part in parts)
 
 
-def clear_gap(count: int) -> float:
-    """Return how many times as wide as either side a gap must be that splits so many launches."""
-    return 1 + 300 / count**2
-
-
 def _split(ordered: Sequence[int], medians: Mapping[int, float]) -> list[Sequence[int]]:
     count = len(ordered)
     if count < GROUPS_FROM:
@@ -218,7 +213,7 @@ def _split(ordered: Sequence[int], medians: Mapping[int, float]) -> list[Sequenc
     at = [math.log(medians[launch]) for launch in ordered]
     cut = max(range(SMALLEST_GROUP, count - SMALLEST_GROUP + 1), key=lambda place: at[place] - at[place - 1])
     gap, side = at[cut] - at[cut - 1], max(at[cut - 1] - at[0], at[-1] - at[cut])
-    if gap <= GROUPS_APART or gap <= clear_gap(count) * side:
+    if gap <= GROUPS_APART or gap <= (1 + 300 / count**2) * side:
         return [ordered]
     return [*_split(ordered[:cut], medians), *_split(ordered[cut:], medians)]
 

@@ -215,7 +215,7 @@ def _probabilities(first: Floats, second: Floats, *, paired: bool) -> Floats:
     few launches and of many can be compared, and for a fixed number of launches it rises with Student's t.
     """
     launches = first.shape[1]
-    ways = _sign_permutations(launches) if paired else permutations_of_runs(launches, launches + second.shape[1])
+    ways = _sign_permutations(launches) if paired else _permutations_of_runs(launches, launches + second.shape[1])
     own, largest = np.empty(len(first)), np.zeros(len(ways))
     for some in _parts(len(first), len(ways)):
         statistics = (_of_pairs if paired else _of_runs)(first[some], second[some], ways)
@@ -267,7 +267,7 @@ def _sums_of_squares(values: Floats) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def permutations_of_runs(part: int, whole: int) -> Floats:
+def _permutations_of_runs(part: int, whole: int) -> Floats:
     """Ways to choose the launches of the first run, one a row: 1 where a launch is chosen; first the way they were."""
     if math.comb(whole, part) <= MAX_PERMUTATIONS:
         return _ways(list(combinations(range(whole), part)), whole)

@@ -26,11 +26,8 @@ from volley.report.cells import percent
 from volley.report.model import Note
 from volley.run import report_parts
 from volley.run.command_again import command_again, launch_again
-from volley.run.launch_facts import WORK, LaunchFact, launch_facts
-from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
 from volley.run.records import Status
-from volley.statistics.group_facts import in_stretches, telling
 from volley.statistics.hockney import Fit
 from volley.statistics.launches import FIRST_LOOK
 from volley.text import join_words
@@ -42,11 +39,8 @@ _MAX_REASONS = 3
 _MAX_GROUPS = 3
 """The notes list the values of groups of launches for at most this many sizes."""
 
-_MAX_FACTS = 3
-"""The notes name at most this many facts that tell groups of launches apart."""
-
-_MAX_STRETCHES = 6
-"""More stretches of launches are too long a list."""
+_MAX_NUMBERS = 6
+"""The notes list the launches of a group if they are at most this many numbers and ranges."""
 
 _WIDEST = 0.1
 """The widest interval that a note suggests to accept if the one that was asked for was not reached."""
@@ -73,7 +67,7 @@ def notes(result: PointSeries, ucx_operation: str) -> list[Note]:
         found=[
             *(Note("finding", text) for text in findings),
             *(Note("finding", text) for text in _compared(point for point in timed if point.verified)),
-            *(Note("warning", text) for text in _groups(result.series, sending)),
+            *(Note("warning", text) for text in _groups(sending)),
         ],
         doubts=[Note("warning", text) for text in _warnings(sending, series.plan)] if series.plan else (),
     )
@@ -280,26 +274,23 @@ def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:
 # ----------------------------------------------------------------------------------------------- warnings
 
 
-def _groups(series: LaunchSeries, points: Sequence[PointResult]) -> Iterator[str]:
-    """Report the groups into which launches fall: values, numbers of launches, and the facts that tell them apart."""
-    fallen = by_name(point for point in points if point.groups)
-    facts = launch_facts(series.logs) if fallen else {}
-    for name, those in fallen.items():
-        where = [f"{size_range([point])} {_shares(point, facts)}".lstrip() for point in those[:_MAX_GROUPS]]
+def _groups(points: Sequence[PointResult]) -> Iterator[str]:
+    """Report the groups into which launches fall: their medians and their launches."""
+    for name, those in by_name(point for point in points if point.groups).items():
+        where = [f"{size_range([point])} {_shares(point)}".lstrip() for point in those[:_MAX_GROUPS]]
         more = f"; and at {size_range(those[_MAX_GROUPS:])}" if len(those) > _MAX_GROUPS else ""
         yield f"{name}: the launches fall into groups: {'; '.join(where)}{more}"
 
 
-def _shares(point: PointResult, facts: Mapping[LaunchFact, Mapping[int, float]]) -> str:
-    """Describe the groups of one point: ``0.110 µs in 4 of 40 launches, 0.350 µs in 36 (stolen time 0 and 9.1 %)``."""
-    shares = [f"{format_sig(each.median * 1e6, 3)} µs in {len(each.launches)}" for each in point.groups]
-    values = ", ".join([f"{shares[0]} of {point.launches} launches", *shares[1:]])
-    known = {**facts, WORK: {launch: time_s * 1e6 for launch, time_s in point.work_s.items()}}
-    apart = [fact.describe(known[fact], point.groups) for fact in telling(point.groups, known)[:_MAX_FACTS]]
-    stretches = [format_cpulist(group.launches) for group in point.groups]
-    if in_stretches(point.groups) and sum(each.count(",") + 1 for each in stretches) <= _MAX_STRETCHES:
-        apart.append(f"launches {join_words(stretches)}")
-    return f"{values} ({'; '.join(apart)})" if apart else values
+def _shares(point: PointResult) -> str:
+    """Describe the groups of one point: ``0.110 µs in 4 of 12 launches (1-3,7), 0.350 µs in 8 (4-6,8-12)``."""
+    shares = []
+    for group in point.groups:
+        of_all = f" of {point.launches} launches" if not shares else ""
+        numbers = format_cpulist(group.launches)
+        listed = f" ({numbers})" if numbers.count(",") < _MAX_NUMBERS else ""
+        shares.append(f"{format_sig(group.median * 1e6, 3)} µs in {len(group.launches)}{of_all}{listed}")
+    return ", ".join(shares)
 
 
 Hits = Sequence[tuple[PointResult, PointWarning]]

@@ -106,8 +106,6 @@ class PointResult:
     rate: Estimate | None = None
     """Bytes per second: those of a half round trip or of a window, for ``bi`` the total, divided by ``time`` and its
     bounds.  ``None`` if the transport sends nothing."""
-    work_s: Mapping[int, float] = field(default_factory=dict)
-    """The median time of the fixed piece of work on the first rank, by number of the launch."""
     tail_s: Mapping[str, float] = field(default_factory=dict)
     launches: int = 0
     samples: int = 0
@@ -334,7 +332,6 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
     return replace(
         facts,
         repeated=repeated,
-        work_s={launch: median(point.work_s) for launch, point in by_launch.items() if point.work_s},
         rate=rate,
         forward_Bps=forward,
         backward_Bps=backward,
