@@ -20,7 +20,7 @@ from volley.machine import facts as f
 from volley.machine.transports import ROUTES, TRANSPORTS
 from volley.report.svg import LETTER
 from volley.run.engine import ask_about
-from volley.topo.layout import layout_of
+from volley.topo.layout import Layout
 from volley.topo.message_path import MessagePath, path_of
 from volley.topo.page import page
 from volley.topo.picture import picture
@@ -306,7 +306,7 @@ def test_what_overlaps_is_found() -> None:
 
 
 def test_boxes_do_not_overlap_and_stand_below_their_parents() -> None:
-    found = layout_of(topology_of(mesh()))
+    found = Layout(topology_of(mesh()))
     assert found.bus is not None
     assert len(found.nodes) == 5, "four nodes, and one for the card that nobody places"
     boxes = [*found.nodes.values(), *found.switches.values(), *found.gpus.values(), *found.nics.values()]

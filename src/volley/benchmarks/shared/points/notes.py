@@ -284,7 +284,7 @@ def _groups(points: Sequence[PointResult]) -> Iterator[str]:
 
 def _shares(point: PointResult) -> str:
     """Describe the groups of one point: ``0.110 µs in 4 of 12 launches (1-3,7), 0.350 µs in 8 (4-6,8-12)``."""
-    shares = []
+    shares: list[str] = []
     for group in point.groups:
         of_all = f" of {point.launches} launches" if not shares else ""
         numbers = format_cpulist(group.launches)
