@@ -17,9 +17,8 @@ import msgspec
 import pytest
 
 from fake_engine import install
-from volley.doctor.capture import attempts, capture
-from volley.doctor.probes import gpus, host, jobs, libraries
-from volley.doctor.registry import diagnose
+from volley.doctor.checks import diagnose
+from volley.doctor.probes import attempts, capture, gpus, host, jobs, libraries
 from volley.errors import MachineError, UserError
 from volley.machine import capture as machine
 from volley.machine import facts as f

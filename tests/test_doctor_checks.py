@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from volley.doctor.checks import diagnose
 from volley.doctor.findings import Finding
-from volley.doctor.registry import diagnose
 from volley.machine import facts as f
 from volley.machine.hardware import Gpu, NvLink, Settings
 

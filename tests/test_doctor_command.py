@@ -12,8 +12,8 @@ import pytest
 from installations import Installation
 from the_command import Command
 from volley import cli
+from volley.doctor.checks import CHECKS
 from volley.doctor.findings import Diagnosis
-from volley.doctor.registry import CHECKS
 from volley.machine import facts as f
 from volley.machine.cuda_driver import CudaDriver
 from volley.machine.isolate import Skip
@@ -238,7 +238,7 @@ def test_a_capture_that_is_stopped_leaves_the_file_as_it_was(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("volley.doctor.capture.capture", stop)
+    monkeypatch.setattr("volley.doctor.probes.capture", stop)
     code, _, err = doctor(capsys, "--capture", str(file))
     assert (code, err) == (130, "volley: stopped\n")
     assert [path.read_text("utf-8") for path in tmp_path.iterdir()] == ([] if before is None else [before])

@@ -369,7 +369,9 @@ def test_groups_of_launches_are_told_with_their_values_and_shares() -> None:
 def test_a_barrier_is_warned_of_as_any_other_operation_and_has_no_size() -> None:
     times = [0.2e-6] * 9 + [0.3e-6] * 3
     text = shown([log(collective("barrier", [time] * 6)) for time in times])
-    assert "barrier host: the launches fall into groups: 0.200 µs in 9 of 12 launches (1-9), 0.300 µs in 3 (10-12)" in text
+    assert (
+        "barrier host: the launches fall into groups: 0.200 µs in 9 of 12 launches (1-9), 0.300 µs in 3 (10-12)" in text
+    )
     assert "CI of ±1 % not reached with 12 launches: barrier host (worst: ±50.0 %, barrier host): launches" in text
     assert "more with volley collective -t host --operation barrier --launches 24\n" in text
     skipped = collective("barrier", [], status="skipped", reason="too long")

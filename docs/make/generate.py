@@ -18,7 +18,7 @@ import msgspec
 
 from volley.benchmarks import BENCHMARKS, plain
 from volley.cli import COMMANDS, EXIT_CODES, UNITS
-from volley.doctor.registry import CHECKS
+from volley.doctor.checks import CHECKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD
 from volley.machine.hardware import Hardware, Settings
 from volley.references import from_records
@@ -282,7 +282,7 @@ user is not root. Doctor runs none of them.
 
 def doctor_page() -> Iterator[str]:
     """Yield the lines of docs/doctor.md."""
-    yield from (_NOTE.format(source="src/volley/doctor/registry.py and docs/make/generate.py"), "", "# Doctor")
+    yield from (_NOTE.format(source="src/volley/doctor/checks/__init__.py and docs/make/generate.py"), "", "# Doctor")
     yield from _DOCTOR.rstrip().splitlines()
     yield from ("", "## The checks", "", "| layer | check | test | remedy |", "| --- | --- | --- | --- |")
     for check in CHECKS:

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from volley.doctor.checks import diagnose
 from volley.doctor.device_query import device_query
 from volley.doctor.options import DoctorOptions
-from volley.doctor.registry import diagnose
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_unwritable, write_file
 from volley.machine.facts import Facts, encode, read_facts
@@ -51,7 +51,7 @@ def run(options: DoctorOptions) -> int:
 
 
 def _capture(limit_s: float) -> Facts:
-    from volley.doctor.capture import capture  # noqa: PLC0415  start-up: judging kept facts does without
+    from volley.doctor.probes import capture  # noqa: PLC0415  start-up: judging kept facts does without
 
     drawn = sys.stderr.isatty()
 

@@ -9,9 +9,11 @@ from typing import Literal, TypeVar
 import msgspec
 
 from volley.errors import EXIT_FAILED, EXIT_GOOD
-from volley.machine.facts import Facts, Probe
+from volley.machine.facts import Facts, JobFacts, Probe
 
 DIAGNOSIS_VERSION = 1
+NO_GPU = "there is no NVIDIA GPU"
+ONE_GPU = "one GPU has no peer"
 
 T = TypeVar("T")
 
@@ -23,7 +25,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """What a check concludes from the facts."""
 
     check: str = ""
-    """The name of the check, and its layer: filled in by :func:`volley.doctor.registry.diagnose`."""
+    """The name of the check, and its layer: filled in by :func:`volley.doctor.checks.diagnose`."""
     layer: str = ""
     status: Status
     said: str
@@ -109,3 +111,22 @@ def found_by(probe: Probe[T], what: str, remedy: str) -> T:
         raise Unjudged(not_tested(probe.skipped))
     printed = f"; {probe.said.splitlines()[-1]}" if probe.said else ""
     raise Unjudged(broken(f"{what}: {probe.error}", f"{probe.call}: {probe.error}{printed}", remedy))
+
+
+def peer_table(facts: Facts) -> list[list[bool]]:
+    """Return which GPU reaches which other one's memory, as CUDA says (row reaches column).
+
+    Raises:
+        Unjudged: if CUDA shows fewer than two GPUs.
+    """
+    on_bus = len(facts.gpus_on_bus)
+    if facts.cuda.value and len(facts.cuda_devices) >= 2:
+        return facts.cuda.value.peers
+    said = f"CUDA shows this process {len(facts.cuda_devices)} of {on_bus} GPUs"
+    raise Unjudged(not_tested(said) if on_bus >= 2 else not_applicable(ONE_GPU))
+
+
+def job_failed(probe: Probe[JobFacts], job: JobFacts, said: str, remedy: str) -> Finding:
+    """A job ended early, or hung."""
+    reason = probe.error or job.reason or "no message was sent"
+    return broken(f"{said}: {reason}", f"{job.command_line}: {job.last_words}", remedy)

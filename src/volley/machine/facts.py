@@ -323,6 +323,23 @@ class JobFacts(Fact, frozen=True, kw_only=True):
     protocols: list[str] = []  # UCX's own lines about the protocol that it chose
     text: list[str] = []  # the end of what else was printed
 
+    @property
+    def command_line(self) -> str:
+        """Its command for people; it was started from the words, not from this text."""
+        return " ".join(self.command)
+
+    @property
+    def last_words(self) -> str:
+        """Why it ended, and the last line that it printed."""
+        said = [self.reason or f"it ended with status {self.status}"]
+        if self.text and self.text[-1] not in said[0]:
+            said.append(self.text[-1])
+        return "; ".join(said)
+
+    def delivered(self, transport: str) -> list[PointFacts]:
+        """Return the message sizes that arrived on a transport, byte for byte."""
+        return [point for point in self.points if point.transport == transport and point.status == "ok"]
+
 
 class PairFacts(Fact, frozen=True, kw_only=True):
     """Copies between two GPUs, each verified by the other side."""
@@ -360,6 +377,28 @@ class Facts(Fact, frozen=True, kw_only=True):
     peers: Probe[list[PairFacts]]
     topology: Probe[TopologyFacts] = Probe(call=TOPOLOGY_CALL, skipped="an older volley captured these facts")
     settings: Probe[Settings] = Probe(call=SETTINGS_CALL, skipped="an older volley captured these facts")
+
+    @property
+    def gpus_on_bus(self) -> list[PciGpu]:
+        """The GPUs on the PCI bus."""
+        return self.bus.value.gpus if self.bus.value else []
+
+    @property
+    def cuda_devices(self) -> list[CudaDevice]:
+        """The devices that CUDA shows; none if CUDA does not answer."""
+        return self.cuda.value.devices if self.cuda.value else []
+
+    @property
+    def open_gpus(self) -> list[str]:
+        """The device nodes of GPUs that could be opened: a batch system closes those of other jobs."""
+        nodes = self.driver.value.nodes if self.driver.value else {}
+        return [node for node, said in nodes.items() if said == "ok" and node.removeprefix("/dev/nvidia").isdecimal()]
+
+    @property
+    def has_gpu(self) -> bool:
+        """True if any layer shows an NVIDIA GPU."""
+        driver = self.driver.value
+        return bool(self.gpus_on_bus or self.cuda_devices or (driver and driver.version))
 
 
 def encode(facts: Facts) -> bytes:

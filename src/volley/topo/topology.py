@@ -185,7 +185,7 @@ def topology_of(facts: Facts) -> Topology:
 def _notes(facts: Facts, gpus: Sequence[PlacedGpu], places: Mapping[str, PciPlace]) -> Iterator[str]:
     if not gpus:
         yield "neither CUDA, NVML nor the PCI bus shows a GPU"
-    elif facts.cuda.value is None or not facts.cuda.value.devices:
+    elif not facts.cuda_devices:
         yield "CUDA shows no device: peer access is unknown"
     unseen = sum(place.kind == "gpu" for place in places.values()) - len({gpu.address for gpu in gpus})
     if gpus and unseen > 0:
@@ -281,7 +281,7 @@ def _gpus(facts: Facts, places: Mapping[str, PciPlace], nowhere: PciPlace) -> li
     Generation and width of PCIe are those under load, else what NVML has at most, else what the device can do.
     ``nowhere`` stands for the place of a GPU that the bus does not show.
     """
-    cuda = facts.cuda.value.devices if facts.cuda.value else []
+    cuda = facts.cuda_devices
     nvml = facts.nvml.value.gpus if facts.nvml.value else []
     on_bus = [place for place in places.values() if place.kind == "gpu"]
     by_name = {name: each for each in nvml for name in (each.pci, each.uuid) if name}
@@ -293,7 +293,7 @@ def _gpus(facts: Facts, places: Mapping[str, PciPlace], nowhere: PciPlace) -> li
     else:
         known = [(number, "", place.address, None) for number, place in enumerate(on_bus)]
     loaded = {link.pci: link for link in facts.pcie_load.value or []}
-    listed = {gpu.address: gpu for gpu in (facts.bus.value.gpus if facts.bus.value else [])}
+    listed = {gpu.address: gpu for gpu in facts.gpus_on_bus}
     found: list[tuple[PlacedGpu, Sequence[NvLink]]] = []
     for number, name, address, device in known:
         place, link, pci = places.get(address, nowhere), loaded.get(address), listed.get(address)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 
-from volley.doctor.checks.common import (
-    NO_GPU,
+from volley.doctor.findings import (
     ONE_GPU,
-    comma_list,
-    cuda_devices,
-    gpus_on_bus,
-    has_gpu,
-    open_gpus,
+    Finding,
+    broken,
+    found_by,
+    good,
+    not_applicable,
+    not_tested,
     peer_table,
+    warning,
 )
-from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
 from volley.doctor.remedies import SEND, boot_with, install_driver, install_volley, sudo, system
 from volley.machine.facts import CudaDevice, Facts, LoadedLink
 from volley.machine.hardware import SLOWDOWNS
@@ -38,7 +38,7 @@ _NO_DEVICE = "CUDA shows no device"
 
 def devices(facts: Facts) -> Finding:
     """Calls cuInit; compares the GPUs of /sys/bus/pci with those that CUDA shows."""
-    cuda, on_bus = found_by(facts.cuda, "CUDA", install_driver(facts)), gpus_on_bus(facts)
+    cuda, on_bus = found_by(facts.cuda, "CUDA", install_driver(facts)), len(facts.gpus_on_bus)
     if cuda.status:
         remedy = _ON_ERROR.get(cuda.status, "nvidia-smi").format(sudo=sudo(facts))
         said = f"{cuda.status_name} ({cuda.status})"
@@ -52,7 +52,7 @@ def devices(facts: Facts) -> Finding:
 
 def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> Finding:
     said = f"CUDA sees {seen} of {on_bus} GPUs"
-    if len(open_gpus(facts.driver.value)) == seen < on_bus and "SLURM_JOB_ID" in facts.environment:
+    if len(facts.open_gpus) == seen < on_bus and "SLURM_JOB_ID" in facts.environment:
         return good(f"{said}: all GPUs of this job")
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         if (value := facts.environment.get(name)) not in (None, "all"):
@@ -66,7 +66,7 @@ def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> Finding:
 def mig(facts: Facts) -> Finding:
     """Asks NVML whether a GPU is divided into instances."""
     gpus = found_by(facts.nvml, "NVML", "nvidia-smi").gpus
-    divided = comma_list([gpu.index for gpu in gpus if gpu.mig])
+    divided = ",".join(str(gpu.index) for gpu in gpus if gpu.mig)
     if not divided:
         return good("off")
     said = f"MIG is on for GPU {divided}: instances have neither peer access nor CUDA IPC with each other"
@@ -75,7 +75,7 @@ def mig(facts: Facts) -> Finding:
 
 def compute_mode(facts: Facts) -> Finding:
     """Asks each GPU how many processes it accepts."""
-    found = cuda_devices(facts)
+    found = facts.cuda_devices
     if not found:
         return not_tested(_NO_DEVICE)
     modes = {device.index: device.attributes.get("COMPUTE_MODE", 0) for device in found}
@@ -83,7 +83,7 @@ def compute_mode(facts: Facts) -> Finding:
         (_PROHIBITED, "accepts no process", broken),
         (_EXCLUSIVE, "accepts one process: it refuses a second rank or a tool", warning),
     ):
-        if hit := comma_list([index for index, value in modes.items() if value == mode]):
+        if hit := ",".join(str(index) for index, value in modes.items() if value == mode):
             evidence = f"cuDeviceGetAttribute(COMPUTE_MODE): {mode}"
             return judge(f"GPU {hit} {said}", evidence, f"{sudo(facts)}nvidia-smi -i {hit} -c DEFAULT")
     return good("default: any number of processes")
@@ -91,7 +91,7 @@ def compute_mode(facts: Facts) -> Finding:
 
 def architectures(facts: Facts) -> Finding:
     """Compares compute capabilities with the architectures that the engine was compiled for."""
-    found = cuda_devices(facts)
+    found = facts.cuda_devices
     if not found:
         return not_tested(_NO_DEVICE)
     stack = found_by(facts.stack, "the engine", install_volley(facts))
@@ -155,11 +155,10 @@ def peer_access(facts: Facts) -> Finding:
         said = "no GPU reaches another: every message goes through the host's memory"
         return warning(said, evidence, "nvidia-smi topo -p2p r")
     shown = join_words(f"{one}–{other}" for one, other in reach)
-    first = comma_list(list(reach[0]))
     return warning(
         f"only {shown} reach each other; all other pairs go through the host's memory",
         evidence,
-        f"put the ranks that communicate most on such a pair, as {SEND} --gpus {first}; "
+        f"put the ranks that communicate most on such a pair, as {SEND} --gpus {reach[0][0]},{reach[0][1]}; "
         "nvidia-smi topo -p2p r shows the reason",
     )
 
@@ -204,8 +203,7 @@ def pcie(facts: Facts) -> Finding:
 
 def _max_links(facts: Facts) -> dict[str, tuple[int | None, int | None]]:
     """Return generation and width at most by address: NVML's count the slot too, sysfs's the device alone."""
-    gpus = facts.bus.value.gpus if facts.bus.value else []
-    found = {gpu.address: (gpu.generation_max, gpu.width_max) for gpu in gpus}
+    found = {gpu.address: (gpu.generation_max, gpu.width_max) for gpu in facts.gpus_on_bus}
     for each in facts.nvml.value.gpus if facts.nvml.value else []:
         if each.pci and each.pcie_generation_max and each.pcie_width_max:
             found[each.pci] = (each.pcie_generation_max, each.pcie_width_max)
@@ -233,8 +231,8 @@ def iommu(facts: Facts) -> Finding:
 
 def acs(facts: Facts) -> Finding:
     """Reads the ACS control register of every bridge above a GPU (root only)."""
-    if not has_gpu(facts) or (facts.bus.value and gpus_on_bus(facts) < 2):
-        return not_applicable(ONE_GPU if has_gpu(facts) else NO_GPU)
+    if facts.bus.value and len(facts.gpus_on_bus) < 2:
+        return not_applicable(ONE_GPU)
     found = found_by(facts.iommu, "ACS", "lspci -vvv")
     on = [bridge.address for bridge in found.bridges if (bridge.acs_control or 0) & _REDIRECT]
     if on:

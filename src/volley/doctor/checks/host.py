@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from volley.doctor.checks.common import NO_GPU, cuda_devices, gpus_on_bus, open_gpus
-from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
+from volley.doctor.findings import NO_GPU, Finding, broken, found_by, good, not_applicable, not_tested, warning
 from volley.doctor.remedies import install, install_driver, install_volley, sudo, system
 from volley.machine.cuda_releases import OLDEST_DRIVERS
 from volley.machine.facts import DriverFacts, Facts
@@ -72,10 +71,10 @@ def _version(text: str) -> tuple[int, int] | None:
 
 def driver(facts: Facts) -> Finding:
     """Reads /proc/driver/nvidia/version, opens every /dev/nvidia*, loads libcuda.so.1."""
-    found, on_bus = found_by(facts.driver, "the driver", install_driver(facts)), gpus_on_bus(facts)
+    found, on_bus = found_by(facts.driver, "the driver", install_driver(facts)), len(facts.gpus_on_bus)
     if found.version is not None:
         return _loaded_driver(facts, found)
-    if cuda_devices(facts):
+    if facts.cuda_devices:
         return good("CUDA works, through a driver that the kernel does not show")
     if not on_bus:
         return not_applicable(NO_GPU)
@@ -88,7 +87,7 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
     """A driver is in the kernel: can this user reach it?"""
     call = facts.driver.call
     shut = [node for node, said in found.nodes.items() if said != "ok"]
-    if shut and (set(_CONTROL) & set(shut) or not open_gpus(found)):
+    if shut and (set(_CONTROL) & set(shut) or not facts.open_gpus):
         nodes = join_words(f"{node} ({found.nodes[node]})" for node in shut)
         if system(facts).container:
             remedy = "docker run --gpus all"

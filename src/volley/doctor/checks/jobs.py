@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import statistics
 
-from volley.doctor.checks.common import command, cuda_devices, gpus_on_bus, job_failed, last_words, peer_table
-from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
+from volley.doctor.findings import (
+    Finding,
+    broken,
+    found_by,
+    good,
+    job_failed,
+    not_applicable,
+    not_tested,
+    peer_table,
+    warning,
+)
 from volley.doctor.remedies import SEND, boot_with, system
 from volley.machine.facts import Facts, JobFacts, RankFacts
 from volley.text import count, join_words
@@ -42,17 +51,17 @@ def rank_gpus(facts: Facts) -> Finding:
     with_gpu = [rank for rank in job.ranks if rank.device]
     remedy = _see_all_gpus(facts, job)
     if not with_gpu:
-        return broken("no rank sees a GPU", f"{command(job)}: no rank has a device", remedy)
+        return broken("no rank sees a GPU", f"{job.command_line}: no rank has a device", remedy)
     if shared := _shared_gpu(with_gpu):
         # A launcher may hide other GPUs from CUDA, but not from the bus.
-        if len(cuda_devices(facts)) == 1 and gpus_on_bus(facts) <= 1:
+        if len(facts.cuda_devices) == 1 and len(facts.gpus_on_bus) <= 1:
             return good(f"{shared}: it is the only one")
-        return broken(f"{shared}: others are idle", f"{command(job)}: {shared}", remedy)
+        return broken(f"{shared}: others are idle", f"{job.command_line}: {shared}", remedy)
     if _see_one_each(job, with_gpu):
         hiding = "".join(f"; {name}={value}" for name, value in facts.environment.items() if name in _HIDING)
         return warning(
             "each rank sees one GPU only, so no rank can map a peer's memory: CUDA IPC and peer copies are off",
-            f"{command(job)}: every rank's device is number 0, and no two are the same{hiding}",
+            f"{job.command_line}: every rank's device is number 0, and no two are the same{hiding}",
             remedy,
         )
     return good(f"rank {join_words(f'{rank.rank} on GPU {rank.device.index}' for rank in with_gpu if rank.device)}")
@@ -152,7 +161,7 @@ def integrity(facts: Facts) -> Finding:
             )
         if not pair.job.complete:
             said = f"GPUs {one} and {other}: the job that copies between them failed"
-            return broken(said, last_words(pair.job), f"{send} peer,device")
+            return broken(said, pair.job.last_words, f"{send} peer,device")
     verified = sum(point.messages_verified for pair in pairs for point in pair.job.points)
     if not verified:
         return not_tested("no pair of GPUs can copy without the host")

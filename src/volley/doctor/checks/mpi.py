@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from volley.doctor.checks.common import AWARE, command, delivered, has_gpu, job_failed, sends_gpu_memory
-from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
+from volley.doctor.findings import Finding, broken, found_by, good, job_failed, not_applicable, not_tested, warning
 from volley.doctor.remedies import AWARE_SOURCE, SEND, aware_wheels, install, install_volley, sudo, system
 from volley.machine.facts import Facts, JobFacts, PointFacts
 from volley.text import join_words, mpi_name
@@ -12,8 +11,8 @@ from volley.units import format_sig, format_size
 _CUDA_COMPONENTS = ("cuda_cpy", "cuda_ipc", "gdr_copy")
 """UCX's components that take GPU memory (ucx_info -d)."""
 _WITHOUT_FABRIC = f"OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm,tcp OMPI_MCA_mtl=^ofi {SEND} --transport host"
-_STAGED = "staged/pinned"
-_SEE_COPIES = f"{SEND} --transport {AWARE},{_STAGED}; see the findings on IOMMU, ACS and peer copies"
+_AWARE, _STAGED = "aware", "staged/pinned"
+_SEE_COPIES = f"{SEND} --transport {_AWARE},{_STAGED}; see the findings on IOMMU, ACS and peer copies"
 _SLOWER = 1.05
 """From this ratio on a warning calls ``aware`` slower: doctor's jobs stop at an interval of 5 %."""
 
@@ -49,12 +48,12 @@ def ucx(facts: Facts) -> Finding:
     """Loads the UCX that the ranks load; every component of it looks for devices."""
     remedy = aware_wheels(facts)
     if facts.ucx.value is None and facts.ucx.skipped is not None:
-        if not has_gpu(facts) or sends_gpu_memory(facts):
+        if not facts.has_gpu or _sends_gpu_memory(facts):
             return not_applicable("no UCX; this machine does not need it")
         return warning("no UCX: Open MPI needs it for GPU memory", f"{facts.ucx.call}: {facts.ucx.skipped}", remedy)
     found = found_by(facts.ucx, "UCX", remedy)
     usable = [each.name for each in found.components if each.resources]
-    if has_gpu(facts) and not set(usable) & set(_CUDA_COMPONENTS):
+    if facts.has_gpu and not set(usable) & set(_CUDA_COMPONENTS):
         said = f"UCX {found.version} has no CUDA: it cannot take GPU memory"
         return warning(said, f"{facts.ucx.call}: {join_words(usable)}", remedy)
     return good(f"UCX {found.version} with {join_words(usable)}")
@@ -64,7 +63,7 @@ def ucx_transfer(facts: Facts) -> Finding:
     """`ucx_perftest` between two processes, on GPU memory if there is a GPU."""
     probe = facts.ucx_transfer
     if probe.skipped is not None:
-        return not_tested(probe.skipped, install(facts, "ucx") if has_gpu(facts) else "")
+        return not_tested(probe.skipped, install(facts, "ucx") if facts.has_gpu else "")
     found = found_by(probe, "a transfer by UCX alone", "UCX_LOG_LEVEL=info ucx_perftest")
     memory = "GPU" if found.memory == "cuda" else "host"
     if found.status == 0:
@@ -107,8 +106,8 @@ def host(facts: Facts) -> Finding:
     """Verified messages between two ranks."""
     job = found_by(facts.mpi_host, "MPI between two ranks", _WITHOUT_FABRIC)
     if wrong := _wrong_bytes(job, "host"):
-        return broken("MPI delivered wrong bytes between two ranks", f"{command(job)}: {wrong}", _WITHOUT_FABRIC)
-    points = delivered(job, "host")
+        return broken("MPI delivered wrong bytes between two ranks", f"{job.command_line}: {wrong}", _WITHOUT_FABRIC)
+    points = job.delivered("host")
     if not job.complete or facts.mpi_host.error or not points:
         return job_failed(facts.mpi_host, job, "MPI does not work between two ranks", _WITHOUT_FABRIC)
     return good(_times(points))
@@ -130,6 +129,14 @@ def _us(point: PointFacts) -> str:
     return format_sig((point.half_round_trip_s or 0.0) * 1e6, 3)
 
 
+def _sends_gpu_memory(facts: Facts) -> bool | None:
+    """Return whether MPI sent GPU memory; ``None`` if it was not tried."""
+    job = facts.mpi_device.value
+    if job is None:
+        return False if facts.mpi_device.error else None
+    return bool(job.delivered(_AWARE))
+
+
 def self_report(facts: Facts) -> Finding:
     """Compares ompi_info and MPIX_Query_cuda_support with the result of the transfer."""
     stack = facts.stack.value
@@ -138,7 +145,7 @@ def self_report(facts: Facts) -> Finding:
     shown = join_words(f"{name} says {str(said).lower()}" for name, said in says.items() if said is not None)
     if not shown:
         return not_applicable("this MPI has neither ompi_info nor MPIX_Query_cuda_support")
-    works = sends_gpu_memory(facts)
+    works = _sends_gpu_memory(facts)
     if works is None:
         return good(f"{shown}; only a transfer can prove this")
     if True in says.values() and not works:
@@ -154,17 +161,17 @@ def device(facts: Facts) -> Finding:
     if stack and stack.mpi_source == "wheel" and not stack.prepared:
         remedy = aware_wheels(facts)
     elif stack and "ucx" in stack.ompi_pml and stack.ompi_cuda:
-        remedy = f"OMPI_MCA_pml=ucx {SEND} --transport {AWARE}"
+        remedy = f"OMPI_MCA_pml=ucx {SEND} --transport {_AWARE}"
     else:
         rebuild = install_volley(facts, variables="MPI_HOME=…")
         remedy = f"{AWARE_SOURCE}; or build volley against a CUDA-aware MPI: {rebuild}"
     job = found_by(facts.mpi_device, "MPI on GPU memory", remedy)
-    refused = [each.reason for each in job.transports if each.transport == AWARE and not each.available]
+    refused = [each.reason for each in job.transports if each.transport == _AWARE and not each.available]
     if refused:
-        return broken(f"MPI does not accept GPU memory: {refused[0]}", f"{command(job)}: {refused[0]}", remedy)
-    if wrong := _wrong_bytes(job, AWARE):
-        return broken("MPI delivered wrong bytes of GPU memory", f"{command(job)}: {wrong}", _SEE_COPIES)
-    points = delivered(job, AWARE)
+        return broken(f"MPI does not accept GPU memory: {refused[0]}", f"{job.command_line}: {refused[0]}", remedy)
+    if wrong := _wrong_bytes(job, _AWARE):
+        return broken("MPI delivered wrong bytes of GPU memory", f"{job.command_line}: {wrong}", _SEE_COPIES)
+    points = job.delivered(_AWARE)
     if not job.complete or not points:
         return job_failed(facts.mpi_device, job, "MPI is not CUDA-aware", remedy)
     protocol = f"; UCX: {job.protocols[-1]}" if job.protocols else ""  # of the largest messages
@@ -176,7 +183,7 @@ def device_speed(facts: Facts) -> Finding:
     job = facts.mpi_device.value
     if job is None:
         return not_tested("MPI on GPU memory was not tried, or its job did not end")
-    by_aware, by_staged = ({each.size_bytes: each for each in delivered(job, name)} for name in (AWARE, _STAGED))
+    by_aware, by_staged = ({each.size_bytes: each for each in job.delivered(name)} for name in (_AWARE, _STAGED))
     largest = max(set(by_aware) & set(by_staged), default=None)
     if largest is None:
         return not_tested("there is no message size that both transports delivered")
@@ -187,7 +194,7 @@ def device_speed(facts: Facts) -> Finding:
         return good(f"{what} in {_us(aware)} µs, staged through the host in {_us(staged)} µs")
     return warning(
         f"{what} take {format_sig(ratio, 2)} × as long through the CUDA-aware MPI as staged through the host",
-        f"half round trips: {AWARE} {_us(aware)} µs, {_STAGED} {_us(staged)} µs",
+        f"half round trips: {_AWARE} {_us(aware)} µs, {_STAGED} {_us(staged)} µs",
         "if the GPUs have no peer access, pass pinned host memory to MPI; compare by size: "
         f"{SEND} --transport aware,staged,peer,device",
     )
