@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from installations import Installation
+from machine_facts import MACHINES, kept
 from the_command import Command
 from volley import cli
 from volley.doctor.checks import CHECKS
@@ -19,17 +20,11 @@ from volley.machine.cuda_driver import CudaDriver
 from volley.machine.isolate import Skip
 from volley.text import clean
 
-MACHINES = Path(__file__).parent / "machines"
-
 
 def doctor(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = cli.main(["doctor", *words])
     captured = capsys.readouterr()
     return code, captured.out, captured.err
-
-
-def kept(name: str) -> str:
-    return str(MACHINES / name / "facts.json")
 
 
 @pytest.fixture

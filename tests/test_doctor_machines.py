@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import sys
 from pathlib import Path
 
 import msgspec
@@ -12,33 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from machine_facts import MACHINES, NAMES, PROBES, facts_of
 from volley.doctor import checks
 from volley.doctor.checks import CHECKS, diagnose
 from volley.machine import facts as f
-
-MACHINES = Path(__file__).parent / "machines"
-sys.path.insert(0, str(MACHINES))
-
-import compose  # noqa: E402  beside the machines that it composes
-
-NAMES = sorted(folder.name for folder in MACHINES.iterdir() if (folder / "facts.json").is_file())
-PROBES = [field.name for field in msgspec.structs.fields(f.Facts) if "Probe" in str(field.type)]
-
-
-def facts_of(name: str) -> f.Facts:
-    return f.decode((MACHINES / name / "facts.json").read_bytes(), name)
 
 
 def test_there_are_enough_machines_and_each_says_where_it_comes_from() -> None:
     assert len(NAMES) >= 12
     for name in NAMES:
         assert facts_of(name).note.startswith(("captured", "composed")), name
-
-
-def test_composed_machines_are_as_composed() -> None:
-    assert set(compose.MACHINES) | {"no-gpu", "h200x2-captured"} == set(NAMES)
-    for name, make in compose.MACHINES.items():
-        assert (MACHINES / name / "facts.json").read_bytes() == f.encode(make()), "run tests/machines/compose.py"
 
 
 @pytest.mark.parametrize("name", NAMES)
