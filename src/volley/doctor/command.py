@@ -19,12 +19,7 @@ _SHORTEST_S = 1.0
 
 
 def run(options: DoctorOptions) -> int:
-    """Run the command; return the exit code: 1 if something is broken.
-
-    Raises:
-        UserError: if the options cannot be combined, or a file cannot be read or written.
-        MachineError: if devices were asked for and there are none.
-    """
+    """Run the command; return the exit code: 1 if something is broken."""
     if options.source is not None and options.capture:
         raise UserError("--from and --capture cannot be combined: --from judges facts that --capture saved")
     if options.timeout < _SHORTEST_S:

@@ -71,7 +71,6 @@ def _print(console: Console, findings: Sequence[Finding], diagnosis: Diagnosis) 
 
 
 def _print_fine_layers(console: Console, diagnosis: Diagnosis) -> None:
-    """Print one row for each layer: the checks that passed, and those that do not apply."""
     width = max(len(each.layer) for each in diagnosis.findings) + _GAP
     for layer, findings in groupby(diagnosis.findings, key=lambda each: each.layer):
         found = grouped(findings, lambda finding: finding.status)

@@ -46,11 +46,7 @@ class CudaDriver:
         self._library = library
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the API.
-
-        Raises:
-            CudaError: if it does not return CUDA_SUCCESS.
-        """
+        """Call a function of the API; raise ``CudaError`` unless it succeeds."""
         status = getattr(self._library, name)(*arguments)
         if status:
             text = ctypes.c_char_p()

@@ -143,7 +143,6 @@ class CudaFacts(Fact, frozen=True, kw_only=True):
     peers: list[list[bool]] = []  # cuDeviceCanAccessPeer, row reaches column
 
     def __post_init__(self) -> None:
-        """Refuse a table of peers that does not fit the devices."""
         if self.peers and {len(self.devices)} != {len(self.peers), *map(len, self.peers)}:
             raise ValueError(f"`peers` is no table of {len(self.devices)} rows and columns, one a device")
 
@@ -431,10 +430,6 @@ def decode(document: bytes, name: str) -> Facts:
 
 
 def read_facts(source: str) -> Facts:
-    """Read a document from a file, or from standard input where it is called ``-``.
-
-    Raises:
-        UserError: if it cannot be read, or holds no facts.
-    """
+    """Read a document from a file, or from standard input where it is called ``-``."""
     name = "standard input" if source == "-" else escape_controls(source)
     return decode(read_bounded(source, MAX_BYTES), name)

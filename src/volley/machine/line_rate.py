@@ -71,7 +71,6 @@ def between(route: Route, uuids: tuple[str, str], hardware: Sequence[Hardware]) 
 
 
 def _nvlink(first: Gpu, second: Gpu, peers: Iterable[PeerStatus]) -> LineRate | None:
-    """The links that join two GPUs; ``None`` where none do."""
     said = [peer.nvlink for peer in peers if peer.nvlink is not None]
     if said and "ok" not in said:
         return None  # links may be there, and the switch between them not set up

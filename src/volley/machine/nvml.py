@@ -103,7 +103,6 @@ def _text(value: str | bytes) -> str:
 
 
 def _error_text(error: Exception) -> str:
-    """Return what went wrong in NVML's words, or in Python's."""
     return escape_controls(str(error)) or type(error).__name__
 
 
@@ -209,13 +208,11 @@ def _line_rates(nvml: Any, gpu: Any, links: Sequence[int]) -> dict[int, float]:
 
 
 def _field_value(field: Any) -> int | None:
-    """Return a field's value; ``None`` where NVML has none."""
     member = _MEMBERS.get(field.valueType)
     return int(getattr(field.value, member)) if field.nvmlReturn == 0 and member else None
 
 
 def _link_errors(nvml: Any, gpu: Any, links: Sequence[int], counter: int) -> int:
-    """Return the sum of an error counter over these links."""
     return sum(int(nvml.nvmlDeviceGetNvLinkErrorCounter(gpu, link, counter)) for link in links)
 
 
@@ -234,11 +231,7 @@ def _clock_reasons(nvml: Any, gpu: Any) -> list[str]:
 
 
 def facts(uuids: Collection[str] | None = None) -> NvmlFacts:
-    """Return these GPUs, or all.  Call it in a separate process.
-
-    Raises:
-        Skip: where there is no NVML.
-    """
+    """Return these GPUs, or all; raise ``Skip`` where there is no NVML.  Call it in a separate process."""
     try:
         nvml: Any = import_module("pynvml")  # of nvidia-ml-py, which has no types; start-up: only where GPUs are used
     except ImportError:

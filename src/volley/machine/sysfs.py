@@ -119,7 +119,6 @@ def topology() -> TopologyFacts:
 
 
 def _network() -> tuple[dict[str, list[str]], dict[str, float]]:
-    """Return the RDMA and network devices of each PCI device, and the rate of its first port in bits per second."""
     cards: dict[str, list[str]] = defaultdict(list)
     rates: dict[str, float] = {}
     for folder in ("class/infiniband", "class/net"):

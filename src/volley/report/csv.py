@@ -35,7 +35,6 @@ class _Texts(dict[Any, str]):
 
 
 def _quoted(text: str) -> str:
-    """Quote a text that contains what separates values."""
     return '"{}"'.format(text.replace('"', '""')) if any(special in text for special in ',"\r\n') else text
 
 

@@ -79,7 +79,6 @@ def render(
 
 
 def _packed(data: bytes) -> Markup:
-    """Return the content of a file as a ``data:`` URL."""
     packed = gzip.compress(data, compresslevel=3, mtime=0)  # 6: four times as long for 6 % less
     link = f"data:application/gzip;base64,{base64.b64encode(packed).decode('ascii')}"
     return Markup(link)  # noqa: S704  letters and digits
@@ -120,7 +119,6 @@ def _chart(chart: Chart, reports: Sequence[Report]) -> dict[str, Any]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    """Return what the template shows of a table; a large one has a sentence in place of its rows."""
     groups = [(name, len(list(columns))) for name, columns in groupby(table.columns, key=lambda column: column.group)]
     legend = list(table.legend)
     rows = list(table.rows)
@@ -170,7 +168,6 @@ def _result(value: Any) -> Cell:
 
 
 def _environment(report: Report) -> Table:
-    """Return the common records of the first launch as keys and values."""
     first = msgspec.to_builtins(report.runs[0]) if report.runs else {}
     keys = [Column("key", align="left"), Column("value", align="left")]
     return Table(keys, [[key, Cell(text=text)] for key, text in _flat("", first)])

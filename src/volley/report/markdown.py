@@ -72,7 +72,6 @@ def _header(column: Column) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a line that Markdown shows as it is."""
     return _BLOCK.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", _inline(text))
 
 

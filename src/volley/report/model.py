@@ -179,7 +179,6 @@ class ColumnRows(Sequence[Mapping[str, Any]]):
     """Rows that are made from columns when they are asked for: most reports of a million results do without."""
 
     def __init__(self, number: int, parts: Callable[[], Iterable[Part]]) -> None:
-        """Keep the number of rows, and the function that returns their columns in one or more parts."""
         self._number = number
         self.parts = parts
 

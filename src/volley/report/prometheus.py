@@ -85,12 +85,10 @@ class _LabelTexts(dict[Any, str]):
 
 
 def _origin(report: Report, place: Sequence[str]) -> str:
-    """Return the labels that all samples of a report have."""
     return "".join(_LabelTexts(name)[report.origin[name]] for name in place if name in report.origin).removeprefix(",")
 
 
 def _labels(report: Report, columns: Mapping[str, Sequence[Any]], place: Sequence[str]) -> list[str]:
-    """Return the labels of each row."""
     origin, known = _origin(report, place), {name for name in place if name in report.origin}
     keys = [name for name in report.data.keys if name not in known]
     if not keys:

@@ -77,7 +77,6 @@ _INDENT = 2 + max(map(len, _VERDICTS)) + 2
 
 
 def _print_overview(console: Console, overview: Overview, report: Report, command: str) -> None:
-    """Print the one screen: errors, findings, one table, what is missing, and the commands that show the rest."""
     print_line(console, overview.line, "")
     _print_notes(console, [note for note in report.notes if note.level == "error"])
     console.print()
@@ -142,8 +141,6 @@ def print_line(console: Console, text: str, style: str = "", *, wrap: bool = Fal
 
 
 class _Strip:
-    """Columns that stay together, with their common header."""
-
     def __init__(self, columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> None:
         self.title = escape_controls(columns[0].group)
         self.columns = columns
@@ -230,7 +227,6 @@ def _without(table: Table, places: Set[int]) -> Table:
 
 
 def _laid_out(table: Table) -> tuple[_Strip, list[_Strip]]:
-    """Return the column that names the rows, and the others in their groups."""
     cells = list(zip(*(cells_of(row) for row in table.rows), strict=True)) or [() for _ in table.columns]
     names = _Strip([table.columns[0]], [cells[0]])
     return names, _strips(list(zip(table.columns, cells, strict=True))[1:])

@@ -98,22 +98,13 @@ def _curves(chart: Chart, ink: str, alike: Sequence[Chart]) -> list[dict[str, An
     if chart.x.unit == "B":
         x["axis"] |= {"values": _size_ticks(chart.marks), "labelExpr": _SIZE_LABEL, "labelOverlap": True}
     names = _series(alike)
-    series: dict[str, Any] = {}
-    if names != [""]:
-        colours = [COLOURS[number % len(COLOURS)] for number in range(len(names))]
-        shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
-        series = {
-            "color": {"field": "series", "type": "nominal", "scale": {"domain": names, "range": colours}},
-            "shape": {"field": "series", "type": "nominal", "scale": {"domain": names, "range": shapes}},
-        }
-        series["color"]["legend"] = series["shape"]["legend"] = _legend(names)
-    colour = {"color": series["color"]} if series else {}
+    several = names != [""]
+    colour = {"color": _by_series(names, COLOURS)} if several else {}
+    shape = {"shape": _by_series(names, SHAPES)} if several else {}
     tooltip = [
-        *([{"field": "series", "type": "nominal", "title": "series"}] if series else []),
+        *([_category("series", "series")] if several else []),
         {"field": "x", "type": "quantitative", "title": _titled(chart.x)},
-        {"field": "y", "type": "quantitative", "title": _titled(chart.y), "format": ".4~g"},
-        {"field": "low", "type": "quantitative", "title": "from", "format": ".4~g"},
-        {"field": "high", "type": "quantitative", "title": "to", "format": ".4~g"},
+        *(_number("y", _titled(chart.y)), _number("low", "from"), _number("high", "to")),
     ]
     known = "isValid(datum.y)" if not chart.y.log else "datum.y > 0"
     intervals = {
@@ -132,7 +123,7 @@ def _curves(chart: Chart, ink: str, alike: Sequence[Chart]) -> list[dict[str, An
         {
             "transform": [{"filter": known}],
             "mark": {"type": "point", "filled": True, "size": 34, "opacity": 1},
-            "encoding": {"x": x, "y": y, **series, "tooltip": tooltip},
+            "encoding": {"x": x, "y": y, **colour, **shape, "tooltip": tooltip},
         },
     ]
 
@@ -154,26 +145,15 @@ def _reference_lines(chart: Chart, ink: str) -> Iterable[dict[str, Any]]:
 
 def _bars(chart: Chart, _ink: str, alike: Sequence[Chart]) -> list[dict[str, Any]]:
     names = _series(alike)
-    colours = [COLOURS[number % len(COLOURS)] for number in range(len(names))]
-    scale = {"domain": names, "range": colours}
     y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": _titled(chart.y), "stack": "zero"}
     if len(alike) > 1:
         y["scale"] = {"domain": [0, max(map(_tallest, alike))]}
+    x = _category("x", _titled(chart.x))
     encoding = {
-        "x": {
-            "field": "x",
-            "type": "nominal",
-            "title": _titled(chart.x),
-            "sort": None,
-            "axis": {"labelAngle": 0, "labelLimit": 120, "labelOverlap": False},
-        },
+        "x": {**x, "sort": None, "axis": {"labelAngle": 0, "labelLimit": 120, "labelOverlap": False}},
         "y": y,
-        "color": {"field": "series", "type": "nominal", "scale": scale, "legend": _legend(names)},
-        "tooltip": [
-            {"field": "x", "type": "nominal", "title": _titled(chart.x)},
-            {"field": "series", "type": "nominal", "title": "part"},
-            {"field": "y", "type": "quantitative", "title": _titled(chart.y), "format": ".4~g"},
-        ],
+        "color": _by_series(names, COLOURS),
+        "tooltip": [x, _category("series", "part"), _number("y", _titled(chart.y))],
     }
     return [{"mark": {"type": "bar", "size": 48}, "encoding": encoding}]
 
@@ -184,27 +164,16 @@ def _heat_map(chart: Chart, _ink: str, _alike: Sequence[Chart]) -> list[dict[str
     numbers = [mark.value for mark in chart.marks if mark.value is not None] or [0.0]
     lowest, highest = min(*numbers, max(numbers) / _LEAST_CONTRAST), max(numbers)
     labels = {"labelAngle": 0, "labelOverlap": "greedy", "labelSeparation": 4}
+    x, y = _category("x", _titled(chart.x)), _category("y", _titled(chart.y))
     ends: dict[str, Any] = {
-        name: {
-            "field": name,
-            "type": "nominal",
-            "title": _titled(axis),
-            "sort": order,
-            "axis": {**labels, "titlePadding": 8, **({"orient": "top"} if name == "x" else {})},
-        }
-        for name, axis, order in (("x", chart.x, columns), ("y", chart.y, rows))
+        "x": {**x, "sort": columns, "axis": {**labels, "titlePadding": 8, "orient": "top"}},
+        "y": {**y, "sort": rows, "axis": {**labels, "titlePadding": 8}},
     }
     legend = {"title": value.unit, "gradientLength": min(120, _height(chart) - 30), "tickCount": 4}
     scale = {"scheme": "viridis", "domain": [lowest, highest]}
     colour = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
-    tooltip = [
-        {"field": "y", "type": "nominal", "title": _titled(chart.y)},
-        {"field": "x", "type": "nominal", "title": _titled(chart.x)},
-        {"field": "value", "type": "quantitative", "title": _titled(value), "format": ".4~g"},
-    ]
-    layers: list[dict[str, Any]] = [
-        {"mark": {"type": "rect"}, "encoding": {**ends, "color": colour, "tooltip": tooltip}}
-    ]
+    encoding = {**ends, "color": colour, "tooltip": [y, x, _number("value", _titled(value))]}
+    layers: list[dict[str, Any]] = [{"mark": {"type": "rect"}, "encoding": encoding}]
     if max(len(rows), len(columns)) <= MAX_LABELLED:
         dark = {"test": f"datum.value < {(lowest + highest) / 2!r}", "value": "#ffffff"}
         text = {"field": "value", "type": "quantitative", "format": ",.3r"}
@@ -215,6 +184,20 @@ def _heat_map(chart: Chart, _ink: str, _alike: Sequence[Chart]) -> list[dict[str
 
 
 # ------------------------------------------------------------------------------------------------- parts
+
+
+def _category(field: str, title: str) -> dict[str, Any]:
+    return {"field": field, "type": "nominal", "title": title}
+
+
+def _number(field: str, title: str) -> dict[str, Any]:
+    return {"field": field, "type": "quantitative", "title": title, "format": ".4~g"}
+
+
+def _by_series(names: Sequence[str], values: Sequence[str]) -> dict[str, Any]:
+    """Return what tells series apart: a colour or a shape for each, again from the first one if there are too few."""
+    scale = {"domain": names, "range": [values[number % len(values)] for number in range(len(names))]}
+    return {"field": "series", "type": "nominal", "scale": scale, "legend": _legend(names)}
 
 
 def _series(charts: Sequence[Chart]) -> list[str]:

@@ -24,12 +24,7 @@ _PAPER, _INK = "#ffffff", "#1f2328"
 
 
 def run(options: ReportOptions) -> int:
-    """Run the command; return the exit code: 1 if a point failed or a run is incomplete.
-
-    Raises:
-        UserError: if a file cannot be read or written, or there is nothing to draw.
-        MachineError: if the packages that draw are not installed.
-    """
+    """Run the command; return the exit code: 1 if a point failed or a run is incomplete."""
     if not options.records:
         raise UserError(
             "volley report takes files of records: write volley report link.jsonl, or volley report 1 for the last run "
@@ -77,11 +72,7 @@ def run(options: ReportOptions) -> int:
 
 
 def _picture(reports: Sequence[Report], form: str) -> bytes:
-    """Draw all charts as one picture.
-
-    Raises:
-        UserError: if there are no charts.
-    """
+    """Draw all charts as one picture."""
     import vl_convert  # noqa: PLC0415  start-up: the packages of the extra `report`
 
     from volley.report.vega_lite import side_by_side  # noqa: PLC0415  start-up: the page does without

@@ -19,12 +19,7 @@ DOCUMENT_VERSION = 2
 
 
 def run(options: TopoOptions) -> int:
-    """Run the command; return the exit code.
-
-    Raises:
-        UserError: if the options make no sense, or a file cannot be read or written.
-        MachineError: if the transport has no path on this machine.
-    """
+    """Run the command; return the exit code."""
     _check(options)
     if options.source is not None:
         facts = read_facts(options.source)
@@ -50,7 +45,6 @@ def run(options: TopoOptions) -> int:
 
 
 def _check(options: TopoOptions) -> None:
-    """Refuse options that cannot be combined, before anything is tried."""
     if options.gpus is not None and options.transport is None:
         raise UserError("--gpus needs --transport: it chooses the GPUs of a message, e.g. --transport aware")
     if options.output is None:

@@ -111,7 +111,6 @@ class Layout:
     """All places on the drawing."""
 
     def __init__(self, topology: Topology) -> None:
-        """Lay a topology out."""
         self.topology = topology
         self.nodes: dict[int | None, Rect] = {}
         self.switches: dict[tuple[str, ...], Rect] = {}
@@ -313,7 +312,6 @@ def _across(layout: Layout, one: int | None, other: int | None, y: float) -> lis
 
 
 def _shared(ends: Sequence[PlacedGpu]) -> tuple[str, ...]:
-    """Return the switches above both."""
     one, other = ends
     pairs = zip(one.switches, other.switches, strict=False) if one.node == other.node else ()
     return tuple(each for each, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

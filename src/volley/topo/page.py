@@ -54,7 +54,6 @@ def _branch(topology: Topology, branch: Branch, indent: str) -> Iterator[str]:
 
 
 def _matrix(topology: Topology) -> Iterator[str]:
-    """Yield one row for each device, then the meaning of the cells."""
     devices = topology.devices
     names = [
         f"GPU {each.number}" if isinstance(each, PlacedGpu) else nic_labels(each)[0].partition(",")[0]

@@ -84,7 +84,6 @@ def driver(facts: Facts) -> Finding:
 
 
 def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
-    """A driver is in the kernel: can this user reach it?"""
     call = facts.driver.call
     shut = [node for node, said in found.nodes.items() if said != "ok"]
     if shut and (set(_CONTROL) & set(shut) or not facts.open_gpus):

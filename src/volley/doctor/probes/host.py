@@ -80,7 +80,6 @@ def toolchain() -> ToolchainFacts:
 
 
 def _compile(found: Program, source: Path, text: str, options: list[str], run: str = "") -> Program:
-    """Compile a source text, and run the program where ``run`` names it."""
     if found.path is None:
         return found
     source.write_text(text, encoding="ascii")
@@ -157,8 +156,6 @@ def limits() -> LimitsFacts:
 
 
 class _IoVector(ctypes.Structure):
-    """``struct iovec``."""
-
     _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
 
 
@@ -187,7 +184,6 @@ def cma_error() -> str | None:
 
 
 def _hold_pattern(answers: Connection) -> None:
-    """Hold a pattern, say where it is, and wait to be ended."""
     buffer = ctypes.create_string_buffer(_PATTERN, len(_PATTERN))
     answers.send(ctypes.addressof(buffer))
     answers.poll(2 * _ANSWER_S)

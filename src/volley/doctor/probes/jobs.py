@@ -123,7 +123,6 @@ def pairs(gpus: int) -> list[tuple[int, int]]:
 
 
 def _carried(*names: str) -> tuple[str, ...]:
-    """Return those of the transports that this engine has."""
     with ask_about(Path(engine_path.engine_path())) as answer:
         known = {transport.name for transport in answer().transports}
     return tuple(name for name in names if name in known)
@@ -153,11 +152,7 @@ def _send(transports: tuple[str, ...], sizes: tuple[int, ...], **job: Any) -> Jo
 
 
 def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) -> JobFacts:
-    """Run a job to its end and keep what matters of its records; ``transports`` replace those of the options.
-
-    Raises:
-        UserError: if the job cannot even be put together.
-    """
+    """Run a job to its end and keep what matters of its records; ``transports`` replace those of the options."""
     log = RunLog()
     with Stop() as stop:
         session = prepare(benchmark, options, stop)

@@ -31,8 +31,6 @@ _LONGEST_TEXT = 400
 
 
 class _GdrHandle(ctypes.Structure):
-    """``gdr_mh_t``."""
-
     _fields_ = (("h", ctypes.c_ulong),)
 
 
@@ -69,8 +67,6 @@ def _try_mapping(library: ctypes.CDLL) -> tuple[bool | None, str | None]:
 
 
 def _map(library: ctypes.CDLL, driver: CudaDriver) -> None:
-    """Write to GPU memory through a mapping and read it back with CUDA."""
-
     def call(name: str, *arguments: object) -> None:
         status = getattr(library, name)(*arguments)
         if status:
