@@ -84,7 +84,7 @@ def pcie(generation: int | None) -> list[dict[str, Any]]:
             *("good", "1 of 2 GPUs: all GPUs of this job", ""),
         ),
         ("driver age", {"stack": {"cuda_built": None}}, "not tested", "built without CUDA", ""),
-        ("GPUs", {"cuda": failed_cuda(803, "DRIVER_MISMATCH")}, "broken", "MISMATCH (803)", "restart the machine"),
+        ("GPUs", {"cuda": failed_cuda(803, "DRIVER_MISMATCH")}, "broken", "MISMATCH (803)", "reboot"),
         ("GPUs", {"cuda": failed_cuda(802, "SYSTEM_NOT_READY")}, "broken", "NOT_READY", "nvidia-fabricmanager"),
         ("GPUs", {"bus": FOUR, "system": DOCKER}, "warning", "2 of 4", "--gpus all"),
         ("GPUs", {"bus": FOUR}, "warning", "2 of 4", "dmesg"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 from pathlib import Path
 
 import msgspec
@@ -11,39 +10,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machine_facts import MACHINES, NAMES, PROBES, facts_of
+from machine_facts import MACHINES, NAMES, PROBES, check_screen, facts_of, kept
+from volley import cli
 from volley.doctor import checks
 from volley.doctor.checks import CHECKS, diagnose
 from volley.machine import facts as f
 
 
-def test_there_are_enough_machines_and_each_says_where_it_comes_from() -> None:
-    assert len(NAMES) >= 12
-    for name in NAMES:
-        assert facts_of(name).note.startswith(("captured", "composed")), name
+@pytest.mark.parametrize("name", NAMES)
+def test_the_screen_of_each_machine_is_the_one_that_was_looked_at(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = cli.main(["doctor", "--from", kept(name)])
+    screen = capsys.readouterr().out
+    check_screen(f"{name}/doctor.txt", screen)
+    assert code == ("\nbroken " in screen)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_findings_are_those_expected(name: str) -> None:
-    expected = json.loads((MACHINES / name / "expected.json").read_text("utf-8"))
-    diagnosis = diagnose(facts_of(name))
-    found = {finding.check: finding for finding in diagnosis.findings}
-    assert [check for check in found if check in expected["findings"]] == list(expected["findings"])
-    others = [each for each in diagnosis.findings if each.check not in expected["findings"]]
-    assert not [each for each in others if each.remedy], "it must be in expected.json"
-    for check, wanted in expected["findings"].items():
-        finding = found[check]
-        assert finding.status == wanted["status"], finding
+def test_every_problem_has_evidence_and_a_remedy(name: str) -> None:
+    for finding in diagnose(facts_of(name)).findings:
         assert finding.said
-        if finding.status != "good":
-            assert finding.said == wanted["said"]
         if finding.status in {"warning", "broken"}:
-            assert finding.evidence
-            assert finding.remedy
-        assert bool(finding.remedy) == bool(wanted.get("remedy")), finding
-        for words in wanted.get("remedy", []):
-            assert words in finding.remedy, finding
-    assert diagnosis.exit_code == expected["exit"]
+            assert finding.evidence, finding
+            assert finding.remedy, finding
 
 
 @given(st.sets(st.sampled_from(PROBES)), st.sets(st.sampled_from(PROBES)), st.sampled_from(NAMES))

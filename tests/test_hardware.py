@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from example_records import run as example_run
 from fake_engine import install
@@ -41,7 +42,7 @@ def machine(name: str) -> list[Hardware]:
 def ranks(hardware: Hardware, *indices: int, hosts: tuple[str, str] = ("example-node", "example-node")) -> list[Rank]:
     """Two ranks on GPUs of a machine."""
     return [
-        msgspec.structs.replace(rank, host=host, device=device(hardware.gpus[index]))
+        replace(rank, host=host, device=device(hardware.gpus[index]))
         for rank, index, host in zip(example_run().ranks, indices, hosts, strict=True)
     ]
 
@@ -53,10 +54,7 @@ def device(gpu: Gpu) -> Device:
 
 def changed(records: list[Hardware], **changes: object) -> list[Hardware]:
     """The records with every GPU changed."""
-    return [
-        msgspec.structs.replace(each, gpus=[msgspec.structs.replace(gpu, **changes) for gpu in each.gpus])
-        for each in records
-    ]
+    return [replace(each, gpus=[replace(gpu, **changes) for gpu in each.gpus]) for each in records]
 
 
 # ------------------------------------------------------------------------------------------- reading
@@ -69,14 +67,14 @@ def test_what_nvml_says_is_what_the_record_says(name: str, monkeypatch: pytest.M
         monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(record))
         found = nvml.read(record.when)
         unread = {gpu.index: gpu.unread for gpu in found.gpus}
-        assert msgspec.structs.replace(found, host=record.host, gpus=without_reasons(found)) == msgspec.structs.replace(
+        assert replace(found, host=record.host, gpus=without_reasons(found)) == replace(
             record, gpus=without_reasons(record)
         )
         assert all(reasons["power_w"] == "Not Supported" for reasons in unread.values())
 
 
 def without_reasons(record: Hardware) -> list[Gpu]:
-    return [msgspec.structs.replace(gpu, unread={}) for gpu in record.gpus]
+    return [replace(gpu, unread={}) for gpu in record.gpus]
 
 
 def test_what_the_driver_counts_is_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,9 +155,15 @@ def test_links_that_cannot_be_read_are_not_taken_for_none(monkeypatch: pytest.Mo
 # --------------------------------------------------------------------------------------- the line rate
 
 
-def over(transport_name: str, name: str, *indices: int) -> LineRate | None:
+def over(transport_name: str, name: str, *indices: int) -> LineRate:
     records = machine(name)
-    return line_rate(transport_name, ranks(records[0], *indices), records)
+    return known(transport_name, ranks(records[0], *indices), records)
+
+
+def known(transport_name: str, pair: list[Rank], hardware: list[Hardware]) -> LineRate:
+    found = line_rate(transport_name, pair, hardware)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize(
@@ -178,7 +182,6 @@ def test_pcie_of_an_unknown_kind_has_no_rate() -> None:
 @pytest.mark.parametrize("name", ["aware", "peer", "device", "nccl"])
 def test_two_h200_have_eighteen_links(name: str) -> None:
     found = over(name, H200, 0, 1)
-    assert found is not None
     assert (found.over, found.words) == ("NVLink", "18 links of 26.56 GB/s")
     assert found.one_way_Bps == pytest.approx(478.1e9, rel=1e-3)
     assert found.both_ways_Bps == 2 * found.one_way_Bps
@@ -187,29 +190,24 @@ def test_two_h200_have_eighteen_links(name: str) -> None:
 @pytest.mark.parametrize("name", ["staged/pageable", "staged/shared"])
 def test_staging_goes_over_pcie_whatever_joins_the_gpus(name: str) -> None:
     found = over(name, H200, 0, 1)
-    assert found is not None
     assert (found.over, found.words) == ("PCIe", "5.0 x16")
     assert found.one_way_Bps == pytest.approx(63.015e9, rel=1e-4)
 
 
 def test_without_nvlink_the_slower_pcie_link_counts_at_its_most() -> None:
     found = over("peer", T4, 0, 1)
-    assert found is not None
     assert (found.over, found.words) == ("PCIe", "3.0 x16")  # read at generation 1 before, at 3 after
     narrow = over("staged/pinned", T4, 0, 3)
-    assert narrow is not None
     assert narrow.words == "3.0 x8"
     assert narrow.one_way_Bps == pytest.approx(found.one_way_Bps / 2)
 
 
 def test_a_link_that_was_only_seen_idle_is_said_to_be() -> None:
     before = machine(T4)[:1]
-    found = line_rate("peer", ranks(before[0], 0, 1), before)
-    assert found is not None
+    found = known("peer", ranks(before[0], 0, 1), before)
     assert found.words == "3.0 x16, read as 1.0 when idle"
     assert found.one_way_Bps == pcie_bytes_per_s(3, 16)
-    unread = line_rate("peer", ranks(before[0], 0, 1), changed(before, pcie_generation=None))
-    assert unread is not None
+    unread = known("peer", ranks(before[0], 0, 1), changed(before, pcie_generation=None))
     assert unread.words == "3.0 x16"
 
 
@@ -219,7 +217,6 @@ def test_a_link_that_was_only_seen_idle_is_said_to_be() -> None:
 )
 def test_links_that_tell_no_rate_have_that_of_the_whitepapers(version: str, links: int, total: int) -> None:
     rate = nvlink_bytes_per_s(NvLink(link=0, version=version))
-    assert rate is not None
     assert 2 * links * rate == pytest.approx(total * 1e9)
 
 
@@ -234,52 +231,42 @@ def test_links_that_tell_no_rate_have_that_of_the_whitepapers(version: str, link
 )
 def test_only_links_between_the_two_count(pair: tuple[int, int], words: str) -> None:
     found = over("peer", MIXED, *pair)
-    assert found is not None
     assert found.words == words
 
 
 def test_behind_a_switch_the_smaller_side_counts() -> None:
     records = machine(H200)
     degraded = [
-        msgspec.structs.replace(each, gpus=[each.gpus[0], msgspec.structs.replace(each.gpus[1], nvlinks=links[:12])])
+        replace(each, gpus=[each.gpus[0], replace(each.gpus[1], nvlinks=links[:12])])
         for each in records
         if (links := each.gpus[1].nvlinks)
     ]
-    found = line_rate("peer", ranks(records[0], 0, 1), degraded)
-    assert found is not None
+    found = known("peer", ranks(records[0], 0, 1), degraded)
     assert found.words == "12 links of 26.56 GB/s"
 
 
 def test_a_switch_that_is_not_set_up_joins_nobody() -> None:
     records = machine(H200)
-    apart = [
-        msgspec.structs.replace(each, peers=[msgspec.structs.replace(each.peers[0], nvlink="not supported")])
-        for each in records
-    ]
-    found = line_rate("peer", ranks(records[0], 0, 1), apart)
-    assert found is not None
+    apart = [replace(each, peers=[replace(each.peers[0], nvlink="not supported")]) for each in records]
+    found = known("peer", ranks(records[0], 0, 1), apart)
     assert found.over == "PCIe"
 
 
 def test_links_to_somewhere_unknown_count_where_nvml_says_that_nvlink_joins_the_two() -> None:
     records = machine(H200)
-    hidden = [
-        msgspec.structs.replace(link, remote="unknown", remote_pci=None) for link in records[0].gpus[0].nvlinks or ()
-    ]
-    found = line_rate("peer", ranks(records[0], 0, 1), changed(records, nvlinks=hidden))
-    assert found is not None
+    hidden = [replace(link, remote="unknown", remote_pci=None) for link in records[0].gpus[0].nvlinks or ()]
+    found = known("peer", ranks(records[0], 0, 1), changed(records, nvlinks=hidden))
     assert found.words == "18 links of 26.56 GB/s"
-    silent = [msgspec.structs.replace(each, peers=[]) for each in changed(records, nvlinks=hidden)]
-    unjoined = line_rate("peer", ranks(records[0], 0, 1), silent)
-    assert unjoined is not None
+    silent = [replace(each, peers=[]) for each in changed(records, nvlinks=hidden)]
+    unjoined = known("peer", ranks(records[0], 0, 1), silent)
     assert unjoined.over == "PCIe"
 
 
 def test_a_shared_gpu_stages_every_byte_over_one_link_twice() -> None:
     found = over("staged/pinned", H200, 0, 0)
-    assert found is not None
     assert found.both_ways_Bps == found.one_way_Bps
-    assert over("peer", H200, 0, 0) is None
+    records = machine(H200)
+    assert line_rate("peer", ranks(records[0], 0, 0), records) is None
 
 
 def test_where_nothing_is_known_there_is_no_line_rate() -> None:
@@ -291,10 +278,7 @@ def test_where_nothing_is_known_there_is_no_line_rate() -> None:
     assert line_rate("peer", example_run().ranks, records) is None
     assert line_rate("peer", ranks(records[0], 0, 1, hosts=("a", "b")), records) is None
     assert line_rate("staged/pinned", pair, changed(records, pcie_width=None)) is None
-    unread = [
-        msgspec.structs.replace(each, gpus=[each.gpus[0], *changed([each], nvlinks=None)[0].gpus[1:]])
-        for each in records
-    ]
+    unread = [replace(each, gpus=[each.gpus[0], *changed([each], nvlinks=None)[0].gpus[1:]]) for each in records]
     assert line_rate("peer", pair, unread) is None
 
 

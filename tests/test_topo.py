@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from machine_facts import MACHINES, NAMES, facts_of, kept
+from machine_facts import MACHINES, NAMES, check_screen, facts_of, kept
 from the_command import Command
 from volley import cli
 from volley.errors import MachineError, UserError
@@ -317,35 +317,15 @@ def test_what_a_machine_says_is_text_and_nothing_else() -> None:
 # -------------------------------------------------------------------------------------------------------- page
 
 
-def test_the_page_lists_what_hangs_where_and_how_pairs_are_joined() -> None:
-    lines = page(machine("abci-v"), path_of(machine("abci-v"), "aware", (0, 1))).splitlines()
-    assert lines[:5] == [
-        "4 × Tesla V100-SXM2-16GB, 2 NUMA nodes",
-        "  socket 0, NUMA node 0: CPUs 0-19,40-59, 20 cores × 2, 192 GiB of memory",
-        "    PCIe switch 0000:12:00.0",
-        "      GPU 0  Tesla V100-SXM2-16GB  0000:15:00.0  PCIe 3.0 x16, 15.75 GB/s",
-        "      GPU 1  Tesla V100-SXM2-16GB  0000:16:00.0  PCIe 3.0 x16, 15.75 GB/s",
-    ]
-    assert "  GPU 0   -         NVLink 2  NVLink 2  NVLink 2  switch  nodes" in lines
-    assert "  1  GPU 0 → GPU 1: MPI on device pointers, over 2 × NVLink 2.0, 50 GB/s" in lines
-
-
-def test_the_matrix_marks_pairs_without_peer_access() -> None:
-    text = page(machine("t4x4"))
-    assert "  GPU 0  -      node   node*  node*  node" in text
-    assert "no peer access" in text
-    assert "NVLink" not in text
-    assert "peer access: 0–1 and 2–3 only" in text
-
-
-def test_a_machine_without_a_gpu_shows_its_processors_and_cards() -> None:
-    assert page(machine("no-gpu")).splitlines() == [
-        "no GPU, 1 NUMA node",
-        "  socket 0, NUMA node 0: CPUs 0-1, 16 GiB of memory",
-        "    NIC  eth0  0000:00:03.0",
-        "",
-        "neither CUDA, NVML nor the PCI bus shows a GPU",
-    ]
+@pytest.mark.parametrize(
+    ("name", "words"), [("abci-v", ("--transport", "aware")), ("t4x4", ()), ("no-gpu", ()), ("summit", ())]
+)
+def test_screens_are_those_that_were_looked_at(
+    name: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = topo(capsys, "--from", kept(name), *words)
+    check_screen(f"{name}/topo.txt", out)
+    assert (code, err) == (0, "")
 
 
 # ----------------------------------------------------------------------------------------------------- command

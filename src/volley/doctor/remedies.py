@@ -57,7 +57,7 @@ def install_driver(facts: Facts) -> str:
     if known.family == "other":
         return _ELSEWHERE["driver"]
     packages = f"{known.package('kernel headers')} {known.package('driver')}"
-    return f"{known.install_line(packages)}; then restart the machine when nobody needs it"
+    return f"{known.install_line(packages)}; then reboot at a convenient time"
 
 
 def install_volley(facts: Facts, extra: str = "", variables: str = "") -> str:

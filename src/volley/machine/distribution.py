@@ -62,7 +62,7 @@ _PACKAGES: dict[str, dict[str, str]] = {
 A program that is not listed is in a package of its own name."""
 
 _GRUB = "add {parameters} to GRUB_CMDLINE_LINUX in /etc/default/grub, then: "
-_RESTART = "; then restart the machine when nobody needs it"
+_RESTART = "; then reboot at a convenient time"
 _KERNEL_PARAMETERS = {
     "debian": _GRUB + "{sudo}update-grub" + _RESTART,
     "rhel": '{sudo}grubby --update-kernel=ALL --args="{parameters}"' + _RESTART,

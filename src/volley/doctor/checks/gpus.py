@@ -23,7 +23,7 @@ from volley.text import count, join_words
 _ON_ERROR = {
     100: "nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES",
     802: "{sudo}systemctl enable --now nvidia-fabricmanager",
-    803: "restart the machine when nobody needs it",
+    803: "reboot at a convenient time",
     804: "unset LD_LIBRARY_PATH",
     999: "{sudo}nvidia-modprobe -u -c=0",
 }
@@ -171,7 +171,7 @@ def nvlink(facts: Facts) -> Finding:
         return not_applicable("these GPUs show no NVLink")
     shown = join_words(f"GPU {index}: {down} of {number} down" for index, (down, number) in links.items() if down)
     if shown:
-        remedy = "{sudo}dmesg | grep -i xid; behind an NVSwitch: {sudo}systemctl restart nvidia-fabricmanager"
+        remedy = "{sudo}dmesg | grep -i xid; with an NVSwitch: {sudo}systemctl restart nvidia-fabricmanager"
         return warning(shown, f"nvmlDeviceGetNvLinkState: {shown}", remedy.format(sudo=sudo(facts)))
     counts = sorted({number for _, number in links.values()})
     return good(f"{join_words(map(str, counts))} links a GPU, all up")

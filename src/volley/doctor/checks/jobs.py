@@ -108,7 +108,7 @@ def binding(facts: Facts) -> Finding:
     if len(set(places)) < len(places):
         return warning(
             f"several ranks are bound to core {statistics.mode(places)[1]}: they take turns",
-            f"sched_getaffinity: {len(places)} ranks on {len(set(places))} cores",
+            f"sched_getaffinity: {len(places)} ranks on {count(len(set(places)), 'core')}",
             bind if job.inside else "taskset -p $$ shows what this shell may use; allow more cores",
         )
     by = sorted({rank.bound_by for rank in job.ranks})
