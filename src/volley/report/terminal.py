@@ -159,7 +159,7 @@ class _Strip:
         # Pad here: Rich would strip the blanks that align the decimal points.
         self.cells = [
             [
-                Text(_pad(text, column, width), style=_style(cell))
+                Text(_pad(text, column, width), style=_STYLES[cell.style or ("good" if cell.value is True else "")])
                 for text, cell in zip(these_texts, these_cells, strict=True)
             ]
             for these_texts, these_cells, column, width in zip(texts, cells, columns, self.widths, strict=True)
@@ -286,9 +286,3 @@ def _header(column: Column) -> list[str]:
 
 def _pad(text: str, column: Column, width: int) -> str:
     return text.ljust(width) if column.align == "left" else text.rjust(width)
-
-
-def _style(cell: Cell) -> str:
-    if cell.value is True and not cell.style:
-        return _STYLES["good"]
-    return _STYLES[cell.style]

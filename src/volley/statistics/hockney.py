@@ -64,24 +64,23 @@ def fit(sizes_bytes: Sequence[int], times_s: Sequence[float]) -> Fit | str:
     """
     if len(set(sizes_bytes)) < MIN_SIZES:
         return f"a fit needs at least {MIN_SIZES} sizes"
-    latency, slope = _line(sizes_bytes, times_s)
+    points = list(zip(sizes_bytes, times_s, strict=True))
+    # The line with the least mean deviation passes through a measured point.
+    latency, slope = min((_through(*point, points) for point in points), key=lambda line: _deviation(line, points))
     if latency > slope * max(sizes_bytes):
         return "latency is the larger part of every time: larger messages would show the bandwidth"
     if latency < slope * min(sizes_bytes):
         return "latency is the smaller part of every time: smaller messages would show it"
-    off = [(latency + n * slope) / t - 1 for n, t in zip(sizes_bytes, times_s, strict=True)]
+    off = [(latency + n * slope) / t - 1 for n, t in points]
     worst, where = max(zip(off, sizes_bytes, strict=True), key=lambda pair: abs(pair[0]))
     return Fit(latency, 1 / slope, median([abs(one) for one in off]), worst, where, len(off))
 
 
-def _line(sizes: Sequence[int], times: Sequence[float]) -> tuple[float, float]:
-    """Return α >= 0 and 1/β >= 0 with the least mean relative deviation: some measured point lies on that line."""
-    points = list(zip(sizes, times, strict=True))
-    return min((_through(*point, points) for point in points), key=lambda line: _deviation(line, points))
-
-
 def _through(size: int, time: float, points: Sequence[tuple[int, float]]) -> tuple[float, float]:
-    """Return the best line through a point: its slope is a weighted median of the slopes to the other points."""
+    """Return α >= 0 and 1/β >= 0 of the best line through a point.
+
+    Its slope is the median of the slopes to the other points, each with the weight of its distance over its time.
+    """
     slopes = sorted(((t - time) / (n - size), abs(n - size) / t) for n, t in points if n != size)
     weights = list(accumulate(weight for _, weight in slopes))
     middle, _ = slopes[bisect_left(weights, weights[-1] / 2)]
