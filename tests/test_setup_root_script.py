@@ -1,20 +1,23 @@
-"""What only root can do: the script's text for each distribution, and that a shell can read it."""
+"""What only root can do: the scripts run, with stand-ins for what they call and for the folders of root."""
 
 from __future__ import annotations
 
 import io
+import os
+import re
 import subprocess
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import fake_sources as fake
 from volley import cli
 from volley.errors import MachineError
 from volley.machine.distribution import Distribution, distribution
-from volley.setup import root_script as scripts
-from volley.setup.command import run
+from volley.setup import command
+from volley.setup.command import root_script, run
+from volley.setup.from_source import shell_script
 from volley.setup.options import SetupOptions
-from volley.setup.root_script import RootScriptFacts, root_script
 
 DEBIAN = {"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"}
 UBUNTU = {"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "22.04", "VERSION_CODENAME": "jammy"}
@@ -26,43 +29,68 @@ LEAP = {"ID": "opensuse-leap", "ID_LIKE": "suse opensuse", "VERSION_ID": "15.6"}
 ALL = [DEBIAN, UBUNTU, ROCKY8, RHEL9, FEDORA, SLES, LEAP]
 REPOS = "https://developer.download.nvidia.com/compute/cuda/repos"
 
+_CALLED = '#!/bin/sh\necho "$(basename "$0") $*" >> "{root}/called"\n'
+_FOLDERS = (
+    "dev",
+    "etc/apt/sources.list.d",
+    "etc/profile.d",
+    "etc/systemd/system",
+    "proc/driver/nvidia",
+    "usr/local/sbin",
+)
 
-def script(release: dict[str, str], **facts: bool | str) -> str:
-    return root_script(RootScriptFacts(distribution(release), **facts))  # type: ignore[arg-type]
+
+def ran(root: Path, release: dict[str, str], *there: str, machine: str = "x86_64", **chosen: str) -> list[str]:
+    """Run the script of a distribution below a folder, where some files are ``there``; what it called and printed."""
+    for folder in (*_FOLDERS, "usr/local/cuda/bin", "scratch"):
+        (root / folder).mkdir(parents=True)
+    for file in there:
+        (root / file).touch()
+    (root / "etc/os-release").write_text("".join(f"{name}='{value}'\n" for name, value in release.items()))
+    programs = ("apt-get", "curl", "dnf", "dpkg", "make", "systemctl", "tar", "zypper")
+    stand_ins = dict.fromkeys(programs, _CALLED.format(root=root))
+    answers = f"#!/bin/sh\n[ $1 = -m ] && echo {machine} || echo 6.1.0-default\n"
+    stand_ins |= {"uname": answers, "mktemp": f"#!/bin/sh\necho {root}/scratch\n"}
+    stand_ins["sha256sum"] = f"#!/bin/sh\ncat >> {root}/called\n"
+    path = f"{fake.checkout(root / 'bin', stand_ins)}{os.pathsep}{os.environ['PATH']}"
+    script = root_script(SetupOptions(root_script=True, **chosen), distribution(release))
+    script = re.sub(r"(?<![\w.])/(dev|etc|proc|usr/local)/", rf"{root}/\1/", script)
+    done = subprocess.run(["bash", "-c", script], env={"PATH": path}, capture_output=True, text=True, check=True)
+    return [
+        line.replace(str(root), "") for line in (*(root / "called").read_text().splitlines(), *done.stdout.splitlines())
+    ]
 
 
 @pytest.mark.parametrize(
-    ("release", "lines"),
+    ("release", "calls"),
     [
         (
             DEBIAN,
             [
+                "apt-get update",
                 "apt-get install -y gcc g++ make perl curl ca-certificates",
-                'apt-get install -y dkms "linux-headers-$(uname -r)"',
-                "echo 'deb http://deb.debian.org/debian bookworm contrib' > /etc/apt/sources.list.d/contrib.list",
-                f'curl -fsSLo "$scratch/cuda-keyring.deb" {REPOS}/debian12/x86_64/cuda-keyring_1.1-1_all.deb',
+                "apt-get install -y dkms linux-headers-6.1.0-default",
+                f"curl -fsSLo /scratch/cuda-keyring.deb {REPOS}/debian12/x86_64/cuda-keyring_1.1-1_all.deb",
+                "dpkg -i /scratch/cuda-keyring.deb",
+                "apt-get update",
                 "apt-get install -y nvidia-open",
                 "apt-get install -y cuda-toolkit-13-0",
             ],
         ),
-        (
-            UBUNTU,
-            [
-                f'curl -fsSLo "$scratch/cuda-keyring.deb" {REPOS}/ubuntu2204/x86_64/cuda-keyring_1.1-1_all.deb',
-                "apt-get install -y nvidia-open",
-            ],
-        ),
+        (UBUNTU, [f"curl -fsSLo /scratch/cuda-keyring.deb {REPOS}/ubuntu2204/x86_64/cuda-keyring_1.1-1_all.deb"]),
         (
             ROCKY8,
             [
-                'dnf install -y "kernel-devel-$(uname -r)" "kernel-headers-$(uname -r)"',
+                "dnf install -y kernel-devel-6.1.0-default kernel-headers-6.1.0-default",
                 f"curl -fsSLo /etc/yum.repos.d/cuda-rhel8.repo {REPOS}/rhel8/x86_64/cuda-rhel8.repo",
+                "dnf clean expire-cache",
                 "dnf install -y nvidia-open",
             ],
         ),
         (
             RHEL9,
             [
+                "dnf install -y gcc gcc-c++ make perl curl",
                 "dnf install -y kernel-devel-matched kernel-headers",
                 f"curl -fsSLo /etc/yum.repos.d/cuda-rhel9.repo {REPOS}/rhel9/x86_64/cuda-rhel9.repo",
                 "dnf install -y cuda-toolkit-13-0",
@@ -72,49 +100,57 @@ def script(release: dict[str, str], **facts: bool | str) -> str:
         (
             SLES,
             [
-                "zypper --non-interactive install \"kernel-default-devel=$(uname -r | sed 's/-default$//')\"",
+                "zypper --non-interactive install kernel-default-devel=6.1.0",
                 f"zypper addrepo {REPOS}/sles15/x86_64/cuda-sles15.repo",
+                "zypper --gpg-auto-import-keys refresh",
                 "zypper --non-interactive install nvidia-open",
             ],
         ),
         (LEAP, [f"zypper addrepo {REPOS}/opensuse15/x86_64/cuda-opensuse15.repo"]),
     ],
 )
-def test_each_distribution_has_its_commands(release: dict[str, str], lines: list[str]) -> None:
-    said = script(release).splitlines()
-    assert [line for line in lines if line not in said] == []
-
-
-@pytest.mark.parametrize("release", ALL)
-def test_every_script_has_path_module_and_restart_and_is_shell(release: dict[str, str]) -> None:
-    said = script(release)
-    assert "export PATH=/usr/local/cuda/bin${PATH:+:$PATH}" in said
+def test_each_distribution_has_its_commands(tmp_path: Path, release: dict[str, str], calls: list[str]) -> None:
+    said = ran(tmp_path, release)
+    assert [line for line in said if line in calls] == calls
     assert "make -C /usr/local/src/gdrcopy driver drv_install" in said
-    assert "sha256sum --check -" in said
-    assert said.endswith('\necho "Now restart this machine: the driver is loaded when it starts."\n')
-    assert "reboot" not in said
-    assert subprocess.run(["sh", "-n"], input=said, text=True, check=False).returncode == 0
+    assert f"{sum_of_gdrcopy()}  /scratch/gdrcopy.tar.gz" in said
+    assert said[-2:] == [
+        "systemctl enable gdrdrv.service",
+        "Now restart this machine: the driver is loaded when it starts.",
+    ]
+    assert "export PATH=" in (tmp_path / "etc/profile.d/cuda.sh").read_text()
+    assert (tmp_path / "etc/apt/sources.list.d/contrib.list").exists() == (release == DEBIAN)
+    assert not (tmp_path / "scratch").exists()
+
+
+def sum_of_gdrcopy() -> str:
+    """The sum of GDRCopy's release, which the source route builds too."""
+    both = [shell_script(name, {}) for name in ("from_source.sh", "root/steps.sh")]
+    (source,), (root,) = (re.findall(r"^gdrcopy=(.*)\ngdrcopy_sha256=(.*)$", script, re.MULTILINE) for script in both)
+    assert source == root
+    return str(root[1])
 
 
 @pytest.mark.parametrize("release", ALL)
-def test_what_is_there_is_left_out(release: dict[str, str]) -> None:
-    said = script(release, driver=True, toolkit=True, gdrdrv=True)
-    for gone in ("nvidia-open", "cuda-toolkit", "gdrcopy.tar.gz", "restart", "kernel", "linux-headers", "profile.d"):
-        assert gone not in said
-    assert "The driver is loaded and the toolkit is in /usr/local/cuda: nothing to do" in said
-    assert subprocess.run(["sh", "-n"], input=said, text=True, check=False).returncode == 0
+def test_what_is_there_is_left_out(tmp_path: Path, release: dict[str, str]) -> None:
+    said = ran(tmp_path, release, "proc/driver/nvidia/version", "usr/local/cuda/bin/nvcc", "dev/gdrdrv")
+    assert not re.search(
+        "nvidia-open|cuda-toolkit|gdrcopy.tar.gz|restart|kernel|linux-headers|keyring", "\n".join(said)
+    )
+    assert [line for line in said if line.endswith(": nothing to do")] == said[-3:]
+    assert not (tmp_path / "etc/profile.d/cuda.sh").exists()
 
 
-def test_a_driver_without_a_toolkit_gets_the_toolkit_only() -> None:
-    said = script(UBUNTU, driver=True)
-    assert "nvidia-open" not in said
-    assert "cuda-toolkit-13-0" in said
-    assert "restart" not in said
-    assert "systemctl enable gdrdrv.service --now" in said
+def test_a_driver_without_a_toolkit_gets_the_toolkit_only(tmp_path: Path) -> None:
+    said = ran(tmp_path, UBUNTU, "dev/nvidiactl", machine="aarch64")
+    assert not re.search("nvidia-open|restart", "\n".join(said))
+    assert "apt-get install -y cuda-toolkit-13-0" in said
+    assert "systemctl enable --now gdrdrv.service" in said
+    assert f"{REPOS}/ubuntu2204/sbsa/" in "\n".join(said)  # servers with Arm processors
 
 
 @pytest.mark.parametrize(
-    ("release", "driver", "lines"),
+    ("release", "driver", "calls"),
     [
         (DEBIAN, "580", ["apt-get install -y nvidia-driver-pinning-580", "apt-get install -y nvidia-open"]),
         (
@@ -124,28 +160,24 @@ def test_a_driver_without_a_toolkit_gets_the_toolkit_only() -> None:
         ),
         (ROCKY8, "580", ["dnf module enable -y nvidia-driver:580-open", "dnf install -y nvidia-open"]),
         (RHEL9, "535-proprietary", ["dnf module enable -y nvidia-driver:535-dkms", "dnf install -y cuda-drivers"]),
-        (FEDORA, "580", ["dnf versionlock add '*nvidia*580*'", "dnf install -y nvidia-open"]),
+        (FEDORA, "580", ["dnf versionlock add *nvidia*580*", "dnf install -y nvidia-open"]),
     ],
 )
-def test_a_driver_and_a_toolkit_can_be_chosen(release: dict[str, str], driver: str, lines: list[str]) -> None:
-    said = script(release, chosen_driver=driver, chosen_toolkit="12.9")
-    order = [said.splitlines().index(line) for line in lines]
-    assert order == sorted(order)
-    assert "cuda-toolkit-12-9\n" in said
-    assert "cuda-toolkit-13" not in said
-    assert subprocess.run(["sh", "-n"], input=said, text=True, check=False).returncode == 0
+def test_what_was_chosen_is_installed_beside_what_is_there(
+    tmp_path: Path, release: dict[str, str], driver: str, calls: list[str]
+) -> None:
+    there = ("proc/driver/nvidia/version", "usr/local/cuda/bin/nvcc", "dev/gdrdrv")
+    said = ran(tmp_path, release, *there, driver=driver, toolkit="12.9")
+    assert [line for line in said if line in calls] == calls
+    assert [line for line in said if "cuda-toolkit" in line and line.endswith("cuda-toolkit-12-9")]
+    assert "cuda-toolkit-13" not in "\n".join(said)
 
 
-def test_a_branch_is_refused_where_nothing_holds_it() -> None:
+def test_a_distribution_without_a_script_or_without_branches_is_refused() -> None:
     with pytest.raises(MachineError, match="cannot be chosen for sles: leave --driver out"):
-        script(SLES, chosen_driver="580")
-
-
-def test_what_was_chosen_is_installed_beside_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scripts, "has_driver", lambda: True)
-    assert scripts.this_machine(None, None).driver
-    machine = scripts.this_machine("580", "12.9")
-    assert (machine.driver, machine.toolkit) == (False, False)
+        root_script(SetupOptions(root_script=True, driver="580"), distribution(SLES))
+    with pytest.raises(MachineError, match=r"no root script for void.*docs\.nvidia\.com"):
+        root_script(SetupOptions(root_script=True), distribution({"ID": "void"}))
 
 
 @pytest.mark.parametrize(
@@ -162,11 +194,6 @@ def test_options_that_choose_nothing(words: list[str], sentence: str, capsys: py
     assert sentence in capsys.readouterr().err
 
 
-def test_an_unknown_distribution_is_told_where_to_look() -> None:
-    with pytest.raises(MachineError, match=r"no root script for void.*docs\.nvidia\.com"):
-        script({"ID": "void"})
-
-
 def test_packages_of_a_major_version_come_before_those_of_its_family() -> None:
     """``rhel`` is a distribution and a family."""
     rhel7 = distribution({"ID": "rhel", "VERSION_ID": "7.9"})
@@ -180,15 +207,10 @@ def test_what_os_release_says_is_data() -> None:
     assert evil == Distribution("debian", "12rm-rf", "id", "debian")
 
 
-def test_arm_servers_have_their_own_repository() -> None:
-    machine = replace(RootScriptFacts(distribution(UBUNTU)), architecture="sbsa")
-    assert f"{REPOS}/ubuntu2204/sbsa/" in root_script(machine)
-
-
 def test_the_script_is_printed_and_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = RootScriptFacts(distribution(DEBIAN))
-    monkeypatch.setattr(scripts, "this_machine", lambda *_: machine)
+    monkeypatch.setattr(command, "this_distribution", lambda: distribution(DEBIAN))
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("something was started"))
     out = io.StringIO()
-    assert run(SetupOptions(root_script=True), {}, out) == 0
-    assert out.getvalue() == root_script(machine)
+    options = SetupOptions(root_script=True)
+    assert run(options, {}, out) == 0
+    assert out.getvalue() == root_script(options, distribution(DEBIAN))

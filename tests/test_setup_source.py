@@ -1,17 +1,15 @@
-"""``volley setup``, the source route: with small sources that configure and make in no time."""
+"""``volley setup``, the source route: the script is run for real, on sources that configure and make in no time."""
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
+import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -20,13 +18,10 @@ import pytest
 
 import fake_sources as fake
 from volley.errors import MachineError, UserError
-from volley.machine.distribution import Distribution, distribution
-from volley.setup import checks, recipe, sources
+from volley.setup import from_source
 from volley.setup.command import run
 from volley.setup.options import SetupOptions
-from volley.setup.recipe import find_cuda
-from volley.setup.sources import ChecksumError, Source, parse
-from volley.setup.workspace import Folders, StepError, progress
+from volley.setup.workspace import MIB, Folders, StepError, progress, writable
 
 
 class Place:
@@ -35,35 +30,35 @@ class Place:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.prefix = root / "prefix"
+        self.own = self.prefix / ".volley-setup"
         self.cuda = fake.cuda(root / "cuda")
         self.ucx = fake.tarball(root / "ucx.tar.gz", fake.ucx())
         self.openmpi = fake.tarball(root / "openmpi.tar.gz", fake.openmpi())
         self.gdrcopy = fake.checkout(root / "gdrcopy", fake.gdrcopy())
 
-    def __call__(self, **changes: object) -> str:
+    def __call__(self, *, ucx: object = None, environment: dict[str, str] | None = None, **changes: object) -> str:
+        """Set up; another UCX is one without GDRCopy."""
         out = io.StringIO()
-        environment = changes.pop("environment", os.environ)
         wanted: dict[str, object] = {
             "prefix": self.prefix,
             "cuda": str(self.cuda),
-            "source": [f"gdrcopy={self.gdrcopy}", f"ucx={self.ucx}", f"openmpi={self.openmpi}"],
+            "source": [f"ucx={ucx or self.ucx}", f"openmpi={self.openmpi}", f"gdrcopy={self.gdrcopy}"][
+                : 2 if ucx else 3
+            ],
+            "without": ["gdrcopy"] if ucx else [],
             "jobs": 2,
         }
-        assert run(SetupOptions(**{**wanted, **changes}), environment, out) == 0  # type: ignore[arg-type]
+        options = SetupOptions(**{**wanted, **changes})  # type: ignore[arg-type]
+        assert run(options, {**os.environ, **(environment or {})}, out) == 0
         return out.getvalue()
 
-    def builds(self, name: str) -> int:
-        """How often a component was built."""
-        try:
-            return len((self.prefix / f"builds-of-{name}").read_text().splitlines())
-        except OSError:
-            return 0
-
-    def all_builds(self) -> list[int]:
-        return [self.builds(name) for name in ("gdrcopy", "ucx", "openmpi")]
+    def builds(self) -> list[int]:
+        """How often each component was built."""
+        built = [self.prefix / f"builds-of-{name}" for name in from_source.COMPONENTS]
+        return [len(file.read_text().splitlines()) if file.exists() else 0 for file in built]
 
     def log(self, name: str) -> str:
-        return (self.prefix / f".volley-setup/logs/{name}.log").read_text()
+        return (self.own / f"logs/{name}.log").read_text()
 
 
 @pytest.fixture
@@ -71,116 +66,99 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def test_builds_everything_proves_it_and_says_what_was_not_tested(place: Place) -> None:
+def tools(place: Place, files: dict[str, str]) -> dict[str, str]:
+    """An environment in which these programs come first."""
+    return {"PATH": f"{fake.checkout(place.root / 'tools', files)}{os.pathsep}{os.environ['PATH']}"}
+
+
+# ------------------------------------------------------------------------------------------- fresh and resumed
+
+
+def test_builds_everything_tells_components_of_each_other_and_proves_the_result(place: Place) -> None:
     said = place()
     assert [f"[{n}/4]" in said for n in range(1, 5)] == [True] * 4
     assert "[3/4] UCX: configure, build, install: done in" in said
     assert "proven: 8 B and 1048576 B there and back between two ranks on host memory" in said
     assert "NOT TESTED: device memory, because there is no NVIDIA driver" in said
     assert f"to measure with it: MPI_HOME={place.prefix} " in said
-    assert place.all_builds() == [1, 1, 1]
-    assert not any((place.prefix / ".volley-setup/build").iterdir())
-
-
-def test_components_are_told_of_each_other(place: Place) -> None:
-    place()
-    own = place.prefix / ".volley-setup"
+    assert place.builds() == [1, 1, 1]
+    assert not any((place.own / "build").iterdir())
     ucx, openmpi = place.log("ucx"), place.log("openmpi")
-    assert f"--with-cuda={own}/cuda" in ucx
+    assert f"--with-cuda={place.own}/cuda" in ucx
     assert f"--with-gdrcopy={place.prefix}" in ucx
     assert f"LDFLAGS=-Wl,-rpath,{place.cuda}/lib" in ucx
-    assert f"--with-cuda-libdir={own}/cuda/lib64/stubs" in openmpi
+    assert f"--with-cuda-libdir={place.own}/cuda/lib64/stubs" in openmpi
     assert f"--with-ucx={place.prefix}" in openmpi
 
 
-def test_device_memory_is_reported_where_it_was_sent(place: Place) -> None:
-    place.openmpi = fake.tarball(place.root / "openmpi.tar.gz", fake.openmpi(fake.mpirun("device", 1, "")))
-    said = place()
-    assert "on device memory" in said
-    assert "both ranks shared the one GPU" in said
-    assert "NOT TESTED" not in said
-
-
-def test_what_is_finished_is_not_repeated(place: Place) -> None:
-    place()
-    said = place()
-    assert place.all_builds() == [1, 1, 1]
+def test_what_is_finished_is_not_repeated_by_volley_or_by_the_script_alone(place: Place) -> None:
+    place(jobs=1)
+    said = place(jobs=2)
     assert said.count("done before") == 4
     assert "proven:" in said  # the proof is made every time
+    assert place(dry_run=True).count("(done before)") == 4
+    alone = subprocess.run(["bash", place.own / "from_source.sh"], capture_output=True, text=True, check=True)
+    assert alone.stdout.count("done before") == 4
+    assert place.builds() == [1, 1, 1]
 
 
-def test_another_number_of_compilers_repeats_nothing(place: Place) -> None:
-    place(jobs=1)
-    place(jobs=2)
-    assert place.all_builds() == [1, 1, 1]
+def test_a_dry_run_prints_a_script_that_builds_all_of_it_alone(place: Place) -> None:
+    script = place(dry_run=True, configure=["openmpi=--with-words=two words"])
+    assert not place.prefix.exists()
+    assert "# [3/4] UCX: configure, build, install\n" in script
+    assert "\n# then the proof: " in script
+    subprocess.run(["bash", "-c", script], check=True)
+    assert place.builds() == [1, 1, 1]
+    assert place(configure=["openmpi=--with-words=two words"]).count("done before") == 4
 
 
-def test_a_changed_source_repeats_its_component_and_those_that_build_upon_it(place: Place) -> None:
-    place()
+def _another_ucx(place: Place) -> None:
     place.ucx = fake.tarball(place.root / "ucx.tar.gz", {**fake.ucx(), "NEWS": "new"})
-    place()
-    assert place.all_builds() == [1, 2, 2]
 
 
-def test_a_touched_checkout_is_a_changed_source(place: Place) -> None:
-    place()
+def _touched_checkout(place: Place) -> None:
     (place.gdrcopy / "NEWS").write_text("new")
-    place()
-    assert place.all_builds() == [2, 2, 2]
+
+
+def _library_is_gone(place: Place) -> None:
+    (place.prefix / "lib/libucp.so").unlink()
+
+
+def _unreadable_stamp(place: Place) -> None:
+    (place.own / "stamps/openmpi").write_bytes(b"\xff\xfe\0")
 
 
 @pytest.mark.parametrize(
-    "change", [{"configure": ["openmpi=--with-slurm"]}, {"environment": {**os.environ, "CFLAGS": "-O1"}}]
+    ("change", "options", "builds"),
+    [
+        (_another_ucx, {}, [1, 2, 2]),  # and what is built upon it
+        (_touched_checkout, {}, [2, 2, 2]),
+        (_library_is_gone, {}, [1, 2, 1]),
+        (_unreadable_stamp, {}, [1, 1, 2]),
+        (None, {"configure": ["ucx=--with-verbs"]}, [1, 2, 2]),
+        (None, {"environment": {"CFLAGS": "-O1"}}, [2, 2, 2]),
+    ],
 )
-def test_a_changed_recipe_repeats(place: Place, change: dict[str, object]) -> None:
+def test_what_has_changed_is_repeated(
+    place: Place, change: object, options: dict[str, object], builds: list[int]
+) -> None:
     place()
-    place(**change)
-    assert place.builds("openmpi") == 2
-
-
-def test_a_step_is_repeated_when_what_it_made_is_gone(place: Place) -> None:
-    place()
-    (place.prefix / "lib/libucp.so").unlink()
-    place()
-    assert place.all_builds() == [1, 2, 1]
+    if callable(change):
+        change(place)
+    place(**options)  # type: ignore[arg-type]
+    assert place.builds() == builds
 
 
 def test_a_half_finished_build_is_started_over_and_the_finished_ones_are_kept(place: Place) -> None:
     place.ucx = fake.tarball(place.root / "ucx.tar.gz", fake.ucx("all:\n\ttouch leftover\n\tfalse\ninstall:\n"))
     with pytest.raises(StepError, match=r"UCX: configure, build, install failed with exit code 2"):
         place()
-    leftover = place.prefix / ".volley-setup/build/ucx/thing-1.0/leftover"
-    assert leftover.exists()  # a failed build is left to be looked at
-    assert place.all_builds() == [1, 0, 0]
-
-    place.ucx = fake.tarball(
-        place.root / "ucx.tar.gz", fake.ucx(fake.UCX_MAKE.replace("all:\n", "all:\n\ttest ! -e leftover\n"))
-    )
-    said = place()
-    assert "[2/4] GDRCopy: build and install the library: done before" in said
-    assert place.all_builds() == [1, 1, 1]
-
-
-def test_a_failure_shows_the_end_of_its_log_and_where_all_of_it_is(
-    place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = "".join(f"\t@echo line {n}\n" for n in range(50))
-    broken = f"all:\n{lines}\t@printf 'ucx.c:1: error: \\033[31mred\\033[0m\\n'\n\t@exit 3\n"
-    place.ucx = fake.tarball(place.root / "ucx.tar.gz", fake.ucx(broken))
-    with pytest.raises(StepError) as caught:
-        place()
-    assert caught.value.exit_code == 1
-    assert f"the whole log: {place.prefix}/.volley-setup/logs/ucx.log" in str(caught.value)
-    shown = capsys.readouterr().err
-    assert "| line 49\n" in shown
-    assert "line 20\n" not in shown
-    assert r"error: \x1b[31mred" in shown  # what a compiler prints is data
-
-
-def test_a_build_that_makes_nothing_is_not_finished(place: Place) -> None:
-    place.ucx = fake.tarball(place.root / "ucx.tar.gz", fake.ucx("all:\ninstall:\n"))
-    with pytest.raises(StepError, match=r"there is no .*/lib/libucp\.so"):
-        place()
+    assert (place.own / "build/ucx/thing-1.0/leftover").exists()  # a failed build is left to be looked at
+    assert place.builds() == [1, 0, 0]
+    once_more = fake.ucx(fake.UCX_MAKE.replace("all:\n", "all:\n\ttest ! -e leftover\n"))
+    place.ucx = fake.tarball(place.root / "ucx.tar.gz", once_more)
+    assert "[2/4] GDRCopy: build and install the library: done before" in place()
+    assert place.builds() == [1, 1, 1]
 
 
 def runs(number: int) -> bool:
@@ -212,7 +190,8 @@ def test_a_signal_ends_the_build_with_all_its_processes(place: Place, number: si
     assert process.wait() != 0
     while runs(int(child.read_text())):
         time.sleep(0.02)
-    assert not (place.prefix / ".volley-setup/stamps/ucx").exists()
+    assert (place.own / "stamps/cuda").exists()
+    assert not (place.own / "stamps/ucx").exists()
 
 
 def test_only_one_set_up_at_a_time_works_in_a_prefix(place: Place) -> None:
@@ -236,74 +215,162 @@ def test_a_closed_terminal_ends_a_set_up_unless_it_is_ignored(before: signal.Han
         signal.signal(signal.SIGHUP, usual)
 
 
-def test_a_dry_run_shows_every_step_and_does_nothing(place: Place) -> None:
-    said = place(dry_run=True)
-    assert not place.prefix.exists()
-    for line in (
-        f"\nprefix={place.prefix}\n",
-        '\n./configure --prefix="$prefix" ',
-        "\nmake\nmake install\n",
-        f"\nsource={place.ucx}\n",
-        "\ntar --no-same-owner -xf ",
-        "\ncp -a ",
-        "lib_install",
-        "\n# then the proof: ",
-    ):
-        assert line in said
-    assert subprocess.run(["sh", "-n"], input=said, text=True, check=False).returncode == 0
+@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed here")
+@pytest.mark.parametrize("family", [None, "debian", "rhel", "suse"])
+def test_shellcheck_has_nothing_to_say(tmp_path: Path, family: str | None) -> None:
+    names = [f"root/{family}.sh", "root/steps.sh"] if family else ["from_source.sh"]
+    script = tmp_path / "script.sh"
+    script.write_text("".join(from_source.shell_script(name, {}) for name in names), encoding="utf-8")
+    subprocess.run(["shellcheck", script], check=True)
 
 
-def test_a_dry_run_says_what_is_done(place: Place) -> None:
-    place()
-    assert place(dry_run=True).count("(done before)") == 4
+# ------------------------------------------------------------------------------------------------ what fails
 
 
-# ------------------------------------------------------------------------------------------- checksums, network
+def test_a_failure_shows_the_end_of_its_log_and_where_all_of_it_is(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = "".join(f"\t@echo line {n}\n" for n in range(50))
+    broken = f"all:\n{lines}\t@printf 'ucx.c:1: error: \\033[31mred\\033[0m\\n'\n\t@exit 3\n"
+    with pytest.raises(StepError, match=f"the whole log: {place.own}/logs/ucx.log") as caught:
+        place(ucx=fake.tarball(place.root / "ucx.tar.gz", fake.ucx(broken)))
+    assert caught.value.exit_code == 1
+    shown = capsys.readouterr().err
+    assert "| line 49\n" in shown
+    assert "line 20\n" not in shown
+    assert r"error: \x1b[31mred" in shown  # what a compiler prints is data
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        (fake.ucx("all:\ninstall:\n"), r"there is no .*/lib/libucp\.so"),
+        ({"README": "hello"}, r"neither configure nor autogen\.sh; is --source ucx="),
+        ({"autogen.sh": "#!/bin/sh\nexit 7\n"}, "failed with exit code 7"),
+        ({"../../escaped": "x"}, "cannot unpack|neither configure"),
+        (None, r"cannot unpack .*/broken\.tar\.gz"),
+    ],
+)
+def test_a_source_that_is_none_fails_its_step(place: Place, files: dict[str, str] | None, complaint: str) -> None:
+    broken = place.root / "broken.tar.gz"
+    if files:
+        fake.tarball(broken, files)
+    else:
+        broken.write_bytes(b"<html>login</html>")
+    with pytest.raises(StepError, match=complaint) as caught:
+        place(ucx=broken)
+    assert caught.value.exit_code == 1
+    assert not [path for path in place.root.rglob("escaped") if "build/ucx" not in str(path)]
 
 
 def test_a_wrong_checksum_names_the_file_and_both_sums_and_unpacks_nothing(place: Place) -> None:
     wanted = "0" * 64
-    with pytest.raises(ChecksumError) as caught:
-        place(source=[f"ucx={place.ucx}#sha256={wanted}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+    with pytest.raises(StepError, match=r"wrong checksum: .*nothing was unpacked") as caught:
+        place(ucx=f"{place.ucx}#sha256={wanted}")
     assert caught.value.exit_code == 1
-    for part in (str(place.ucx), fake.sum_of(place.ucx), wanted, "nothing was unpacked"):
+    for part in (str(place.ucx), fake.sum_of(place.ucx), wanted):
         assert part in str(caught.value)
-    assert not (place.prefix / ".volley-setup/build/ucx").exists()
+    assert not place.prefix.exists()
+    place(ucx=f"{place.ucx}#sha256={fake.sum_of(place.ucx).upper()}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"source": ["ucx"]}, "write NAME=WHERE; NAME is gdrcopy, ucx or openmpi"),
+        ({"source": ["mpich=/x"]}, "NAME is gdrcopy, ucx or openmpi"),
+        ({"source": ["ucx=/no/such/file"]}, "there is no /no/such/file; give a URL, a tarball"),
+        ({"source": ["ucx=https://example.org/x#sha256=12"]}, "64 hexadecimal digits"),
+        ({"source": ["ucx=https://example.org/x#sha256="]}, "the sum is missing"),
+        ({"source": ["ucx=http://example.org/x"]}, "can be changed on its way: use https, or add the sum"),
+        ({"source": ["ucx=deb:../../etc"]}, "write deb:PACKAGE"),
+        ({"source": [f"ucx=deb:ucx#sha256={'0' * 64}"]}, "only a tarball has a sha256 sum"),
+        ({"source": ["ucx=deb:ucx"], "environment": {"PATH": "no-apt"}}, "deb:ucx needs Debian's apt"),
+        ({"source": ["ucx=https://a", "ucx=https://b"]}, "given twice"),
+        ({"source": ["ucx=https://a\n"]}, "cannot hold the control character"),
+        ({"without": ["ucx"]}, "only gdrcopy can be left out"),
+        ({"configure": ["ucx"]}, "write NAME=ARGUMENT"),
+        ({"prefix": None}, "the source route needs a folder: --prefix DIR"),
+        ({"prefix": Path("/tmp/two words")}, "make cannot build in"),
+        ({"prefix": Path("/tmp/$HOME")}, "make cannot build in"),
+        ({"cuda": "/"}, r"no include/cuda\.h"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_made(
+    place: Place, changes: dict[str, object], complaint: str
+) -> None:
+    if "environment" in changes:
+        needed = ("bash", "cut", "find", "grep", "nproc", "realpath", "sha256sum", "sort", "tr")
+        (place.root / "no-apt").mkdir()
+        for program in needed:
+            (place.root / "no-apt" / program).symlink_to(shutil.which(program) or program)
+        changes = {**changes, "environment": {"PATH": str(place.root / "no-apt")}}
+    with pytest.raises(UserError, match=complaint) as caught:
+        place(**changes)  # type: ignore[arg-type]
+    assert caught.value.exit_code == 2
+    assert not place.prefix.exists()
+
+
+def test_a_prefix_inside_a_source_is_refused(place: Place) -> None:
+    with pytest.raises(UserError, match="the prefix lies inside the source"):
+        place(prefix=place.gdrcopy / "prefix")
+
+
+def test_missing_programs_are_named_with_their_packages(place: Place) -> None:
+    environment = {"CC": "no-such-cache gcc", "CXX": "no-such-c++"}
+    with pytest.raises(MachineError, match=r"^missing: no-such-cache, no-such-c\+\+; .*install.* no-such-cache"):
+        place(environment=environment)
+    assert not place.prefix.exists()
+    script = from_source.source_script(SetupOptions(prefix=place.prefix, source=(f"ucx={place.gdrcopy}",)))
+    alone = subprocess.run(["bash", "-c", script], env={**os.environ, **environment}, capture_output=True, check=False)
+    assert alone.returncode == 3
+    assert alone.stderr.startswith(b"volley: missing: no-such-cache no-such-c++")
+
+
+def test_a_prefix_without_room_or_permission_is_refused_before_anything_is_made(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.statvfs(place.root)
+    full = os.statvfs_result((*real[:3], 5, 5, *real[5:]))
+    with monkeypatch.context() as without_room:
+        without_room.setattr(os, "statvfs", lambda _: full)
+        with pytest.raises(MachineError, match=rf"MiB free and this needs {from_source.NEED_BYTES // MIB} MiB"):
+            place()
+    with pytest.raises(MachineError, match="is not a folder"):
+        place(prefix=place.ucx / "mpi")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    with pytest.raises(MachineError, match="no permission to write to"):
+        writable(place.prefix, 1)
+    assert not place.prefix.exists()
+
+
+# --------------------------------------------------------------------------------------------------- downloads
 
 
 class _Server(HTTPServer):
     files: dict[str, bytes]
-    cut: str
+    missing_bytes = 0
 
 
 class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
     def do_GET(self) -> None:
         assert isinstance(self.server, _Server)
         body = self.server.files.get(self.path)
         self.send_response(200 if body is not None else 404)
-        body, cut = body or b"", self.server.cut
-        if cut == "a chunk":
-            self.send_header("Transfer-Encoding", "chunked")
-        else:
-            self.send_header("Content-Length", str(len(body)))
-        self.send_header("Connection", "close")
+        self.send_header("Content-Length", str(len(body or b"")))
         self.end_headers()
-        if cut == "a chunk":
-            self.wfile.write(b"%x\r\n%b" % (len(body), body[:-1]))
-        else:
-            self.wfile.write(body[:-1] if cut else body)
+        self.wfile.write((body or b"")[self.server.missing_bytes :])
 
     def log_message(self, *_: object) -> None:
         pass
 
 
 @pytest.fixture
-def server(place: Place) -> Iterator[_Server]:
+def server(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Server]:
+    for name in ("http_proxy", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
     server = _Server(("127.0.0.1", 0), _Handler)
     server.files = {"/ucx.tar.gz": place.ucx.read_bytes()}
-    server.cut = ""
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server
@@ -312,336 +379,117 @@ def server(place: Place) -> Iterator[_Server]:
     server.server_close()
 
 
-def served(place: Place, server: _Server, name: str, sum_: str = "") -> list[str]:
-    url = f"http://127.0.0.1:{server.server_port}/{name}"
-    return [f"ucx={url}#sha256={sum_ or fake.sum_of(place.ucx)}", f"openmpi={place.openmpi}"]
+def served(place: Place, server: _Server, name: str = "ucx.tar.gz") -> str:
+    return f"http://127.0.0.1:{server.server_port}/{name}#sha256={fake.sum_of(place.ucx)}"
 
 
 def test_a_download_is_checked_and_kept(place: Place, server: _Server) -> None:
-    wanted = served(place, server, "ucx.tar.gz")
-    place(source=wanted, without=["gdrcopy"])
+    place(ucx=served(place, server))
     server.files.clear()
     (place.prefix / "lib/libucp.so").unlink()
-    assert "UCX: configure, build, install: done in" in place(source=wanted, without=["gdrcopy"])
-    assert "UCX: configure, build, install: done before" in place(source=wanted, without=["gdrcopy"])
-
-
-def test_a_download_without_a_sum_tells_its_sum(place: Place) -> None:
-    place(source=[f"ucx=file://{place.ucx}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
-    assert f"#sha256={fake.sum_of(place.ucx)}" in place.log("ucx")
-
-
-@pytest.mark.parametrize("redirected", [False, True])
-def test_what_anybody_on_the_way_could_change_is_not_built(
-    place: Place, server: _Server, monkeypatch: pytest.MonkeyPatch, *, redirected: bool
-) -> None:
-    url = f"http://127.0.0.1:{server.server_port}/ucx.tar.gz"
-    if redirected:  # by a server that is trusted
-        get, target = urllib.request.urlopen, url
-        monkeypatch.setattr(urllib.request, "urlopen", lambda _, **options: get(target, **options))
-        url = "https://127.0.0.1/ucx.tar.gz"
-    with pytest.raises(UserError, match="write https://, or add #sha256=SUM"):
-        place(source=[f"ucx={url}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
-    assert place.builds("ucx") == 0
-    place(source=[f"ucx={url}#sha256={fake.sum_of(place.ucx)}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
-    assert place.builds("ucx") == 1
+    assert "UCX: configure, build, install: done in" in place(ucx=served(place, server))
+    assert place.builds() == [0, 2, 1]
 
 
 def test_a_download_with_a_wrong_sum_never_gets_its_name(place: Place, server: _Server) -> None:
-    with pytest.raises(ChecksumError, match="nothing was unpacked"):
-        place(source=served(place, server, "ucx.tar.gz", "1" * 64), without=["gdrcopy"])
-    assert [path.suffix for path in (place.prefix / ".volley-setup/downloads").iterdir()] == [".part"]
+    wanted = served(place, server)
+    server.files["/ucx.tar.gz"] += b"\0"
+    with pytest.raises(StepError, match=r"wrong checksum: .*nothing was unpacked") as caught:
+        place(ucx=wanted)
+    assert caught.value.exit_code == 1
+    assert [path.suffix for path in (place.own / "downloads").iterdir()] == [".part"]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        b"",
-        b"\x00\xff\x1b[2J\r\n",
-        b"HTTP/1.1 2\x1b0 OK\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nX: " + b"a" * 70_000 + b"\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 200 + b"\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        b"HTTP/1.1 302 \x1b[2J\r\nLocation: http://[::1\r\n\r\n",
-        b"HTTP/1.1 302 Found\r\nLocation: gopher://x\r\n\r\n",
-        b"HTTP/1.1 500 \x1b[31m\r\n\r\n",
-    ],
-)
-def test_a_server_that_talks_nonsense_is_a_sentence(place: Place, said: bytes) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def answer_all() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    asker, _ = listening.accept()
-                    with asker:
-                        asker.recv(1 << 16)
-                        asker.sendall(said)
-
-        threading.Thread(target=answer_all, daemon=True).start()
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}/ucx.tar.gz#sha256={'1' * 64}"
-        with pytest.raises(MachineError):
-            place(source=[f"ucx={url}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
-        listening.shutdown(socket.SHUT_RDWR)
-    assert not (place.prefix / ".volley-setup/downloads/ucx.tar.gz").exists()
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["http://[::1/x.tar", "http://a b/x.tar", "http://x:port/x.tar", "http:///", "file:///no/such", "http://\x00/x"],
-)
-def test_a_url_that_is_none_is_a_sentence(place: Place, url: str) -> None:
-    with pytest.raises(MachineError):
-        place(source=[f"ucx={url}#sha256={'1' * 64}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
-
-
-@pytest.mark.parametrize("cut", ["the length", "a chunk"])
-def test_a_download_that_is_cut_short_is_said_and_begun_anew(place: Place, server: _Server, cut: str) -> None:
-    server.cut = cut
-    wanted = served(place, server, "ucx.tar.gz")
-    with pytest.raises(MachineError, match=r"ucx\.tar\.gz ended too early; run the same command again"):
-        place(source=wanted, without=["gdrcopy"])
-    assert place.builds("ucx") == 0
-    server.cut = ""
-    place(source=wanted, without=["gdrcopy"])
-    assert place.builds("ucx") == 1
-
-
-def test_a_download_goes_through_the_proxy_of_the_environment(
-    place: Place, server: _Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = "http://sources.invalid/ucx.tar.gz"
-    server.files[url] = server.files.pop("/ucx.tar.gz")  # a proxy is asked for the whole URL
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps the proxies of the first request
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
-    place(source=[f"ucx={url}#sha256={fake.sum_of(place.ucx)}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
-    assert place.builds("ucx") == 1
+def test_a_download_that_is_cut_short_is_said_and_begun_anew(place: Place, server: _Server) -> None:
+    server.missing_bytes = 1
+    with pytest.raises(StepError, match=r"cannot download .*Run the same command again, or .*--source ucx=") as caught:
+        place(ucx=served(place, server))
+    assert caught.value.exit_code == 3
+    server.missing_bytes = 0
+    place(ucx=served(place, server))
+    assert place.builds() == [0, 1, 1]
 
 
 def test_a_file_that_is_not_there_is_said_with_a_way_out(place: Place, server: _Server) -> None:
-    with pytest.raises(MachineError, match=r"answers 404 .* --source ucx="):
-        place(source=served(place, server, "gone.tar.gz"), without=["gdrcopy"])
-
-
-def test_no_network_is_said_with_a_way_out(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def resolve(*_: object, **__: object) -> object:
-        raise socket.gaierror(-3, "Temporary failure in name resolution")
-
-    monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(MachineError) as caught:
-        place(source=[])  # the releases
+    with pytest.raises(StepError, match=r"cannot download .*--source ucx=") as caught:
+        place(ucx=served(place, server, "gone.tar.gz"))
     assert caught.value.exit_code == 3
-    assert "cannot reach github.com" in str(caught.value)
-    assert "is there a network?" in str(caught.value)
-    assert "--source gdrcopy=" in str(caught.value)
+    assert [line for line in caught.value.tail if "404" in line]
 
 
-# ------------------------------------------------------------------------------------- room, permission, programs
+def test_a_download_goes_through_the_proxy_of_the_environment(place: Place, server: _Server) -> None:
+    server.files["http://sources.invalid/ucx.tar.gz"] = server.files.pop("/ucx.tar.gz")  # a proxy gets the whole URL
+    proxy = {"http_proxy": f"http://127.0.0.1:{server.server_port}"}
+    place(ucx=f"http://sources.invalid/ucx.tar.gz#sha256={fake.sum_of(place.ucx)}", environment=proxy)
+    assert place.builds() == [0, 1, 1]
 
 
-def test_a_prefix_without_room_is_refused_before_anything_is_made(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = os.statvfs(place.root)
-    full = os.statvfs_result((*real[:3], 5, 5, *real[5:]))
-    monkeypatch.setattr(os, "statvfs", lambda _: full)
-    with pytest.raises(MachineError, match=rf"MiB free and this needs {checks.SOURCE_NEED_BYTES // checks.MIB} MiB"):
-        place()
-    assert not place.prefix.exists()
+def test_a_url_without_a_sum_tells_the_sum(place: Place) -> None:
+    place(ucx=place.ucx.as_uri())
+    assert f"#sha256={fake.sum_of(place.ucx)}" in place.log("ucx")
 
 
-def test_a_prefix_without_permission_is_refused_before_anything_is_made(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
-    with pytest.raises(MachineError, match="no permission to write to"):
-        checks.writable(place.prefix, 1)
-
-
-def test_a_prefix_below_a_file_is_refused(place: Place) -> None:
-    with pytest.raises(MachineError, match="is not a folder"):
-        place(prefix=place.ucx / "mpi")
-
-
-def test_a_disk_that_fills_up_is_said_and_the_step_counts_as_not_done(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device", "somewhere")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(recipe, "run_logged", full)
-        with pytest.raises(MachineError, match="No space left on device"):
-            place()
-    place()
-    assert place.all_builds() == [1, 1, 1]
-
-
-def test_missing_programs_are_named_with_their_packages(place: Place) -> None:
-    wanted = [Source("ucx", "directory", str(place.gdrcopy))]
-    with pytest.raises(MachineError) as caught:
-        checks.programs(wanted, {"PATH": ""}, Distribution("debian", "12", "bookworm", "debian"))
-    said = str(caught.value)
-    assert "missing: cc, c++, make, perl, autoreconf, libtoolize, flex" in said
-    assert "sudo apt-get install gcc libc6-dev g++ make perl autoconf automake libtool flex" in said
-
-
-@pytest.mark.parametrize("prefix", ["/tmp/two words", "/tmp/a;b", "/tmp/$HOME"])
-def test_a_path_that_make_cannot_take_is_refused(place: Place, prefix: str) -> None:
-    with pytest.raises(UserError, match="make cannot build in"):
-        place(prefix=Path(prefix))
-
-
-# ------------------------------------------------------------------------------------------------------ sources
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("ucx=https://example.org/ucx.tar.gz", "url"),
-        ("ucx=deb:ucx@bookworm", "debian"),
-        ("openmpi=deb:openmpi", "debian"),
-    ],
-)
-def test_sources_are_known_by_how_they_are_written(text: str, kind: str) -> None:
-    assert parse(text).kind == kind
-    assert str(parse(text)) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("ucx", "write NAME=URL"),
-        ("mpich=/x", "NAME is gdrcopy, ucx or openmpi"),
-        ("ucx=/no/such/file", "there is no /no/such/file"),
-        ("ucx=https://example.org/x#sha256=12", "64 hexadecimal digits"),
-        ("ucx=deb:../../etc", "write deb:PACKAGE"),
-        (f"ucx=deb:ucx#sha256={'0' * 64}", "only a tarball has a sha256 sum"),
-    ],
-)
-def test_sources_that_make_no_sense(text: str, complaint: str) -> None:
-    with pytest.raises(UserError, match=complaint):
-        parse(text)
-
-
-def test_a_source_given_twice_or_left_out_is_refused(place: Place) -> None:
-    with pytest.raises(UserError, match="given twice"):
-        sources.chosen([f"ucx={place.ucx}", f"ucx={place.ucx}"])
-    with pytest.raises(UserError, match="only gdrcopy"):
-        sources.chosen([], ["ucx"])
-
+# ------------------------------------------------------------------------------------------- Debian's packages
 
 AUTOTOOLS = dict.fromkeys(("autoreconf", "libtoolize", "flex"), "#!/bin/sh\n")
 """Debian's UCX has no configure, so they are asked for."""
 
 
-def test_debian_sources_come_through_apt_with_lists_of_our_own(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    debian = distribution({"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"})
-    monkeypatch.setattr("volley.setup.command.this_distribution", lambda: debian)
-    said = place(source=["ucx=deb:ucx@trixie", f"openmpi={place.openmpi}"], dry_run=True)
-    assert "http://deb.debian.org/debian trixie main" in said
-    assert "-o Dir::Etc::SourceParts=-" in said
-    assert "--download-only source ucx" in said
-    assert "dpkg-source --extract" in said
-
-
-def test_debian_packages_are_unpacked_with_patches_where_they_are_needed(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unpack = f'#!/bin/sh\nfor last; do :; done\ncp -a "{place.root}/of-$(basename "$last")" "$last"\n'
-    fake.checkout(place.root / "of-ucx", fake.ucx())
-    fake.checkout(place.root / "of-openmpi", fake.openmpi())
-    described = [place.root / f"{name}_1.dsc" for name in ("ucx", "openmpi")]
-    for file in described:
-        file.write_text("Source: x\n", encoding="utf-8")
-    path = (
-        f"{fake.checkout(place.root / 'tools', {**AUTOTOOLS, 'dpkg-source': unpack})}{os.pathsep}{os.environ['PATH']}"
-    )
-    monkeypatch.setenv("PATH", path)
-    place(source=[f"ucx={described[0]}", f"openmpi={described[1]}"], without=["gdrcopy"])
-    assert f"+ dpkg-source --extract {described[0]}" in place.log("ucx")
-    assert f"+ dpkg-source --skip-patches --extract {described[1]}" in place.log("openmpi")
-
-
-def test_apt_without_a_network_is_said_with_a_way_out(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    debian = distribution({"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"})
-    monkeypatch.setattr("volley.setup.command.this_distribution", lambda: debian)
-    tools = {
+def test_debian_packages_come_through_apt_and_are_patched_where_that_is_needed(place: Place) -> None:
+    for name, files in (("ucx", fake.ucx()), ("openmpi", fake.openmpi())):
+        fake.checkout(place.root / f"of-{name}", files)
+    described = place.root / "openmpi_1.dsc"
+    described.write_text("Source: x\n", encoding="utf-8")
+    programs = {
         **AUTOTOOLS,
-        "apt-get": "#!/bin/sh\ncase $* in *source*ucx) exit 100;; esac\n",
-        "dpkg-source": "#!/bin/sh\n",
+        "dpkg-source": f'#!/bin/sh\nfor last; do :; done\ncp -a "{place.root}/of-$last" "$last"\n',
+        "apt-get": "#!/bin/sh\ncase $* in *source*ucx) touch ucx_1.dsc;; esac\n",
     }
-    path = f"{fake.checkout(place.root / 'tools', tools)}{os.pathsep}{os.environ['PATH']}"
-    monkeypatch.setenv("PATH", path)
-    with pytest.raises(StepError, match=r"failed: is there a network, .* --source ucx=TARBALL"):
-        place(source=["ucx=deb:ucx"], without=["gdrcopy"], environment={**os.environ, "PATH": path})
+    environment = tools(place, programs)
+    place(ucx="deb:ucx@trixie", environment=environment, prove=False)
+    downloaded = next((place.own / "downloads").glob("ucx-*"))
+    listed = (downloaded / "sources.list").read_text()
+    assert listed.startswith("deb-src [signed-by=/usr/share/keyrings/")
+    assert " trixie main" in listed
+    assert f"+ dpkg-source --extract {downloaded}/ucx_1.dsc ucx" in place.log("ucx")
+    place.openmpi = described
+    place(ucx="deb:ucx@trixie", environment=environment)
+    assert f"+ dpkg-source --skip-patches --extract {described} openmpi" in place.log("openmpi")
+    assert place.builds() == [0, 1, 2]
 
 
-def test_debian_sources_on_another_distribution_are_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "volley.setup.command.this_distribution", lambda: distribution({"ID": "rocky", "ID_LIKE": "rhel"})
-    )
-    with pytest.raises(UserError, match="needs Debian's apt, and this is rocky"):
-        place(source=["ucx=deb:ucx"])
+def test_apt_without_a_network_is_said_with_a_way_out(place: Place) -> None:
+    programs = {"apt-get": "#!/bin/sh\nexit 100\n", "dpkg-source": "#!/bin/sh\n"}
+    with pytest.raises(StepError, match=r"failed: is there a network, .* --source ucx=TARBALL") as caught:
+        place(ucx="deb:ucx@trixie", environment=tools(place, {**AUTOTOOLS, **programs}))
+    assert caught.value.exit_code == 3
 
 
-def test_a_checkout_without_configure_is_generated_first(place: Place) -> None:
-    files = {
-        "autogen.sh": "#!/bin/sh\nmv prepared configure\n",
-        "prepared": fake.CONFIGURE,
-        "Makefile.in": fake.UCX_MAKE,
-    }
-    tree = fake.checkout(place.root / "ucx", files)
-    tarred = fake.tarball(place.root / "made.tar.gz", files)  # a tarball, so that no autotools are asked for
-    place(source=[f"ucx={tarred}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+def test_a_checkout_without_configure_is_generated_first_and_stays_as_it_is(place: Place) -> None:
+    prepared = {"prepared": fake.CONFIGURE, "Makefile.in": fake.UCX_MAKE}
+    tree = fake.checkout(place.root / "ucx", {"autogen.sh": "#!/bin/sh\nmv prepared configure\n", **prepared})
+    place(ucx=tree, environment=tools(place, AUTOTOOLS))
     assert "+ ./autogen.sh" in place.log("ucx")
-    assert sorted(path.name for path in tree.iterdir()) == sorted(files)
-
-
-def test_a_source_that_is_none_is_said(place: Place) -> None:
-    wrong = fake.tarball(place.root / "wrong.tar.gz", {"README": "hello"})
-    with pytest.raises(StepError, match=r"neither configure nor autogen\.sh; is --source ucx="):
-        place(source=[f"ucx={wrong}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
-
-
-@pytest.mark.parametrize("name", ["../escaped-from-volley", "d/../../escaped-from-volley", "/escaped-from-volley"])
-def test_a_tarball_cannot_write_outside(place: Place, name: str) -> None:
-    evil = fake.tarball(place.root / "evil.tar.gz", {"d/README": "x", name: "x"}, top="")
-    with pytest.raises(StepError, match=r"cannot unpack|neither configure"):
-        place(source=[f"ucx={evil}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
-    outside = [path for path in place.root.rglob("escaped-from-volley") if "build/ucx" not in str(path)]
-    assert not outside
-    assert not Path("/escaped-from-volley").exists()
-
-
-def test_a_tarball_that_is_none_is_said(place: Place) -> None:
-    broken = place.root / "broken.tar.gz"
-    broken.write_bytes(b"<html>login</html>")
-    with pytest.raises(StepError, match=f"cannot unpack {broken}"):
-        place(source=[f"ucx={broken}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+    assert not (tree / "configure").exists()
 
 
 # --------------------------------------------------------------------------------------------------------- CUDA
 
 
-def laid_out(place: Place) -> Path:
-    """The toolkit of links that the first step makes."""
-    place(source=[f"ucx={place.ucx}", f"openmpi={place.openmpi}"], without=["gdrcopy"], prove=False)
-    return place.prefix / ".volley-setup/cuda"
-
-
 def test_the_wheels_cuda_is_laid_out_as_a_toolkit_with_stubs(place: Place) -> None:
-    view = laid_out(place)
+    header = place.cuda / "include/cuda.h"
+    more = "#define cuFoo  cuFoo_v3 \nCUresult CUDAAPI cuBar (int a);\n#define CUDA_X(a) cuda(a)\n"
+    header.write_text(header.read_text() + more, encoding="utf-8")
+    place()
+    view = place.own / "cuda"
     assert (view / "lib64/libcudart.so").resolve() == place.cuda / "lib/libcudart.so.13"
     assert (view / "include/cuda.h").exists()
     stubs = view / "lib64/stubs"
-    assert answer(stubs / "libcuda.so", "cuInit") == 34  # CUDA_ERROR_STUB_LIBRARY
-    assert answer(stubs / "libcuda.so", "cuMemAlloc_v2") == 34
+    declared = [line.split()[1] for line in (stubs / "libcuda.so.c").read_text().splitlines()]
+    assert declared == [
+        "&(void)".replace("&", name) for name in ("cuBar", "cuFoo_v3", "cuInit", "cuMemAlloc", "cuMemAlloc_v2")
+    ]
+    assert answer(stubs / "libcuda.so", "cuMemAlloc_v2") == 34  # CUDA_ERROR_STUB_LIBRARY
     assert answer(stubs / "libnvidia-ml.so", "nvmlInit_v2") == 12
 
 
@@ -651,53 +499,58 @@ def answer(library: Path, function: str) -> int:
     return int(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
 
 
-def test_a_stub_has_what_the_header_declares_and_what_it_maps_names_to(place: Place) -> None:
-    header = "#define cuFoo  cuFoo_v3 \nCUresult CUDAAPI cuBar (int a);\n#define CUDA_X(a) cuda(a)\n"
-    (place.cuda / "include/cuda.h").write_text(header, encoding="utf-8")
-    made = laid_out(place) / "lib64/stubs/libcuda.so.c"
-    assert made.read_text().splitlines() == ["int cuBar(void) { return 34; }", "int cuFoo_v3(void) { return 34; }"]
-
-
 def test_a_toolkit_s_own_stubs_are_taken(place: Place) -> None:
     theirs = place.cuda / "lib/stubs/libcuda.so"
     theirs.parent.mkdir()
     theirs.touch()
-    assert (laid_out(place) / "lib64/stubs/libcuda.so").resolve() == theirs
+    place()
+    assert (place.own / "cuda/lib64/stubs/libcuda.so").resolve() == theirs
 
 
-def test_a_cuda_without_its_runtime_is_said(place: Place) -> None:
+def test_a_cuda_without_its_runtime_or_nvml_is_said(place: Place) -> None:
     (place.cuda / "lib/libcudart.so.13").unlink()
     with pytest.raises(StepError, match=r"there is no .*/lib64/libcudart\.so"):
         place()
-
-
-def test_a_whole_toolkit_is_used_as_it_is(place: Place) -> None:
-    home = place.cuda
-    (home / "lib64/stubs").mkdir(parents=True)
-    for name in ("libcudart.so", "stubs/libcuda.so", "stubs/libnvidia-ml.so"):
-        (home / "lib64" / name).touch()
-    said = place()
-    assert "CUDA" not in said
-    assert f"--with-cuda-libdir={home}/lib64/stubs" in place.log("openmpi")
-
-
-def test_cuda_is_found_by_the_environment_or_comes_from_wheels(place: Place) -> None:
-    folders = Folders(place.prefix)
-    assert find_cuda(None, folders, {"CUDA_HOME": str(place.cuda), "PATH": ""}).home == place.cuda
-    wheels = find_cuda("wheels", folders, {"CUDA_HOME": str(place.cuda), "PATH": ""})
-    assert wheels.wheels
-    assert place.prefix in wheels.home.parents
-
-
-def test_a_cuda_that_is_none_is_refused(place: Place) -> None:
-    with pytest.raises(UserError, match=r"no include/cuda\.h"):
-        place(cuda=str(place.root))
     (place.cuda / "include/nvml.h").unlink()
     with pytest.raises(UserError, match="-m pip install 'nvidia-nvml-dev"):
         place()
 
 
+def test_a_whole_toolkit_is_found_by_the_environment_and_used_as_it_is(place: Place) -> None:
+    home = place.cuda
+    (home / "lib64/stubs").mkdir(parents=True)
+    for name in ("libcudart.so", "stubs/libcuda.so", "stubs/libnvidia-ml.so"):
+        (home / "lib64" / name).touch()
+    said = place(cuda=None, environment={"CUDA_HOME": str(home), "CUDA_PATH": "/no/such"})
+    assert "CUDA" not in said
+    assert f"--with-cuda-libdir={home}/lib64/stubs" in place.log("openmpi")
+
+
+def test_nvidias_wheels_are_installed_into_the_prefix(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheels = place.prefix / "lib/cuda-wheels/nvidia"
+    lay = f"#!/bin/sh\nmkdir -p {wheels} && cp -a {place.cuda} {wheels}/cu13\n"
+    pip = fake.checkout(place.root / "tools", {"pip": lay}) / "pip"
+    monkeypatch.setattr(from_source, "installer", lambda: [str(pip), "install"])
+    place(cuda="wheels", environment={"CUDA_HOME": str(place.cuda)})
+    assert f"+ {pip} install --no-deps --upgrade --target {place.prefix}/lib/cuda-wheels" in place.log("cuda")
+    assert f"rpath,{place.prefix}/lib/cuda-wheels/nvidia/cu13/lib" in place.log("ucx")
+    pip.write_text("#!/bin/sh\nexit 1\n")
+    shutil.rmtree(place.prefix)
+    with pytest.raises(StepError, match="is there a network") as caught:
+        place(cuda="wheels")
+    assert caught.value.exit_code == 3
+
+
 # -------------------------------------------------------------------------------------------------------- proof
+
+
+def test_device_memory_is_reported_where_it_was_sent(place: Place) -> None:
+    place.openmpi = fake.tarball(place.root / "openmpi.tar.gz", fake.openmpi(fake.mpirun("device", 1, "")))
+    said = place()
+    assert "on device memory" in said
+    assert "both ranks shared the one GPU" in said
+    assert "NOT TESTED" not in said
+    assert "not proven, as asked" in place(prove=False)
 
 
 @pytest.mark.parametrize(
@@ -707,36 +560,18 @@ def test_a_cuda_that_is_none_is_refused(place: Place) -> None:
         ("#!/bin/sh\necho 'process exited on signal 11 (SIGSEGV)' >&2\nexit 139\n", "SIGSEGV in a rank"),
         ("#!/bin/sh\nexit 1\n", "the transfer failed with exit code 1"),
         (fake.mpirun() + "exit 3\n", "the data arrived, but the transfer failed with exit code 3"),
+        ("#!/bin/sh\nexec sleep 60\n", r"the transfer had not ended after 0\.5 s: it hangs"),
     ],
 )
-def test_a_transfer_that_fails_fails_the_set_up(place: Place, launcher: str, complaint: str) -> None:
+def test_a_transfer_that_fails_fails_the_set_up(
+    place: Place, launcher: str, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "sleep" in launcher:
+        monkeypatch.setattr("volley.setup.proof.LIMIT_S", 0.5)
     place.openmpi = fake.tarball(place.root / "openmpi.tar.gz", fake.openmpi(launcher))
     with pytest.raises(StepError, match=complaint) as caught:
         place()
     assert caught.value.exit_code == 1
-
-
-def test_a_transfer_that_hangs_ends(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("volley.setup.proof.LIMIT_S", 0.5)
-    place.openmpi = fake.tarball(place.root / "openmpi.tar.gz", fake.openmpi("#!/bin/sh\nexec sleep 60\n"))
-    with pytest.raises(StepError, match=r"the transfer had not ended after 0\.5 s: it hangs"):
-        place()
-
-
-def test_no_proof_says_so(place: Place) -> None:
-    assert "not proven, as asked" in place(prove=False)
-
-
-def test_the_source_route_needs_a_prefix(place: Place) -> None:
-    with pytest.raises(UserError, match="--prefix DIR"):
-        place(prefix=None)
-
-
-def test_stamps_are_not_trusted_when_they_cannot_be_read(place: Place) -> None:
-    place()
-    (place.prefix / ".volley-setup/stamps/ucx").write_bytes(b"\xff\xfe")
-    place()
-    assert place.all_builds() == [1, 2, 1]
 
 
 def test_brackets_in_a_path_are_no_markup_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

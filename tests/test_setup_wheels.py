@@ -16,10 +16,10 @@ from fake_engine import install as install_engine
 from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import UCX_LIBRARIES
 from volley.machine.reinstall import install_command
-from volley.setup import COMMAND, checks, wheels
+from volley.setup import COMMAND, wheels
 from volley.setup.command import run
 from volley.setup.options import SetupOptions
-from volley.setup.workspace import StepError
+from volley.setup.workspace import MIB, StepError
 
 PIP = """#!{python}
 # A Python of another environment: it notes what it is asked for, and "pip install" lays an MPI there.
@@ -155,7 +155,7 @@ def test_no_room_is_said_before_pip_starts(tmp_path: Path, monkeypatch: pytest.M
     root = environment(tmp_path / "env")
     real = os.statvfs(tmp_path)
     monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((*real[:3], 0, 0, *real[5:])))
-    with pytest.raises(MachineError, match=rf"0 MiB free and this needs {checks.WHEELS_NEED_BYTES // checks.MIB} MiB"):
+    with pytest.raises(MachineError, match=rf"0 MiB free and this needs {wheels.NEED_BYTES // MIB} MiB"):
         setup(root)
     assert not (root / "bin/asked").exists()
 

@@ -122,6 +122,14 @@ def test_the_wheel_for_other_machines_says_which(wheel: Path) -> None:
     assert libraries == []
 
 
+def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
+    """Also those that are not Python: the scripts and the C program of ``volley setup``."""
+    package = CHECKOUT / "src/volley"
+    files = [path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    with zipfile.ZipFile(wheel) as archive:
+        assert {f"volley/{path.relative_to(package)}" for path in files} <= set(archive.namelist())
+
+
 def test_run_path_is_relative(installed: Installation) -> None:
     assert run_paths(installed.engine) == ["$ORIGIN/../../../.."]
 

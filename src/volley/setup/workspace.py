@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -13,11 +14,12 @@ from pathlib import Path
 from shlex import join
 from typing import IO, TYPE_CHECKING, NoReturn, TextIO
 
-from volley.errors import EXIT_FAILED, MachineError, UserError
+from volley.errors import EXIT_FAILED, EXIT_MACHINE, EXIT_USAGE, MachineError, UserError
 from volley.machine.signals import ChildGuard, deferred, restore_handlers
 from volley.text import escape_controls
 from volley.units import format_duration
 
+MIB = 1 << 20
 TAIL_LINES = 20
 """Lines of a log that are shown when its step fails."""
 TICK_S = 0.5
@@ -27,18 +29,14 @@ _GRACE_S = 5.0
 SAYS = "volley: "
 """How a script's own complaint begins; at the end of a log it is the reason of the failure."""
 
-_NOT_INHERITED = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "DESTDIR", "LD_PRELOAD", "CONFIG_SITE")
-"""Variables that would move a build elsewhere or change it silently."""
-
 
 class StepError(UserError):
     """A step failed: the message says which, why, and where its log is; ``tail`` is the end of that log."""
 
-    exit_code: int = EXIT_FAILED
-
-    def __init__(self, sentence: str, tail: Sequence[str] = ()) -> None:
-        """Take the sentence and the last lines of the log."""
+    def __init__(self, sentence: str, tail: Sequence[str] = (), exit_code: int = EXIT_FAILED) -> None:
+        """Take the sentence, the last lines of the log, and the exit code of volley."""
         super().__init__(sentence)
+        self.exit_code = exit_code
         self.tail = [escape_controls(line) for line in tail]
 
 
@@ -50,8 +48,7 @@ class Folders:
         self.prefix = prefix
         self.own = elsewhere or prefix / ".volley-setup"
         """Everything that is not the installed software itself."""
-        self.downloads, self.build = self.own / "downloads", self.own / "build"
-        self.logs, self.stamps, self.temporary = self.own / "logs", self.own / "stamps", self.own / "tmp"
+        self.logs, self.temporary = self.own / "logs", self.own / "tmp"
 
     def make(self) -> None:
         """Create the folders.
@@ -60,7 +57,7 @@ class Folders:
             MachineError: if the prefix cannot be written to.
         """
         try:
-            for folder in (self.downloads, self.build, self.logs, self.stamps, self.temporary):
+            for folder in (self.logs, self.temporary):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise MachineError(
@@ -94,6 +91,27 @@ class Folders:
                 restore_handlers(before)
 
 
+def writable(prefix: Path, need_bytes: int) -> None:
+    """Check that a prefix can be made or written to, and that its file system has room.
+
+    Nothing is created: the nearest folder that exists answers for those below it.
+
+    Raises:
+        MachineError: if not.
+    """
+    there = next(path for path in (prefix, *prefix.parents) if path.exists())
+    if not there.is_dir():
+        raise MachineError(f"cannot make {prefix}: {there} is not a folder; choose another --prefix")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise MachineError(f"no permission to write to {there}; choose a folder of your own: --prefix ~/mpi")
+    free = shutil.disk_usage(there).free
+    if free < need_bytes:
+        raise MachineError(
+            f"{there} has {free // MIB} MiB free and this needs {need_bytes // MIB} MiB; "
+            "make room, or choose a --prefix on another file system"
+        )
+
+
 def run_logged(
     tokens: Sequence[str],
     log: Path,
@@ -121,9 +139,16 @@ def run_logged(
             if time.monotonic() - begun > limit_s:
                 raise StepError(f"{title} had not ended after {limit_s:g} s: it hangs; the whole log: {log}", tail(log))
     if process.returncode:
-        said = [line for line in tail(log, 3) if line.startswith(SAYS)]  # the shell's trace of "exit 1" follows it
-        reason = f": {said[-1].removeprefix(SAYS)}" if said else f" with exit code {process.returncode}"
-        raise StepError(f"{title} failed{escape_controls(reason)}; the whole log: {log}", tail(log))
+        reason, code = complaint(tail(log, 3), process.returncode)
+        raise StepError(f"{title} failed{reason}; the whole log: {log}", tail(log), code)
+
+
+def complaint(said: Sequence[str], returncode: int) -> tuple[str, int]:
+    """Return why a command failed, from the last lines that it printed, and the exit code of volley."""
+    own = [line.removeprefix(SAYS) for line in said if line.startswith(SAYS)]
+    known = own and returncode in (EXIT_USAGE, EXIT_MACHINE)
+    reason = f": {own[-1]}" if own else f" with exit code {returncode}"
+    return escape_controls(reason), returncode if known else EXIT_FAILED
 
 
 @contextmanager
@@ -182,8 +207,8 @@ def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
 
 
 def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return a user's environment without what would lead a build astray; messages are untranslated."""
-    kept = {name: value for name, value in environment.items() if name not in _NOT_INHERITED}
+    """Return a user's environment without libraries loaded into every program; messages are untranslated."""
+    kept = {name: value for name, value in environment.items() if name != "LD_PRELOAD"}
     return {**kept, "LC_ALL": "C", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
