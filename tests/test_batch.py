@@ -30,7 +30,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An engine of an Open MPI with its mpirun, neither of them started; volley itself is called as /v/volley."""
     installed = install(tmp_path / "bin")
     monkeypatch.setenv("VOLLEY_ENGINE", str(installed))
-    monkeypatch.setattr(script, "_itself", lambda: ("/v/volley",))
+    monkeypatch.setattr(script, "this_volley", lambda: ("/v/volley",))
     monkeypatch.setattr(script, "ask_about", lambda _: nullcontext(lambda: msgspec.convert(ABOUT, About)))
     return installed
 
@@ -82,8 +82,6 @@ SLURM = """\
 command -v module >/dev/null || . /etc/profile
 module load gcc cuda/12 || exit
 
-# volley then starts the ranks, on the hosts of the job, with: \
-srun --mpi=pmix --ntasks=2 --cpu-bind=none --input=0 --kill-on-bad-exit=1 --nodes=2 volley-engine
 /v/volley pingpong --launcher srun --transport all --launches 6
 """
 
@@ -115,7 +113,7 @@ def test_interactive_jobs(write: Write, scheduler: str) -> None:
     assert lines[:3] == [INTERACTIVE[scheduler], "", "# In the shell that it opens:"]
     assert "module load gcc" in lines
     assert "|| exit" not in " ".join(lines)
-    assert lines[-1].endswith("/v/volley pingpong -t host" if scheduler == "lsf" else "-t host")
+    assert lines[-1] == f"/v/volley pingpong {'--launcher srun ' if scheduler == 'slurm' else ''}-t host"
 
 
 def test_an_interactive_job_has_no_script(refused: Write) -> None:
@@ -140,9 +138,7 @@ LSF = """\
 
 # Written by volley batch; submit with: bsub < FILE
 
-# the launcher starts volley, which becomes the ranks
-jsrun --nrs=2 --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS --bind=none --gpu_per_rs=ALL_GPUS \
---smpiargs=-gpu /v/volley pingpong --transport staged/pinned
+/v/volley pingpong --transport staged/pinned
 """
 
 
@@ -170,9 +166,7 @@ PBS = """\
 # Written by volley batch; submit with: qsub FILE
 cd "$PBS_O_WORKDIR" || exit
 
-# volley then starts the ranks, on the hosts of the job, with: \
-/mpi/mpirun -n 4 --bind-to none --map-by node volley-engine
-/v/volley transports --launcher openmpi --ranks 4
+/v/volley transports --ranks 4
 """
 
 
@@ -195,9 +189,7 @@ AGE = """\
 command -v module >/dev/null || . /etc/profile
 module load cuda/11.2/11.2.2 || exit
 
-# volley then starts the ranks, on the hosts of the job, with: \
-/mpi/mpirun -n 2 --bind-to none --mca btl '^ofi' --mca mtl '^ofi' volley-engine
-/v/volley stream --launcher openmpi --direction bi
+/v/volley stream --direction bi
 """
 
 
@@ -207,12 +199,6 @@ def test_grid_engine(write: Write) -> None:
 
 
 BETWEEN_GPUS = ("matrix", "--section", "uni,bi")
-ALONE = "# one process has all GPUs of the node\n/v/volley matrix --section uni,bi\n"
-LED = """\
-# the script runs on a node without GPUs: jsrun leads to one that has them
-jsrun --nrs=1 --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS --bind=none --gpu_per_rs=ALL_GPUS \
-/v/volley matrix --section uni,bi
-"""
 
 
 @pytest.fixture
@@ -222,20 +208,21 @@ def with_cuda(stand_in: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "asked", "ending"),
+    ("words", "asked"),
     [
-        (("slurm", "--gpus-per-node", "4"), ["--ntasks=1", "--gpus-per-node=4"], ALONE),
-        (("pbs", "--gpus-per-node", "4"), ["select=1:ncpus=1:mpiprocs=1:ngpus=4"], ALONE),
-        (("age", "--node-resource", "rt_AF"), ["rt_AF=1"], ALONE),
-        (("lsf",), ["-nnodes", "1"], LED),
-        (("lsf", "--start", "volley", "--gpus-per-node", "2"), ["num=2"], ALONE),
+        (("slurm", "--gpus-per-node", "4"), ["--ntasks=1", "--gpus-per-node=4"]),
+        (("pbs", "--gpus-per-node", "4"), ["select=1:ncpus=1:mpiprocs=1:ngpus=4"]),
+        (("age", "--node-resource", "rt_AF"), ["rt_AF=1"]),
+        (("lsf",), ["-nnodes", "1"]),
+        (("lsf", "--launcher", "jsrun"), ["-nnodes", "1"]),
+        (("lsf", "--launcher", "openmpi", "--gpus-per-node", "2"), ["num=2"]),
     ],
 )
 def test_between_the_gpus_of_a_node_nothing_starts_ranks(
-    write: Write, with_cuda: None, words: tuple[str, ...], asked: list[str], ending: str
+    write: Write, with_cuda: None, words: tuple[str, ...], asked: list[str]
 ) -> None:
     text = write("--scheduler", *words, "--", *BETWEEN_GPUS)
-    assert text.endswith(f"\n\n{ending}")
+    assert text.endswith("\n\n/v/volley matrix --section uni,bi\n")
     directives = " ".join(line for line in text.splitlines() if line.startswith(SCHEDULERS[words[0]].prefix))
     assert all(word in shlex.split(directives) for word in asked)
 
@@ -259,26 +246,10 @@ def test_what_a_job_lacks_is_said(with_cuda: None, stand_in: Path) -> None:
         assert [note for note in found if "between ranks, through host memory" in note]
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_the_launcher_may_start_volley_everywhere(write: Write, scheduler: str) -> None:
-    text = write("--scheduler", scheduler, "--start", "launcher", "--", "pingpong", "--transport", "host")
-    last = shlex.split(text.splitlines()[-1])
-    assert last[0] in ("srun", "jsrun", "/mpi/mpirun")
-    assert last[-4:] == ["/v/volley", "pingpong", "--transport", "host"]
-
-
 # ------------------------------------------------------- the essential lines of recipes that people use today
 
-# From the OLCF tutorial on CUDA-aware MPI (Summit), and from a peer-to-peer benchmark of ABCI's nodes.
-SUMMIT = '--smpiargs="-gpu"'
+# From a peer-to-peer benchmark of ABCI's nodes.
 ABCI = ("qrsh -g GROUP -l rt_AF=1", "module load cuda/11.2/11.2.2")
-
-
-def test_summits_flag_is_there_when_device_buffers_travel_through_mpi(write: Write) -> None:
-    for transport, travels in (("staged/pinned", True), ("staged/shared", False), ("host", False)):
-        line = write("--scheduler", "lsf", "--", "pingpong", "-t", transport).splitlines()[-1]
-        assert (shlex.split(SUMMIT)[0] in shlex.split(line)) == travels
-        assert ("--gpu_per_rs=ALL_GPUS" in line) == (transport != "host")
 
 
 def test_abcis_group_resource_and_module_are_there() -> None:
@@ -336,7 +307,6 @@ def test_words_reach_volley_as_they_were_written(stand_in: Path, tmp_path: Path,
         ("--time", "00:00:00"),
         ("--time", "00:60:00"),
         ("--time", "١:00:00"),
-        ("--start", "rocket"),
     ],
 )
 def test_what_no_script_can_hold_is_refused(refused: Write, words: tuple[str, str]) -> None:
@@ -378,8 +348,7 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--scheduler", "pbs", "--launcher", "srun", "--", "pingpong"), "srun is of no use in a job of pbs"),
         (("--scheduler", "slurm", "--launcher", "mpich", "--", "pingpong"), "use --launcher openmpi"),
         (("--scheduler", "slurm", "--time", "00:01:00", "--", "--budget", "61"), "raise --time"),
-        (("--scheduler", "lsf", "--", "pingpong", "--launches", "2"), "add --start volley"),
-        (("--scheduler", "lsf", "--", "pingpong", "--launcher-arg=-x"), "add --start volley"),
+        (("--scheduler", "lsf", "--", "pingpong", "--launches", "2"), "write --launcher jsrun before the --"),
         (("--scheduler", "lsf", "--gpus-per-node", "2", "--", "pingpong"), "leave --gpus-per-node out"),
         (("--scheduler", "age", "--gpus-per-node", "2", "--", "pingpong"), "--directive '-l gpu=2'"),
         (("--scheduler", "age", "--gpus-per-node", "2", "--node-resource", "r", "--", "pingpong"), "r brings its GPUs"),
@@ -388,11 +357,9 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--scheduler", "slurm", "--nodes", "2", "--", *BETWEEN_GPUS), "between the GPUs of one node"),
         (("--scheduler", "slurm", "-n", "2", "--", *BETWEEN_GPUS), "one process has all GPUs"),
         (("--scheduler", "slurm", "--launcher", "srun", "--", *BETWEEN_GPUS), "no ranks to start"),
-        (("--scheduler", "pbs", "--start", "launcher", "--", *BETWEEN_GPUS), "no ranks to start"),
-        (("--scheduler", "lsf", "--launcher", "openmpi", "--", *BETWEEN_GPUS), "no jsrun write --start volley"),
         (("--scheduler", "slurm", "--", *BETWEEN_GPUS, "--ranks", "2"), "leave out one or the other"),
         (("--scheduler", "slurm", "--gpus-per-node", "2", "--", *BETWEEN_GPUS, "--gpus", "0,3"), "--gpus-per-node 4"),
-        (("--scheduler", "lsf", "--gpus-per-node", "2", "--", *BETWEEN_GPUS), "--start volley"),
+        (("--scheduler", "lsf", "--gpus-per-node", "2", "--", *BETWEEN_GPUS), "write --launcher openmpi"),
         (("--scheduler", "slurm", "--node-resource", "rt_AF", "--", "pingpong"), "Grid Engine's"),
     ],
 )
@@ -462,7 +429,7 @@ NOT_TRIED = "volley: inside a launcher staged/pinned is measured only where it i
         (("pbs", "--gpus-per-node", "2"), ("-t", "staged"), None),
         (("age", "--node-resource", "rt_AF"), ("-t", "staged"), None),
         (("lsf",), (), NOT_TRIED),
-        (("lsf", "--start", "volley"), (), None),
+        (("lsf", "--launcher", "jsrun"), (), None),
         (("lsf",), ("-t", "staged/pinned"), None),
     ],
 )
@@ -499,9 +466,9 @@ def test_transports_that_will_not_be_measured_are_one_sentence(
 
 def test_a_script_starts_this_volley_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "volley")])
-    assert script._itself() == (sys.executable, "-m", "volley")
+    assert script.this_volley() == (sys.executable, "-m", "volley")
     (tmp_path / "volley").touch(mode=0o755)
-    assert script._itself() == (str(tmp_path / "volley"),)
+    assert script.this_volley() == (str(tmp_path / "volley"),)
 
 
 def test_a_job_is_for_a_command_that_measures() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -190,6 +191,55 @@ def test_a_launcher_asked_for_starts_its_own_job_from_the_first_rank_alone(volle
     (log,) = done.records
     assert log.run is not None
     assert log.run.plan.launch["inside"] is False
+
+
+def job_with_jsrun(folder: Path, then: str) -> dict[str, str]:
+    """The environment of a script of an LSF job, with a jsrun that notes what it is asked for."""
+    jsrun = folder / "jsrun/jsrun"
+    jsrun.parent.mkdir()
+    jsrun.write_text(f'#!/bin/sh\necho "$*" >> {folder}/asked\n{then}\n', encoding="utf-8")
+    jsrun.chmod(0o755)
+    path = f"{jsrun.parent}{os.pathsep}{os.environ['PATH']}"
+    return {"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "batch1 1 a01 42", "CSM_ALLOCATION_ID": "9", "PATH": path}
+
+
+def test_where_jsrun_is_the_script_s_volley_goes_on_as_the_ranks(volley: Command, tmp_path: Path) -> None:
+    """The script of such a job runs on a node that has none of the job's GPUs."""
+    ranks_here = f'while [ "${{1#--}}" != "$1" ]; do shift; done; exec {shlex.join(volley.mpirun(2))} "$@"'
+    words = ("pingpong", "-t", "host", *FEW, "--launcher-arg=--latency_priority=cpu-cpu")
+    job = job_with_jsrun(tmp_path, ranks_here)
+    done = volley(*words, **job)
+    assert done.code == 0, done.err
+    (log,) = done.records
+    assert log.run is not None
+    assert log.run.plan.launch["inside"] is True
+    assert log.run.plan.launch["allocation"]["hosts"] == {"a01": 42}
+    options = "--nrs=1 --rs_per_host=1 --tasks_per_rs=2 --cpu_per_rs=ALL_CPUS --bind=none --latency_priority=cpu-cpu"
+    asked = f"{options} {volley.volley} {' '.join(words)}"
+    assert (tmp_path / "asked").read_text() == f"{asked}\n"
+    shown = volley(*words, "--dry-run", **job)
+    assert shown.err.endswith(f"/jsrun {asked}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (
+            ("pingpong", "-t", "staged/pinned"),
+            "--tasks_per_rs=2 --cpu_per_rs=ALL_CPUS --bind=none {gpus} --smpiargs=-gpu",
+        ),
+        (("pingpong", "-t", "staged/shared"), "--tasks_per_rs=2 --cpu_per_rs=ALL_CPUS --bind=none {gpus}"),
+        (("matrix", "--section", "uni"), "--tasks_per_rs=1 --cpu_per_rs=ALL_CPUS --bind=none {gpus}"),
+    ],
+)
+def test_jsrun_is_asked_for_gpus_where_they_are_used(
+    volley_command: Path, tmp_path: Path, words: tuple[str, ...], options: str
+) -> None:
+    volley = Command(volley_command, install(tmp_path / "bin", cuda_version="13.0"), tmp_path)
+    done = volley(*words, **job_with_jsrun(tmp_path, "exit 5"))
+    assert (done.code, done.out, done.err) == (5, "", "")
+    asked = f"--nrs=1 --rs_per_host=1 {options.format(gpus='--gpu_per_rs=ALL_GPUS')} {volley_command}"
+    assert (tmp_path / "asked").read_text() == f"{asked} {' '.join(words)}\n"
 
 
 # ---------------------------------------------------------------------------- followers, with a stand-in

@@ -130,14 +130,6 @@ def test_the_script_of_volley_batch_runs(volley: Volley) -> None:
     assert [rank.bound_by for rank in run.ranks] == ["engine", "engine"]
 
 
-def test_the_script_that_starts_the_launcher_runs(volley: Volley) -> None:
-    done = volley.sbatch("--nodes", "2", "--start", "launcher", "--", *REQUEST)
-    assert done.returncode == 0, done.stdout
-    run = volley.records()
-    assert one_on_each_node(run)
-    assert (run.plan.launch["launcher"], run.plan.launch["inside"]) == ("srun", True)
-
-
 def test_the_job_s_exit_code_is_volley_s(volley: Volley) -> None:
     done = volley.sbatch("--nodes", "2", "--", "pingpong", "--transport", "host+flip", *FEW)
     assert done.returncode == 1

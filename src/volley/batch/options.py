@@ -91,14 +91,7 @@ class BatchOptions(Options):
         metavar="NAME",
         panel=_SCRIPT,
         help=f"What starts the ranks: {join_words(NAMES, 'or')}. auto: srun under Slurm, jsrun under LSF, else the "
-        "engine's own mpirun.",
-    )
-    start: str | None = option(
-        read=option_values.choice("volley", "launcher"),
-        shown="volley; launcher with jsrun",
-        metavar="NAME",
-        panel=_SCRIPT,
-        help="What the last line starts: volley, which starts the launcher, or the launcher, which starts volley.",
+        "engine's own mpirun. Under LSF without jsrun: openmpi or mpich.",
     )
     interactive: bool = flag(
         panel=_SCRIPT,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,14 +18,15 @@ from volley.batch.options import BatchOptions
 from volley.batch.schedulers import SCHEDULERS
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import write_file
-from volley.machine.mpi_stack import assemble, read_facts
+from volley.machine.mpi_stack import Stack, assemble, read_facts
 from volley.run import engine_path
 from volley.run.allocation import Allocation
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import value_of
-from volley.run.engine import TransportAbout, ask_about
+from volley.run.engine import ask_about
 from volley.run.jobs import Site
-from volley.run.launchers import LAUNCHERS, Launcher, LaunchSpec, choose
+from volley.run.launchers import Launcher, choose
+from volley.run.start import this_volley
 from volley.text import escape_controls, join_words
 
 
@@ -83,10 +83,6 @@ class JobResources:
         return {name: value for name, value in fields.items() if value is not None}
 
 
-Parts = tuple[JobResources, list[str], list[str]]
-"""What a job requests, the last lines of its script, which start the ranks, and notes about it."""
-
-
 def run(options: BatchOptions) -> int:
     """Write the script to its file, or print it; notes go to standard error.  Return the exit code.
 
@@ -115,76 +111,12 @@ def write(options: BatchOptions) -> tuple[str, str, list[str]]:
     benchmark, asked = benchmarks.read(options.words)
     _check_words(options)
     _check_asked(options, asked)
-    parts = _one_process(benchmark, options, asked) if benchmark.local else _many(benchmark, options, asked)
-    resources, start, notes = parts
-    return _script(resources, start), resources.submit, notes
+    resources, notes = (_one_process if benchmark.local else _ranks)(benchmark, options, asked)
+    return _script(resources, _command(options, local=benchmark.local)), resources.submit, notes
 
 
-def _many(benchmark: Benchmark, options: BatchOptions, asked: Any) -> Parts:
-    """Return the parts of a job whose ranks a launcher starts."""
-    launcher, spec, used = _ranks(benchmark, options, asked)
-    resources = JobResources(options, spec.ranks, launcher.name)
-    needed, gpus = resources.ranks_per_node, options.gpus_per_node
-    share = asked.job.share_gpu
-    if spec.gpus and gpus and gpus < needed and not share:
-        raise UserError(
-            f"{needed} ranks and {gpus} GPU a node: write --gpus-per-node {needed}, or --nodes {spec.ranks}, "
-            "or let ranks share one with --share-gpu after the --"
-        )
-    named = value_of(asked, "--transport") or ()
-    notes = _no_resources(options)
-    if named and spec.gpus and not resources.brings_gpus:
-        notes.insert(0, _no_gpus(1 if share else needed))
-    local = [each for each in benchmarks.BENCHMARKS if each.local and each.command == benchmark.command]
-    on_host = all(each.memory == "host" for each in used)
-    if local and on_host and (asked.job.gpus or resources.brings_gpus):
-        notes.append(
-            f"this measures between ranks, through host memory; between the GPUs of a node: {local[0].examples[-1]}"
-        )
-    # The engine's own mpirun by its path, others as the nodes know them.
-    program = str(spec.mpiexec) if launcher.name == spec.family and spec.mpiexec else launcher.program
-    starter = [program, *launcher.arguments(spec), *spec.extra]
-    if (options.start or ("launcher" if launcher.name == "jsrun" else "volley")) == "volley":
-        return resources, _volley_starts(starter, launcher, options), notes
-    for name, given in (("--launches", (asked.job.launches or 1) > 1), ("--launcher-arg", asked.job.launcher_arg)):
-        if given:
-            raise UserError(f"{name} is for a volley that starts its ranks itself: add --start volley before the --")
-    risky = [each.name for each in used if each.device_pointers and each.name not in named]
-    if risky and value_of(asked, "--transport") is not None:
-        those = "is measured only where it is" if len(risky) == 1 else "are measured only where they are"
-        notes.append(f"inside a launcher {join_words(risky)} {those} named: add --transport {','.join(risky)}")
-    exports = [f"export {name}={shlex.quote(value)}" for name, value in launcher.environment(spec).items()]
-    comment = "# the launcher starts volley, which becomes the ranks"
-    return resources, [*exports, comment, shlex.join([*starter, *spec.engine])], notes
-
-
-def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> Parts:
-    """Return the parts of a job without ranks: one process has all GPUs of the node."""
-    # With jsrun the script runs on a node without GPUs, and jsrun leads to one that has them.
-    on_jsrun = SCHEDULERS[options.scheduler].launcher == "jsrun" and options.start != "volley"
-    jsrun = LAUNCHERS["jsrun"] if on_jsrun else None
-    _check_one_process(benchmark, options, asked, jsrun)
-    resources = JobResources(options, 1, jsrun.name if jsrun else "none")
-    line, comment = [*_itself(), *options.words], "# one process has all GPUs of the node"
-    if jsrun:
-        comment = "# the script runs on a node without GPUs: jsrun leads to one that has them"
-        line = [jsrun.program, *jsrun.arguments(LaunchSpec(engine=(), ranks=1, gpus=True)), *line]
-    more = " ".join(options.directive).lower()
-    notes = []
-    if not (jsrun or options.gpus_per_node or "gpu" in more or "gres" in more or options.scheduler == "age"):
-        notes.append(_no_gpus("with their number"))
-    if options.scheduler in ("slurm", "pbs") and "excl" not in more and "cpus" not in more:
-        notes.append(
-            "one core is asked for, and some GPUs may be far from it: ask for the node with --directive, under Slurm "
-            "--directive=--exclusive"
-        )
-    return resources, [comment, shlex.join(line)], [*notes, *_no_resources(options)]
-
-
-def _ranks(
-    benchmark: Benchmark, options: BatchOptions, asked: Any
-) -> tuple[Launcher, LaunchSpec, list[TransportAbout]]:
-    """Check the measurement against the engine; return the launcher, the ranks, and the transports that they use."""
+def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[JobResources, list[str]]:
+    """Return what a job of ranks requests, and notes about it."""
     if options.ranks and asked.job.ranks not in (None, options.ranks):
         raise UserError(f"--ranks {options.ranks} and, after the --, --ranks {asked.job.ranks}: leave one of them out")
     asked = replace(asked, job=replace(asked.job, ranks=options.ranks or asked.job.ranks))
@@ -196,24 +128,60 @@ def _ranks(
     if ranks < options.nodes:
         raise UserError(f"{ranks} ranks do not spread over {options.nodes} nodes: write --nodes {ranks}")
     used = about.of(name for plan in plans for name in plan.transports)
-    scheduler, stack = SCHEDULERS[options.scheduler], assemble(path, read_facts(path))
-    allocation = Allocation(options.scheduler, options.nodes, ranks)
-    launcher = choose(scheduler.launcher if options.launcher == "auto" else options.launcher, stack, allocation)
+    on_gpus = any(each.memory == "device" for each in used)
+    launcher = _launcher(options, assemble(path, read_facts(path)))
+    resources = JobResources(options, ranks, launcher.name)
+    needed, gpus, share = resources.ranks_per_node, options.gpus_per_node, asked.job.share_gpu
+    if on_gpus and gpus and gpus < needed and not share:
+        raise UserError(
+            f"{needed} ranks and {gpus} GPU a node: write --gpus-per-node {needed}, or --nodes {ranks}, "
+            "or let ranks share one with --share-gpu after the --"
+        )
+    named = value_of(asked, "--transport") or ()
+    notes = _no_resources(options)
+    if named and on_gpus and not resources.brings_gpus:
+        notes.insert(0, _no_gpus(1 if share else needed))
+    local = [each for each in benchmarks.BENCHMARKS if each.local and each.command == benchmark.command]
+    if local and not on_gpus and (asked.job.gpus or resources.brings_gpus):
+        notes.append(
+            f"this measures between ranks, through host memory; between the GPUs of a node: {local[0].examples[-1]}"
+        )
+    if launcher.name == "jsrun" and options.launcher == "auto":
+        if (asked.job.launches or 1) > 1:
+            raise UserError(
+                "--launches: jsrun starts volley, which then has one launch: leave it out, or write --launcher jsrun "
+                "before the --, and volley starts jsrun"
+            )
+        risky = [each.name for each in used if each.device_pointers and each.name not in named]
+        if risky and value_of(asked, "--transport") is not None:
+            those = "is measured only where it is" if len(risky) == 1 else "are measured only where they are"
+            notes.append(f"inside a launcher {join_words(risky)} {those} named: add --transport {','.join(risky)}")
+    return resources, notes
+
+
+def _launcher(options: BatchOptions, stack: Stack) -> Launcher:
+    """Return what will start the ranks in the job."""
+    asked = SCHEDULERS[options.scheduler].launcher if options.launcher == "auto" else options.launcher
+    launcher = choose(asked, stack, Allocation(options.scheduler, options.nodes, options.nodes))
     if launcher.batch_system not in (None, options.scheduler):
         raise UserError(f"{launcher.name} is of no use in a job of {options.scheduler}: leave --launcher out")
-    spec = LaunchSpec(
-        engine=(*_itself(), *options.words),
-        ranks=ranks,
-        family=stack.built.mpi_family,
-        mpiexec=stack.mpiexec,
-        allocation=allocation,
-        gpus=any(each.memory == "device" for each in used),
-        device_buffers=any(each.memory == "device" and each.mpi for each in used),
-        mca=stack.mca,
-        variables=stack.environment,
-        extra=asked.job.launcher_arg,
-    )
-    return launcher, spec, used
+    return launcher
+
+
+def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[JobResources, list[str]]:
+    """Return what a job without ranks requests: one process has all GPUs of the node."""
+    on_jsrun = options.scheduler == "lsf" and options.launcher in ("auto", "jsrun")
+    _check_one_process(benchmark, options, asked)
+    more = " ".join(options.directive).lower()
+    notes = []
+    if not (on_jsrun or options.gpus_per_node or "gpu" in more or "gres" in more or options.scheduler == "age"):
+        notes.append(_no_gpus("with their number"))
+    if options.scheduler in ("slurm", "pbs") and "excl" not in more and "cpus" not in more:
+        notes.append(
+            "one core is asked for, and some GPUs may be far from it: ask for the node with --directive, under Slurm "
+            "--directive=--exclusive"
+        )
+    return JobResources(options, 1, "jsrun" if on_jsrun else "none"), [*notes, *_no_resources(options)]
 
 
 # ---------------------------------------------------------------------------------------------- what is refused
@@ -225,7 +193,7 @@ def _check_words(options: BatchOptions) -> None:
         *(("--module", module) for module in options.module),
         *(("--directive", directive) for directive in options.directive),
         ("--output", str(options.output or "")),
-        *(("after --", word) for word in (*options.words, *_itself())),
+        *(("after --", word) for word in (*options.words, *this_volley())),
     ):
         if not value.isprintable():
             raise UserError(f"{name}: a job script cannot hold the control character in {escape_controls(value)!r}")
@@ -248,18 +216,16 @@ def _check_asked(options: BatchOptions, asked: Any) -> None:
         )
 
 
-def _check_one_process(benchmark: Benchmark, options: BatchOptions, asked: Any, jsrun: Launcher | None) -> None:
-    """Refuse what makes no sense where one process has all GPUs of a node; ``jsrun`` starts it, if anything does."""
+def _check_one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> None:
+    """Refuse what makes no sense where one process has all GPUs of a node."""
     if options.nodes > 1:
         raise UserError(f"--nodes {options.nodes}: this measures between the GPUs of one node; leave it out")
     if options.ranks not in (None, 1):
         raise UserError(f"--ranks {options.ranks}: one process has all GPUs of the node; leave it out")
-    nothing = "between GPUs of one node there are no ranks to start; leave it out"
-    if options.launcher not in ("auto", jsrun.name if jsrun else "auto"):
-        instead = ", and where there is no jsrun write --start volley" if jsrun else ""
-        raise UserError(f"--launcher {options.launcher}: {nothing}{instead}")
-    if options.start == "launcher" and not jsrun:
-        raise UserError(f"--start launcher: {nothing}")
+    if options.launcher != "auto" and options.scheduler != "lsf":  # there, another launcher than jsrun means: no jsrun
+        raise UserError(
+            f"--launcher {options.launcher}: between GPUs of one node there are no ranks to start; leave it out"
+        )
     if read_facts(Path(engine_path.engine_path())).cuda_version is None:
         raise MachineError(f"this engine was built without CUDA and sees no GPU; {benchmark.hint}")
     engine_path.local_engine_path()  # raises if it is missing
@@ -284,12 +250,15 @@ def _no_resources(options: BatchOptions) -> list[str]:
 # ------------------------------------------------------------------------------------------ the script's parts
 
 
-def _itself() -> tuple[str, ...]:
-    """How this volley is started again from anywhere: its environment needs no activation."""
-    program = Path(sys.argv[0])
-    if program.name == "volley" and os.access(program, os.X_OK) and program.is_file():
-        return (str(program.absolute()),)
-    return (sys.executable, "-m", "volley")
+def _command(options: BatchOptions, *, local: bool) -> str:
+    """Return the line that measures: volley finds the job's nodes itself, and chooses the launcher except under Slurm,
+    where srun makes the ranks a step of the job."""
+    words = options.words
+    command = words[:1] if words and not words[0].startswith("-") else ()
+    launcher = "srun" if options.scheduler == "slurm" and options.launcher == "auto" else options.launcher
+    added = [] if local or launcher == "auto" else ["--launcher", launcher]
+    added += ["--ranks", str(options.ranks)] if options.ranks and command and not local else []
+    return shlex.join([*this_volley(), *command, *added, *words[len(command) :]])
 
 
 def _directives(resources: JobResources) -> list[str]:
@@ -312,7 +281,7 @@ def _directives(resources: JobResources) -> list[str]:
     if options.scheduler == "lsf" and resources.launcher == "jsrun" and options.gpus_per_node:
         raise UserError(
             "with jsrun a job has all GPUs of its nodes: leave --gpus-per-node out, or where there is no jsrun "
-            "write --launcher openmpi (to measure between the GPUs of one node: --start volley)"
+            "write --launcher openmpi"
         )
     scheduler, values = SCHEDULERS[options.scheduler], resources.values()
     lines = []
@@ -322,8 +291,8 @@ def _directives(resources: JobResources) -> list[str]:
     return [*lines, *options.directive]
 
 
-def _script(resources: JobResources, start: Sequence[str]) -> str:
-    """Put the script together: directives, the folder, modules, the engine if one was chosen, and the last lines."""
+def _script(resources: JobResources, command: str) -> str:
+    """Put the script together: directives, the folder, modules, the engine if one was chosen, and the command."""
     options, scheduler = resources.options, SCHEDULERS[resources.options.scheduler]
     directives = _directives(resources)
     stop = "" if options.interactive else " || exit"  # which would end the user's shell
@@ -340,16 +309,4 @@ def _script(resources: JobResources, start: Sequence[str]) -> str:
         lines += [f"module load {shlex.join(options.module)}{stop}"]
     if os.environ.get(engine_path.VARIABLE):
         lines += [f"export {engine_path.VARIABLE}={shlex.quote(engine_path.engine_path())}"]
-    return "\n".join([*lines, "", *start]) + "\n"
-
-
-def _volley_starts(starter: Sequence[str], launcher: Launcher, options: BatchOptions) -> list[str]:
-    """Volley starts the launcher: a comment says how, as of now."""
-    words = options.words
-    command = words[:1] if words and not words[0].startswith("-") else ()
-    added = ["--launcher", launcher.name]
-    added += ["--ranks", str(options.ranks)] if options.ranks and command else []
-    return [
-        f"# volley then starts the ranks, on the hosts of the job, with: {shlex.join([*starter, engine_path.NAME])}",
-        shlex.join([*_itself(), *command, *added, *words[len(command) :]]),
-    ]
+    return "\n".join([*lines, "", command]) + "\n"

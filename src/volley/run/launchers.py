@@ -266,17 +266,22 @@ def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
                 f"separate job of one rank; use --launcher {family}, or leave it out"
             )
         return launcher
-    kind = allocation.kind if allocation else None
-    if kind == LAUNCHERS["jsrun"].batch_system and _on_path("jsrun"):
-        return LAUNCHERS["jsrun"]
+    if jsrun := jsrun_of(allocation):
+        return jsrun
     if family in LAUNCHERS and stack.mpiexec:
         return LAUNCHERS[family]
-    if kind == LAUNCHERS["srun"].batch_system and _on_path("srun"):
+    if allocation and allocation.kind == LAUNCHERS["srun"].batch_system and _on_path("srun"):
         return LAUNCHERS["srun"]
     raise MachineError(
         f"no launcher for {stack.describe()}: its mpirun was not found, and there is no allocation with srun or jsrun; "
         "start volley inside a launcher, e.g. mpirun -n 2 volley"
     )
+
+
+def jsrun_of(allocation: Allocation | None) -> Launcher | None:
+    """Return jsrun if this job has it: then the script of the job runs on a node that is not one of its nodes."""
+    jsrun = LAUNCHERS["jsrun"]
+    return jsrun if allocation and allocation.kind == jsrun.batch_system and _on_path(jsrun.program) else None
 
 
 def command(launcher: Launcher, spec: LaunchSpec) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ A session is a loop over immutable jobs; one flag stops it.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -26,10 +27,11 @@ from volley.run.allocation import allocation
 from volley.run.benchmark import Benchmark
 from volley.run.command_again import asked
 from volley.run.commandline import value_of
-from volley.run.engine import About, ask_about
+from volley.run.engine import About, TransportAbout, ask_about
 from volley.run.jobs import PAIR, START_S, UNTIMED_S, Job, Jobs, Site, choose_transports
 from volley.run.launch_series import count_missing
 from volley.run.launch_times import describe, summarize
+from volley.run.launchers import LaunchSpec
 from volley.run.options import FORMATS, BenchmarkOptions
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight, Trials
@@ -38,7 +40,7 @@ from volley.run.records import End, LaunchTimes, Run
 from volley.run.records_file import LineReader, Writer, encode_line, open_writer
 from volley.run.run_log import RunLog
 from volley.run.run_outcome import RunOutcome, judge, stopped, worst
-from volley.run.start import Start, patience, start_by_launcher, start_inside_launcher
+from volley.run.start import Start, become, patience, start_by_launcher, start_inside_launcher, volley_with_jsrun
 from volley.text import ascii_json, escape_controls, join_words, utf8
 
 
@@ -55,6 +57,10 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
     *earlier, last = parts
     sessions: list[Session] = []
     outcomes: list[RunOutcome] = []
+    dry_run = last[1].job.dry_run
+    one_process = LaunchSpec(engine=(), ranks=1, gpus=True)
+    if last[0].local and not dry_run and (again := volley_with_jsrun(last[1].job, one_process)):
+        become(again)  # it cannot be prepared on a node without GPUs
     with Stop() as stop:
         try:
             for part in earlier:
@@ -69,9 +75,12 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
         if stop.signal is not None:
             print("volley: stopped", file=sys.stderr)
             return 128 + stop.signal
-        writer = None if sessions[-1].options.job.dry_run else _run(sessions, outcomes, stop)
+        again = volley_with_jsrun(last[1].job, sessions[-1].ranks())
+        writer = None if dry_run or again else _run(sessions, outcomes, stop)
+    if dry_run:
+        return worst([session.show_only(again) for session in sessions])
     if writer is None:
-        return worst([session.show_only() for session in sessions])
+        become(again)
     return _show(sessions, outcomes, writer)
 
 
@@ -208,8 +217,20 @@ class Session:
             self.stack,
             plan.world_size,
             granted=self.site.allocation,
-            on_gpus=[each for each in self.site.about.of(plan.transports) if each.memory == "device"],
+            on_gpus=self._on_gpus(plan),
             share_cores=self.benchmark.computes,
+        )
+
+    def _on_gpus(self, plan: Plan) -> list[TransportAbout]:
+        return [each for each in self.site.about.of(plan.transports) if each.memory == "device"]
+
+    def ranks(self) -> LaunchSpec:
+        """Return the ranks of the largest job, without the program that they run."""
+        plan = max((each.plan for each in self.jobs.planned), key=lambda plan: plan.world_size)
+        on_gpus = self._on_gpus(plan)
+        buffers = any(each.mpi for each in on_gpus)
+        return LaunchSpec(
+            (), plan.world_size, gpus=bool(on_gpus), device_buffers=buffers, variables=self.stack.environment
         )
 
     def _complete(self, plan: Plan, tried: Preflight | None = None) -> Plan:
@@ -227,8 +248,8 @@ class Session:
                 launch["stack"] = {**launch["stack"], "ucx_protocols": msgspec.to_builtins(tried.protocols)}
         return msgspec.structs.replace(plan, launch=utf8(launch))
 
-    def show_only(self) -> int:
-        """Print each plan, and on stderr the command line that would run it."""
+    def show_only(self, again: Sequence[str]) -> int:
+        """Print each plan, and on stderr the command line that would run it: ``again``, if volley would become it."""
         shown: list[Plan] = []
         for plan in (self._complete(job.plan) for job in self.jobs.planned):
             if plan in shown:  # a repeated launch
@@ -236,7 +257,8 @@ class Session:
             shown.append(plan)
             print(ascii_json(msgspec.json.format(msgspec.json.encode(plan), indent=2)))
             sys.stdout.flush()
-            print(escape_controls(self.starts[plan.world_size].line()), file=sys.stderr)
+            line = shlex.join(again) if again else self.starts[plan.world_size].line()
+            print(escape_controls(line), file=sys.stderr)
         if self.jobs.note:
             print(f"volley: {self.jobs.note}", file=sys.stderr)
         return EXIT_GOOD

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from volley.errors import UserError
 from volley.machine.mpi_stack import Stack
 from volley.machine.signals import Stop
 from volley.run import inside_launcher
-from volley.run.allocation import Allocation
+from volley.run.allocation import Allocation, allocation
 from volley.run.engine import USUAL_LINES, EngineProcess, Patience, TransportAbout
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import PAIR
-from volley.run.launchers import LaunchSpec, choose, command, cores, fabric, home
+from volley.run.launchers import LaunchSpec, choose, command, cores, fabric, home, jsrun_of
 from volley.run.options import JobOptions
 
 
@@ -81,6 +82,38 @@ class Start:
 def _hint(stack: Stack, ranks: int) -> str:
     mpiexec = str(stack.mpiexec) if stack.mpiexec else "the mpirun of that MPI"
     return f"start volley without a launcher, or with {mpiexec} -n {ranks} volley"
+
+
+def this_volley() -> tuple[str, ...]:
+    """Return how this volley is started again from anywhere: its environment needs no activation."""
+    program = Path(sys.argv[0])
+    if program.name == "volley" and os.access(program, os.X_OK) and program.is_file():
+        return (str(program.absolute()),)
+    return (sys.executable, "-m", "volley")
+
+
+def volley_with_jsrun(job: JobOptions, ranks: LaunchSpec) -> tuple[str, ...]:
+    """Return the jsrun that starts this command again on the job's nodes; nothing where volley stays where it is.
+
+    The script of a job with jsrun runs on a node without the job's GPUs.  With ``--launcher jsrun``, volley stays
+    there, and jsrun starts the engine.
+
+    Raises:
+        UserError: if jsrun cannot start this command.
+    """
+    granted = allocation(os.environ)
+    jsrun = jsrun_of(granted)
+    if jsrun is None or job.launcher != "auto" or inside_launcher.rank_info(os.environ):
+        return ()
+    again = (*this_volley(), *(word for word in sys.argv[1:] if word != "--dry-run"))
+    return command(jsrun, replace(ranks, engine=again, allocation=granted, hosts=job.hosts, extra=job.launcher_arg))
+
+
+def become(tokens: tuple[str, ...]) -> NoReturn:
+    """Replace this process by a command."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(tokens[0], tokens)  # noqa: S606  no shell is needed
 
 
 def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: RankInfo) -> Start:
