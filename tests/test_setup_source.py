@@ -424,6 +424,13 @@ def test_a_download_goes_through_the_proxy_of_the_environment(place: Place, serv
     assert place.builds() == [0, 1, 1]
 
 
+def test_without_a_sum_no_redirection_leads_away_from_https(place: Place) -> None:
+    curl = {"curl": "#!/bin/sh\nexit 1\n"}
+    with pytest.raises(StepError, match="cannot download"):
+        place(ucx="https://sources.invalid/ucx.tar.gz", environment=tools(place, curl))
+    assert "--proto-redir =https" in place.log("ucx")
+
+
 def test_a_url_without_a_sum_tells_the_sum(place: Place) -> None:
     place(ucx=place.ucx.as_uri())
     assert f"#sha256={fake.sum_of(place.ucx)}" in place.log("ucx")
