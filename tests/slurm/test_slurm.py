@@ -78,7 +78,14 @@ def one_on_each_node(run: Run) -> bool:
     return [(rank.host, rank.node, rank.local_rank) for rank in run.ranks] == [(NAMES[0], 0, 0), (NAMES[1], 1, 0)]
 
 
-GRANTED = {"scheduler": "slurm", "nodes": 2, "slots": 2, "hosts": dict.fromkeys(NAMES, 1), "gpus_per_node": None}
+GRANTED = {
+    "scheduler": "slurm",
+    "nodes": 2,
+    "slots": 2,
+    "hosts": dict.fromkeys(NAMES, 1),
+    "gpus_per_node": None,
+    "cpus_per_node": 1,
+}
 
 
 # -------------------------------------------------------------------------------------- srun starts volley
