@@ -1,5 +1,6 @@
 # make run        set up what is missing, then run volley         (make run ARGS="pingpong --sizes 8:1Mi")
-# make test       every test that this machine can run
+# make test       the tests to run before each commit: the engine's, the front end's, and of both together
+# make test-slow  the tests that take longer: sanitizers, other builds and MPIs, pretended clusters, a browser, make bench's own
 # make wheel      build/manylinux: a wheel for other machines, for every kind of GPU
 # make test-gpu   the tests that need a GPU
 # make fuzz       mutated records, facts, command lines and plans, and killings at random moments (CASES=20000 KILLINGS=200)
@@ -52,10 +53,10 @@ ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
   $(shell find cmake build_backend engine/src engine/apps engine/CMakeLists.txt engine/build.json.in -type f ! -name '*.pyc')
 FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
-.PHONY: run install wheel test test-gpu ctest fuzz lint format bench bench-peers coverage docs pictures clean distclean FORCE
+.PHONY: run install wheel test test-slow test-gpu ctest fuzz lint format bench bench-peers coverage docs pictures clean distclean FORCE
 
 # NVLink multicast stays off in our own runs: volley itself sets nothing that changes what it measures.
-OURS := test ctest test-gpu bench bench-peers
+OURS := test test-slow ctest test-gpu bench bench-peers
 $(OURS): export NCCL_NVLS_ENABLE := 0
 $(OURS): export NVSHMEM_DISABLE_NVLS := 1
 
@@ -133,8 +134,16 @@ $(VENV)/.lint: $(INSTALLED)
 
 # pytest ends with 5 where PYTEST leaves no test of a kind. Files with few tests are not the last ones: these build volley.
 test: ctest $(VENV)/.test
-	$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'not alone and not gpu' || [ $$? = 5 ]
-	$(VENV)/bin/python -m pytest $(PYTEST) -m 'alone or gpu' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'not (alone or gpu or slow)' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest $(PYTEST) -m '(alone or gpu) and not slow' || [ $$? = 5 ]
+	@echo "volley: make test-slow runs the tests that take longer"
+
+test-slow: $(TOOLS)/.ready $(VENV)/.test
+	$(call build_preset,sanitize)
+	$(WITH_TOOLS) ctest --preset sanitize -j $(JOBS)
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'slow and not (alone or gpu)' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest $(PYTEST) -m 'slow and (alone or gpu)' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest bench/tests
 
 define build_preset
 	@echo "volley: building build/$(1)"
@@ -146,8 +155,6 @@ ctest: build/wheel/.built
 	@echo "volley: building the engine's tests"
 	@$(WITH_TOOLS) $(SHOW_PROGRESS) build/ctest.log cmake --build build/wheel
 	$(WITH_TOOLS) ctest --test-dir build/wheel -LE gpu -j $(JOBS) --output-on-failure --no-tests=error
-	$(call build_preset,sanitize)
-	$(WITH_TOOLS) ctest --preset sanitize -j $(JOBS)
 
 test-gpu: $(TOOLS)/.ready $(VENV)/.test
 	$(call build_preset,gpu)
@@ -179,7 +186,8 @@ format: $(VENV)/.lint
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/clang-format -i $(CXX_FILES)
 
-bench: $(INSTALLED)
+bench: $(VENV)/.test
+	$(VENV)/bin/python -m pytest bench/tests
 	$(VENV)/bin/python bench/run.py $(BENCH)
 
 bench-peers: $(INSTALLED)

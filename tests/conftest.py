@@ -20,6 +20,16 @@ settings.register_profile("volley", deadline=None)
 settings.load_profile("volley")
 
 
+#: Fixtures that take long: another MPI's build, a browser, a cluster and hosts that are only pretended.
+SLOW_FIXTURES = {"mpich_installation", "browser", "slurm", "join_hosts"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if SLOW_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
+
+
 def pytest_sessionstart() -> None:
     """Signals and the width of the terminal are as for a command in a pipe, whatever started the tests.
 

@@ -9,9 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
+import run as bench
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from peers import page as peers
 
 import figures
 import pages
@@ -119,6 +122,16 @@ def test_the_pages_say_what_records_and_code_say() -> None:
         text = page.read_text("utf-8")
         assert "<!-- figures: " in text
         assert pages.renewed(text, page.parent) == text, "run make docs"
+
+
+@pytest.mark.parametrize("path", sorted(bench.RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_the_pages_of_bench_are_made_of_the_numbers_beside_them(path: Path) -> None:
+    result = msgspec.json.decode(path.read_bytes(), type=bench.Result)
+    assert path.with_suffix(".md").read_text("utf-8") == bench.markdown(result)
+
+
+def test_the_page_of_peers_is_made_of_its_records() -> None:
+    assert peers.PAGE.read_text("utf-8") == peers.page(peers.recorded()), "run make docs"
 
 
 def test_every_link_to_a_line_says_what_is_on_it() -> None:

@@ -188,7 +188,6 @@ def test_inside_a_launcher_kept_facts_are_judged_once(here: Command) -> None:
 # --------------------------------------------------------------------------------------- another real MPI
 
 
-@pytest.mark.slow
 def test_a_machine_with_mpich(mpich_installation: Installation) -> None:
     found = mpich_installation.doctor()
     assert found["MPI library"][1].startswith("MPICH")

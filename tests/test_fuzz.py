@@ -1,30 +1,49 @@
-"""Mutated records, facts and command lines with a fixed seed: the short form of ``make fuzz``."""
+"""Mutated records, facts and command lines with a fixed seed, and a few killings: the short form of ``make fuzz``."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-CASES = {"records": 6000, "facts": 1500, "command": 4000}
-"""Together with the plans of engine/tests/host_plan_fuzz.cpp more than 20,000; half a minute of one core."""
+import fuzz
+import killings
+
 SEED = 20261122
+FEW = {"records": 700, "facts": 300, "command": 500}
+MANY = {"records": 6000, "facts": 1500, "command": 4000}
+"""Together with the plans of engine/tests/host_plan_fuzz.cpp more than 10,000."""
 
 
-@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize("kind", FEW)
 def test_whatever_comes_in_the_answer_is_in_order(kind: str) -> None:
-    half = CASES[kind] // 2
-    program = [sys.executable, str(Path(__file__).with_name("fuzz.py")), "--kind", kind, "--seed", str(SEED)]
-    halves = [
-        subprocess.Popen(
-            [*program, "--cases", str(half), "--first", str(first)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for first in (0, half)
-    ]
-    said = [each.communicate()[0] for each in halves]
-    assert [each.returncode for each in halves] == [0, 0], "\n".join(said)
+    assert fuzz.run(kind, FEW[kind], SEED) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MANY)
+def test_the_answer_is_in_order_in_many_more_cases(kind: str) -> None:
+    assert fuzz.run(kind, MANY[kind] - FEW[kind], SEED, first=FEW[kind]) == []
+
+
+@pytest.fixture
+def chosen(volley_command: Path, engine: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The command, with the engine under test."""
+    monkeypatch.setenv("VOLLEY_ENGINE", str(engine))
+    return volley_command
+
+
+@pytest.mark.slow
+def test_nothing_is_left_behind_and_all_is_shown(chosen: Path) -> None:
+    assert not killings.run(chosen, 8, 7)
+
+
+@pytest.mark.slow
+def test_a_run_ends_in_time_whose_rank_is_stopped(chosen: Path) -> None:
+    assert not killings.run(chosen, 3, 7, "stop")
+
+
+@pytest.mark.slow
+def test_one_interrupt_at_any_moment_is_enough(chosen: Path) -> None:
+    assert not killings.run(chosen, 6, 7, "interrupt", at_once=3)
+    assert not killings.interrupts(100, 7)

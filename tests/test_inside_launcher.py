@@ -296,7 +296,6 @@ def test_ranks_that_wait_in_mpi_init_are_let_go_after_an_error(stand_in: Command
 # --------------------------------------------------------------------------------------- another real MPI
 
 
-@pytest.mark.slow
 def test_the_same_under_mpich(mpich_installation: Installation, engine: Path, tmp_path: Path) -> None:
     mpich = Command(mpich_installation.volley, mpich_installation.engine, tmp_path)
     hydra = mpich.mpirun(2)
@@ -312,7 +311,6 @@ def test_the_same_under_mpich(mpich_installation: Installation, engine: Path, tm
     assert "FAILED" in failed.out
 
 
-@pytest.mark.slow
 def test_an_engine_of_open_mpi_under_mpich_s_mpiexec(
     mpich_installation: Installation, volley: Command, tmp_path: Path
 ) -> None:

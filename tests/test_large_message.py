@@ -13,6 +13,7 @@ from volley.run.records_file import read_runs
 
 
 @pytest.mark.alone
+@pytest.mark.slow
 def test_a_message_of_2_gib_and_8_b_arrives_whole(volley_command: Path, engine: Path, tmp_path: Path) -> None:
     volley, records = Command(volley_command, engine, tmp_path), tmp_path / "large.jsonl"
     words = ("--sizes", str(BEYOND_AN_INT), "--window", "1", "--warmup", "0", "--iterations", "1", "-o", str(records))

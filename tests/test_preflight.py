@@ -256,7 +256,6 @@ def test_a_job_of_one_rank_has_no_transport_and_says_why(engine: Path) -> None:
     assert reasons == ["this job has one rank, and two are needed"] * 2
 
 
-@pytest.mark.slow
 def test_an_engine_of_mpich_alone_sends_to_itself(mpich_installation: Installation) -> None:
     """MPICH sends no message to the rank itself, however short, before its receive is posted."""
     check_sending_to_itself(mpich_installation.engine)

@@ -19,7 +19,7 @@ from volley.statistics.launches import of_observations
 
 def tool() -> ModuleType:
     """bench/coverage.py, under a name that no installed package has."""
-    spec = importlib.util.spec_from_file_location("bench_coverage", Path(__file__).parents[1] / "bench" / "coverage.py")
+    spec = importlib.util.spec_from_file_location("bench_coverage", Path(__file__).parents[1] / "coverage.py")
     assert spec
     assert spec.loader
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
@@ -58,7 +58,6 @@ def test_lines_of_the_page_are_what_the_records_give() -> None:
         assert all(line in PAGE for line in coverage.wider_lines(path))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", [coverage.COMPARED[0], coverage.COMPARED[-1]], ids=str)
 def test_a_line_about_two_runs_is_what_the_records_give(how: Any) -> None:
     assert coverage.two_runs_line(H200, how, together=True) in PAGE

@@ -1,23 +1,11 @@
-"""The committed pages of ``make bench``: what its code makes of the numbers beside them."""
+"""What ``make bench`` says of its numbers."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import msgspec
 import pytest
-import run as bench
 from comparisons import Finding
 
 from volley.statistics.estimates import Estimate
-
-RESULTS = sorted(bench.RESULTS.glob("*.json"))
-
-
-@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_pages_are_what_is_made_of_their_numbers(path: Path) -> None:
-    result = msgspec.json.decode(path.read_bytes(), type=bench.Result)
-    assert path.with_suffix(".md").read_text("utf-8") == bench.markdown(result)
 
 
 @pytest.mark.parametrize(
