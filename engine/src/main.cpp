@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "base/command_line.hpp"
-#include "benchmark/about.hpp"
+#include "benchmark/gpu_matrix/section.hpp"
 #include "benchmarks.hpp"
 #include "gpu/gpu.hpp"
 #include "group/context.hpp"
@@ -22,7 +22,7 @@
 #include "mpi/check.hpp"
 #include "mpi/collectives.hpp"
 #include "mpi/version.hpp"
-#include "record/output.hpp"
+#include "record/records.hpp"
 #include "transport/registry.hpp"
 
 namespace volley {
@@ -45,6 +45,31 @@ struct Session {
 Watchdog* start_watchdog() {
   const pid_t launcher = launch_environment().local_rank ? getppid() : 0;
   return new Watchdog("this rank", std::numeric_limits<double>::infinity(), launcher);
+}
+
+// The answer to --about: what the engine was built from, its transports, and the sections of the GPU matrix.
+Json about() {
+  Json answer = engine_facts(mpi_built());
+  Json transports = Json::array();
+  for (const auto& entry : registry()) {
+    transports.push_back({{"name", entry.name},
+                          {"summary", entry.summary},
+                          {"mpi", entry.mpi != ThroughMpi::no},
+                          {"device_pointers", entry.mpi == ThroughMpi::on_device_pointers},
+                          {"memory", name_of(entry.memory)},
+                          {"usual", entry.tier == Tier::usual},
+                          {"halos", entry.halos}});
+  }
+  answer["transports"] = transports;
+  Json known_faults = Json::array();
+  for (const auto& entry : faults()) known_faults.push_back({{"name", entry.name}, {"summary", entry.summary}});
+  answer["faults"] = known_faults;
+  Json sections = Json::array();
+  for (const auto& section : gpu_matrix::sections()) {
+    sections.push_back({{"name", section.name}, {"ends", name_of(section.ends)}, {"test", section.fault != Fault::none}});
+  }
+  answer["sections"] = sections;
+  return answer;
 }
 
 PlanReading read(const std::string& text) {

@@ -12,7 +12,6 @@
 #include "group/job.hpp"
 #include "group/run_record.hpp"
 #include "measure/sampler.hpp"
-#include "record/output.hpp"
 #include "record/records.hpp"
 
 namespace volley {

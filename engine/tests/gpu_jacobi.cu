@@ -4,8 +4,8 @@
 #include "gpu/copy.cuh"
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
-#include "jacobi/device/device_field.cuh"
-#include "jacobi/device/interior_sweep.cuh"
+#include "jacobi/device_field.cuh"
+#include "jacobi/device_sweep.cuh"
 #include "jacobi/solver.hpp"
 #include "transport/registry.hpp"
 

@@ -1,8 +1,6 @@
 // The parts of the Jacobi solver that need one process: the arithmetic, the shares of threads, the exact solution.
 #include "expect.hpp"
-#include "jacobi/host_field.hpp"
-#include "jacobi/options.hpp"
-#include "jacobi/residual_history.hpp"
+#include "jacobi/host_solver.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -2,7 +2,6 @@
 #include "base/command_line.hpp"
 #include "base/errors.hpp"
 #include "expect.hpp"
-#include "record/output.hpp"
 #include "record/records.hpp"
 
 #include <array>

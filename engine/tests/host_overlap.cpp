@@ -1,5 +1,5 @@
 // The length of the computation of an overlap is found, however long it takes.
-#include "benchmark/overlap/computation_length.hpp"
+#include "benchmark/overlap/overlap.hpp"
 #include "expect.hpp"
 #include "transport/registry.hpp"
 

@@ -3,7 +3,7 @@
 #include "benchmark/benchmark.hpp"
 #include "expect.hpp"
 #include "group/backoff_wait.hpp"
-#include "record/output.hpp"
+#include "record/records.hpp"
 
 #include <mpi.h>
 #include <time.h>

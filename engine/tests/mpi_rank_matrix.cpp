@@ -2,7 +2,7 @@
 #include "benchmark/benchmark.hpp"
 #include "expect.hpp"
 #include "group/context.hpp"
-#include "record/output.hpp"
+#include "record/records.hpp"
 
 #include <mpi.h>
 #include <unistd.h>

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "host/pattern.hpp"
+
 namespace volley::jacobi {
 
 enum class Side { left, right, up, down };
@@ -69,5 +71,19 @@ class Grid {
 // evaluated with exponentials of negative numbers only, so that no L overflows.
 [[nodiscard]] double exact_sine(const Grid& grid, std::int64_t row);
 [[nodiscard]] double exact_profile(const Grid& grid, std::int64_t column);
+
+// A hash of the field that does not depend on the grid of processes: each point adds its own, modulo 2^64.
+//
+// The hash of a point: SplitMix64's finaliser (Steele, Lea, Flood 2014) over its number in the global domain and the
+// bits of its value.
+[[nodiscard]] constexpr std::uint64_t point_hash(std::uint64_t number, std::uint64_t bits) {
+  return mixed(number * pattern_step ^ mixed(bits));
+}
+
+// The number of the first point of a local domain. Numbers are modulo 2^64, like the sum.
+[[nodiscard]] inline std::uint64_t point_number(const Grid& grid, std::int64_t row) {
+  return static_cast<std::uint64_t>(grid.first_row() + row) * static_cast<std::uint64_t>(grid.all_columns()) +
+         static_cast<std::uint64_t>(grid.first_column());
+}
 
 }  // namespace volley::jacobi

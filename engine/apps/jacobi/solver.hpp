@@ -2,17 +2,76 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
+#include "base/round_up.hpp"
 #include "group/context.hpp"
 #include "jacobi/grid.hpp"
 #include "jacobi/halos.hpp"
-#include "jacobi/options.hpp"
-#include "jacobi/residual_history.hpp"
+#include "record/plan.hpp"
 
 namespace volley::jacobi {
+
+// The options of the solver: its part of the plan.
+struct JacobiOptions {
+  std::array<int, 2> grid{1, 1};             // processes along x and y
+  std::array<std::int64_t, 2> domain{3, 3};  // points of each process along x and y
+  bool single_precision = false;             // numbers of 4 bytes instead of 8
+  std::uint64_t iterations = 1000;
+  double tolerance = 1e-5;        // the solver ends when the residual is at most this
+  std::uint64_t check_every = 1;  // iterations from one residual to the next
+  bool overlap = true;            // the interior is computed while halos are exchanged
+  std::optional<int> threads;     // of each rank; none: its share of the cores
+
+  [[nodiscard]] std::size_t point_bytes() const { return single_precision ? sizeof(float) : sizeof(double); }
+};
+
+// Reads the options and checks them against the rest of the plan.
+void read_options(PlanObject& given, const Plan& plan, JacobiOptions& options);
+
+// The residual of an iteration is the largest change of any point.
+struct Residual {
+  std::uint64_t iteration;  // counted from 0
+  double value;
+};
+
+class ResidualHistory {
+ public:
+  explicit ResidualHistory(const JacobiOptions& options) : options_(options) {}
+
+  // Whether this iteration has a residual.
+  [[nodiscard]] bool due(std::uint64_t iteration) const {
+    return iteration + 1 == options_.iterations || iteration % options_.check_every == 0;
+  }
+  // Takes a residual as the bits of a number that is not negative or of a NaN. Call it in the order of the iterations.
+  void take(std::uint64_t iteration, std::uint64_t bits) {
+    const std::uint64_t every = options_.check_every;
+    // Iterations from one kept residual to the next: the smallest multiple of `check_every` that is at least 100.
+    const std::uint64_t apart = every >= 100 ? every : round_up<std::uint64_t>(100, every);
+    if (!kept_.empty() && kept_.back().iteration % apart != 0) kept_.pop_back();
+    const auto value = std::bit_cast<double>(bits);
+    kept_.push_back({iteration, value});
+    broken_ = !std::isfinite(value);
+    converged_ = value <= options_.tolerance;
+  }
+
+  [[nodiscard]] bool converged() const { return converged_; }
+  [[nodiscard]] bool broken() const { return broken_; }  // the last residual is not finite
+  // The last residual, and those of about every hundredth iteration.
+  [[nodiscard]] const std::vector<Residual>& kept() const { return kept_; }
+
+ private:
+  const JacobiOptions& options_;
+  std::vector<Residual> kept_;
+  bool converged_ = false;
+  bool broken_ = false;
+};
 
 // Seconds of this rank, over all iterations.
 struct TimeParts {
@@ -35,7 +94,7 @@ class Solver {
   // Makes up to `most` iterations, with open halos. Returns how many: fewer if the solution ended before.
   virtual std::uint64_t advance(std::uint64_t most) = 0;
 
-  // See host_field.hpp.
+  // See HostField in host_solver.hpp.
   [[nodiscard]] virtual std::uint64_t hash() = 0;
   [[nodiscard]] virtual double deviation() = 0;
   [[nodiscard]] virtual std::optional<std::array<std::int64_t, 2>> first_broken() = 0;
@@ -48,8 +107,8 @@ class Solver {
   Solver(const Context& context, const JacobiOptions& options, const Grid& grid, Halos& halos);
 
   // Computes the residual of all ranks from the bits of this rank's, a number that is not negative or a NaN. The bits
-  // have the order of the numbers, with every NaN behind: MPI_MAX of numbers may lose a NaN, MPI_MAX of their bits does
-  // not.
+  // have the order of the numbers, with every NaN after them: MPI_MAX of numbers may lose a NaN, MPI_MAX of their bits
+  // does not.
   void reduce(std::uint64_t iteration, std::uint64_t bits);
   // The solution has converged or is broken: no iteration follows.
   [[nodiscard]] bool over() const { return residuals_.converged() || residuals_.broken(); }
@@ -68,7 +127,7 @@ class Solver {
 // `halos` exchanges points of the plan's precision, in the solver's kind of memory.
 [[nodiscard]] std::unique_ptr<Solver> make_host_solver(const Context& context, const JacobiOptions& options,
                                                        const Grid& grid, Halos& halos);
-// On the current device. Defined in device/*.cu in a build with CUDA, else in device/without_cuda.cpp.
+// On the current device. Only in builds with CUDA.
 [[nodiscard]] std::unique_ptr<Solver> make_device_solver(const Context& context, const JacobiOptions& options,
                                                          const Grid& grid, Halos& halos);
 

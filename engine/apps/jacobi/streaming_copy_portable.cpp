@@ -1,7 +1,7 @@
 // For every other processor: plain copies.
 #include <cstring>
 
-#include "jacobi/streaming_copy.hpp"
+#include "jacobi/sweep.hpp"
 
 namespace volley::jacobi {
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "jacobi/streaming_copy.hpp"
 #include "jacobi/sweep.hpp"
 
 namespace volley::jacobi {

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "jacobi/streaming_copy.hpp"
-
 namespace volley::jacobi {
 
 namespace {

@@ -7,8 +7,6 @@
 
 #include "benchmark/series_record.hpp"
 #include "host/placement.hpp"
-#include "jacobi/device/field_layout.hpp"
-#include "jacobi/host_field.hpp"
 #include "measure/timing_loop.hpp"
 #include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"

@@ -11,7 +11,6 @@
 #include "group/job.hpp"
 #include "measure/watchdog.hpp"
 #include "record/plan.hpp"
-#include "record/plan_object.hpp"
 #include "record/records.hpp"
 
 namespace volley {
@@ -47,7 +46,7 @@ struct BenchmarkEntry {
   BenchmarkMaker* make;
 };
 
-// The plan in a text and its benchmark, or all errors of the text.
+// The plan in a text and its benchmark, or all errors of the text, each a line `plan: $.path: what was expected`.
 struct PlanReading {
   Plan plan;
   std::unique_ptr<Benchmark> benchmark;

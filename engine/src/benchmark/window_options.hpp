@@ -2,7 +2,7 @@
 #pragma once
 
 #include "measure/driver.hpp"
-#include "record/plan_object.hpp"
+#include "record/plan.hpp"
 
 namespace volley {
 

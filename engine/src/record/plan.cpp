@@ -5,88 +5,13 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <sstream>
 
 #include "base/errors.hpp"
-#include "base/text.hpp"
-#include "record/plan_object.hpp"
 
 namespace volley {
 
 namespace {
-
-// Error messages quote at most one line of the plan.
-std::string readable(const std::string& text) {
-  constexpr std::size_t longest = 600;
-  std::string shown = text.size() > longest ? text.substr(0, longest) + " ..." : text;
-  for (char& c : shown) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  }
-  return shown;
-}
-
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// The keys of a plan with another version are unknown, so only the version is checked.
-std::string wrong_version(const Json& document) {
-  if (!document.is_object()) return "plan: $: expected an object";
-  const Json* found = document.find("plan");
-  if (found == nullptr || *found == plan_version) return {};
-  if (!found->is_number_integer()) return "plan: $.plan: expected a version number, found " + line_of(*found);
-  return "plan: $.plan: this plan has version " + line_of(*found) + ", this engine reads version " +
-         std::to_string(plan_version) + "; use a front end and an engine of the same release";
-}
-
-void read_sampling(PlanObject& given, Sampling& sampling) {
-  given.choice("mode", sampling.fixed, {{"adaptive", false}, {"fixed", true}});
-  given.positive("ci", sampling.ci, 1.0);
-  given.seconds("point_time_s", sampling.point_time_s);
-  given.optional_seconds("size_time_s", sampling.size_time_s);
-  given.integer("min_visits", sampling.min_visits, 1);
-  given.integer("warmup", sampling.warmup, std::uint64_t{0});
-  given.integer("iterations", sampling.iterations, std::uint64_t{1});
-  given.boolean("tail", sampling.tail);
-}
-
-void read_benchmark(PlanObject& given, const PlanReader& reader, Plan& plan) {
-  const std::string expected = "one of `" + joined(reader.benchmarks, "`, `") + "`";
-  const Json* name = given.required("benchmark", expected);
-  if (name == nullptr) return;
-  if (name->is_string() && has(reader.benchmarks, name->get<std::string>())) plan.benchmark = name->get<std::string>();
-  else given.complain("benchmark", "expected " + expected + ", found " + line_of(*name));
-}
-
-void read_transports(PlanObject& given, const PlanReader& reader, Plan& plan) {
-  static_cast<void>(given.required("transports", "a list"));
-  given.names("transports", plan.transports, "a transport's name");
-  const std::string known = reader.transports.empty() ? "none" : joined(reader.transports);
-  for (std::size_t i = 0; i < plan.transports.size(); ++i) {
-    const std::size_t plus = plan.transports[i].find('+');
-    const bool sound = plus == std::string::npos || has(reader.faults, plan.transports[i].substr(plus + 1));
-    if (sound && has(reader.transports, plan.transports[i].substr(0, plus))) continue;
-    given.complain(PlanObject::place("transports", i),
-                   "this engine has no transport `" + plan.transports[i] + "`; it has " + known);
-  }
-}
-
-void read_into(Plan& plan, const PlanReader& reader, PlanObject& given) {
-  int version = plan_version;
-  given.integer("plan", version, 1);
-  read_benchmark(given, reader, plan);
-  given.integer("world_size", plan.world_size, 1);
-  read_transports(given, reader, plan);
-  given.texts("excluded", plan.excluded);
-  given.object("sampling", [&](PlanObject& sampling) { read_sampling(sampling, plan.sampling); });
-  given.boolean("verify", plan.verify);
-  given.boolean("share_device", plan.share_device);
-  given.optional_seconds("budget_s", plan.budget_s);
-  given.seconds("watchdog_s", plan.watchdog_s);
-  given.any_object("launch");
-  if (plan.benchmark.empty()) given.any_object("options");
-  else given.object("options", [&](PlanObject& options) { reader.read_options(options, plan); });
-  given.finish();
-}
 
 // Reads up to the brace that closes the document, and does not wait for the end of the input: Open MPI 5's mpirun does
 // not always pass that on.
@@ -112,30 +37,114 @@ std::string read_one_document(std::istream& input) {
 
 }  // namespace
 
-std::vector<std::string> read_plan(const std::string& text, const PlanReader& reader, Plan& plan) {
-  Json document;
-  try {
-    document = json_from(text);
-  } catch (const NotJson& error) {
-    return {readable("plan: not a JSON document: " + std::string(error.what()))};
-  } catch (const TooDeep& error) {
-    return {"plan: " + std::string(error.what())};
-  }
-  if (const auto complaint = wrong_version(document); !complaint.empty()) return {readable(complaint)};
-  plan.document = text;
-  PlanObject::Errors errors;
-  PlanObject whole(document, "$", errors);
-  read_into(plan, reader, whole);
-  for (auto& error : errors) error = readable(error);
-  return errors;
-}
-
 std::string read_plan_text(const std::string& path) {
   if (path.empty()) throw UsageError("no plan: give --plan FILE, or --plan - to read it from standard input");
   if (path == "-") return read_one_document(std::cin);
   std::ifstream file(path);
   if (!file || std::filesystem::is_directory(path)) throw UsageError("the plan " + path + " cannot be read");
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+PlanObject::PlanObject(const Json& node, std::string path, Errors& errors)
+    : node_(node), path_(std::move(path)), errors_(errors) {
+  if (!node_.is_object()) complain("", "expected an object");
+}
+
+void PlanObject::boolean(const char* key, bool& target) {
+  const Json* value = find(key);
+  if (value == nullptr) return;
+  if (value->is_boolean()) target = value->get<bool>();
+  else complain(key, "expected true or false, found " + shown(*value));
+}
+
+void PlanObject::positive(const char* key, double& target, double most) {
+  const Json* value = find(key);
+  if (value == nullptr) return;
+  if (value->is_number() && *value > 0 && *value <= most) {
+    target = value->get<double>();
+    return;
+  }
+  std::ostringstream expected;
+  expected << "expected a number above 0";
+  if (most != std::numeric_limits<double>::infinity()) expected << " and at most " << most;
+  complain(key, expected.str() + ", found " + shown(*value));
+}
+
+void PlanObject::optional_seconds(const char* key, std::optional<double>& target) {
+  const Json* value = find(key);
+  if (value == nullptr || value->is_null()) return;
+  target.emplace(0);
+  seconds(key, *target);
+}
+
+void PlanObject::names(const char* key, std::vector<std::string>& target, const char* expected) {
+  list(key, target, expected, [](const Json& value) { return value.is_string(); });
+}
+
+void PlanObject::integers(const char* key, std::vector<int>& target, const char* expected, int least) {
+  list(key, target, expected, [least](const Json& value) {
+    return value.is_number_integer() && value >= least && value <= std::numeric_limits<int>::max();
+  });
+}
+
+void PlanObject::sizes(const char* key, std::vector<std::uint64_t>& target) {
+  list(key, target, "a whole number of bytes of at least 1", [](const Json& value) {
+    return value.is_number_integer() && value >= 1 && value <= std::numeric_limits<std::int64_t>::max();
+  });
+}
+
+void PlanObject::some_sizes(const char* key, std::vector<std::uint64_t>& target) {
+  sizes(key, target);
+  if (target.empty()) complain(key, "expected at least one size");
+}
+
+void PlanObject::texts(const char* key, std::map<std::string, std::string>& target) {
+  const Json* value = find(key);
+  if (value == nullptr) return;
+  if (!value->is_object()) return complain(key, "expected an object, found " + shown(*value));
+  for (const auto& [name, text] : value->members()) {
+    if (text.is_string()) target[name] = text.get<std::string>();
+    else complain(std::string(key) + "." + name, "expected a text, found " + shown(text));
+  }
+}
+
+void PlanObject::any_object(const char* key) {
+  const Json* value = find(key);
+  if (value != nullptr && !value->is_object()) complain(key, "expected an object, found " + shown(*value));
+}
+
+const Json* PlanObject::required(const char* key, const std::string& expected) {
+  const Json* value = find(key);
+  if (value == nullptr && node_.is_object()) complain(key, "missing: expected " + expected);
+  return value;
+}
+
+void PlanObject::finish() {
+  if (!node_.is_object()) return;
+  for (const auto& [key, value] : node_.members()) {
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) complain(key, "unknown key");
+  }
+}
+
+void PlanObject::complain(const std::string& key, const std::string& what) {
+  errors_.push_back("plan: " + path_ + (key.empty() ? "" : "." + key) + ": " + what);
+}
+
+void PlanObject::complain_of_plan(const std::string& key, const std::string& what) {
+  errors_.push_back("plan: $." + key + ": " + what);
+}
+
+std::string PlanObject::place(const std::string& key, std::size_t i) { return key + "[" + std::to_string(i) + "]"; }
+
+std::string PlanObject::shown(const Json& value) {
+  std::string text = line_of(value);
+  if (text.size() > 40) text = text.substr(0, 37) + "...";
+  return text;
+}
+
+const Json* PlanObject::find(const char* key) {
+  known_.emplace_back(key);
+  return node_.is_object() ? node_.find(key) : nullptr;
 }
 
 }  // namespace volley

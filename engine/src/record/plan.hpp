@@ -2,16 +2,19 @@
 // there. This file has the part that all benchmarks share; each benchmark reads its own part, `options`.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-namespace volley {
+#include "base/text.hpp"
+#include "record/json.hpp"
 
-class PlanObject;
+namespace volley {
 
 inline constexpr int plan_version = 2;
 
@@ -39,17 +42,121 @@ struct Plan {
   std::string document;  // the plan's text, for the run record
 };
 
-// The names that a plan may contain, and the function that reads its options.
-struct PlanReader {
-  std::vector<std::string> benchmarks;
-  std::vector<std::string> transports;
-  std::vector<std::string> faults;  // that may follow a transport's name and a +
-  // Called once if the plan names one of these benchmarks.
-  std::function<void(PlanObject& options, const Plan& plan)> read_options;
-};
+// Reads one JSON object of a plan. Collects all errors, each with its place. An absent key leaves its target as it is.
+class PlanObject {
+ public:
+  using Errors = std::vector<std::string>;
 
-// Reads a plan's text. Returns all its errors, each a line `plan: $.path: what was expected`; none if it is valid.
-[[nodiscard]] std::vector<std::string> read_plan(const std::string& text, const PlanReader& reader, Plan& plan);
+  // The bounds of counts and times; src/volley/document.py has the same.
+  static constexpr int largest_count = std::numeric_limits<std::int32_t>::max();
+  static constexpr double longest_s = 1e9;
+
+  PlanObject(const Json& node, std::string path, Errors& errors);
+
+  void boolean(const char* key, bool& target);
+  // A number above 0 and at most `most`.
+  void positive(const char* key, double& target, double most = std::numeric_limits<double>::infinity());
+  void seconds(const char* key, double& target) { positive(key, target, longest_s); }
+  void optional_seconds(const char* key, std::optional<double>& target);
+
+  // A whole number between two bounds.
+  template <class Number>
+  void integer(const char* key, Number& target, Number least, Number most = largest_count) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if (value->is_number_integer() && *value >= least && *value <= most) {
+      target = value->get<Number>();
+    } else {
+      complain(key, "expected a whole number from " + std::to_string(least) + " to " + std::to_string(most) +
+                        ", found " + shown(*value));
+    }
+  }
+  template <class Number>
+  void optional_integer(const char* key, std::optional<Number>& target, Number least, Number most = largest_count) {
+    const Json* value = find(key);
+    if (value == nullptr || value->is_null()) return;
+    target.emplace(least);
+    integer(key, *target, least, most);
+  }
+
+  // A list of two whole numbers. The key must be present.
+  template <class Number>
+  void two(const char* key, std::array<Number, 2>& target, Number least) {
+    const std::string expected = "two whole numbers of at least " + std::to_string(least);
+    const Json* value = required(key, expected);
+    if (value == nullptr) return;
+    const auto fits = [&](const Json& v) { return v.is_number_integer() && v >= least && v <= largest_count; };
+    if (value->is_array() && value->size() == 2 && fits((*value)[0]) && fits((*value)[1])) {
+      target = {(*value)[0].get<Number>(), (*value)[1].get<Number>()};
+    } else {
+      complain(key, "expected " + expected + ", found " + shown(*value));
+    }
+  }
+
+  // One of several texts; each stands for a value.
+  template <class Value>
+  void choice(const char* key, Value& target, const std::vector<std::pair<std::string, Value>>& choices) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    std::vector<std::string> names;
+    for (const auto& [name, meant] : choices) {
+      names.push_back("`" + name + "`");
+      if (*value != name) continue;
+      target = meant;
+      return;
+    }
+    complain(key, "expected one of " + joined(names) + ", found " + shown(*value));
+  }
+
+  // A list of items that all fit; `expected` describes a fitting item.
+  template <class Item, class Fits>
+  void list(const char* key, std::vector<Item>& target, const char* expected, const Fits& fits) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if (!value->is_array()) return complain(key, "expected a list, found " + shown(*value));
+    for (std::size_t i = 0; i < value->size(); ++i) {
+      const Json& item = (*value)[i];
+      if (fits(item)) target.push_back(item.get<Item>());
+      else complain(place(key, i), std::string("expected ") + expected + ", found " + shown(item));
+    }
+  }
+  void names(const char* key, std::vector<std::string>& target, const char* expected);
+  void integers(const char* key, std::vector<int>& target, const char* expected, int least);
+  void sizes(const char* key, std::vector<std::uint64_t>& target);
+  // At least one of them.
+  void some_sizes(const char* key, std::vector<std::uint64_t>& target);
+  void texts(const char* key, std::map<std::string, std::string>& target);
+  void any_object(const char* key);
+
+  // Calls `read` with the object of that key, or with an empty one if the key is absent.
+  template <class Read>
+  void object(const char* key, Read read) {
+    static const Json nothing = Json::object();
+    const Json* value = find(key);
+    PlanObject inner(value == nullptr ? nothing : *value, path_ + "." + key, errors_);
+    read(inner);
+    inner.finish();
+  }
+
+  // Returns the value of the key. Complains and returns null if the key is absent.
+  const Json* required(const char* key, const std::string& expected);
+  // Complains about every key that was not read.
+  void finish();
+
+  void complain(const std::string& key, const std::string& what);
+  // The same for a key at the top of the plan.
+  void complain_of_plan(const std::string& key, const std::string& what);
+  // "key[3]".
+  [[nodiscard]] static std::string place(const std::string& key, std::size_t i);
+
+ private:
+  static std::string shown(const Json& value);
+  const Json* find(const char* key);
+  const Json& node_;
+  std::string path_;
+  Errors& errors_;
+  std::vector<std::string> known_;
+};
 
 // The text at `path`, or on standard input for "-". Throws UsageError when it cannot be read.
 [[nodiscard]] std::string read_plan_text(const std::string& path);

@@ -1,9 +1,8 @@
 // Links whose data is moved by copy engines or by a copy kernel, between two GPUs or between a GPU and pinned memory of
-// the host: bandwidth, and the completion of one small copy.
+// the host: bandwidth, the completion of one small copy, and the time to enqueue and to perform many.
 #include <algorithm>
 
-#include "benchmark/gpu_matrix/routes.cuh"
-#include "benchmark/gpu_matrix/stream_blocker.cuh"
+#include "benchmark/gpu_matrix/links.cuh"
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
 #include "gpu/kernel_launch.cuh"
@@ -119,6 +118,51 @@ class HostCopies final : private HostEnd, public Copies {
   }
 };
 
+// Small copies are enqueued after a kernel that blocks the stream, as in the CUDA sample p2pBandwidthLatencyTest: so
+// the time to enqueue copies and the time to perform them are measured separately.
+class GatedCopies final : public RoutedLink {
+ public:
+  using RoutedLink::RoutedLink;
+
+  void arm(const View& view, std::uint64_t count) override {
+    gpu::select(route().driver->device);
+    blocker().close(route().cuda_stream(), timeout());
+    if (!enqueues_) enqueue(view, count);
+  }
+
+  void windows(const View& view, std::uint64_t count, const Window&) override {
+    if (enqueues_) enqueue(view, count);
+    else open_and_wait();
+  }
+
+  void disarm() override {
+    if (enqueues_) open_and_wait();
+    if (!blocker().expired()) return;
+    throw HungError("enqueueing small copies did not end within " +
+                    std::to_string(static_cast<int>(timeout().count())) + " s");
+  }
+
+ private:
+  [[nodiscard]] const Route& route() const { return routes().front(); }
+  [[nodiscard]] StreamBlocker& blocker() const { return *route().driver->blocker; }
+
+  void enqueue(const View& view, std::uint64_t count) {
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      const std::uint64_t offset = (i - 1) * view.stride;
+      gpu::copy_peer_async(route().to.at + offset, route().to.device, route().source(view, i, count) + offset,
+                           route().from.device, view.bytes, route().cuda_stream().get());
+    }
+  }
+
+  void open_and_wait() {
+    blocker().open();
+    await(route().cuda_stream(), timeout());
+  }
+
+  // Otherwise what is timed is the time of the copies.
+  const bool enqueues_ = section().metric == Metric::enqueue;
+};
+
 // A test: the blocker is not opened in time.
 class HangingCopies final : public Copies {
  public:
@@ -142,6 +186,8 @@ std::unique_ptr<GpuLink> make_copies(LinkSetup setup, bool broken) {
   if (setup.section.engine == Engine::sm) return std::make_unique<KernelCopies>(std::move(setup));
   return std::make_unique<Copies>(std::move(setup));
 }
+
+std::unique_ptr<GpuLink> make_gated_copies(LinkSetup setup) { return std::make_unique<GatedCopies>(std::move(setup)); }
 
 std::unique_ptr<GpuLink> make_host_copies(const Section& section, const GpuEndpoint& gpu, std::uint64_t room_bytes,
                                           Seconds timeout) {

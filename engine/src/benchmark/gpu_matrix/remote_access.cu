@@ -1,7 +1,7 @@
 // Links whose data is moved by a single thread of a kernel: loads that wait for each other, and a ping-pong of stores.
 #include <atomic>
 
-#include "benchmark/gpu_matrix/routes.cuh"
+#include "benchmark/gpu_matrix/links.cuh"
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
 #include "gpu/kernel_launch.cuh"

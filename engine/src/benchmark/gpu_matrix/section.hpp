@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "benchmark/benchmark.hpp"
 #include "measure/driver.hpp"
 #include "measure/faults.hpp"
 
@@ -34,10 +37,10 @@ struct Section {
   AccessOperation operation;
   Direction direction;
   Ends ends;
-  bool peer_access;             // enabled for all pairs that support it
-  std::uint64_t bytes;          // of a message, if the plan allows so many
-  int window;                   // messages in flight before completion is awaited
-  Fault fault = Fault::none;    // a test: what breaks on purpose between the first and the last GPU
+  bool peer_access;           // enabled for all pairs that support it
+  std::uint64_t bytes;        // of a message, if the plan allows so many
+  int window;                 // messages in flight before completion is awaited
+  Fault fault = Fault::none;  // a test: what breaks on purpose between the first and the last GPU
 };
 
 // All sections in the order in which they are measured: first those without peer access, then those with it.
@@ -53,5 +56,17 @@ struct Section {
 [[nodiscard]] const char* name_of(Engine engine);
 [[nodiscard]] const char* name_of(AccessOperation operation);
 [[nodiscard]] const char* name_of(Ends ends);
+
+// The part of the plan.
+struct GpuMatrixOptions {
+  std::vector<std::string> sections;
+  std::vector<int> gpus;                                   // CUDA's numbers; empty: all
+  std::uint64_t largest_bytes = std::uint64_t{512} << 20;  // of a message of any section
+  bool quick = false;                                      // less data, fewer samples
+  bool samples = false;                                    // cells keep every sample
+};
+
+// Measures the sections on GPUs that CUDA sees.
+[[nodiscard]] Exit measure(const Run& run, const GpuMatrixOptions& options);
 
 }  // namespace volley::gpu_matrix

@@ -5,15 +5,129 @@
 #include <cstdint>
 
 #include "benchmark/rank_matrix/matrix_writer.hpp"
-#include "benchmark/rank_matrix/pair_measurement.hpp"
+#include "benchmark/series_record.hpp"
 #include "benchmark/window_options.hpp"
 #include "group/backoff_wait.hpp"
+#include "group/mpi_control.hpp"
 #include "group/round_robin.hpp"
+#include "measure/sampler.hpp"
 #include "mpi/collectives.hpp"
 
 namespace volley {
 
 namespace {
+
+// --- everything that the plan asks for, between two ranks
+// --------------------------------------------------------------
+
+Json rank_cell(const Series& series, int second, bool samples) {
+  Json cell = {{"rank", second}};
+  cell.update(matrix_cell(series, samples));
+  cell["mismatch"] = series.mismatch ? to_json(*series.mismatch) : Json(nullptr);
+  return cell;
+}
+
+// The result of a pair that is not measured. A result is JSON, because it is sent to the first rank. It has
+// `transports`, those that the pair can use, and `cells`: a cell for each transport of the first case, then of the next
+// case, and so on.
+Json skipped_result(std::size_t cells, int second, const std::string& reason) {
+  Series series;
+  series.skipped = reason;
+  return {{"transports", Json::array()}, {"cells", std::vector<Json>(cells, rank_cell(series, second, false))}};
+}
+
+class PairMeasurement {
+ public:
+  // Collective over the two ranks only.
+  PairMeasurement(const Run& run, const std::vector<MatrixCase>& cases, bool samples, const std::array<int, 2>& ranks)
+      : run_(run),
+        cases_(cases),
+        samples_(samples),
+        pair_(*make_group(*run.context, {ranks[0], ranks[1]})),
+        control_(pair_),
+        transports_(*run.context, pair_, run.plan, run.watchdog) {
+    std::vector<std::uint64_t> sizes;
+    for (const auto& matrix_case : cases) sizes.push_back(matrix_case.bytes);
+    transports_.open(sizes);
+  }
+
+  // Measures every case while no other pair measures. The result is complete on the first rank. Collective over the
+  // two.
+  [[nodiscard]] Json isolated() {
+    Json cells = Json::array();
+    for (const auto& matrix_case : cases_) {
+      auto all = series_of(matrix_case);
+      Sampler(control_, run_.plan.sampling, matrix_case.workload, run_.watchdog).measure(all);
+      for (const auto& series : all) cells.push_back(rank_cell(series, pair_.rank(1), samples_));
+    }
+    return finished(cells);
+  }
+
+  // Measures every case while all other pairs of the round do the same. All pairs begin a transport of a case together;
+  // a pair that has finished continues without recording until all have finished. Collective over the world: a rank
+  // without a partner calls `idle_round`.
+  [[nodiscard]] Json loaded(const BackoffWait& backoff) {
+    Json cells = Json::array();
+    for (const auto& matrix_case : cases_) {
+      for (auto& series : series_of(matrix_case)) {  // one transport at a time, the same on all pairs
+        std::vector<Series> alone{std::move(series)};
+        backoff.start_together();
+        Sampler(control_, run_.plan.sampling, matrix_case.workload, run_.watchdog).measure(alone);
+        MPI_Request all_done = MPI_REQUEST_NULL;
+        VOLLEY_MPI(MPI_Ibarrier(run_.context->world.get(), &all_done));
+        keep_busy(matrix_case.workload, alone[0], all_done, backoff);
+        cells.push_back(rank_cell(alone[0], pair_.rank(1), samples_));
+      }
+    }
+    return finished(cells);
+  }
+
+ private:
+  [[nodiscard]] std::vector<Series> series_of(const MatrixCase& matrix_case) {
+    std::vector<Series> all;
+    for (const auto& candidate : transports_.candidates()) {
+      all.push_back(transports_.series(candidate, matrix_case.bytes, run_.plan.verify, matrix_case.workload.window));
+    }
+    return all;
+  }
+
+  // Exchanges further messages until all pairs have finished. Before each batch the first rank tells the second one
+  // whether to continue.
+  void keep_busy(const Workload& workload, Series& series, MPI_Request& all_done, const BackoffWait& backoff) {
+    while (series.count > 0) {
+      int done = 0;
+      if (pair_.leads()) VOLLEY_MPI(MPI_Test(&all_done, &done, MPI_STATUS_IGNORE));
+      if (mpi::broadcast_value(done, 0, pair_.control.get()) != 0) break;
+      run_.watchdog.progress(10 * series.count_s * static_cast<double>(series.count));
+      workload.run(*series.driver, series.view, series.count, workload.messages[0]);
+    }
+    backoff.wait(all_done);
+  }
+
+  [[nodiscard]] Json finished(const Json& cells) {
+    Json transports = Json::array();
+    for (const auto& candidate : transports_.candidates()) {
+      transports.push_back({{"reason", candidate.reason}, {"facts", candidate.facts()}});
+    }
+    transports_.close();
+    return {{"transports", transports}, {"cells", cells}};
+  }
+
+  const Run& run_;
+  const std::vector<MatrixCase>& cases_;
+  bool samples_;
+  RankGroup pair_;
+  MpiControl control_;
+  TransportSet transports_;
+};
+
+// Takes part in a round of `PairMeasurement::loaded` with so many cells, on a rank without a partner.
+void idle_round(std::size_t cells, const BackoffWait& backoff) {
+  for (std::size_t i = 0; i < cells; ++i) {
+    backoff.start_together();  // the pairs begin
+    backoff.barrier();         // all pairs have finished
+  }
+}
 
 constexpr int order_tag = 40;
 constexpr int result_tag = 41;

@@ -1,14 +1,35 @@
-// One rank's part of an overlap, as the sampler times it.
+// Computations of one rank, and its part of an overlap as the sampler times it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "benchmark/overlap/computation.hpp"
+#include "measure/control.hpp"
+#include "measure/watchdog.hpp"
 #include "transport/transport.hpp"
 
 namespace volley::overlap {
+
+// What a rank computes while messages move: multiply-adds whose operands come from memory, or stay in registers.
+enum class Limit { memory, arithmetic };  // of the computation's speed
+
+[[nodiscard]] inline const char* name_of(Limit limit) { return limit == Limit::memory ? "memory" : "arithmetic"; }
+
+// Every result is a whole number that says how often it was computed, so that it can be checked exactly.
+class Computation {
+ public:
+  virtual ~Computation() = default;
+  // On the host it returns when so many steps are made; on a device it enqueues them.
+  virtual void compute(std::uint64_t steps) = 0;
+  // How the work of so many steps is wrong, of all since this object was made; empty if it is right.
+  [[nodiscard]] virtual std::string wrong() = 0;
+  // Bytes of the arrays that it goes through; 0 if it stays in registers.
+  [[nodiscard]] virtual std::size_t working_set_bytes() const { return 0; }
+};
 
 // What happens in one count of a batch.
 struct OverlapWork {
@@ -73,5 +94,9 @@ class Computations {
 [[nodiscard]] std::unique_ptr<Computations> make_host_computations();
 // Computes on the current device, by kernels on a stream of their own.
 [[nodiscard]] std::unique_ptr<Computations> make_device_computations();
+
+// The steps of a computation that take this long on the first rank, while the other one computes, too. Collective over
+// the ends of `control`.
+[[nodiscard]] std::uint64_t steps_for(Control& control, Watchdog& watchdog, OverlapDriver& alone, double wanted_s);
 
 }  // namespace volley::overlap

@@ -19,8 +19,8 @@
 #include "gpu/copy.cuh"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/stopwatch.cuh"
-#include "jacobi/device/device_field.cuh"
-#include "jacobi/device/edge_sweep.cuh"
+#include "jacobi/device_field.cuh"
+#include "jacobi/device_sweep.cuh"
 #include "jacobi/solver.hpp"
 #include "measure/timing_loop.hpp"
 

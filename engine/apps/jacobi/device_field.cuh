@@ -1,32 +1,38 @@
-#include "jacobi/device/device_field.cuh"
+// The points of a local domain in device memory, in two planes. Halos are not in the planes but in their messages.
+#pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
 #include "gpu/kernel_launch.cuh"
-#include "jacobi/device/field_layout.hpp"
-#include "jacobi/point_hash.hpp"
+#include "gpu/streams.cuh"
+#include "jacobi/grid.hpp"
+#include "jacobi/sweep.hpp"
 
 namespace volley::jacobi {
 
-namespace {
+inline constexpr unsigned field_threads = 256;
+inline constexpr unsigned max_field_blocks = 2048;
 
-constexpr unsigned threads = 256;
-constexpr unsigned max_blocks = 2048;
-
-unsigned blocks_for(const Grid& grid) {
+inline unsigned blocks_for(const Grid& grid) {
   const std::int64_t points = grid.columns() * grid.rows();
-  return static_cast<unsigned>(std::clamp<std::int64_t>((points + threads - 1) / threads, 1, max_blocks));
+  return static_cast<unsigned>(std::clamp<std::int64_t>((points + field_threads - 1) / field_threads, 1, max_field_blocks));
 }
 
-gpu::DeviceBuffer on_device(const std::vector<double>& numbers) {
+inline gpu::DeviceBuffer on_device(const std::vector<double>& numbers) {
   gpu::DeviceBuffer buffer(numbers.size() * sizeof(double));
   gpu::copy_to_device(buffer.data(), numbers.data(), numbers.size() * sizeof(double));
   return buffer;
 }
 
-const double* numbers_of(const gpu::DeviceBuffer& buffer) { return reinterpret_cast<const double*>(buffer.data()); }
+inline const double* numbers_of(const gpu::DeviceBuffer& buffer) {
+  return reinterpret_cast<const double*>(buffer.data());
+}
 
 // A word that all threads of a kernel update.
 class DeviceWord {
@@ -55,8 +61,10 @@ __device__ void for_all(std::int64_t columns, std::int64_t rows, const Visit& vi
   }
 }
 
-__device__ std::uint64_t bits_of(double value) { return static_cast<std::uint64_t>(__double_as_longlong(value)); }
-__device__ std::uint64_t bits_of(float value) { return static_cast<std::uint32_t>(__float_as_int(value)); }
+__device__ inline std::uint64_t bits_of(double value) {
+  return static_cast<std::uint64_t>(__double_as_longlong(value));
+}
+__device__ inline std::uint64_t bits_of(float value) { return static_cast<std::uint32_t>(__float_as_int(value)); }
 
 template <class Real>
 __global__ void hash_kernel(Plane<Real> plane, std::int64_t columns, std::int64_t rows, std::uint64_t first,
@@ -87,7 +95,28 @@ __global__ void broken_kernel(Plane<Real> plane, std::int64_t columns, std::int6
   });
 }
 
-}  // namespace
+template <class Real>
+class DeviceField {
+ public:
+  // Writes zeros and the boundary values, which the host computes.
+  explicit DeviceField(const Grid& grid);
+
+  // The points before iteration `iteration`.
+  [[nodiscard]] const Plane<Real>& before(std::uint64_t iteration) const { return planes_[iteration % 2]; }
+  // Copies the plane before `iteration` to the other plane.
+  void copy(std::uint64_t iteration, const gpu::Stream& cuda_stream) const;
+
+  // The same as in host_solver.hpp, of the points before `iteration`. These calls wait for the device.
+  [[nodiscard]] std::uint64_t hash(std::uint64_t iteration) const;
+  [[nodiscard]] double deviation(std::uint64_t iteration) const;
+  [[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken(std::uint64_t iteration) const;
+
+ private:
+  const Grid& grid_;
+  std::size_t plane_bytes_;
+  std::array<gpu::DeviceBuffer, 2> memory_;
+  std::array<Plane<Real>, 2> planes_;
+};
 
 template <class Real>
 DeviceField<Real>::DeviceField(const Grid& grid)
@@ -121,8 +150,9 @@ void DeviceField<Real>::copy(std::uint64_t iteration, const gpu::Stream& cuda_st
 template <class Real>
 std::uint64_t DeviceField<Real>::hash(std::uint64_t iteration) const {
   const DeviceWord sum(0);
-  hash_kernel<<<blocks_for(grid_), threads>>>(before(iteration), grid_.columns(), grid_.rows(), point_number(grid_, 0),
-                                              static_cast<std::uint64_t>(grid_.all_columns()), sum.get());
+  hash_kernel<<<blocks_for(grid_), field_threads>>>(before(iteration), grid_.columns(), grid_.rows(),
+                                                    point_number(grid_, 0),
+                                                    static_cast<std::uint64_t>(grid_.all_columns()), sum.get());
   return sum.read();
 }
 
@@ -139,8 +169,9 @@ double DeviceField<Real>::deviation(std::uint64_t iteration) const {
   const auto device_profile = on_device(profile);
   const auto device_sine = on_device(sine);
   const DeviceWord largest(0);
-  deviation_kernel<<<blocks_for(grid_), threads>>>(before(iteration), grid_.columns(), grid_.rows(),
-                                                   numbers_of(device_profile), numbers_of(device_sine), largest.get());
+  deviation_kernel<<<blocks_for(grid_), field_threads>>>(before(iteration), grid_.columns(), grid_.rows(),
+                                                         numbers_of(device_profile), numbers_of(device_sine),
+                                                         largest.get());
   return __builtin_bit_cast(double, largest.read());
 }
 
@@ -148,14 +179,11 @@ template <class Real>
 std::optional<std::array<std::int64_t, 2>> DeviceField<Real>::first_broken(std::uint64_t iteration) const {
   constexpr unsigned long long none = ~0ULL;
   const DeviceWord first(none);
-  broken_kernel<<<blocks_for(grid_), threads>>>(before(iteration), grid_.columns(), grid_.rows(), first.get());
+  broken_kernel<<<blocks_for(grid_), field_threads>>>(before(iteration), grid_.columns(), grid_.rows(), first.get());
   const auto number = first.read();
   if (number == none) return std::nullopt;
   const auto point = static_cast<std::int64_t>(number);
   return std::array{grid_.first_column() + point % grid_.columns(), grid_.first_row() + point / grid_.columns()};
 }
-
-template class DeviceField<double>;
-template class DeviceField<float>;
 
 }  // namespace volley::jacobi

@@ -1,17 +1,56 @@
-// The common part of all links between GPUs of one process: the GPUs with their buffers and streams, and the routes of
-// the messages.
+// The links between GPUs of one process: the GPUs with their buffers and streams, and the routes of the messages.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "benchmark/gpu_matrix/gpu_set.hpp"
-#include "benchmark/gpu_matrix/stream_blocker.cuh"
+#include "benchmark/gpu_matrix/section.hpp"
+#include "gpu/buffers.cuh"
 #include "gpu/gpu.hpp"
+#include "gpu/streams.cuh"
+#include "host/memory.hpp"
+#include "measure/driver.hpp"
 
 namespace volley::gpu_matrix {
+
+using Seconds = std::chrono::duration<double>;
+
+// A kernel that blocks a stream: work after it begins when the blocker is opened, or after a deadline.
+class StreamBlocker {
+ public:
+  StreamBlocker();
+  // Work that is enqueued on the stream from now on waits. The stream's device must be the current one.
+  void close(const gpu::Stream& cuda_stream, Seconds timeout);
+  void open();
+  // Whether a stream continued because of the deadline.
+  [[nodiscard]] bool expired() const;
+
+ private:
+  gpu::PinnedBuffer memory_;
+  std::uint64_t ticket_ = 0;
+};
+
+// A link made no progress. Its operations are still running, and its memory must not be freed.
+class HungError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// One cell of a section: moves its messages when the timing loop calls it, and verifies them. The places of a view are
+// those of the messages there; a message back has the same offsets in buffers of its own.
+class GpuLink : public Driver, public Verifier {
+ public:
+  // What the verification found, as a sentence; empty if everything is correct.
+  [[nodiscard]] virtual std::string complaint() const = 0;
+  // Whether peer access is enabled between the two GPUs in both directions; always true within one GPU.
+  [[nodiscard]] virtual bool peers() const = 0;
+  // Of the messages there: where they are sent from and where they arrive.
+  [[nodiscard]] virtual Buffers buffers() const = 0;
+};
 
 // No link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
 constexpr double timeout_s_per_byte = 1e-9;
@@ -89,7 +128,7 @@ class RoutedLink : public GpuLink {
   std::string complaint_;
 };
 
-// Make the links of a section; each is defined in the file of its name, make_host_copies() in copies.cu.
+// Make the links of a section: copies.cu and remote_access.cu define them.
 [[nodiscard]] std::unique_ptr<GpuLink> make_copies(LinkSetup setup, bool broken);
 [[nodiscard]] std::unique_ptr<GpuLink> make_gated_copies(LinkSetup setup);
 [[nodiscard]] std::unique_ptr<GpuLink> make_remote_loads(LinkSetup setup);

@@ -1,0 +1,442 @@
+// Measures the cells of the matrices. Writes a record for the GPUs, then one for each row of each section.
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/errors.hpp"
+#include "benchmark/gpu_matrix/links.cuh"
+#include "benchmark/series_record.hpp"
+#include "group/run_record.hpp"
+#include "host/placement.hpp"
+#include "measure/faults.hpp"
+#include "measure/memory.hpp"
+#include "measure/sampler.hpp"
+
+namespace volley::gpu_matrix {
+
+namespace {
+
+// A batch of small copies is enqueued after a kernel that holds the stream. It must fit into the driver's queue,
+// which takes about a thousand; where the host stages them, each copy is several.
+constexpr std::uint64_t max_enqueued = 256;
+constexpr std::uint64_t max_enqueued_staged = 100;
+// In quick mode: of the calls that enqueue, and of copies that the host stages.
+constexpr std::uint64_t max_enqueued_quick = 40;
+// Messages are many times as large as a GPU's caches: if a window takes longer than this, no untimed exchange has to
+// warm them.
+constexpr SamplingLimits usual_limits{.long_exchange_s = 8e-3};
+// Quick mode takes about as long as the CUDA sample.
+constexpr SamplingLimits quick_limits{.sample_s = 0.2e-3,
+                                      .empty_samples = 9,
+                                      .visit_s = 0,
+                                      .calibration_s = 0,
+                                      .calibration_batches = 2,
+                                      .long_exchange_s = 0.2e-3};
+// A GPU that hung with so many others is not measured any more.
+constexpr std::size_t max_hung_pairs = 2;
+// A link times out before the watchdog ends the process.
+constexpr double max_timeout_s = 10;
+
+constexpr std::uint64_t page_bytes = 4096;
+// The small sections need at most so many bytes, and a plan asks for at least so many.
+constexpr std::uint64_t min_bytes = std::uint64_t{64} << 10;
+// Around a message of device memory (gpu/device_memory.cu).
+constexpr std::uint64_t around_bytes = gpu::overhead_bytes_per_buffer;
+constexpr std::uint64_t buffers_of_a_gpu = 4;
+
+std::unique_ptr<GpuEndpoint> make_endpoint(int device, std::uint64_t bytes) {
+  gpu::select(device);
+  auto made = std::make_unique<GpuEndpoint>();
+  made->device = device;
+  for (std::size_t operation = 0; operation < 2; ++operation) {
+    made->memories[operation] = gpu::make_memory();
+    made->buffers[operation] = made->memories[operation]->reserve(bytes);
+    made->streams[operation] = gpu::Stream::make();
+  }
+  made->blocker = std::make_unique<StreamBlocker>();
+  return made;
+}
+
+std::uint64_t free_bytes(int device) {
+  gpu::select(device);
+  return gpu::free_memory_bytes();
+}
+
+// In parallel: a context takes a tenth of a second.
+void make_contexts(const std::vector<int>& devices) {
+  std::vector<std::future<std::uint64_t>> being_made;
+  for (const int device : devices)
+    being_made.push_back(std::async(std::launch::async, [=] { return free_bytes(device); }));
+  for (auto& each : being_made) static_cast<void>(each.get());
+}
+
+// The GPUs of this machine, numbered in the order of the plan, and the links between them, all in this process.
+class GpuSet {
+ public:
+  // Buffers for messages of up to `bytes` bytes, or fewer if there is no room. They are as long as `room_bytes` where
+  // they then take at most half of what is free. A link that makes no progress for `timeout` fails.
+  GpuSet(const std::vector<int>& devices, std::uint64_t bytes, std::uint64_t room_bytes, Seconds timeout)
+      : timeout_(timeout), capacity_(std::max(bytes, min_bytes) / page_bytes * page_bytes) {
+    make_contexts(devices);
+    for (const int device : devices) {
+      while (capacity_ > min_bytes && buffers_of_a_gpu * (capacity_ + around_bytes) > free_bytes(device)) {
+        capacity_ = std::max(capacity_ / 2 / page_bytes * page_bytes, min_bytes);
+      }
+    }
+    room_bytes_ = room_bytes;
+    for (const int device : devices) room_bytes_ = std::min(room_bytes_, free_bytes(device) / 2 / buffers_of_a_gpu);
+    room_bytes_ = std::max(capacity_, room_bytes_ / page_bytes * page_bytes);
+    std::vector<std::future<std::unique_ptr<GpuEndpoint>>> being_made;
+    for (const int device : devices) {
+      being_made.push_back(std::async(std::launch::async, [=, this] { return make_endpoint(device, room_bytes_); }));
+    }
+    for (auto& each : being_made) gpus_.push_back(each.get());
+    access_.assign(gpus_.size(), std::vector<bool>(gpus_.size(), false));
+  }
+
+  // Memory that a hung link may still use is not freed, because freeing would wait for the link.
+  ~GpuSet() {
+    if (!hung_) return;
+    for (auto& each : gpus_) static_cast<void>(each.release());
+  }
+
+  // Whether kernels of the first GPU can access the second one's memory (cudaDeviceCanAccessPeer).
+  bool can_access(int first, int second) const { return gpu::can_access_peer(at(first).device, at(second).device); }
+
+  // Enables peer access between all pairs that support it. GpuLink::peers() tells whether CUDA refused.
+  void give_access() {
+    const int count = static_cast<int>(gpus_.size());
+    for (int first = 0; first < count; ++first) {
+      gpu::select(at(first).device);
+      for (int second = 0; second < count; ++second) {
+        if (first == second || !can_access(first, second)) continue;
+        access_[index(first)][index(second)] = gpu::enable_peer_access(at(second).device);
+      }
+    }
+  }
+
+  // The longest message that the buffers have room for, in bytes.
+  std::uint64_t capacity() const { return capacity_; }
+
+  // The link of a cell. If one end is the host, `second` is ignored.
+  std::unique_ptr<GpuLink> link(const Section& section, int first, int second, bool broken) {
+    if (section.ends != Ends::gpus)
+      return make_host_copies(section, at(first), std::min(bytes_of_pass(section.bytes), room_bytes_), timeout_);
+    const bool peers =
+        first == second || (access_[index(first)][index(second)] && access_[index(second)][index(first)]);
+    const bool both = section.direction == Direction::bi || section.metric == Metric::store;
+    LinkSetup setup{section, {route(section, first, second, 0, peers)}, peers, timeout_, room_bytes_};
+    if (both) setup.routes.push_back(route(section, second, first, 1, peers));
+    switch (section.metric) {
+      case Metric::bandwidth:
+      case Metric::completion: return make_copies(std::move(setup), broken);
+      case Metric::issue:
+      case Metric::enqueue: return make_gated_copies(std::move(setup));
+      case Metric::store: return make_remote_stores(std::move(setup));
+      case Metric::load: return make_remote_loads(std::move(setup));
+    }
+    throw std::logic_error("a section measures something");
+  }
+
+  // The error that makes CUDA unusable for the rest of this process; empty if there is none.
+  std::string lost() {
+    for (const auto& each : gpus_) {
+      const std::string error = gpu::device_error(each->device);
+      if (!error.empty()) return error;
+    }
+    return {};
+  }
+
+  // After a link hung: abandons its streams and buffers, and gives new ones to both GPUs.
+  void renew(int first, int second) {
+    hung_ = true;
+    for (const int end : std::set{first, second}) {
+      auto& mine = gpus_[index(end)];
+      const int device = mine->device;
+      static_cast<void>(mine.release());
+      mine = make_endpoint(device, room_bytes_);
+    }
+  }
+
+ private:
+  static std::size_t index(int end) { return static_cast<std::size_t>(end); }
+  [[nodiscard]] const GpuEndpoint& at(int end) const { return *gpus_[index(end)]; }
+
+  // The first GPU moves the data: it writes to the second one, or reads from it.
+  [[nodiscard]] Route route(const Section& section, int first, int second, std::size_t number, bool peers) const {
+    const GpuEndpoint& driver = at(first);
+    const GpuEndpoint& from = section.operation == AccessOperation::write ? driver : at(second);
+    const GpuEndpoint& to = section.operation == AccessOperation::write ? at(second) : driver;
+    const Location arrival{to.memories[number].get(), to.buffers[number].recv, to.device};
+    Route made{.from = {from.memories[number].get(), from.buffers[number].send, from.device},
+               .to = arrival,
+               .driver = &driver,
+               .number = number,
+               .over_link = std::nullopt};
+    if (peers && first != second) made.over_link = Location{from.memories[number].get(), arrival.at, from.device};
+    return made;
+  }
+
+  Seconds timeout_;
+  std::uint64_t capacity_;    // of a message
+  std::uint64_t room_bytes_;  // of a buffer
+  std::vector<std::unique_ptr<GpuEndpoint>> gpus_;
+  std::vector<std::vector<bool>> access_;
+  bool hung_ = false;
+};
+
+std::vector<int> devices_of(const Job& job, const GpuMatrixOptions& options) {
+  if (!options.gpus.empty()) return options.gpus;
+  std::vector<int> all(static_cast<std::size_t>(job.gpus.devices));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// The sections of the plan, in the order of the table in section.cpp.
+std::vector<Section> sections_of(const GpuMatrixOptions& options) {
+  std::vector<Section> chosen;
+  for (const auto& section : sections()) {
+    const auto& asked = options.sections;
+    if (std::find(asked.begin(), asked.end(), section.name) == asked.end()) continue;
+    chosen.push_back(options.quick ? quick(section) : section);
+  }
+  return chosen;
+}
+
+double divisor_of(const Section& section) {
+  if (section.metric == Metric::store) return 2;
+  if (section.metric == Metric::load) return static_cast<double>(section.bytes) / sizeof(std::uint64_t);
+  return 1;
+}
+
+// The kernels of loads and stores have one place for each direction.
+std::uint64_t pass_counts_of(Metric metric) { return metric == Metric::store || metric == Metric::load ? 0 : 3; }
+
+Workload workload_of(const Section& section, bool quick) {
+  const bool both = section.direction == Direction::bi || section.metric == Metric::store;
+  const auto window = static_cast<std::uint64_t>(section.window);
+  Workload workload{.name = section.name,
+                    .run = {},
+                    .messages = {window, both ? window : 0},
+                    .divisor = divisor_of(section),
+                    .second_times = false,
+                    .one_buffer = false,
+                    .pass_counts = pass_counts_of(section.metric),
+                    .limits = quick ? quick_limits : usual_limits};
+  if (section.metric == Metric::store) {
+    workload.run = [](Driver& link, const View& view, std::uint64_t count, std::uint64_t) {
+      link.round_trips(view, count);
+    };
+  } else {
+    workload.run = [direction = section.direction](Driver& link, const View& view, std::uint64_t count,
+                                                   std::uint64_t in_flight) {
+      link.windows(view, count, {static_cast<int>(in_flight), direction});
+    };
+  }
+  // A GPU has memory for whole windows, and is quick to write and compare them.
+  if (section.ends == Ends::gpus && !quick) workload.pass_bytes = section.bytes * 2 * window;
+  if (section.metric == Metric::issue || section.metric == Metric::enqueue) {
+    workload.max_counts = section.peer_access && !quick ? max_enqueued : max_enqueued_staged;
+    if (quick && (section.metric == Metric::enqueue || !section.peer_access)) workload.max_counts = max_enqueued_quick;
+  }
+  return workload;
+}
+
+// Why a cell has no result.
+struct CellOutcome {
+  const char* status;
+  std::string reason;
+};
+
+class Measurement {
+ public:
+  Measurement(const Run& run, const GpuMatrixOptions& options, std::vector<gpu::Device> devices, GpuSet& gpus)
+      : run_(run), options_(options), devices_(std::move(devices)), gpus_(gpus) {}
+
+  void measure(const Section& section) {
+    if (section.peer_access && !access_given_) {
+      gpus_.give_access();
+      access_given_ = true;
+    }
+    const Workload workload = workload_of(section, options_.quick);
+    // Cells within a GPU share their calibration, and so do cells between two GPUs.
+    const std::string name = section.name;
+    const std::array names{name + " within a GPU", name};
+    Sampler sampler(control_, run_.plan.sampling, workload, run_.watchdog);
+    if (section.ends != Ends::gpus) return host_row(section, sampler, names[1]);
+    for (int first = 0; first < count(); ++first) {
+      Json cells = Json::array();
+      for (int second = 0; second < count(); ++second) {
+        cells.push_back(cell(section, sampler, names[first == second ? 0 : 1], first, second));
+      }
+      write(section, uuid(first), cells);
+    }
+  }
+
+ private:
+  [[nodiscard]] int count() const { return static_cast<int>(devices_.size()); }
+  [[nodiscard]] const std::string& uuid(int end) const { return devices_[static_cast<std::size_t>(end)].uuid; }
+  [[nodiscard]] std::uint64_t bytes_of(const Section& section) const {
+    return section.metric == Metric::bandwidth ? std::min(section.bytes, gpus_.capacity()) : section.bytes;
+  }
+
+  void host_row(const Section& section, Sampler& sampler, const std::string& name) {
+    Json cells = Json::array();
+    for (int end = 0; end < count(); ++end) cells.push_back(cell(section, sampler, name, end, end));
+    write(section, nullptr, cells);
+  }
+
+  Json cell(const Section& section, Sampler& sampler, const std::string& name, int first, int second) {
+    Series series;
+    series.name = name;
+    series.memory = MemoryKind::device;
+    series.view.bytes = bytes_of(section);
+    Json peers = nullptr;
+    std::optional<CellOutcome> problem = known_problem(first, second);
+    if (!problem) problem = attempt(section, sampler, series, first, second, peers);
+    if (problem) series.skipped = problem->reason;
+    Json record = {{"gpu", uuid(second)}, {"peer_access", peers}};
+    record.update(matrix_cell(series, options_.samples));
+    if (problem) record["status"] = problem->status;
+    return record;
+  }
+
+  // Why the cell is not tried.
+  std::optional<CellOutcome> known_problem(int first, int second) {
+    if (budget_used(run_.plan, run_.records)) return CellOutcome{"skipped", budget_reason(run_.plan)};
+    if (!lost_.empty()) return CellOutcome{"skipped", lost_};
+    for (const int end : {first, second}) {
+      if (hung_pairs_[end].size() < max_hung_pairs) continue;
+      return CellOutcome{"skipped", "one of these two GPUs hung with several others in earlier cells"};
+    }
+    if (hung_pairs_[first].contains(second))
+      return CellOutcome{"skipped", "a copy or kernel between these two GPUs hung in an earlier cell"};
+    return std::nullopt;
+  }
+
+  // Measures the cell. An error affects only this cell.
+  std::optional<CellOutcome> attempt(const Section& section, Sampler& sampler, Series& series, int first, int second,
+                                     Json& peers) {
+    const bool broken = section.fault != Fault::none && first == 0 && second == count() - 1;
+    std::unique_ptr<GpuLink> link;
+    try {
+      link = gpus_.link(section, first, second, broken);
+      if (section.ends == Ends::gpus) peers = link->peers();
+      if (section.engine == Engine::sm && !link->peers()) {
+        return CellOutcome{"skipped",
+                           "there is no peer access between the two: no kernel of one can access the other's memory"};
+      }
+      control_.between(first, second);
+      series.driver = link.get();
+      const auto memory = broken ? make_memory(MemoryKind::device) : nullptr;
+      FaultyDriver faulty(*link, section.fault, memory.get(), {});
+      if (broken) series.driver = &faulty;
+      series.verifier = link.get();
+      series.verify = run_.plan.verify;
+      const Buffers buffers = link->buffers();
+      series.view.send = buffers.send;
+      series.view.recv = buffers.recv;
+      series.buffer_bytes = buffers.capacity;
+      std::vector<Series> alone{series};
+      sampler.measure(alone);
+      series = alone.front();
+      series.driver = nullptr;
+      series.verifier = nullptr;
+      if (!series.mismatch) return std::nullopt;
+      return CellOutcome{"failed", link->complaint()};
+    } catch (const HungError& stuck) {
+      static_cast<void>(link.release());  // its memory is still in use: freeing it would never return
+      hung_pairs_[first].insert(second);
+      hung_pairs_[second].insert(first);
+      bind_to_cpus(cpus_);  // a link to host memory had bound this thread near its GPU
+      try {
+        gpus_.renew(first, second);
+      } catch (const std::runtime_error& error) {
+        lost_ = std::string("buffers in place of those of a cell that hung cannot be allocated: ") + error.what();
+      }
+      return CellOutcome{"failed", stuck.what()};
+    } catch (const std::runtime_error& error) {
+      lost_ = gpus_.lost();
+      if (!lost_.empty()) {
+        static_cast<void>(link.release());
+        lost_ = "an earlier cell left CUDA unusable for this process: " + lost_;
+      }
+      return CellOutcome{"failed", error.what()};
+    }
+  }
+
+  void write(const Section& section, const Json& row, const Json& cells) {
+    write_row(run_.records,
+              {{"record", "gpu_matrix"},
+               {"version", record_version},
+               {"section", section.name},
+               {"metric", name_of(section.metric)},
+               {"engine", name_of(section.engine)},
+               {"operation", name_of(section.operation)},
+               {"direction", volley::name_of(section.direction)},
+               {"ends", name_of(section.ends)},
+               {"peer_access", section.peer_access},
+               {"size_bytes", bytes_of(section)},
+               {"window", section.window},
+               {"gpu", row}},
+              cells);
+  }
+
+  const Run& run_;
+  const GpuMatrixOptions& options_;
+  std::vector<gpu::Device> devices_;
+  GpuSet& gpus_;
+  LocalControl control_{0, 0};
+  bool access_given_ = false;
+  const std::vector<int> cpus_ = allowed_cpus();
+  std::string lost_;
+  std::map<int, std::set<int>> hung_pairs_;  // for each GPU: those that it hung with
+};
+
+Json gpus_record(const std::vector<gpu::Device>& devices, const GpuSet& gpus) {
+  Json found = Json::array();
+  Json access = Json::array();
+  for (const auto& device : devices) found.push_back(to_json(device));
+  const int count = static_cast<int>(devices.size());
+  for (int first = 0; first < count; ++first) {
+    Json row = Json::array();
+    for (int second = 0; second < count; ++second) {
+      row.push_back(first == second || gpus.can_access(first, second));
+    }
+    access.push_back(row);
+  }
+  return {{"record", "gpu_matrix_gpus"},
+          {"version", record_version},
+          {"devices", found},
+          {"can_access", access},
+          {"reason", nullptr}};
+}
+
+}  // namespace
+
+Exit measure(const Run& run, const GpuMatrixOptions& options) {
+  run.watchdog.enter("making the GPUs ready");
+  const std::vector<int> numbers = devices_of(run.job, options);
+  std::vector<gpu::Device> devices;
+  for (const int device : numbers) devices.push_back(gpu::describe(device));
+  const std::vector<Section> chosen = sections_of(options);
+  std::uint64_t largest = 0;
+  for (const auto& section : chosen) largest = std::max(largest, section.bytes);
+  const std::chrono::duration<double> timeout(std::min(max_timeout_s, run.plan.watchdog_s / 2));
+  std::uint64_t room_bytes = 0;
+  for (const auto& section : chosen) {
+    const std::uint64_t bytes = std::min(section.bytes, options.largest_bytes);
+    const std::uint64_t messages = options.quick ? 2 * 2 : 2 * static_cast<std::uint64_t>(section.window);
+    room_bytes = std::max(room_bytes, messages * pass_stride(bytes));
+  }
+  GpuSet gpus(numbers, std::min(largest, options.largest_bytes), room_bytes, timeout);
+  run.records.write(gpus_record(devices, gpus));
+  Measurement measurement(run, options, std::move(devices), gpus);
+  for (const auto& section : chosen) measurement.measure(section);
+  return Exit::good;
+}
+
+}  // namespace volley::gpu_matrix
