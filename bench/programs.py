@@ -24,8 +24,8 @@ from typing import Any
 import msgspec
 
 from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.matrix.rank_records import RankMatrixPlan
 from volley.benchmarks.pingpong.records import PingPongPlan
-from volley.benchmarks.rank_matrix.records import RankMatrixPlan
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.run import engine
 from volley.run.jobs import PAIR

@@ -20,9 +20,9 @@ from itertools import permutations
 from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.rank_matrix import RankMatrixOptions, slow_pairs
-from volley.benchmarks.rank_matrix.records import RankMatrixRow
-from volley.benchmarks.shared.matrix.comparable_pairs import Pair, compare, in_turn, matrix_of
+from volley.benchmarks.matrix import MatrixOptions, slow_pairs
+from volley.benchmarks.matrix.comparable_pairs import Pair, compare, in_turn, matrix_of
+from volley.benchmarks.matrix.rank_records import RankMatrixRow
 from volley.run.records_file import read_runs
 from volley.statistics.estimates import median
 
@@ -114,7 +114,7 @@ def flagged(machine: Machine, ranks: int) -> set[Pair]:
     """Simulate one matrix; return the pairs that are flagged."""
     pairs = list(permutations(range(ranks), 2))
     kinds = dict.fromkeys(pairs, "same socket")
-    passes = [machine.measured(pairs, repeat) for repeat in range(RankMatrixOptions.repeats)]
+    passes = [machine.measured(pairs, repeat) for repeat in range(MatrixOptions.repeats)]
     first_s = machine.spent_s
     usual = {pair: median([times[pair] for times in passes]) for pair in pairs}
     at_best = {pair: min(times[pair] for times in passes) for pair in pairs}

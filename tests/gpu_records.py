@@ -8,8 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from example_records import run
-from volley.benchmarks.gpu_matrix import SECTIONS, USUAL
-from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
+from volley.benchmarks.matrix import SECTIONS, USUAL
+from volley.benchmarks.matrix.gpu_records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
 from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus
 from volley.run.plan import Plan
 from volley.run.records import End

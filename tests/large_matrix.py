@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from example_records import matrix_plan, ranks, run, transport
-from volley.benchmarks.shared.matrix.comparable_pairs import Floats, Integers
+from volley.benchmarks.matrix.comparable_pairs import Floats, Integers
 from volley.run.plan import Plan
 from volley.run.records import End
 from volley.run.records_file import encode_line

@@ -121,25 +121,9 @@ def test_transports_are_a_probe(asked: Asked) -> None:
     assert (name, options.job.ranks, options.output.format) == ("probe", 4, "csv")
 
 
-@pytest.mark.parametrize(
-    ("words", "name"),
-    [
-        (("--section", "uni"), "gpu_matrix"),
-        (("-f", "cuda-samples"), "gpu_matrix"),
-        (("--ranks", "4"), "rank_matrix"),
-        (("--transport", "host", "--gpus", "0,1"), "rank_matrix"),
-    ],
-)
-def test_the_options_that_are_given_decide_which_matrix_is_meant(
-    asked: Asked, words: tuple[str, ...], name: str
-) -> None:
-    assert cli.main(["matrix", *words]) == 0
-    assert asked[-1][0] == name
-
-
 @pytest.mark.parametrize("driver", [True, False])
 def test_without_such_options_the_machine_decides(asked: Asked, monkeypatch: pytest.MonkeyPatch, driver: bool) -> None:
-    monkeypatch.setattr("volley.benchmarks.gpu_matrix.has_driver", lambda: driver)
+    monkeypatch.setattr("volley.benchmarks.matrix.has_driver", lambda: driver)
     monkeypatch.delenv("OMPI_COMM_WORLD_RANK", raising=False)
     assert cli.main(["matrix", "--ci", "2"]) == 0
     assert asked[-1][0] == ("gpu_matrix" if driver else "rank_matrix")

@@ -11,9 +11,9 @@ from test_faults import DATA
 from the_command import BEYOND_AN_INT, Command
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective.records import CollectivePoint
-from volley.benchmarks.gpu_matrix import OF_THE_SAMPLE, SECTIONS, TESTS
-from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.jacobi.records import JacobiPoint
+from volley.benchmarks.matrix import OF_THE_SAMPLE, SECTIONS, TESTS
+from volley.benchmarks.matrix.gpu_records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.message_rate.records import MessageRatePoint
 from volley.benchmarks.overlap.records import OverlapPoint
 from volley.machine.nvidia_driver import has_driver

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -18,20 +19,21 @@ import gpu_records as made
 from example_records import golden, pingpong, run
 from fake_engine import install
 from volley import benchmarks, cli
-from volley.benchmarks import BENCHMARKS, gpu_matrix
-from volley.benchmarks import gpu_matrix as options
-from volley.benchmarks.gpu_matrix import GpuMatrixOptions
-from volley.benchmarks.gpu_matrix.jobs import jobs
-from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
-from volley.benchmarks.gpu_matrix.results import results
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks import matrix as options
 from volley.benchmarks.jacobi.records import JacobiPlan
-from volley.benchmarks.rank_matrix import RankMatrixOptions
+from volley.benchmarks.matrix import MatrixOptions
+from volley.benchmarks.matrix.gpu_jobs import jobs
+from volley.benchmarks.matrix.gpu_records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
+from volley.benchmarks.matrix.results import results
 from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import read_facts
 from volley.report.model import Details
 from volley.run import engine_path
+from volley.run.commandline import declared
 from volley.run.engine import About
 from volley.run.jobs import Site
+from volley.run.options import OutputOptions
 from volley.run.plan import Plan
 from volley.run.records import End, Run
 from volley.run.records_file import LineReader
@@ -168,7 +170,7 @@ def test_labels_do_not_depend_on_cudas_order(links: int | None) -> None:
     turned = [made.device(1, index=0), made.device(0, index=1)]
     slow = made.rows("uni", turned, slow={(0, 1): 2.0})  # CUDA's 0 → 1
     log = made.log(2, ["uni"], devices=turned, links=links, changed={"uni": slow})
-    ((case,),) = (each.cases for each in results([log]))
+    ((case,),) = (each.gpu_cases for each in results([log]))
     rates = {pair: case.rate_Bps(pair) for pair in ((0, 1), (1, 0))}
     assert rates == {(1, 0): pytest.approx(197e9), (0, 1): pytest.approx(394e9)}
     assert f"GPU 1: NVIDIA H200 {made.uuid(1)} (CUDA's 0)" in shown(log)
@@ -292,34 +294,41 @@ def matrix(*words: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("words", "environment", "driver", "expected"),
+    ("words", "environment", "driver", "between_gpus"),
     [
-        ([], {}, True, GpuMatrixOptions),
-        ([], {}, False, RankMatrixOptions),
-        (["--ranks", "4"], {}, True, RankMatrixOptions),
-        (["--transport", "host"], {}, True, RankMatrixOptions),
-        (["--mode", "loaded"], {}, True, RankMatrixOptions),
-        (["--launcher-arg=-v"], {}, True, RankMatrixOptions),
-        (["--warmup", "0"], {}, True, RankMatrixOptions),
-        (["--repeats", "3"], {}, True, RankMatrixOptions),
-        (["--no-remeasure"], {}, True, RankMatrixOptions),
-        ([], INSIDE, True, RankMatrixOptions),
-        ([], {**INSIDE, "OMPI_COMM_WORLD_SIZE": "1"}, True, GpuMatrixOptions),
-        (["--section", "uni"], INSIDE, True, GpuMatrixOptions),
-        (["--format", "cuda-samples"], {}, True, GpuMatrixOptions),
-        (["--section", "uni,load", "--gpus", "0,1", "--samples"], {}, True, GpuMatrixOptions),
-        (["--format", "cuda-samples"], {}, False, GpuMatrixOptions),
+        ([], {}, True, True),
+        ([], {}, False, False),
+        (["--ranks", "4"], {}, True, False),
+        (["--transport", "host", "--gpus", "0,1"], {}, True, False),
+        (["--mode", "loaded"], {}, True, False),
+        (["--window", "4"], {}, True, False),
+        (["--launcher-arg=-v"], {}, True, False),
+        (["--warmup", "0"], {}, True, False),
+        (["--no-remeasure"], {}, True, False),
+        ([], INSIDE, True, False),
+        ([], {**INSIDE, "OMPI_COMM_WORLD_SIZE": "1"}, True, True),
+        (["--section", "uni"], INSIDE, True, True),
+        (["--section", "uni,load", "--gpus", "0,1", "--samples"], {}, True, True),
+        (["--format", "cuda-samples"], {}, False, True),
     ],
 )
 def test_gpus_or_ranks(
-    monkeypatch: pytest.MonkeyPatch, words: list[str], environment: dict[str, str], driver: bool, expected: type
+    monkeypatch: pytest.MonkeyPatch, words: list[str], environment: dict[str, str], driver: bool, between_gpus: bool
 ) -> None:
     for name in ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_SIZE", "SLURM_PROCID"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(gpu_matrix, "has_driver", lambda: driver)
-    assert type(matrix(*words)) is expected
+    monkeypatch.setattr(options, "has_driver", lambda: driver)
+    assert options.GPUS.wanted(matrix(*words), True) is between_gpus
+
+
+def test_every_option_is_of_gpus_of_ranks_or_of_both() -> None:
+    """A new option has to be in the table of those that only the matrix between ranks has, if it is one."""
+    both = {"samples", "ci", "point_time", "budget", "verify", "gpus", "watchdog", "dry_run"}
+    output = {f"output.{each.name}" for each in dataclasses.fields(OutputOptions)}
+    places = {each.place for each in declared(MatrixOptions)} - output
+    assert {place.rpartition(".")[2] for place in places} == {"section", *both, *options.OF_RANKS}
 
 
 def test_options_of_both_are_refused() -> None:
@@ -327,14 +336,14 @@ def test_options_of_both_are_refused() -> None:
         matrix("--section", "uni", "--ranks", "2")
 
 
-def asked(*words: str) -> GpuMatrixOptions:
+def asked(*words: str) -> MatrixOptions:
     given = matrix(*words, *([] if "--section" in words else ["--section", options.USUAL[0]]))
-    assert isinstance(given, GpuMatrixOptions)
+    assert isinstance(given, MatrixOptions)
     return given
 
 
-def planned(given: GpuMatrixOptions, monkeypatch: pytest.MonkeyPatch, *, driver: bool = True) -> Plan:
-    monkeypatch.setattr("volley.benchmarks.gpu_matrix.jobs.has_driver", lambda: driver)
+def planned(given: MatrixOptions, monkeypatch: pytest.MonkeyPatch, *, driver: bool = True) -> Plan:
+    monkeypatch.setattr("volley.benchmarks.matrix.gpu_jobs.has_driver", lambda: driver)
     (job,) = jobs(given, Site(About())).planned
     return job.plan
 
@@ -377,7 +386,7 @@ def test_a_format_that_cannot_show_it_names_the_command() -> None:
 
 def test_the_usual_sections_and_those_of_the_sample() -> None:
     sample = matrix("--format", "cuda-samples")
-    assert GpuMatrixOptions().sections == options.USUAL
+    assert MatrixOptions().sections == options.USUAL
     assert sample.sections == options.OF_THE_SAMPLE
     assert asked("--section", "all,uni", "--section", "uni+hang").sections == (*options.SECTIONS, "uni+hang")
     with pytest.raises(UserError, match="there is no 'unidirectional'; choose among host-to-gpu, gpu-to-host"):
@@ -442,7 +451,7 @@ def test_the_local_engine_needs_no_mpi(local_engine: Path) -> None:
     assert needed
     assert not [name for name in needed if "mpi" in name or "uc" in name]
     ended = performed(local_engine, LOCAL)
-    read = LineReader((gpu_matrix.BENCHMARK,))
+    read = LineReader((options.GPUS,))
     records = [read(line) for line in ended.stdout.splitlines()]
     assert [type(record) for record in (records[0], records[-1])] == [Run, End]
     assert isinstance(records[0], Run)

@@ -12,9 +12,9 @@ import pytest
 from large_matrix import Fault, lines, link, node, pair, rank, some_faults, uplinks
 from volley import cli
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.rank_matrix.jobs import next_plan
-from volley.benchmarks.rank_matrix.results import RankMatrixCase, results
-from volley.benchmarks.rank_matrix.slow_groups import MAX_AGAIN
+from volley.benchmarks.matrix.rank_jobs import next_plan
+from volley.benchmarks.matrix.results import RankMatrixCase, results
+from volley.benchmarks.matrix.slow_groups import MAX_AGAIN
 from volley.compare.runs import read_side
 from volley.run.records_file import parse_runs
 from volley.run.render import render

@@ -11,10 +11,10 @@ import pytest
 
 from example_records import RankMatrixCell, cells_of, golden, matrix_log, ranks, rows, with_cells
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.rank_matrix import slow_pairs
-from volley.benchmarks.rank_matrix.jobs import next_job, next_plan
-from volley.benchmarks.rank_matrix.records import RankMatrixRow
-from volley.benchmarks.rank_matrix.results import RankMatrixCase, observables, results
+from volley.benchmarks.matrix import slow_pairs
+from volley.benchmarks.matrix.rank_jobs import next_job, next_plan
+from volley.benchmarks.matrix.rank_records import RankMatrixRow
+from volley.benchmarks.matrix.results import RankMatrixCase, observables, results
 from volley.report.model import Details
 from volley.run.plan import Plan
 from volley.run.records import End, Rank

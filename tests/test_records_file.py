@@ -14,10 +14,10 @@ from jsonschema import Draft202012Validator
 
 from example_records import EXAMPLES, PLAN_FILES, RECORD_FILES, golden, log, pingpong, run, transport
 from volley.benchmarks import BENCHMARKS, named
-from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
 from volley.benchmarks.jacobi.records import JacobiPoint
+from volley.benchmarks.matrix.gpu_records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
+from volley.benchmarks.matrix.rank_records import RankMatrixRow
 from volley.benchmarks.pingpong.records import PingPong
-from volley.benchmarks.rank_matrix.records import RankMatrixRow
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.stream.records import StreamPoint
 from volley.errors import UserError

@@ -26,7 +26,7 @@ import test_overlap
 from example_records import transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.records import JacobiParts
-from volley.benchmarks.rank_matrix.records import RankMatrixPlan
+from volley.benchmarks.matrix.rank_records import RankMatrixPlan
 from volley.compare.comparison import compare
 from volley.compare.options import FailOn
 from volley.compare.page import finding, verdict_words

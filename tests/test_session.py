@@ -22,8 +22,9 @@ import pytest
 import example_records
 from fake_engine import ABOUT, install
 from volley import cli
-from volley.benchmarks import BENCHMARKS, gpu_matrix, named, plain
+from volley.benchmarks import BENCHMARKS, named, plain
 from volley.benchmarks import read as read_command
+from volley.benchmarks.matrix import GPUS
 from volley.errors import MachineError, UserError
 from volley.machine import nvml
 from volley.machine.hardware import Gpu, Hardware
@@ -220,7 +221,7 @@ def test_plain_volley_measures_within_a_minute_what_is_worth_measuring(
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with a driver, outside any launcher."""
-    monkeypatch.setattr("volley.benchmarks.gpu_matrix.has_driver", lambda: True)
+    monkeypatch.setattr("volley.benchmarks.matrix.has_driver", lambda: True)
 
 
 def test_plain_volley_of_many_gpus_begins_with_all_pairs(bin_folder: Path, driver: None) -> None:
@@ -338,7 +339,7 @@ def test_parts_share_a_file_and_a_report(bin_folder: Path, kept: Path, capsys: p
 def test_a_part_that_cannot_be_prepared_is_named_and_left_out(
     bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    matrix = (gpu_matrix.BENCHMARK, gpu_matrix.BENCHMARK.options())
+    matrix = (GPUS, GPUS.options())
     assert session.measure(matrix, read_command(["pingpong", "--sizes", "8", "--launches", "1"])) == 0
     assert "no GPU" in capsys.readouterr().err
     assert len(read_runs(next(kept.iterdir()))) == 1
@@ -476,7 +477,7 @@ def test_a_later_launch_that_cannot_start_does_not_lose_the_report(
 def local(tmp_path: Path, bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Words of a matrix between GPUs; this engine was built with CUDA, and there is a driver."""
     install(tmp_path / "bin", cuda_version="13.0", mpiexec=str(tmp_path / "no-mpirun"))
-    monkeypatch.setattr("volley.benchmarks.gpu_matrix.jobs.has_driver", lambda: True)
+    monkeypatch.setattr("volley.benchmarks.matrix.gpu_jobs.has_driver", lambda: True)
     return ("--section", "uni")
 
 
@@ -726,7 +727,7 @@ def test_an_engine_without_a_launcher_does_not_start_or_is_aborted(
     log: RunLog, ending: Ending, code: int, said: str
 ) -> None:
     expected = RunOutcome(code, (f"volley: {said}",), ends_session=True)
-    assert judge(log, ending, gpu_matrix.BENCHMARK, [], None) == expected
+    assert judge(log, ending, GPUS, [], None) == expected
 
 
 def test_another_library_than_the_build_s_is_said(

@@ -9,9 +9,8 @@ import slow_pair_rates
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.benchmarks.rank_matrix import slow_pairs
-from volley.benchmarks.shared.matrix import comparable_pairs
-from volley.benchmarks.shared.matrix.comparable_pairs import Pair, PairComparison, PairRatio
+from volley.benchmarks.matrix import comparable_pairs, slow_pairs
+from volley.benchmarks.matrix.comparable_pairs import Pair, PairComparison, PairRatio
 from volley.statistics import estimates
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from volley.benchmarks.gpu_matrix import results as gpu_matrix
 from volley.benchmarks.jacobi.results import scaling_chains, solutions
+from volley.benchmarks.matrix import results as matrix
 from volley.benchmarks.message_rate import results as message_rate
 from volley.benchmarks.message_rate.records import MessageRatePoint
-from volley.benchmarks.rank_matrix import results as rank_matrix
 from volley.benchmarks.shared.points.results import PointResult, results
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
@@ -31,8 +30,8 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     rates = [each for series in message_rate.results(logs) for each in series.results if each.rate]
     found.update({f"{each.pairs} pairs {each.point.transport} {each.point.size_bytes}": each.rate for each in rates})
     found.update(each for log in logs for record in log.of(MessageRatePoint) for each in _of_senders(record))
-    found.update(each for case in rank_matrix.cases_of(logs) for each in _ranks(case))
-    found.update(each for series in gpu_matrix.results(logs) for case in series.cases for each in _gpus(case))
+    found.update(each for case in matrix.cases_of(logs) for each in _ranks(case))
+    found.update(each for series in matrix.results(logs) for case in series.gpu_cases for each in _gpus(case))
     # a grid has a log of its own
     solved = [each for log in logs for each in solutions([log]) if each.point.status == "ok"]
     for each in sorted(solved, key=lambda each: each.ranks):
@@ -65,14 +64,14 @@ def _value(point: PointResult) -> Iterator[float]:
         yield value
 
 
-def _ranks(case: rank_matrix.RankMatrixCase) -> Iterator[tuple[str, float]]:
+def _ranks(case: matrix.RankMatrixCase) -> Iterator[tuple[str, float]]:
     for pair, time_s in case.times.items():
         value = time_s if case.row.pattern == "pingpong" else case.rate_Bps(pair)
         if value is not None:
             yield f"{case.row.transport} {case.row.size_bytes} {pair[0]} {pair[1]}", value
 
 
-def _gpus(case: gpu_matrix.GpuMatrixCase) -> Iterator[tuple[str, float]]:
+def _gpus(case: matrix.GpuMatrixCase) -> Iterator[tuple[str, float]]:
     for pair, time_s in case.times.items():
         value = case.rate_Bps(pair) if case.moved_bytes else time_s
         if value is not None:

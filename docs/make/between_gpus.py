@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.gpu_matrix.results import GpuMatrixCase, results
+from volley.benchmarks.matrix.results import GpuMatrixCase, results
 from volley.run.records_file import read_runs
 from volley.statistics.estimates import median
 from volley.units import format_sig, format_size
@@ -18,7 +18,7 @@ def between_gpus() -> Iterator[str]:
     """Yield the table: one row a section, the range over all pairs and the median within a GPU."""
     yield "| section | | unit | a window | between two | within one |"
     yield "| --- | --- | --- | --- | --: | --: |"
-    for case in (case for series in results(read_runs(RECORDS, BENCHMARKS)) for case in series.cases):
+    for case in (case for series in results(read_runs(RECORDS, BENCHMARKS)) for case in series.gpu_cases):
         apart = _numbers(case, within=False)
         within = _numbers(case, within=True)
         window = f"{case.row.window} × {format_size(case.row.size_bytes)}"

@@ -10,7 +10,7 @@ COMMAND = Command(
 
     The words after the dashes are a command line of volley; without them the job runs volley without a command. volley
     checks the command line at once, before it waits in the queue.""",
-    options=("volley.batch.options.BatchOptions",),
+    options="volley.batch.options.BatchOptions",
     run=later("volley.batch.script.run"),
     examples=(
         "volley batch --scheduler slurm --gpus-per-node 4 -- matrix --section all",

@@ -7,34 +7,33 @@ from typing import Any
 
 from volley.benchmarks import (
     collective,
-    gpu_matrix,
     jacobi,
+    matrix,
     message_rate,
     overlap,
     pingpong,
     plain,
     probe,
-    rank_matrix,
     stream,
 )
 from volley.errors import UserError
 from volley.grouping import grouped
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Command, Options
+from volley.run.commandline import Command
 from volley.text import join_words
 
 BENCHMARKS: tuple[Benchmark, ...] = (
     pingpong.BENCHMARK,
     stream.BENCHMARK,
     message_rate.BENCHMARK,
-    gpu_matrix.BENCHMARK,
-    rank_matrix.BENCHMARK,
+    matrix.GPUS,
+    matrix.RANKS,
     jacobi.BENCHMARK,
     collective.BENCHMARK,
     overlap.BENCHMARK,
     probe.BENCHMARK,
 )
-"""In the order of ``volley --help``.  If several share a command and nothing decides, the last one is used."""
+"""In the order of ``volley --help``."""
 
 
 def named(name: str) -> Benchmark:
@@ -52,26 +51,24 @@ def commands() -> list[Command]:
     return [_command(name, benchmarks) for name, benchmarks in found.items()]
 
 
+def _wanted(benchmarks: Sequence[Benchmark], options: Any, *, here: bool = True) -> Benchmark:
+    return next(each for each in benchmarks if each.wanted(options, here))
+
+
 def _command(name: str, benchmarks: Sequence[Benchmark]) -> Command:
-    by_options = {benchmark.options: benchmark for benchmark in benchmarks}
-
-    def pick(types: Sequence[type[Options]]) -> type[Options]:
-        return next((type_ for type_ in types if by_options[type_].suits()), types[-1])
-
     def run(options: Any) -> int:
         from volley.run import session  # noqa: PLC0415  start-up: errors, --help and the other ranks do not need it
 
-        return session.measure((by_options[type(options)], options))
+        return session.measure((_wanted(benchmarks, options), options))
 
     return Command(
         name=name,
         help=benchmarks[0].help,
-        options=tuple(by_options),
+        options=benchmarks[0].options,
         run=run,
         examples=tuple(example for benchmark in benchmarks for example in benchmark.examples),
         aliases=tuple(alias for benchmark in benchmarks for alias in benchmark.aliases),
-        pick=pick,
-        joins=lambda options: not options.job.dry_run and by_options[type(options)].joins(options.job),
+        joins=lambda options: not options.job.dry_run and _wanted(benchmarks, options).joins(options.job),
     )
 
 
@@ -88,5 +85,5 @@ def read(words: Sequence[str]) -> tuple[Benchmark, Any]:
     if command is None:
         names = join_words([each.name for each in known], "or")
         raise UserError(f"volley {words[0]} measures nothing: use {names}")
-    options = command.parse(words[1:], pick=False)
-    return next(each for each in BENCHMARKS if each.options is type(options)), options
+    options = command.parse(words[1:])
+    return _wanted([each for each in BENCHMARKS if each.command == command.name], options, here=False), options

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any
 
-from volley.benchmarks import gpu_matrix, pingpong
+from volley.benchmarks import pingpong
+from volley.benchmarks.matrix import GPUS, suits_gpus
 from volley.benchmarks.shared.points.options import PointOptions
 from volley.errors import EXIT_GOOD
 from volley.machine.nvidia_driver import gpu_count
@@ -92,25 +93,24 @@ def parts(asked: PlainOptions, gpus: int) -> list[tuple[Benchmark, Any]]:
     """
     from volley.run.allocation import allocation  # noqa: PLC0415  start-up: --help does not need it
 
-    matrix = gpu_matrix.BENCHMARK
     elsewhere = bool(asked.job.hosts) or asked.job.launcher != "auto"
     host_only = gpus < PAIR_OF_GPUS and not (elsewhere or allocation(os.environ))
     if host_only and "budget" not in asked.sampling.given:
         usual_s = ONE_GPU_BUDGET_S if gpus else HOST_BUDGET_S
         asked = replace(asked, sampling=replace(asked.sampling, budget=usual_s))
-    if gpus in (0, PAIR_OF_GPUS) or elsewhere or not matrix.suits() or asked.output.format not in FORMATS:
+    if gpus in (0, PAIR_OF_GPUS) or elsewhere or not suits_gpus() or asked.output.format not in FORMATS:
         return [(pingpong.BENCHMARK, pingpong_options(asked, host_only=host_only))]
     budget_s = asked.sampling.budget or BUDGET_S
     first, second = MATRIX_SHARE * budget_s, (1 - MATRIX_SHARE) * budget_s
-    defaults = matrix.options()
-    of_gpus = matrix.options(
+    defaults = GPUS.options()
+    of_gpus = GPUS.options(
         section=ONE_GPU_SECTIONS if gpus == 1 else SECTIONS,
         sampling=replace(defaults.sampling, budget=first),
         job=replace(defaults.job, dry_run=asked.job.dry_run),
         output=asked.output,
     )
     of_ranks = replace(asked, sampling=replace(asked.sampling, budget=second))
-    return [(matrix, of_gpus), (pingpong.BENCHMARK, pingpong_options(of_ranks, host_only=host_only))]
+    return [(GPUS, of_gpus), (pingpong.BENCHMARK, pingpong_options(of_ranks, host_only=host_only))]
 
 
 def _run(asked: PlainOptions) -> int:
@@ -132,7 +132,7 @@ COMMAND = Command(
     GPU, in 10 s without), names the unavailable ones with the reason, and prints a summary. With one GPU or more
     than two, it measures all of them first: from and to the host, and every pair. Inside a launcher
     (mpirun -n 2 volley …) volley runs as the ranks of that job.""",
-    options=(PlainOptions,),
+    options=PlainOptions,
     run=_run,
     examples=(
         "volley",

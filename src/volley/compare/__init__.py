@@ -17,7 +17,7 @@ COMMANDS = (
         compared with published results.
 
         The exit code is 1 where --fail-on applies.""",
-        options=("volley.compare.options.CompareOptions",),
+        options="volley.compare.options.CompareOptions",
         run=later("volley.compare.command.compare"),
         examples=(
             "volley compare monday.jsonl tuesday.jsonl",
@@ -31,7 +31,7 @@ COMMANDS = (
         help="""List published results of other machines, with their sources, to compare with.
 
         A records file of your own becomes a reference with --add.""",
-        options=("volley.compare.options.ReferencesOptions",),
+        options="volley.compare.options.ReferencesOptions",
         run=later("volley.compare.command.references"),
         examples=(
             "volley references",

@@ -55,8 +55,8 @@ class Benchmark:
     """The dataclass of its options (``volley.run.commandline.Options``), with the fields ``job`` and ``output``."""
     examples: tuple[str, ...]
     command: str = ""
-    """The name of its command; by default ``name``, with hyphens.  Benchmarks may share a command: then the given
-    options decide which one runs."""
+    """The name of its command; by default ``name``, with hyphens.  Benchmarks may share a command and its options:
+    the first one that is ``wanted`` runs."""
     aliases: tuple[str, ...] = ()
     formats: Mapping[str, str] = field(default_factory=dict)
     """Special formats by name, each with a short description."""
@@ -66,8 +66,8 @@ class Benchmark:
     """Ranks compute with several threads: each rank gets its share of the cores instead of one core."""
     hint: str = ""
     """The alternative on an unsuitable machine: ``volley matrix --transport host measures between ranks``."""
-    suits: Callable[[], bool] = lambda: True
-    """True if this machine suits the benchmark.  Asked if several share a command and the options do not decide."""
+    wanted: Callable[[Any, bool], bool] = lambda *_: True
+    """Of several that share a command: whether these options ask for it.  The second argument: on this machine."""
 
     modules: Mapping[str, str] = field(default_factory=dict)
     """The modules that it shares with other benchmarks, by the name of its own that they stand in for."""

@@ -35,7 +35,7 @@ def options_of(plan: Plan, options: type[Options]) -> list[list[str]]:
     adaptive = {"ci": f"{sampling.ci * 100:g}%", "tail": sampling.tail}
     common = {
         "transports": plan.transports,
-        "ranks": plan.world_size,
+        "ranks": plan.world_size if plan.transports else None,
         "verify": plan.verify,
         "share_gpu": plan.share_device,
         **(fixed if sampling.mode == "fixed" else adaptive),

@@ -13,13 +13,12 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import import_module
 from typing import Any, ClassVar, NoReturn
 
 from volley.errors import UserError
 from volley.grouping import grouped
-from volley.text import did_you_mean, escape_controls, join_words
+from volley.text import did_you_mean, escape_controls
 
 _ARGUMENTS = "Arguments"
 """The panel of what is no option."""
@@ -200,21 +199,19 @@ class Command:
     name: str
     help: str
     """One line, then paragraphs."""
-    options: tuple[type[Options] | str, ...]
-    """Usually one class, or its full name.  If there are several, the given options decide which one is used, else
-    ``pick``.  Start-up: a named class is imported for its own command only."""
+    options: type[Options] | str
+    """The class of its options, or its full name.  Start-up: a named class is imported for its own command only."""
     run: Callable[[Any], int]
     """Takes an instance and returns the exit code.  It imports slow modules itself."""
     examples: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    pick: Callable[[Sequence[type[Options]]], type[Options]] = lambda types: types[-1]
     joins: Callable[[Any], bool] = lambda _: False
     """True if, with these options, the ranks that a foreign launcher started must exec the engine."""
 
-    @cached_property
-    def classes(self) -> tuple[type[Options], ...]:
-        """The classes of its options."""
-        return tuple(imported(each) if isinstance(each, str) else each for each in self.options)
+    @property
+    def _class(self) -> type[Options]:
+        found: type[Options] = imported(self.options) if isinstance(self.options, str) else self.options
+        return found
 
     @property
     def title(self) -> str:
@@ -222,41 +219,17 @@ class Command:
         return f"volley {self.name}".strip()
 
     def declared(self) -> list[Option]:
-        """Return the options of all classes, each once."""
-        found: dict[str, Option] = {}
-        for options in self.classes:
-            for each in declared(options):
-                found.setdefault(each.name, each)
-        return list(found.values())
+        """Return its options."""
+        return list(declared(self._class))
 
-    def parse(self, words: Sequence[str], *, pick: bool = True) -> Any:
+    def parse(self, words: Sequence[str]) -> Any:
         """Parse the words after the command's name.
-
-        Args:
-            pick: call ``pick`` if several classes accept the words; otherwise the last class is used.
 
         Raises:
             UserError: naming the option, what is wrong, and the nearest valid form.
             HelpAsked: if the help is wanted.
         """
-        given = self._given(words)
-        suitable = [options for options in self.classes if given.keys() <= _names(options)]
-        if not suitable:
-            first, *others = (
-                [name for name in given if name not in _names(each)] or list(given) for each in reversed(self.classes)
-            )
-            pair = f"{join_words(first)} and {join_words(others[0])}"
-            raise UserError(f"{pair} cannot be combined: leave out one or the other")
-        found: dict[type[Options], Any] = {}
-        errors: list[UserError] = []
-        for options in suitable:
-            try:
-                found[options] = _build(options, given)
-            except UserError as error:
-                errors.append(error)
-        if not found:
-            raise errors[0]
-        return found[self.pick(list(found)) if pick and len(found) > 1 else list(found)[-1]]
+        return _build(self._class, self._given(words))
 
     def _given(self, words: Sequence[str]) -> dict[str, Any]:
         """Return the given options by name: a truth value for a flag, else a list of words."""
@@ -284,10 +257,6 @@ def imported(name: str) -> Any:
 def later(name: str) -> Callable[[Any], int]:
     """Return the function of a full name as one that imports its module when it is called: --help does without."""
     return lambda options: int(imported(name)(options))
-
-
-def _names(options: type[Options]) -> set[str]:
-    return {each.name for each in declared(options)}
 
 
 class HelpAsked(Exception):  # noqa: N818  it is no error

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from volley.benchmarks.rank_matrix.slow_groups import SlowGroup, slow_groups
-from volley.benchmarks.shared.matrix import comparable_pairs
-from volley.benchmarks.shared.matrix.comparable_pairs import FLAG_FROM, Pair, PairComparison, PairRatio, in_turn
+from volley.benchmarks.matrix import comparable_pairs
+from volley.benchmarks.matrix.comparable_pairs import FLAG_FROM, Pair, PairComparison, PairRatio, in_turn
+from volley.benchmarks.matrix.slow_groups import SlowGroup, slow_groups
 from volley.statistics import estimates
 
 CONTROLS = 5

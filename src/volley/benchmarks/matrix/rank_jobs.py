@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from volley.benchmarks.rank_matrix import RankMatrixOptions, slow_pairs
-from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
-from volley.benchmarks.rank_matrix.results import RankMatrixCase, cases_of, is_remeasurement
-from volley.benchmarks.shared.matrix import row_in_short
-from volley.benchmarks.shared.matrix.comparable_pairs import Pair, in_turn
+from volley.benchmarks.matrix import MatrixOptions, slow_pairs
+from volley.benchmarks.matrix.comparable_pairs import Pair, in_turn
+from volley.benchmarks.matrix.gpu_jobs import row_in_short
+from volley.benchmarks.matrix.rank_records import RankMatrixPlan, RankMatrixRow
+from volley.benchmarks.matrix.results import RankMatrixCase, cases_of, is_remeasurement
 from volley.errors import UserError
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, make_plan
 from volley.run.launchers import cores
@@ -35,7 +35,7 @@ _BESIDE_S = 0.05
 """The time of a pair apart from its samples: synchronisation, opening, calibration."""
 
 
-def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
+def jobs(options: MatrixOptions, site: Site) -> Jobs:
     """Describe the launch of all pairs, and how to find the next launch of suspects."""
     usual = max(site.ranks_given or len(options.job.hosts) or min(cores(), MAX_USUAL_RANKS), PAIR)
     ranks = count_ranks(options.job, site, usual=usual)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from volley.benchmarks.rank_matrix import RankMatrixOptions
+from volley.benchmarks.matrix import MatrixOptions
 from volley.benchmarks.shared.points.options import WindowOptions
 from volley.document import (
     RECORD_VERSION,
@@ -35,7 +35,7 @@ class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
             description="`isolated`: one pair at a time, all others wait; `loaded`: the rounds of a round robin, all "
             "ranks are busy until the round ends."
         ),
-    ] = RankMatrixOptions.mode
+    ] = MatrixOptions.mode
     latency_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of ping-pongs.")] = []
     bandwidth_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of streams.")] = []
     window: Annotated[Window, Meta(description="of a stream: messages in flight before one acknowledgement.")] = (

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from volley.benchmarks.gpu_matrix.results import GpuMatrixCase, GpuMatrixResults
-from volley.benchmarks.shared.matrix.comparable_pairs import Pair
+from volley.benchmarks.matrix.comparable_pairs import Pair
+from volley.benchmarks.matrix.results import GpuMatrixCase, MatrixResults
 from volley.machine.hardware import Device
 from volley.text import count, escape_controls, join_words
 
@@ -32,15 +32,15 @@ _NOTE = (
 )
 
 
-def render(results: Sequence[GpuMatrixResults], out: TextIO) -> list[str]:
+def render(results: Sequence[MatrixResults], out: TextIO) -> list[str]:
     """Write the sections of each series that has GPUs; return notes about missing sections and cells."""
     for each in results:
         if each.devices:
             for line in _lines(each):
                 out.write(line + "\n")
-    lost = sum(cell.status != "ok" for each in results for case in each.cases for cell in case.cells.values())
+    lost = sum(cell.status != "ok" for each in results for case in each.gpu_cases for cell in case.cells.values())
     notes = [f"nan stands for {count(lost, 'cell')} without a number (--format csv says why)"] if lost else []
-    measured = {case.row.section for each in results for case in each.cases}
+    measured = {case.row.section for each in results for case in each.gpu_cases}
     missing = [title for *needed, title in (*_BANDWIDTHS, *_LATENCIES) if not measured.issuperset(needed)]
     if missing:
         again = "volley matrix --format cuda-samples measures all sections"
@@ -48,13 +48,13 @@ def render(results: Sequence[GpuMatrixResults], out: TextIO) -> list[str]:
     return notes
 
 
-def _lines(results: GpuMatrixResults) -> Iterator[str]:
+def _lines(results: MatrixResults) -> Iterator[str]:
     numbers = [results.numbers[device.uuid] for device in results.devices]
     yield "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"
     for index, device in enumerate(results.devices):
         yield f"Device: {index}, {escape_controls(device.name)}, {_pci(device)}"
     yield from _connectivity(results, numbers)
-    cases = {case.row.section: case for case in results.cases}
+    cases = {case.row.section: case for case in results.gpu_cases}
     for section, title in _BANDWIDTHS:
         if section in cases:
             yield title
@@ -74,7 +74,7 @@ def _pci(device: Device) -> str:
     return f"pciBusID: {bus:x}, pciDeviceID: {number:x}, pciDomainID:{domain:x}"
 
 
-def _connectivity(results: GpuMatrixResults, numbers: Sequence[int]) -> Iterator[str]:
+def _connectivity(results: MatrixResults, numbers: Sequence[int]) -> Iterator[str]:
     for index, first in enumerate(numbers):
         for other, second in enumerate(numbers):
             if first != second:

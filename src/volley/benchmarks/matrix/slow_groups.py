@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from volley.benchmarks.shared.matrix.comparable_pairs import Booleans, Floats, Integers, Pair, PairComparison
+from volley.benchmarks.matrix.comparable_pairs import Booleans, Floats, Integers, Pair, PairComparison
 from volley.grouping import grouped
 from volley.units import format_cpulist
 

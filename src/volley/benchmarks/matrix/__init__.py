@@ -1,0 +1,228 @@
+"""The matrix between all GPUs of this machine, or between all ranks: every pair, and which pairs are slow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from volley.benchmarks.shared.points.options import PointOptions, WindowOptions
+from volley.errors import UserError
+from volley.machine.nvidia_driver import has_driver
+from volley.run import option_values
+from volley.run.benchmark import Benchmark
+from volley.run.commandline import flag, group, option
+from volley.run.inside_launcher import rank_info
+from volley.run.options import (
+    HOW,
+    OUTPUT,
+    WHAT,
+    JobOptions,
+    OutputOptions,
+    SampledOptions,
+    SamplingOptions,
+    output_group,
+)
+from volley.text import join_words
+
+CUDA_SAMPLES = "cuda-samples"
+FORMATS = {CUDA_SAMPLES: "the report of the CUDA sample p2pBandwidthLatencyTest"}
+
+HINT = "volley matrix --transport host measures between ranks"
+"""The alternative on a machine without GPUs."""
+
+RANKS_POINT_TIME_S = 0.03
+"""A matrix has many pairs: all visits of a cell together take a tenth of the time that a point of a curve may take."""
+
+GPUS_POINT_TIME_S = 0.1
+"""Cells have large messages or little noise: within this time they reach an interval of 1 %, or they never do."""
+
+SECTIONS = (
+    "host-to-gpu", "gpu-to-host", "uni/off", "bi/off", "completion/off", "issue/off", "enqueue/off", "uni", "uni/read",
+    "bi", "uni/kernel", "uni/kernel-read", "bi/kernel", "completion", "issue", "enqueue", "store", "load",
+)  # fmt: skip
+"""The engine's sections, in its order; docs/method describes each one."""
+
+TESTS = ("uni+flip", "uni+early", "uni+late", "uni+lose", "uni+swap", "uni+echo", "uni+hang")
+"""Sections that break one pair on purpose; they run only if they are named."""
+
+WITH_HOST = frozenset({"host-to-gpu", "gpu-to-host"})
+"""Sections with the host at one end."""
+
+OF_THE_SAMPLE = ("uni/off", "bi/off", "issue/off", "enqueue/off", "uni", "bi", "issue", "enqueue")
+"""What p2pBandwidthLatencyTest prints."""
+
+USUAL = tuple(name for name in SECTIONS if not name.startswith(("issue", "enqueue")))
+
+OF_RANKS = frozenset({
+    "transport", "latency", "bandwidth", "mode", "window", "direction", "repeats", "remeasure", "warmup", "iterations",
+    "ranks", "hosts", "gpu_after_init", "share_gpu", "launcher", "launcher_arg",
+})  # fmt: skip
+"""The options that only the matrix between ranks has."""
+
+
+@option_values.reads("NAME,…", "all", *SECTIONS)
+def _sections(option_name: str, words: Sequence[str]) -> tuple[str, ...]:
+    named = option_values.names(option_name, words)
+    chosen = dict.fromkeys(each for name in named for each in (SECTIONS if name == "all" else (name,)))
+    for name in chosen:
+        if name not in SECTIONS and name not in TESTS:
+            raise UserError(f"{option_name}: there is no {name!r}; choose among {join_words(SECTIONS)}")
+    return tuple(chosen)
+
+
+@option_values.reads("SIZES")
+def _sizes_or_none(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
+    return () if words[-1] == "none" else option_values.sizes(option_name, words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixOptions(SampledOptions):
+    """The measurement between GPUs or between ranks."""
+
+    PANEL = WHAT
+
+    section: tuple[str, ...] = option(
+        read=_sections,
+        repeat=True,
+        default=(),
+        shown=f"all but issue and enqueue; with --format {CUDA_SAMPLES} those of the CUDA sample",
+        help=f"Between GPUs: matrices, separated by commas; all: every one of {join_words(SECTIONS)}.",
+    )
+    points: PointOptions = group(
+        PointOptions,
+        only=("transport",),
+        transport={
+            "shown": "host",
+            "help": "Between ranks: transports, separated by commas; each has separate matrices (volley transports).",
+        },
+    )
+    latency: tuple[int, ...] = option(
+        read=_sizes_or_none,
+        default=(8,),
+        help="Message sizes whose latency is measured (ping-pong), e.g. 8 or 8:4k; none: no latency.",
+    )
+    bandwidth: tuple[int, ...] = option(
+        read=_sizes_or_none,
+        default=(1 << 20,),
+        shown="1Mi",
+        help="Message sizes whose bandwidth is measured, with many messages in flight; none: no bandwidth.",
+    )
+    mode: Literal["isolated", "loaded"] = option(
+        read=option_values.choice("isolated", "loaded"),
+        default="isolated",
+        help="isolated: one pair at a time; loaded: the rounds of a round robin, in which all ranks are busy.",
+    )
+    windows: WindowOptions = group(WindowOptions)
+    repeats: int = option(
+        read=option_values.number(),
+        default=3,
+        panel=HOW,
+        help="Visits of every pair. A cell shows their median, so that one short disturbance does not change it.",
+    )
+    remeasure: bool = flag(
+        default=True, panel=HOW, help="Measure slow pairs again, in separate launches, before they are flagged."
+    )
+    samples: bool = flag(panel=OUTPUT, help="Keep every sample in the records.")
+    sampling: SamplingOptions = group(
+        SamplingOptions,
+        without=("tail", "size_time"),
+        ci={
+            "help": "Measure a pair until the 95 % confidence interval of its median is within ± this percentage, or "
+            "--point-time is over."
+        },
+        point_time={
+            "default": RANKS_POINT_TIME_S,
+            "shown": f"{GPUS_POINT_TIME_S:g} between GPUs, {RANKS_POINT_TIME_S:g} between ranks",
+            "help": "Time limit of a visit to a pair, even if the confidence interval is still wider.",
+        },
+        budget={"help": "Time of the whole run: volley measures no pair after this time."},
+    )
+    job: JobOptions = group(
+        JobOptions,
+        without=("launches",),
+        ranks={"shown": "the allocation's, one for each host of --hosts, or one for each core up to 8"},
+        gpus={
+            "shown": "all that CUDA shows, or one for each rank",
+            "help": "GPUs of the matrix, or of the ranks in their order.",
+        },
+    )
+    output: OutputOptions = output_group(FORMATS)
+
+    def __post_init__(self) -> None:
+        of_gpus = ["--section"] if self.section else [f"--format {CUDA_SAMPLES}"] if self.as_the_sample else []
+        if of_gpus and self.of_ranks:
+            raise UserError(f"{join_words([*of_gpus, *self.of_ranks])} cannot be combined: leave out one or the other")
+        if not self.latency and not self.bandwidth:
+            raise UserError("nothing to measure: leave out --latency none or --bandwidth none")
+        for number in () if self.of_ranks else self.job.gpus:
+            if self.job.gpus.count(number) > 1:
+                raise UserError(f"--gpus: GPU {number} is named twice; name each GPU once")
+
+    @property
+    def as_the_sample(self) -> bool:
+        """True for the report of the CUDA sample: its sections, in about the time that the sample takes."""
+        return self.output.format == CUDA_SAMPLES
+
+    @property
+    def of_ranks(self) -> list[str]:
+        """The given options that only the matrix between ranks has."""
+        given = self.given.union(self.points.given, self.windows.given, self.sampling.given, self.job.given)
+        return [f"--{name.replace('_', '-')}" for name in sorted(given & OF_RANKS)]
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        return self.section or (OF_THE_SAMPLE if self.as_the_sample else USUAL)
+
+
+def suits_gpus() -> bool:
+    """Return whether ``volley matrix`` measures GPUs here: there is a driver, and this is not one of several ranks."""
+    info = rank_info(os.environ)
+    return (info is None or info.size == 1) and has_driver()
+
+
+def _between_gpus(options: MatrixOptions, here: bool) -> bool:
+    return bool(options.section) or options.as_the_sample or (here and not options.of_ranks and suits_gpus())
+
+
+_SHARED = {"results": f"{__name__}.results", "page": f"{__name__}.page"}
+
+GPUS = Benchmark(
+    name="gpu_matrix",
+    command="matrix",
+    help="""Measure every pair of GPUs of this machine, or of ranks, and name the pairs that are slower than comparable
+    pairs.
+
+    On a machine with GPUs one process uses all of them: bandwidth and latency with peer access off and on, by copy
+    engines (CE) and by kernels (SM), and between host and GPU. The matrix is between ranks if the machine has no GPU,
+    if an option is about ranks (transport, number of ranks, hosts), or if a launcher started several ranks. Pairs of
+    ranks are comparable if both are on one socket, on one node, or on two nodes. A pair that is slower than comparable
+    pairs is measured again together with them before it is flagged.""",
+    options=MatrixOptions,
+    examples=(
+        "volley matrix",
+        "volley matrix --format cuda-samples",
+        "volley matrix --gpus 0,1 --section uni,bi,load",
+    ),
+    formats=FORMATS,
+    local=True,
+    hint=HINT,
+    wanted=_between_gpus,
+    modules={**_SHARED, "records": f"{__name__}.gpu_records", "jobs": f"{__name__}.gpu_jobs"},
+)
+
+RANKS = replace(
+    GPUS,
+    name="rank_matrix",
+    examples=(
+        "volley matrix --ranks 8",
+        "volley matrix --hosts node1,node2,node3 --transport host --mode loaded",
+        "srun -n 16 volley matrix --bandwidth 1M,64M --latency none --format csv",
+    ),
+    formats={},
+    local=False,
+    hint="",
+    wanted=lambda *_: True,
+    modules={**_SHARED, "records": f"{__name__}.rank_records", "jobs": f"{__name__}.rank_jobs"},
+)
