@@ -280,10 +280,11 @@ def test_markdown_shows_the_screen_or_what_is_asked_for() -> None:
         [Table([Column("size")], [["every size"]]), Table([Column("fit")], [["a line"]], model=True)],
         [Note("warning", "beware")],
         overview=overview,
+        fitted=True,
     )
     text = as_markdown(report)
     assert "- **SLOW** it is slow: `volley doctor`" in text
-    assert "`volley show` `--full`: every table; `--notes`: 1 note; `--fit`: fitted curves" in text
+    assert "`volley show` `--full`: every table; `--notes`: every note; `--fit`: fitted curves" in text
     assert "*GPU*" in text
     assert "every size" not in text
     assert "every size" in as_markdown(report, full=True)

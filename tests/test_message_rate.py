@@ -13,9 +13,8 @@ from example_records import golden, log, plan, transport
 from the_command import Command
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.message_rate.jobs import usual_pairs
-from volley.benchmarks.message_rate.records import MessageRatePlan, MessageRatePoint
-from volley.benchmarks.message_rate.results import Saturation, results, saturation
+from volley.benchmarks.message_rate.records import MessageRatePlan, MessageRatePoint, usual_pairs
+from volley.benchmarks.message_rate.results import A_PAIR, ALL_PAIRS, Saturation, results, saturation
 from volley.errors import UserError
 from volley.report.model import Details
 from volley.run.options import FORMATS
@@ -160,10 +159,10 @@ def launches(times: dict[int, float]) -> list[RunLog]:
 
 def test_rates_are_messages_by_time_in_total_and_of_a_pair() -> None:
     ((one, four),) = [found.results for found in results(launches({1: 1e-5, 4: 2e-5}))]
-    assert one.rate == pytest.approx(1e7, rel=0.01)
-    assert four.rate == pytest.approx(2e7, rel=0.01)
-    assert four.pair_rate == pytest.approx(0.5e7, rel=0.01)
-    assert four.point.bandwidth_Bps == pytest.approx(8 * 2e7, rel=0.01)
+    assert one.total == pytest.approx(1e7, rel=0.01)
+    assert four.total == pytest.approx(2e7, rel=0.01)
+    assert A_PAIR.of(four) == pytest.approx(0.5e7, rel=0.01)
+    assert four.bandwidth_Bps == pytest.approx(8 * 2e7, rel=0.01)
 
 
 def test_what_a_pair_keeps_is_a_ratio_within_each_launch() -> None:
@@ -208,8 +207,8 @@ def test_one_sample_and_launches_with_nothing_in_common_say_nothing_of_saturatio
 def test_the_rate_is_that_of_the_median_and_its_bounds_are_those_of_the_time() -> None:
     (found,) = results([log(point(2, [each * 1e-5 for each in (1, 2, 3, 5, 6, 8)]))])
     (two,) = found.results
-    assert two.rates == pytest.approx([200 / 8e-5, 200 / 4e-5, 200 / 1e-5])
-    assert (two.rate, two.pair_rate) == pytest.approx((200 / 4e-5, 100 / 4e-5))
+    assert ALL_PAIRS.values(two) == pytest.approx([200 / 4e-5, 200 / 8e-5, 200 / 1e-5])
+    assert A_PAIR.values(two) == pytest.approx([100 / 4e-5])
 
 
 # -------------------------------------------------------------------------------------------------------- report

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from example_records import golden
+from example_records import golden, log, transport
 from the_command import Command
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.records import OverlapPoint
-from volley.benchmarks.overlap.results import observables, result_of, results, times
+from volley.benchmarks.overlap.results import OverlapResult, observables, results, times
 from volley.errors import UserError
 from volley.report.model import Details
 from volley.run.render import render
@@ -116,6 +117,12 @@ def point(exchange: float, alone: float, both: float, **changes: object) -> Over
     return OverlapPoint(**{**facts, **changes})
 
 
+def result_of(launches: Mapping[int, OverlapPoint], memory: str = "host") -> OverlapResult:
+    logs = [log(each, transports=[transport("host", memory=memory)]) for each in launches.values()]
+    ((found,),) = [series.points for series in results(logs)]
+    return found
+
+
 @pytest.mark.parametrize(
     ("exchange", "alone", "both", "hidden"),
     [(4.0, 4.0, 8.0, 0.0), (4.0, 4.0, 4.0, 1.0), (4.0, 4.0, 6.0, 0.5), (4.0, 4.0, 10.0, -0.5), (4.0, 2.0, 4.0, 0.5)],
@@ -160,7 +167,7 @@ def test_the_interval_is_over_launches_and_a_ratio_is_formed_within_one() -> Non
 
 
 def test_nothing_is_hidden_of_what_does_not_move() -> None:
-    found = result_of({1: point(1e-9, 4.0, 4.0, computation_beside_s=[4.0] * 7)}, moves=False)
+    found = result_of({1: point(1e-9, 4.0, 4.0, computation_beside_s=[4.0] * 7)}, memory="none")
     assert (found.hidden, found.exchange_slowdown) == (None, None)
     assert found.computation_slowdown
     assert found.computation_slowdown.median == 1
@@ -173,8 +180,8 @@ def test_a_point_that_failed_in_one_launch_has_no_number() -> None:
 
 
 def test_a_wrong_computation_is_an_error_of_the_report() -> None:
-    log = RunLog(records=[point(4, 4, 6, status="failed", reason="3 of 16 results of the computation are wrong")])
-    assert "FAILED: host, 1 MiB, beside memory: 3 of 16 results" in shown([log])
+    wrong = point(4, 4, 6, status="failed", reason="3 of 16 results of the computation are wrong")
+    assert "FAILED: host, 1 MiB, beside memory: 3 of 16 results" in shown([RunLog(records=[wrong])])
 
 
 def test_the_examples_make_a_report() -> None:

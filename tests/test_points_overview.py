@@ -68,7 +68,7 @@ def test_the_findings_of_two_h200s() -> None:
     text = shown(read_runs(RECORDS / "pingpong-all.jsonl", BENCHMARKS))
     assert "  OK      aware reaches 393 GB/s at 1 GiB: 82 % of line rate (NVLink), 158 × staged/pageable" in text
     assert "UCX_RNDV_THRESH=8 volley pingpong -t aware -s 8:64Ki" in text
-    assert "24 notes" in text
+    assert "--notes: every note" in text
     assert "252 points, all verified byte for byte; within one launch, 213 spread by 1 % or less\n" in text
     assert "39 points of 5 transports vary by more than 1 %, up to 21 % (staged/pipelined at 1 GiB)" in text
     assert re.search(

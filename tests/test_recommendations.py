@@ -33,7 +33,7 @@ OTHERS = {"--cpus"}
 def texts(report: Report) -> Iterator[str]:
     """Yield every sentence of a report."""
     yield from report.heading
-    yield from (note.text for note in report.notes)
+    yield from (note.text for note in report.all_notes)
     yield from (line for table in report.tables for line in (table.title, *table.legend))
     if report.overview:
         yield report.overview.line

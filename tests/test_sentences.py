@@ -84,7 +84,7 @@ def sentences(report: Report) -> Iterator[str]:
     """Every finding: those of the screen with their verdict, notes, and the lines below tables that claim something."""
     for each in report.overview.findings if report.overview else ():
         yield f"{each.verdict} {each.text}"
-    for note in report.notes:
+    for note in report.all_notes:
         yield from note.text.split("\n")
     for table in report.tables:
         yield from (line for line in table.legend if re.search("times as long", line))

@@ -89,7 +89,7 @@ def _clean(value: Any) -> Any:
 
 
 def _section(report: Report, reports: Sequence[Report], pictures: Sequence[Picture]) -> dict[str, Any]:
-    notes = [(note.level, _LEVELS[note.level], note.text) for note in report.notes]
+    notes = [(note.level, _LEVELS[note.level], note.text) for note in report.all_notes]
     overview = report.overview and {
         "line": report.overview.line,
         "findings": [(each.verdict, each.text, each.command) for each in report.overview.findings],

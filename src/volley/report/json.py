@@ -32,7 +32,7 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
 
 
 def _text(value: Any, indent: int | None = None) -> str:
-    return json.dumps(_finite(msgspec.to_builtins(value)), indent=indent, allow_nan=False)
+    return json.dumps(_finite(msgspec.to_builtins(value, enc_hook=list)), indent=indent, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:

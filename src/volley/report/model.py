@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
-
-from volley.text import count
 
 Align = Literal["left", "right"]
 Style = Literal["", "good", "warning", "bad", "error", "dim"]
@@ -171,6 +170,23 @@ class Chart:
     """A sentence below, e.g. the meaning of the intervals."""
 
 
+class Later(Sequence[Any]):
+    """A part of a report that is made when it is first asked for: the one screen does without most of them."""
+
+    def __init__(self, make: Callable[[], Iterable[Any]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> list[Any]:
+        return list(self._make())
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._made[place]
+
+
 Part = Mapping[str, Sequence[Any]]
 """Some rows, by column."""
 
@@ -225,10 +241,14 @@ class Report:
     tables: Sequence[Table] = ()
     notes: Sequence[Note] = ()
     """In order of importance."""
+    remarks: Sequence[Note] = ()
+    """Further notes, without which the overview does: conclusions from the numbers, and reasons to doubt them."""
     overview: Overview | None = None
     """Shown first, instead of tables and notes; ``None`` if these fit a screen."""
-    no_fit: str = "volley fits curves only to the times of ping-pongs and collectives"
-    """Why no table has fitted curves."""
+    fitted: bool = False
+    """Whether there are tables of fitted curves."""
+    no_fit: Sequence[str] = ("volley fits curves only to the times of ping-pongs and collectives",)
+    """Why there are none."""
     charts: Sequence[Chart] = ()
     data: Data = field(default_factory=Data)
     origin: Mapping[str, str] = field(default_factory=dict)
@@ -237,6 +257,11 @@ class Report:
     """The common records of each launch, without samples; JSON only."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Additional data by name; JSON only."""
+
+    @property
+    def all_notes(self) -> list[Note]:
+        """The notes and the remarks."""
+        return [*self.notes, *self.remarks]
 
 
 @dataclass(frozen=True)
@@ -268,9 +293,10 @@ class Details:
 
     def notes_of(self, report: Report) -> Sequence[Note]:
         """Return the notes to show."""
-        notes = report.notes if self.notes or report.overview is None else ()
-        lost = self.fit and not any(table.model for table in report.tables)
-        return [*notes, Note("missing", f"no fitted curves: {report.no_fit}")] if lost else notes
+        notes = report.all_notes if self.notes or report.overview is None else []
+        if self.fit and not any(table.model for table in report.tables):
+            notes.append(Note("missing", f"no fitted curves: {'; '.join(report.no_fit)}"))
+        return notes
 
 
 USUAL = Details()
@@ -279,7 +305,5 @@ USUAL = Details()
 
 def further_details(report: Report) -> list[tuple[str, str]]:
     """Return the options that show what the overview leaves out, each with what it shows."""
-    found = [("--full", "every table")]
-    found += [("--notes", count(len(report.notes), "note"))] if report.notes else []
-    found += [("--fit", "fitted curves")] if any(table.model for table in report.tables) else []
-    return found
+    fit = [("--fit", "fitted curves")] if report.fitted else []
+    return [("--full", "every table"), ("--notes", "every note"), *fit]

@@ -45,7 +45,7 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
     began = {origin: repr(min(starts)) for origin, those in series.items() if (starts := list(_starts(those)))}
     _write("volley_start_time_seconds", "Start of the run since the epoch.", began, out)
     errors = {
-        origin: str(sum(note.level == "error" for report in those for note in report.notes))
+        origin: str(sum(note.level == "error" for report in those for note in report.all_notes))
         for origin, those in series.items()
     }
     _write("volley_errors", "Failed points and incomplete launches.", errors, out)

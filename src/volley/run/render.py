@@ -59,7 +59,7 @@ def render(
     else:
         special = [line for benchmark, results in found for line in benchmark.render(format_name, results, out)]
     if format_name not in ("table", "markdown"):
-        print_notes([note for report in reports for note in report.notes], special, err or sys.stderr, quiet=quiet)
+        print_notes([note for report in reports for note in report.all_notes], special, err or sys.stderr, quiet=quiet)
 
 
 def render_reports(reports: Sequence[Report], format_name: str, out: TextIO, details: Details = USUAL) -> None:

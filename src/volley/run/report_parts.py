@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from volley.grouping import grouped
@@ -119,6 +119,17 @@ def over_launches(launches: int, series: LaunchSeries) -> str:
     return f"{count(launches, 'launch')} in {time}{more}"
 
 
+def verified_points(verified: Sequence[bool], launches: int) -> str:
+    """Say how much was measured: ``24 points in 12 launches, all verified byte for byte``.
+
+    Args:
+        verified: of each point, whether its messages were compared.
+        launches: how many launches measured them.
+    """
+    share = "all" if all(verified) else str(sum(verified))
+    return f"{count(len(verified), 'point')} in {count_launches(launches)}, {share} verified byte for byte"
+
+
 def bounds_legend(
     kinds: Collection[str], launches: int, series: LaunchSeries, observations: str = "samples"
 ) -> Iterator[str]:
@@ -157,16 +168,23 @@ def notes_of(
     found: Iterable[Note] = (),
     doubts: Iterable[Note] = (),
 ) -> list[Note]:
-    """Return the notes of a report, the most important ones first.
+    """Return the notes of a report, the most important ones first: ``lost``, then ``remarks``."""
+    return [
+        *lost(series, measured, failed, missing),
+        *remarks(series, measured, command=command, found=found, doubts=doubts),
+    ]
+
+
+def lost(
+    series: LaunchSeries, measured: Collection[str], failed: Iterable[str] = (), missing: Iterable[str] = ()
+) -> list[Note]:
+    """Return the notes on errors and on what was not measured.
 
     Args:
         series: the launches.
         measured: the transports, or whatever else, of which there are numbers.
-        command: the name of the command, if it can measure further launches.
         failed: what delivered wrong data.
         missing: what was not measured, and why.
-        found: conclusions from the numbers.
-        doubts: reasons to doubt a number, besides those of the machine.
     """
     return [
         *_incomplete(series),
@@ -175,12 +193,35 @@ def notes_of(
         *_unavailable(series),
         *_weakly_tested(series, measured),
         *(Note("missing", text) for text in missing),
-        *found,
-        *(_other_launches(series, command) if command and measured else ()),
-        *machine_notes(series),
-        *doubts,
-        *(_unverified(series) if measured else ()),
     ]
+
+
+def remarks(
+    series: LaunchSeries,
+    measured: Collection[str],
+    *,
+    command: str = "",
+    found: Iterable[Note] = (),
+    doubts: Iterable[Note] = (),
+) -> list[Note]:
+    """Return conclusions and the reasons to doubt them.
+
+    Args:
+        series: the launches.
+        measured: as for ``lost``.
+        command: the name of the command, if it can measure further launches.
+        found: conclusions from the numbers.
+        doubts: reasons to doubt a number, besides those of the machine.
+    """
+    notes = list(found)
+    if len(series.logs) == 1 and command and measured and series.plan and series.plan.sampling.mode == "adaptive":
+        more = launch_again(command, FIRST_LOOK, series.plan)
+        text = f"other launches may differ by more than the spread within this one: {more} shows by how much"
+        notes.append(Note("finding", text))
+    notes += [*machine_notes(series), *doubts]
+    if measured and series.plan and not series.plan.verify:
+        notes.append(Note("warning", "nothing was verified, because --no-verify was given"))
+    return notes
 
 
 _LINE = re.compile(r"line (\d+): ")
@@ -240,20 +281,6 @@ def _weakly_tested(series: LaunchSeries, measured: Collection[str]) -> Iterator[
                 f"{name} is listed as available because a process could send GPU memory to itself. This is weaker "
                 "evidence than a message between two ranks; inside a launcher, a failed message would end the job",
             )
-
-
-def _other_launches(series: LaunchSeries, command: str) -> Iterator[Note]:
-    """Say how to learn what one launch does not tell."""
-    if len(series.logs) == 1 and series.plan and series.plan.sampling.mode == "adaptive":
-        more = launch_again(command, FIRST_LOOK, series.plan)
-        yield Note(
-            "finding", f"other launches may differ by more than the spread within this one: {more} shows by how much"
-        )
-
-
-def _unverified(series: LaunchSeries) -> Iterator[Note]:
-    if series.plan and not series.plan.verify:
-        yield Note("warning", "nothing was verified, because --no-verify was given")
 
 
 _MIN_TICKS = 5

@@ -65,4 +65,5 @@ BENCHMARK = Benchmark(
         "volley message-rate --ranks 4 --gpus 0,0,1,1 --share-gpu --sizes 8,64k",
         "srun -N 2 --ntasks-per-node 32 volley message-rate --transport host --pairs 1,8,32",
     ),
+    modules={"jobs": f"{__name__}.records", "page": f"{__name__}.results"},
 )

@@ -1,4 +1,4 @@
-"""Compute message rates: one result per transport, message size and number of pairs, over all launches of a series.
+"""Message rates: one result per transport, message size and number of pairs, and their report.
 
 All quantities are in SI units.  docs/method/message-rate.md derives them.
 """
@@ -7,52 +7,92 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from volley.benchmarks.message_rate.records import MessageRatePoint
-from volley.benchmarks.shared.points.results import PointResult, sent, summarise
+from volley.benchmarks.shared.points.notes import failure, skipped
+from volley.benchmarks.shared.points.page import (
+    BANDWIDTH,
+    CHECKED,
+    COLD,
+    INTERVAL,
+    PLUS_MINUS,
+    SAMPLES,
+    SPREAD,
+    VERIFIED,
+    cells,
+    headers,
+)
+from volley.benchmarks.shared.points.results import PointResult, by_transport, one_launch, sent, summarise
 from volley.grouping import grouped
+from volley.report.cells import percent, ratio_cell, unclear
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
+from volley.report.quantity import ALL, Quantity, as_they_are, data_of
+from volley.run import report_parts
 from volley.run.benchmark import Observable
+from volley.run.command_again import launch_again
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import ratio, shown_above_one
+from volley.statistics.launches import FIRST_LOOK, has_interval, ratio, shown_above_one
 from volley.text import count
-from volley.units import format_size
+from volley.units import format_sig, format_size
 
 WORTHWHILE = 1.05
 """More pairs are worth it if they send this many times as much in total."""
 
+MAX_RESULTS = 30
+"""So many results fit a screen as they are: two transports at five sizes with three numbers of pairs."""
+
+_ALL_VERIFIED = "all verified"
+
 
 @dataclass(frozen=True)
-class PairsResult:
-    """So many pairs at once, on one transport at one message size."""
+class PairsResult(PointResult):
+    """So many pairs at once, on one transport at one message size; ``time`` is that of one window of each pair."""
 
-    point: PointResult
-    """Its time is that of one window of each pair."""
-    kept: Estimate | None
+    kept: Estimate | None = None
     """The part of the rate of one pair alone that each pair keeps, formed within each launch; ``None`` for one pair,
     and if one pair alone or these pairs were not measured."""
 
     @property
     def pairs(self) -> int:
         """How many pairs send at once."""
-        return len(self.point.ranks) // 2
+        return len(self.ranks) // 2
 
     @property
-    def rates(self) -> Sequence[float | None]:
-        """Messages of all pairs per second: the lower bound, the median, the upper bound."""
-        time, messages = self.point.time, self.pairs * (self.point.window or 0)
-        return [messages / seconds for seconds in (time.high, time.median, time.low)] if time else [None] * 3
-
-    @property
-    def rate(self) -> float | None:
+    def messages(self) -> Estimate | None:
         """Messages of all pairs per second."""
-        return self.rates[1]
+        time, sent = self.time, self.pairs * (self.window or 0)
+        return time and Estimate(sent / time.median, sent / time.high, sent / time.low, time.count, time.kind)
 
     @property
-    def pair_rate(self) -> float | None:
-        """Messages of each pair per second, on average over the pairs."""
-        return self.rate / self.pairs if self.rate else None
+    def total(self) -> float:
+        """The median of ``messages``; 0 without one."""
+        return self.messages.median if self.messages else 0.0
+
+    @property
+    def place(self) -> str:
+        """Its name: ``host at 8 B with 4 pairs``."""
+        return f"{self.transport} at {format_size(self.size_bytes)} with {count(self.pairs, 'pair')}"
+
+
+ALL_PAIRS = Quantity("messages", "M/s", lambda each: each.messages, "all pairs", bounds=ALL)
+A_PAIR = Quantity("messages_of_a_pair", "M/s", lambda each: each.messages and each.total / each.pairs, "a pair")
+TOTAL_BANDWIDTH = replace(BANDWIDTH, title="all pairs")
+PAIR_BANDWIDTH = Quantity(
+    "bandwidth_of_a_pair", "GB/s", lambda each: each.rate and each.rate.median / each.pairs, "a pair"
+)
+KEPT = Quantity("kept", "%", lambda each: each.kept, bounds=ALL)
+
+QUANTITIES = (
+    *as_they_are("transport", "size_bytes", "pairs", "window"), SAMPLES, ALL_PAIRS, A_PAIR, BANDWIDTH, PAIR_BANDWIDTH,
+    KEPT, INTERVAL, VERIFIED,
+    *as_they_are("status", "launches", "ranks", "messages_timed", "messages_verified", "ended_by"), COLD,
+    *as_they_are("reason"), Quantity("mismatch", "", attrgetter("mismatch"), csv=False),
+)  # fmt: skip
+
+KEYS = ("transport", "size_bytes", "pairs", "window")
 
 
 @dataclass(frozen=True)
@@ -81,24 +121,20 @@ def results(logs: Iterable[RunLog]) -> list[MessageRates]:
 def _result(series: LaunchSeries) -> MessageRates:
     points = summarise(series)
     alone = {(point.transport, point.size_bytes): point for point in points if len(point.ranks) == 2}
-    order = {name: number for number, name in enumerate(dict.fromkeys(point.transport for point in points))}
+    order = {name: number for number, name in enumerate(by_transport(points))}
     found = []
     for point in points:
         one = alone.get((point.transport, point.size_bytes))
-        found.append(PairsResult(point, ratio(one.repeated, point.repeated) if one and one is not point else None))
-    found.sort(key=lambda each: (order[each.point.transport], each.point.size_bytes, each.pairs))
+        kept = ratio(one.repeated, point.repeated) if one and one is not point else None
+        found.append(PairsResult(**vars(point), kept=kept))
+    found.sort(key=lambda each: (order[each.transport], each.size_bytes, each.pairs))
     return MessageRates(series, tuple(found))
 
 
 def growth(fewer: PairsResult, more: PairsResult) -> Estimate | None:
     """Return the total rate of more pairs / that of fewer, formed within each launch."""
-    found, factor = ratio(fewer.point.repeated, more.point.repeated), more.pairs / fewer.pairs
+    found, factor = ratio(fewer.repeated, more.repeated), more.pairs / fewer.pairs
     return found and replace(found, median=found.median * factor, low=found.low * factor, high=found.high * factor)
-
-
-def sends_more(one: PairsResult, other: PairsResult) -> bool:
-    """Return whether the pairs of one result send more in total for certain, compared within each launch."""
-    return shown_above_one(growth(other, one))
 
 
 def saturation(results: Sequence[PairsResult]) -> Saturation | None:
@@ -113,13 +149,13 @@ def saturation(results: Sequence[PairsResult]) -> Saturation | None:
     Returns:
         ``None`` if fewer than two numbers of pairs were measured, or if a growth has no interval.
     """
-    measured = [result for result in results if result.point.time]
+    measured = [result for result in results if result.time]
     if len(measured) < 2:
         return None
     at_least: int | None = None
     for place, result in enumerate(measured[:-1]):
         growths = [growth(result, more) for more in measured[place + 1 :]]
-        known = [each for each in growths if each and each.kind in ("ci", "within")]
+        known = [each for each in growths if each and has_interval(each)]
         if len(known) < len(growths):
             return None
         if all(each.high < WORTHWHILE for each in known):
@@ -129,13 +165,222 @@ def saturation(results: Sequence[PairsResult]) -> Saturation | None:
     return Saturation(at_least or measured[-1].pairs, None)
 
 
-def by_transport_and_size(results: Iterable[PairsResult]) -> dict[tuple[str, int], list[PairsResult]]:
-    """Group results by transport and size, in order of appearance."""
-    return grouped(results, lambda result: (result.point.transport, result.point.size_bytes))
-
-
 def observables(log: RunLog) -> Iterator[Observable]:
     """Yield the time of a window of each pair; not if nothing is sent."""
     for point in sent(log, MessageRatePoint):
         series = f"{point.transport}, {count(point.pairs, 'pair')}, window {point.window}"
         yield Observable(series, [format_size(point.size_bytes)], [median(point.times_s)], point.moved_bytes)
+
+
+# ------------------------------------------------------------------------------------------------------ report
+
+
+def report(result: MessageRates) -> Report:
+    names = list(by_transport(result.results))
+    alone = names if len(names) == 1 else []  # the table names several transports
+    return Report(
+        heading=report_parts.heading(result.series, "message-rate", *alone),
+        tables=Later(lambda: [_table(result, names), *_saturations(result)]),
+        overview=_overview(result),
+        charts=Later(lambda: _charts(result)),
+        notes=report_parts.lost(
+            result.series,
+            {point.transport for point in result.results if point.time},
+            failed=(f"{each.place}: {failure(each)}" for each in result.results if each.status == "failed"),
+            missing=skipped(by_transport(result.results)),
+        ),
+        remarks=Later(lambda: _remarks(result)),
+        data=data_of(QUANTITIES, KEYS, result.results),
+        runs=result.series.describe_runs(),
+    )
+
+
+def _by_place(results: Iterable[PairsResult]) -> dict[tuple[str, int, int], PairsResult]:
+    return {(each.transport, each.size_bytes, each.pairs): each for each in results}
+
+
+def _keeps(each: PairsResult) -> Cell:
+    """Return what a pair keeps: dim where the difference from one pair alone is not significant."""
+    return ratio_cell(each.kept, 100) if each.pairs > 1 else Cell(100.0, "dim", "100")
+
+
+def _table(result: MessageRates, names: Sequence[str]) -> Table:
+    """Return a table with a row for each number of pairs, in sections of a size; or, of one number, for each size."""
+    alone, found = len(names) == 1, _by_place(result.results)
+    numbers = sorted({each.pairs for each in result.results})
+    several = len(numbers) > 1
+    columns = [ALL_PAIRS, SPREAD if one_launch(result.results) else PLUS_MINUS]
+    columns += [A_PAIR, Quantity("keeps", "%", _keeps)] if several else []
+    columns += [TOTAL_BANDWIDTH, *([PAIR_BANDWIDTH] if alone and several else [])]
+    columns += [SAMPLES, CHECKED] if alone else []
+    rows: list[list[Cell]] = []
+    sections: dict[int, str] = {}
+    for size, those in sorted(grouped(result.results, attrgetter("size_bytes")).items()):
+        if several:
+            sections[len(rows)] = format_size(size)
+        for pairs in sorted({each.pairs for each in those}):
+            row = [Cell(pairs) if several else Cell(size, text=format_size(size))]
+            row += [cell for name in names for cell in cells(found.get((name, size, pairs)), columns)]
+            rows.append(row)
+    shown = [
+        replace(column, all_true=_ALL_VERIFIED if column.title == CHECKED.name else "")
+        for column in headers(names, columns, result.series.transports)
+    ]
+    title = "" if several or not numbers else count(numbers[0], "pair")
+    legend = list(_legend(result, rows, alone=alone, several=several))
+    return Table([Column("pairs" if several else "size"), *shown], rows, title, legend, sections=sections)
+
+
+def _legend(result: MessageRates, rows: Sequence[Row], *, alone: bool, several: bool) -> Iterator[str]:
+    results = result.results
+    kinds: set[str] = {each.time.kind for each in results if each.time}
+    if not kinds:
+        return
+    parts = [f"M/s: 10^6 messages per second, {results[0].window} of each pair in flight"]
+    if several:
+        parts += ["keeps: share of the rate of one pair alone", *unclear(rows)]
+    parts.append("GB/s: 10^9 B/s")
+    parts += report_parts.bounds_legend(kinds, max(each.launches for each in results), result.series)
+    if not alone and all(each.verified for each in results if each.time and each.rate):
+        parts.append(_ALL_VERIFIED)
+    yield "; ".join(parts)
+
+
+def _saturations(result: MessageRates) -> Iterator[Table]:
+    """Yield how many pairs saturate each transport that sends data at each size, if that is known anywhere."""
+    sending = grouped((each for each in result.results if each.rate), attrgetter("transport", "size_bytes"))
+    found = {where: saturation(those) for where, those in sending.items()}
+    if not any(found.values()):
+        return
+    names = list(dict.fromkeys(name for name, _ in found))
+    sizes = sorted({each.size_bytes for each in result.results})
+    rows: list[Row] = [
+        [Cell(size, text=format_size(size)), *(_limit(found.get((name, size))) for name in names)] for size in sizes
+    ]
+    legend = f"more pairs than these send less than {(WORTHWHILE - 1) * 100:.0f} % more in total"
+    legend += "; ≥: more pairs may send more; –: unknown"
+    yield Table([Column("size"), *map(Column, names)], rows, title="pairs that saturate", legend=[legend])
+
+
+def _limit(found: Saturation | None) -> Cell:
+    if found is None:
+        return Cell()
+    if found.at_most is None:
+        return Cell(found.at_least, text=f"≥ {found.at_least}")
+    exact = found.at_least == found.at_most
+    return Cell(found.at_most, text=str(found.at_most) if exact else f"{found.at_least} to {found.at_most}")
+
+
+def _remarks(result: MessageRates) -> list[Note]:
+    """Sum up each transport at its smallest size (``host at 8 B: 6.1 million messages/s with 4 pairs; …``), and doubt
+    what varies."""
+    found = []
+    for name, points in by_transport(each for each in result.results if each.messages and each.rate).items():
+        size = points[0].size_bytes
+        those = [each for each in result.results if (each.transport, each.size_bytes) == (name, size) and each.rate]
+        best, most = max(those, key=attrgetter("total")), those[-1]
+        text = f"{name} at {format_size(size)}: {format_sig(best.total / 1e6, 3)} million messages/s with "
+        text += count(best.pairs, "pair")
+        if most.kept:
+            kept, low, high = (format_sig(each * 100, 3) for each in (most.kept.median, most.kept.low, most.kept.high))
+            bounds = f"{low} to {high} %" if has_interval(most.kept) else "no CI"
+            text += f"; per-pair rate of {most.pairs} pairs: {kept} % of one pair alone ({bounds})"
+        found.append(Note("finding", text))
+    wide = " reduce other load on the machine or repeat with "
+    return report_parts.remarks(
+        result.series,
+        {point.transport for point in result.results if point.time},
+        command="message-rate",
+        found=found,
+        doubts=[Note("warning", f"{text}:{wide}{again}") for text, again in _too_wide(result)],
+    )
+
+
+def _charts(result: MessageRates) -> Iterator[Chart]:
+    """Yield the total rate over the number of pairs at each size, where there are several numbers."""
+    sending = grouped((each for each in result.results if each.rate), attrgetter("size_bytes"))
+    for size, here in sorted(sending.items()):
+        if len({each.pairs for each in here}) > 1:
+            marks = [ALL_PAIRS.mark(each.pairs, each.transport, each) for each in here]
+            title = f"Message rate at {format_size(size)}"
+            yield Chart("curves", title, Axis("pairs", log=True), Axis("messages of all pairs", "M/s"), marks)
+
+
+# ------------------------------------------------------------------------------------------------ the one screen
+
+
+def _overview(result: MessageRates) -> Overview | None:
+    """Return the overview of one series; ``None`` if its table fits a screen."""
+    sending = [each for each in result.results if each.messages and each.rate]
+    if len(sending) <= MAX_RESULTS:
+        return None
+    found = _by_place(sending)
+    sizes = sorted({each.size_bytes for each in sending})
+    shown = list(dict.fromkeys((sizes[0], sizes[len(sizes) // 2], sizes[-1])))
+    pairs = sorted({each.pairs for each in sending})
+    ends = list(dict.fromkeys((pairs[0], pairs[-1])))
+    columns = [Column("transport", align="left")]
+    for size in shown:
+        unit = "GB/s" if size == sizes[-1] else "M/s"
+        columns += [Column(count(number, "pair"), digits=3, group=f"{format_size(size)}, {unit}") for number in ends]
+    if len(ends) > 1:
+        columns += [Column(format_size(size), group=f"a pair of {ends[-1]} keeps, %") for size in shown]
+    rows: list[list[Cell]] = []
+    for name in by_transport(sending):
+        row = [Cell(name)]
+        for size in shown:
+            rate = TOTAL_BANDWIDTH if size == sizes[-1] else ALL_PAIRS
+            here = [found.get((name, size, number)) for number in ends]
+            row += [rate.cell(each) if each else EMPTY for each in here]
+        if len(ends) > 1:
+            most = (found.get((name, size, ends[-1])) for size in shown)
+            row += [ratio_cell(each.kept, 100) if each else EMPTY for each in most]
+        rows.append(row)
+    legend = [
+        f"M/s: 10^6 messages per second of all pairs, {sending[0].window} of each in flight; GB/s: the same in bytes"
+    ]
+    if len(ends) > 1:
+        legend.append("; ".join(["keeps: share of the rate of one pair alone", *unclear(rows)]))
+    checked = [bool(each.verified) for each in sending]
+    line = report_parts.verified_points(checked, max(each.launches for each in sending))
+    return Overview(line, list(_conclusions(result, sending)), Table(columns, rows, legend=legend))
+
+
+def _conclusions(result: MessageRates, sending: Sequence[PairsResult]) -> Iterator[Conclusion]:
+    """Say what failed, how fast MPI and the fastest transport of GPU memory are, and what is uncertain."""
+    if failed := sum(each.status == "failed" for each in result.results):
+        yield Conclusion("BROKEN", f"{count(failed, 'point')} failed")
+    known = result.series.transports
+    places = grouped(sending, lambda each: known[each.transport].memory if each.transport in known else "none")
+    for place, name in (("host", "host"), ("device", "GPU")):
+        if place in places:
+            smallest = min(each.size_bytes for each in places[place])
+            here = [each for each in places[place] if each.size_bytes == smallest]
+            best = max(here, key=attrgetter("total"))
+            rate = f"{format_sig(best.total / 1e6, 3)} million messages/s of {format_size(smallest)}"
+            others = [each for each in here if each.transport != best.transport]
+            ahead = bool(others) and all(shown_above_one(growth(each, best)) for each in others)
+            sends = f"{best.transport} sends {rate} with {count(best.pairs, 'pair')}"
+            yield Conclusion("OK", f"{name} memory: {sends}{', the most of all transports' * ahead}")
+    for note in list(report_parts.machine_notes(result.series))[:1]:
+        yield Conclusion("NOISY", note.text)
+    for text, again in _too_wide(result):
+        yield Conclusion("NOISY", text, again)
+
+
+def _too_wide(result: MessageRates) -> Iterator[tuple[str, str]]:
+    """Yield how many points vary by more than was asked, if any, and the command that measures more launches."""
+    plan, missed = result.series.plan, [each for each in result.results if each.missed and each.sends]
+    if not missed or plan is None:
+        return
+    worst = max(missed, key=attrgetter("half_width"))
+    sign, within = ("", " within one launch") if one_launch(missed) else ("±", "")
+    again = launch_again("message-rate", 2 * max(FIRST_LOOK, worst.launches), plan)
+    vary = "varies" if len(missed) == 1 else "vary"
+    yield (
+        (
+            f"{count(len(missed), 'point')} {vary} by more than {sign}{plan.sampling.ci * 100:g} %{within} "
+            f"(worst: {percent(worst.half_width, 1, sign)}, {worst.place})"
+        ),
+        again,
+    )

@@ -60,4 +60,5 @@ BENCHMARK = Benchmark(
         "volley overlap --transport aware,peer,nccl --computation memory --sizes 1M,64M",
         "volley overlap --transport host --progress-calls 8",
     ),
+    modules={"page": f"{__name__}.results"},
 )

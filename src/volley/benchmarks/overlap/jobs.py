@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from volley.benchmarks.overlap import OverlapOptions
 from volley.benchmarks.overlap.records import OverlapPlan, OverlapPoint
-from volley.benchmarks.overlap.results import result_of, times
+from volley.benchmarks.overlap.results import results, times
 from volley.benchmarks.shared.points.progress import PointForecast, without_result
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
@@ -32,7 +32,7 @@ class OverlapForecast(PointForecast):
         name = f"{record.transport} {format_size(record.size_bytes)} beside {record.computation}"
         if record.status != "ok":
             return without_result(name, record)
-        hidden = result_of({1: record}).hidden
+        hidden = results([self.log_of(record)])[0].points[0].hidden
         return f"{name}: {format_sig(hidden.median * 100, 3)} % hidden" if hidden else name
 
 

@@ -1,4 +1,4 @@
-"""The plan and the records of an overlap."""
+"""What is asked of the engine for an overlap, and what it answers: the plan, its launches and the records."""
 
 from __future__ import annotations
 

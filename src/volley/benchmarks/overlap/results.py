@@ -1,43 +1,47 @@
-"""The results of overlaps: records → numbers."""
+"""The results of overlaps, and their report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
-from volley.benchmarks.overlap import Limit
+from volley.benchmarks.overlap import LIMITS, Limit
 from volley.benchmarks.overlap.records import OverlapPoint
-from volley.benchmarks.shared.points.results import sent
+from volley.benchmarks.shared.points.notes import skipped
+from volley.benchmarks.shared.points.results import PointResult, by_transport, sent, summary_of
+from volley.grouping import grouped
+from volley.report.cells import ratio_cell, unclear
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
+from volley.report.quantity import Quantity, as_they_are, data_of
+from volley.run import report_parts
 from volley.run.benchmark import Observable
+from volley.run.command_again import command_again, launch_again
 from volley.run.launch_series import LaunchSeries, series_of
-from volley.run.records import Status
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import Repeated, of_numbers, ratio
-from volley.units import format_size
+from volley.statistics.launches import FIRST_LOOK, Repeated, has_interval, of_numbers, ratio
+from volley.text import count, join_words
+from volley.units import format_sig, format_size
+
+MAX_ROWS = 12
+"""So many points fit a screen as they are."""
+
+_SPARES = (1, 3, 0)
+"""Which of the smallest, the middle and the largest size a narrow screen leaves out, the highest first."""
+
+TITLES = {"memory": "Beside a computation bound by memory", "arithmetic": "Beside a computation bound by arithmetic"}
 
 
 @dataclass(frozen=True)
-class OverlapResult:
-    """A message size on one transport beside one computation, over all launches."""
+class OverlapResult(PointResult):
+    """A message size on one transport beside one computation, over all launches; ``time`` is that of both at once."""
 
-    transport: str
-    computation: Limit
-    size_bytes: int
-    status: Status
-    reason: str | None
-    ranks: tuple[int, ...]
-    launches: int
-    """Those that measured it."""
-    samples: int
-    """Of both at once."""
-    messages_verified: int
+    computation: Limit = "memory"
     exchange: Repeated | None = None
     """Seconds of the exchange alone; this and what follows is ``None`` where nothing was measured."""
     alone: Repeated | None = None
     """Seconds of the computation alone."""
-    both: Repeated | None = None
-    """Seconds of both at once."""
     hidden: Estimate | None = None
     """The share of the exchange that is hidden behind the computation, OSU's overlap / 100: 1 − (both − alone) /
     exchange, not clipped at 0.  (OSU Micro-Benchmarks 7.4, c/util/osu_util_mpi.c, print_stats_nbc.)"""
@@ -55,55 +59,72 @@ class OverlapSeries:
     points: tuple[OverlapResult, ...]
 
 
+LEGEND = (
+    "exchange: both ranks send a message and receive one; computation: about as long as the exchange; both: at once",
+    "hidden: 1 - (both - computation) / exchange, OSU's overlap; from, to: its 95 % interval, or the range",
+    "slowed down: time of the one beside the other, from its own start to its own end / its time alone",
+)
+
+_BOUNDED = ("range", "within", "ci")
+"""One observation has no bounds."""
+
+EXCHANGE = Quantity("exchange", "µs", lambda point: point.exchange and point.exchange.estimate)
+ALONE = Quantity("computation", "µs", lambda point: point.alone and point.alone.estimate)
+BOTH = Quantity("both", "µs", attrgetter("time"))
+HIDDEN = Quantity("hidden", "%", attrgetter("hidden"), bounds=_BOUNDED, digits=3)
+COMPUTATION_SLOWDOWN, EXCHANGE_SLOWDOWN = (
+    Quantity(f"{what}_slowdown", "×", attrgetter(f"{what}_slowdown"), f"{what}\nslowed down", _BOUNDED, digits=3)
+    for what in ("computation", "exchange")
+)
+
+QUANTITIES = (
+    *as_they_are("computation", "transport", "ranks", "size_bytes", "status", "reason"), EXCHANGE, ALONE, BOTH, HIDDEN,
+    COMPUTATION_SLOWDOWN, EXCHANGE_SLOWDOWN, *as_they_are("launches", "samples", "messages_verified"),
+)  # fmt: skip
+KEYS = ("computation", "transport", "ranks", "size_bytes")
+
+
 def results(logs: Iterable[RunLog]) -> list[OverlapSeries]:
     """Group launches of the same request and compute the results of their points."""
-    return [OverlapSeries(series, tuple(_points(series.logs))) for series in series_of(logs)]
+    return [OverlapSeries(series, tuple(_points(series))) for series in series_of(logs)]
 
 
 def times(logs: Sequence[RunLog]) -> list[Estimate]:
     """Return the times that decide whether a run has enough launches: of the exchange alone and of both at once."""
-    return [each.estimate for point in _points(logs) for each in (point.exchange, point.both) if each]
+    points = [point for series in results(logs) for point in series.points]
+    return [each.estimate for point in points for each in (point.exchange, point.repeated) if each]
 
 
-def _points(logs: Sequence[RunLog]) -> Iterator[OverlapResult]:
+def _points(series: LaunchSeries) -> Iterator[OverlapResult]:
     """Yield the points of all launches, transport by transport, each from the smallest size on."""
-    found: dict[tuple[str, str], dict[int, dict[int, OverlapPoint]]] = {}
-    for launch, log in enumerate(logs, start=1):
+    found: dict[tuple[str, Limit], dict[int, dict[int, OverlapPoint]]] = {}
+    for launch, log in enumerate(series.logs, start=1):
         for point in log.of(OverlapPoint):
             sizes = found.setdefault((point.transport, point.computation), {})
             sizes.setdefault(point.size_bytes, {})[launch] = point
-    silent = {each.transport for log in logs for each in log.transports if each.memory == "none"}
-    for (transport, _), sizes in found.items():
-        for size_bytes in sorted(sizes):
-            yield result_of(sizes[size_bytes], moves=transport not in silent)
+    for (_, computation), sizes in found.items():
+        for _, by_launch in sorted(sizes.items()):
+            yield _result(by_launch, computation, series)
 
 
-def result_of(by_launch: Mapping[int, OverlapPoint], *, moves: bool = True) -> OverlapResult:
+def _result(by_launch: Mapping[int, OverlapPoint], computation: Limit, series: LaunchSeries) -> OverlapResult:
     """Return the result of one point of each launch.
 
-    It failed if it failed in any launch; it is skipped only if every launch skipped it.  Ratios are formed within each
-    launch; their interval is over launches.  A transport that moves nothing has no exchange to hide.
+    Ratios are formed within each launch; their interval is over launches.  A transport that moves nothing has no
+    exchange to hide.
     """
-    deciding = min(by_launch.values(), key=lambda point: ("failed", "ok", "skipped").index(point.status))
-    measured = {launch: point for launch, point in by_launch.items() if point.status == "ok" and point.both_s}
-    good = measured if deciding.status == "ok" else {}
-    exchange, alone, both = (_repeated(good, f"{what}_s") for what in ("exchange", "computation", "both"))
+    point = summary_of(by_launch, series)
+    good = {launch: each for launch, each in by_launch.items() if point.time and each.both_s and each.status == "ok"}
+    exchange, alone = _repeated(good, "exchange_s"), _repeated(good, "computation_s")
+    complete = point.rate and exchange and alone and point.repeated
     return OverlapResult(
-        transport=deciding.transport,
-        computation=deciding.computation,
-        size_bytes=deciding.size_bytes,
-        status=deciding.status,
-        reason=deciding.reason if deciding.status != "ok" else None,
-        ranks=tuple(deciding.ranks),
-        launches=len(measured),
-        samples=sum(len(point.both_s) for point in measured.values()),
-        messages_verified=sum(point.messages_verified for point in by_launch.values()),
+        **vars(point),
+        computation=computation,
         exchange=exchange,
         alone=alone,
-        both=both,
-        hidden=_hidden(exchange, alone, both) if moves and exchange and alone and both else None,
+        hidden=_hidden(exchange, alone, point.repeated) if complete and exchange and alone and point.repeated else None,
         computation_slowdown=_slowdown(good, "computation"),
-        exchange_slowdown=_slowdown(good, "exchange") if moves else None,
+        exchange_slowdown=_slowdown(good, "exchange") if point.rate else None,
     )
 
 
@@ -146,3 +167,166 @@ def observables(log: RunLog) -> Iterator[Observable]:
         yield Observable(f"{point.transport} beside {point.computation}", [at], [median(point.both_s)])
         if point.exchange_s:
             yield Observable(f"{point.transport} without {point.computation}", [at], [median(point.exchange_s)])
+
+
+# ------------------------------------------------------------------------------------------------------ report
+
+
+def report(result: OverlapSeries) -> Report:
+    series = result.series
+    measured = [point for point in result.points if point.exchange]
+    transports = set(by_transport(measured))
+    return Report(
+        heading=report_parts.heading(series, "overlap"),
+        tables=[table for limit in LIMITS for table in _tables(limit, measured)],
+        charts=[chart for limit in LIMITS for chart in _charts(limit, measured)],
+        notes=report_parts.lost(series, transports, _failed(result.points), skipped(by_transport(result.points))),
+        remarks=Later(lambda: report_parts.remarks(series, transports, found=_findings(result))),
+        overview=_overview(result),
+        data=data_of(QUANTITIES, KEYS, result.points),
+        runs=series.describe_runs(),
+    )
+
+
+def _tables(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Table]:
+    """Yield the table of one computation: a row for each size, in sections of a transport."""
+    low = Quantity("from", "%", lambda point: HIDDEN.values(point)[1], digits=3)
+    high = Quantity("to", "%", lambda point: HIDDEN.values(point)[2], digits=3)
+    verified = Quantity("verified", "", lambda point: point.messages_verified > 0)
+    quantities = (EXCHANGE, ALONE, BOTH, HIDDEN, low, high, COMPUTATION_SLOWDOWN, EXCHANGE_SLOWDOWN)
+    columns = [Column("size"), *(each.column() for each in quantities), verified.column(all_true="all verified")]
+    sections: dict[int, str] = {}
+    rows: list[Row] = []
+    for name, those in by_transport(point for point in points if point.computation == limit).items():
+        sections[len(rows)] = name
+        rows += [
+            [format_size(each.size_bytes), *(quantity.cell(each) for quantity in (*quantities, verified))]
+            for each in those
+        ]
+    if rows:
+        yield Table(columns, rows, TITLES[limit], LEGEND, sections=sections)
+
+
+def _charts(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Chart]:
+    shown = [point for point in points if point.computation == limit and point.hidden]
+    if shown:
+        title = f"Hidden: {TITLES[limit][0].lower()}{TITLES[limit][1:]}"
+        marks = [HIDDEN.mark(point.size_bytes, point.transport, point) for point in shown]
+        yield Chart("curves", title, Axis("message size", "B", log=True), Axis("of the exchange", "%"), marks)
+
+
+def _failed(points: Sequence[OverlapResult]) -> Iterator[str]:
+    for point in points:
+        if point.status == "failed":
+            where = f"{point.transport}, {format_size(point.size_bytes)}, beside {point.computation}"
+            yield f"{where}: {point.reason or 'no reason is recorded'}"
+
+
+def _findings(result: OverlapSeries) -> Iterator[Note]:
+    """Say for each transport how much of its largest exchange is hidden, and what the computation and it pay."""
+    for name, points in by_transport(point for point in result.points if point.hidden).items():
+        size = max(point.size_bytes for point in points)
+        largest = [point for point in points if point.size_bytes == size]
+        shares = (f"{_hidden_words(point.hidden)} beside {point.computation}" for point in largest if point.hidden)
+        text = f"{name}, {format_size(size)}: hidden {join_words(shares)}"
+        for what, quantity in (("computation", COMPUTATION_SLOWDOWN), ("exchange", EXCHANGE_SLOWDOWN)):
+            slowdowns = [(point.computation, quantity.of(point)) for point in largest]
+            times = [f"{format_sig(each.median, 3)} × ({limit})" for limit, each in slowdowns if each]
+            if times:
+                text += f"; {what} {', '.join(times)}"
+        yield Note("finding", text)
+
+
+# ------------------------------------------------------------------------------------------------ the one screen
+
+
+def _overview(result: OverlapSeries) -> Overview | None:
+    """Return the overview of one series; ``None`` if its tables fit a screen."""
+    points = [point for point in result.points if point.hidden]
+    if len(points) <= MAX_ROWS:
+        return None
+    found = {(point.transport, point.computation, point.size_bytes): point for point in points}
+    limits = [limit for limit in LIMITS if any(point.computation == limit for point in points)]
+    sizes = sorted({point.size_bytes for point in points})
+    shown = list(dict.fromkeys((sizes[0], sizes[len(sizes) // 2], sizes[-1])))
+    columns = [
+        Column("transport", align="left"),
+        *(
+            Column(format_size(size), "%", group=f"hidden, {limit}", spare=spare)
+            for limit in limits
+            for size, spare in zip(shown, _SPARES[-len(shown) :], strict=True)
+        ),
+        *(
+            Column(what, "×", group=limit, spare=spare)
+            for limit in limits
+            for what, spare in (("compute", 0), ("exchange", 2))
+        ),
+    ]
+    rows: list[list[Cell]] = []
+    for name in by_transport(points):
+        row = [Cell(name)]
+        row += [_hidden_cell(found.get((name, limit, size))) for limit in limits for size in shown]
+        for point in (found.get((name, limit, sizes[-1])) for limit in limits):
+            slowdowns = (point.computation_slowdown, point.exchange_slowdown) if point else (None, None)
+            row += [ratio_cell(each) for each in slowdowns]
+        rows.append(row)
+    legend = [
+        "hidden: share of an exchange that adds no time to a computation that memory or arithmetic limits",
+        f"×: time of the computation and of the exchange of {format_size(sizes[-1])}, both at once / alone",
+        *unclear(rows),
+    ]
+    largest = [point for point in points if point.size_bytes == sizes[-1]]
+    checked = [point.messages_verified > 0 for point in points]
+    line = report_parts.verified_points(checked, max(point.launches for point in points))
+    return Overview(line, list(_conclusions(result, largest)), Table(columns, rows, legend=legend))
+
+
+def _hidden_words(hidden: Estimate) -> str:
+    """Return how much of the exchange is hidden, with the interval: ``53.7 % (-119 to 144 %)``."""
+    middle, low, high = (format_sig(each * 100, 3) for each in (hidden.median, hidden.low, hidden.high))
+    return f"{middle} % ({f'{low} to {high} %' if has_interval(hidden) else 'no CI'})"
+
+
+def _hidden_cell(point: OverlapResult | None) -> Cell:
+    if point is None or point.hidden is None:
+        return EMPTY
+    number = point.hidden.median * 100
+    shown = format_sig(number, 3)
+    sure = has_interval(point.hidden) and not point.hidden.low <= 0 <= point.hidden.high
+    return Cell(number, text=shown) if sure else Cell(number, "dim", f"~{shown}")
+
+
+def _conclusions(result: OverlapSeries, largest: Sequence[OverlapResult]) -> Iterator[Conclusion]:
+    """Say what failed, which transport hides most of the largest exchange, and which hide nothing of it."""
+    if failed := sum(point.status == "failed" for point in result.points):
+        yield Conclusion("BROKEN", f"{count(failed, 'point')} failed")
+    size = format_size(largest[0].size_bytes)
+    shares = {(point.transport, point.computation): point.hidden for point in largest if point.hidden}
+    for limit in LIMITS:
+        here = {name: hidden for (name, beside), hidden in shares.items() if beside == limit}
+        best = max(here, key=lambda name: here[name].median, default="")
+        if best and _hides(here[best]):
+            others = [hidden for name, hidden in here.items() if name != best]
+            above = bool(others) and all(has_interval(each) and each.high < here[best].low for each in others)
+            most = ", the largest share" * above
+            yield Conclusion("OK", f"{best} hides {_hidden_words(here[best])} of {size} ({limit}){most}")
+    by_name = grouped(shares.items(), lambda share: share[0][0])
+    idle = {name: [hidden for _, hidden in those] for name, those in by_name.items()}
+    idle = {name: those for name, those in idle.items() if not any(map(_hides, those))}
+    nothing = [name for name, those in idle.items() if all(has_interval(each) and each.high <= 0 for each in those)]
+    plan, known = result.series.plan, result.series.transports
+    if nothing:
+        on_host = [name for name in nothing if name in known and known[name].memory == "host"]
+        again = command_again("overlap", plan, transport=on_host[0], progress_calls=8) if on_host else ""
+        hide = "hides" if len(nothing) == 1 else "hide"
+        yield Conclusion("SLOW", f"{join_words(nothing)} {hide} nothing of {size}", again)
+    if unsure := [name for name in idle if name not in nothing]:
+        known_bounds = all(has_interval(each) for name in unsure for each in idle[name])
+        why = "95 % CI includes 0" if known_bounds else "too few launches for a 95 % CI"
+        launches = 2 * max(FIRST_LOOK, *(point.launches for point in largest))
+        again = launch_again("overlap", launches, plan, transport=",".join(unsure))
+        yield Conclusion("NOISY", f"no overlap shown for {join_words(unsure)} at {size} ({why})", again)
+
+
+def _hides(hidden: Estimate) -> bool:
+    return has_interval(hidden) and hidden.low > 0

@@ -9,18 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TextIO
 
-from volley.benchmarks.shared.points.page import (
-    BANDWIDTH,
-    LATENCY,
-    PLUS_MINUS,
-    SAMPLES,
-    VERIFIED,
-    PointColumn,
-    report_of,
-    tail,
-)
+from volley.benchmarks.shared.points.page import BANDWIDTH, CHECKED, LATENCY, PLUS_MINUS, SAMPLES, TAIL, report_of
 from volley.benchmarks.shared.points.results import PointResult, PointSeries, by_transport
 from volley.report.model import Report
+from volley.report.quantity import Quantity
 from volley.run.plan import Plan
 from volley.text import escape_controls, join_words
 
@@ -54,13 +46,12 @@ def render_olcf(results: Sequence[PointSeries], out: TextIO) -> list[str]:
     return [*notes, *(f"no lines for {name}: this transport sends nothing" for name in silent)]
 
 
-def _columns(_point: PointResult, plan: Plan | None, alone: bool) -> Sequence[PointColumn]:
+def _columns(_point: PointResult, plan: Plan | None, alone: bool) -> Sequence[Quantity]:
     with_tail = plan is not None and plan.sampling.tail
     if alone:
-        tails = [tail(name) for name in ("p90", "p99", "p99.9", "max")]
-        return [LATENCY, PLUS_MINUS, *(tails if with_tail else [BANDWIDTH]), SAMPLES, VERIFIED]
+        return [LATENCY, PLUS_MINUS, *(TAIL.values() if with_tail else [BANDWIDTH]), SAMPLES, CHECKED]
     if with_tail:
-        return [replace(LATENCY, title="median"), tail("p99"), tail("max")]
+        return [replace(LATENCY, title="median"), TAIL["p99"], TAIL["max"]]
     return [replace(LATENCY, title=""), PLUS_MINUS, replace(BANDWIDTH, title="")]
 
 

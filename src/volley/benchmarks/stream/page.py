@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from volley.benchmarks.shared.points.page import BANDWIDTH, PLUS_MINUS, SAMPLES, VERIFIED, PointColumn, report_of
+from volley.benchmarks.shared.points.page import (
+    BACKWARD,
+    BANDWIDTH,
+    CHECKED,
+    FORWARD,
+    PLUS_MINUS,
+    SAMPLES,
+    report_of,
+)
 from volley.benchmarks.shared.points.results import PointResult, PointSeries
-from volley.report.cells import scaled
 from volley.report.model import Report
+from volley.report.quantity import Quantity
 from volley.run.plan import Plan
 
-TOTAL = replace(BANDWIDTH, title="total")
-FORWARD = PointColumn("forward", "GB/s", lambda point: scaled(point.forward_Bps, 1e-9))
-BACKWARD = PointColumn("backward", "GB/s", lambda point: scaled(point.backward_Bps, 1e-9))
 
-
-def _columns(point: PointResult, _plan: Plan | None, alone: bool) -> Sequence[PointColumn]:
+def _columns(point: PointResult, _plan: Plan | None, alone: bool) -> Sequence[Quantity]:
     both_ways = point.direction == "bi"
+    total = replace(BANDWIDTH, title="total")
     if not alone:
-        return [TOTAL if both_ways else replace(BANDWIDTH, title=""), PLUS_MINUS]
-    rates = [TOTAL, PLUS_MINUS, FORWARD, BACKWARD] if both_ways else [BANDWIDTH, PLUS_MINUS]
-    return [*rates, SAMPLES, VERIFIED]
+        return [total if both_ways else replace(BANDWIDTH, title=""), PLUS_MINUS]
+    rates = [total, PLUS_MINUS, FORWARD, BACKWARD] if both_ways else [BANDWIDTH, PLUS_MINUS]
+    return [*rates, SAMPLES, CHECKED]
 
 
 def _about(point: PointResult, _plan: Plan | None, _kinds: set[str]) -> str:

@@ -15,11 +15,9 @@ from volley.benchmarks.shared.points.results import (
     PointWarning,
     by_name,
     by_transport,
-    curves,
     one_launch,
     overtakes,
     shown_faster,
-    tables,
 )
 from volley.grouping import grouped
 from volley.report.cells import percent
@@ -51,25 +49,33 @@ _WITHIN = ", within one launch"
 _MEMORY = {"host": "host", "device": "GPU"}
 
 
-def notes(result: PointSeries, ucx_operation: str) -> list[Note]:
-    """Return all notes about one series; ``ucx_operation`` as in ``page.report_of``."""
-    series, points = result.series, result.points
-    timed = [point for point in points if point.time]
-    measured = [point for point in timed if point.rate]
-    sending = [point for point in timed if point.sends]
-    findings = (*_findings(result, measured), *ucx.sentences(measured, series.plan, ucx_operation))
-    return report_parts.notes_of(
-        series,
-        {point.transport for point in timed},
-        command=series.plan.benchmark if series.plan else "",
+def lost(result: PointSeries) -> list[Note]:
+    """Return the notes on what failed, was aborted or was not measured."""
+    points = result.points
+    return report_parts.lost(
+        result.series,
+        {point.transport for point in points if point.time},
         failed=(f"{place(point)}: {failure(point)}" for point in points if point.status == "failed"),
         missing=skipped(by_name(points)),
+    )
+
+
+def remarks(result: PointSeries, ucx_operation: str) -> list[Note]:
+    """Return conclusions from the numbers and reasons to doubt them; ``ucx_operation`` as in ``page.report_of``."""
+    plan = result.series.plan
+    timed = [point for point in result.points if point.time]
+    sending = [point for point in timed if point.sends]
+    return report_parts.remarks(
+        result.series,
+        {point.transport for point in timed},
+        command=plan.benchmark if plan else "",
         found=[
-            *(Note("finding", text) for text in findings),
+            *(Note("finding", text) for text in _findings(result)),
+            *(Note("finding", text) for text in ucx.sentences([p for p in timed if p.rate], plan, ucx_operation)),
             *(Note("finding", text) for text in _compared(point for point in timed if point.verified)),
             *(Note("warning", text) for text in _groups(sending)),
         ],
-        doubts=[Note("warning", text) for text in _warnings(sending, series.plan)] if series.plan else (),
+        doubts=[Note("warning", text) for text in _warnings(sending, plan)] if plan else (),
     )
 
 
@@ -91,16 +97,20 @@ def place(point: PointResult) -> str:
     return f"{point.name} at {format_size(point.size_bytes)}" if point.size_bytes else point.name
 
 
-def _only(points: Iterable[PointResult]) -> dict[str, str]:
+def _only(points: Sequence[PointResult]) -> dict[str, str]:
     """Return the options that leave only the transports, and of collectives the operations, of points."""
-    found = list(points)
-    operations = ",".join(dict.fromkeys(point.operation for point in found if point.operation))
-    return {"transport": ",".join(by_transport(found)), **({"operation": operations} if operations else {})}
+    operations = ",".join(dict.fromkeys(point.operation for point in points if point.operation))
+    return {"transport": ",".join(by_transport(points)), **({"operation": operations} if operations else {})}
 
 
-def again(points: Sequence[PointResult], plan: Plan | None, **changes: Any) -> str:
-    """Return the command that measures the transports of points again, with the options of the run but for changes."""
-    return command_again(points[0].benchmark, plan, **_only(points), **changes)
+def again(points: Sequence[PointResult], plan: Plan | None, *, size: bool = False, **changes: Any) -> str:
+    """Return the command that measures the transports of points again, with the options of the run but for changes.
+
+    ``size``: only at the size of the first point.
+    """
+    first = points[0]
+    sizes = {"sizes": str(first.size_bytes)} if size and first.size_bytes else {}
+    return command_again(first.benchmark, plan, **_only(points), **sizes, **changes)
 
 
 class Sized(Protocol):
@@ -153,16 +163,22 @@ def size_range(points: Iterable[Sized]) -> str:
     return f"{len(sizes)} sizes from {format_size(min(sizes))} to {format_size(max(sizes))}"
 
 
-def _findings(result: PointSeries, measured: Sequence[PointResult]) -> Iterator[str]:
+def _findings(result: PointSeries) -> Iterator[str]:
+    halves = grouped(
+        ((points[0].operation, curve) for points, curves in result.with_curves for curve in curves),
+        lambda each: (each[0], each[1].transport),
+    )
     for name, points in by_name(point for point in result.points if point.time).items():
         if points[0].latency or any(point.rate for point in points):  # else windows without data
-            yield f"{name}: {_summary(points)}"
-    for points in tables(measured):
-        found = curves(points)
+            same = halves.get((points[0].operation, points[0].transport), [])
+            yield f"{name}: {_summary(points, same[0][1].half_bandwidth_bytes if len(same) == 1 else None)}"
+    for points, found in result.with_curves:
+        measured = [point for point in points if point.time and point.rate]
         if len(found) == 1 and found[0].fit and not found[0].fit.poor:  # several lines have a table
-            yield f"{points[0].name}: {_line(found[0].fit)}"
-        yield from _races(points, result)
-    yield from _line_rates(measured)
+            yield f"{measured[0].name}: {_line(found[0].fit)}"
+        if measured:
+            yield from _races(measured, result)
+    yield from _line_rates(point for point in result.points if point.time and point.rate)
 
 
 def _compared(points: Iterable[PointResult]) -> Iterator[str]:
@@ -180,7 +196,7 @@ def _compared(points: Iterable[PointResult]) -> Iterator[str]:
             yield f"verification compared only the last message of each sample, memory has no room for more: {named}"
 
 
-def _summary(points: Sequence[PointResult]) -> str:
+def _summary(points: Sequence[PointResult], half: float | None) -> str:
     """Sum up the points of one transport: ``17.1 µs at 8 B, peak 388 GB/s at 256 MiB, 81 % of line rate, N½ 3 MiB``."""
     first = points[0]
     best = max(points, key=lambda point: point.bandwidth_Bps or 0)
@@ -196,7 +212,6 @@ def _summary(points: Sequence[PointResult]) -> str:
     parts.append(f"peak {format_sig(best.bandwidth_Bps / 1e9, 3)} GB/s at {format_size(best.size_bytes)}{both}")
     if best.of_line_rate is not None:
         parts.append(f"{best.of_line_rate * 100:.0f} % of line rate")
-    half = curves(points)[0].half_bandwidth_bytes if len(tables(points)) == 1 else None
     if half is not None:
         parts.append(f"N½ {approximate_size(half)}")
     return ", ".join(parts)
@@ -211,7 +226,7 @@ def _line(fit: Fit) -> str:
     )
 
 
-def _line_rates(points: Sequence[PointResult]) -> Iterator[str]:
+def _line_rates(points: Iterable[PointResult]) -> Iterator[str]:
     found: dict[str, dict[str, None]] = {}
     for point in points:
         if point.line_rate:
@@ -304,81 +319,74 @@ def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
         told = [point for point in points if not (point.missed and kind in ("drift", "outliers"))]
         hits = [(point, warning) for point in told for warning in point.warnings if warning.kind == kind]
         if hits:
-            yield sentence(hits, plan)
-
-
-def _of(hits: Hits) -> list[PointResult]:
-    return [point for point, _ in hits]
-
-
-def _places(hits: Hits) -> str:
-    """``host and aware at 8 B; nccl at 5 sizes from 512 B to 1 MiB``."""
-    alike = grouped(by_name(_of(hits)).items(), lambda named: size_range(named[1]))
-    named = ((join_words(name for name, _ in those), sizes) for sizes, those in alike.items())
-    return "; ".join(" at ".join(filter(None, each)) for each in named)
+            hit = [point for point, _ in hits]
+            alike = grouped(by_name(hit).items(), lambda named: size_range(named[1]))
+            # ``host and aware at 8 B; nccl at 5 sizes from 512 B to 1 MiB``
+            named = ((join_words(name for name, _ in those), sizes) for sizes, those in alike.items())
+            yield sentence(hits, "; ".join(" at ".join(filter(None, each)) for each in named), hit, plan)
 
 
 def _worst(hits: Hits, sign: str = "") -> str:
     point, warning = max(hits, key=lambda hit: abs(hit[1].value))
     launches = f" in {warning.launches} of {point.launches} launches" if warning.launches and point.launches > 1 else ""
-    return f"{percent(abs(warning.value), 1, sign)}{launches}, {place(point)}"
+    return f"worst: {percent(abs(warning.value), 1, sign)}{launches}, {place(point)}"
 
 
-def _wide(hits: Hits, plan: Plan) -> str:
+def _wide(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> str:
     aim, time_s = plan.sampling.ci * 100, plan.sampling.point_time_s
-    launches = max(point.launches for point in _of(hits))
+    launches = max(point.launches for point in points)
     ways = ["reduce other load on the machine"]
     if launches > 1:
-        found = f"CI of ±{aim:g} % not reached with {launches} launches: {_places(hits)} (worst: {_worst(hits, '±')}): "
+        found = f"CI of ±{aim:g} % not reached with {launches} launches: {where} ({_worst(hits, '±')}): "
         found += "launches differ by more; "
-        ways.append(f"allow more with {again(_of(hits), plan, launches=2 * launches)}")
+        ways.append(f"allow more with {again(points, plan, launches=2 * launches)}")
     else:
-        found = f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s: {_places(hits)} "
-        found += f"(worst: {_worst(hits)}): "
+        found = f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s: {where} "
+        found += f"({_worst(hits)}): "
         if plan.launch.get("inside"):  # another launcher starts only one
-            ways.append(f"allow more time with {again(_of(hits), plan, launches=1, point_time=f'{5 * time_s:g}')}")
+            ways.append(f"allow more time with {again(points, plan, launches=1, point_time=f'{5 * time_s:g}')}")
         else:
-            ways.append(f"repeat with {again(_of(hits), plan, launches=FIRST_LOOK)}")
+            ways.append(f"repeat with {again(points, plan, launches=FIRST_LOOK)}")
     widest = max(warning.value for _, warning in hits)
     if widest <= _WIDEST:
-        ways.append(f"accept a wider interval with {again(_of(hits), plan, ci=f'{math.ceil(widest * 100)}%')}")
+        ways.append(f"accept a wider interval with {again(points, plan, ci=f'{math.ceil(widest * 100)}%')}")
     return found + join_words(ways, "or")
 
 
-def _few(hits: Hits, plan: Plan) -> str:
-    numbers = [point.samples for point in _of(hits)]
+def _few(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> str:
+    numbers = [point.samples for point in points]
     most = f" to {max(numbers)}" if max(numbers) > min(numbers) else ""
-    aim = plan.sampling.ci * 100
     return (
-        f"only {min(numbers)}{most} samples (exchange > 50 ms), which spread by more than {aim:g} %: {_places(hits)} "
-        f"(worst: {_worst(hits)}): repeat with {_launches_again(hits, plan)} for a CI over launches"
+        f"only {min(numbers)}{most} samples (exchange > 50 ms), which spread by more than "
+        f"{plan.sampling.ci * 100:g} %: {where} ({_worst(hits)}): repeat with "
+        f"{_launches_again(points, plan)} for a CI over launches"
     )
 
 
-def _drift(hits: Hits, plan: Plan) -> str:
-    text = f"the samples drifted: {_places(hits)} (worst: {_worst(hits)}): clock frequencies or other load changed"
-    if max(point.launches for point in _of(hits)) >= FIRST_LOOK:
+def _drift(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> str:
+    text = f"the samples drifted: {where} ({_worst(hits)}): clock frequencies or other load changed"
+    if max(point.launches for point in points) >= FIRST_LOOK:
         return text  # the launches of this run already show what drifts
-    return f"{text}; repeat with {_launches_again(hits, plan)} for a CI that includes the drift"
+    return f"{text}; repeat with {_launches_again(points, plan)} for a CI that includes the drift"
 
 
-def _launches_again(hits: Hits, plan: Plan) -> str:
-    return launch_again(plan.benchmark, FIRST_LOOK, plan, **_only(_of(hits)))
+def _launches_again(points: Sequence[PointResult], plan: Plan) -> str:
+    return launch_again(plan.benchmark, FIRST_LOOK, plan, **_only(points))
 
 
-def _outliers(hits: Hits, plan: Plan) -> str:
-    shown = f"; {again(_of(hits), plan, tail=True)} shows the length of the interruptions"
+def _outliers(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> str:
+    shown = f"; {again(points, plan, tail=True)} shows the length of the interruptions" if points[0].latency else ""
     return (
-        f"many samples were interrupted: {_places(hits)} (worst: {_worst(hits)}): other work shares these cores; "
-        f"the median is robust to interruptions{shown if hits[0][0].latency else ''}"
+        f"many samples were interrupted: {where} ({_worst(hits)}): other work shares these cores; "
+        f"the median is robust to interruptions{shown}"
     )
 
 
-def _partly(hits: Hits, _plan: Plan) -> str:
-    return f"not every launch measured {_places(hits)}: these rows use fewer launches"
+def _partly(_hits: Hits, where: str, _points: Sequence[PointResult], _plan: Plan) -> str:
+    return f"not every launch measured {where}: these rows use fewer launches"
 
 
-_WARNINGS: dict[str, Callable[[Hits, Plan], str]] = {
+_WARNINGS: dict[str, Callable[[Hits, str, Sequence[PointResult], Plan], str]] = {
     "wide": _wide,
     "few": _few,
     "drift": _drift,

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.notes import again, place, size_range
-from volley.benchmarks.shared.points.results import (
-    PointResult,
-    PointSeries,
-    by_name,
-    by_transport,
-    labels,
-    one_launch,
-    tables,
-)
+from volley.benchmarks.shared.points.results import PointResult, PointSeries, by_name, by_transport, labels, one_launch
 from volley.grouping import grouped
 from volley.references import share_of_equal
-from volley.report.cells import percent, unclear
+from volley.report.cells import percent, ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table
 from volley.run.command_again import command_again
 from volley.run.report_parts import machine_notes, over_launches
-from volley.statistics.estimates import Estimate
 from volley.statistics.launches import FIRST_LOOK, has_interval
 from volley.text import count, join_words
 from volley.units import format_sig, format_size
@@ -62,15 +53,13 @@ at 128 MiB, which take 0.28 ms (docs/method/comparing.md)."""
 _PLACES = {"host": "host memory", "device": "GPU memory", "none": "nothing is sent"}
 
 
-def overview(result: PointSeries, slow: Sequence[str]) -> Overview | None:
+def overview(result: PointSeries, ucx_operation: str) -> Overview | None:
     """Return the overview of one series; ``None`` if its tables fit a screen or its points are not comparable.
 
-    Args:
-        result: the series.
-        slow: sentences about messages that take longer than they need to.
+    ``ucx_operation`` as in ``page.report_of``.
     """
-    compared = tables(point for point in result.points if point.sends)
-    points = [point for table in compared for point in table]
+    compared = [table for table in result.tables if any(point.sends for point in table)]
+    points = [point for table in compared for point in table if point.sends]
     operations = len({point.operation for point in points})
     if len(compared) != operations:  # these points are not comparable
         return None
@@ -78,7 +67,7 @@ def overview(result: PointSeries, slow: Sequence[str]) -> Overview | None:
     few = len(points) < MIN_POINTS and len({point.size_bytes for point in points}) < MIN_SIZES
     if rows < 2 or (operations == 1 and few):
         return None
-    return Overview(_line(result, points), list(_findings(result, points, slow)), _table(result, points))
+    return Overview(_line(result, points), list(_findings(result, points, ucx_operation)), _table(result, points))
 
 
 def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
@@ -94,7 +83,8 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
     share = f"all{' others' * bool(failed)}" if checked == len(points) else str(checked)
     parts = [", ".join([*found, f"{share} verified byte for byte"])]
     if plan and plan.sampling.mode == "adaptive":
-        kind, aim, launches = "within" if one_launch(points) else "ci", plan.sampling.ci, _launches(points)
+        kind, aim = "within" if one_launch(points) else "ci", plan.sampling.ci
+        launches = max(point.launches for point in points)
         known = [point.time for point in points if point.time and point.time.kind == kind]
         close = sum(time.half_width <= aim for time in known)
         if one_launch(points):
@@ -111,62 +101,66 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
     return "; ".join(parts)
 
 
-def _launches(points: Sequence[PointResult]) -> int:
-    return max(point.launches for point in points)
-
-
 # ----------------------------------------------------------------------------------------------- findings
 
 
-def _findings(result: PointSeries, points: Sequence[PointResult], slow: Sequence[str]) -> Iterator[Conclusion]:
-    command = points[0].benchmark
+def _findings(result: PointSeries, points: Sequence[PointResult], ucx_operation: str) -> Iterator[Conclusion]:
+    plan = result.series.plan
     failed = [point for point in result.points if point.status == "failed"]
     for name, those in list(by_name(failed).items())[:1]:
         others = len(failed) - len(those)
         more = f", and {count(others, 'point')} of others" if others else ""
-        yield Conclusion("BROKEN", f"{name} failed at {count(len(those), 'size')}{more}", _again(those[0], result))
+        yield Conclusion(
+            "BROKEN", f"{name} failed at {count(len(those), 'size')}{more}", again([those[0]], plan, size=True)
+        )
     yield from _shares(result, points)
-    for sentence in slow[:1]:
+    measured = [point for point in result.points if point.time and point.rate]
+    for sentence in list(ucx.inversions(measured, plan, ucx_operation))[:1]:
         text, _, advice = sentence.partition("; ")
         variable = advice.partition(" ")[0]
-        more = command_again(command, result.series.plan, transport=text.partition(":")[0], sizes="8:64Ki")
+        more = command_again(points[0].benchmark, plan, transport=text.partition(":")[0], sizes="8:64Ki")
         yield Conclusion("SLOW", text, f"{variable} {more}" if "=" in variable else "")
     for note in list(machine_notes(result.series))[:1]:
         yield Conclusion("NOISY", note.text)
-    yield from _noise(points, result)
+    noisy = [point for point in points if point.missed]
+    if noisy and plan:
+        worst = max(noisy, key=lambda point: point.half_width)
+        sign = "" if one_launch(noisy) else "±"
+        launches = max(FIRST_LOOK, 2 * max(point.launches for point in noisy))
+        yield Conclusion(
+            "NOISY",
+            f"{count(len(noisy), 'point')} of {_names(noisy)} {'varies' if len(noisy) == 1 else 'vary'} by more than "
+            f"{sign}{plan.sampling.ci * 100:g} %, up to {percent(worst.half_width, 0, sign)} ({place(worst)})",
+            again([worst], plan, size=True, launches=launches),
+        )
 
 
 def _shares(result: PointSeries, points: Sequence[PointResult]) -> Iterator[Conclusion]:
     """Judge by the line rate the transport of MPI, or else the fastest; one that is far below the rate is slow."""
     direct = by_transport(point for point in points if point.rate and not point.transport.startswith("staged/"))
-    judged = [max(those, key=_rate) for those in direct.values() if any(map(_long, those))]
-    leading = next((point for point in judged if point.transport == "aware"), max(judged, key=_rate, default=None))
+    judged = [
+        max(those, key=lambda point: point.bandwidth_Bps or 0)
+        for those in direct.values()
+        if any(each.line_rate and each.size_bytes / each.line_rate.one_way_Bps >= JUDGED_FROM_S for each in those)
+    ]
+    fastest = max(judged, key=lambda point: point.bandwidth_Bps or 0, default=None)
+    leading = next((point for point in judged if point.transport == "aware"), fastest)
     for point in sorted(judged, key=lambda point: point is not leading):
-        low, high = _share_bounds(point)
-        below = (point.of_line_rate or 0) < GOOD_SHARE
+        share, rate = point.of_line_rate or 0.0, point.rate
+        low, high = 0.0, math.inf
+        if rate and has_interval(rate):
+            low, high = share / rate.median * rate.low, share / rate.median * rate.high
         text = _share(point, points)
         bounds = f"95 % CI {low * 100:.0f} to {high * 100:.0f} %" if high < math.inf else "no 95 % CI"
         unsure = f"; neither above nor below {GOOD_SHARE * 100:.0f} % for certain ({bounds})"
         if high < GOOD_SHARE:
             yield Conclusion("SLOW", text, "volley doctor")
-        elif below:
+        elif share < GOOD_SHARE:
             yield Conclusion("SLOW?", text + unsure, "volley doctor")
         elif point is leading and low >= GOOD_SHARE:
             yield Conclusion("OK", text + _beside_equal(point, result))
         elif point is leading:
             yield Conclusion("NOISY", text + unsure)
-
-
-def _share_bounds(point: PointResult) -> tuple[float, float]:
-    """Return the bounds of the share of the line rate; without an interval nothing is known."""
-    if point.rate is None or not has_interval(point.rate):
-        return 0.0, math.inf
-    share = (point.of_line_rate or 0.0) / point.rate.median
-    return share * point.rate.low, share * point.rate.high
-
-
-def _long(point: PointResult) -> bool:
-    return point.line_rate is not None and point.size_bytes / point.line_rate.one_way_Bps >= JUDGED_FROM_S
 
 
 def _beside_equal(point: PointResult, result: PointSeries) -> str:
@@ -190,7 +184,8 @@ def _share(point: PointResult, points: Sequence[PointResult]) -> str:
     """
     assert point.line_rate
     assert point.of_line_rate is not None
-    text = f"{point.transport} reaches {format_sig(_rate(point) / 1e9, 3)} GB/s at {format_size(point.size_bytes)}"
+    rate = format_sig((point.bandwidth_Bps or 0) / 1e9, 3)
+    text = f"{point.transport} reaches {rate} GB/s at {format_size(point.size_bytes)}"
     text += f": {point.of_line_rate * 100:.0f} % of line rate ({point.line_rate.over})"
     same = [each for each in points if each.name == point.name and each.speedup]
     compared = point if point.speedup else max(same, key=lambda each: each.size_bytes, default=point)
@@ -198,23 +193,6 @@ def _share(point: PointResult, points: Sequence[PointResult]) -> str:
         text += f", {format_sig(compared.speedup.estimate.median, 3)} × {compared.speedup.over}"
         text += "" if compared is point else f" at {format_size(compared.size_bytes)}"
     return text
-
-
-def _noise(points: Sequence[PointResult], result: PointSeries) -> Iterator[Conclusion]:
-    """Name the points whose interval is wider than asked."""
-    noisy = [point for point in points if point.missed]
-    if not noisy or result.series.plan is None:
-        return
-    worst = max(noisy, key=_half_width)
-    sign = "" if one_launch(noisy) else "±"
-    asked = f"{sign}{result.series.plan.sampling.ci * 100:g} %"
-    vary = "varies" if len(noisy) == 1 else "vary"
-    yield Conclusion(
-        "NOISY",
-        f"{count(len(noisy), 'point')} of {_names(noisy)} {vary} by more than {asked}, "
-        f"up to {percent(_half_width(worst), 0, sign)} ({place(worst)})",
-        _again(worst, result, launches=max(FIRST_LOOK, 2 * _launches(noisy))),
-    )
 
 
 def _names(points: Sequence[PointResult]) -> str:
@@ -225,20 +203,6 @@ def _names(points: Sequence[PointResult]) -> str:
     operations = len({point.operation for point in points if point.operation})
     transports = len(by_transport(points))
     return count(operations, "operation") if operations > transports else count(transports, "transport")
-
-
-def _again(point: PointResult, result: PointSeries, **changes: Any) -> str:
-    """Return the command that measures this point again."""
-    size = {"sizes": str(point.size_bytes)} if point.size_bytes else {}
-    return again([point], result.series.plan, **size, **changes)
-
-
-def _half_width(point: PointResult) -> float:
-    return point.time.half_width if point.time else 0.0
-
-
-def _rate(point: PointResult) -> float:
-    return point.bandwidth_Bps or 0.0
 
 
 # -------------------------------------------------------------------------------------------------- table
@@ -257,16 +221,15 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     compared = [compared[0], compared[-1]] if compared else []
     words = ("time", "bus bandwidth") if points[0].operation else ("latency", "bandwidth")
     shares = any(point.line_rate for point in points)
+    # Of bandwidths first go sizes between others, then the one that slow transports skipped.
+    spare_rates = {**dict.fromkeys(rated, 6), sizes[-1]: 4, rated[0]: 0, largest: 0}
     columns = [
         Column("transport", align="left"),
         *(
             Column(format_size(size), group=f"{words[0]}, µs", spare=spare)
             for size, spare in zip(timed, _SPARE_TIMES, strict=False)
         ),
-        *(
-            Column(format_size(size), group=f"{words[1]}, GB/s", spare=_spare_rate(size, rated, largest))
-            for size in rated
-        ),
+        *(Column(format_size(size), group=f"{words[1]}, GB/s", spare=spare_rates[size]) for size in rated),
         Column("GB/s", group="peak"),
         *([Column("line", group="peak")] if shares else []),
         *(
@@ -274,13 +237,16 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
             for size, spare in zip(compared, _SPARE_RATIOS, strict=False)
         ),
     ]
+    one = Cell(1, "dim", "1")
     rows: list[list[Cell]] = []
     sections: dict[int, str] = {}
-    for section, transports in (_operations(points) or _paths(result, points)).items():
+    for section, transports in _sections(result, points).items():
         sections[len(rows)] = section
         for name, those in transports.items():
             here = {point.size_bytes: point for point in those}
-            best = max(those, key=_rate) if len(those) > 1 else None  # one size, such as a word, has no peak
+            ratios = {size: point.speedup.estimate for size, point in here.items() if point.speedup}
+            # one size, such as a word, has no peak
+            best = max(those, key=lambda point: point.bandwidth_Bps or 0) if len(those) > 1 else None
             share = best.of_line_rate if best else None
             rows.append(
                 [
@@ -289,17 +255,10 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
                     *(_number(here.get(size), 1e-9) for size in rated),
                     _number(best, 1e-9),
                     *([EMPTY if share is None else Cell(share * 100, text=f"{share * 100:.0f} %")] if shares else []),
-                    *(_speedup(here.get(size), over) for size in compared),
+                    *(one if name == over and size in here else ratio_cell(ratios.get(size)) for size in compared),
                 ]
             )
     return Table(columns, rows, legend=list(_legend(points, rows)), sections=sections)
-
-
-def _spare_rate(size: int, rated: Sequence[int], largest: int) -> int:
-    """Return the ``spare`` of a bandwidth: first go sizes between others, then the one that slow transports skipped."""
-    if size in (rated[0], largest):
-        return 0
-    return 4 if size == rated[-1] else 6
 
 
 def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
@@ -307,56 +266,45 @@ def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(min(sizes, key=lambda size: abs(math.log(max(size, 1) / each))) for each in wanted))
 
 
-def _operations(points: Sequence[PointResult]) -> dict[str, dict[str, list[PointResult]]]:
-    """Group the transports of collectives by operation; nothing where messages are between two ranks."""
-    found = grouped((point for point in points if point.rate), lambda point: point.operation)
-    return {operation: by_transport(those) for operation, those in found.items() if operation}
+def _sections(result: PointSeries, points: Sequence[PointResult]) -> dict[str, dict[str, list[PointResult]]]:
+    """Group the transports of collectives by operation, others by the path of their bytes.
 
-
-def _paths(result: PointSeries, points: Sequence[PointResult]) -> dict[str, dict[str, list[PointResult]]]:
-    """Group the transports by the path of their bytes; the fastest path comes first, host memory last."""
+    The fastest path comes first, host memory last.
+    """
     found: dict[tuple[float, str], dict[str, list[PointResult]]] = {}
-    for name, those in by_transport(point for point in points if point.rate).items():
+    operations = grouped((point for point in points if point.rate), lambda point: point.operation)
+    for number, (operation, those) in enumerate(operations.items()):
+        if operation:
+            found[number, operation] = by_transport(those)
+    for name, those in by_transport(operations.get(None, ())).items():
         transport, rate = result.transports.get(name), those[0].line_rate
         place = _PLACES[transport.memory] if transport else "unknown memory"
         path = f"{place}, {rate.describe()} in each direction" if rate else place
         on_host = transport is not None and transport.memory == "host"
         order = math.inf if on_host else -(rate.one_way_Bps if rate else 0.0)
         found.setdefault((order, path), {})[name] = those
-    return {path: found[order, path] for order, path in sorted(found)}
+    return {name: found[order, name] for order, name in sorted(found)}
 
 
 def _number(point: PointResult | None, factor: float) -> Cell:
-    """Return a time in the unit of ``factor`` or, if it is less than 1, a bandwidth, with the digits that are known."""
+    """Return a time in the unit of ``factor`` or, if it is less than 1, a bandwidth, with the digits that are known:
+    two of ±10 %, three of ±1 %, four of ±0.1 % and less."""
     if point is None or point.time is None:
         return EMPTY
-    value = (point.time.median if factor > 1 else _rate(point)) * factor
-    unsure = point.time.half_width > UNCERTAIN
-    text = format_sig(value, _digits(point.time)) + ("?" if unsure else "")
-    return Cell(value, "warning" if unsure else "", text)
-
-
-def _digits(time: Estimate) -> int:
-    """Return how many digits are known: two of ±10 %, three of ±1 %, four of ±0.1 % and less."""
-    if time.half_width <= 0:
-        return 3
-    return max(2, min(4, 1 - math.floor(math.log10(2 * time.half_width))))
-
-
-def _speedup(point: PointResult | None, over: str | None) -> Cell:
-    """Return the speed-up over the baseline."""
-    if point is None or point.speedup is None:
-        return Cell(1, "dim", "1") if point and point.transport == over else EMPTY
-    shown = format_sig(point.speedup.estimate.median, 3)
-    return Cell(None, "" if point.speedup.shown else "dim", shown if point.speedup.shown else f"~{shown}")
+    value = (point.time.median if factor > 1 else point.bandwidth_Bps or 0) * factor
+    width = point.half_width
+    digits = max(2, min(4, 1 - math.floor(math.log10(2 * width)))) if width > 0 else 3
+    unsure = width > UNCERTAIN
+    return Cell(value, "warning" if unsure else "", format_sig(value, digits) + ("?" if unsure else ""))
 
 
 def _legend(points: Sequence[PointResult], rows: Sequence[Row]) -> Iterator[str]:
-    unsure = sorted((point for point in points if _half_width(point) > UNCERTAIN), key=_half_width)[::-1]
+    unsure = [point for point in points if point.half_width > UNCERTAIN]
+    unsure = sorted(unsure, key=lambda point: point.half_width)[::-1]
     if unsure:
         sign = "" if one_launch(points) else "±"
         named = [
-            " ".join(filter(None, (point.name, size_range([point]), percent(_half_width(point), 0, sign))))
+            " ".join(filter(None, (point.name, size_range([point]), percent(point.half_width, 0, sign))))
             for point in unsure[:MAX_UNCERTAIN]
         ]
         rest = f" and {len(unsure) - MAX_UNCERTAIN} more" if len(unsure) > MAX_UNCERTAIN else ""

@@ -1,15 +1,12 @@
-"""The report of points: a table with one row per size, speed-ups, and a fitted line for each curve."""
+"""The report of points: a table with one row per size, speed-ups, a fitted line for each curve, charts and data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from volley.benchmarks.shared.points import ucx
-from volley.benchmarks.shared.points.charts import charts
-from volley.benchmarks.shared.points.notes import notes
+from volley.benchmarks.shared.points import notes, ucx
 from volley.benchmarks.shared.points.overview import overview
 from volley.benchmarks.shared.points.results import (
     TAIL_FRACTIONS,
@@ -18,56 +15,84 @@ from volley.benchmarks.shared.points.results import (
     TransportCurve,
     baseline,
     by_transport,
-    curves,
     one_launch,
     overtakes,
-    tables,
 )
-from volley.report.cells import plus_minus, ratio_cell, scaled, spread, unclear
-from volley.report.model import EMPTY, Cell, Column, Data, Report, Row, Table
+from volley.report.cells import plus_minus, ratio_cell, spread, unclear
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, ReferenceLine, Report, Row, Table
+from volley.report.quantity import ALL, Quantity, as_they_are, data_of
+from volley.run import report_parts
 from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
-from volley.run.report_parts import bounds_legend, heading, not_mpi
-from volley.statistics.hockney import POOR
-from volley.units import approximate_size, format_size
+from volley.run.records import Transport
+from volley.statistics.hockney import MIN_SIZES, POOR
+from volley.units import approximate_size, format_sig, format_size
 
 NOT_MPI = "*"
 """Marks a transport that does not use MPI if there is no space for the words."""
 
+LATENCY = Quantity("latency", "µs", lambda point: point.latency, bounds=ALL)
+"""Of a stream there is none."""
+BANDWIDTH = Quantity("bandwidth", "GB/s", lambda point: point.rate)
+TIME = Quantity("time", "µs", lambda point: point.time, bounds=ALL)
+"""Half a round trip, a window of a stream (of both directions the slower one), or a collective."""
+FORWARD = Quantity("forward", "GB/s", lambda point: point.forward_Bps)
+BACKWARD = Quantity("backward", "GB/s", lambda point: point.backward_Bps)
+SAMPLES, VERIFIED = as_they_are("samples", "verified")
+INTERVAL = Quantity("interval", "", lambda point: point.time and point.time.kind)
+"""What the bounds are: a 95 % confidence interval over launches (``ci``), one that holds only ``within`` the single
+launch, the ``range`` of too few observations, or a ``single`` observation."""
+COLD = Quantity("cold", "µs", lambda point: point.cold_s)
+"""Half of the first round trip with a transport, or the first window."""
+TAIL = {
+    name: Quantity(name.replace(".", "_"), "µs", lambda point, name=name: point.tail_s.get(name), name)  # type: ignore[misc]
+    for name in (*TAIL_FRACTIONS, "max")
+}
+"""Percentiles of all samples, and their maximum."""
 
-@dataclass(frozen=True)
-class PointColumn:
-    """A column: the two lines of its header and the value of a measured point."""
+QUANTITIES = (
+    *as_they_are("transport", "size_bytes"), SAMPLES, LATENCY, BANDWIDTH, VERIFIED,
+    *as_they_are("status", "benchmark", "direction", "window", "ranks", "launches"), INTERVAL,
+    Quantity("bandwidth_low", "GB/s", lambda point: point.rate and point.rate.low),
+    Quantity("bandwidth_high", "GB/s", lambda point: point.rate and point.rate.high),
+    FORWARD, BACKWARD, *as_they_are("messages_timed", "messages_verified", "ended_by"), COLD, *TAIL.values(),
+    *as_they_are("reason"),
+    Quantity("speedup", "×", lambda point: point.speedup and point.speedup.estimate, bounds=("ci", "within")),
+    Quantity("speedup_over", "", lambda point: point.speedup and point.speedup.over),
+    Quantity("speedup_interval", "", lambda point: point.speedup and point.speedup.estimate.kind),
+    TIME, *as_they_are("of_line_rate"),
+    Quantity("line_rate", "GB/s", lambda point: point.line_rate_Bps, csv=False),
+    Quantity("groups", "", lambda point: [{"time_us": group.median * 1e6, "launches": group.launches}
+                                          for group in point.groups], csv=False),
+    Quantity("mismatch", "", lambda point: point.mismatch, csv=False),
+    Quantity("warnings", "", lambda point: point.warnings, csv=False),
+)  # fmt: skip
+"""The first nine columns that follow from these, and their order, are a stable interface."""
 
-    title: str
-    unit: str
-    value: Callable[[Any], Cell | float | int | bool | None]
-    """Of a :class:`PointResult`, or of a benchmark's own result that contains one."""
+KEYS = ("transport", "size_bytes", "benchmark", "direction", "window", "ranks")
 
+PLUS_MINUS = Quantity("", "± %", lambda point: plus_minus(point.time))
+SPREAD = Quantity("spread", "%", lambda point: spread(point.time))
+"""Takes the place of ± where there is one launch: what another launch would find is not known."""
+CHECKED = Quantity("verified", "", lambda point: point.verified if point.rate or point.operation else None)
+"""Empty if the transport sends nothing."""
 
-def tail(name: str) -> PointColumn:
-    """Return the column of a percentile of all samples, or of their ``max``."""
-    return PointColumn(name, "µs", lambda point: scaled(point.tail_s.get(name), 1e6))
-
-
-Columns = Callable[[PointResult, Plan | None, bool], Sequence[PointColumn]]
+Columns = Callable[[PointResult, Plan | None, bool], Sequence[Quantity]]
 """Returns the columns of a transport, from any point and the plan; true: the table has no other transport."""
 
 About = Callable[[PointResult, Plan | None, set[str]], str]
 """Returns the definition of the numbers for the legend, from any point, the plan and the kinds of bounds."""
 
 
-PLUS_MINUS = PointColumn("", "± %", lambda point: plus_minus(point.time))
-SPREAD = PointColumn("spread", "%", lambda point: spread(point.time))
-"""Takes the place of ± where there is one launch: what another launch would find is not known."""
-BANDWIDTH = PointColumn("bandwidth", "GB/s", lambda point: scaled(point.bandwidth_Bps, 1e-9))
-LATENCY = PointColumn("latency", "µs", lambda point: point.latency.median * 1e6 if point.latency else None)
-SAMPLES = PointColumn("samples", "", lambda point: point.samples)
-VERIFIED = PointColumn("verified", "", lambda point: point.verified if point.rate or point.operation else None)
-"""Empty if the transport sends nothing."""
-
-
-def report_of(result: PointSeries, columns_of: Columns, about: About, ucx_operation: str = "") -> Report:
+def report_of(
+    result: PointSeries,
+    columns_of: Columns,
+    about: About,
+    ucx_operation: str = "",
+    *,
+    quantities: Sequence[Quantity] = QUANTITIES,
+    keys: Sequence[str] = KEYS,
+) -> Report:
     """Return the report of one series.
 
     Args:
@@ -75,36 +100,50 @@ def report_of(result: PointSeries, columns_of: Columns, about: About, ucx_operat
         columns_of: the columns of the benchmark.
         about: what its numbers are.
         ucx_operation: the name of its MPI calls in UCX's tables; empty if there is none.
+        quantities: what CSV and JSON have.
+        keys: as in :class:`volley.report.model.Data`.
     """
-    names = by_transport(result.points)
+    names, series = by_transport(result.points), result.series
     alone = tuple(names) if len(names) == 1 else ()  # the table names several transports
-    found: list[Table] = []
-    for points in tables(result.points):
-        found += [_points(points, result, columns_of, about), *_speedups(points, result), *_lines(points, result)]
-    measured = [point for point in result.points if point.time and point.rate]
-    lines = [curve for points in tables(result.points) for curve in curves(points)]
     return Report(
-        heading=heading(result.series, result.series.plan.benchmark if result.series.plan else "", *alone),
-        tables=found,
-        charts=[chart for points in tables(result.points) for chart in charts(points, result, ucx_operation)],
-        notes=notes(result, ucx_operation),
-        no_fit="; ".join(dict.fromkeys(filter(None, map(attrgetter("reason"), lines)))) or Report.no_fit,
-        overview=overview(result, list(ucx.inversions(measured, result.series.plan, ucx_operation))),
-        data=Data(COLUMNS, KEYS, [_row(point) for point in result.points]),
-        runs=result.series.describe_runs(),
+        heading=report_parts.heading(series, series.plan.benchmark if series.plan else "", *alone),
+        tables=Later(lambda: _tables(result, columns_of, about)),
+        charts=Later(lambda: [chart for table in result.tables for chart in _charts(table, result, ucx_operation)]),
+        notes=notes.lost(result),
+        remarks=Later(lambda: notes.remarks(result, ucx_operation)),
+        fitted=any(len({point.size_bytes for point in table if point.latency}) >= MIN_SIZES for table in result.tables),
+        no_fit=Later(
+            lambda: (
+                dict.fromkeys(curve.reason for _, curves in result.with_curves for curve in curves if curve.reason)
+                or Report.no_fit
+            )
+        ),
+        overview=overview(result, ucx_operation),
+        data=data_of(quantities, keys, result.points),
+        runs=series.describe_runs(),
         extra={
-            "curves": [curve for points in tables(result.points) for curve in _curves(points)],
-            "crossovers": [
-                {**_identity(points[0]), **asdict(one)} for points in tables(result.points) for one in overtakes(points)
-            ],
+            "curves": Later(
+                lambda: (_curve(points[0], curve) for points, curves in result.with_curves for curve in curves)
+            ),
+            "crossovers": Later(
+                lambda: (
+                    {**_identity(points[0]), **asdict(one)} for points in result.tables for one in overtakes(points)
+                )
+            ),
         },
     )
 
 
+def _tables(result: PointSeries, columns_of: Columns, about: About) -> Iterator[Table]:
+    for points, curves in result.with_curves:
+        yield _points(points, result, columns_of, about)
+        yield from _speedups(points, result)
+        yield from _lines(points, curves, result)
+
+
 def _points(points: list[PointResult], result: PointSeries, columns_of: Columns, about: About) -> Table:
-    plan, names = result.series.plan, by_transport(points)
-    alone = len(names) == 1
-    columns = list(columns_of(points[0], plan, alone))
+    names = by_transport(points)
+    columns = list(columns_of(points[0], result.series.plan, len(names) == 1))
     if PLUS_MINUS in columns and one_launch(points):
         columns[columns.index(PLUS_MINUS)] = SPREAD
     sizes = sorted({point.size_bytes for point in points})
@@ -112,54 +151,53 @@ def _points(points: list[PointResult], result: PointSeries, columns_of: Columns,
     for those in names.values():
         here = {point.size_bytes: point for point in those}
         for size, row in zip(sizes, rows, strict=True):
-            row += [cell_of(here.get(size), column, columns) for column in columns]
-    titles = ["" if alone else name + not_mpi(result.transports.get(name)) for name in names]
-    shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
-    legend = _legend(points, result.series, columns, about, alone=alone)
-    return Table([Column("size"), *shown], rows, title=points[0].operation or "", legend=legend)
+            row.extend(cells(here.get(size), columns))
+    legend = [] if all(point.time is None for point in points) else _legend(points, result.series, columns, about)
+    return Table([Column("size"), *headers(names, columns, result.transports)], rows, points[0].operation or "", legend)
+
+
+def headers(
+    names: Iterable[str], columns: Sequence[Quantity], known: dict[str, Transport], **changes: Any
+) -> list[Column]:
+    """Return these columns for each transport, below its name if there are several."""
+    groups = [name + report_parts.not_mpi(known.get(name)) for name in names]
+    return [column.column(group=group if len(groups) > 1 else "", **changes) for group in groups for column in columns]
 
 
 def _size(size_bytes: int) -> Cell:
     return Cell(size_bytes, text=format_size(size_bytes) if size_bytes else "–")
 
 
-def cell_of(point: PointResult | None, column: PointColumn, columns: Sequence[PointColumn], of: Any = None) -> Cell:
-    """Return the cell of a point; a point without numbers has its status in the first column and in ``verified``.
+def cells(point: PointResult | None, columns: Sequence[Quantity]) -> Iterator[Cell]:
+    """Yield the cells of a point; without numbers it has its status in the first column and in that of ``CHECKED``.
 
     Args:
         point: the point; ``None`` if it was not asked for.
-        column: the column.
-        columns: all columns of the point.
-        of: what the column takes its value from, if it is not the point itself.
+        columns: its columns.
     """
-    if point is None:
-        return EMPTY
-    if point.time is None:
-        first = column is columns[0]
-        if point.status == "failed" and (first or column is VERIFIED):
-            return Cell(text="FAILED", style="error")
-        return Cell(text="skipped" if first else "", style="dim")
-    value = column.value(of or point)
-    cell = value if isinstance(value, Cell) else Cell(value)
-    if cell.value is True or cell.style or not point.missed:
-        return cell
-    return Cell(cell.value, "warning", cell.text)
+    for column in columns:
+        if point is None:
+            yield EMPTY
+        elif point.time is None:
+            failed = point.status == "failed" and (column is columns[0] or column is CHECKED)
+            skipped = Cell(text="skipped" if column is columns[0] else "", style="dim")
+            yield Cell(text="FAILED", style="error") if failed else skipped
+        else:
+            cell = column.cell(point)
+            plain = cell.value is True or cell.style or not point.missed
+            yield cell if plain else Cell(cell.value, "warning", cell.text)
 
 
 def _legend(
-    points: list[PointResult], series: LaunchSeries, columns: Sequence[PointColumn], about: About, *, alone: bool
-) -> list[str]:
+    points: list[PointResult], series: LaunchSeries, columns: Sequence[Quantity], about: About
+) -> Sequence[str]:
     kinds: set[str] = {point.time.kind for point in points if point.time}
-    if not kinds:
-        return []
-    plan, launches = series.plan, max(point.launches for point in points)
-    parts = [about(points[0], plan, kinds)]
-    if PLUS_MINUS in columns or SPREAD in columns:
-        parts += bounds_legend(kinds, launches, series)
+    parts = [about(points[0], series.plan, kinds)]
+    if any("%" in column.unit for column in columns):
+        parts += report_parts.bounds_legend(kinds, max(point.launches for point in points), series)
     if any(column.unit == "GB/s" for column in columns):
         parts.append("GB/s: 10^9 B/s")
-    checked = {point.verified for point in points if point.time and point.rate}
-    if not alone and checked == {True}:
+    if len(by_transport(points)) > 1 and {point.verified for point in points if point.time and point.rate} == {True}:
         parts.append("all verified")
     return ["; ".join(parts)]
 
@@ -181,17 +219,15 @@ def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Ta
     # A name with a variant has two lines: ``staged/`` and ``pinned``.
     columns = [Column(name.replace("/", "/\n", 1) + _mark(name, result), "×") for name in names]
     rows = [[_size(size), *(ratio_cell(found.get((name, size))) for name in names)] for size in sizes]
-    legend = [f"×: speed-up over {baseline(points)}{' within one launch' * one_launch(points)}"]
-    legend += unclear(rows)
+    legend = [f"×: speed-up over {baseline(points)}{' within one launch' * one_launch(points)}", *unclear(rows)]
     if any(_mark(name, result) for name in names):
         legend.append(f"{NOT_MPI} not MPI")
     yield Table([Column("size"), *columns], rows, title=points[0].operation or "", legend=["; ".join(legend)])
 
 
-def _lines(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table]:
+def _lines(points: Sequence[PointResult], curves: Sequence[TransportCurve], result: PointSeries) -> Iterator[Table]:
     """Yield the fitted lines of one table, one row per transport."""
-    found = curves(points)
-    lines = [curve.fit for curve in found]
+    lines = [curve.fit for curve in curves]
     if not any(lines):
         return
     columns = [
@@ -204,7 +240,7 @@ def _lines(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table
         Column("at", group="off by"),
         Column(group="off by"),
     ]
-    marks = [_mark(curve.transport, result) for curve in found]
+    marks = [_mark(curve.transport, result) for curve in curves]
     legend = ["line with the least mean relative deviation; α·β: the size that moves at half of β"]
     if any(fit and fit.poor for fit in lines):
         legend.append(f"poor: off by more than {POOR * 100:g} % at some size, so α and β do not describe the curve")
@@ -212,14 +248,15 @@ def _lines(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table
         legend.append("–: the measured sizes do not determine both terms")
     if any(marks):
         legend.append(f"{NOT_MPI} not MPI")
-    rows = [_line(curve, mark) for curve, mark in zip(found, marks, strict=True)]
+    rows = [_line(curve, mark) for curve, mark in zip(curves, marks, strict=True)]
     yield Table(columns, rows, title=points[0].operation or "", legend=["; ".join(legend)], model=True)
 
 
 def _line(curve: TransportCurve, mark: str) -> Row:
     fit = curve.fit
+    name = curve.transport + mark
     if fit is None:
-        return [curve.transport + mark, Cell(style="dim"), EMPTY, EMPTY, Cell(style="dim"), EMPTY, EMPTY, EMPTY]
+        return [name, Cell(style="dim"), EMPTY, EMPTY, Cell(style="dim"), EMPTY, EMPTY, EMPTY]
     values = (
         fit.latency_s * 1e6,
         fit.bandwidth_Bps / 1e9,
@@ -229,75 +266,55 @@ def _line(curve: TransportCurve, mark: str) -> Row:
         format_size(fit.worst_size_bytes),
         "poor" if fit.poor else "",
     )
-    return [curve.transport + mark, *(Cell(value, "dim" if fit.poor else "") for value in values)]
-
-
-_PERCENTILES = {f"{name.replace('.', '_')}_us": name for name in (*TAIL_FRACTIONS, "max")}
-
-COLUMNS = (
-    "transport", "size_bytes", "samples", "latency_us", "latency_low_us", "latency_high_us", "bandwidth_GBps",
-    "verified", "status", "benchmark", "direction", "window", "ranks", "launches", "interval", "bandwidth_low_GBps",
-    "bandwidth_high_GBps", "forward_GBps", "backward_GBps", "messages_timed", "messages_verified", "ended_by",
-    "cold_us", *_PERCENTILES, "reason", "speedup", "speedup_low", "speedup_high", "speedup_over",
-    "speedup_interval", "time_us", "time_low_us", "time_high_us", "of_line_rate",
-)  # fmt: skip
-"""The first nine columns and their order are a stable interface.  ``cold_us`` is half of the first round trip with
-a transport, or the first window.  ``interval`` is the kind of the bounds: a 95 % confidence interval over launches
-(``ci``), one that holds only ``within`` the single launch, the ``range`` of too few observations, or a ``single``
-observation.  ``time_us`` is half a round trip, a window of a stream (the slower direction of both), or a collective;
-``latency_us`` is the same, and empty for a stream."""
-
-KEYS = ("transport", "size_bytes", "benchmark", "direction", "window", "ranks")
-
-
-_AS_THEY_ARE = (
-    "transport", "size_bytes", "samples", "verified", "status", "reason", "mismatch", "benchmark", "direction",
-    "window", "ranks", "launches", "messages_timed", "messages_verified", "ended_by", "of_line_rate",
-)  # fmt: skip
-"""Fields of a point that a row takes over without conversion."""
-
-
-def _row(point: PointResult) -> dict[str, Any]:
-    time, latency, rate, speedup = point.time, point.latency, point.rate, point.speedup
-    return {
-        **{name: getattr(point, name) for name in _AS_THEY_ARE},
-        "latency_us": latency and latency.median * 1e6,
-        "latency_low_us": latency and latency.low * 1e6,
-        "latency_high_us": latency and latency.high * 1e6,
-        "time_us": time and time.median * 1e6,
-        "time_low_us": time and time.low * 1e6,
-        "time_high_us": time and time.high * 1e6,
-        "interval": time and time.kind,
-        "bandwidth_GBps": rate and rate.median / 1e9,
-        "bandwidth_low_GBps": rate and rate.low / 1e9,
-        "bandwidth_high_GBps": rate and rate.high / 1e9,
-        "forward_GBps": scaled(point.forward_Bps, 1e-9),
-        "backward_GBps": scaled(point.backward_Bps, 1e-9),
-        "line_rate_GBps": scaled(point.line_rate_Bps, 1e-9),
-        "cold_us": scaled(point.cold_s, 1e6),
-        **{key: scaled(point.tail_s.get(name), 1e6) for key, name in _PERCENTILES.items()},
-        "speedup": speedup and speedup.estimate.median,
-        "speedup_low": speedup and speedup.bounds and speedup.bounds[0],
-        "speedup_high": speedup and speedup.bounds and speedup.bounds[1],
-        "speedup_over": speedup and speedup.over,
-        "speedup_interval": speedup and speedup.estimate.kind,
-        "groups": [{"time_us": group.median * 1e6, "launches": group.launches} for group in point.groups],
-        "warnings": point.warnings,
-    }
+    return [name, *(Cell(value, "dim" if fit.poor else "") for value in values)]
 
 
 def _identity(point: PointResult) -> dict[str, Any]:
     return {name: getattr(point, name) for name in ("benchmark", "operation", "ranks", "direction", "window")}
 
 
-def _curves(points: Sequence[PointResult]) -> Iterator[dict[str, Any]]:
-    """Yield the fitted line of each curve with its deviations, or the reason why there is none."""
-    for curve in curves(points):
-        fit = curve.fit
-        yield {
-            **_identity(points[0]),
-            "transport": curve.transport,
-            "fit": fit and {**asdict(fit), "half_bandwidth_bytes": fit.half_bandwidth_bytes, "poor": fit.poor},
-            "reason": curve.reason,
-            "measured_half_bandwidth_bytes": curve.half_bandwidth_bytes,
-        }
+def _curve(point: PointResult, curve: TransportCurve) -> dict[str, Any]:
+    """Return the fitted line of a curve with its deviations, or the reason why there is none."""
+    fit = curve.fit
+    return {
+        **_identity(point),
+        "transport": curve.transport,
+        "fit": fit and {**asdict(fit), "half_bandwidth_bytes": fit.half_bandwidth_bytes, "poor": fit.poor},
+        "reason": curve.reason,
+        "measured_half_bandwidth_bytes": curve.half_bandwidth_bytes,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------ charts
+
+
+def _charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: str) -> Iterator[Chart]:
+    """Yield latency and bandwidth of each transport over the message size, without transports that send nothing."""
+    sent = [point for point in points if point.time and point.rate]
+    if not sent:
+        return
+    changes = [
+        ReferenceLine("x", size, f"aware: {protocol}")
+        for size, protocol in ucx.changes(sent, result.series.plan, ucx_operation)
+    ]
+    what = "within one launch" if one_launch(points) else "over launches"
+    caption = f"bars: 95 % confidence interval {what}, or the range of too few observations"
+    if changes:
+        caption += "; vertical lines: UCX uses another protocol from this size on"
+    size, operation = Axis("message size", "B", log=True), sent[0].operation
+    if all(point.latency for point in sent):
+        marks = [LATENCY.mark(point.size_bytes, point.transport, point) for point in sent]
+        title = f"Latency of {operation}" if operation else "Latency"
+        yield Chart(
+            "curves", title, size, Axis(operation or "half round trip", "µs", log=True), marks, None, changes, caption
+        )
+    both = "Bandwidth of both directions together" if sent[0].direction == "bi" else "Bandwidth"
+    rates = {
+        point.line_rate_Bps / 1e9: f"line rate of {point.line_rate.over}"
+        for point in sent
+        if point.line_rate and point.line_rate_Bps
+    }
+    lines = [ReferenceLine("y", rate, f"{words}: {format_sig(rate, 4)} GB/s") for rate, words in rates.items()]
+    marks = [BANDWIDTH.mark(point.size_bytes, point.transport, point) for point in sent]
+    title = f"Bus bandwidth of {operation}" if operation else both
+    yield Chart("curves", title, size, Axis("bandwidth", "GB/s", log=True), marks, None, [*lines, *changes], caption)

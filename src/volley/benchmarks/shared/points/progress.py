@@ -68,10 +68,14 @@ class PointForecast(Forecast):
         name = " ".join(filter(None, (record.operation, record.transport, size)))
         if record.status != "ok":
             return without_result(name, record)
-        (point,) = results([RunLog(transports=self._transports, records=[record])])[0].points
+        (point,) = results([self.log_of(record)])[0].points
         parts = [f"{format_sig(point.latency.median * 1e6, 3)} µs"] if point.latency else []
         parts += [f"{format_sig(point.bandwidth_Bps / 1e9, 3)} GB/s"] if point.bandwidth_Bps else []
         return f"{name}: {', '.join(parts)}"
+
+    def log_of(self, record: PointRecord) -> RunLog:
+        """Return the log of a launch with this record alone, of which a summary is the result."""
+        return RunLog(transports=self._transports, records=[record])
 
     def left_s(self, elapsed_s: float) -> float:
         left = sum(self._point_s(name, size) for name, sizes in self._left.items() for size in sizes)

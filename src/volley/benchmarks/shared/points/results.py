@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import attrgetter
 from typing import Literal, TypeVar
 
@@ -28,6 +29,7 @@ from volley.statistics.launches import Group, Repeated, groups, over_launches, r
 from volley.units import format_size
 
 Point = TypeVar("Point", bound=PointRecord)
+Result = TypeVar("Result", bound="PointResult")
 
 TAIL_FRACTIONS = {"p90": 0.90, "p99": 0.99, "p99.9": 0.999}
 """The percentiles shown under ``--tail``, where a sample is one exchange."""
@@ -115,6 +117,10 @@ class PointResult:
     """Windows (or round trips) of the pass that compared every message, and messages of each; the launch with the
     fewest.  ``None``: the records do not say."""
     ended_by: str | None = None
+    entry_skew_s: float | None = None
+    """Median over all samples: how much later than the first rank the last one entered a batch."""
+    clock_error_s: float = 0.0
+    """How far the clocks of two nodes may have been apart."""
     cold_s: float | None = None
     warnings: tuple[PointWarning, ...] = ()
     speedup: Speedup | None = None
@@ -163,6 +169,11 @@ class PointResult:
         return self.rate.median / self.line_rate_Bps if self.rate and self.line_rate_Bps else None
 
     @property
+    def half_width(self) -> float:
+        """Half of the interval as a fraction of the time; 0 without numbers."""
+        return self.time.half_width if self.time else 0.0
+
+    @property
     def missed(self) -> bool:
         """True if the requested CI was not reached."""
         return any(warning.kind in ("wide", "few") for warning in self.warnings)
@@ -185,6 +196,16 @@ class PointSeries:
         """The transports by name."""
         return self.series.transports
 
+    @cached_property
+    def tables(self) -> list[list[PointResult]]:
+        """The points that can be compared with each other, together."""
+        return tables(self.points)
+
+    @cached_property
+    def with_curves(self) -> list[tuple[list[PointResult], list[TransportCurve]]]:
+        """The same, each with its curves."""
+        return [(points, curves(points)) for points in self.tables]
+
 
 def results(logs: Iterable[RunLog]) -> list[PointSeries]:
     """Group launches of the same request and compute the results of their points."""
@@ -205,7 +226,7 @@ def tables(points: Iterable[PointResult]) -> list[list[PointResult]]:
     return list(grouped(points, identity).values())
 
 
-def by_transport(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
+def by_transport(points: Iterable[Result]) -> dict[str, list[Result]]:
     """Group points by transport, in order of appearance."""
     return grouped(points, attrgetter("transport"))
 
@@ -259,17 +280,19 @@ def summarise(series: LaunchSeries) -> list[PointResult]:
             what = (type(point), point.transport, tuple(point.ranks), point.size_bytes, flow)
             found.setdefault(what, {})[launch] = point
     order = {name: number for number, name in enumerate(series.transports)}
-    summaries = [_summary(points, series) for points in found.values()]
+    summaries = [summary_of(points, series) for points in found.values()]
     return sorted(summaries, key=lambda point: (order.get(point.transport, len(order)), point.size_bytes))
 
 
-def _summary(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> PointResult:
+def summary_of(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> PointResult:
+    """Summarise one point, by the number of the launch in the series."""
     points = list(by_launch.values())
     first = points[0]
     # The point failed if it failed in any launch; it is skipped only if every launch skipped it.
     deciding = min(points, key=lambda point: ("failed", "ok", "skipped").index(point.status))
     status = deciding.status
     measured = {launch: point for launch, point in by_launch.items() if point.status == "ok" and point.times_s}
+    skews = [skew for point in points for skew in point.entry_skew_s]
     facts = PointResult(
         benchmark=str(first.__struct_config__.tag),
         transport=first.transport,
@@ -294,6 +317,8 @@ def _summary(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> Poin
         launches=len(measured),
         samples=sum(len(point.times_s) for point in measured.values()),
         ended_by=deciding.ended_by,
+        entry_skew_s=median(skews) if skews else None,
+        clock_error_s=max(point.clock_error_s for point in points),
     )
     if status != "ok" or not measured:
         return facts
