@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
-import operator
 import os
-import random
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -243,41 +239,6 @@ def test_facts_that_are_none(
     assert sentence in err
     assert "\x1b" not in err
     assert len(err.splitlines()) == 1
-
-
-ODD: tuple[Any, ...] = (0, -1, 1 << 62, 1e308, "", "\x1b[31mX\x07", "\u202e", "a" * 5000, None, [], {}, True, "../../x")
-
-
-def places(document: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The way to every value of a document."""
-    inner = (
-        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
-    )
-    for name, value in inner:
-        yield (*path, name)
-        yield from places(value, (*path, name))
-
-
-@pytest.mark.parametrize("machine", ["h200x4", "summit", "t4x4", "abci-a", "mpi-hangs", "container-without-ipc"])
-def test_facts_with_a_few_odd_values_are_judged_drawn_or_refused(
-    machine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    dice = random.Random(machine)
-    text = (MACHINES / machine / "facts.json").read_bytes()
-    everywhere = list(places(json.loads(text)))
-    for number in range(12):
-        facts = json.loads(text)
-        for way in dice.sample(everywhere, dice.choice([1, 1, 2, 3])):
-            with contextlib.suppress(KeyError, IndexError, TypeError):  # another odd value stands above it
-                whole = functools.reduce(operator.getitem, way[:-1], facts)
-                alike = [odd for odd in ODD if type(odd) is type(whole[way[-1]])]
-                whole[way[-1]] = dice.choice(alike or ODD)
-        file = tmp_path / f"{number}.json"
-        file.write_text(json.dumps(facts), encoding="utf-8")
-        for words in (["doctor"], ["topo"], ["topo", "-o", str(tmp_path / "out.svg"), "--transport", "aware"]):
-            assert cli.main([*words, "--from", str(file)]) in (0, 1, 2, 3)
-    captured = capsys.readouterr()
-    assert "\x1b" not in captured.out + captured.err
 
 
 def test_records_that_are_not_utf8_are_named_and_the_rest_is_shown(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ def links(page: Path) -> Iterator[str]:
             yield target
 
 
+@functools.cache
 def headings(page: Path) -> set[str]:
     """Return the anchors of a page as GitHub makes them: lower case, without punctuation, a hyphen for a blank."""
     found = MarkdownIt("commonmark").parse(page.read_text("utf-8"))
@@ -89,32 +91,30 @@ def _is_command(code: str) -> bool:
     return re.match(rf"volley ({'|'.join(each.name for each in cli.COMMANDS)}) .", code) is not None
 
 
-def commands() -> Iterator[tuple[str, list[str]]]:
-    """Yield every volley command that a page tells its reader to type, with the page's name."""
-    for page in PAGES:
-        for token in tokens(page):
-            lines: list[str] = []
-            if page.name != "CHANGELOG.md" and token.type == "code_inline" and _is_command(token.content):
-                lines = [token.content]
-            elif token.type == "fence" and token.info in {"console", "sh"}:
-                printed = token.info == "console"
-                lines = [line for line in token.content.splitlines() if line.startswith("$ ") or not printed]
-            for line in lines:
-                words = shlex.split(re.split("[|>]", line.removeprefix("$ "))[0], comments=True)
-                if "volley" in words and "…" not in line:
-                    yield page.name, words[words.index("volley") + 1 :]
+def commands(page: Path) -> Iterator[list[str]]:
+    """Yield the words of every volley command that a page tells its reader to type."""
+    for token in tokens(page):
+        lines: list[str] = []
+        if page.name != "CHANGELOG.md" and token.type == "code_inline" and _is_command(token.content):
+            lines = [token.content]
+        elif token.type == "fence" and token.info in {"console", "sh"}:
+            printed = token.info == "console"
+            lines = [line for line in token.content.splitlines() if line.startswith("$ ") or not printed]
+        for line in lines:
+            words = shlex.split(re.split("[|>]", line.removeprefix("$ "))[0], comments=True)
+            if "volley" in words and "…" not in line:
+                yield words[words.index("volley") + 1 :]
 
 
-@pytest.mark.parametrize(
-    ("page", "words"), list(commands()), ids=lambda value: " ".join(value) if isinstance(value, list) else value
-)
-def test_commands_can_be_typed(page: str, words: list[str]) -> None:
-    request = cli.read(words)
-    if request and words and words[0] in {"pingpong", "stream"}:
-        known = {"all", *TRANSPORTS, "null"}
-        parts = {part for name in known for part in name.split("/")}
-        asked = {name.partition("+")[0] for name in value_of(request[1], "--transport")}  # NAME+FAULT
-        assert asked <= known | parts
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_can_be_typed(page: Path) -> None:
+    known = {"all", *TRANSPORTS, "null"}
+    known |= {part for name in known for part in name.split("/")}
+    for words in commands(page):
+        request = cli.read(words)
+        if request and words and words[0] in {"pingpong", "stream"}:
+            asked = {name.partition("+")[0] for name in value_of(request[1], "--transport")}  # NAME+FAULT
+            assert asked <= known, words
 
 
 def test_the_pages_say_what_records_and_code_say() -> None:
