@@ -62,7 +62,7 @@ def test_a_pair_that_hangs_is_named(volley: Command) -> None:
     done = volley("matrix", "--ranks", "3", "--transport", "host+hang", "--watchdog", "2", *FEW)
     assert done.code == 1
     assert "watchdog" in done.err
-    assert "transport hang, pair 0-1, 8 B" in done.err
+    assert "transport host+hang, pair 0-1, 8 B" in done.err
 
 
 @pytest.mark.alone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -198,7 +199,8 @@ def names(option: str, words: Sequence[str]) -> tuple[str, ...]:
 def hosts(option: str, words: Sequence[str]) -> tuple[str, ...]:
     """Read a list of hosts in Slurm's format: ``a,b`` or ``n[1-3,07],login``."""
     listed = ",".join(part.strip() for word in words for part in word.split(","))
-    if "/" in listed or listed.endswith(".txt") or Path(listed).is_file():
+    could_be_file = len(os.fsencode(listed)) <= LONGEST_NAME  # the system refuses to look for a longer name
+    if "/" in listed or listed.endswith(".txt") or (could_be_file and Path(listed).is_file()):
         raise UserError(
             f"{option}: {listed!r} is a file, and {option} takes the names of hosts; the first words of its lines are: "
             f"{option} \"$(awk '{{print $1}}' {shlex.quote(listed)} | paste -sd, -)\""
