@@ -351,7 +351,7 @@ LATER = (
     *("msgspec", "numpy", "rich", "pynvml", "subprocess", "importlib.metadata"),
     *("volley.run.session", "volley.run.engine", "volley.run.plan", "volley.run.records_file", "volley.run.render"),
     *("volley.statistics.estimates", "volley.machine.nvml", "volley.report.terminal"),
-    *(f"volley.benchmarks.pingpong.{module}" for module in ("records", "jobs", "page")),
+    *(f"volley.benchmarks.pingpong.{module}" for module in ("records", "page")),
     *(f"volley.benchmarks.shared.points.{module}" for module in ("records", "progress", "results", "page")),
     *("volley.batch.script", "volley.doctor.command", "volley.setup.command", "volley.topo.command"),
 )

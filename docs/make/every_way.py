@@ -9,6 +9,7 @@ from figures import RECORDS, three_digits
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.shared.points.results import PointResult, PointSeries, overtakes, results
 from volley.run.records_file import read_runs
+from volley.statistics.launches import has_interval
 from volley.text import join_words
 from volley.units import format_size
 
@@ -116,12 +117,12 @@ def over_staging() -> Iterator[str]:
     points = _sending(series)
     ratios = []
     for size in RATIOS:
-        found = points["aware"][size].speedup
-        if found and found.bounds:
-            bounds = "–".join(three_digits(bound) for bound in found.bounds)
-            ratio, at = three_digits(found.estimate.median), f"at {format_size(size)}"
-            than, fast = ("", "") if ratios else (f" than `{found.over}`", f" as `{found.over}`")
-            if found.bounds[0] <= 1:
+        found, over = points["aware"][size].speedup, points["aware"][size].speedup_over
+        if found and has_interval(found):
+            bounds = f"{three_digits(found.low)}–{three_digits(found.high)}"
+            ratio, at = three_digits(found.median), f"at {format_size(size)}"
+            than, fast = ("", "") if ratios else (f" than `{over}`", f" as `{over}`")
+            if found.low <= 1:
                 ratios.append(f"no faster{than} {at} ({ratio} times as fast; {bounds})")
             else:
                 ratios.append(f"{ratio} ({bounds}) times as fast{fast} {at}")

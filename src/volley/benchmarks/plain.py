@@ -8,7 +8,7 @@ from typing import Any
 
 from volley.benchmarks import pingpong
 from volley.benchmarks.matrix import GPUS, suits_gpus
-from volley.benchmarks.shared.points.options import PointOptions
+from volley.benchmarks.shared.points import PointOptions
 from volley.errors import EXIT_GOOD
 from volley.machine.nvidia_driver import gpu_count
 from volley.run import option_values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from volley.grouping import grouped
@@ -13,7 +13,7 @@ from volley.machine.steering import tuned
 from volley.report.model import Note
 from volley.run.command_again import command_again, launch_again, launches_named
 from volley.run.launch_series import MAX_NAMED, LaunchSeries
-from volley.run.records import Rank, Transport
+from volley.run.records import Rank, Run, Transport
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
@@ -46,32 +46,27 @@ def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
     if isinstance(launcher, str) and launcher != "none":
         parts.append(f"launched by {launcher}")
     parts.append(count_launches(len(series.logs)))
-    return [" · ".join([*parts, run.started_at]), *_places(run.ranks), *_tuned(series), *_apart(series)]
-
-
-def _apart(series: LaunchSeries) -> Iterator[str]:
-    """Say why other launches of the same request are not in this series."""
+    lines = [" · ".join([*parts, run.started_at]), *_places(run.ranks)]
+    if settings := _tuned(run, series.transports.values()):
+        more_settings = f" and {len(settings) - MAX_SETTINGS} more" if len(settings) > MAX_SETTINGS else ""
+        lines.append(f"{', '.join(settings[:MAX_SETTINGS])}{more_settings} in the environment")
     if series.apart:
         here = join_few((f"{name} (here {value})" for name, value in series.apart.items()), MAX_NAMED)
-        yield f"separate from other launches of the same request, which differ in {here}"
+        lines.append(f"separate from other launches of the same request, which differ in {here}")
+    return lines
 
 
-def _tuned(series: LaunchSeries) -> Iterator[str]:
-    """Name in one line the variables of the environment that may have changed the performance of what was measured.
+def _tuned(run: Run, transports: Iterable[Transport]) -> list[str]:
+    """Return the variables of the environment that may have changed the performance of what was measured.
 
     What volley itself passes to Open MPI's mpirun is a part of the software that it names, and not of the environment.
     """
-    measured = [each for each in series.transports.values() if each.available]
+    measured = [each for each in transports if each.available]
     libraries = {each.transport.partition("/")[0] for each in measured} | {"MPI" for each in measured if each.mpi}
-    run = series.run
-    if run is None:
-        return
     command = run.plan.launch.get("command")
     words = command if isinstance(command, list) else []
     own = {f"OMPI_MCA_{name}" for option, name in pairwise(words) if option == "--mca"}
-    if found := tuned({name: value for name, value in run.environment.items() if name not in own}, libraries):
-        more = f" and {len(found) - MAX_SETTINGS} more" if len(found) > MAX_SETTINGS else ""
-        yield f"{', '.join(found[:MAX_SETTINGS])}{more} in the environment"
+    return tuned({name: value for name, value in run.environment.items() if name not in own}, libraries)
 
 
 def count_launches(number: int) -> str:
@@ -93,21 +88,18 @@ def _places(ranks: list[Rank]) -> Iterator[str]:
             others = list(nodes)[1:]
             yield f"{others[0][1]} to {others[-1][1]}: {count(len(others), 'more node')} of {len(ranks)} ranks in all"
             return
-        alike = grouped(here[:MAX_RANKS], _place)
-        places = join_words(f"{_ranks([rank.rank for rank in ranks])} on {place}" for place, ranks in alike.items())
+        places: dict[str, list[int]] = {}
+        for rank in here[:MAX_RANKS]:
+            cores = f"core{'' if len(rank.cores) == 1 else 's'} {format_cpulist(rank.cores) or 'unknown'}"
+            gpu = f" with GPU {rank.device.index} ({rank.device.name})" if rank.device else ""
+            places.setdefault(f"{cores}{gpu}", []).append(rank.rank)
+        alike = (
+            f"rank{'s' if len(numbers) > 1 else ''} {format_cpulist(numbers)} on {place}"
+            for place, numbers in places.items()
+        )
         more = f" and {len(here) - MAX_RANKS} more" if len(here) > MAX_RANKS else ""
         binding = join_words(sorted({_BINDERS[rank.bound_by] for rank in here}))
-        yield f"{host} ({here[0].cpu}): {places}{more}, {binding}"
-
-
-def _place(rank: Rank) -> str:
-    cores = f"core{'' if len(rank.cores) == 1 else 's'} {format_cpulist(rank.cores) or 'unknown'}"
-    gpu = f" with GPU {rank.device.index} ({rank.device.name})" if rank.device else ""
-    return f"{cores}{gpu}"
-
-
-def _ranks(numbers: list[int]) -> str:
-    return f"rank{'s' if len(numbers) > 1 else ''} {format_cpulist(numbers)}"
+        yield f"{host} ({here[0].cpu}): {join_words(alike)}{more}, {binding}"
 
 
 def over_launches(launches: int, series: LaunchSeries) -> str:
@@ -189,10 +181,7 @@ def lost(
     return [
         *_incomplete(series),
         *(Note("error", f"FAILED: {text}") for text in failed),
-        *_within_budget(series),
-        *_unavailable(series),
-        *_weakly_tested(series, measured),
-        *(Note("missing", text) for text in missing),
+        *(Note("missing", text) for text in (*_within_budget(series), *_unavailable(series, measured), *missing)),
     ]
 
 
@@ -249,37 +238,31 @@ def _incomplete(series: LaunchSeries) -> Iterator[Note]:
             yield Note("error", f"INCOMPLETE: the run was stopped after {which}")
 
 
-def _within_budget(series: LaunchSeries) -> Iterator[Note]:
+def _within_budget(series: LaunchSeries) -> Iterator[str]:
     """Report that there was no time for all launches of ``--launches``, and a budget that is long enough."""
     plan, asked, made = series.plan, launches_named(series.plan), len(series.logs)
     if plan and plan.budget_s and made < asked:
         enough = round_up(plan.budget_s * asked / made)
         again = command_again(plan.benchmark.replace("_", "-"), plan, launches=asked, budget=enough)
         text = f"the run made {made} of {asked} launches within the budget of {plan.budget_s:g} s"
-        yield Note("missing", f"{text}: {again} allows all of them")
+        yield f"{text}: {again} allows all of them"
 
 
-def _unavailable(series: LaunchSeries) -> Iterator[Note]:
-    """Report the unavailable transports; transports with the same reason share a note."""
+def _unavailable(series: LaunchSeries, measured: Collection[str]) -> Iterator[str]:
+    """Report the unavailable transports, which share a note if they have one reason, and those that were tried only by
+    a message of a process to itself, and not ``measured``."""
     lost = (transport for transport in series.transports.values() if not transport.available)
     by_reason = grouped(lost, lambda transport: transport.reason or "no reason is recorded")
     for reason, transports in by_reason.items():
         names = join_words(transport.transport for transport in transports)
-        if len(transports) == 1:
-            yield Note("missing", f"{names} ({transports[0].summary}) is unavailable: {reason}")
-        else:
-            yield Note("missing", f"{names} are unavailable: {reason}")
-
-
-def _weakly_tested(series: LaunchSeries, measured: Collection[str]) -> Iterator[Note]:
-    """Report transports that were tried only by a message of a process to itself, and not ``measured``."""
+        what = f"{names} ({transports[0].summary}) is" if len(transports) == 1 else f"{names} are"
+        yield f"{what} unavailable: {reason}"
     tried = series.plan.launch.get("tried_alone") if series.plan else None
     for name, transport in series.transports.items():
         if isinstance(tried, list) and name in tried and transport.available and name not in measured:
-            yield Note(
-                "missing",
+            yield (
                 f"{name} is listed as available because a process could send GPU memory to itself. This is weaker "
-                "evidence than a message between two ranks; inside a launcher, a failed message would end the job",
+                "evidence than a message between two ranks; inside a launcher, a failed message would end the job"
             )
 
 
@@ -292,28 +275,24 @@ _MUCH = 0.01
 
 def machine_notes(series: LaunchSeries) -> Iterator[Note]:
     """Report CPUs that were slow or shared, GPUs that were slow, and errors of memory and links."""
-    kinds = (_oversubscribed, _shared_gpus, _cpus, _throttled)
-    texts = dict.fromkeys(text for log in series.logs for kind in kinds for text in kind(log))
-    for text in (*texts, *_stolen(series), *_grown(series)):
+    texts = dict.fromkeys(text for log in series.logs for of in (_sharing, _cpus) for text in of(log))
+    for text in (*texts, *_stolen(series), *_gpus(series)):
         yield Note("warning", text)
 
 
-def _oversubscribed(log: RunLog) -> Iterator[str]:
-    """Report a job with more ranks than granted cores: its launcher was told so, and its MPI waits in another way."""
-    if log.run and log.run.plan.launch.get("oversubscribed"):
+def _sharing(log: RunLog) -> Iterator[str]:
+    """Report a job with more ranks than granted cores, whose MPI waits in another way, and ranks that share a GPU, if
+    transports use its memory."""
+    if log.run is None:
+        return
+    if log.run.plan.launch.get("oversubscribed"):
         yield (
             f"{count(len(log.run.ranks), 'rank')} share fewer cores, and MPI gives a core away while it waits: times "
             "are several times as long as on cores of their own; ask for a core for each rank"
         )
-
-
-def _shared_gpus(log: RunLog) -> Iterator[str]:
-    """Report ranks that share a GPU, if transports use its memory."""
-    if log.run is None or not any(each.available and each.memory == "device" for each in log.transports):
-        return
     gpus = grouped((rank for rank in log.run.ranks if rank.device), lambda rank: rank.device and rank.device.uuid)
     shared = [ranks for ranks in gpus.values() if len(ranks) > 1]
-    if shared:
+    if shared and any(each.available and each.memory == "device" for each in log.transports):
         ranks = format_cpulist([rank.rank for rank in shared[0]])
         which = f"{len(shared)} GPUs are shared, one by ranks {ranks}" if shared[1:] else f"ranks {ranks} share a GPU"
         yield f"{which}: the processes take turns, and times of GPU memory include the waiting; use a GPU for each rank"
@@ -369,21 +348,26 @@ def _stolen(series: LaunchSeries) -> Iterator[str]:
         )
 
 
-def _name(gpu: Gpu) -> str:
-    return f"GPU {gpu.index} ({gpu.name or gpu.uuid})"
+_LINK_ERRORS = {"replay": "replays", "recovery": "recoveries"}
+"""CRC errors are left out: healthy H200s count hundreds a minute under load and correct them."""
 
 
-def _throttled(log: RunLog) -> Iterator[str]:
-    """Report GPUs whose clocks were reduced by power or heat at the end of a run."""
-    for gpu in log.gpus("after"):
-        reasons = [reason for reason in gpu.clocks_event_reasons or () if reason in SLOWDOWNS]
-        if reasons:
-            yield f"{_name(gpu)} was slowed down at the end of the run: {join_words(reasons)}"
-
-
-def _grown(series: LaunchSeries) -> Iterator[str]:
-    """Report what the GPUs counted during all launches together."""
-    for name, grown in _counts(series).items():
+def _gpus(series: LaunchSeries) -> Iterator[str]:
+    """Report GPUs whose clocks were reduced at the end of a run, and what GPUs counted during all launches together."""
+    slowed: dict[str, None] = {}
+    found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for log in series.logs:
+        before = {gpu.uuid: _counters(gpu) for gpu in log.gpus("before")}
+        for gpu in log.gpus("after"):
+            name, then = f"GPU {gpu.index} ({gpu.name or gpu.uuid})", before.get(gpu.uuid)
+            if reasons := [reason for reason in gpu.clocks_event_reasons or () if reason in SLOWDOWNS]:
+                slowed[f"{name} was slowed down at the end of the run: {join_words(reasons)}"] = None
+            if then is not None:
+                found[name]["elapsed"] += log.end.elapsed_s if log.end else 0.0
+                for counter, now in _counters(gpu).items():
+                    found[name][counter] += max(0.0, now - then.get(counter, now))
+    yield from slowed
+    for name, grown in found.items():
         if grown["uncorrected"]:
             errors = f"{grown['uncorrected']:.0f} uncorrected memory errors"
             yield f"{name} had {errors} during the run: do not trust this GPU"
@@ -396,25 +380,6 @@ def _grown(series: LaunchSeries) -> Iterator[str]:
         links = [f"{grown[kind]:.0f} {words}" for kind, words in _LINK_ERRORS.items() if grown[kind]]
         if links:
             yield f"{name} had NVLink errors during the run ({join_words(links)}): see nvidia-smi nvlink -e and dmesg"
-
-
-_LINK_ERRORS = {"replay": "replays", "recovery": "recoveries"}
-"""CRC errors are left out: healthy H200s count hundreds a minute under load and correct them."""
-
-
-def _counts(series: LaunchSeries) -> Mapping[str, Mapping[str, float]]:
-    """Return for each GPU by how much its counters grew from before to after the launches."""
-    found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for log in series.logs:
-        before = {gpu.uuid: gpu for gpu in log.gpus("before")}
-        for gpu in log.gpus("after"):
-            if was := before.get(gpu.uuid):
-                now, then = _counters(gpu), _counters(was)
-                grown = found[_name(gpu)]
-                grown["elapsed"] += log.end.elapsed_s if log.end else 0.0
-                for name in now.keys() & then:
-                    grown[name] += max(0.0, now[name] - then[name])
-    return found
 
 
 def _counters(gpu: Gpu) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 from volley.errors import UserError
 from volley.machine.hardware import Gpu, Hardware, Settings
 from volley.machine.line_rate import LineRate, between
-from volley.machine.transports import ROUTES, family_of
+from volley.machine.transports import ROUTES
 from volley.run.records import End, LaunchTimes, Rank, Run, Status, Transport
 
 Of = TypeVar("Of")
@@ -59,7 +59,7 @@ class RunLog:
 
     def line_rate(self, transport: str, ranks: Sequence[Rank]) -> LineRate | None:
         """Return the line rate of a transport between two ranks; ``None`` where it is not known."""
-        route = ROUTES.get(family_of(transport))
+        route = ROUTES.get(transport.partition("/")[0])
         devices = [rank.device for rank in ranks if rank.device]
         if route is None or len(devices) != 2 or len({rank.host for rank in ranks}) != 1:
             return None

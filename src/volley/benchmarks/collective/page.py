@@ -18,8 +18,8 @@ from volley.benchmarks.shared.points.page import (
     report_of,
 )
 from volley.benchmarks.shared.points.results import PointResult, PointSeries
+from volley.report.cells import Quantity, as_they_are
 from volley.report.model import Report
-from volley.report.quantity import Quantity, as_they_are
 from volley.run.plan import Plan
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from volley.benchmarks.shared.points.options import PointOptions
+from volley.benchmarks.shared.points import PointOptions
 from volley.errors import UserError
 from volley.run import option_values
 from volley.run.benchmark import Benchmark

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from volley.benchmarks.shared.points.options import PointOptions, WindowOptions
+from volley.benchmarks.shared.points import PointOptions, WindowOptions
 from volley.errors import UserError
 from volley.machine.nvidia_driver import has_driver
 from volley.run import option_values

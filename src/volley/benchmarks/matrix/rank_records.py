@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from volley.benchmarks.matrix import MatrixOptions
-from volley.benchmarks.shared.points.options import WindowOptions
+from volley.benchmarks.shared.points import WindowOptions
 from volley.document import (
     RECORD_VERSION,
     Count,

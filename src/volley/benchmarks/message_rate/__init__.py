@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from volley.benchmarks.shared.points.options import PointOptions, WindowOptions
+from volley.benchmarks.shared.points import PointOptions, WindowOptions
 from volley.errors import UserError
 from volley.run import option_values
 from volley.run.benchmark import Benchmark

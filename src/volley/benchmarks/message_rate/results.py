@@ -25,9 +25,8 @@ from volley.benchmarks.shared.points.page import (
 )
 from volley.benchmarks.shared.points.results import PointResult, by_transport, one_launch, sent, summarise
 from volley.grouping import grouped
-from volley.report.cells import percent, ratio_cell, unclear
+from volley.report.cells import ALL, Quantity, as_they_are, data_of, percent, ratio_cell, unclear
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
-from volley.report.quantity import ALL, Quantity, as_they_are, data_of
 from volley.run import report_parts
 from volley.run.benchmark import Observable
 from volley.run.command_again import launch_again

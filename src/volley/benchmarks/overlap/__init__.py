@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from volley.benchmarks.shared.points.options import PointOptions
+from volley.benchmarks.shared.points import PointOptions
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import group, option
@@ -60,5 +60,5 @@ BENCHMARK = Benchmark(
         "volley overlap --transport aware,peer,nccl --computation memory --sizes 1M,64M",
         "volley overlap --transport host --progress-calls 8",
     ),
-    modules={"page": f"{__name__}.results"},
+    modules=dict.fromkeys(("jobs", "page"), f"{__name__}.results"),
 )

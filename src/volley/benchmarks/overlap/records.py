@@ -1,4 +1,4 @@
-"""What is asked of the engine for an overlap, and what it answers: the plan, its launches and the records."""
+"""The plan and the records of an overlap."""
 
 from __future__ import annotations
 

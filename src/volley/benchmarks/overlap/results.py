@@ -1,4 +1,4 @@
-"""The results of overlaps, and their report."""
+"""The launches of an overlap, their results, and the report."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from volley.benchmarks.overlap import LIMITS, Limit
-from volley.benchmarks.overlap.records import OverlapPoint
+from volley.benchmarks.overlap import LIMITS, Limit, OverlapOptions
+from volley.benchmarks.overlap.records import OverlapPlan, OverlapPoint
 from volley.benchmarks.shared.points.notes import skipped
+from volley.benchmarks.shared.points.progress import PointForecast, without_result
+from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.shared.points.results import PointResult, by_transport, sent, summary_of
 from volley.grouping import grouped
-from volley.report.cells import ratio_cell, unclear
+from volley.report.cells import Quantity, as_they_are, data_of, ratio_cell, unclear
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
-from volley.report.quantity import Quantity, as_they_are, data_of
 from volley.run import report_parts
 from volley.run.benchmark import Observable
 from volley.run.command_again import command_again, launch_again
+from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 from volley.run.launch_series import LaunchSeries, series_of
+from volley.run.plan import Plan
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, Repeated, has_interval, of_numbers, ratio
@@ -167,6 +170,38 @@ def observables(log: RunLog) -> Iterator[Observable]:
         yield Observable(f"{point.transport} beside {point.computation}", [at], [median(point.both_s)])
         if point.exchange_s:
             yield Observable(f"{point.transport} without {point.computation}", [at], [median(point.exchange_s)])
+
+
+# ---------------------------------------------------------------------------------------------------- launches
+
+
+def jobs(options: OverlapOptions, site: Site) -> Jobs:
+    usual = [each.name for each in site.about.transports if each.halos and each.usual]
+    part = OverlapPlan(
+        sizes_bytes=list(options.points.sizes),
+        computations=list(options.computation),
+        progress_calls=options.progress_calls,
+    )
+    ranks = count_pair(options.job, site, "overlap")
+    transports = choose_transports(options.points.transport, site, usual=usual)
+    return repeated(make_plan("overlap", part, options, ranks=ranks, transports=transports), options, site, times)
+
+
+class OverlapForecast(PointForecast):
+    """Counts the points; the summary of each is ``host 64 KiB beside arithmetic: 41 % hidden``."""
+
+    def summary(self, record: PointRecord) -> str:
+        assert isinstance(record, OverlapPoint)
+        name = f"{record.transport} {format_size(record.size_bytes)} beside {record.computation}"
+        if record.status != "ok":
+            return without_result(name, record)
+        hidden = results([self.log_of(record)])[0].points[0].hidden
+        return f"{name}: {format_sig(hidden.median * 100, 3)} % hidden" if hidden else name
+
+
+def forecast(plan: Plan) -> OverlapForecast:
+    """Expect a point for each size, transport and computation."""
+    return OverlapForecast(plan, [size for size in plan.options.sizes_bytes for _ in plan.options.computations])
 
 
 # ------------------------------------------------------------------------------------------------------ report

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volley.benchmarks.shared.points import MODULES
-from volley.benchmarks.shared.points.options import PointOptions
+from volley.benchmarks.shared.points import PointOptions, modules
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import group
 from volley.run.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
@@ -34,5 +33,5 @@ BENCHMARK = Benchmark(
         "volley pingpong --hosts node1,node2 --launches 6 -o link.jsonl",
     ),
     formats=FORMATS,
-    modules=MODULES,
+    modules=modules(__name__),
 )

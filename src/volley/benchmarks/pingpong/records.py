@@ -1,4 +1,4 @@
-"""The plan and the records of a ping-pong."""
+"""What is asked of the engine for a ping-pong, and what it answers: the plan, its launches and the records."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from volley.benchmarks.pingpong import PingPongOptions
+from volley.benchmarks.shared.points.progress import PointForecast
 from volley.benchmarks.shared.points.records import PointRecord, Sizes
+from volley.benchmarks.shared.points.results import times
 from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds
+from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 
 
 class PingPongPlan(Frozen, frozen=True, kw_only=True):
@@ -33,3 +37,12 @@ class PingPong(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="
 
 PLAN = PingPongPlan
 RECORDS = (PingPong,)
+
+
+def jobs(options: PingPongOptions, site: Site) -> Jobs:
+    part = PingPongPlan(sizes_bytes=list(options.points.sizes), fresh_buffers=options.points.fresh_buffers)
+    ranks, transports = count_pair(options.job, site, "pingpong"), choose_transports(options.points.transport, site)
+    return repeated(make_plan("pingpong", part, options, ranks=ranks, transports=transports), options, site, times)
+
+
+forecast = PointForecast

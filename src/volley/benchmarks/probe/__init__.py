@@ -26,5 +26,5 @@ BENCHMARK = Benchmark(
         "volley transports",
         "volley transports --hosts node1,node2 --format json",
     ),
-    modules={"results": f"{__name__}.page"},
+    modules=dict.fromkeys(("records", "jobs", "results"), f"{__name__}.page"),
 )

@@ -1,13 +1,31 @@
-"""The report of ``volley transports``."""
+"""The plan of a probe, its launch, and the report of ``volley transports``, from the common ``transport`` records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+from volley.benchmarks.probe import ProbeOptions
+from volley.document import Frozen
 from volley.report.model import Column, Data, Report, Row, Table
 from volley.run import report_parts
+from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, launches, make_plan
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.run_log import RunLog
+
+
+class ProbePlan(Frozen, frozen=True, kw_only=True):
+    """A probe has no options."""
+
+
+PLAN = ProbePlan
+RECORDS: tuple[Any, ...] = ()
+
+
+def jobs(options: ProbeOptions, site: Site) -> Jobs:
+    ranks = count_ranks(options.job, site, usual=max(site.ranks_given or PAIR, PAIR))
+    plan = make_plan("probe", ProbePlan(), options, ranks=ranks, transports=choose_transports(("all",), site))
+    return Jobs(launches(plan, options.job))
 
 
 def results(logs: Iterable[RunLog]) -> list[LaunchSeries]:

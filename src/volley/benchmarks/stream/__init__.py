@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volley.benchmarks.shared.points import MODULES
-from volley.benchmarks.shared.points.options import PointOptions, WindowOptions
+from volley.benchmarks.shared.points import PointOptions, WindowOptions, modules
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import group
 from volley.run.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
@@ -36,5 +35,5 @@ BENCHMARK = Benchmark(
         "volley stream --window 1 --sizes 8:1Gi:x4 --format json",
     ),
     aliases=("bandwidth",),
-    modules=MODULES,
+    modules=modules(__name__),
 )

@@ -1,4 +1,4 @@
-"""The plan and the records of a windowed stream."""
+"""What is asked of the engine for a windowed stream, and what it answers: the plan, its launches and the records."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from volley.benchmarks.shared.points.options import Direction
+from volley.benchmarks.shared.points import Direction
+from volley.benchmarks.shared.points.progress import PointForecast
 from volley.benchmarks.shared.points.records import PointRecord, Sizes
+from volley.benchmarks.shared.points.results import times
+from volley.benchmarks.stream import StreamOptions
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
+from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 
 DIRECTION = "`uni`: the first rank sends; `bi`: both send at once."
 WINDOW = "messages in flight before one acknowledgement."
@@ -59,3 +63,17 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
 
 PLAN = StreamPlan
 RECORDS = (StreamPoint,)
+
+
+def jobs(options: StreamOptions, site: Site) -> Jobs:
+    part = StreamPlan(
+        sizes_bytes=list(options.points.sizes),
+        fresh_buffers=options.points.fresh_buffers,
+        window=options.windows.window,
+        direction=options.windows.direction,
+    )
+    ranks, transports = count_pair(options.job, site, "stream"), choose_transports(options.points.transport, site)
+    return repeated(make_plan("stream", part, options, ranks=ranks, transports=transports), options, site, times)
+
+
+forecast = PointForecast

@@ -1,4 +1,67 @@
-"""What the benchmarks between two ranks share.  A point is one message size on one transport."""
+"""What the benchmarks of messages share, and their options.  A point is one message size on one transport."""
 
-MODULES = {"results": f"{__name__}.results"}
-"""Modules that stand in for those of a benchmark of points."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from volley.run import option_values
+from volley.run.commandline import Options, flag, option
+from volley.run.options import HOW, WHAT
+from volley.units import VALID_FORMS, parse_sizes
+
+
+def modules(package: str) -> dict[str, str]:
+    """Return the modules of a benchmark of points that have another name or place than usual."""
+    return {"results": f"{__name__}.results", "jobs": f"{package}.records"}
+
+
+Direction = Literal["uni", "bi"]
+
+MAX_IN_FLIGHT = 1 << 16
+"""MPI needs a request for each message of a window; a billion requests would exceed the memory of a node."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointOptions(Options):
+    """Message sizes, transports and buffers."""
+
+    PANEL = WHAT
+
+    transport: tuple[str, ...] = option(
+        "--transport",
+        "-t",
+        read=option_values.names,
+        repeat=True,
+        default=(),
+        shown="all that send data, without one-sided MPI",
+        help="Transports to compare, separated by commas; a part of a name, such as staged or put: all with that part; "
+        "all: every transport (see volley transports).",
+    )
+    sizes: tuple[int, ...] = option(
+        "--sizes",
+        "-s",
+        read=option_values.sizes,
+        default=parse_sizes("8:1Gi"),
+        shown="8:1Gi",
+        help=f"Message sizes in bytes: {VALID_FORMS}. k, M, G are the same as Ki, Mi, Gi: powers of 1024.",
+    )
+    fresh_buffers: bool = flag(panel=HOW, help="Allocate new buffers for every size, as in the tutorial.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowOptions(Options):
+    """The number of messages in flight and their direction."""
+
+    PANEL = WHAT
+
+    direction: Direction = option(
+        read=option_values.choice("uni", "bi"),
+        default="uni",
+        help="uni: the first rank sends; bi: both ranks send at once; the table shows each direction and the total.",
+    )
+    window: int = option(
+        read=option_values.number(maximum=MAX_IN_FLIGHT),
+        default=64,
+        help="Messages in flight before one acknowledgement.",
+    )

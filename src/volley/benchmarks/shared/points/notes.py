@@ -17,7 +17,6 @@ from volley.benchmarks.shared.points.results import (
     by_transport,
     one_launch,
     overtakes,
-    shown_faster,
 )
 from volley.grouping import grouped
 from volley.report.cells import percent
@@ -27,7 +26,7 @@ from volley.run.command_again import command_again, launch_again
 from volley.run.plan import Plan
 from volley.run.records import Status
 from volley.statistics.hockney import Fit
-from volley.statistics.launches import FIRST_LOOK
+from volley.statistics.launches import FIRST_LOOK, ratio, shown_above_one
 from volley.text import join_words
 from volley.units import approximate_size, format_cpulist, format_sig, format_size
 
@@ -238,7 +237,7 @@ def _line_rates(points: Iterable[PointResult]) -> Iterator[str]:
 
 def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
     """Compare the transports of one table with messages in the same kind of memory: host or GPU."""
-    memories: dict[str, str | None] = {name: each.memory for name, each in result.transports.items()}
+    memories: dict[str, str | None] = {name: each.memory for name, each in result.series.transports.items()}
     kinds = grouped(points, lambda point: memories.get(point.transport))
     if all(len(by_transport(those)) == 1 for those in kinds.values()):
         kinds = {None: list(points)}  # one transport of each kind: the user wants to compare these
@@ -262,7 +261,7 @@ def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
     for size in sorted({point.size_bytes for point in points}):
         here = [point for point in points if point.size_bytes == size]
         best = max(here, key=lambda point: point.bandwidth_Bps or 0)
-        ahead = [point.transport for point in here if not shown_faster(best, point)]
+        ahead = [point.transport for point in here if not shown_above_one(ratio(point.repeated, best.repeated))]
         if not leads or leads[-1][0] != ahead:
             leads.append((ahead, size))
     names = [" or ".join(names) for names, _ in leads]

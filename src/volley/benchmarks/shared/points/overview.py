@@ -14,7 +14,7 @@ from volley.report.cells import percent, ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table
 from volley.run.command_again import command_again
 from volley.run.report_parts import machine_notes, over_launches
-from volley.statistics.launches import FIRST_LOOK, has_interval
+from volley.statistics.launches import FIRST_LOOK, has_interval, shows_change
 from volley.text import count, join_words
 from volley.units import format_sig, format_size
 
@@ -189,8 +189,8 @@ def _share(point: PointResult, points: Sequence[PointResult]) -> str:
     text += f": {point.of_line_rate * 100:.0f} % of line rate ({point.line_rate.over})"
     same = [each for each in points if each.name == point.name and each.speedup]
     compared = point if point.speedup else max(same, key=lambda each: each.size_bytes, default=point)
-    if compared.speedup and compared.speedup.shown:
-        text += f", {format_sig(compared.speedup.estimate.median, 3)} × {compared.speedup.over}"
+    if compared.speedup and shows_change(compared.speedup):
+        text += f", {format_sig(compared.speedup.median, 3)} × {compared.speedup_over}"
         text += "" if compared is point else f" at {format_size(compared.size_bytes)}"
     return text
 
@@ -216,7 +216,7 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     timed = [sizes[0], *_nearest(sizes, LATENCIES)] if points[0].latency else []
     timed = list(dict.fromkeys(timed))
     rated = sorted({*_nearest(sizes, BANDWIDTHS[1:] if timed else BANDWIDTHS), largest, sizes[-1]})
-    over = next((point.speedup.over for point in points if point.speedup), None)
+    over = next((point.speedup_over for point in points if point.speedup), None)
     compared = sorted({point.size_bytes for point in points if point.transport == over}.intersection(sizes))
     compared = [compared[0], compared[-1]] if compared else []
     words = ("time", "bus bandwidth") if points[0].operation else ("latency", "bandwidth")
@@ -244,7 +244,7 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
         sections[len(rows)] = section
         for name, those in transports.items():
             here = {point.size_bytes: point for point in those}
-            ratios = {size: point.speedup.estimate for size, point in here.items() if point.speedup}
+            ratios = {size: point.speedup for size, point in here.items()}
             # one size, such as a word, has no peak
             best = max(those, key=lambda point: point.bandwidth_Bps or 0) if len(those) > 1 else None
             share = best.of_line_rate if best else None
@@ -277,7 +277,7 @@ def _sections(result: PointSeries, points: Sequence[PointResult]) -> dict[str, d
         if operation:
             found[number, operation] = by_transport(those)
     for name, those in by_transport(operations.get(None, ())).items():
-        transport, rate = result.transports.get(name), those[0].line_rate
+        transport, rate = result.series.transports.get(name), those[0].line_rate
         place = _PLACES[transport.memory] if transport else "unknown memory"
         path = f"{place}, {rate.describe()} in each direction" if rate else place
         on_host = transport is not None and transport.memory == "host"
@@ -312,6 +312,6 @@ def _legend(points: Sequence[PointResult], rows: Sequence[Row]) -> Iterator[str]
         yield f"? {which}{UNCERTAIN * 100:g} %: {', '.join(named)}{rest}"
     both = "bandwidth: of both directions, twice that of the slower one" if points[0].direction == "bi" else ""
     shares = "line: share of the line rate" if any(point.line_rate for point in points) else ""
-    over = next((f"speed-up: relative to {point.speedup.over}" for point in points if point.speedup), "")
+    over = next((f"speed-up: relative to {point.speedup_over}" for point in points if point.speedup), "")
     if words := [*filter(None, (both, shares, over)), *unclear(rows)]:
         yield "; ".join(words)

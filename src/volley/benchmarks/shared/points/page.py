@@ -18,9 +18,8 @@ from volley.benchmarks.shared.points.results import (
     one_launch,
     overtakes,
 )
-from volley.report.cells import plus_minus, ratio_cell, spread, unclear
+from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus, ratio_cell, spread, unclear
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, ReferenceLine, Report, Row, Table
-from volley.report.quantity import ALL, Quantity, as_they_are, data_of
 from volley.run import report_parts
 from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
@@ -57,9 +56,8 @@ QUANTITIES = (
     Quantity("bandwidth_high", "GB/s", lambda point: point.rate and point.rate.high),
     FORWARD, BACKWARD, *as_they_are("messages_timed", "messages_verified", "ended_by"), COLD, *TAIL.values(),
     *as_they_are("reason"),
-    Quantity("speedup", "×", lambda point: point.speedup and point.speedup.estimate, bounds=("ci", "within")),
-    Quantity("speedup_over", "", lambda point: point.speedup and point.speedup.over),
-    Quantity("speedup_interval", "", lambda point: point.speedup and point.speedup.estimate.kind),
+    Quantity("speedup", "×", lambda point: point.speedup, bounds=("ci", "within")), *as_they_are("speedup_over"),
+    Quantity("speedup_interval", "", lambda point: point.speedup and point.speedup.kind),
     TIME, *as_they_are("of_line_rate"),
     Quantity("line_rate", "GB/s", lambda point: point.line_rate_Bps, csv=False),
     Quantity("groups", "", lambda point: [{"time_us": group.median * 1e6, "launches": group.launches}
@@ -153,7 +151,9 @@ def _points(points: list[PointResult], result: PointSeries, columns_of: Columns,
         for size, row in zip(sizes, rows, strict=True):
             row.extend(cells(here.get(size), columns))
     legend = [] if all(point.time is None for point in points) else _legend(points, result.series, columns, about)
-    return Table([Column("size"), *headers(names, columns, result.transports)], rows, points[0].operation or "", legend)
+    return Table(
+        [Column("size"), *headers(names, columns, result.series.transports)], rows, points[0].operation or "", legend
+    )
 
 
 def headers(
@@ -206,13 +206,13 @@ def _legend(
 
 
 def _mark(name: str, result: PointSeries) -> str:
-    transport = result.transports.get(name)
+    transport = result.series.transports.get(name)
     return "" if transport is None or transport.mpi else NOT_MPI
 
 
 def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table]:
     """Yield the speed-ups of one table, with one row per size and one column per transport, if there are any."""
-    found = {(point.transport, point.size_bytes): point.speedup.estimate for point in points if point.speedup}
+    found = {(point.transport, point.size_bytes): point.speedup for point in points if point.speedup}
     if not found:
         return
     sizes, names = sorted({size for _, size in found}), list(dict.fromkeys(name for name, _ in found))
@@ -294,8 +294,8 @@ def _charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: s
     if not sent:
         return
     changes = [
-        ReferenceLine("x", size, f"aware: {protocol}")
-        for size, protocol in ucx.changes(sent, result.series.plan, ucx_operation)
+        ReferenceLine("x", each.first_bytes, f"aware: {each.protocol}")
+        for each, _ in ucx.ranges(sent, result.series.plan, ucx_operation)[1:]
     ]
     what = "within one launch" if one_launch(points) else "over launches"
     caption = f"bars: 95 % confidence interval {what}, or the range of too few observations"

@@ -11,21 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 from typing import Literal, TypeVar
 
-from volley.benchmarks.shared.points.options import Direction
+from volley.benchmarks.shared.points import Direction
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.grouping import grouped
 from volley.machine.line_rate import LineRate
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
-from volley.run.records import Mismatch, Transport
+from volley.run.records import Mismatch
 from volley.run.run_log import RunLog
 from volley.statistics.crossovers import Crossover, crossovers, half_bandwidth
 from volley.statistics.estimates import Estimate, drift, median, outliers, percentile
 from volley.statistics.hockney import Fit, fit
-from volley.statistics.launches import Group, Repeated, groups, over_launches, ratio, shown_above_one, shows_change
+from volley.statistics.launches import Group, Repeated, groups, over_launches, ratio
 from volley.units import format_size
 
 Point = TypeVar("Point", bound=PointRecord)
@@ -66,26 +67,6 @@ class PointWarning:
 
 
 @dataclass(frozen=True)
-class Speedup:
-    """The speed-up of a point over the baseline at the same message size."""
-
-    over: str
-    """The name of the baseline."""
-    estimate: Estimate
-    """The baseline's time / this time, formed within each launch."""
-
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """The interval; ``None`` if there are too few launches or samples for one."""
-        return (self.estimate.low, self.estimate.high) if self.estimate.kind in ("ci", "within") else None
-
-    @property
-    def shown(self) -> bool:
-        """True if the difference is significant: the whole interval of the ratio lies on one side of 1."""
-        return shows_change(self.estimate)
-
-
-@dataclass(frozen=True)
 class PointResult:
     """One message size on one transport, over all launches."""
 
@@ -123,8 +104,11 @@ class PointResult:
     """How far the clocks of two nodes may have been apart."""
     cold_s: float | None = None
     warnings: tuple[PointWarning, ...] = ()
-    speedup: Speedup | None = None
-    """Over the baseline (``baseline``); ``None`` if there is none or either point has no numbers."""
+    speedup: Estimate | None = None
+    """The baseline's time / this time, formed within each launch; ``None`` if there is no baseline (``baseline``) or
+    either point has no numbers."""
+    speedup_over: str | None = None
+    """The baseline."""
     line_rate: LineRate | None = None
     """``None`` if unknown."""
 
@@ -189,41 +173,29 @@ class PointSeries:
     """Launches of the same request and their joint results."""
 
     series: LaunchSeries
-    points: tuple[PointResult, ...]
-
-    @property
-    def transports(self) -> dict[str, Transport]:
-        """The transports by name."""
-        return self.series.transports
-
-    @cached_property
-    def tables(self) -> list[list[PointResult]]:
-        """The points that can be compared with each other, together."""
-        return tables(self.points)
+    points: Sequence[PointResult]
+    tables: Sequence[list[PointResult]]
+    """The same, those that can be compared together: of one operation, with the same ranks, direction and window."""
 
     @cached_property
     def with_curves(self) -> list[tuple[list[PointResult], list[TransportCurve]]]:
-        """The same, each with its curves."""
+        """The tables, each with its curves."""
         return [(points, curves(points)) for points in self.tables]
 
 
 def results(logs: Iterable[RunLog]) -> list[PointSeries]:
     """Group launches of the same request and compute the results of their points."""
-    return [
-        PointSeries(series, tuple(point for table in tables(summarise(series)) for point in _compared(table, series)))
-        for series in series_of(logs)
-    ]
+    comparable = attrgetter("benchmark", "operation", "ranks", "direction", "window")
+    found = []
+    for series in series_of(logs):
+        tables = [_compared(points, series) for points in grouped(summarise(series), comparable).values()]
+        found.append(PointSeries(series, list(chain(*tables)), tables))
+    return found
 
 
 def times(logs: Sequence[RunLog]) -> list[Estimate]:
     """Return the time of every measured point over all launches: what decides whether a run has enough of them."""
     return [point.time for result in results(logs) for point in result.points if point.time]
-
-
-def tables(points: Iterable[PointResult]) -> list[list[PointResult]]:
-    """Group comparable points by benchmark, operation, ranks, direction and window, in order of appearance."""
-    identity = attrgetter("benchmark", "operation", "ranks", "direction", "window")
-    return list(grouped(points, identity).values())
 
 
 def by_transport(points: Iterable[Result]) -> dict[str, list[Result]]:
@@ -259,13 +231,8 @@ def _compared(points: list[PointResult], series: LaunchSeries) -> list[PointResu
         )
         slow = times.get(point.size_bytes) if comparable else None
         found = ratio(slow, point.repeated)
-        compared.append(replace(point, speedup=Speedup(over, found)) if over and found else point)
+        compared.append(replace(point, speedup=found, speedup_over=over) if over and found else point)
     return compared
-
-
-def shown_faster(fast: PointResult, slow: PointResult) -> bool:
-    """Return whether one point takes significantly less time than another, compared within each launch."""
-    return shown_above_one(ratio(slow.repeated, fast.repeated))
 
 
 # ------------------------------------------------------------------------------------------ from samples to numbers
