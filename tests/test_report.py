@@ -15,8 +15,23 @@ from volley.report import csv as as_csv
 from volley.report import json as as_json
 from volley.report import terminal
 from volley.report.ascii_fallback import never_fail
-from volley.report.model import EMPTY, Cell, Column, ColumnRows, Data, Details, Note, Report, Row, Table
+from volley.report.cells import Quantity, data_of
+from volley.report.model import (
+    EMPTY,
+    Cell,
+    Column,
+    ColumnRows,
+    Data,
+    Details,
+    Later,
+    Note,
+    Overview,
+    Report,
+    Row,
+    Table,
+)
 from volley.run.render import print_notes
+from volley.statistics.estimates import Estimate, Kind
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +49,37 @@ def table(columns: list[Column], *rows: Row) -> str:
     """What is below the heading, without blanks at the ends of lines."""
     text = shown(Report(["heading"], [Table(columns, rows)]))
     return "\n".join(line.rstrip() for line in text.splitlines()[2:])
+
+
+# ------------------------------------------------------------------------------------------------- quantities
+
+
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [("ci", "2.5,2,3"), ("single", "2.5,,")],
+)
+def test_columns_data_and_marks_follow_from_a_quantity(kind: Kind, row: str) -> None:
+    quantity = Quantity("wait", "µs", lambda result: result, "waiting", bounds=("within", "ci"))
+    result = Estimate(2.5e-6, 2e-6, 3e-6, 5, kind)
+    assert table([quantity.column()], [quantity.cell(result)]).split() == ["waiting", "µs", "───────", "2.500"]
+    assert quantity.cell(None) == Cell()
+    out = io.StringIO()
+    as_csv.render([Report(["heading"], data=data_of([quantity], (), [result, None]))], out)
+    assert out.getvalue() == f"wait_us,wait_low_us,wait_high_us\n{row}\n,,\n"
+    mark = quantity.mark(8, "host", result)
+    assert (mark.x, mark.y, mark.series) == (8, pytest.approx(2.5), "host")
+    assert (mark.low, mark.high) == ((None, None) if kind == "single" else pytest.approx((2, 3)))
+
+
+def test_what_the_screen_does_not_show_is_not_made() -> None:
+    def fail() -> list[Note]:
+        raise AssertionError
+
+    overview = Overview("3 points", [], Table([Column("transport")], [["host"]]))
+    report = Report(["heading"], Later(fail), remarks=Later(fail), overview=overview)
+    assert "3 points" in shown(report)
+    with pytest.raises(AssertionError):
+        shown(replace(report, overview=None))
 
 
 # ------------------------------------------------------------------------------------------------- terminal

@@ -181,7 +181,7 @@ def lost(
     return [
         *_incomplete(series),
         *(Note("error", f"FAILED: {text}") for text in failed),
-        *(Note("missing", text) for text in (*_within_budget(series), *_unavailable(series, measured), *missing)),
+        *(Note("missing", text) for text in (*_not_measured(series, measured), *missing)),
     ]
 
 
@@ -238,19 +238,16 @@ def _incomplete(series: LaunchSeries) -> Iterator[Note]:
             yield Note("error", f"INCOMPLETE: the run was stopped after {which}")
 
 
-def _within_budget(series: LaunchSeries) -> Iterator[str]:
-    """Report that there was no time for all launches of ``--launches``, and a budget that is long enough."""
+def _not_measured(series: LaunchSeries, measured: Collection[str]) -> Iterator[str]:
+    """Report that a budget had no time for all launches of ``--launches``; the unavailable transports, which share a
+    note if they have one reason; and those, not ``measured``, that were tried only by a message of a process to itself.
+    """
     plan, asked, made = series.plan, launches_named(series.plan), len(series.logs)
     if plan and plan.budget_s and made < asked:
         enough = round_up(plan.budget_s * asked / made)
         again = command_again(plan.benchmark.replace("_", "-"), plan, launches=asked, budget=enough)
         text = f"the run made {made} of {asked} launches within the budget of {plan.budget_s:g} s"
         yield f"{text}: {again} allows all of them"
-
-
-def _unavailable(series: LaunchSeries, measured: Collection[str]) -> Iterator[str]:
-    """Report the unavailable transports, which share a note if they have one reason, and those that were tried only by
-    a message of a process to itself, and not ``measured``."""
     lost = (transport for transport in series.transports.values() if not transport.available)
     by_reason = grouped(lost, lambda transport: transport.reason or "no reason is recorded")
     for reason, transports in by_reason.items():

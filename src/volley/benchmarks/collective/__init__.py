@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from volley.benchmarks.shared.points import PointOptions, modules
+from volley.benchmarks.shared.points import RESULTS, PointOptions
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import group, option
@@ -63,5 +63,5 @@ BENCHMARK = Benchmark(
         "volley collective --ranks 4 --operation allreduce,all-to-all --sizes 8:1Gi:x4",
         "srun -n 64 volley collective --operation barrier",
     ),
-    modules=modules(__name__),
+    modules={"jobs": f"{__name__}.records", "results": RESULTS},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volley.benchmarks.shared.points import PointOptions, modules
+from volley.benchmarks.shared.points import RESULTS, PointOptions
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import group
 from volley.run.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
@@ -33,5 +33,5 @@ BENCHMARK = Benchmark(
         "volley pingpong --hosts node1,node2 --launches 6 -o link.jsonl",
     ),
     formats=FORMATS,
-    modules=modules(__name__),
+    modules={"jobs": f"{__name__}.records", "results": RESULTS},
 )

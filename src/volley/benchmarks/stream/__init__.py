@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volley.benchmarks.shared.points import PointOptions, WindowOptions, modules
+from volley.benchmarks.shared.points import RESULTS, PointOptions, WindowOptions
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import group
 from volley.run.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
@@ -35,5 +35,5 @@ BENCHMARK = Benchmark(
         "volley stream --window 1 --sizes 8:1Gi:x4 --format json",
     ),
     aliases=("bandwidth",),
-    modules=modules(__name__),
+    modules={"jobs": f"{__name__}.records", "results": RESULTS},
 )

@@ -10,11 +10,8 @@ from volley.run.commandline import Options, flag, option
 from volley.run.options import HOW, WHAT
 from volley.units import VALID_FORMS, parse_sizes
 
-
-def modules(package: str) -> dict[str, str]:
-    """Return the modules of a benchmark of points that have another name or place than usual."""
-    return {"results": f"{__name__}.results", "jobs": f"{package}.records"}
-
+RESULTS = f"{__name__}.results"
+"""The module with the results of a benchmark of points."""
 
 Direction = Literal["uni", "bi"]
 

@@ -92,16 +92,6 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
         return None
 
     @property
-    def entry_skew_s(self) -> Sequence[float]:
-        """One per sample: from the first rank's entry into the batch to the last rank's."""
-        return ()
-
-    @property
-    def clock_error_s(self) -> float:
-        """How far the clocks of two nodes may be apart at most."""
-        return 0.0
-
-    @property
     def direction(self) -> Direction | None:
         """Of a benchmark with windows between two ranks."""
         return None

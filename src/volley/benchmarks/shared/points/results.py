@@ -259,7 +259,8 @@ def summary_of(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> Po
     deciding = min(points, key=lambda point: ("failed", "ok", "skipped").index(point.status))
     status = deciding.status
     measured = {launch: point for launch, point in by_launch.items() if point.status == "ok" and point.times_s}
-    skews = [skew for point in points for skew in point.entry_skew_s]
+    # Only of benchmarks that compare the clocks of ranks.
+    skews = [skew for point in points for skew in getattr(point, "entry_skew_s", ())]
     facts = PointResult(
         benchmark=str(first.__struct_config__.tag),
         transport=first.transport,
@@ -285,7 +286,7 @@ def summary_of(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> Po
         samples=sum(len(point.times_s) for point in measured.values()),
         ended_by=deciding.ended_by,
         entry_skew_s=median(skews) if skews else None,
-        clock_error_s=max(point.clock_error_s for point in points),
+        clock_error_s=max(getattr(point, "clock_error_s", 0.0) for point in points),
     )
     if status != "ok" or not measured:
         return facts
