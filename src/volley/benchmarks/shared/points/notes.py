@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 
 from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.results import (
@@ -24,7 +24,6 @@ from volley.report.model import Note
 from volley.run import report_parts
 from volley.run.command_again import command_again, launch_again
 from volley.run.plan import Plan
-from volley.run.records import Status
 from volley.statistics.hockney import Fit
 from volley.statistics.launches import FIRST_LOOK, ratio, shown_above_one
 from volley.text import join_words
@@ -112,21 +111,10 @@ def again(points: Sequence[PointResult], plan: Plan | None, *, size: bool = Fals
     return command_again(first.benchmark, plan, **_only(points), **sizes, **changes)
 
 
-class Sized(Protocol):
-    """What a point of any benchmark has."""
-
-    @property
-    def size_bytes(self) -> int: ...
-    @property
-    def status(self) -> Status: ...
-    @property
-    def reason(self) -> str | None: ...
-
-
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def skipped(by_name: Mapping[str, Iterable[Sized]]) -> Iterator[str]:
+def skipped(by_name: Mapping[str, Sequence[PointResult]]) -> Iterator[str]:
     """Say who skipped which sizes and why: one sentence for all that skipped the same for one reason.
 
     Reasons that differ in one number are one, with the range of this number.
@@ -154,7 +142,7 @@ def _ranges(told: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
     return {_NUMBER.sub(lambda _: next(texts), told[0][0]): [name for _, name in told]}
 
 
-def size_range(points: Iterable[Sized]) -> str:
+def size_range(points: Iterable[PointResult]) -> str:
     """List up to three sizes; describe more by their range: ``5 sizes from 64 MiB to 1 GiB``.  A barrier has none."""
     sizes = list(dict.fromkeys(point.size_bytes for point in points if point.size_bytes))
     if len(sizes) <= 3:
