@@ -16,12 +16,10 @@
 #include "benchmarks.hpp"
 #include "gpu/gpu.hpp"
 #include "group/context.hpp"
-#include "group/run_record.hpp"
+#include "group/job.hpp"
 #include "host/launch_environment.hpp"
 #include "measure/sampler.hpp"
-#include "mpi/check.hpp"
-#include "mpi/collectives.hpp"
-#include "mpi/version.hpp"
+#include "mpi/mpi.hpp"
 #include "record/records.hpp"
 #include "transport/registry.hpp"
 
@@ -66,7 +64,8 @@ Json about() {
   answer["faults"] = known_faults;
   Json sections = Json::array();
   for (const auto& section : gpu_matrix::sections()) {
-    sections.push_back({{"name", section.name}, {"ends", name_of(section.ends)}, {"test", section.fault != Fault::none}});
+    sections.push_back(
+        {{"name", section.name}, {"ends", name_of(section.ends)}, {"test", section.fault != Fault::none}});
   }
   answer["sections"] = sections;
   return answer;

@@ -10,7 +10,6 @@
 #include "base/errors.hpp"
 #include "benchmarks.hpp"
 #include "group/job.hpp"
-#include "group/run_record.hpp"
 #include "measure/sampler.hpp"
 #include "record/records.hpp"
 

@@ -1,9 +1,8 @@
 // On a GPU: its field is the CPU's bit for bit, whatever the domain's sides; a NaN anywhere is seen and found.
 #include "expect.hpp"
-#include "gpu/buffers.cuh"
-#include "gpu/copy.cuh"
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
+#include "gpu/runtime.hpp"
 #include "jacobi/device_field.cuh"
 #include "jacobi/device_sweep.cuh"
 #include "jacobi/solver.hpp"

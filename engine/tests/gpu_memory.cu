@@ -1,7 +1,7 @@
 // On a GPU: what the kernels write is what the host would write, and every flipped byte is found where it is.
 #include "expect.hpp"
-#include "gpu/copy.cuh"
 #include "gpu/gpu.hpp"
+#include "gpu/runtime.hpp"
 #include "host/memory.hpp"
 
 #include <cstdio>

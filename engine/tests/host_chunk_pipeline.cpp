@@ -1,11 +1,11 @@
 // The staged transports' pipeline between two threads, over a segment that both have mapped: host memory plays the
 // devices, and copies that end later than they are begun play the copy engines.
 #include "expect.hpp"
-#include "group/run_record.hpp"
+#include "group/job.hpp"
 #include "host/memory.hpp"
 #include "host/shared_segment.hpp"
 #include "transport/staged/chunk_pipeline.hpp"
-#include "transport/staged/segment_chunks.hpp"
+#include "transport/staged/chunks.hpp"
 
 #include <array>
 #include <cstring>

@@ -12,7 +12,7 @@
 #include "expect.hpp"
 #include "measure/faults.hpp"
 #include "measure/sampler.hpp"
-#include "measure/workload.hpp"
+#include "measure/series.hpp"
 
 using namespace volley;
 
@@ -24,10 +24,9 @@ constexpr double long_exchange_s = 5e-3;
 class PausingDriver final : public Driver {
  public:
   explicit PausingDriver(std::chrono::milliseconds pause) : pause_(pause) {}
-  void round_trips(const View&, std::uint64_t exchanges) override {
-    for (std::uint64_t i = 0; i < exchanges; ++i) std::this_thread::sleep_for(pause_);
+  void run(const View&, std::uint64_t count, const std::optional<Window>& window) override {
+    for (std::uint64_t i = 0; !window && i < count; ++i) std::this_thread::sleep_for(pause_);
   }
-  void windows(const View&, std::uint64_t, const Window&) override {}
 
  private:
   std::chrono::milliseconds pause_;
@@ -76,7 +75,7 @@ void without_a_limit_nothing_is_skipped(Sampling sampling) {
 // Notes how many exchanges each batch has.
 class CountingDriver final : public Driver {
  public:
-  void round_trips(const View&, std::uint64_t exchanges) override { batches.push_back(exchanges); }
+  void run(const View&, std::uint64_t count, const std::optional<Window>&) override { batches.push_back(count); }
   std::vector<std::uint64_t> batches;
 };
 
@@ -207,9 +206,8 @@ void what_is_sent_is_written_once_without_verification() {
 class LosingDriver final : public Driver {
  public:
   LosingDriver(std::uint64_t lost, bool doubles) : lost_(lost), doubles_(doubles) {}
-  void round_trips(const View& view, std::uint64_t exchanges) override { windows(view, exchanges, {.messages = 1}); }
-  void windows(const View& view, std::uint64_t count, const Window& window) override {
-    const auto in_flight = static_cast<std::uint64_t>(window.messages);
+  void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
+    const auto in_flight = window ? static_cast<std::uint64_t>(window->messages) : 1;
     if (view.stride > 0) passes.emplace_back(count, in_flight);
     for (std::uint64_t i = 0; i < count * in_flight; ++i) {
       const View message = (i < (count - 1) * in_flight ? view : view.last()).message(i);

@@ -1,13 +1,10 @@
 // At 1, 2 and 4 ranks: what one rank cannot do is known to all ranks of its group, and nobody waits.
 #include "benchmark/transport_set.hpp"
 #include "expect.hpp"
-#include "group/mpi_control.hpp"
+#include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 #include "transport/agreement.hpp"
-#include "transport/availability.hpp"
 #include "transport/host_driven.hpp"
-#include "transport/mpi_channel.hpp"
-#include "transport/pair_segment.hpp"
 #include "transport/registry.hpp"
 
 #include <mpi.h>
@@ -151,7 +148,7 @@ std::unique_ptr<Transport> make_with_own_memory() { return std::make_unique<OwnM
 // Checking and opening three of these takes longer than the watchdog waits. If it ended it, so would this program.
 // Finds transports of a test.
 TransportSet::FindTransport among(std::span<const TransportEntry> entries) {
-  return [entries](std::string_view name) { return find_among(entries, name, nullptr); };
+  return [entries](std::string_view name) { return find_among(entries, name); };
 }
 
 struct SlowToOpen : HostDriven<MpiChannel> {

@@ -14,12 +14,14 @@
 #include <vector>
 
 #include "benchmark/collective/contents.hpp"
-#include "benchmark/collective/transport.hpp"
 #include "benchmark/collective/verifier.hpp"
 #include "expect.hpp"
 #include "group/group_control.hpp"
+#include "measure/faults.hpp"
 #include "measure/sampler.hpp"
-#include "mpi/collectives.hpp"
+#include "mpi/mpi.hpp"
+#include "transport/collectives.hpp"
+#include "transport/registry.hpp"
 
 using namespace volley;
 
@@ -101,7 +103,7 @@ void every_wrong_element_is_found() {
 class Copying final : public Driver {
  public:
   Copying(int overrun, int last) : overrun_(overrun), last_(last) {}
-  void round_trips(const View& view, std::uint64_t count) override {
+  void run(const View& view, std::uint64_t count, const std::optional<Window>&) override {
     for (; count > 0; --count) {
       const View from = count > 1 ? view : view.last();
       if (++copies_ > last_) continue;
@@ -119,8 +121,6 @@ class Copying final : public Driver {
 // for the verifier of messages and for that of collectives. And the message before must not pass for the next one.
 void messages_in_place_of_poison_are_verified() {
   const Workload workload{.name = "copies",
-                          .run = [](Driver& driver, const View& view, std::uint64_t count,
-                                    std::uint64_t) { driver.round_trips(view, count); },
                           .messages = {1, 0},
                           .divisor = 1,
                           .second_times = false,
@@ -159,21 +159,15 @@ bool wrong(Fault fault, const Context& context, const RankGroup& group, Operatio
   constexpr std::uint64_t count = 4;
   const Collective collective{operation, element, group.size(), group.self};
   const auto made = find_collective_transport("host")->make();
-  auto& transport = static_cast<CollectiveTransport&>(*made);
-  struct Operations final : Driver {
-    Operations(CollectiveTransport& of, const Collective& which) : transport(of), collective(which) {}
-    void round_trips(const View& view, std::uint64_t times) override { transport.perform(collective, view, times); }
-    CollectiveTransport& transport;
-    const Collective collective;
-  } driver(transport, collective);
+  CollectiveDriver driver(*made->collectives(), collective);
   const auto memory = make_host_memory();
   const auto elements = make_element_memory(MemoryKind::host);
   const std::uint64_t bytes = collective.whole(1000);
   const Buffers buffers = memory->reserve(count * pass_stride(bytes));
   const View view{buffers.send, buffers.recv, bytes, 0, pass_stride(bytes)};
   CollectiveVerifier verifier(collective, bytes, *memory, *elements);
-  transport.open(group, buffers);
-  transport.prepare_for(collective, view);
+  made->open(group, buffers);
+  driver.prepare(view);
   FaultyDriver faulty(driver, fault, memory.get(), {},
                       [&](std::size_t whole) { return collective.received_bytes(whole); });
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -182,11 +176,11 @@ bool wrong(Fault fault, const Context& context, const RankGroup& group, Operatio
   }
   GroupControl control(context, group);
   control.ready();
-  faulty.round_trips(view, count);
+  faulty.run(view, count, {});
   bool mine = false;
   for (std::uint64_t i = 0; i < count; ++i)
     mine |= verifier.check(view.message(i).recv, bytes, seed + 2 * i).has_value();
-  transport.close();
+  made->close();
   return control.first_of(mine) >= 0;
 }
 

@@ -4,7 +4,6 @@
 #include "jacobi/host_solver.hpp"
 #include "jacobi/transport_solve.hpp"
 #include "transport/host_driven.hpp"
-#include "transport/mpi_channel.hpp"
 #include "transport/registry.hpp"
 
 #include <mpi.h>
@@ -136,7 +135,7 @@ void on_every_grid(const Context& context) {
   }
 }
 
-struct NeverOpened : HostDriven<MpiChannel> {
+struct NeverOpened : MpiTransport {
   void open(const RankGroup&, const Buffers&) override { EXPECT(!"opened without buffers"); }
   void close() override { EXPECT(!"closed although it was never opened"); }
 };
@@ -152,7 +151,7 @@ void without_memory_there_is_a_reason(const Context& context) {
 }
 
 // The second rank of a pair cannot open it; to prepare for halos both would have to meet.
-struct HalfOpened : HostDriven<MpiChannel> {
+struct HalfOpened : MpiTransport {
   void open(const RankGroup& pair, const Buffers& buffers) override {
     control_ = pair.control.get();
     if (!pair.leads()) throw std::runtime_error("no room");
@@ -173,19 +172,19 @@ void nobody_waits_for_halos_that_the_other_rank_cannot_open(const Context& conte
 }
 
 // The halos behind that of the pattern take longer than the watchdog waits.
-struct SlowHalos : HostDriven<MpiChannel> {
+struct SlowHalos : MpiTransport {
   void finish() override {
     if (++halos_ >= 2) usleep(1'600'000);
-    HostDriven::finish();
+    MpiTransport::finish();
   }
   int halos_ = 0;
 };
 std::unique_ptr<Transport> make_slow() { return std::make_unique<SlowHalos>(); }
 
 // From the second iteration on no halo moves. They are all zeros, as those before.
-struct StoppingHalos : HostDriven<MpiChannel> {
+struct StoppingHalos : MpiTransport {
   void start(const View& view) override {
-    if (++halos_ <= 2) HostDriven::start(view);
+    if (++halos_ <= 2) MpiTransport::start(view);
   }
   int halos_ = 0;
 };
@@ -223,14 +222,14 @@ void halos_that_stay_as_they_were_are_found(const Context& context) {
 }
 
 // Opened where this rank may run; between the iterations the calling thread is on its core.
-struct PlacedHalos : HostDriven<MpiChannel> {
+struct PlacedHalos : MpiTransport {
   void open(const RankGroup& pair, const Buffers& buffers) override {
     EXPECT(allowed_cpus() == whole);
     HostDriven::open(pair, buffers);
   }
   void start(const View& view) override {
     EXPECT(allowed_cpus().size() == 1);
-    HostDriven::start(view);
+    MpiTransport::start(view);
   }
   inline static const std::vector<int> whole = allowed_cpus();
 };

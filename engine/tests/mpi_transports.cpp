@@ -1,14 +1,13 @@
 // At 1, 2 and 4 ranks: who is where, small agreements, and every host transport through the sampler.
 #include "benchmark/transport_set.hpp"
 #include "expect.hpp"
-#include "group/mpi_control.hpp"
-#include "measure/memory.hpp"
+#include "gpu/gpu.hpp"
+#include "group/group_control.hpp"
 #include "measure/sampler.hpp"
-#include "measure/workload.hpp"
-#include "mpi/collectives.hpp"
+#include "measure/series.hpp"
+#include "mpi/mpi.hpp"
 #include "transport/host_driven.hpp"
-#include "transport/mpi_channel.hpp"
-#include "transport/one_sided/put_channel.hpp"
+#include "transport/registry.hpp"
 
 #include <mpi.h>
 #include <unistd.h>
@@ -176,7 +175,7 @@ Series point_of(Transport& transport, const Context& context, const RankGroup& p
   std::vector<Series> points(1);
   points[0].name = "host";
   points[0].memory = MemoryKind::host;
-  points[0].driver = &transport;
+  points[0].driver = transport.messages();
   points[0].verifier = memory.get();
   points[0].view = {buffers.send, buffers.recv, bytes};
   points[0].fresh = true;
@@ -240,64 +239,6 @@ void a_loss_in_the_one_buffer_is_found(const Context& context, const RankGroup& 
   if (pair.leads()) EXPECT(lost.mismatch && lost.mismatch->rank == pair.rank(1));
 }
 
-// Puts that are lost, and notifications that overtake their messages: what one-sided transports can do wrong.
-struct LosingPut : one_sided::PutChannel {
-  void send(const View& view) {
-    if (lost()) notifications_.notify();
-    else PutChannel::send(view);
-  }
-  void start_send(const View& view) {
-    if (!lost()) PutChannel::start_send(view);
-    else sending_ = true;
-  }
-  bool lost() { return ++messages > 2; }
-  int messages = 0;
-};
-
-struct HastyPut : one_sided::PutChannel {
-  void open(const RankGroup& pair, const Buffers& buffers) {
-    PutChannel::open(pair, buffers);
-    hasty = pair.leads();
-  }
-  void send(const View& view) {
-    if (hasty) overtake(view);
-    else PutChannel::send(view);
-  }
-  void start_send(const View& view) { late = view; }
-  void finish() {
-    if (late.bytes > 0) overtake(std::exchange(late, {}));
-    else PutChannel::finish();
-  }
-  // A message is put behind the notification of the next one.
-  void overtake(const View& view) {
-    notifications_.notify();
-    if (held.bytes > 0) put(held);
-    if (held.bytes > 0) complete();
-    held = view;
-  }
-  bool hasty = false;
-  View late;
-  View held;
-};
-
-void broken_puts_are_found(const Context& context, const RankGroup& pair) {
-  const Window there{.messages = 6, .direction = Direction::uni};
-  for (const Workload& workload : {round_trip_workload(), window_workload(there)}) {
-    Sampling sampling;
-    sampling.point_time_s = 0.02;
-    HostDriven<one_sided::PutChannel> sound;
-    HostDriven<LosingPut> losing;
-    HostDriven<HastyPut> hasty;
-    const bool clean = !point_of(sound, context, pair, sampling, workload, 60).mismatch;
-    const bool lost = point_of(losing, context, pair, sampling, workload, 60).mismatch.has_value();
-    const bool late = point_of(hasty, context, pair, sampling, workload, 60).mismatch.has_value();
-    if (!pair.leads()) continue;
-    EXPECT(clean);
-    EXPECT(lost);
-    EXPECT(late);
-  }
-}
-
 // The kernel's page of zeros, which is what memory that was never written reads as, is in every cache.
 void what_is_sent_was_written(const Context& context, const RankGroup& pair) {
   constexpr std::size_t bytes = 100'000;
@@ -344,7 +285,6 @@ int main() {
       if (pair) a_loss_in_the_one_buffer_is_found(context, *pair);
       if (pair) a_long_fixed_batch_is_not_ended(context, *pair);
       if (pair) what_is_sent_was_written(context, *pair);
-      if (pair) broken_puts_are_found(context, *pair);
       MPI_Barrier(context.world.get());
     }
   }

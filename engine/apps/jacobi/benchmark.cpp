@@ -8,9 +8,8 @@
 
 #include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
+#include "gpu/gpu.hpp"
 #include "jacobi/transport_solve.hpp"
-#include "measure/memory.hpp"
-#include "transport/availability.hpp"
 #include "transport/registry.hpp"
 
 namespace volley::jacobi {

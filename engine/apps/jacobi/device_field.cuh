@@ -7,10 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "gpu/buffers.cuh"
-#include "gpu/copy.cuh"
 #include "gpu/kernel_launch.cuh"
-#include "gpu/streams.cuh"
+#include "gpu/runtime.hpp"
 #include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"
 
@@ -21,7 +19,8 @@ inline constexpr unsigned max_field_blocks = 2048;
 
 inline unsigned blocks_for(const Grid& grid) {
   const std::int64_t points = grid.columns() * grid.rows();
-  return static_cast<unsigned>(std::clamp<std::int64_t>((points + field_threads - 1) / field_threads, 1, max_field_blocks));
+  return static_cast<unsigned>(
+      std::clamp<std::int64_t>((points + field_threads - 1) / field_threads, 1, max_field_blocks));
 }
 
 inline gpu::DeviceBuffer on_device(const std::vector<double>& numbers) {

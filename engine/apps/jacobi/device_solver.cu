@@ -15,10 +15,8 @@
 #include <atomic>
 #include <deque>
 
-#include "gpu/buffers.cuh"
-#include "gpu/copy.cuh"
 #include "gpu/kernel_launch.cuh"
-#include "gpu/stopwatch.cuh"
+#include "gpu/runtime.hpp"
 #include "jacobi/device_field.cuh"
 #include "jacobi/device_sweep.cuh"
 #include "jacobi/solver.hpp"

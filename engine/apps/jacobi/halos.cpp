@@ -4,10 +4,10 @@
 #include <cstring>
 #include <limits>
 
-#include "base/round_up.hpp"
-#include "measure/memory.hpp"
+#include "gpu/gpu.hpp"
+#include "host/memory.hpp"
 #include "measure/timing_loop.hpp"
-#include "mpi/collectives.hpp"
+#include "mpi/mpi.hpp"
 #include "transport/agreement.hpp"
 
 namespace volley::jacobi {
@@ -93,7 +93,8 @@ std::string Halos::open(double wait_s) {
       neighbour.opened = true;
       neighbour.transport->limit_waits(wait_s);
       agreed_step(neighbour.pair, [&] { neighbour.transport->open(neighbour.pair, neighbour.buffers); });
-      agreed_step(neighbour.pair, [&] { neighbour.transport->open_halo(neighbour.view(place_)); });
+      neighbour.halo = neighbour.transport->halo();
+      agreed_step(neighbour.pair, [&] { neighbour.halo->open_halo(neighbour.view(place_)); });
     } catch (const std::exception& failure) {
       if (reason.empty()) reason = failure.what();
     }

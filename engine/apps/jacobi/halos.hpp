@@ -49,22 +49,22 @@ class Halos {
 
   // An exchange; see transport/transport.hpp.
   void enqueue_send(gpu::StreamHandle cuda_stream) {
-    for (auto& each : neighbours_) each.transport->enqueue_send(each.view(place_), cuda_stream);
+    for (auto& each : neighbours_) each.halo->enqueue_send(each.view(place_), cuda_stream);
   }
   void start() {
-    for (auto& each : neighbours_) each.transport->start(each.view(place_));
+    for (auto& each : neighbours_) each.halo->start(each.view(place_));
   }
   void progress() {
-    for (auto& each : neighbours_) each.transport->progress();
+    for (auto& each : neighbours_) each.halo->progress();
   }
   void finish() {
-    for (auto& each : neighbours_) each.transport->finish();
+    for (auto& each : neighbours_) each.halo->finish();
   }
   void enqueue_recv(gpu::StreamHandle cuda_stream) {
-    for (auto& each : neighbours_) each.transport->enqueue_recv(each.view(place_), cuda_stream);
+    for (auto& each : neighbours_) each.halo->enqueue_recv(each.view(place_), cuda_stream);
   }
-  [[nodiscard]] bool host_driven() const { return !none() && neighbours_[0].transport->host_driven(); }
-  [[nodiscard]] bool staged_through_host() const { return !none() && neighbours_[0].transport->staged_through_host(); }
+  [[nodiscard]] bool host_driven() const { return !none() && neighbours_[0].halo->host_driven(); }
+  [[nodiscard]] bool staged_through_host() const { return !none() && neighbours_[0].halo->staged_through_host(); }
 
   // Exchanges the verification pattern (host/pattern.hpp) once at every place, on fresh buffers, and checks every byte
   // and guard. Returns the seconds of the first exchange on this rank.
@@ -83,6 +83,7 @@ class Halos {
     Side side;
     RankGroup pair;
     std::unique_ptr<Transport> transport;
+    Halo* halo = nullptr;  // of the transport, when it is open
     std::unique_ptr<Memory> memory;
     Buffers buffers;
     bool opened = false;  // or it was tried: must be closed

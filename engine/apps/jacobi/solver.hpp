@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/round_up.hpp"
 #include "group/context.hpp"
+#include "host/memory.hpp"
 #include "jacobi/grid.hpp"
 #include "jacobi/halos.hpp"
 #include "record/plan.hpp"

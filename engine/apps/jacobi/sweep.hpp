@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/round_up.hpp"
+#include "host/memory.hpp"
 #include "jacobi/grid.hpp"
 
 namespace volley::jacobi {

@@ -8,9 +8,9 @@
 #include "benchmark/series_record.hpp"
 #include "host/placement.hpp"
 #include "measure/timing_loop.hpp"
-#include "mpi/collectives.hpp"
+#include "mpi/mpi.hpp"
 #include "transport/agreement.hpp"
-#include "transport/availability.hpp"
+#include "transport/registry.hpp"
 
 namespace volley::jacobi {
 

@@ -9,6 +9,7 @@
 
 #include "base/errors.hpp"
 #include "group/job.hpp"
+#include "measure/timing_loop.hpp"
 #include "measure/watchdog.hpp"
 #include "record/plan.hpp"
 #include "record/records.hpp"
@@ -55,5 +56,14 @@ struct PlanReading {
 
 [[nodiscard]] PlanReading read_plan(const std::string& text, std::span<const BenchmarkEntry> benchmarks,
                                     const std::vector<std::string>& transports);
+
+// MPI needs a request for each message of a window; src/volley/units.py has the same bound.
+inline constexpr int largest_window = 1 << 20;
+
+// The options `window` and `direction` of several benchmarks.
+inline void read_window(PlanObject& options, Window& window) {
+  options.integer("window", window.messages, 1, largest_window);
+  options.choice("direction", window.direction, {{"uni", Direction::uni}, {"bi", Direction::bi}});
+}
 
 }  // namespace volley

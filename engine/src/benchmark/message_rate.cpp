@@ -4,12 +4,11 @@
 #include "benchmark/benchmark.hpp"
 #include "benchmark/series_record.hpp"
 #include "benchmark/transport_set.hpp"
-#include "benchmark/window_options.hpp"
 #include "group/backoff_wait.hpp"
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 #include "transport/agreement.hpp"
-#include "transport/availability.hpp"
+#include "transport/registry.hpp"
 
 namespace volley {
 
@@ -80,11 +79,8 @@ class ActivePair final : public Driver {
   void prepare(const View& view) override {
     if (active_) transport_.prepare(view);
   }
-  void round_trips(const View& view, std::uint64_t exchanges) override {
-    if (active_) transport_.round_trips(view, exchanges);
-  }
-  void windows(const View& view, std::uint64_t count, const Window& window) override {
-    if (active_) transport_.windows(view, count, window);
+  void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
+    if (active_) transport_.run(view, count, window);
   }
   void arm(const View& view, std::uint64_t count) override {
     control_.take_part(pairs_);
@@ -190,7 +186,7 @@ class MessageRateBenchmark final : public Benchmark {
     series.name = point.transport + " (" + std::to_string(point.pairs) + (point.pairs == 1 ? " pair)" : " pairs)");
     series.skipped = agreed_reason(all, series.skipped);
     VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &series.buffer_bytes, 1, MPI_UINT64_T, MPI_MIN, all.control.get()));
-    point.driver = std::make_unique<ActivePair>(*candidate.transport, point.pairs, control);
+    point.driver = std::make_unique<ActivePair>(*candidate.transport->messages(), point.pairs, control);
     series.driver = point.driver.get();
     if (control.pair() < point.pairs) return series;
     if (series.verifier != nullptr) series.verifier = &nothing;

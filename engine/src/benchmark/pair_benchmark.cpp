@@ -1,6 +1,6 @@
 #include "benchmark/pair_benchmark.hpp"
 
-#include "group/mpi_control.hpp"
+#include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 
 namespace volley {

@@ -3,7 +3,7 @@
 
 #include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
-#include "measure/workload.hpp"
+#include "measure/series.hpp"
 
 namespace volley {
 

@@ -3,19 +3,19 @@
 
 #include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
-#include "measure/memory.hpp"
+#include "gpu/gpu.hpp"
 
 namespace volley {
 
 namespace {
 
 // With both directions the rank posts its receive before its send.
-bool arrives(Transport& transport, Memory& memory, const View& view) {
+bool arrives(Driver& messages, Memory& memory, const View& view) {
   const std::uint64_t seed = seed_of({view.bytes, 0, 0});
   memory.fill(view.send, view.bytes, seed);
   memory.poison(view.recv, view.bytes, seed);
-  transport.prepare(view);
-  transport.windows(view, 1, {.messages = 1, .direction = Direction::bi});
+  messages.prepare(view);
+  messages.run(view, 1, Window{.messages = 1, .direction = Direction::bi});
   return !memory.check(view.recv, view.bytes, seed);
 }
 
@@ -50,7 +50,7 @@ class SelfSend final : public Benchmark {
     transport->open(*group, buffers);
     std::string reason;
     for (const auto bytes : sizes_bytes_) {
-      if (arrives(*transport, *memory, {buffers.send, buffers.recv, bytes})) continue;
+      if (arrives(*transport->messages(), *memory, {buffers.send, buffers.recv, bytes})) continue;
       reason =
           "a message of " + std::to_string(bytes) + " bytes that a rank sent to itself did not arrive as it was sent";
       break;

@@ -1,7 +1,7 @@
 // The benchmark `stream`: windows of messages, one way or both; bandwidth.
+#include "benchmark/benchmark.hpp"
 #include "benchmark/pair_benchmark.hpp"
 #include "benchmark/series_record.hpp"
-#include "benchmark/window_options.hpp"
 
 namespace volley {
 

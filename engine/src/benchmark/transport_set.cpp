@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "measure/memory.hpp"
-#include "measure/workload.hpp"
-#include "mpi/collectives.hpp"
+#include "gpu/gpu.hpp"
+#include "measure/series.hpp"
+#include "mpi/mpi.hpp"
 #include "transport/agreement.hpp"
-#include "transport/availability.hpp"
+#include "transport/registry.hpp"
 
 namespace volley {
 
@@ -101,7 +101,7 @@ Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, boo
   Series series;
   series.name = candidate.entry->name;
   series.memory = candidate.entry->memory;
-  series.driver = candidate.transport.get();
+  series.driver = candidate.transport ? candidate.transport->messages() : nullptr;
   series.verifier = arena.memory.get();
   series.verify = verify;
   series.buffer_bytes = arena.buffers.capacity;

@@ -1,12 +1,10 @@
 // Device memory. Kernels fill, poison and check it.
 #include <array>
 
-#include "base/round_up.hpp"
-#include "gpu/buffers.cuh"
-#include "gpu/copy.cuh"
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/pattern.cuh"
+#include "gpu/runtime.hpp"
 #include "host/memory.hpp"
 
 namespace volley::gpu {

@@ -8,15 +8,13 @@
 #include <memory>
 #include <string>
 
-struct CUstream_st;
+#include "host/memory.hpp"
 
-namespace volley {
-class Memory;
-}
+struct CUstream_st;
 
 namespace volley::gpu {
 
-// CUDA's type of a stream; null is the default stream. gpu::Stream owns one (gpu/streams.cuh).
+// CUDA's type of a stream; null is the default stream. gpu::Stream owns one (gpu/runtime.hpp).
 using StreamHandle = CUstream_st*;
 
 struct Device {
@@ -72,3 +70,13 @@ constexpr std::uint64_t overhead_bytes_per_buffer = std::uint64_t{4} << 20;
 [[nodiscard]] std::string device_error(int index);
 
 }  // namespace volley::gpu
+
+namespace volley {
+
+// The arena of a kind of memory. Null for MemoryKind::none.
+[[nodiscard]] inline std::unique_ptr<Memory> make_memory(MemoryKind kind) {
+  if (kind == MemoryKind::none) return nullptr;
+  return kind == MemoryKind::host ? make_host_memory() : gpu::make_memory();
+}
+
+}  // namespace volley

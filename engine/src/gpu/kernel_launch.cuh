@@ -1,8 +1,8 @@
 // Kernel launches. A plain launch is `kernel<<<...>>>(...)` followed by check_launch().
 #pragma once
 
-#include "gpu/check.cuh"
 #include "gpu/gpu.hpp"
+#include "gpu/runtime.hpp"
 
 namespace volley::gpu {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "mpi/check.hpp"
+#include "mpi/mpi.hpp"
 
 namespace volley {
 

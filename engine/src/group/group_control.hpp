@@ -1,18 +1,37 @@
-// The agreements of n ranks, and their common clock.
+// The agreements of ranks about a measurement: of two, and of n, which have a common clock.
 #pragma once
 
 #include <cstdint>
 
+#include "group/context.hpp"
 #include "group/node_clock.hpp"
-#include "group/rank_group.hpp"
 #include "measure/control.hpp"
 
 namespace volley {
 
-// Each rank has its own clock pair around a batch, and all tell each other when they entered it and left it. Ranks of
-// one node read one monotonic clock. Between nodes each node's clock is compared with that of the first rank: of
-// several messages there and back the shortest says how far apart the clocks are, to half of its own time (D. L. Mills,
-// RFC 5905, section 8; F. Cristian, 1989). They are compared again every `batches_between` batches or
+// Two ranks: messages of their control communicator.
+class MpiControl final : public PairControl {
+ public:
+  explicit MpiControl(const RankGroup& pair)
+      : PairControl({pair.rank(0), pair.rank(1)}, pair.self, pair.peer()), comm_(pair.control.get()) {}
+
+  void ready() override {
+    if (leads()) VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, peer(), 0, comm_));
+    VOLLEY_MPI(MPI_Recv(nullptr, 0, MPI_BYTE, peer(), 0, comm_, MPI_STATUS_IGNORE));
+    if (!leads()) VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, peer(), 0, comm_));
+  }
+  void share(void* bytes, std::size_t count, int from) override {
+    VOLLEY_MPI(MPI_Bcast(bytes, static_cast<int>(count), MPI_BYTE, from, comm_));
+  }
+
+ private:
+  MPI_Comm comm_;
+};
+
+// n ranks. Each rank has its own clock pair around a batch, and all tell each other when they entered it and left it.
+// Ranks of one node read one monotonic clock. Between nodes each node's clock is compared with that of the first rank:
+// of several messages there and back the shortest says how far apart the clocks are, to half of its own time (D. L.
+// Mills, RFC 5905, section 8; F. Cristian, 1989). They are compared again every `batches_between` batches or
 // `seconds_between` of batches, and node_clock.hpp takes the drift between two comparisons into account.
 class GroupControl : public Control {
  public:

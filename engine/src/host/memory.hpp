@@ -6,10 +6,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "host/pattern.hpp"
 
 namespace volley {
+
+// The smallest multiple of `unit` that is at least `value`.
+template <class Number>
+[[nodiscard]] constexpr Number round_up(Number value, std::type_identity_t<Number> unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 // Bytes that this process can still allocate: the minimum of MemAvailable and of what its control groups (version 1 and
 // 2) leave; 2^63 - 1 where nothing is known. `root` is "/" outside tests.

@@ -59,16 +59,9 @@ FaultyDriver::~FaultyDriver() {
   if (late_bytes_.valid()) late_bytes_.wait();
 }
 
-void FaultyDriver::round_trips(const View& view, std::uint64_t exchanges) {
-  run(view, exchanges, 1, [this](const View& here, std::uint64_t count) { driver_.round_trips(here, count); });
-}
-
-void FaultyDriver::windows(const View& view, std::uint64_t count, const Window& window) {
-  run(view, count, static_cast<std::uint64_t>(window.messages),
-      [&](const View& here, std::uint64_t windows) { driver_.windows(here, windows, window); });
-}
-
-void FaultyDriver::run(const View& view, std::uint64_t count, std::uint64_t in_flight, const Call& call) {
+void FaultyDriver::run(const View& view, std::uint64_t count, const std::optional<Window>& window) {
+  const Call call = [&](const View& here, std::uint64_t counts) { driver_.run(here, counts, window); };
+  const std::uint64_t in_flight = window ? static_cast<std::uint64_t>(window->messages) : 1;
   if (count == 0) return call(view, count);
   const std::uint64_t messages = count * in_flight;
   messages_ += messages;

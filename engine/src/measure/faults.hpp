@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "host/memory.hpp"
-#include "measure/driver.hpp"
+#include "measure/timing_loop.hpp"
 
 namespace volley {
 
@@ -42,8 +42,7 @@ class FaultyDriver final : public Driver {
   ~FaultyDriver() override;
 
   void prepare(const View& view) override { driver_.prepare(view); }
-  void round_trips(const View& view, std::uint64_t exchanges) override;
-  void windows(const View& view, std::uint64_t count, const Window& window) override;
+  void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override;
   void arm(const View& view, std::uint64_t count) override { driver_.arm(view, count); }
   void disarm() override { driver_.disarm(); }
   [[nodiscard]] std::vector<double> parts_s() const override { return driver_.parts_s(); }
@@ -51,7 +50,6 @@ class FaultyDriver final : public Driver {
  private:
   using Call = std::function<void(const View&, std::uint64_t count)>;
   using Bytes = std::vector<std::byte>;
-  void run(const View& view, std::uint64_t count, std::uint64_t in_flight, const Call& call);
   void change(const View& view, std::uint64_t messages, const Call& call, std::uint64_t count);
   void signal_early(const View& last, const std::function<void()>& call);
   [[nodiscard]] Bytes contents(const std::byte* at, std::size_t bytes);

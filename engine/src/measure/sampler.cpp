@@ -1,12 +1,11 @@
-#include "measure/sampler.hpp"
-
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iomanip>
 #include <limits>
 #include <sstream>
 
-#include "measure/fixed_work.hpp"
+#include "measure/sampler.hpp"
 #include "measure/stopping.hpp"
 #include "measure/timing_loop.hpp"
 
@@ -22,6 +21,27 @@ constexpr int max_samples_a_visit = 10;
 constexpr std::size_t malloc_header_bytes = 16;
 // Percentiles (one exchange per sample) need at least this many samples for the 99th.
 constexpr std::size_t tail_samples = 1000;
+
+// Seconds of a fixed piece of work, which show how fast the CPU is at present: the clock frequency, and other work on
+// the core. Some microseconds of integer arithmetic in registers, the same in every call. It uses no memory, so that
+// caches stay as they are.
+double fixed_work_s() {
+  constexpr std::uint64_t passes = 6000;
+  return timed(
+      [](std::uint64_t count) {
+        // Four independent chains keep the multiplier busy: work on the core's other hardware thread then shows, too.
+        // The empty asm statements are a barrier for the optimiser only.
+        std::uint64_t a = 1, b = 2, c = 3, d = 4;
+        for (std::uint64_t i = 0; i < count; ++i) {
+          a = a * 0xBF58476D1CE4E5B9ULL + i;
+          b = b * 0xBF58476D1CE4E5B9ULL + i;
+          c = c * 0xBF58476D1CE4E5B9ULL + i;
+          d = d * 0xBF58476D1CE4E5B9ULL + i;
+          asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
+        }
+      },
+      passes);
+}
 
 }  // namespace
 
@@ -308,10 +328,7 @@ double Sampler::batch(Series& series, const View& view, std::uint64_t count) {
   const double count_s = series.count_s > 0 ? 10 * series.count_s : slowest_count_s(series);
   watchdog_.progress(count_s * static_cast<double>(count));
   latest_ = &series;
-  series.driver->arm(view, count);
-  const std::uint64_t in_flight = workload_.messages[0];
-  const Span mine = timed_span([&](std::uint64_t n) { workload_.run(*series.driver, view, n, in_flight); }, count);
-  series.driver->disarm();
+  const Span mine = series.driver->batch(view, count, workload_.window);
   if (count == 0) return seconds_of(mine);  // the clock alone; the ends do not meet
   elapsed_ = control_.elapsed(mine);
   return elapsed_.seconds;
@@ -394,9 +411,9 @@ void Sampler::check_every_message(Series& series) {
   control_.ready();
   watchdog_.progress(10 * series.count_s * static_cast<double>(counts) + slowest_count_s(series));
   latest_ = &series;
-  series.driver->arm(view, counts);
-  workload_.run(*series.driver, view, counts, in_flight);
-  series.driver->disarm();
+  std::optional<Window> window = workload_.window;
+  if (window) window->messages = static_cast<int>(in_flight);
+  static_cast<void>(series.driver->batch(view, counts, window));
   each([&](const View& message) { check_contents(series, message); });
   collect(series);
   if (series.mismatch) series.ended_by = EndedBy::failure;

@@ -9,7 +9,6 @@
 #include "measure/control.hpp"
 #include "measure/series.hpp"
 #include "measure/watchdog.hpp"
-#include "measure/workload.hpp"
 #include "record/plan.hpp"
 
 namespace volley {

@@ -1,19 +1,82 @@
-// One series of samples: a transport (or a cell of a GPU matrix) at one message size, its results and its progress.
+// A workload: what is timed. A series: the samples of a transport at one message size.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "host/memory.hpp"
-#include "measure/driver.hpp"
-#include "measure/workload.hpp"
+#include "measure/timing_loop.hpp"
 
 namespace volley {
 
+// After the samples of a point one more call of the timed function is made, in which every message has a place of its
+// own and is compared: several round trips, or several windows. How many, and how many messages a window has.
+struct Pass {
+  std::uint64_t counts = 0;
+  std::uint64_t in_flight = 0;
+};
+
+inline constexpr std::size_t usual_pass_bytes = std::size_t{256} << 20;
+// Buffers are at least so long, where memory allows it.
+inline constexpr std::size_t usual_buffer_bytes = std::size_t{16} << 20;
+
+// Bytes from one message of a pass to the next.
+[[nodiscard]] std::size_t pass_stride(std::size_t message_bytes);
+
+// Bytes that a buffer must have so that a pass of messages of this length can be as large as it may be.
+[[nodiscard]] std::size_t bytes_of_pass(std::size_t message_bytes);
+
+// The limits of adaptive sampling, beside those of the plan.
+struct SamplingLimits {
+  // The shortest sample: long enough that the extra time of the first exchange on rewritten buffers is negligible.
+  double sample_s = 1e-3;
+  // Empty batches; the empty sample is their median.
+  int empty_samples = 31;
+  // The target length of a visit: several samples of a short exchange, two of a long one.
+  double visit_s = 5e-3;
+  // Untimed exchanges after a fill; fewer if they take longer than two visits. A message that was just written is in
+  // the caches of its writer; after about so many exchanges it is in the reader's caches, if they are large enough.
+  int warm_up_exchanges = 8;
+  // The time limit for estimating the length of a batch, and the minimum number of batches of a short exchange.
+  double calibration_s = 20e-3;
+  int calibration_batches = 5;
+  // A longer exchange gets only as many samples as an interval of the median needs. Its buffers are far larger than any
+  // cache, so that no untimed exchange warms a cache.
+  double long_exchange_s = 50e-3;
+};
+
+// What one count of the timing loop does: a round trip, or a window of messages.
+struct Workload {
+  const char* name;
+  std::array<std::uint64_t, 2> messages;  // moved by one count: [0] first to second rank, [1] back
+  double divisor;                         // seconds of one count are divided by this: 2 gives the half round trip
+  bool second_times;                      // the second rank times what it receives as well
+  bool one_buffer;                        // a fixed batch uses one buffer both ways, as the tutorial does
+  std::uint64_t pass_counts = 0;          // of a pass, if there is room for its messages; 0: there is no pass
+  // Messages of a pass have together at most so many bytes in each direction, unless two counts of two messages have
+  // more: a call of one count cannot show that a transport makes only the first or the last.
+  std::size_t pass_bytes = usual_pass_bytes;
+  std::optional<Window> window = {};  // whose messages a rank has under way at once; none: round trips
+  // Limit for a sample: without it, an exchange that takes no time (`null`) would never reach the minimum length.
+  std::uint64_t max_counts = std::uint64_t{1} << 22;
+  SamplingLimits limits = {};
+};
+
+// The largest pass whose messages have room in buffers of `buffer_bytes`; no counts if there is none.
+[[nodiscard]] Pass pass_of(const Workload& workload, std::size_t message_bytes, std::size_t buffer_bytes);
+
+// Messages there and back; seconds are those of the half round trip.
+[[nodiscard]] Workload round_trip_workload();
+
+// Windows of messages, one way or both; seconds a window.
+[[nodiscard]] Workload window_workload(const Window& window);
+
 enum class EndedBy { open, ci, time, few, fixed, failure };
 
+// One series of samples: a transport (or a cell of a GPU matrix) at one message size, its results and its progress.
 struct Series {
   std::string name;  // a series may reuse the calibration of an earlier series with the same name
   Driver* driver = nullptr;

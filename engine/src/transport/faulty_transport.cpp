@@ -1,38 +1,55 @@
-#include "transport/faulty_transport.hpp"
-
+// A fault on purpose around any transport: its messages and collectives (measure/faults.hpp), its halos and its
+// opening.
 #include <algorithm>
+#include <map>
 #include <new>
 #include <vector>
 
-#include "measure/memory.hpp"
+#include "measure/faults.hpp"
 #include "transport/agreement.hpp"
+#include "transport/collectives.hpp"
+#include "transport/registry.hpp"
 
 namespace volley {
 
 namespace {
 
-class FaultyTransport final : public Transport {
+// What a rank of the group does by `hang` and `delay`.
+FaultyDriver::Rank faulty_rank(const RankGroup& group) {
+  const int first = *std::ranges::min_element(group.ranks);
+  const int second = *std::ranges::max_element(group.ranks);
+  return {.stops = !group.leads(), .slow = group.size() == 2 && first == 0 && second == 2};
+}
+
+class FaultyTransport final : public Transport, public Halo, public Collectives {
  public:
   FaultyTransport(std::unique_ptr<Transport> transport, Fault fault, MemoryKind kind)
       : transport_(std::move(transport)), fault_(fault), kind_(kind) {}
 
-  std::string unavailable(const Context& context, const RankGroup& pair) override {
-    return transport_->unavailable(context, pair);
+  std::string unavailable(const Context& context, const RankGroup& group) override {
+    return transport_->unavailable(context, group);
   }
-  std::unique_ptr<Memory> own_memory(const RankGroup& pair) override { return transport_->own_memory(pair); }
+  std::unique_ptr<Memory> own_memory(const RankGroup& group) override { return transport_->own_memory(group); }
   void limit_waits(double seconds) override { transport_->limit_waits(seconds); }
-  void open(const RankGroup& pair, const Buffers& buffers) override {
-    agreed_step(pair, [&] {
-      if (fault_ == Fault::unopened && !pair.leads()) throw std::bad_alloc();
+  void open(const RankGroup& group, const Buffers& buffers) override {
+    agreed_step(group, [&] {
+      if (fault_ == Fault::unopened && !group.leads()) throw std::bad_alloc();
     });
-    memory_ = make_memory(kind_);
-    messages_ = std::make_unique<FaultyDriver>(*transport_, fault_, memory_.get(), faulty_rank(pair));
-    transport_->open(pair, buffers);
+    memory_ = volley::make_memory(kind_);
+    rank_ = faulty_rank(group);
+    transport_->open(group, buffers);
+    if (Driver* const messages = transport_->messages()) {
+      messages_ = std::make_unique<FaultyDriver>(*messages, fault_, memory_.get(), rank_);
+    }
   }
   void close() override {
     messages_.reset();
+    operations_.clear();
     transport_->close();
   }
+  Driver* messages() override { return messages_.get(); }
+  Halo* halo() override { return transport_->halo() == nullptr ? nullptr : this; }
+  Collectives* collectives() override { return transport_->collectives() == nullptr ? nullptr : this; }
   std::size_t max_message_bytes() const override { return transport_->max_message_bytes(); }
   std::uint64_t host_memory_bytes(std::uint64_t bytes, const std::optional<Window>& window) const override {
     return transport_->host_memory_bytes(bytes, window);
@@ -40,38 +57,48 @@ class FaultyTransport final : public Transport {
   std::string once_a_batch() const override { return transport_->once_a_batch(); }
   Json facts() const override { return transport_->facts(); }
 
-  void prepare(const View& view) override { messages_->prepare(view); }
-  void round_trips(const View& view, std::uint64_t exchanges) override { messages_->round_trips(view, exchanges); }
-  void windows(const View& view, std::uint64_t count, const Window& window) override {
-    messages_->windows(view, count, window);
-  }
-  void arm(const View& view, std::uint64_t count) override { messages_->arm(view, count); }
-  void disarm() override { messages_->disarm(); }
-  std::vector<double> parts_s() const override { return messages_->parts_s(); }
-
-  void open_halo(const View& view) override { transport_->open_halo(view); }
-  bool host_driven() const override { return transport_->host_driven(); }
-  bool staged_through_host() const override { return transport_->staged_through_host(); }
+  void open_halo(const View& view) override { transport_->halo()->open_halo(view); }
+  bool host_driven() const override { return transport_->halo()->host_driven(); }
+  bool staged_through_host() const override { return transport_->halo()->staged_through_host(); }
   void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
-    transport_->enqueue_send(view, cuda_stream);
+    transport_->halo()->enqueue_send(view, cuda_stream);
   }
   void start(const View& view) override {
     halo_ = view;
-    transport_->start(view);
+    transport_->halo()->start(view);
   }
-  void progress() override { transport_->progress(); }
+  void progress() override { transport_->halo()->progress(); }
   void finish() override {
-    transport_->finish();
+    transport_->halo()->finish();
     if (kind_ == MemoryKind::host) change_halo(halo_);
   }
   void enqueue_recv(const View& view, gpu::StreamHandle cuda_stream) override {
-    transport_->enqueue_recv(view, cuda_stream);
+    transport_->halo()->enqueue_recv(view, cuda_stream);
     if (kind_ != MemoryKind::device) return;
     memory_->synchronize();  // the halo has arrived
     change_halo(view);
   }
 
+  void prepare_for(const Collective& collective, const View& view) override {
+    operations_.erase(collective.operation);
+    const auto made =
+        operations_.try_emplace(collective.operation, *transport_->collectives(), collective, *this).first;
+    made->second.faulty.prepare(view);
+  }
+  void perform(const Collective& collective, const View& view, std::uint64_t count) override {
+    operations_.at(collective.operation).faulty.run(view, count, {});
+  }
+
  private:
+  struct FaultyOperation {
+    FaultyOperation(Collectives& collectives, const Collective& collective, const FaultyTransport& of)
+        : driver(collectives, collective),
+          faulty(driver, of.fault_, of.memory_.get(), of.rank_,
+                 [collective](std::size_t bytes) { return collective.received_bytes(bytes); }) {}
+    CollectiveDriver driver;
+    FaultyDriver faulty;
+  };
+
   // The first halo at each of the two places arrives as it was sent. The NaNs belong to the fourth iteration.
   void change_halo(const View& halo) {
     const std::uint64_t number = halos_++;
@@ -86,7 +113,9 @@ class FaultyTransport final : public Transport {
   const Fault fault_;
   const MemoryKind kind_;
   std::unique_ptr<Memory> memory_;
+  FaultyDriver::Rank rank_;
   std::unique_ptr<FaultyDriver> messages_;
+  std::map<Operation, FaultyOperation> operations_;
   View halo_;
   std::uint64_t halos_ = 0;  // that have arrived
 };
@@ -95,12 +124,6 @@ class FaultyTransport final : public Transport {
 
 std::unique_ptr<Transport> with_fault(std::unique_ptr<Transport> transport, Fault fault, MemoryKind memory) {
   return std::make_unique<FaultyTransport>(std::move(transport), fault, memory);
-}
-
-FaultyDriver::Rank faulty_rank(const RankGroup& group) {
-  const int first = *std::ranges::min_element(group.ranks);
-  const int second = *std::ranges::max_element(group.ranks);
-  return {.stops = !group.leads(), .slow = group.size() == 2 && first == 0 && second == 2};
 }
 
 }  // namespace volley

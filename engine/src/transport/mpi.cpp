@@ -1,11 +1,12 @@
 // `host`: MPI on host memory, the tutorial's CPU version. `aware`: the same calls on device pointers, its CUDA-aware
 // version. The front end checks in a separate job whether the MPI can do that, because an MPI that cannot ends the
 // process.
+#include "transport/collectives.hpp"
 #include "transport/host_driven.hpp"
-#include "transport/mpi_channel.hpp"
 
 namespace volley {
 
-std::unique_ptr<Transport> make_mpi() { return std::make_unique<HostDriven<MpiChannel>>(); }
+std::unique_ptr<Transport> make_mpi() { return std::make_unique<MpiTransport>(); }
+std::unique_ptr<Transport> make_mpi_collectives() { return std::make_unique<MpiCollectives>(); }
 
 }  // namespace volley

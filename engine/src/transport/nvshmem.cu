@@ -18,15 +18,15 @@ __constant__ nvshmemi_device_host_state_t nvshmemi_device_state_d;  // the other
 #include <exception>
 #include <memory>
 
-#include "gpu/cuda_driver.cuh"
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
+#include "gpu/runtime.hpp"
 #include "host/placement.hpp"
 #include "host/shared_library.hpp"
-#include "mpi/collectives.hpp"
+#include "mpi/mpi.hpp"
 #include "transport/agreement.hpp"
 #include "transport/device/launches.cuh"
-#include "transport/peer_memory.cuh"
+#include "transport/peer_memory.hpp"
 
 // What nvshmemx_cumodule_init looks for in a module, besides the state itself: the version of the headers, which these
 // define themselves from 3.7 on, and the state for InfiniBand, which is not used here but must be there, and must be

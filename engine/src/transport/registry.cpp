@@ -1,32 +1,36 @@
-#include "transport/registry.hpp"
-
 #include <algorithm>
+#include <limits>
 #include <list>
 #include <string>
+
+#include "mpi/mpi.hpp"
+#include "transport/registry.hpp"
 
 namespace volley {
 
 // The file of each transport defines its maker.
-using Maker = std::unique_ptr<Transport>();
-Maker make_mpi, make_null;
-Maker make_put, make_put_blocking, make_put_fence, make_get, make_get_blocking;
+TransportMaker make_mpi, make_mpi_collectives, make_null;
+TransportMaker make_put, make_put_blocking, make_put_fence, make_get, make_get_blocking;
 #if VOLLEY_WITH_CUDA
-Maker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer, make_device,
-    make_device_word, make_nccl, make_nccl_allocated;
+TransportMaker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer,
+    make_device, make_device_word, make_nccl, make_nccl_allocated;
+TransportMaker make_staged_collectives, make_nccl_collectives, make_nccl_allocated_collectives;
 #else  // listed as unavailable, with the reason of gpu/without_cuda.cpp
-constexpr Maker *make_staged_pageable = make_null, *make_staged_pinned = make_null, *make_staged_pipelined = make_null,
-                *make_staged_shared = make_null, *make_peer = make_null, *make_device = make_null,
-                *make_device_word = make_null, *make_nccl = make_null, *make_nccl_allocated = make_null;
+constexpr TransportMaker *make_staged_pageable = make_null, *make_staged_pinned = make_null,
+                         *make_staged_pipelined = make_null, *make_staged_shared = make_null, *make_peer = make_null,
+                         *make_device = make_null, *make_device_word = make_null, *make_nccl = make_null,
+                         *make_nccl_allocated = make_null, *make_staged_collectives = make_null,
+                         *make_nccl_collectives = make_null, *make_nccl_allocated_collectives = make_null;
 #endif
 #if VOLLEY_WITH_NCCL_HEADERS
-Maker make_nccl_device;
+TransportMaker make_nccl_device;
 #else
-constexpr Maker* make_nccl_device = nullptr;
+constexpr TransportMaker* make_nccl_device = nullptr;
 #endif
 #if VOLLEY_WITH_NVSHMEM_HEADERS
-Maker make_nvshmem;
+TransportMaker make_nvshmem;
 #else
-constexpr Maker* make_nvshmem = nullptr;
+constexpr TransportMaker* make_nvshmem = nullptr;
 #endif
 
 namespace {
@@ -35,9 +39,10 @@ using enum ThroughMpi;
 using enum Tier;
 using enum MemoryKind;
 
-// name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker, why there may be none
+// name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker, collectives, why there may be no
+// maker
 const TransportEntry entries[] = {
-    {"host", "MPI, host memory", yes, host, usual, true, make_mpi},
+    {"host", "MPI, host memory", yes, host, usual, true, make_mpi, {"MPI, host memory", make_mpi_collectives}},
     {"host/put", "MPI_Put and MPI_Win_flush, host memory", yes, host, extra, false, make_put},
     {"host/put/blocking", "MPI_Put, one message after the other, host memory", yes, host, extra, false,
      make_put_blocking},
@@ -47,12 +52,25 @@ const TransportEntry entries[] = {
      make_get_blocking},
     {"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", yes, device, usual, false,
      make_staged_pageable},
-    {"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, whole messages", yes, device, usual, true,
-     make_staged_pinned},
+    {"staged/pinned",
+     "GPU - host - MPI - host - GPU, pinned memory, whole messages",
+     yes,
+     device,
+     usual,
+     true,
+     make_staged_pinned,
+     {"GPU - host - MPI - host - GPU, pinned memory, one after the other", make_staged_collectives}},
     {"staged/pipelined", "GPU - host - MPI - host - GPU, pinned chunks, overlapped", yes, device, usual, false,
      make_staged_pipelined},
     {"staged/shared", "GPU - shared host memory - GPU, overlapped", no, device, usual, false, make_staged_shared},
-    {"aware", "MPI on device pointers, CUDA-aware", on_device_pointers, device, usual, true, make_mpi},
+    {"aware",
+     "MPI on device pointers, CUDA-aware",
+     on_device_pointers,
+     device,
+     usual,
+     true,
+     make_mpi,
+     {"MPI on device pointers, CUDA-aware", make_mpi_collectives}},
     {"aware/put", "MPI_Put and MPI_Win_flush on device pointers", on_device_pointers, device, extra, false, make_put},
     {"aware/put/blocking", "MPI_Put, one message after the other, on device pointers", on_device_pointers, device,
      extra, false, make_put_blocking},
@@ -65,13 +83,40 @@ const TransportEntry entries[] = {
     {"device", "GPU kernels store into peer memory", no, device, usual, true, make_device},
     {"device/word", "GPU threads store 8 bytes and a flag into peer memory", no, device, usual, false,
      make_device_word},
-    {"nccl", "ncclSend and ncclRecv", no, device, usual, true, make_nccl},
-    {"nccl/allocated", "ncclSend and ncclRecv, buffers from ncclMemAlloc", no, device, extra, false,
-     make_nccl_allocated},
-    {"nccl/device", "GPU kernels with NCCL's device API", no, device, usual, false, make_nccl_device,
+    {"nccl",
+     "ncclSend and ncclRecv",
+     no,
+     device,
+     usual,
+     true,
+     make_nccl,
+     {"NCCL's collectives", make_nccl_collectives}},
+    {"nccl/allocated",
+     "ncclSend and ncclRecv, buffers from ncclMemAlloc",
+     no,
+     device,
+     extra,
+     false,
+     make_nccl_allocated,
+     {"NCCL's collectives, buffers from ncclMemAlloc", make_nccl_allocated_collectives}},
+    {"nccl/device",
+     "GPU kernels with NCCL's device API",
+     no,
+     device,
+     usual,
+     false,
+     make_nccl_device,
+     {},
      "this engine was built without the headers of NCCL's device API (NCCL 2.28 or newer, from NCCL_HOME or the wheel "
      "nvidia-nccl-cu13); build it again with them"},
-    {"nvshmem", "GPU kernels put with NVSHMEM", no, device, usual, false, make_nvshmem,
+    {"nvshmem",
+     "GPU kernels put with NVSHMEM",
+     no,
+     device,
+     usual,
+     false,
+     make_nvshmem,
+     {},
      "this engine was built without the headers of NVSHMEM (3.4, from NVSHMEM_HOME or the wheel nvidia-nvshmem-cu13); "
      "build it again with them"},
     {"null", "nothing: the engine's own overhead", no, none, extra, false, make_null},
@@ -81,11 +126,23 @@ const TransportEntry entries[] = {
 
 std::span<const TransportEntry> registry() { return entries; }
 
-const TransportEntry* find_transport(std::string_view name) { return find_among(entries, name, with_fault); }
+const TransportEntry* find_transport(std::string_view name) { return find_among(entries, name); }
+
+const TransportEntry* find_collective_transport(std::string_view name) {
+  static const std::vector<TransportEntry> all = [] {
+    std::vector<TransportEntry> made(registry().begin(), registry().end());
+    for (auto& entry : made) {
+      entry.make = entry.collectives.make;
+      if (entry.make) entry.summary = entry.collectives.summary;
+      else entry.missing = "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory";
+    }
+    return made;
+  }();
+  return find_among(all, name);
+}
 
 // An entry with a fault is made when it is first asked for, and kept: records and plans refer to it.
-const TransportEntry* find_among(std::span<const TransportEntry> among, std::string_view name,
-                                 FaultDecorator decorate) {
+const TransportEntry* find_among(std::span<const TransportEntry> among, std::string_view name) {
   const std::size_t plus = name.find('+');
   const auto found = std::ranges::find(among, name.substr(0, plus), &TransportEntry::name);
   if (found == among.end()) return nullptr;
@@ -103,12 +160,65 @@ const TransportEntry* find_among(std::span<const TransportEntry> among, std::str
   made.entry.name = made.name.c_str();
   made.entry.summary = made.summary.c_str();
   made.entry.fault = fault->fault;
-  if (decorate != nullptr && found->make) {
-    made.entry.make = [make = found->make, decorate, fault, memory = found->memory] {
-      return decorate(make(), fault->fault, memory);
+  if (found->make) {
+    made.entry.make = [make = found->make, fault, memory = found->memory] {
+      return with_fault(make(), fault->fault, memory);
     };
   }
   return &made.entry;
+}
+
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+// The number of ranks that share this rank's memory of that kind, this rank included.
+std::uint64_t sharers(const Context& context, MemoryKind kind) {
+  if (kind == MemoryKind::host) return static_cast<std::uint64_t>(context.local_size);
+  const auto on_my_device = [&](const RankFacts& other) { return same_device(context.facts(context.rank), other); };
+  return static_cast<std::uint64_t>(std::count_if(context.ranks.begin(), context.ranks.end(), on_my_device));
+}
+
+// Why these ranks cannot have messages in device memory; empty when they can.
+std::string without_devices(const Context& context, const std::vector<int>& ranks, bool share_device) {
+  if (context.gpus.devices == 0) return context.gpus.reason;
+  for (auto one = ranks.begin(); one != ranks.end(); ++one) {
+    const RankFacts& facts = context.facts(*one);
+    if (!facts.device) return "rank " + std::to_string(*one) + " has no device";
+    const auto other =
+        std::find_if(ranks.begin(), one, [&](int rank) { return same_device(context.facts(rank), facts); });
+    if (share_device || other == one) continue;
+    const std::string others = context.gpus.devices > 1 ? ", and --gpus chooses others" : "";
+    return "ranks " + std::to_string(*other) + " and " + std::to_string(*one) +
+           " are on one GPU: --share-gpu allows that" + others;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string ruled_out(const Context& context, const std::vector<int>& ranks, const Plan& plan,
+                      const TransportEntry& entry) {
+  if (entry.memory == MemoryKind::device) {
+    const std::string reason = without_devices(context, ranks, plan.share_device);
+    if (!reason.empty()) return reason;
+  }
+  // A transport is excluded because opening it may end the process; a rank alone opens nothing.
+  const auto excluded = plan.excluded.find(entry.name);
+  if (excluded != plan.excluded.end() && ranks.size() > 1) return excluded->second;
+  return entry.make == nullptr ? entry.missing : "";
+}
+
+std::uint64_t memory_share(const Context& context, MemoryKind kind, const Memory* memory, MPI_Comm comm) {
+  std::uint64_t share = memory == nullptr ? unlimited : memory->available() / sharers(context, kind);
+  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &share, 1, MPI_UINT64_T, MPI_MIN, comm));
+  return share;
+}
+
+// Device memory has the most space around a message.
+std::uint64_t bytes_of_buffers(std::uint64_t message_bytes) {
+  if (message_bytes > unlimited / 2 - gpu::overhead_bytes_per_buffer) return unlimited;
+  return 2 * (message_bytes + gpu::overhead_bytes_per_buffer);
 }
 
 }  // namespace volley

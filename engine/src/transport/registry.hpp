@@ -1,13 +1,20 @@
 // Every transport of this build. To add a transport, add its file and a line in registry.cpp.
 #pragma once
 
+#include <mpi.h>
+
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "group/context.hpp"
 #include "host/memory.hpp"
-#include "transport/faulty_transport.hpp"
+#include "measure/faults.hpp"
+#include "record/plan.hpp"
 #include "transport/transport.hpp"
 
 namespace volley {
@@ -25,17 +32,26 @@ enum class Tier {
   extra,  // of those who name it, a part of its name, or `all`
 };
 
+using TransportMaker = std::unique_ptr<Transport>();
+
 // What is known of a transport before one is made.
 struct TransportEntry {
+  // How it carries collectives, if it does.
+  struct CollectivesEntry {
+    const char* summary = nullptr;
+    TransportMaker* make = nullptr;
+  };
+
   const char* name;
   const char* summary;  // what moves the bytes, for people
   ThroughMpi mpi;
   MemoryKind memory;  // where the message's buffers are
   Tier tier;
   bool halos;                                        // carries halos too
-  std::function<std::unique_ptr<Transport>()> make;  // null where there is none
-  const char* missing = "";                          // and why there is none
-  Fault fault = Fault::none;                         // on purpose
+  std::function<std::unique_ptr<Transport>()> make;  // for messages and halos; null where there is none
+  CollectivesEntry collectives = {};
+  const char* missing = "";   // why there is no maker
+  Fault fault = Fault::none;  // on purpose
 };
 
 [[nodiscard]] std::span<const TransportEntry> registry();
@@ -44,9 +60,27 @@ struct TransportEntry {
 // volley makes of it.
 [[nodiscard]] const TransportEntry* find_transport(std::string_view name);
 
-// The same among other entries. `decorate` gives the fault to a transport that is made; null: whoever has it made does.
-using FaultDecorator = std::unique_ptr<Transport> (*)(std::unique_ptr<Transport>, Fault, MemoryKind);
-[[nodiscard]] const TransportEntry* find_among(std::span<const TransportEntry> entries, std::string_view name,
-                                               FaultDecorator decorate);
+// The same with the maker and the summary for collectives: transports that carry none are unavailable, and say so.
+[[nodiscard]] const TransportEntry* find_collective_transport(std::string_view name);
+
+// The same among other entries.
+[[nodiscard]] const TransportEntry* find_among(std::span<const TransportEntry> entries, std::string_view name);
+
+// A transport with a fault. `memory`: where its messages are.
+[[nodiscard]] std::unique_ptr<Transport> with_fault(std::unique_ptr<Transport> transport, Fault fault,
+                                                    MemoryKind memory);
+
+// Why these world ranks cannot use a transport: they lack devices for its messages, the plan excludes it, or there is
+// none. Empty if nothing of that is the case; then the transport itself is asked. Empty on all these ranks or on none;
+// the words differ where they do not see the same devices.
+[[nodiscard]] std::string ruled_out(const Context& context, const std::vector<int>& ranks, const Plan& plan,
+                                    const TransportEntry& entry);
+
+// Bytes of `memory` that each rank of `comm` may allocate. Ranks that share a memory (of a device or of a node) get
+// equal parts of it; all ranks get the smallest part. `memory` is null for MemoryKind::none. Collective over `comm`.
+[[nodiscard]] std::uint64_t memory_share(const Context& context, MemoryKind kind, const Memory* memory, MPI_Comm comm);
+
+// The largest number of bytes that the two buffers for messages of this length take, with the space around a message.
+[[nodiscard]] std::uint64_t bytes_of_buffers(std::uint64_t message_bytes);
 
 }  // namespace volley

@@ -5,13 +5,11 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include "gpu/gpu.hpp"
-#include "group/rank_group.hpp"
-#include "host/memory.hpp"
-#include "measure/driver.hpp"
+#include "group/context.hpp"
+#include "measure/timing_loop.hpp"
 #include "record/json.hpp"
 
 namespace volley {
@@ -19,36 +17,46 @@ namespace volley {
 // The part of the watchdog's time that a kernel may wait: the device can then report before the watchdog ends the job.
 inline constexpr double wait_share = 0.6;
 
-// Moves messages between two ranks and, if its registry entry says so, halos between two neighbours. Both ranks make
-// every call, except `unavailable`, `max_message_bytes`, `host_memory_bytes`, `limit_waits`, `once_a_batch`,
-// `host_driven`, `staged_through_host` and `facts`.
-class Transport : public Driver {
+class Halo;
+class Collectives;
+
+// An end of a transport, and what it carries: messages between two ranks, halos between two neighbours, collectives
+// among the ranks of a group. All ranks make every call, except `unavailable`, `max_message_bytes`,
+// `host_memory_bytes`, `limit_waits`, `once_a_batch` and `facts`.
+class Transport {
  public:
+  virtual ~Transport() = default;
+
   // Why this rank cannot use the transport; empty if it can. Must not communicate: the caller compares the answers.
-  [[nodiscard]] virtual std::string unavailable(const Context& context, const RankGroup& pair) = 0;
+  [[nodiscard]] virtual std::string unavailable(const Context& context, const RankGroup& group) = 0;
 
   // The memory that this transport's messages must be in, where the arena's cannot serve; null where it can. Called
-  // once, if both ranks can use the transport. The memory may refer to the pair. If one rank cannot, it throws a
-  // std::exception, and the other does not wait for it.
+  // once, if all ranks can use the transport. The memory may refer to the group. If one rank cannot, it throws a
+  // std::exception, and the others do not wait for it.
   [[nodiscard]] virtual std::unique_ptr<Memory> own_memory(const RankGroup&) { return nullptr; }
 
   // A kernel that waits for the other rank's gives up after so many seconds, and says what it waited for. Called before
   // open(); `wait_share` says after how many.
   virtual void limit_waits(double) {}
 
-  // Prepares for messages within `buffers`. If one rank cannot, it throws a std::exception that says why; neither rank
-  // then waits for the other, and both call close().
-  virtual void open(const RankGroup& pair, const Buffers& buffers) = 0;
+  // Prepares for messages within `buffers`. If one rank cannot, it throws a std::exception that says why; no rank then
+  // waits for another, and all call close().
+  virtual void open(const RankGroup& group, const Buffers& buffers) = 0;
 
-  // Releases everything, including the results of a failed open(). Mappings of the other rank's memory must be closed
+  // Releases everything, including the results of a failed open(). Mappings of another rank's memory must be closed
   // before that rank frees it.
   virtual void close() = 0;
+
+  // What it carries once it is open; null: nothing of that kind.
+  [[nodiscard]] virtual Driver* messages() { return nullptr; }
+  [[nodiscard]] virtual Halo* halo() { return nullptr; }
+  [[nodiscard]] virtual Collectives* collectives() { return nullptr; }
 
   // The longest message that it carries.
   [[nodiscard]] virtual std::size_t max_message_bytes() const { return std::numeric_limits<std::size_t>::max(); }
 
   // The most bytes of host memory that this rank takes for messages of this length besides the buffers: for round
-  // trips, or for windows if there is one.
+  // trips or collectives, or for windows if there is one.
   [[nodiscard]] virtual std::uint64_t host_memory_bytes(std::uint64_t, const std::optional<Window>&) const { return 0; }
 
   // What a batch of round trips or operations takes once, however many it has: of a batch of one it would be a part of
@@ -57,21 +65,40 @@ class Transport : public Driver {
 
   // Names and values for the transport's record: an object.
   [[nodiscard]] virtual Json facts() const { return Json::object(); }
+};
 
-  // --- halos ---
-  //
-  // Both ranks make these calls with views of one size at the same offsets in the buffers. For a halo in device memory:
-  //   enqueue_send(view, cuda_stream)  after the kernel that writes view.send
-  //   start(view), finish()            by the host when the stream has executed that; not if `host_driven` is false
-  //   enqueue_recv(view, cuda_stream)  before the kernel that reads view.recv
-  // A halo in host memory needs only start() and finish().
-  //
-  // The halos use two places of the buffers alternately. A rank sends halo n + 2 into the place of halo n only after it
-  // has received halo n + 1; the neighbour has sent that after it had read halo n. So no halo is overwritten while it
-  // is read.
+// Moves messages between two ranks. All three are timed: they return when the data is usable.
+class Messages : public Driver {
+ public:
+  void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
+    if (window) windows(view, count, *window);
+    else round_trips(view, count);
+  }
 
-  // Prepares for halos as long as this view, anywhere in the buffers. After open().
-  virtual void open_halo(const View&) { throw std::logic_error("this transport cannot exchange halos"); }
+  // `exchanges` round trips: the first rank sends and then receives, the second the other way round. The answer starts
+  // only when the whole message has arrived.
+  virtual void round_trips(const View& view, std::uint64_t exchanges) = 0;
+
+  // `count` times: `window.messages` messages in flight at once, then one acknowledgement.
+  virtual void windows(const View& view, std::uint64_t count, const Window& window) = 0;
+};
+
+// Exchanges halos between two neighbours. Both ranks make these calls, except `host_driven` and `staged_through_host`,
+// with views of one size at the same offsets in the buffers. For a halo in device memory:
+//   enqueue_send(view, cuda_stream)  after the kernel that writes view.send
+//   start(view), finish()            by the host when the stream has executed that; not if `host_driven` is false
+//   enqueue_recv(view, cuda_stream)  before the kernel that reads view.recv
+// A halo in host memory needs only start() and finish().
+//
+// The halos use two places of the buffers alternately. A rank sends halo n + 2 into the place of halo n only after it
+// has received halo n + 1; the neighbour has sent that after it had read halo n. So no halo is overwritten while it is
+// read.
+class Halo {
+ public:
+  virtual ~Halo() = default;
+
+  // Prepares for halos as long as this view, anywhere in the buffers. After the transport's open().
+  virtual void open_halo(const View&) {}
   // Whether start() and finish() move data.
   [[nodiscard]] virtual bool host_driven() const { return true; }
   // Whether enqueue_send() and enqueue_recv() enqueue copies to and from host memory.

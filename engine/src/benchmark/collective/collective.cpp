@@ -6,38 +6,22 @@
 #include <thread>
 
 #include "benchmark/benchmark.hpp"
-#include "benchmark/collective/transport.hpp"
 #include "benchmark/collective/verifier.hpp"
 #include "benchmark/series_record.hpp"
 #include "benchmark/transport_set.hpp"
+#include "gpu/gpu.hpp"
 #include "group/group_control.hpp"
-#include "measure/memory.hpp"
 #include "measure/sampler.hpp"
-#include "mpi/collectives.hpp"
+#include "mpi/mpi.hpp"
+#include "transport/collectives.hpp"
 
 namespace volley {
 
 namespace {
 
-// An operation of one transport, as the sampler drives it.
-class CollectiveDriver final : public Driver {
- public:
-  CollectiveDriver(CollectiveTransport& transport, const Collective& collective)
-      : transport_(transport), collective_(collective) {}
-  void prepare(const View& view) override { transport_.prepare_for(collective_, view); }
-  // An operation in place of a round trip.
-  void round_trips(const View& view, std::uint64_t count) override { transport_.perform(collective_, view, count); }
-
- private:
-  CollectiveTransport& transport_;
-  const Collective collective_;
-};
-
 // Operations back to back.
 Workload collective_workload() {
   return {.name = "operations",
-          .run = [](Driver& driver, const View& view, std::uint64_t count,
-                    std::uint64_t) { driver.round_trips(view, count); },
           .messages = {1, 0},  // one operation, checked by all ranks
           .divisor = 1,
           .second_times = false,
@@ -53,8 +37,6 @@ struct Point {
   std::unique_ptr<ElementMemory> elements;
   std::unique_ptr<CollectiveVerifier> verifier;
   std::unique_ptr<CollectiveDriver> driver;
-  std::unique_ptr<Memory> memory;  // of the fault, if there is one
-  std::unique_ptr<FaultyDriver> faulty;
   std::string failure;  // of a barrier
 };
 
@@ -118,7 +100,7 @@ class CollectiveBenchmark final : public Benchmark {
         point.collective = {operation, element_, group.size(), group.self};
         point.size_bytes = bytes;
         point.transport = candidate.entry->name;
-        all.push_back(series_of(point, candidate, transports, group, run.plan.verify));
+        all.push_back(series_of(point, candidate, transports, run.plan.verify));
         all.back().fresh = first;
         if (!skipped.empty()) all.back().skipped = skipped;
       }
@@ -133,21 +115,12 @@ class CollectiveBenchmark final : public Benchmark {
     }
   }
 
-  Series series_of(Point& point, const Candidate& candidate, const TransportSet& transports, const RankGroup& group,
-                   bool verify) const {
-    auto& transport = static_cast<CollectiveTransport&>(*candidate.transport);
+  Series series_of(Point& point, const Candidate& candidate, const TransportSet& transports, bool verify) const {
     const std::uint64_t bytes = point.collective.whole(point.size_bytes);
     Series series = transports.series(candidate, bytes, verify);
     series.name = point.transport + " (" + name_of(point.collective.operation) + ")";
-    point.driver = std::make_unique<CollectiveDriver>(transport, point.collective);
+    point.driver = std::make_unique<CollectiveDriver>(*candidate.transport->collectives(), point.collective);
     series.driver = point.driver.get();
-    if (candidate.entry->fault != Fault::none) {
-      point.memory = make_memory(series.memory);
-      point.faulty = std::make_unique<FaultyDriver>(
-          *point.driver, candidate.entry->fault, point.memory.get(), faulty_rank(group),
-          [collective = point.collective](std::size_t whole) { return collective.received_bytes(whole); });
-      series.driver = point.faulty.get();
-    }
     if (point.collective.operation == Operation::barrier) {
       if (series.memory == MemoryKind::device && series.skipped.empty()) {
         series.skipped = "a barrier moves no data: host measures it";
@@ -177,7 +150,7 @@ class CollectiveBenchmark final : public Benchmark {
     for (int place = 0; place < group.size(); ++place) {
       control.ready();
       if (group.self == place) std::this_thread::sleep_for(late);
-      const Span mine = timed_span([&](std::uint64_t n) { series.driver->round_trips(series.view, n); }, 1);
+      const Span mine = timed_span([&](std::uint64_t n) { series.driver->run(series.view, n, {}); }, 1);
       ++series.messages_verified;
       if (!control.met(mine) && point.failure.empty()) {
         point.failure = "a rank left the barrier before rank " + std::to_string(group.rank(place)) + " entered it";

@@ -1,9 +1,8 @@
 // Elements on the current device, written and compared by kernels there.
-#include "benchmark/collective/element_memory.hpp"
-#include "gpu/buffers.cuh"
-#include "gpu/copy.cuh"
+#include "benchmark/collective/contents.hpp"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/pattern.cuh"
+#include "gpu/runtime.hpp"
 
 namespace volley {
 

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "benchmark/collective/element_memory.hpp"
-#include "benchmark/collective/operation.hpp"
+#include "benchmark/collective/contents.hpp"
 #include "host/memory.hpp"
+#include "transport/collectives.hpp"
 
 namespace volley {
 

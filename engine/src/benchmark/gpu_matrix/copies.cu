@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include "benchmark/gpu_matrix/links.cuh"
-#include "gpu/buffers.cuh"
-#include "gpu/copy.cuh"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/copy.cuh"
+#include "gpu/runtime.hpp"
 #include "host/placement.hpp"
 
 namespace volley::gpu_matrix {
@@ -41,10 +40,11 @@ class Copies : public RoutedLink {
     finish(bytes);
   }
 
-  void windows(const View& view, std::uint64_t count, const Window& window) override {
+  void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
+    const int messages = window->messages;
     for (std::uint64_t turn = 1; turn <= count; ++turn) {
-      const std::uint64_t before = (turn - 1) * static_cast<std::uint64_t>(window.messages);
-      for (int message = 0; message < window.messages; ++message) {
+      const std::uint64_t before = (turn - 1) * static_cast<std::uint64_t>(messages);
+      for (int message = 0; message < messages; ++message) {
         const std::uint64_t offset = (before + static_cast<std::uint64_t>(message)) * view.stride;
         for (const auto& route : routes()) {
           copy(route, route.source(view, turn, count) + offset, route.to.at + offset, view.bytes);
@@ -52,7 +52,7 @@ class Copies : public RoutedLink {
       }
       if (section().metric == Metric::completion) synchronize();
     }
-    if (section().metric == Metric::bandwidth) finish(count * view.bytes * static_cast<std::uint64_t>(window.messages));
+    if (section().metric == Metric::bandwidth) finish(count * view.bytes * static_cast<std::uint64_t>(messages));
   }
 
  protected:
@@ -130,7 +130,7 @@ class GatedCopies final : public RoutedLink {
     if (!enqueues_) enqueue(view, count);
   }
 
-  void windows(const View& view, std::uint64_t count, const Window&) override {
+  void run(const View& view, std::uint64_t count, const std::optional<Window>&) override {
     if (enqueues_) enqueue(view, count);
     else open_and_wait();
   }

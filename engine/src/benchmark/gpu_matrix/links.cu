@@ -5,7 +5,7 @@
 
 #include "base/clock.hpp"
 #include "gpu/kernel_launch.cuh"
-#include "gpu/kernels/poll.cuh"
+#include "gpu/kernels/flag.cuh"
 
 namespace volley::gpu_matrix {
 

@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "benchmark/gpu_matrix/section.hpp"
-#include "gpu/buffers.cuh"
 #include "gpu/gpu.hpp"
-#include "gpu/streams.cuh"
+#include "gpu/runtime.hpp"
 #include "host/memory.hpp"
-#include "measure/driver.hpp"
+#include "measure/timing_loop.hpp"
 
 namespace volley::gpu_matrix {
 

@@ -9,10 +9,10 @@
 #include "base/errors.hpp"
 #include "benchmark/gpu_matrix/links.cuh"
 #include "benchmark/series_record.hpp"
-#include "group/run_record.hpp"
+#include "gpu/gpu.hpp"
+#include "group/job.hpp"
 #include "host/placement.hpp"
 #include "measure/faults.hpp"
-#include "measure/memory.hpp"
 #include "measure/sampler.hpp"
 
 namespace volley::gpu_matrix {
@@ -219,23 +219,13 @@ Workload workload_of(const Section& section, bool quick) {
   const bool both = section.direction == Direction::bi || section.metric == Metric::store;
   const auto window = static_cast<std::uint64_t>(section.window);
   Workload workload{.name = section.name,
-                    .run = {},
                     .messages = {window, both ? window : 0},
                     .divisor = divisor_of(section),
                     .second_times = false,
                     .one_buffer = false,
                     .pass_counts = pass_counts_of(section.metric),
                     .limits = quick ? quick_limits : usual_limits};
-  if (section.metric == Metric::store) {
-    workload.run = [](Driver& link, const View& view, std::uint64_t count, std::uint64_t) {
-      link.round_trips(view, count);
-    };
-  } else {
-    workload.run = [direction = section.direction](Driver& link, const View& view, std::uint64_t count,
-                                                   std::uint64_t in_flight) {
-      link.windows(view, count, {static_cast<int>(in_flight), direction});
-    };
-  }
+  if (section.metric != Metric::store) workload.window = Window{section.window, section.direction};
   // A GPU has memory for whole windows, and is quick to write and compare them.
   if (section.ends == Ends::gpus && !quick) workload.pass_bytes = section.bytes * 2 * window;
   if (section.metric == Metric::issue || section.metric == Metric::enqueue) {

@@ -2,11 +2,10 @@
 #include <atomic>
 
 #include "benchmark/gpu_matrix/links.cuh"
-#include "gpu/buffers.cuh"
-#include "gpu/copy.cuh"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/copy.cuh"
-#include "gpu/kernels/poll.cuh"
+#include "gpu/kernels/flag.cuh"
+#include "gpu/runtime.hpp"
 
 namespace volley::gpu_matrix {
 
@@ -81,7 +80,7 @@ class RemoteLoads final : public RoutedLink {
  public:
   using RoutedLink::RoutedLink;
 
-  void windows(const View& view, std::uint64_t passes, const Window&) override {
+  void run(const View& view, std::uint64_t passes, const std::optional<Window>&) override {
     const Route& route = routes().front();
     gpu::select(route.driver->device);
     chase<<<1, 1, 0, route.cuda_stream().get()>>>(reinterpret_cast<const std::uint64_t*>(route.from.at),
@@ -113,7 +112,7 @@ class RemoteStores final : public RoutedLink {
     }
   }
 
-  void round_trips(const View& view, std::uint64_t exchanges) override {
+  void run(const View& view, std::uint64_t exchanges, const std::optional<Window>&) override {
     for (std::size_t side = 0; side < inboxes_.size(); ++side) start(side, view, exchanges);
     for (const auto& route : routes()) await(route.cuda_stream(), 2 * timeout());
     last_ += exchanges;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
-#include "measure/driver.hpp"
 #include "measure/faults.hpp"
+#include "measure/timing_loop.hpp"
 
 namespace volley::gpu_matrix {
 

@@ -4,11 +4,8 @@
 #include <algorithm>
 
 #include "benchmark/overlap/overlap.hpp"
-#include "gpu/buffers.cuh"
-#include "gpu/copy.cuh"
 #include "gpu/kernel_launch.cuh"
-#include "gpu/stopwatch.cuh"
-#include "gpu/streams.cuh"
+#include "gpu/runtime.hpp"
 #include "measure/timing_loop.hpp"
 
 namespace volley::overlap {
@@ -172,15 +169,15 @@ struct Streams {
 
 class DeviceOverlapDriver final : public OverlapDriver {
  public:
-  DeviceOverlapDriver(Transport& transport, OverlapWork work, Computation& computation, const Streams& streams)
-      : OverlapDriver(transport, work, computation), streams_(streams) {}
+  DeviceOverlapDriver(Halo& halo, OverlapWork work, Computation& computation, const Streams& streams)
+      : OverlapDriver(halo, work, computation), streams_(streams) {}
 
   // Events are made before the batch and read after it.
   void arm(const View&, std::uint64_t count) override {
     if (work_.computes) computations_.reserve(count);
   }
 
-  void windows(const View& view, std::uint64_t count, const Window&) override {
+  void run(const View& view, std::uint64_t count, const std::optional<Window>&) override {
     count_ = count;
     exchange_s_ = 0;
     for (std::uint64_t i = 1; i <= count; ++i) {
@@ -203,15 +200,15 @@ class DeviceOverlapDriver final : public OverlapDriver {
 
   void exchange(const View& view) {
     const gpu::Stream& stream = streams_.exchange;
-    transport_.enqueue_send(view, stream.get());
-    if (transport_.host_driven()) {
+    halo_.enqueue_send(view, stream.get());
+    if (halo_.host_driven()) {
       stream.synchronize();
-      transport_.start(view);
-      transport_.finish();
+      halo_.start(view);
+      halo_.finish();
     }
-    transport_.enqueue_recv(view, stream.get());
+    halo_.enqueue_recv(view, stream.get());
     stream.synchronize();
-    transport_.progress();  // throws if the transport gave up
+    halo_.progress();  // throws if the transport gave up
   }
 
   const Streams& streams_;
@@ -220,8 +217,8 @@ class DeviceOverlapDriver final : public OverlapDriver {
 
 class DeviceComputations final : public Computations {
  public:
-  std::unique_ptr<OverlapDriver> driver(Transport& transport, OverlapWork work, Limit limit, int) override {
-    return std::make_unique<DeviceOverlapDriver>(transport, work, computation(limit), streams_);
+  std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, Limit limit, int) override {
+    return std::make_unique<DeviceOverlapDriver>(halo, work, computation(limit), streams_);
   }
 
  private:

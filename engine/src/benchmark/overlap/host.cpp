@@ -95,11 +95,11 @@ class ArithmeticBound final : public Computation {
 
 class HostOverlapDriver final : public OverlapDriver {
  public:
-  HostOverlapDriver(Transport& transport, OverlapWork work, Computation& computation, int progress_calls)
-      : OverlapDriver(transport, work, computation), progress_calls_(progress_calls) {}
+  HostOverlapDriver(Halo& halo, OverlapWork work, Computation& computation, int progress_calls)
+      : OverlapDriver(halo, work, computation), progress_calls_(progress_calls) {}
 
   // A rank learns only after its computation that the exchange is complete: the exchange takes the whole time.
-  void windows(const View& view, std::uint64_t count, const Window&) override {
+  void run(const View& view, std::uint64_t count, const std::optional<Window>&) override {
     count_ = count;
     computation_s_ = 0;
     exchange_s_ = timed(
@@ -111,9 +111,9 @@ class HostOverlapDriver final : public OverlapDriver {
 
  private:
   void once(const View& view) {
-    if (work_.exchanges) transport_.start(view);
+    if (work_.exchanges) halo_.start(view);
     if (work_.computes) computation_s_ += timed([&](std::uint64_t steps) { compute(steps); }, steps_);
-    if (work_.exchanges) transport_.finish();
+    if (work_.exchanges) halo_.finish();
   }
 
   void compute(std::uint64_t steps) {
@@ -123,7 +123,7 @@ class HostOverlapDriver final : public OverlapDriver {
       const std::uint64_t until = steps * call / (calls + 1);
       computation_.compute(until - done);
       done = until;
-      transport_.progress();
+      halo_.progress();
     }
     computation_.compute(steps - done);
   }
@@ -133,9 +133,8 @@ class HostOverlapDriver final : public OverlapDriver {
 
 class HostComputations final : public Computations {
  public:
-  std::unique_ptr<OverlapDriver> driver(Transport& transport, OverlapWork work, Limit limit,
-                                        int progress_calls) override {
-    return std::make_unique<HostOverlapDriver>(transport, work, computation(limit), progress_calls);
+  std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, Limit limit, int progress_calls) override {
+    return std::make_unique<HostOverlapDriver>(halo, work, computation(limit), progress_calls);
   }
 
  private:

@@ -7,7 +7,7 @@
 #include "benchmark/overlap/overlap.hpp"
 #include "benchmark/pair_benchmark.hpp"
 #include "benchmark/series_record.hpp"
-#include "group/mpi_control.hpp"
+#include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 #include "measure/timing_loop.hpp"
 #include "transport/agreement.hpp"
@@ -23,8 +23,6 @@ constexpr double estimate_s = 0.02;
 
 Workload workload() {
   return {.name = "overlap",
-          .run = [](Driver& driver, const View& view, std::uint64_t count,
-                    std::uint64_t) { driver.windows(view, count, {}); },
           .messages = {1, 1},
           .divisor = 1,
           .second_times = false,
@@ -43,7 +41,7 @@ double shortest_s(OverlapDriver& driver, std::uint64_t repeats) {
   double shortest = std::numeric_limits<double>::infinity();
   for (int batch = 0; batch < batches; ++batch) {
     driver.arm({}, repeats);
-    const double batch_s = timed([&](std::uint64_t count) { driver.windows({}, count, {}); }, repeats);
+    const double batch_s = timed([&](std::uint64_t count) { driver.run({}, count, {}); }, repeats);
     driver.disarm();
     shortest = std::min(shortest, batch_s / static_cast<double>(repeats));
   }
@@ -133,7 +131,7 @@ class Overlap final : public PairBenchmark {
       auto& computations = by_memory[on_device ? MemoryKind::device : MemoryKind::host];
       if (!computations) computations = on_device ? make_device_computations() : make_host_computations();
       const auto driver = [&](OverlapWork work, Limit limit) {
-        return computations->driver(*candidate.transport, work, limit, progress_calls_);
+        return computations->driver(*candidate.transport->halo(), work, limit, progress_calls_);
       };
       Subject& subject = subjects.emplace_back();
       subject.candidate = &candidate;

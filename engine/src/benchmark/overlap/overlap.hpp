@@ -37,17 +37,17 @@ struct OverlapWork {
   bool computes = false;
 };
 
-// A batch of the sampler's is a number of windows here; each is an exchange, a computation, or both at once.
+// What it repeats is an exchange, a computation, or both at once.
 class OverlapDriver : public Driver {
  public:
-  OverlapDriver(Transport& transport, OverlapWork work, Computation& computation)
-      : transport_(transport), work_(work), computation_(computation) {}
+  OverlapDriver(Halo& halo, OverlapWork work, Computation& computation)
+      : halo_(halo), work_(work), computation_(computation) {}
 
   // Of each computation of a batch from now on.
   void set_steps(std::uint64_t steps) { steps_ = steps; }
 
   void prepare(const View& view) final {
-    if (work_.exchanges) transport_.open_halo(view);
+    if (work_.exchanges) halo_.open_halo(view);
   }
 
   // In the order of TimedPart.
@@ -57,7 +57,7 @@ class OverlapDriver : public Driver {
   }
 
  protected:
-  Transport& transport_;
+  Halo& halo_;
   const OverlapWork work_;
   Computation& computation_;
   std::uint64_t steps_ = 1;
@@ -80,9 +80,9 @@ class Computations {
     if (!made) made = make(limit);
     return *made;
   }
-  // The transport stays the caller's. `progress_calls`: how often a rank that computes on the host calls the transport
+  // The halo stays the caller's. `progress_calls`: how often a rank that computes on the host calls the transport
   // meanwhile.
-  [[nodiscard]] virtual std::unique_ptr<OverlapDriver> driver(Transport& transport, OverlapWork work, Limit limit,
+  [[nodiscard]] virtual std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, Limit limit,
                                                               int progress_calls) = 0;
 
  private:

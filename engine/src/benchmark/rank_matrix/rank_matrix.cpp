@@ -4,14 +4,14 @@
 #include <array>
 #include <cstdint>
 
+#include "benchmark/benchmark.hpp"
 #include "benchmark/rank_matrix/matrix_writer.hpp"
 #include "benchmark/series_record.hpp"
-#include "benchmark/window_options.hpp"
 #include "group/backoff_wait.hpp"
-#include "group/mpi_control.hpp"
+#include "group/group_control.hpp"
 #include "group/round_robin.hpp"
 #include "measure/sampler.hpp"
-#include "mpi/collectives.hpp"
+#include "mpi/mpi.hpp"
 
 namespace volley {
 
@@ -99,7 +99,7 @@ class PairMeasurement {
       if (pair_.leads()) VOLLEY_MPI(MPI_Test(&all_done, &done, MPI_STATUS_IGNORE));
       if (mpi::broadcast_value(done, 0, pair_.control.get()) != 0) break;
       run_.watchdog.progress(10 * series.count_s * static_cast<double>(series.count));
-      workload.run(*series.driver, series.view, series.count, workload.messages[0]);
+      series.driver->run(series.view, series.count, workload.window);
     }
     backoff.wait(all_done);
   }

@@ -1,43 +1,238 @@
 // `device`: kernels on both devices store directly into the other device's memory and poll flags there. One launch
 // makes all exchanges of a batch; the host only starts it and waits for its end. Halos are stored and awaited by
-// kernels between those that compute; no host takes part. See kernels.cuh for the protocols.
+// kernels between those that compute; no host takes part.
+//
+// There are two protocols:
+//
+//   short: every 16 bytes that are stored contain 12 bytes of a message and its number (gpu/kernels/flag.cuh).
+//     They are stored to an inbox in the receiver's memory. Each thread polls one of these lines and copies its data to
+//     its place. This needs no fence across the link and crosses it once; but a quarter of what is stored is no data.
+//     Before the answer a barrier joins all threads: that of a block, or that of a cluster of blocks, which is quicker
+//     than a barrier of a grid but needs compute capability 9.0.
+//
+//   long: several blocks store directly to the message's place in the receiver's memory.
+//     When all threads of a block have stored (__syncthreads), one of them stores the message's number in that block's
+//     word of the receiver's inbox with release semantics at system scope. The release is cumulative (PTX ISA,
+//     "Causality order"), so it covers what the other threads stored before the barrier. *Every* block of the receiver
+//     waits until it has acquired the words of *all* blocks of the sender. So every block knows that the whole message
+//     has arrived, without a grid-wide barrier.
+//
+// In both protocols each message has a number, which only increases while the inboxes are in use and distinguishes the
+// message from all earlier ones. One inbox is enough: a rank sends message n + 1 only after it has received the whole
+// answer to message n, and the other rank starts the answer only when all its threads have read message n from the
+// inbox.
 #include <algorithm>
+#include <nv/target>
 
 #include "gpu/kernel_launch.cuh"
-#include "transport/device/inboxes.cuh"
-#include "transport/device/kernels.cuh"
-#include "transport/device/shape.hpp"
+#include "transport/device/launches.cuh"
 
 namespace volley {
 
 namespace {
 
-using device::Inboxes;
-using device::JoinBlock;
-using device::JoinCluster;
-using device::Launch;
-using device::Shape;
+using namespace device;
+
+// Barriers that join the threads of a block, or of a cluster of blocks: after wait() each of them sees what the others
+// stored before it. A warp takes part with all its threads, or has left the kernel with all of them.
+struct JoinBlock {
+  __device__ static void wait() {
+    if (blockDim.x <= 32) {
+      __syncwarp();
+    } else {
+      __syncthreads();
+    }
+  }
+};
+
+// Only in kernels that are launched as one cluster: gpu::max_cluster_blocks says whether that is possible. Default
+// semantics, release and acquire at the scope of the cluster (PTX ISA, "barrier.cluster"). `aligned`: all threads of a
+// warp take part together.
+struct JoinCluster {
+  __device__ static void wait() {
+    __syncwarp();
+    NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("barrier.cluster.arrive.release.aligned;\n\t"
+                                                  "barrier.cluster.wait.acquire.aligned;" :: : "memory");))
+  }
+};
+
+// --- short messages --------------------------------------------------------------------------------------------------
+
+constexpr unsigned line_bytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);  // of a message
+
+__host__ __device__ constexpr std::uint64_t lines_of(std::uint64_t bytes) {
+  return (bytes + line_bytes - 1) / line_bytes;
+}
+
+// What one thread moves of each message. The heads of all lines are the first part of the message, the tails the rest:
+// so both are aligned, and the threads of a warp access consecutive words.
+struct MessageLine {
+  MessageWord<std::uint64_t> head;
+  MessageWord<std::uint32_t> tail;
+};
+
+// The words of line number `line`; without bytes if the message has fewer lines.
+__device__ inline MessageLine message_line(const Launch& launch, unsigned line) {
+  const std::uint64_t lines = lines_of(launch.bytes);
+  const std::uint64_t head = line < lines ? std::uint64_t{line} * sizeof(std::uint64_t) : launch.bytes;
+  const std::uint64_t tail =
+      line < lines ? lines * sizeof(std::uint64_t) + std::uint64_t{line} * sizeof(std::uint32_t) : launch.bytes;
+  return {message_word<std::uint64_t>(launch, head), message_word<std::uint32_t>(launch, tail)};
+}
+
+__device__ inline PackedData gather(const MessageLine& mine, std::uint64_t offset) {
+  return {gather(mine.head, offset), gather(mine.tail, offset)};
+}
+
+// Copies the data of a line to their place in the message at recv_offset() `offset`. Returns false if the line did not
+// arrive.
+__device__ inline bool receive_line(const PeerWait& wait, const FlaggedLine* line, const MessageLine& mine,
+                                    std::uint64_t offset, std::uint64_t number) {
+  FlaggedLine found;
+  const bool good = await_peer(wait, number, [&] {
+    found = load_line(line);
+    return carries_packed(found, static_cast<std::uint16_t>(number));
+  });
+  if (!good) return false;
+  const PackedData data = packed_data_of(found);
+  scatter(mine.head, offset, data.head);
+  scatter(mine.tail, offset, data.tail);
+  return true;
+}
+
+// One line for each thread. `Join`: of the threads of a message, so that each sees what the others have stored. The
+// answer is loaded after that, as in a program that computes its answer from the message.
+//
+// A warp with a thread whose line did not arrive ends, after it has sent what it can: a vote between a message and its
+// answer would take longer than a barrier. The other warps notice that while they wait for the next message.
+template <class Join>
+__global__ void __launch_bounds__(max_threads, 1) short_round_trips(const Launch launch) {
+  const unsigned line = blockIdx.x * blockDim.x + threadIdx.x;
+  const MessageLine mine = message_line(launch, line);
+  const bool takes_part = mine.head.bytes > 0;
+  const FlaggedLine* const here = &launch.inbox->lines[line];
+  FlaggedLine* const there = &launch.inbox_there->lines[line];
+  const auto send = [&](std::uint64_t exchange, std::uint64_t offset) {
+    store_line(there, packed(gather(mine, offset), static_cast<std::uint16_t>(launch.last + exchange)));
+  };
+  if (launch.leads && launch.count > 0 && takes_part) send(1, send_offset(launch, 1));
+  for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
+    const std::uint64_t next = launch.leads ? exchange + 1 : exchange;
+    const std::uint64_t from = send_offset(launch, next);
+    const std::uint64_t to = recv_offset(launch, exchange);
+    const bool good = !takes_part || receive_line(launch.wait, here, mine, to, launch.last + exchange);
+    Join::wait();
+    if (next <= launch.count && takes_part && good) send(next, from);
+    if (!__all_sync(~0U, good)) return;
+  }
+}
+
+// --- long messages ---------------------------------------------------------------------------------------------------
+
+// Tells the other device that this block's part is stored.
+__device__ inline void announce(const Launch& launch, std::uint64_t number) {
+  __syncthreads();
+  if (threadIdx.x == 0) raise(launch.inbox_there->arrived[blockIdx.x], number);
+}
+
+// Returns when all blocks of the other device have announced message `number`: the whole message is in its place.
+// Both devices launch grids of one size.
+__device__ inline bool receive_long(const Launch& launch, std::uint64_t number) {
+  bool good = true;
+  if (threadIdx.x < gridDim.x) {
+    good = await_peer(launch.wait, number, [&] { return is_raised(launch.inbox->arrived[threadIdx.x], number); });
+  }
+  return __syncthreads_and(good);
+}
+
+__global__ void __launch_bounds__(max_threads, 1) long_round_trips(const Launch launch) {
+  const std::uint64_t vectors = vectors_in(launch.send, launch.recv_there, launch.bytes);
+  std::uint64_t from = send_offset(launch, 1);
+  std::uint64_t to = recv_offset(launch, 1);
+  for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
+    const std::uint64_t number = launch.last + exchange;
+    if (!launch.leads && !receive_long(launch, number)) return;
+    copy_bytes(launch.send + from, launch.recv_there + to, launch.bytes, vectors);
+    announce(launch, number);
+    from = send_offset(launch, exchange + 1);
+    to = recv_offset(launch, exchange + 1);
+    if (launch.leads && !receive_long(launch, number)) return;
+  }
+}
+
+// --- windows ---------------------------------------------------------------------------------------------------------
+
+// The messages of a window are stored one after the other, as in the long protocol, and announced together. Their order
+// does not matter: they have one place and equal contents, or a place each. The first block of the receiver
+// acknowledges the window when all of it has arrived; only then does the sender begin the next.
+__global__ void __launch_bounds__(max_threads, 1) exchange_windows(const Launch launch) {
+  const std::uint64_t vectors = vectors_in(launch.send, launch.recv_there, launch.bytes);
+  for (std::uint64_t window = 1; window <= launch.count; ++window) {
+    const std::uint64_t number = launch.last + window;
+    if (launch.sends) {
+      const std::byte* const from = launch.send + send_offset(launch, window);
+      std::byte* const to = launch.recv_there + recv_offset(launch, window);
+      for (int message = 0; message < launch.window_messages; ++message) {
+        const std::uint64_t place = static_cast<std::uint64_t>(message) * launch.stride;
+        copy_bytes(from + place, to + place, launch.bytes, vectors);
+      }
+      announce(launch, number);
+    }
+    if (launch.receives && blockIdx.x == 0) {
+      if (!receive_long(launch, number)) return;
+      if (threadIdx.x == 0) raise(launch.inbox_there->acknowledged, number);
+    }
+    if (launch.sends && !await_acknowledgement(launch, number)) return;
+  }
+}
+
+// --- halos: enqueued between kernels that compute --------------------------------------------------------------------
+
+constexpr unsigned halo_threads = 256;
+constexpr unsigned max_halo_blocks = 32;
+
+// A thread that acquires the number sees the whole halo, because of this order: a block's stores, its thread 0's fence
+// (__syncthreads, and fences are cumulative: PTX ISA, "Causality order"), the block's count, all counts, the last
+// block's fence, the number.
+__global__ void store_halo(const std::byte* from, std::byte* there, std::uint64_t bytes, Inbox* inbox,
+                           Inbox* inbox_there, std::uint64_t number) {
+  copy_bytes(from, there, bytes, vectors_in(from, there, bytes));
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  __threadfence_system();
+  if (atomicAdd(&inbox->halo_blocks_stored, 1U) != gridDim.x - 1) return;
+  inbox->halo_blocks_stored = 0;
+  __threadfence_system();
+  raise(inbox_there->halo_arrived, number);
+}
+
+// Ends when the halo `number` has arrived. If it does not arrive, later halos are not awaited either.
+__global__ void await_halo(Inbox* inbox, PeerWait wait, std::uint64_t number) {
+  await_peer(wait, number, [&] { return is_raised(inbox->halo_arrived, number); });
+}
+
+// --- the host --------------------------------------------------------------------------------------------------------
 
 // A line for each thread: in one block, or else in a cluster of blocks, whose barrier takes longer. No blocks if the
 // message is too long for a cluster of `max_cluster` blocks.
 constexpr Shape short_shape(std::size_t bytes, unsigned max_cluster) {
-  const std::size_t lines = device::lines_of(bytes);
-  const unsigned blocks = lines <= device::max_threads ? 1 : max_cluster;
-  if (lines > std::size_t{blocks} * device::max_threads) return {0, 0};
-  return {blocks, device::threads_for(round_up(lines, blocks) / blocks)};
+  const std::size_t lines = lines_of(bytes);
+  const unsigned blocks = lines <= max_threads ? 1 : max_cluster;
+  if (lines > std::size_t{blocks} * max_threads) return {0, 0};
+  return {blocks, threads_for(round_up(lines, blocks) / blocks)};
 }
 
-class DeviceTransport final : public KernelDriven {
+class DeviceTransport final : public KernelDriven, public Halo {
  public:
+  [[nodiscard]] Halo* halo() override { return this; }
   void open(const RankGroup& pair, const Buffers& buffers) override {
     inboxes_.open(pair, timeout_ns());
     Limits mine;
     agreed_step(pair, [&] {
       // All blocks of a launch must be resident together: a block that waits for a free place would wait for ever.
-      mine.blocks = std::min({device::max_blocks, gpu::resident_blocks(device::long_round_trips, device::max_threads),
-                              gpu::resident_blocks(device::exchange_windows, device::max_threads)});
-      mine.cluster = std::min(device::max_line_blocks,
-                              gpu::max_cluster_blocks(device::short_round_trips<JoinCluster>, device::max_threads));
+      mine.blocks = std::min({max_blocks, gpu::resident_blocks(long_round_trips, max_threads),
+                              gpu::resident_blocks(exchange_windows, max_threads)});
+      mine.cluster = std::min(max_line_blocks, gpu::max_cluster_blocks(short_round_trips<JoinCluster>, max_threads));
     });
     const Limits theirs = exchanged_with_peer(mine, pair);
     limits_ = {std::min(mine.blocks, theirs.blocks), std::min(mine.cluster, theirs.cluster)};
@@ -49,19 +244,18 @@ class DeviceTransport final : public KernelDriven {
   void round_trips(const View& view, std::uint64_t exchanges) override {
     const Launch launch = inboxes_.launch_of(view, exchanges);
     const Shape shape = short_shape(view.bytes, limits_.cluster);
-    if (shape.blocks == 0) return launch_long(device::long_round_trips, launch, view);
+    if (shape.blocks == 0) return launch_long(long_round_trips, launch, view);
     if (shape.blocks == 1) {
-      device::short_round_trips<JoinBlock><<<1, shape.threads, 0, inboxes_.stream().get()>>>(launch);
+      short_round_trips<JoinBlock><<<1, shape.threads, 0, inboxes_.stream().get()>>>(launch);
       gpu::check_launch();
     } else {
-      gpu::launch_cluster(device::short_round_trips<JoinCluster>, shape.blocks, shape.threads, inboxes_.stream().get(),
-                          launch);
+      gpu::launch_cluster(short_round_trips<JoinCluster>, shape.blocks, shape.threads, inboxes_.stream().get(), launch);
     }
     inboxes_.complete(launch, exchanges);
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    launch_long(device::exchange_windows, Inboxes::windows_of(inboxes_.launch_of(view, count), window), view);
+    launch_long(exchange_windows, Inboxes::windows_of(inboxes_.launch_of(view, count), window), view);
   }
 
   void open_halo(const View& view) override { prepare(view); }
@@ -69,15 +263,14 @@ class DeviceTransport final : public KernelDriven {
 
   void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
     const auto threads = view.bytes / sizeof(uint4) + 1;
-    const auto blocks = std::clamp<std::size_t>((threads + device::halo_threads - 1) / device::halo_threads, 1,
-                                                device::max_halo_blocks);
-    device::store_halo<<<static_cast<unsigned>(blocks), device::halo_threads, 0, cuda_stream>>>(
+    const auto blocks = std::clamp<std::size_t>((threads + halo_threads - 1) / halo_threads, 1, max_halo_blocks);
+    store_halo<<<static_cast<unsigned>(blocks), halo_threads, 0, cuda_stream>>>(
         view.send, buffers_.opposite(view.recv), view.bytes, inboxes_.mine(), inboxes_.theirs(), inboxes_.next());
     gpu::check_launch();
   }
 
   void enqueue_recv(const View&, gpu::StreamHandle cuda_stream) override {
-    device::await_halo<<<1, 1, 0, cuda_stream>>>(inboxes_.mine(), inboxes_.wait(), inboxes_.last());
+    await_halo<<<1, 1, 0, cuda_stream>>>(inboxes_.mine(), inboxes_.wait(), inboxes_.last());
     gpu::check_launch();
   }
 
@@ -89,11 +282,11 @@ class DeviceTransport final : public KernelDriven {
   }
 
   [[nodiscard]] Json facts() const override {
-    return {{"flag_in_word_up_to_bytes", std::size_t{limits_.cluster} * device::max_threads * device::line_bytes},
-            {"flag_in_word_max_threads", device::max_threads},
+    return {{"flag_in_word_up_to_bytes", std::size_t{limits_.cluster} * max_threads * line_bytes},
+            {"flag_in_word_max_threads", max_threads},
             {"flag_in_word_max_blocks", limits_.cluster},
             {"direct_stores_max_blocks", limits_.blocks},
-            {"direct_stores_max_threads_per_block", device::max_threads},
+            {"direct_stores_max_threads_per_block", max_threads},
             {"windows", "direct stores at every size"},
             {"timeout_s", timeout_s()}};
   }
@@ -108,7 +301,7 @@ class DeviceTransport final : public KernelDriven {
   void launch_long(void (*kernel)(Launch), Launch launch, const View& view) {
     launch.recv_there = buffers_.opposite(view.recv);
     launch.wait.timeout_ns += ns_per_byte * view.bytes * static_cast<std::uint64_t>(launch.window_messages);
-    const Shape shape = device::long_shape(view.bytes, limits_.blocks);
+    const Shape shape = long_shape(view.bytes, limits_.blocks);
     gpu::launch_together(kernel, shape.blocks, shape.threads, inboxes_.stream().get(), launch);
     inboxes_.complete(launch, launch.count);
   }

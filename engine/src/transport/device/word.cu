@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "gpu/kernel_launch.cuh"
-#include "transport/device/inboxes.cuh"
+#include "transport/device/launches.cuh"
 
 namespace volley {
 

@@ -8,13 +8,13 @@
 
 #include <memory>
 
-#include "gpu/cuda_driver.cuh"
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
+#include "gpu/runtime.hpp"
 #include "transport/agreement.hpp"
 #include "transport/device/launches.cuh"
-#include "transport/nccl/library.cuh"
-#include "transport/peer_memory.cuh"
+#include "transport/nccl/library.hpp"
+#include "transport/peer_memory.hpp"
 
 namespace volley {
 

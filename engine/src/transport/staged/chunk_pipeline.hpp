@@ -24,7 +24,7 @@
 #include <span>
 #include <thread>
 
-#include "base/round_up.hpp"
+#include "host/memory.hpp"
 #include "transport/transport.hpp"
 
 namespace volley {

@@ -1,0 +1,137 @@
+// What the engine takes of MPI: errors as exceptions that name the call and its place in the sources, handles that free
+// themselves, small collectives outside every timed region, and which MPI it is.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/errors.hpp"
+#include "record/json.hpp"
+
+namespace volley {
+
+// Whether MPI calls can be made: between MPI_Init and MPI_Finalize.
+[[nodiscard]] bool mpi_is_running();
+
+// Throws std::runtime_error naming `call`, MPI's text for `status` and the place.
+[[noreturn]] void fail_mpi(int status, const char* call, std::source_location where);
+
+// Inline, so that a call inside a timed region costs one comparison.
+inline void check_mpi(int status, const char* call, std::source_location where = std::source_location::current()) {
+  if (status != MPI_SUCCESS) [[unlikely]]
+    fail_mpi(status, call, where);
+}
+
+}  // namespace volley
+
+// The macro exists to name the call in the message; everything else is a function.
+#define VOLLEY_MPI(call) ::volley::check_mpi((call), #call)
+
+namespace volley::mpi {
+
+// A handle of MPI that can be moved and frees itself: of a communicator, a window or a datatype.
+template <class Type, int (*free)(Type*)>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(Type owned) : owned_(owned) {}
+  Handle(Handle&& other) noexcept : owned_(std::exchange(other.owned_, std::nullopt)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(owned_, other.owned_);
+    return *this;
+  }
+  // MPI_Comm_free and MPI_Win_free are collective. While an exception unwinds this rank the others do not call them, so
+  // this rank does not either.
+  ~Handle() {
+    if (owned_ && std::uncaught_exceptions() == 0) free(&*owned_);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return owned_.has_value(); }
+  // Only if there is one.
+  [[nodiscard]] Type get() const noexcept { return *owned_; }
+
+ private:
+  std::optional<Type> owned_;
+};
+
+}  // namespace volley::mpi
+
+namespace volley {
+
+// A communicator that frees itself. Its calls return errors, so that the engine can name the call and end the records
+// before the job ends.
+class Communicator : public mpi::Handle<MPI_Comm, MPI_Comm_free> {
+ public:
+  Communicator() = default;
+  explicit Communicator(MPI_Comm owned) : Handle(owned) {
+    VOLLEY_MPI(MPI_Comm_set_errhandler(owned, MPI_ERRORS_RETURN));
+  }
+
+  [[nodiscard]] static Communicator duplicate(MPI_Comm from) {
+    MPI_Comm copy = MPI_COMM_NULL;
+    VOLLEY_MPI(MPI_Comm_dup(from, &copy));
+    return Communicator(copy);
+  }
+
+  // The ranks of `from` that share memory with this one. Collective over `from`.
+  [[nodiscard]] static Communicator node_of(MPI_Comm from) {
+    MPI_Comm node = MPI_COMM_NULL;
+    VOLLEY_MPI(MPI_Comm_split_type(from, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+    return Communicator(node);
+  }
+
+  [[nodiscard]] int rank() const {
+    int value = 0;
+    VOLLEY_MPI(MPI_Comm_rank(get(), &value));
+    return value;
+  }
+  [[nodiscard]] int size() const {
+    int value = 0;
+    VOLLEY_MPI(MPI_Comm_size(get(), &value));
+    return value;
+  }
+};
+
+// A datatype for messages that an int cannot count. MPI_Send_c would do, but Open MPI 5.0 lacks it.
+using LargeDatatype = mpi::Handle<MPI_Datatype, MPI_Type_free>;
+
+// One element of this type is `bytes` bytes.
+[[nodiscard]] LargeDatatype large_datatype(std::size_t bytes);
+
+}  // namespace volley
+
+namespace volley::mpi {
+
+// Returns the root's text on every rank. Collective.
+[[nodiscard]] std::string broadcast(std::string text, int root, MPI_Comm comm);
+
+// Returns the texts of all ranks, in rank order, on every rank. Collective.
+[[nodiscard]] std::vector<std::string> all_gather(const std::string& text, MPI_Comm comm);
+
+// Returns the root's value on every rank. Collective.
+template <class Value>
+[[nodiscard]] Value broadcast_value(Value value, int root, MPI_Comm comm) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  VOLLEY_MPI(MPI_Bcast(&value, static_cast<int>(sizeof value), MPI_BYTE, root, comm));
+  return value;
+}
+
+}  // namespace volley::mpi
+
+namespace volley {
+
+// The name and version of the MPI that the engine was compiled against, e.g. "Open MPI 5.0.11".
+[[nodiscard]] std::string mpi_built();
+
+// What the library that runs reports about itself, for the run record.
+[[nodiscard]] Json mpi_facts();
+
+}  // namespace volley

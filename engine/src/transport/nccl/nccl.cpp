@@ -1,0 +1,218 @@
+// `nccl`: ncclSend and ncclRecv on a stream, and NCCL's collectives. `nccl/allocated`: the same, with buffers from
+// ncclMemAlloc.
+#include <memory>
+
+#include "gpu/runtime.hpp"
+#include "transport/agreement.hpp"
+#include "transport/collectives.hpp"
+#include "transport/nccl/library.hpp"
+
+namespace volley {
+
+namespace {
+
+// The declarations repeat those of nccl.h, as in nccl/library.hpp; ncclSum is 0.
+struct NcclFunctions : nccl::Nccl {
+  using Stream = gpu::StreamHandle;
+  using Reduce = nccl::Result(const void*, void*, std::size_t, int type, int reduction, nccl::Comm, Stream);
+  nccl::Result (*broadcast)(const void*, void*, std::size_t, int type, int root, nccl::Comm,
+                            Stream) = library.find("ncclBroadcast");
+  Reduce* all_reduce = library.find("ncclAllReduce");
+  Reduce* reduce_scatter = library.find("ncclReduceScatter");
+  nccl::Result (*all_gather)(const void*, void*, std::size_t, int type, nccl::Comm,
+                             Stream) = library.find("ncclAllGather");
+};
+
+// What messages and collectives share.
+class NcclEndpoint : public Transport {
+ public:
+  explicit NcclEndpoint(bool allocates) : allocates_(allocates) {}
+
+  std::string unavailable(const Context& context, const RankGroup& group) override {
+    for (int one = 0; one < group.size(); ++one) {
+      for (int other = 0; other < one; ++other) {
+        if (same_device(context.facts(group.rank(one)), context.facts(group.rank(other)))) {
+          return "two ranks are on one device, and NCCL refuses that";
+        }
+      }
+    }
+    const std::string reason = nccl::load(nccl_);
+    return reason.empty() ? nccl::try_alone(*nccl_) : reason;
+  }
+
+  std::unique_ptr<Memory> own_memory(const RankGroup&) override { return allocates_ ? nccl::make_memory() : nullptr; }
+
+  // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
+  void open(const RankGroup& group, const Buffers&) override {
+    agreed_step(group, [&] {
+      stream_ = gpu::Stream::make();
+      signal_ = gpu::DeviceBuffer(2 * signal_bytes);
+    });
+    if (communicator_.get() == nullptr) communicator_ = nccl::communicator_of(group, *nccl_);
+  }
+
+  void close() override {
+    signal_ = {};
+    stream_ = {};
+  }
+
+  [[nodiscard]] std::string once_a_batch() const override { return nccl::once_a_batch; }
+  [[nodiscard]] Json facts() const override { return nccl::facts_of(nccl_.get()); }
+
+ protected:
+  static constexpr std::size_t signal_bytes = 8;
+
+  void send(const std::byte* from, std::size_t bytes, int to, gpu::StreamHandle cuda_stream) const {
+    nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, to, communicator_.get(), cuda_stream), "ncclSend");
+  }
+  void recv(std::byte* to, std::size_t bytes, int from, gpu::StreamHandle cuda_stream) const {
+    nccl_->check(nccl_->recv(to, bytes, nccl::bytes_type, from, communicator_.get(), cuda_stream), "ncclRecv");
+  }
+  void begin_group() const { nccl_->check(nccl_->group_start(), "ncclGroupStart"); }
+  void end_group() const { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
+
+  bool allocates_;
+  // In this order, because the communicator must be destroyed before the library's functions.
+  std::shared_ptr<const NcclFunctions> nccl_;
+  nccl::NcclCommunicator communicator_;
+  gpu::Stream stream_;
+  gpu::DeviceBuffer signal_;  // of windows
+};
+
+class NcclTransport final : public NcclEndpoint, public Messages, public Halo {
+ public:
+  using NcclEndpoint::NcclEndpoint;
+  [[nodiscard]] Driver* messages() override { return this; }
+  [[nodiscard]] Halo* halo() override { return this; }
+
+  void open(const RankGroup& pair, const Buffers& buffers) override {
+    leads_ = pair.leads();
+    peer_ = pair.peer();
+    NcclEndpoint::open(pair, buffers);
+  }
+
+  // An answer is enqueued after the message that it answers: the kernel that sends starts when all blocks of the
+  // kernel that receives have ended, and the whole message is in its place. The host waits once, at the end.
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    for (std::uint64_t i = 1; i <= exchanges; ++i) {
+      const std::byte* const from = (i < exchanges ? view : view.last()).message(i - 1).send;
+      std::byte* const to = view.message(i - 1).recv;
+      if (leads_) {
+        send(from, view.bytes);
+        recv(to, view.bytes);
+      } else {
+        recv(to, view.bytes);
+        send(from, view.bytes);
+      }
+    }
+    communicator_.wait_for(stream_);
+  }
+
+  // A window is one group. Its acknowledgement, one word, is enqueued after it, and so is the next window.
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    const bool sends = window.sends(leads_);
+    const bool receives = window.receives(leads_);
+    const auto messages = static_cast<std::uint64_t>(window.messages);
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      const View each = (i < count ? view : view.last()).message((i - 1) * messages);
+      begin_group();
+      for (std::uint64_t n = 0; n < messages; ++n) {
+        if (sends) send(each.message(n).send, view.bytes);
+        if (receives) recv(each.message(n).recv, view.bytes);
+      }
+      end_group();
+      begin_group();
+      if (receives) send(signal_.data(), signal_bytes);
+      if (sends) recv(signal_.data() + signal_bytes, signal_bytes);
+      end_group();
+    }
+    communicator_.wait_for(stream_);
+  }
+
+  [[nodiscard]] bool host_driven() const override { return false; }
+
+  // Both halos of a pair are one group, after the kernel that writes and before the kernel that reads. With
+  // several neighbours the groups follow each other in the order in which the pairs were made, round by round and the
+  // same on all ranks: no two ranks wait for each other.
+  void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
+    begin_group();
+    send(view.send, view.bytes, cuda_stream);
+    recv(view.recv, view.bytes, cuda_stream);
+    end_group();
+  }
+  void progress() override { communicator_.check_async(); }
+
+ private:
+  void send(const std::byte* from, std::size_t bytes, gpu::StreamHandle cuda_stream) {
+    NcclEndpoint::send(from, bytes, peer_, cuda_stream);
+  }
+  void recv(std::byte* to, std::size_t bytes, gpu::StreamHandle cuda_stream) {
+    NcclEndpoint::recv(to, bytes, peer_, cuda_stream);
+  }
+  void send(const std::byte* from, std::size_t bytes) { send(from, bytes, stream_.get()); }
+  void recv(std::byte* to, std::size_t bytes) { recv(to, bytes, stream_.get()); }
+
+  int peer_ = 0;
+  bool leads_ = false;
+};
+
+class NcclCollectives final : public NcclEndpoint, public Collectives {
+ public:
+  using NcclEndpoint::NcclEndpoint;
+  [[nodiscard]] Collectives* collectives() override { return this; }
+
+  // Enqueues all operations and waits once, at the end.
+  void perform(const Collective& collective, const View& view, std::uint64_t count) override {
+    for_each_operation(view, count, [&](const View& here) { enqueue(collective, here); });
+    communicator_.wait_for(stream_);
+  }
+
+ private:
+  static constexpr int sum = 0;  // ncclSum
+
+  void enqueue(const Collective& collective, const View& view) const {
+    const int type = collective.element == Element::float32 ? 7 : 2;  // ncclFloat32, ncclInt32
+    const std::size_t all = view.bytes / element_bytes;
+    const std::size_t block = all / static_cast<std::size_t>(collective.ranks);
+    const nccl::Comm comm = communicator_.get();
+    const gpu::StreamHandle stream = stream_.get();
+    switch (collective.operation) {
+      case Operation::barrier: throw std::logic_error("NCCL has no barrier");
+      case Operation::broadcast:
+        nccl_->check(nccl_->broadcast(view.send, collective.self == Collective::root ? view.send : view.recv, all, type,
+                                      Collective::root, comm, stream),
+                     "ncclBroadcast");
+        break;
+      case Operation::allreduce:
+        nccl_->check(nccl_->all_reduce(view.send, view.recv, all, type, sum, comm, stream), "ncclAllReduce");
+        break;
+      case Operation::reduce_scatter:
+        nccl_->check(nccl_->reduce_scatter(view.send, view.recv, block, type, sum, comm, stream), "ncclReduceScatter");
+        break;
+      case Operation::allgather:
+        nccl_->check(nccl_->all_gather(view.send, view.recv, block, type, comm, stream), "ncclAllGather");
+        break;
+      case Operation::all_to_all: all_to_all(collective, view, block * element_bytes); break;
+    }
+  }
+
+  // As nccl-tests does it: one group of ncclSend and ncclRecv.
+  void all_to_all(const Collective& collective, const View& view, std::size_t block_bytes) const {
+    begin_group();
+    for (int other = 0; other < collective.ranks; ++other) {
+      const std::size_t at = static_cast<std::size_t>(other) * block_bytes;
+      send(view.send + at, block_bytes, other, stream_.get());
+      recv(view.recv + at, block_bytes, other, stream_.get());
+    }
+    end_group();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_nccl() { return std::make_unique<NcclTransport>(false); }
+std::unique_ptr<Transport> make_nccl_allocated() { return std::make_unique<NcclTransport>(true); }
+std::unique_ptr<Transport> make_nccl_collectives() { return std::make_unique<NcclCollectives>(false); }
+std::unique_ptr<Transport> make_nccl_allocated_collectives() { return std::make_unique<NcclCollectives>(true); }
+
+}  // namespace volley
