@@ -64,7 +64,7 @@ void read_options(PlanObject& given, const Plan& plan, JacobiOptions& options) {
   given.positive("tolerance", options.tolerance);
   given.integer("check_every", options.check_every, std::uint64_t{1});
   given.boolean("overlap", options.overlap);
-  given.optional_integer("threads", options.threads, 1, max_threads);
+  given.integer("threads", options.threads, 1, max_threads);
   check_grid(given, plan, options);
   check_transports(given, plan);
 }

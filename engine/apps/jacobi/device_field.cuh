@@ -98,17 +98,72 @@ template <class Real>
 class DeviceField {
  public:
   // Writes zeros and the boundary values, which the host computes.
-  explicit DeviceField(const Grid& grid);
+  explicit DeviceField(const Grid& grid)
+      : grid_(grid), plane_bytes_(device_field_bytes(grid.columns(), grid.rows(), sizeof(Real)) / 2) {
+    const std::int64_t stride = device_stride(grid.columns(), sizeof(Real));
+    const Region free = grid.free();
+    for (std::size_t i = 0; i < planes_.size(); ++i) {
+      memory_[i] = gpu::DeviceBuffer(plane_bytes_);
+      planes_[i] = {reinterpret_cast<Real*>(memory_[i].data() + pitch_bytes), stride};
+      gpu::zero(memory_[i].data(), plane_bytes_);
+      for (const std::int64_t x : {std::int64_t{0}, grid.columns() - 1}) {  // all other fixed points are 0
+        if (x >= free.x0 && x < free.x1) continue;
+        std::vector<Real> column(static_cast<std::size_t>(grid.rows()));
+        for (std::size_t y = 0; y < column.size(); ++y) {
+          const auto row = grid.first_row() + static_cast<std::int64_t>(y);
+          column[y] = static_cast<Real>(boundary_value(grid, grid.first_column() + x, row));
+        }
+        gpu::copy_column_to_device(planes_[i].row(0) + x, static_cast<std::size_t>(stride) * sizeof(Real),
+                                   column.data(), sizeof(Real), column.size());
+      }
+    }
+    gpu::synchronize();
+  }
 
   // The points before iteration `iteration`.
   [[nodiscard]] const Plane<Real>& before(std::uint64_t iteration) const { return planes_[iteration % 2]; }
   // Copies the plane before `iteration` to the other plane.
-  void copy(std::uint64_t iteration, const gpu::Stream& cuda_stream) const;
+  void copy(std::uint64_t iteration, const gpu::Stream& cuda_stream) const {
+    gpu::copy_on_device_async(memory_[(iteration + 1) % 2].data(), memory_[iteration % 2].data(), plane_bytes_,
+                              cuda_stream.get());
+  }
 
   // The same as in host_solver.hpp, of the points before `iteration`. These calls wait for the device.
-  [[nodiscard]] std::uint64_t hash(std::uint64_t iteration) const;
-  [[nodiscard]] double deviation(std::uint64_t iteration) const;
-  [[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken(std::uint64_t iteration) const;
+  [[nodiscard]] std::uint64_t hash(std::uint64_t iteration) const {
+    const DeviceWord sum(0);
+    hash_kernel<<<blocks_for(grid_), field_threads>>>(before(iteration), grid_.columns(), grid_.rows(),
+                                                      point_number(grid_, 0),
+                                                      static_cast<std::uint64_t>(grid_.all_columns()), sum.get());
+    return sum.read();
+  }
+
+  [[nodiscard]] double deviation(std::uint64_t iteration) const {
+    std::vector<double> profile(static_cast<std::size_t>(grid_.columns()));
+    std::vector<double> sine(static_cast<std::size_t>(grid_.rows()));
+    for (std::size_t x = 0; x < profile.size(); ++x) {
+      profile[x] = exact_profile(grid_, grid_.first_column() + static_cast<std::int64_t>(x));
+    }
+    for (std::size_t y = 0; y < sine.size(); ++y) {
+      sine[y] = exact_sine(grid_, grid_.first_row() + static_cast<std::int64_t>(y));
+    }
+    const auto device_profile = on_device(profile);
+    const auto device_sine = on_device(sine);
+    const DeviceWord largest(0);
+    deviation_kernel<<<blocks_for(grid_), field_threads>>>(before(iteration), grid_.columns(), grid_.rows(),
+                                                           numbers_of(device_profile), numbers_of(device_sine),
+                                                           largest.get());
+    return __builtin_bit_cast(double, largest.read());
+  }
+
+  [[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken(std::uint64_t iteration) const {
+    constexpr unsigned long long none = ~0ULL;
+    const DeviceWord first(none);
+    broken_kernel<<<blocks_for(grid_), field_threads>>>(before(iteration), grid_.columns(), grid_.rows(), first.get());
+    const auto number = first.read();
+    if (number == none) return std::nullopt;
+    const auto point = static_cast<std::int64_t>(number);
+    return std::array{grid_.first_column() + point % grid_.columns(), grid_.first_row() + point / grid_.columns()};
+  }
 
  private:
   const Grid& grid_;
@@ -116,73 +171,5 @@ class DeviceField {
   std::array<gpu::DeviceBuffer, 2> memory_;
   std::array<Plane<Real>, 2> planes_;
 };
-
-template <class Real>
-DeviceField<Real>::DeviceField(const Grid& grid)
-    : grid_(grid), plane_bytes_(device_field_bytes(grid.columns(), grid.rows(), sizeof(Real)) / 2) {
-  const std::int64_t stride = device_stride(grid.columns(), sizeof(Real));
-  const Region free = grid.free();
-  for (std::size_t i = 0; i < planes_.size(); ++i) {
-    memory_[i] = gpu::DeviceBuffer(plane_bytes_);
-    planes_[i] = {reinterpret_cast<Real*>(memory_[i].data() + pitch_bytes), stride};
-    gpu::zero(memory_[i].data(), plane_bytes_);
-    for (const std::int64_t x : {std::int64_t{0}, grid.columns() - 1}) {  // all other fixed points are 0
-      if (x >= free.x0 && x < free.x1) continue;
-      std::vector<Real> column(static_cast<std::size_t>(grid.rows()));
-      for (std::size_t y = 0; y < column.size(); ++y) {
-        const auto row = grid.first_row() + static_cast<std::int64_t>(y);
-        column[y] = static_cast<Real>(boundary_value(grid, grid.first_column() + x, row));
-      }
-      gpu::copy_column_to_device(planes_[i].row(0) + x, static_cast<std::size_t>(stride) * sizeof(Real), column.data(),
-                                 sizeof(Real), column.size());
-    }
-  }
-  gpu::synchronize();
-}
-
-template <class Real>
-void DeviceField<Real>::copy(std::uint64_t iteration, const gpu::Stream& cuda_stream) const {
-  gpu::copy_on_device_async(memory_[(iteration + 1) % 2].data(), memory_[iteration % 2].data(), plane_bytes_,
-                            cuda_stream.get());
-}
-
-template <class Real>
-std::uint64_t DeviceField<Real>::hash(std::uint64_t iteration) const {
-  const DeviceWord sum(0);
-  hash_kernel<<<blocks_for(grid_), field_threads>>>(before(iteration), grid_.columns(), grid_.rows(),
-                                                    point_number(grid_, 0),
-                                                    static_cast<std::uint64_t>(grid_.all_columns()), sum.get());
-  return sum.read();
-}
-
-template <class Real>
-double DeviceField<Real>::deviation(std::uint64_t iteration) const {
-  std::vector<double> profile(static_cast<std::size_t>(grid_.columns()));
-  std::vector<double> sine(static_cast<std::size_t>(grid_.rows()));
-  for (std::size_t x = 0; x < profile.size(); ++x) {
-    profile[x] = exact_profile(grid_, grid_.first_column() + static_cast<std::int64_t>(x));
-  }
-  for (std::size_t y = 0; y < sine.size(); ++y) {
-    sine[y] = exact_sine(grid_, grid_.first_row() + static_cast<std::int64_t>(y));
-  }
-  const auto device_profile = on_device(profile);
-  const auto device_sine = on_device(sine);
-  const DeviceWord largest(0);
-  deviation_kernel<<<blocks_for(grid_), field_threads>>>(before(iteration), grid_.columns(), grid_.rows(),
-                                                         numbers_of(device_profile), numbers_of(device_sine),
-                                                         largest.get());
-  return __builtin_bit_cast(double, largest.read());
-}
-
-template <class Real>
-std::optional<std::array<std::int64_t, 2>> DeviceField<Real>::first_broken(std::uint64_t iteration) const {
-  constexpr unsigned long long none = ~0ULL;
-  const DeviceWord first(none);
-  broken_kernel<<<blocks_for(grid_), field_threads>>>(before(iteration), grid_.columns(), grid_.rows(), first.get());
-  const auto number = first.read();
-  if (number == none) return std::nullopt;
-  const auto point = static_cast<std::int64_t>(number);
-  return std::array{grid_.first_column() + point % grid_.columns(), grid_.first_row() + point / grid_.columns()};
-}
 
 }  // namespace volley::jacobi

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <optional>
 
 #include "host/pattern.hpp"
@@ -12,7 +14,16 @@
 namespace volley::jacobi {
 
 enum class Side { left, right, up, down };
-[[nodiscard]] const char* name_of(Side side);
+
+[[nodiscard]] inline const char* name_of(Side side) {
+  switch (side) {
+    case Side::left: return "left";
+    case Side::right: return "right";
+    case Side::up: return "up";
+    case Side::down: return "down";
+  }
+  return "";
+}
 
 // Points [x0, x1) × [y0, y1) of a local domain.
 struct Region {
@@ -28,7 +39,13 @@ struct Region {
 // by row.
 class Grid {
  public:
-  Grid(std::array<int, 2> processes, std::array<std::int64_t, 2> domain, int rank);
+  Grid(std::array<int, 2> processes, std::array<std::int64_t, 2> domain, int rank)
+      : processes_x_(processes[0]),
+        processes_y_(processes[1]),
+        columns_(domain[0]),
+        rows_(domain[1]),
+        x_(rank % processes[0]),
+        y_(rank / processes[0]) {}
 
   [[nodiscard]] std::int64_t columns() const { return columns_; }  // of the local domain
   [[nodiscard]] std::int64_t rows() const { return rows_; }
@@ -39,18 +56,36 @@ class Grid {
   // The place of this process in the grid.
   [[nodiscard]] std::int64_t x() const { return x_; }
   [[nodiscard]] std::int64_t y() const { return y_; }
-  [[nodiscard]] std::optional<int> neighbour(Side side) const;
+
+  [[nodiscard]] std::optional<int> neighbour(Side side) const {
+    const std::int64_t x = x_ + (side == Side::right ? 1 : side == Side::left ? -1 : 0);
+    const std::int64_t y = y_ + (side == Side::down ? 1 : side == Side::up ? -1 : 0);
+    if (x < 0 || x >= processes_x_ || y < 0 || y >= processes_y_) return std::nullopt;
+    return static_cast<int>(y * processes_x_ + x);
+  }
+
   // Messages of one iteration, of all processes.
-  [[nodiscard]] std::uint64_t messages() const;
+  [[nodiscard]] std::uint64_t messages() const {
+    return 2 * static_cast<std::uint64_t>((processes_x_ - 1) * processes_y_ + (processes_y_ - 1) * processes_x_);
+  }
 
   [[nodiscard]] Region all() const { return {0, columns_, 0, rows_}; }
   // The points of the local domain that are not fixed.
-  [[nodiscard]] Region free() const;
+  [[nodiscard]] Region free() const {
+    return {neighbour(Side::left) ? 0 : 1, columns_ - (neighbour(Side::right) ? 0 : 1), neighbour(Side::up) ? 0 : 1,
+            rows_ - (neighbour(Side::down) ? 0 : 1)};
+  }
+
   // The points whose new values need no halo.
   [[nodiscard]] Region interior() const { return {1, columns_ - 1, 1, rows_ - 1}; }
   // The free points that are not interior, in the order of Side: a column or a row for each neighbour; the columns have
   // the corners.
-  [[nodiscard]] std::array<Region, 4> edges() const;
+  [[nodiscard]] std::array<Region, 4> edges() const {
+    const Region all = free();
+    const Region inner = interior();
+    return {Region{all.x0, inner.x0, all.y0, all.y1}, Region{inner.x1, all.x1, all.y0, all.y1},
+            Region{inner.x0, inner.x1, all.y0, inner.y0}, Region{inner.x0, inner.x1, inner.y1, all.y1}};
+  }
 
  private:
   std::int64_t processes_x_;
@@ -61,16 +96,33 @@ class Grid {
   std::int64_t y_;
 };
 
-// The fixed value of a point on the global boundary: sin(pi j / (Ny - 1)) in the left column at row j, e^-pi times that
-// in the right one, 0 in the top and bottom rows between them.
-[[nodiscard]] double boundary_value(const Grid& grid, std::int64_t column, std::int64_t row);
+inline constexpr double pi = std::numbers::pi;
 
 // The solution of the continuous problem at a point is sine(row) · profile(column). With L = (Nx - 1) / (Ny - 1),
 // x = column / (Ny - 1) and y = row / (Ny - 1):
 //   u = sin(pi y) [sinh(pi (L - x)) + e^-pi sinh(pi x)] / sinh(pi L),
 // evaluated with exponentials of negative numbers only, so that no L overflows.
-[[nodiscard]] double exact_sine(const Grid& grid, std::int64_t row);
-[[nodiscard]] double exact_profile(const Grid& grid, std::int64_t column);
+[[nodiscard]] inline double exact_sine(const Grid& grid, std::int64_t row) {
+  return std::sin(pi * static_cast<double>(row) / static_cast<double>(grid.all_rows() - 1));
+}
+
+[[nodiscard]] inline double exact_profile(const Grid& grid, std::int64_t column) {
+  const double height = static_cast<double>(grid.all_rows() - 1);
+  const double length = pi * static_cast<double>(grid.all_columns() - 1) / height;
+  const double left = pi * static_cast<double>(column) / height;
+  const double right = pi * static_cast<double>(grid.all_columns() - 1 - column) / height;
+  // sinh(a) / sinh(b) = e^(a - b) (1 - e^-2a) / (1 - e^-2b); expm1 keeps the digits of small a and b.
+  const double whole = -std::expm1(-2 * length);
+  return (std::exp(-left) * -std::expm1(-2 * right) + std::exp(-pi - right) * -std::expm1(-2 * left)) / whole;
+}
+
+// The fixed value of a point on the global boundary: sin(pi j / (Ny - 1)) in the left column at row j, e^-pi times that
+// in the right one, 0 in the top and bottom rows between them.
+[[nodiscard]] inline double boundary_value(const Grid& grid, std::int64_t column, std::int64_t row) {
+  if (column == 0) return exact_sine(grid, row);
+  if (column == grid.all_columns() - 1) return exact_sine(grid, row) * std::exp(-pi);
+  return 0;
+}
 
 // A hash of the field that does not depend on the grid of processes: each point adds its own, modulo 2^64.
 //

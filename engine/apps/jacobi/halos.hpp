@@ -2,15 +2,23 @@
 // arrive as they were sent.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "gpu/gpu.hpp"
 #include "group/context.hpp"
+#include "host/memory.hpp"
 #include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"
+#include "measure/timing_loop.hpp"
+#include "mpi/mpi.hpp"
+#include "transport/agreement.hpp"
 #include "transport/registry.hpp"
 
 namespace volley::jacobi {
@@ -22,30 +30,126 @@ struct WrongHalo {
   int neighbour = 0;
 };
 
+inline constexpr std::size_t compared_at_once = std::size_t{1} << 20;
+// The messages in a buffer begin at multiples of so many bytes.
+inline constexpr std::size_t place_alignment = 4096;
+
+inline bool is_column(Side side) { return side == Side::left || side == Side::right; }
+
+// The first point of the line along `side` and the step to the next point. `outside`: 0 for the domain's outermost
+// points, 1 for the points around it.
+template <class Real>
+std::pair<Real*, std::int64_t> line_of_points(const Plane<Real>& plane, const Grid& grid, Side side, int outside) {
+  switch (side) {
+    case Side::left: return {plane.row(0) - outside, plane.stride};
+    case Side::right: return {plane.row(0) + grid.columns() - 1 + outside, plane.stride};
+    case Side::up: return {plane.row(-outside), 1};
+    case Side::down: return {plane.row(grid.rows() - 1 + outside), 1};
+  }
+  return {};
+}
+
+// Compares `bytes` bytes, of which the first is byte `offset` of the message.
+inline void compare_part(const std::byte* found, const std::byte* expected, std::size_t bytes, std::size_t offset,
+                         Mismatch& wrong) {
+  if (std::memcmp(found, expected, bytes) == 0) return;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    if (found[i] == expected[i]) continue;
+    if (wrong.wrong_bytes++ > 0) continue;
+    wrong.offset_bytes = static_cast<std::int64_t>(offset + i);
+    wrong.expected = static_cast<std::uint8_t>(expected[i]);
+    wrong.found = static_cast<std::uint8_t>(found[i]);
+  }
+}
+
 // Every call is collective over the world, except those on points.
 class Halos {
  public:
   // Pairs every process with its neighbours.
-  Halos(const Context& context, const Grid& grid, const TransportEntry& entry, std::size_t point_bytes);
+  Halos(const Context& context, const Grid& grid, const TransportEntry& entry, std::size_t point_bytes)
+      : context_(context), grid_(grid), entry_(entry), places_(entry.memory == MemoryKind::device ? 2 : 1) {
+    // In each of these four rounds a process belongs to at most one pair.
+    for (const bool even : {true, false}) pair_up(Side::right, (grid.x() % 2 == 0) == even);
+    for (const bool even : {true, false}) pair_up(Side::down, (grid.y() % 2 == 0) == even);
+    for (auto& neighbour : neighbours_) {
+      neighbour.points = static_cast<std::size_t>(is_column(neighbour.side) ? grid.rows() : grid.columns());
+      neighbour.bytes = neighbour.points * point_bytes;
+      neighbour.stride = round_up(neighbour.bytes + 2 * guard_bytes, place_alignment);
+    }
+  }
 
   // Why this rank cannot use the transport; empty if it can.
-  [[nodiscard]] std::string unavailable();
+  [[nodiscard]] std::string unavailable() {
+    for (auto& neighbour : neighbours_) {
+      const std::string reason = neighbour.transport->unavailable(context_, neighbour.pair);
+      if (!reason.empty()) return reason;
+    }
+    return {};
+  }
+
   // Opens the transport, whose kernels wait for a halo for up to `wait_s`. Returns why this rank could not; empty if it
-  // could. If one rank could not, all ranks call close().
-  [[nodiscard]] std::string open(double wait_s);
+  // could. If one rank could not, all ranks call close(). A rank that failed with one neighbour continues with the next
+  // one, which waits for it.
+  [[nodiscard]] std::string open(double wait_s) {
+    std::string reason;
+    for (auto& neighbour : neighbours_) {
+      const std::size_t capacity = (places_ - 1) * neighbour.stride + neighbour.bytes;
+      neighbour.memory = make_memory(entry_.memory);
+      try {
+        agreed_step(neighbour.pair, [&] { neighbour.buffers = neighbour.memory->reserve(capacity); });
+        neighbour.opened = true;
+        neighbour.transport->limit_waits(wait_s);
+        agreed_step(neighbour.pair, [&] { neighbour.transport->open(neighbour.pair, neighbour.buffers); });
+        neighbour.halo = neighbour.transport->halo();
+        agreed_step(neighbour.pair, [&] { neighbour.halo->open_halo(neighbour.view(place_)); });
+      } catch (const std::exception& failure) {
+        if (reason.empty()) reason = failure.what();
+      }
+    }
+    return reason;
+  }
+
   // Releases everything except the messages' memory, which this object frees at its end: libraries may have mapped it.
-  void close();
+  void close() {
+    for (auto& neighbour : neighbours_) {
+      if (neighbour.opened) neighbour.transport->close();
+    }
+    VOLLEY_MPI(MPI_Barrier(context_.world.get()));
+  }
 
   // The next exchange uses the other place of the messages, if there are two: halos in device memory are enqueued
   // ahead, while the halo before is still being read (transport/transport.hpp).
-  void turn();
-  // The message to and from the neighbour on each side, at the present place; empty where there is no neighbour.
-  [[nodiscard]] std::array<View, 4> messages() const;
+  void turn() {
+    place_ = (place_ + 1) % places_;
+    ++since_poison_;
+  }
 
+  // The message to and from the neighbour on each side, at the present place; empty where there is no neighbour.
+  [[nodiscard]] std::array<View, 4> messages() const {
+    std::array<View, 4> views{};
+    for (const auto& neighbour : neighbours_) views[static_cast<std::size_t>(neighbour.side)] = neighbour.view(place_);
+    return views;
+  }
+
+  // Copies the outermost points of the domain into the messages.
   template <class Real>
-  void pack(const Plane<Real>& plane);  // copies the outermost points of the domain into the messages
+  void pack(const Plane<Real>& plane) {
+    for (auto& neighbour : neighbours_) {
+      const auto [from, step] = line_of_points(plane, grid_, neighbour.side, 0);
+      auto* to = reinterpret_cast<Real*>(neighbour.view(place_).send);
+      for (std::size_t i = 0; i < neighbour.points; ++i) to[i] = from[static_cast<std::int64_t>(i) * step];
+    }
+  }
+
+  // Copies the messages to the points around the domain.
   template <class Real>
-  void unpack(const Plane<Real>& plane);  // copies the messages to the points around the domain
+  void unpack(const Plane<Real>& plane) {
+    for (auto& neighbour : neighbours_) {
+      const auto [to, step] = line_of_points(plane, grid_, neighbour.side, 1);
+      const auto* from = reinterpret_cast<const Real*>(neighbour.view(place_).recv);
+      for (std::size_t i = 0; i < neighbour.points; ++i) to[static_cast<std::int64_t>(i) * step] = from[i];
+    }
+  }
 
   // An exchange; see transport/transport.hpp.
   void enqueue_send(gpu::StreamHandle cuda_stream) {
@@ -68,13 +172,40 @@ class Halos {
 
   // Exchanges the verification pattern (host/pattern.hpp) once at every place, on fresh buffers, and checks every byte
   // and guard. Returns the seconds of the first exchange on this rank.
-  [[nodiscard]] double verify_pattern();
+  [[nodiscard]] double verify_pattern() {
+    const double first_s = verify_pattern_at_next_place();
+    for (std::size_t place = 1; place < places_; ++place) (void)verify_pattern_at_next_place();
+    return first_s;
+  }
+
   // Writes wrong values where the next exchange will write.
-  void poison();
+  void poison() {
+    ++repetition_;
+    since_poison_ = 0;
+    for (auto& neighbour : neighbours_) {
+      const auto peer = static_cast<std::uint64_t>(neighbour.pair.peer());
+      const View next = neighbour.view((place_ + 1) % places_);
+      neighbour.memory->poison(next.recv, next.bytes, seed_of({next.bytes, peer, repetition_}));
+    }
+  }
+
   // Compares the last halo at each place since poison() with the neighbour's send buffer, byte for byte.
-  void compare();
+  void compare() {
+    for (const auto& neighbour : neighbours_) {
+      for (std::size_t back = std::min(since_poison_, places_); back-- > 0;) {
+        compare_place(neighbour, (place_ + places_ - back) % places_);
+      }
+    }
+  }
+
   // The wrong halo of the lowest rank that found one; the same on all ranks.
-  [[nodiscard]] std::optional<WrongHalo> wrong() const;
+  [[nodiscard]] std::optional<WrongHalo> wrong() const {
+    int finder = wrong_ ? context_.rank : std::numeric_limits<int>::max();
+    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &finder, 1, MPI_INT, MPI_MIN, context_.world.get()));
+    if (finder == std::numeric_limits<int>::max()) return std::nullopt;
+    return mpi::broadcast_value(wrong_.value_or(WrongHalo{}), finder, context_.world.get());
+  }
+
   [[nodiscard]] std::uint64_t compared() const { return compared_; }  // messages that this rank received and checked
   [[nodiscard]] bool none() const { return neighbours_.empty(); }     // this process has no neighbours
 
@@ -94,11 +225,83 @@ class Halos {
       return {buffers.send + place * stride, buffers.recv + place * stride, bytes};
     }
   };
-  void pair_up(Side side, bool asks);
-  [[nodiscard]] double verify_pattern_at_next_place();
-  void exchange_from_host();
-  void compare_place(const Neighbour& neighbour, std::size_t place);
-  void keep_first(const Neighbour& neighbour, const Mismatch& mismatch);
+
+  // A process that `asks` pairs up with its neighbour on `side`, another one with its neighbour on the opposite side.
+  void pair_up(Side side, bool asks) {
+    const Side opposite = side == Side::right ? Side::left : Side::up;
+    const auto other = grid_.neighbour(asks ? side : opposite);
+    std::vector<int> ranks;
+    if (other) ranks = asks ? std::vector{context_.rank, *other} : std::vector{*other, context_.rank};
+    auto pair = make_group(context_, ranks);
+    if (!pair) return;
+    Neighbour& neighbour = neighbours_.emplace_back();
+    neighbour.side = asks ? side : opposite;
+    neighbour.pair = std::move(*pair);
+    neighbour.transport = entry_.make();
+  }
+
+  [[nodiscard]] double verify_pattern_at_next_place() {
+    turn();
+    ++repetition_;
+    const auto seed = [&](const Neighbour& neighbour, int direction) {
+      return seed_of({neighbour.bytes, static_cast<std::uint64_t>(direction), repetition_});
+    };
+    for (auto& neighbour : neighbours_) {
+      const View view = neighbour.view(place_);
+      neighbour.memory->fill(view.send, view.bytes, seed(neighbour, neighbour.pair.self));
+      neighbour.memory->poison(view.recv, view.bytes, seed(neighbour, neighbour.pair.peer()));
+    }
+    VOLLEY_MPI(MPI_Barrier(context_.world.get()));
+    const double elapsed_s = timed([&] { exchange_from_host(); });
+    for (auto& neighbour : neighbours_) {
+      const auto mismatch =
+          neighbour.memory->check(neighbour.view(place_).recv, neighbour.bytes, seed(neighbour, neighbour.pair.peer()));
+      if (mismatch) keep_first(neighbour, *mismatch);
+      ++compared_;
+    }
+    return elapsed_s;
+  }
+
+  // The halos are usable at the end.
+  void exchange_from_host() {
+    const auto synchronize = [&] {
+      for (auto& neighbour : neighbours_) neighbour.memory->synchronize();
+    };
+    enqueue_send(nullptr);
+    synchronize();
+    start();
+    finish();
+    enqueue_recv(nullptr);
+    synchronize();
+    progress();
+  }
+
+  void compare_place(const Neighbour& neighbour, std::size_t place) {
+    const View view = neighbour.view(place);
+    std::vector<std::byte> sent;
+    std::vector<std::byte> expected;
+    std::vector<std::byte> received;
+    Mismatch mismatch;
+    for (std::size_t offset = 0; offset < view.bytes; offset += compared_at_once) {
+      const std::size_t part = std::min(compared_at_once, view.bytes - offset);
+      const auto count = static_cast<int>(part);
+      for (auto* bytes : {&sent, &expected, &received}) bytes->resize(part);
+      neighbour.memory->copy(sent.data(), view.send + offset, part);
+      neighbour.memory->copy(received.data(), view.recv + offset, part);
+      const int peer = neighbour.pair.peer();
+      VOLLEY_MPI(MPI_Sendrecv(sent.data(), count, MPI_BYTE, peer, 0, expected.data(), count, MPI_BYTE, peer, 0,
+                              neighbour.pair.control.get(), MPI_STATUS_IGNORE));
+      compare_part(received.data(), expected.data(), part, offset, mismatch);
+    }
+    if (mismatch.wrong_bytes > 0) keep_first(neighbour, mismatch);
+    ++compared_;
+  }
+
+  void keep_first(const Neighbour& neighbour, const Mismatch& mismatch) {
+    if (wrong_) return;
+    wrong_ = WrongHalo{mismatch, neighbour.side, neighbour.pair.rank(neighbour.pair.peer())};
+    wrong_->mismatch.rank = context_.rank;
+  }
 
   const Context& context_;
   const Grid& grid_;

@@ -1,15 +1,25 @@
 // Solves the problem with the halos of one transport, from the first touch of its field to the last comparison.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <iomanip>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
+#include "benchmark/series_record.hpp"
+#include "host/placement.hpp"
 #include "jacobi/solver.hpp"
+#include "measure/timing_loop.hpp"
+#include "mpi/mpi.hpp"
 #include "record/json.hpp"
+#include "transport/agreement.hpp"
+#include "transport/registry.hpp"
 
 namespace volley::jacobi {
 
@@ -17,44 +27,252 @@ namespace volley::jacobi {
 inline constexpr std::uint64_t beyond_memory = ~std::uint64_t{0};
 
 // Bytes of memory that each rank takes for its field.
-[[nodiscard]] std::uint64_t field_bytes(MemoryKind kind, std::int64_t columns, std::int64_t rows,
-                                        std::size_t point_bytes);
+[[nodiscard]] inline std::uint64_t field_bytes(MemoryKind kind, std::int64_t columns, std::int64_t rows,
+                                               std::size_t point_bytes) {
+  // No memory has room for so many points, and the number of their bytes would not fit into 64 bits.
+  constexpr std::int64_t max_points = std::int64_t{1} << 56;
+  if (columns > max_points / rows) return beyond_memory;
+  return kind == MemoryKind::device ? device_field_bytes(columns, rows, point_bytes)
+                                    : host_field_bytes(columns, rows, point_bytes);
+}
+
+// A batch of iterations takes about this long, and a solve has at least so many batches: the halos are checked after
+// each.
+inline constexpr double batch_time_s = 0.2;
+inline constexpr std::uint64_t min_batches = 20;
+// Copies: the number of samples before and after the iterations, and the shortest length of one.
+inline constexpr int copy_samples = 5;
+inline constexpr double copy_sample_s = 2e-3;
+inline constexpr double max_copies = 1e6;  // where the clock is too coarse for one
+
+inline double largest_of_all(double value, MPI_Comm world) {
+  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, world));
+  return value;
+}
+
+inline std::uint64_t sum_of_all(std::uint64_t value, MPI_Comm world) {
+  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_UINT64_T, MPI_SUM, world));
+  return value;
+}
+
+// Seconds that the slowest rank takes for `body(count)`; all begin together.
+template <class Body>
+double slowest(MPI_Comm world, Body&& body, std::uint64_t count) {
+  VOLLEY_MPI(MPI_Barrier(world));
+  return largest_of_all(timed(body, count), world);
+}
+
+inline std::string hexadecimal(std::uint64_t value) {
+  std::ostringstream text;
+  text << std::hex << std::setfill('0') << std::setw(16) << value;
+  return text.str();
+}
+
+inline Json to_json(const std::vector<TimeParts>& ranks) {
+  Json list = Json::array();
+  for (const auto& parts : ranks) {
+    list.push_back({{"interior_s", parts.interior_s},
+                    {"edges_s", parts.edges_s},
+                    {"pack_s", parts.pack_s},
+                    {"exchange_s", parts.exchange_s},
+                    {"reduction_s", parts.reduction_s}});
+  }
+  return list;
+}
+
+inline Json to_json(const std::vector<Residual>& residuals) {
+  Json list = Json::array();
+  for (const auto& [iteration, value] : residuals) {
+    const Json number = std::isfinite(value) ? Json(value) : Json(nullptr);  // JSON has finite numbers only
+    list.push_back({{"iteration", iteration}, {"residual", number}});
+  }
+  return list;
+}
 
 // Every call but `going`, `left_s`, `iterations` and `skipped` is collective over `all`, the ranks of the world.
 class TransportSolve {
  public:
   TransportSolve(const Run& run, const RankGroup& all, const JacobiOptions& options, const Grid& grid,
-                 const TransportEntry& entry);
+                 const TransportEntry& entry)
+      : run_(run),
+        all_(all),
+        world_(all.control.get()),
+        options_(options),
+        grid_(grid),
+        entry_(entry),
+        halos_(*run.context, grid, entry, options.point_bytes()) {}
 
   [[nodiscard]] const TransportEntry& entry() const { return entry_; }
   // Why one of the ranks cannot use the transport; the same on all ranks. Empty if all can.
-  [[nodiscard]] std::string unavailable();
+  [[nodiscard]] std::string unavailable() {
+    const std::string reason = ruled_out(*run_.context, all_.ranks, run_.plan, entry_);
+    return agreed_reason(all_, reason.empty() ? halos_.unavailable() : reason);
+  }
 
   // Everything before the first iteration: memory, copies, first halos.
-  void begin();
+  void begin() {
+    const auto begun = Clock::now();
+    expect_pass();
+    const auto make_solver = entry_.memory == MemoryKind::device ? make_device_solver : make_host_solver;
+    solver_ = make_solver(*run_.context, options_, grid_, halos_);
+    measure_copies();
+    not_opened_ = agreed_reason(all_, open_halos());
+    if (!not_opened_.empty()) {
+      not_opened_ = "could not be opened: " + not_opened_;
+    } else {
+      cold_exchange_s_ = largest_of_all(halos_.verify_pattern(), world_);
+      check_halos();
+    }
+    elapsed_s_ += seconds_since(begun);
+  }
+
   // Whether iterations are left and none has failed.
-  [[nodiscard]] bool going() const;
+  [[nodiscard]] bool going() const {
+    return not_opened_.empty() && failure_.empty() && !solver_->residuals().converged() &&
+           iterations_ < options_.iterations;
+  }
+
   // Makes some iterations and times them together, then compares the last halos. The first batch is one iteration.
-  void batch();
+  void batch() {
+    const auto begun = Clock::now();
+    const std::uint64_t most = next_batch();
+    if (run_.plan.verify) halos_.poison();
+    if (batch_s_.empty()) expect_pass();
+    else run_.watchdog.progress(10 * iteration_s() * static_cast<double>(most));
+    batch_s_.push_back(slowest(world_, [&](std::uint64_t count) { solver_->advance(count); }, most));
+    batch_iterations_.push_back(solver_->iterations() - iterations_);
+    iterations_ = solver_->iterations();
+    if (run_.plan.verify) halos_.compare();
+    check_halos();
+    check_field();
+    elapsed_s_ += seconds_since(begun);
+  }
+
   // Everything after the last iteration. Returns the record.
-  [[nodiscard]] Json finish(bool interleaved);
+  [[nodiscard]] Json finish(bool interleaved) {
+    const auto begun = Clock::now();
+    const bool opened = not_opened_.empty();
+    Json record = opened ? result(interleaved) : skipped(not_opened_);
+    solver_.reset();
+    halos_.close();
+    if (opened) record["elapsed_s"] = elapsed_s_ + seconds_since(begun);
+    return record;
+  }
 
   [[nodiscard]] std::uint64_t iterations() const { return iterations_; }
   // Seconds that the remaining iterations will take if none reaches the tolerance.
-  [[nodiscard]] double left_s() const;
+  [[nodiscard]] double left_s() const {
+    return going() ? static_cast<double>(options_.iterations - iterations_) * iteration_s() : 0;
+  }
+
   // The record of a transport that is not solved with, for this reason.
-  [[nodiscard]] Json skipped(const std::string& reason) const;
+  [[nodiscard]] Json skipped(const std::string& reason) const { return head("skipped", reason); }
 
  private:
-  void expect_pass();
-  void measure_copies();
-  [[nodiscard]] std::string open_halos();
-  [[nodiscard]] double iteration_s() const;
-  [[nodiscard]] std::uint64_t next_batch() const;
-  void check_halos();
-  void check_field();
-  [[nodiscard]] Json result(bool interleaved);
-  [[nodiscard]] Json head(const char* status, const std::string& reason) const;
+  // Tells the watchdog that a pass over the whole field follows.
+  void expect_pass() {
+    const auto bytes = field_bytes(entry_.memory, grid_.columns(), grid_.rows(), options_.point_bytes());
+    run_.watchdog.progress(static_cast<double>(bytes) / slowest_bytes_per_s);
+  }
+
+  // All ranks copy their whole fields at once; measures the seconds of a copy on the slowest rank.
+  void measure_copies() {
+    const auto body = [&](std::uint64_t count) { solver_->copy(count); };
+    expect_pass();
+    const double once_s = slowest(world_, body, 1);
+    const auto count = static_cast<std::uint64_t>(std::clamp(std::ceil(copy_sample_s / once_s), 1.0, max_copies));
+    for (int i = 0; i < copy_samples; ++i) {
+      run_.watchdog.progress(10 * once_s * static_cast<double>(count));
+      copy_s_.push_back(slowest(world_, body, count) / static_cast<double>(count));
+    }
+  }
+
+  // Threads that libraries start here may run where this rank may, and not only on the core of its first thread.
+  [[nodiscard]] std::string open_halos() {
+    const Binding whole(run_.job.facts(run_.job.rank).cores);
+    return halos_.open(wait_share * run_.plan.watchdog_s);
+  }
+
+  [[nodiscard]] double iteration_s() const {
+    return batch_s_.empty() ? 0 : batch_s_.back() / static_cast<double>(batch_iterations_.back());
+  }
+
+  [[nodiscard]] std::uint64_t next_batch() const {
+    if (batch_s_.empty()) return 1;
+    const auto most = static_cast<double>(std::max(std::uint64_t{1}, options_.iterations / min_batches));
+    return static_cast<std::uint64_t>(std::clamp(std::ceil(batch_time_s / iteration_s()), 1.0, most));
+  }
+
+  // The result is the same on all ranks.
+  void check_halos() {
+    wrong_ = halos_.wrong();
+    if (!wrong_) return;
+    const auto& [mismatch, side, neighbour] = *wrong_;
+    const std::string halo =
+        "the halo that rank " + std::to_string(mismatch.rank) + " received on its " + name_of(side) + " side";
+    failure_ =
+        difference(halo, "rank " + std::to_string(neighbour) + " sent", mismatch) +
+        (iterations_ == 0 ? ", before the first iteration" : ", in iteration " + std::to_string(iterations_ - 1));
+  }
+
+  void check_field() {
+    if (!failure_.empty() || !solver_->residuals().broken()) return;
+    const auto mine = solver_->first_broken();
+    const auto points = mpi::all_gather(
+        mine ? "column " + std::to_string((*mine)[0]) + ", row " + std::to_string((*mine)[1]) : "", world_);
+    const auto first = std::find_if(points.begin(), points.end(), [](const auto& point) { return !point.empty(); });
+    const auto rank = std::to_string(first - points.begin());
+    failure_ = "the field is no longer finite in iteration " + std::to_string(iterations_ - 1) + ": " +
+               (first == points.end() ? "a change is too large" : "first at " + *first + ", on rank " + rank);
+  }
+
+  // The results of all ranks.
+  [[nodiscard]] Json result(bool interleaved) {
+    expect_pass();
+    std::vector<TimeParts> parts(static_cast<std::size_t>(all_.size()));
+    constexpr int bytes = sizeof(TimeParts);
+    VOLLEY_MPI(MPI_Allgather(&solver_->parts(), bytes, MPI_BYTE, parts.data(), bytes, MPI_BYTE, world_));
+    Json hash = nullptr;
+    Json deviation = nullptr;
+    if (failure_.empty()) {
+      hash = hexadecimal(sum_of_all(solver_->hash(), world_));
+      deviation = largest_of_all(solver_->deviation(), world_);
+    }
+    measure_copies();
+    const double points = static_cast<double>(grid_.all_columns()) * static_cast<double>(grid_.all_rows());
+    Json record = head(failure_.empty() ? "ok" : "failed", failure_);
+    record["interleaved"] = interleaved;
+    record["threads"] = static_cast<int>(-largest_of_all(-solver_->threads(), world_));  // of the rank with the fewest
+    record["iterations"] = iterations_;
+    record["converged"] = solver_->residuals().converged();
+    record["residuals"] = to_json(solver_->residuals().kept());
+    record["batch_iterations"] = batch_iterations_;
+    record["batch_s"] = batch_s_;
+    record["cold_exchange_s"] = cold_exchange_s_;
+    record["parts"] = to_json(parts);
+    record["copy_s"] = copy_s_;
+    record["copy_bytes"] = static_cast<std::uint64_t>(2 * static_cast<double>(options_.point_bytes()) * points);
+    record["field_hash"] = hash;
+    record["deviation"] = deviation;
+    record["messages_timed"] = grid_.messages() * iterations_;
+    record["messages_verified"] = sum_of_all(halos_.compared(), world_);
+    record["mismatch"] = wrong_ ? volley::to_json(wrong_->mismatch) : Json(nullptr);
+    return record;
+  }
+
+  // What a record has in any case.
+  [[nodiscard]] Json head(const char* status, const std::string& reason) const {
+    return {{"record", "jacobi"},
+            {"version", record_version},
+            {"transport", entry_.name},
+            {"grid", options_.grid},
+            {"domain", options_.domain},
+            {"precision", options_.single_precision ? "float" : "double"},
+            {"overlap", options_.overlap},
+            {"memory", name_of(entry_.memory)},
+            {"status", status},
+            {"reason", or_null(reason)}};
+  }
 
   const Run& run_;
   const RankGroup& all_;

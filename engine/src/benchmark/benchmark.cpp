@@ -33,7 +33,7 @@ void read_sampling(PlanObject& given, Sampling& sampling) {
   given.choice("mode", sampling.fixed, {{"adaptive", false}, {"fixed", true}});
   given.positive("ci", sampling.ci, 1.0);
   given.seconds("point_time_s", sampling.point_time_s);
-  given.optional_seconds("size_time_s", sampling.size_time_s);
+  given.seconds("size_time_s", sampling.size_time_s);
   given.integer("min_visits", sampling.min_visits, 1);
   given.integer("warmup", sampling.warmup, std::uint64_t{0});
   given.integer("iterations", sampling.iterations, std::uint64_t{1});
@@ -102,7 +102,7 @@ PlanReading read_plan(const std::string& text, std::span<const BenchmarkEntry> b
   given.object("sampling", [&](PlanObject& sampling) { read_sampling(sampling, plan.sampling); });
   given.boolean("verify", plan.verify);
   given.boolean("share_device", plan.share_device);
-  given.optional_seconds("budget_s", plan.budget_s);
+  given.seconds("budget_s", plan.budget_s);
   given.seconds("watchdog_s", plan.watchdog_s);
   given.any_object("launch");
   if (benchmark == nullptr) {

@@ -62,7 +62,7 @@ Json::Json(std::initializer_list<Json> items) {
     return;
   }
   *this = object();
-  for (const auto& item : items) (*this)[item[0].text()] = item[1];
+  for (const auto& item : items) (*this)[item[0].get<std::string>()] = item[1];
 }
 Json::Json(const Json& other) = default;
 Json::Json(Json&& other) noexcept = default;
@@ -77,31 +77,6 @@ Json Json::object() {
   made.value_ = Object{};
   return made;
 }
-
-// The value as one of the kinds of JSON.
-template <class Kind, class Variant>
-static auto& as(Variant& value, const char* name) {
-  if (auto* found = std::get_if<Kind>(&value)) return *found;
-  throw WrongJson(std::string("the value is not ") + name);
-}
-
-bool Json::boolean() const { return as<bool>(value_, "true or false"); }
-const std::string& Json::text() const { return as<std::string>(value_, "a text"); }
-const Json::Array& Json::items() const { return as<Array>(value_, "a list"); }
-Json::Array& Json::items() { return as<Array>(value_, "a list"); }
-const Json::Object& Json::members() const { return as<Object>(value_, "an object"); }
-Json::Object& Json::members() { return as<Object>(value_, "an object"); }
-
-template <class Number, class Variant>
-static Number number(const Variant& value) {
-  if (const auto* found = std::get_if<std::int64_t>(&value)) return static_cast<Number>(*found);
-  if (const auto* found = std::get_if<std::uint64_t>(&value)) return static_cast<Number>(*found);
-  return static_cast<Number>(as<double>(value, "a number"));
-}
-
-std::int64_t Json::whole() const { return number<std::int64_t>(value_); }
-std::uint64_t Json::natural() const { return number<std::uint64_t>(value_); }
-double Json::real() const { return number<double>(value_); }
 
 void Json::push_back(Json item) {
   if (is_null()) *this = array();
@@ -138,11 +113,11 @@ bool operator==(const Json& a, const Json& b) {
 
 std::partial_ordering operator<=>(const Json& a, const Json& b) {
   if (!a.is_number() || !b.is_number()) return std::partial_ordering::unordered;
-  if (!a.is_number_integer() || !b.is_number_integer()) return a.real() <=> b.real();
-  const auto negative = [](const Json& json) { return json.holds<std::int64_t>() && json.whole() < 0; };
+  if (!a.is_number_integer() || !b.is_number_integer()) return a.get<double>() <=> b.get<double>();
+  const auto negative = [](const Json& json) { return json.holds<std::int64_t>() && json.get<std::int64_t>() < 0; };
   if (negative(a) || negative(b))
-    return negative(a) && negative(b) ? a.whole() <=> b.whole() : negative(b) <=> negative(a);
-  return a.natural() <=> b.natural();
+    return negative(a) && negative(b) ? a.get<std::int64_t>() <=> b.get<std::int64_t>() : negative(b) <=> negative(a);
+  return a.get<std::uint64_t>() <=> b.get<std::uint64_t>();
 }
 
 std::string line_of(const Json& json) {

@@ -18,7 +18,20 @@
 
 namespace volley {
 
+// The value is of another kind, or has no such key.
+class WrongJson : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 class Json {
+  // The value as one of the kinds of JSON.
+  template <class Kind, class Variant>
+  [[nodiscard]] static auto& as(Variant& value, const char* name) {
+    if (auto* found = std::get_if<Kind>(&value)) return *found;
+    throw WrongJson(std::string("the value is not ") + name);
+  }
+
  public:
   using Array = std::vector<Json>;
   using Object = std::vector<std::pair<std::string, Json>>;
@@ -57,17 +70,17 @@ class Json {
   // A boolean, a number, a text, or a list of these. Throws WrongJson if the value is of another kind.
   template <class Value>
   [[nodiscard]] Value get() const {
-    if constexpr (std::same_as<Value, bool>) return boolean();
-    else if constexpr (std::same_as<Value, std::string>) return text();
-    else if constexpr (std::floating_point<Value>) return static_cast<Value>(real());
-    else if constexpr (std::signed_integral<Value>) return static_cast<Value>(whole());
-    else if constexpr (std::unsigned_integral<Value>) return static_cast<Value>(natural());
-    else return list<Value>();
+    if constexpr (std::same_as<Value, bool>) return as<bool>(value_, "true or false");
+    else if constexpr (std::same_as<Value, std::string>) return as<std::string>(value_, "a text");
+    else if constexpr (!std::is_arithmetic_v<Value>) return list<Value>();
+    else if (const auto* whole = std::get_if<std::int64_t>(&value_)) return static_cast<Value>(*whole);
+    else if (const auto* natural = std::get_if<std::uint64_t>(&value_)) return static_cast<Value>(*natural);
+    else return static_cast<Value>(as<double>(value_, "a number"));
   }
 
   // The items of an array. Throw WrongJson if the value is none.
-  [[nodiscard]] const Array& items() const;
-  [[nodiscard]] Array& items();
+  [[nodiscard]] const Array& items() const { return as<Array>(value_, "a list"); }
+  [[nodiscard]] Array& items() { return as<Array>(value_, "a list"); }
   [[nodiscard]] auto begin() const { return items().begin(); }
   [[nodiscard]] auto end() const { return items().end(); }
   [[nodiscard]] const Json& operator[](std::size_t i) const { return items().at(i); }
@@ -75,8 +88,8 @@ class Json {
   void push_back(Json item);
 
   // The keys and values of an object. Throw WrongJson if the value is none.
-  [[nodiscard]] const Object& members() const;
-  [[nodiscard]] Object& members();
+  [[nodiscard]] const Object& members() const { return as<Object>(value_, "an object"); }
+  [[nodiscard]] Object& members() { return as<Object>(value_, "an object"); }
   // The value of a key; null if the object has none.
   [[nodiscard]] const Json* find(const std::string& key) const;
   // Throws WrongJson if the object has no such key.
@@ -115,20 +128,10 @@ class Json {
   [[nodiscard]] bool holds() const {
     return std::holds_alternative<Kind>(value_);
   }
-  [[nodiscard]] bool boolean() const;
-  [[nodiscard]] const std::string& text() const;
-  [[nodiscard]] std::int64_t whole() const;
-  [[nodiscard]] std::uint64_t natural() const;
-  [[nodiscard]] double real() const;
 
   Value value_;
 };
 
-// The value is of another kind, or has no such key.
-class WrongJson : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 // The text is not JSON.
 class NotJson : public std::runtime_error {
  public:

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <sstream>
 
 #include "base/errors.hpp"
 
@@ -50,47 +49,18 @@ PlanObject::PlanObject(const Json& node, std::string path, Errors& errors)
   if (!node_.is_object()) complain("", "expected an object");
 }
 
-void PlanObject::boolean(const char* key, bool& target) {
-  const Json* value = find(key);
-  if (value == nullptr) return;
-  if (value->is_boolean()) target = value->get<bool>();
-  else complain(key, "expected true or false, found " + shown(*value));
-}
-
-void PlanObject::positive(const char* key, double& target, double most) {
-  const Json* value = find(key);
-  if (value == nullptr) return;
-  if (value->is_number() && *value > 0 && *value <= most) {
-    target = value->get<double>();
-    return;
-  }
-  std::ostringstream expected;
-  expected << "expected a number above 0";
-  if (most != std::numeric_limits<double>::infinity()) expected << " and at most " << most;
-  complain(key, expected.str() + ", found " + shown(*value));
-}
-
-void PlanObject::optional_seconds(const char* key, std::optional<double>& target) {
-  const Json* value = find(key);
-  if (value == nullptr || value->is_null()) return;
-  target.emplace(0);
-  seconds(key, *target);
-}
-
 void PlanObject::names(const char* key, std::vector<std::string>& target, const char* expected) {
   list(key, target, expected, [](const Json& value) { return value.is_string(); });
 }
 
 void PlanObject::integers(const char* key, std::vector<int>& target, const char* expected, int least) {
-  list(key, target, expected, [least](const Json& value) {
-    return value.is_number_integer() && value >= least && value <= std::numeric_limits<int>::max();
-  });
+  list(key, target, expected,
+       [least](const Json& value) { return is_integer(value, least, std::numeric_limits<int>::max()); });
 }
 
 void PlanObject::sizes(const char* key, std::vector<std::uint64_t>& target) {
-  list(key, target, "a whole number of bytes of at least 1", [](const Json& value) {
-    return value.is_number_integer() && value >= 1 && value <= std::numeric_limits<std::int64_t>::max();
-  });
+  list(key, target, "a whole number of bytes of at least 1",
+       [](const Json& value) { return is_integer(value, std::int64_t{1}, std::numeric_limits<std::int64_t>::max()); });
 }
 
 void PlanObject::some_sizes(const char* key, std::vector<std::uint64_t>& target) {

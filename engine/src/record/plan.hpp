@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +43,8 @@ struct Plan {
   std::string document;  // the plan's text, for the run record
 };
 
-// Reads one JSON object of a plan. Collects all errors, each with its place. An absent key leaves its target as it is.
+// Reads one JSON object of a plan. Collects all errors, each with its place. An absent key leaves its target as it is,
+// and so does null where the target is optional.
 class PlanObject {
  public:
   using Errors = std::vector<std::string>;
@@ -53,44 +55,40 @@ class PlanObject {
 
   PlanObject(const Json& node, std::string path, Errors& errors);
 
-  void boolean(const char* key, bool& target);
+  void boolean(const char* key, bool& target) {
+    take<bool>(key, target, "true or false", [](const Json& value) { return value.is_boolean(); });
+  }
+
   // A number above 0 and at most `most`.
-  void positive(const char* key, double& target, double most = std::numeric_limits<double>::infinity());
-  void seconds(const char* key, double& target) { positive(key, target, longest_s); }
-  void optional_seconds(const char* key, std::optional<double>& target);
+  template <class Target>
+  void positive(const char* key, Target& target, double most = std::numeric_limits<double>::infinity()) {
+    std::ostringstream expected;
+    expected << "a number above 0";
+    if (most != std::numeric_limits<double>::infinity()) expected << " and at most " << most;
+    take<double>(key, target, expected.str(),
+                 [&](const Json& value) { return value.is_number() && value > 0 && value <= most; });
+  }
+  template <class Target>
+  void seconds(const char* key, Target& target) {
+    positive(key, target, longest_s);
+  }
 
   // A whole number between two bounds.
-  template <class Number>
-  void integer(const char* key, Number& target, Number least, Number most = largest_count) {
-    const Json* value = find(key);
-    if (value == nullptr) return;
-    if (value->is_number_integer() && *value >= least && *value <= most) {
-      target = value->get<Number>();
-    } else {
-      complain(key, "expected a whole number from " + std::to_string(least) + " to " + std::to_string(most) +
-                        ", found " + shown(*value));
-    }
-  }
-  template <class Number>
-  void optional_integer(const char* key, std::optional<Number>& target, Number least, Number most = largest_count) {
-    const Json* value = find(key);
-    if (value == nullptr || value->is_null()) return;
-    target.emplace(least);
-    integer(key, *target, least, most);
+  template <class Target, class Number>
+  void integer(const char* key, Target& target, Number least, Number most = largest_count) {
+    take<Number>(key, target, "a whole number from " + std::to_string(least) + " to " + std::to_string(most),
+                 [&](const Json& value) { return is_integer(value, least, most); });
   }
 
   // A list of two whole numbers. The key must be present.
   template <class Number>
   void two(const char* key, std::array<Number, 2>& target, Number least) {
     const std::string expected = "two whole numbers of at least " + std::to_string(least);
-    const Json* value = required(key, expected);
-    if (value == nullptr) return;
-    const auto fits = [&](const Json& v) { return v.is_number_integer() && v >= least && v <= largest_count; };
-    if (value->is_array() && value->size() == 2 && fits((*value)[0]) && fits((*value)[1])) {
-      target = {(*value)[0].get<Number>(), (*value)[1].get<Number>()};
-    } else {
-      complain(key, "expected " + expected + ", found " + shown(*value));
-    }
+    const auto fits = [&](const Json& value) { return is_integer(value, least, Number{largest_count}); };
+    static_cast<void>(required(key, expected));
+    take<std::array<Number, 2>>(key, target, expected, [&](const Json& value) {
+      return value.is_array() && value.size() == 2 && fits(value[0]) && fits(value[1]);
+    });
   }
 
   // One of several texts; each stands for a value.
@@ -150,6 +148,20 @@ class PlanObject {
   [[nodiscard]] static std::string place(const std::string& key, std::size_t i);
 
  private:
+  template <class Number>
+  [[nodiscard]] static bool is_integer(const Json& value, Number least, Number most) {
+    return value.is_number_integer() && value >= least && value <= most;
+  }
+  template <class Value, class Target, class Fits>
+  void take(const char* key, Target& target, const std::string& expected, const Fits& fits) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if constexpr (requires { target.has_value(); }) {
+      if (value->is_null()) return;
+    }
+    if (fits(*value)) target = value->get<Value>();
+    else complain(key, "expected " + expected + ", found " + shown(*value));
+  }
   static std::string shown(const Json& value);
   const Json* find(const char* key);
   const Json& node_;
