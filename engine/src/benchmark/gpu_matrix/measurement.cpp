@@ -206,26 +206,21 @@ std::vector<Section> sections_of(const GpuMatrixOptions& options) {
   return chosen;
 }
 
-double divisor_of(const Section& section) {
-  if (section.metric == Metric::store) return 2;
-  if (section.metric == Metric::load) return static_cast<double>(section.bytes) / sizeof(std::uint64_t);
-  return 1;
-}
-
-// The kernels of loads and stores have one place for each direction.
-std::uint64_t pass_counts_of(Metric metric) { return metric == Metric::store || metric == Metric::load ? 0 : 3; }
-
 Workload workload_of(const Section& section, bool quick) {
-  const bool both = section.direction == Direction::bi || section.metric == Metric::store;
+  const bool stores = section.metric == Metric::store;
+  const bool loads = section.metric == Metric::load;
+  const bool both = section.direction == Direction::bi || stores;
   const auto window = static_cast<std::uint64_t>(section.window);
   Workload workload{.name = section.name,
                     .messages = {window, both ? window : 0},
-                    .divisor = divisor_of(section),
+                    .divisor = stores  ? 2
+                               : loads ? static_cast<double>(section.bytes) / sizeof(std::uint64_t)
+                                       : 1,
                     .second_times = false,
                     .one_buffer = false,
-                    .pass_counts = pass_counts_of(section.metric),
+                    .pass_counts = stores || loads ? std::uint64_t{0} : 3,  // their kernels have one place a direction
                     .limits = quick ? quick_limits : usual_limits};
-  if (section.metric != Metric::store) workload.window = Window{section.window, section.direction};
+  if (!stores) workload.window = Window{section.window, section.direction};
   // A GPU has memory for whole windows, and is quick to write and compare them.
   if (section.ends == Ends::gpus && !quick) workload.pass_bytes = section.bytes * 2 * window;
   if (section.metric == Metric::issue || section.metric == Metric::enqueue) {
