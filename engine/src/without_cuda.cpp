@@ -1,7 +1,6 @@
 // What a build without CUDA has in place of the .cu files. Its transports in device memory are unavailable and it sees
 // no GPU, so that none of these is called.
 #include "base/errors.hpp"
-#include "benchmark/collective/contents.hpp"
 #include "benchmark/gpu_matrix/section.hpp"
 #include "benchmark/overlap/overlap.hpp"
 #include "jacobi/solver.hpp"
@@ -11,8 +10,6 @@ namespace volley {
 constexpr const char* reason = "this engine was built without CUDA";
 
 std::unique_ptr<overlap::Computations> overlap::make_device_computations() { throw UnsupportedError(reason); }
-
-std::unique_ptr<ElementMemory> make_device_elements() { throw UnsupportedError(reason); }
 
 std::unique_ptr<jacobi::Solver> jacobi::make_device_solver(const Context&, const JacobiOptions&, const Grid&, Halos&) {
   throw UnsupportedError(reason);

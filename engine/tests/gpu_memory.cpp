@@ -22,13 +22,14 @@ std::vector<std::byte> copied(const std::byte* message, std::size_t bytes) {
 }
 
 void device_and_host_write_the_same(Memory& memory, std::byte* message) {
+  const auto host = make_host_memory();
   for (const auto bytes : lengths) {
     std::vector<std::byte> expected(bytes + 2 * guard_bytes);
-    host_pattern::poison(expected.data() + guard_bytes, bytes, 43);
+    host->poison(expected.data() + guard_bytes, bytes, 43);
     memory.poison(message, bytes, 43);
     EXPECT(copied(message, bytes) == expected);
     EXPECT(memory.check(message, bytes, 43)->wrong_bytes == bytes);
-    host_pattern::fill(expected.data() + guard_bytes, bytes, 43);
+    host->fill(expected.data() + guard_bytes, bytes, 43);
     memory.fill(message, bytes, 43);
     EXPECT(copied(message, bytes) == expected);
     EXPECT(!memory.check(message, bytes, 43));

@@ -1,6 +1,6 @@
 // The pattern catches every single wrong bit, whatever the length, and the poison never passes for a message.
 #include "expect.hpp"
-#include "host/pattern.hpp"
+#include "host/memory.hpp"
 
 #include <cstring>
 #include <set>
@@ -18,35 +18,37 @@ struct Buffer {
   std::size_t bytes;
 };
 
+const auto memory = make_host_memory();
+
 constexpr std::size_t lengths[] = {1, 2, 7, 8, 9, 15, 16, 17, 63, 64, 65, 200};
 
 void a_delivered_message_passes() {
   for (const auto bytes : lengths) {
     Buffer sent(bytes);
     Buffer received(bytes);
-    host_pattern::fill(sent.message(), bytes, 42);
-    host_pattern::poison(received.message(), bytes, 42);
+    memory->fill(sent.message(), bytes, 42);
+    memory->poison(received.message(), bytes, 42);
     std::memcpy(received.message(), sent.message(), bytes);
-    EXPECT(!host_pattern::check(received.message(), bytes, 42));
+    EXPECT(!memory->check(received.message(), bytes, 42));
   }
 }
 
 void every_flipped_bit_is_found() {
   for (const auto bytes : lengths) {
     Buffer buffer(bytes);
-    host_pattern::poison(buffer.message(), bytes, 7);
-    host_pattern::fill(buffer.message(), bytes, 7);
+    memory->poison(buffer.message(), bytes, 7);
+    memory->fill(buffer.message(), bytes, 7);
     for (std::size_t bit = 0; bit < 8 * buffer.block.size(); ++bit) {
       auto& byte = buffer.block[bit / 8];
       byte ^= std::byte{1} << (bit % 8);
-      const auto found = host_pattern::check(buffer.message(), bytes, 7);
+      const auto found = memory->check(buffer.message(), bytes, 7);
       EXPECT(found.has_value());
       const auto offset = static_cast<std::int64_t>(bit / 8) - static_cast<std::int64_t>(guard_bytes);
       EXPECT(found && found->offset_bytes == offset && found->wrong_bytes == 1);
       EXPECT(found && (found->expected ^ found->found) == 1 << (bit % 8));
       byte ^= std::byte{1} << (bit % 8);
     }
-    EXPECT(!host_pattern::check(buffer.message(), bytes, 7));
+    EXPECT(!memory->check(buffer.message(), bytes, 7));
   }
 }
 
@@ -54,14 +56,14 @@ void every_flipped_bit_is_found() {
 void messages_of_one_fill_differ() {
   for (const auto bytes : lengths) {
     Buffer sent(bytes + fill_room_bytes);
-    host_pattern::fill(sent.message(), bytes + fill_room_bytes, 42);
+    memory->fill(sent.message(), bytes + fill_room_bytes, 42);
     Buffer received(bytes);
     for (std::uint64_t number = 0; number <= last_messages_per_fill; ++number) {
       const Contents expected(42, number * message_step_words);
-      host_pattern::poison(received.message(), bytes, expected);
+      memory->poison(received.message(), bytes, expected);
       for (std::uint64_t other = 0; other <= last_messages_per_fill; ++other) {
         std::memcpy(received.message(), sent.message() + other * message_step_bytes, bytes);
-        const auto found = host_pattern::check(received.message(), bytes, expected);
+        const auto found = memory->check(received.message(), bytes, expected);
         EXPECT(found.has_value() == (other != number));
         EXPECT(!found || found->offset_bytes == 0);
         const bool before = other < number && number - other <= 2;  // it may stand for the poison
@@ -74,8 +76,8 @@ void messages_of_one_fill_differ() {
 void poison_is_wrong_in_every_byte() {
   for (const auto bytes : lengths) {
     Buffer buffer(bytes);
-    host_pattern::poison(buffer.message(), bytes, 99);
-    const auto found = host_pattern::check(buffer.message(), bytes, 99);
+    memory->poison(buffer.message(), bytes, 99);
+    const auto found = memory->check(buffer.message(), bytes, 99);
     EXPECT(found && found->wrong_bytes == bytes && found->offset_bytes == 0);
   }
 }
@@ -83,12 +85,12 @@ void poison_is_wrong_in_every_byte() {
 void a_shifted_message_is_wrong() {
   const std::size_t bytes = 200;
   Buffer sent(bytes);
-  host_pattern::fill(sent.message(), bytes, 5);
+  memory->fill(sent.message(), bytes, 5);
   for (std::size_t shift = 1; shift < 32; ++shift) {
     Buffer received(bytes);
-    host_pattern::poison(received.message(), bytes, 5);
+    memory->poison(received.message(), bytes, 5);
     std::memcpy(received.message() + shift, sent.message(), bytes - shift);
-    EXPECT(host_pattern::check(received.message(), bytes, 5).has_value());
+    EXPECT(memory->check(received.message(), bytes, 5).has_value());
   }
 }
 
@@ -96,13 +98,13 @@ void directions_differ_in_every_byte() {
   const std::size_t bytes = 200;
   for (std::uint64_t repetition = 0; repetition < 50; ++repetition) {
     Buffer there(bytes);
-    host_pattern::poison(there.message(), bytes, seed_of({bytes, 1, repetition}));
-    host_pattern::fill(there.message(), bytes, seed_of({bytes, 1, repetition}));
-    EXPECT(!host_pattern::check(there.message(), bytes, seed_of({bytes, 1, repetition})));
+    memory->poison(there.message(), bytes, seed_of({bytes, 1, repetition}));
+    memory->fill(there.message(), bytes, seed_of({bytes, 1, repetition}));
+    EXPECT(!memory->check(there.message(), bytes, seed_of({bytes, 1, repetition})));
     Buffer back(bytes);
-    host_pattern::poison(back.message(), bytes, seed_of({bytes, 0, repetition}));
+    memory->poison(back.message(), bytes, seed_of({bytes, 0, repetition}));
     std::memcpy(back.message(), there.message(), bytes);
-    const auto found = host_pattern::check(back.message(), bytes, seed_of({bytes, 0, repetition}));
+    const auto found = memory->check(back.message(), bytes, seed_of({bytes, 0, repetition}));
     EXPECT(found && found->wrong_bytes == bytes);
   }
 }
@@ -115,9 +117,9 @@ void messages_of_one_base_differ_in_every_byte() {
       const std::uint64_t expected = seed_of({bytes, direction, repetition});
       if (expected == before) continue;
       Buffer buffer(bytes);
-      host_pattern::poison(buffer.message(), bytes, before);  // guards, and then the message before
-      host_pattern::fill(buffer.message(), bytes, before);
-      const auto found = host_pattern::check(buffer.message(), bytes, expected);
+      memory->poison(buffer.message(), bytes, before);  // guards, and then the message before
+      memory->fill(buffer.message(), bytes, before);
+      const auto found = memory->check(buffer.message(), bytes, expected);
       EXPECT(found && found->wrong_bytes == bytes && found->offset_bytes == 0);
     }
   }

@@ -116,11 +116,10 @@ struct FixedMemory : Memory {
   void release() override {}
   std::uint64_t available() const override { return bytes_; }
   void copy(std::byte*, const std::byte*, std::size_t) override {}
-  void fill(std::byte*, std::size_t, const Contents&) override {}
-  void poison(std::byte*, std::size_t, const Contents&) override {}
-  std::optional<Mismatch> check(const std::byte*, std::size_t, const Contents&) override { return std::nullopt; }
 
  private:
+  void write_parts(std::span<const Part>) override {}
+  std::vector<WrongBytes> compare_parts(std::span<const Part>) override { return {}; }
   std::uint64_t bytes_;
 };
 

@@ -13,7 +13,6 @@
 #include <tuple>
 #include <vector>
 
-#include "benchmark/collective/contents.hpp"
 #include "benchmark/collective/verifier.hpp"
 #include "expect.hpp"
 #include "group/group_control.hpp"
@@ -62,7 +61,6 @@ void contributions_differ() {
 // One result of each operation: right as it should be, wrong with any bit flipped, any element missing, or shifted.
 void every_wrong_element_is_found() {
   const auto memory = make_host_memory();
-  const auto elements = make_element_memory(MemoryKind::host);
   constexpr std::uint64_t bytes = 96;
   const Buffers buffers = memory->reserve(bytes);
   for (const auto operation : operations) {
@@ -71,10 +69,10 @@ void every_wrong_element_is_found() {
       const std::uint64_t received = collective.received_bytes(bytes);
       const auto right = [&](CollectiveVerifier& verifier) {
         verifier.poison(buffers.recv, bytes, seed);
-        elements->write(buffers.recv, expected(collective, bytes, seed));
+        memory->write(buffers.recv, received, expected(collective, bytes, seed));
       };
       const auto found = [&](auto breaks) {
-        CollectiveVerifier verifier(collective, bytes, *memory, *elements);
+        CollectiveVerifier verifier(collective, bytes, *memory);
         right(verifier);
         breaks(buffers.recv);
         return verifier.check(buffers.recv, bytes, seed).has_value();
@@ -91,7 +89,7 @@ void every_wrong_element_is_found() {
           EXPECT(found([&](std::byte* at) { std::swap_ranges(at + one, at + one + element_bytes, at + other); }));
         }
       }
-      CollectiveVerifier verifier(collective, bytes, *memory, *elements);
+      CollectiveVerifier verifier(collective, bytes, *memory);
       verifier.poison(buffers.recv, bytes, seed);
       const auto never = verifier.check(buffers.recv, bytes, seed);
       EXPECT(never && never->wrong_bytes == received && never->offset_bytes == 0);
@@ -133,8 +131,7 @@ void messages_in_place_of_poison_are_verified() {
   for (const bool collective : {false, true}) {
     for (const auto& [overrun, last, wrong_at] : {std::tuple{never, never, -1}, {20, never, 96}, {never, 20, 0}}) {
       const auto memory = make_host_memory();
-      const auto elements = make_element_memory(MemoryKind::host);
-      CollectiveVerifier verifier(alone, bytes, *memory, *elements);
+      CollectiveVerifier verifier(alone, bytes, *memory);
       const Buffers buffers = memory->reserve(bytes);
       Copying driver(overrun, last);
       std::vector<Series> all(1);
@@ -161,11 +158,10 @@ bool wrong(Fault fault, const Context& context, const RankGroup& group, Operatio
   const auto made = find_collective_transport("host")->make();
   CollectiveDriver driver(*made->collectives(), collective);
   const auto memory = make_host_memory();
-  const auto elements = make_element_memory(MemoryKind::host);
   const std::uint64_t bytes = collective.whole(1000);
   const Buffers buffers = memory->reserve(count * pass_stride(bytes));
   const View view{buffers.send, buffers.recv, bytes, 0, pass_stride(bytes)};
-  CollectiveVerifier verifier(collective, bytes, *memory, *elements);
+  CollectiveVerifier verifier(collective, bytes, *memory);
   made->open(group, buffers);
   driver.prepare(view);
   FaultyDriver faulty(driver, fault, memory.get(), {},
@@ -200,7 +196,6 @@ void broken_collectives_are_found(const Context& context, const RankGroup& group
 // What is missing, or there twice, is said.
 void wrong_results_are_explained() {
   const auto memory = make_host_memory();
-  const auto elements = make_element_memory(MemoryKind::host);
   constexpr std::uint64_t bytes = 96;
   const Buffers buffers = memory->reserve(bytes);
   for (const auto element : {Element::float32, Element::int32}) {
@@ -208,9 +203,9 @@ void wrong_results_are_explained() {
       const Collective collective{operation, element, 3, 1};
       const Elements right = expected(collective, bytes, seed);
       const auto explained = [&](std::int64_t times, int rank) {
-        CollectiveVerifier verifier(collective, bytes, *memory, *elements);
+        CollectiveVerifier verifier(collective, bytes, *memory);
         verifier.poison(buffers.recv, bytes, seed);
-        elements->write(buffers.recv, right);
+        memory->write(buffers.recv, collective.received_bytes(bytes), right);
         const auto sum = std::int64_t{right.of.number(Contributions::sum, right.position)};
         const std::int64_t number = sum + times * right.of.number(rank, right.position);
         const auto real = static_cast<float>(number);
@@ -225,7 +220,7 @@ void wrong_results_are_explained() {
     }
   }
   const Collective broadcast{Operation::broadcast, Element::float32, 3, 2};
-  CollectiveVerifier verifier(broadcast, bytes, *memory, *elements);
+  CollectiveVerifier verifier(broadcast, bytes, *memory);
   verifier.poison(buffers.recv, bytes, seed);
   EXPECT(verifier.check(buffers.recv, bytes, seed).has_value() &&
          verifier.diagnosis() == "what rank 0 sent never arrived");

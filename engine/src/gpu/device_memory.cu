@@ -11,9 +11,6 @@ namespace volley::gpu {
 
 namespace {
 
-using kernels::Fill;
-using kernels::WrongBytes;
-
 // The large page of device memory. A message begins on a page, and an allocation is a whole number of pages. Other
 // allocations appear to be mapped by smaller pages: the copy engine of an H200 then moves about 315 GB/s over NVLink
 // instead of 394 (1 GiB).
@@ -25,16 +22,9 @@ constexpr std::size_t block_bytes(std::size_t capacity) {
   return page_bytes + round_up(capacity + fill_room_bytes, page_bytes);
 }
 
-// A message, or a guard before or behind it.
-struct CheckedRange {
-  const std::byte* at;
-  std::size_t bytes;
-  Fill fill;
-};
-
 class DeviceMemory final : public Memory {
  public:
-  explicit DeviceMemory(Allocate allocate) : allocate_(std::move(allocate)), found_(sizeof(AllWrongBytes)) {}
+  explicit DeviceMemory(Allocate allocate) : allocate_(std::move(allocate)), found_(3 * sizeof(WrongBytes)) {}
 
   Buffers reserve(std::size_t capacity) override {
     release();
@@ -51,74 +41,44 @@ class DeviceMemory final : public Memory {
 
   std::uint64_t available() const override { return free_memory_bytes(); }
 
-  void fill(std::byte* message, std::size_t bytes, const Contents& contents) override {
-    write(message, bytes, contents, Fill::pattern);
-    synchronize_default_stream();
-  }
-
-  void poison(std::byte* message, std::size_t bytes, const Contents& expected) override {
-    write(message - guard_bytes, guard_bytes, expected, Fill::guard);
-    write(message, bytes, expected, Fill::poison);
-    write(message + bytes, guard_bytes, expected, Fill::guard);
-    synchronize_default_stream();
-  }
-
-  std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected) override {
-    const std::array ranges{CheckedRange{message - guard_bytes, guard_bytes, Fill::guard},
-                            CheckedRange{message, bytes, Fill::pattern},
-                            CheckedRange{message + bytes, guard_bytes, Fill::guard}};
-    const AllWrongBytes all = compare(ranges, expected);
-    std::optional<Mismatch> sum;
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-      if (all[i].count == 0) continue;
-      if (sum) sum->wrong_bytes += all[i].count;
-      else sum = mismatch(ranges[i], all[i], ranges[i].at - message, expected);
-    }
-    return sum;
-  }
-
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override { gpu::copy(to, from, bytes); }
 
   void synchronize() override { gpu::synchronize(); }
 
  private:
-  using AllWrongBytes = std::array<WrongBytes, 3>;
-
-  void write(std::byte* at, std::size_t bytes, const Contents& contents, Fill fill) {
-    kernels::write_contents<<<kernels::pattern_blocks(bytes), kernels::pattern_threads>>>(
-        reinterpret_cast<std::uint8_t*>(at), bytes, contents, fill);
-    check_launch();
-  }
-
-  AllWrongBytes compare(const std::array<CheckedRange, 3>& ranges, const Contents& expected) {
-    AllWrongBytes all;
-    all.fill({~0ULL, 0});
-    copy_to_device(found_.data(), all.data(), sizeof all);
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-      const auto& [at, bytes, fill] = ranges[i];
-      kernels::check_contents<<<kernels::pattern_blocks(bytes), kernels::pattern_threads>>>(
-          reinterpret_cast<const std::uint8_t*>(at), bytes, expected, fill,
-          reinterpret_cast<WrongBytes*>(found_.data()) + i);
+  void write_parts(std::span<const Part> parts) override {
+    for (const Part& part : parts) {
+      const auto launch = [&](const auto& generator) {
+        kernels::write<<<kernels::pattern_blocks(part.bytes), kernels::pattern_threads>>>(
+            reinterpret_cast<std::uint8_t*>(part.at), part.bytes, generator);
+      };
+      std::visit(launch, part.words);
       check_launch();
     }
-    copy_to_host(all.data(), found_.data(), sizeof all);
-    return all;
+    synchronize_default_stream();
   }
 
-  // The first wrong byte of a range that begins `origin` bytes behind the message's start.
-  static Mismatch mismatch(const CheckedRange& range, const WrongBytes& wrong, std::int64_t origin,
-                           const Contents& contents) {
-    std::uint8_t actual = 0;
-    copy_to_host(&actual, range.at + wrong.first, 1);
-    const std::uint64_t word = kernels::word_of(range.fill, contents, wrong.first / kernels::word_bytes);
-    return Mismatch{0, static_cast<std::int64_t>(wrong.first) + origin, kernels::byte_of(word, wrong.first), actual,
-                    wrong.count};
+  std::vector<WrongBytes> compare_parts(std::span<const Part> parts) override {
+    std::vector<WrongBytes> all(parts.size());
+    copy_to_device(found_.data(), all.data(), all.size() * sizeof all[0]);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const Part& part = parts[i];
+      auto* const found = reinterpret_cast<WrongBytes*>(found_.data()) + i;
+      const auto launch = [&](const auto& generator) {
+        kernels::compare<<<kernels::pattern_blocks(part.bytes), kernels::pattern_threads>>>(
+            reinterpret_cast<const std::uint8_t*>(part.at), part.bytes, generator, found);
+      };
+      std::visit(launch, part.words);
+      check_launch();
+    }
+    copy_to_host(all.data(), found_.data(), all.size() * sizeof all[0]);
+    return all;
   }
 
   Allocate allocate_;
   std::shared_ptr<std::byte> send_;
   std::shared_ptr<std::byte> recv_;
-  DeviceBuffer found_;  // AllWrongBytes
+  DeviceBuffer found_;  // WrongBytes of a message and its two guards
 };
 
 std::shared_ptr<std::byte> allocated(std::size_t bytes) {

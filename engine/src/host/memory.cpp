@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <iomanip>
@@ -72,6 +73,12 @@ std::uint64_t control_group_room(const std::string& root) {
   return room;
 }
 
+std::array<Part, 3> with_guards(std::byte* message, std::size_t bytes, const Words& words, std::uint64_t seed) {
+  const PatternWords guard = guard_words(seed);
+  return {
+      {{message - guard_bytes, guard_bytes, guard}, {message, bytes, words}, {message + bytes, guard_bytes, guard}}};
+}
+
 constexpr std::size_t page_bytes = 4096;
 static_assert(guard_bytes <= page_bytes && fill_room_bytes <= page_bytes);
 
@@ -90,23 +97,56 @@ class HostMemory final : public Memory {
     recv_ = Mapping();
   }
   std::uint64_t available() const override { return available_memory_bytes(); }
-  void fill(std::byte* message, std::size_t bytes, const Contents& contents) override {
-    host_pattern::fill(message, bytes, contents);
-  }
-  void poison(std::byte* message, std::size_t bytes, const Contents& expected) override {
-    host_pattern::poison(message, bytes, expected);
-  }
-  std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected) override {
-    return host_pattern::check(message, bytes, expected);
-  }
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
 
  private:
+  void write_parts(std::span<const Part> parts) override {
+    for (const auto& [at, bytes, words] : parts) write_words(at, bytes, words);
+  }
+  std::vector<WrongBytes> compare_parts(std::span<const Part> parts) override {
+    std::vector<WrongBytes> wrong;
+    for (const auto& [at, bytes, words] : parts) wrong.push_back(compare_words(at, bytes, words));
+    return wrong;
+  }
+
   Mapping send_;
   Mapping recv_;
 };
 
 }  // namespace
+
+void Memory::write(std::byte* at, std::size_t bytes, const Words& words) {
+  const std::array parts{Part{at, bytes, words}};
+  write_parts(parts);
+}
+
+void Memory::poison(std::byte* message, std::size_t bytes, const Words& expected, std::uint64_t seed) {
+  const Words poison = std::visit([](const auto& words) -> Words { return opposite(words); }, expected);
+  write_parts(with_guards(message, bytes, poison, seed));
+}
+
+std::optional<Mismatch> Memory::check(const std::byte* message, std::size_t bytes, const Words& expected,
+                                      std::uint64_t seed) {
+  const auto parts = with_guards(const_cast<std::byte*>(message), bytes, expected, seed);  // they are only read
+  const std::vector<WrongBytes> wrong = compare_parts(parts);
+  std::optional<Mismatch> found;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& [first, count] = wrong[i];
+    if (count == 0) continue;
+    if (!found) {
+      found.emplace();
+      const std::uint64_t word =
+          std::visit([&](const auto& words) { return words.word(first / sizeof word); }, parts[i].words);
+      found->offset_bytes = parts[i].at - message + static_cast<std::int64_t>(first);
+      found->expected = byte_of(word, first);
+      std::byte have{};
+      copy(&have, parts[i].at + first, 1);
+      found->found = static_cast<std::uint8_t>(have);
+    }
+    found->wrong_bytes += count;
+  }
+  return found;
+}
 
 std::string in_gib(std::uint64_t bytes) {
   std::ostringstream text;

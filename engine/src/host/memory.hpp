@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
-#include "host/pattern.hpp"
+#include "host/words.hpp"
 
 namespace volley {
 
@@ -54,9 +56,32 @@ class Verifier {
                                                       const Contents& expected) = 0;
 };
 
+// Some bytes, and the words that they must have.
+struct Part {
+  std::byte* at;
+  std::size_t bytes;
+  Words words;
+};
+
 // An arena: owns the two buffers and verifies their contents.
 class Memory : public Verifier {
  public:
+  void fill(std::byte* message, std::size_t bytes, const Contents& contents) final {
+    write(message, bytes, contents.words());
+  }
+  void poison(std::byte* message, std::size_t bytes, const Contents& expected) final {
+    poison(message, bytes, expected.words(), expected.seed);
+  }
+  [[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
+                                              const Contents& expected) final {
+    return check(message, bytes, expected.words(), expected.seed);
+  }
+  // The same with other words; the guards are those of `seed`.
+  void write(std::byte* at, std::size_t bytes, const Words& words);
+  void poison(std::byte* message, std::size_t bytes, const Words& expected, std::uint64_t seed);
+  [[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Words& expected,
+                                              std::uint64_t seed);
+
   // Two buffers for messages of up to `capacity` bytes, page aligned, untouched. Replaces earlier ones.
   virtual Buffers reserve(std::size_t capacity) = 0;
   // Frees the buffers. All mappings of them must be closed before.
@@ -67,6 +92,10 @@ class Memory : public Verifier {
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   // Waits until operations enqueued on this memory are complete.
   virtual void synchronize() {}
+
+ protected:
+  virtual void write_parts(std::span<const Part> parts) = 0;
+  [[nodiscard]] virtual std::vector<WrongBytes> compare_parts(std::span<const Part> parts) = 0;
 };
 
 // Host memory as malloc gives it for large blocks: anonymous pages, first touched by the rank that uses them.

@@ -1,4 +1,4 @@
-#include "host/pattern.hpp"
+#include "host/words.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -17,45 +17,41 @@ constexpr std::size_t words_of_a_line = 64 / word_bytes;
 constexpr std::size_t ahead_bytes = 4096;
 enum Access { read = 0, rewrite = 1 };  // as __builtin_prefetch numbers them
 
-// The words (first + i * pattern_step) ^ mask. Contents, poison and guards have this form.
-struct Words {
-  std::uint64_t first;
-  std::uint64_t mask;
-  [[nodiscard]] std::uint64_t at(std::uint64_t i) const { return (first + i * pattern_step) ^ mask; }
-
-  // Calls visit(i, at(i)) for `count` words that lie at `place`.
-  template <Access access, class Visit>
-  void each(const std::byte* place, std::size_t count, Visit visit) const {
-    std::uint64_t sum = first;
-    std::size_t i = 0;
-    while (i + words_of_a_line <= count) {
-      __builtin_prefetch(place + i * word_bytes + ahead_bytes, access);
-      for (std::size_t j = 0; j < words_of_a_line; ++j, ++i, sum += pattern_step) visit(i, sum ^ mask);
-    }
-    for (; i < count; ++i, sum += pattern_step) visit(i, sum ^ mask);
+// Calls visit(i, word i) for `count` words that lie at `place`.
+template <Access access, class Visit>
+void each_word(const PatternWords& words, const std::byte* place, std::size_t count, Visit visit) {
+  std::uint64_t sum = words.first;
+  std::size_t i = 0;
+  while (i + words_of_a_line <= count) {
+    __builtin_prefetch(place + i * word_bytes + ahead_bytes, access);
+    for (std::size_t j = 0; j < words_of_a_line; ++j, ++i, sum += pattern_step) visit(i, sum ^ words.mask);
   }
-};
-
-Words words_of(const Contents& contents) {
-  const std::uint64_t base = base_of(contents.seed);
-  return {base + contents.first_word * pattern_step, pattern_word(contents.seed, 0) ^ base};
+  for (; i < count; ++i, sum += pattern_step) visit(i, sum ^ words.mask);
 }
-Words opposite(const Contents& contents) { return {words_of(contents).first, ~words_of(contents).mask}; }
-Words guards(std::uint64_t seed) { return {0, guard_word(seed, 0)}; }
 
-// Writes whole words, then the first bytes of one more word.
-void write(std::byte* at, std::size_t bytes, const Words& words) {
-  const std::size_t count = bytes / word_bytes;
-  words.each<rewrite>(at, count,
-                      [at](std::size_t i, std::uint64_t word) { std::memcpy(at + i * word_bytes, &word, word_bytes); });
-  const std::uint64_t last = words.at(count);
-  std::memcpy(at + count * word_bytes, &last, bytes % word_bytes);
+template <Access, class Visit>
+void each_word(const Elements& elements, const std::byte*, std::size_t count, Visit visit) {
+  int rank = elements.rank;
+  std::uint64_t in_piece = 0;
+  const auto next = [&] {
+    const std::uint32_t element = elements.of.element(rank, elements.position + in_piece) ^ elements.mask;
+    if (++in_piece == elements.piece) {
+      in_piece = 0;
+      ++rank;
+    }
+    return std::uint64_t{element};
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t low = next();
+    visit(i, low | next() << 32);
+  }
 }
 
 // Whether any of `count` whole words is wrong. Without an early exit the loop has no branch that depends on data.
-bool differ(const std::byte* at, std::size_t count, const Words& words) {
+template <class Generator>
+bool differ(const std::byte* at, std::size_t count, const Generator& words) {
   std::uint64_t difference = 0;
-  words.each<read>(at, count, [&](std::size_t i, std::uint64_t word) {
+  each_word<read>(words, at, count, [&](std::size_t i, std::uint64_t word) {
     std::uint64_t actual = 0;
     std::memcpy(&actual, at + i * word_bytes, word_bytes);
     difference |= actual ^ word;
@@ -63,24 +59,22 @@ bool differ(const std::byte* at, std::size_t count, const Words& words) {
   return difference != 0;
 }
 
-// Adds what is wrong in [at, at + bytes) to `found`; `origin` is the offset of `at` from the message's start.
-void compare(const std::byte* at, std::size_t bytes, const Words& words, std::int64_t origin,
-             std::optional<Mismatch>& found) {
-  if (bytes % word_bytes == 0 && !differ(at, bytes / word_bytes, words)) return;
-  for (std::size_t i = 0; i * word_bytes < bytes; ++i) {
+template <class Generator>
+WrongBytes compare(const std::byte* at, std::size_t bytes, const Generator& words) {
+  WrongBytes wrong;
+  const std::size_t whole = bytes / word_bytes;
+  for (std::size_t i = differ(at, whole, words) ? 0 : whole; i * word_bytes < bytes; ++i) {
     const std::size_t here = std::min(word_bytes, bytes - i * word_bytes);
-    const std::uint64_t expected = words.at(i);
+    const std::uint64_t expected = words.word(i);
     std::uint64_t actual = expected;
     std::memcpy(&actual, at + i * word_bytes, here);
-    if (actual == expected) continue;
-    for (std::size_t b = 0; b < here; ++b) {
-      const auto want = static_cast<std::uint8_t>(expected >> (8 * b));
-      const auto have = static_cast<std::uint8_t>(actual >> (8 * b));
-      if (want == have) continue;
-      if (!found) found = Mismatch{0, origin + static_cast<std::int64_t>(i * word_bytes + b), want, have, 0};
-      ++found->wrong_bytes;
+    for (std::uint64_t apart = actual ^ expected, b = 0; apart != 0; apart >>= 8, ++b) {
+      if ((apart & 0xFF) == 0) continue;
+      wrong.first = std::min<unsigned long long>(wrong.first, i * word_bytes + b);
+      ++wrong.count;
     }
   }
+  return wrong;
 }
 
 }  // namespace
@@ -98,30 +92,21 @@ std::string difference(const std::string& data, const std::string& sent, const M
          std::to_string(mismatch.offset_bytes);
 }
 
-namespace host_pattern {
-
-void fill(std::byte* message, std::size_t bytes, const Contents& contents) {
-  write(message, bytes, words_of(contents));
+void write_words(std::byte* at, std::size_t bytes, const Words& words) {
+  std::visit(
+      [&](const auto& generator) {
+        const std::size_t count = bytes / word_bytes;
+        each_word<rewrite>(generator, at, count, [at](std::size_t i, std::uint64_t word) {
+          std::memcpy(at + i * word_bytes, &word, word_bytes);
+        });
+        const std::uint64_t last = generator.word(count);
+        std::memcpy(at + count * word_bytes, &last, bytes % word_bytes);
+      },
+      words);
 }
 
-void poison(std::byte* message, std::size_t bytes, const Contents& expected) {
-  write(message - guard_bytes, guard_bytes, guards(expected.seed));
-  write(message, bytes, opposite(expected));
-  write(message + bytes, guard_bytes, guards(expected.seed));
+WrongBytes compare_words(const std::byte* at, std::size_t bytes, const Words& words) {
+  return std::visit([&](const auto& generator) { return compare(at, bytes, generator); }, words);
 }
-
-std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected) {
-  std::optional<Mismatch> found;
-  compare(message - guard_bytes, guard_bytes, guards(expected.seed), -static_cast<std::int64_t>(guard_bytes), found);
-  const std::size_t whole = bytes - bytes % word_bytes;
-  const Words words = words_of(expected);
-  compare(message, whole, words, 0, found);
-  compare(message + whole, bytes - whole, {words.first + whole / word_bytes * pattern_step, words.mask},
-          static_cast<std::int64_t>(whole), found);
-  compare(message + bytes, guard_bytes, guards(expected.seed), static_cast<std::int64_t>(bytes), found);
-  return found;
-}
-
-}  // namespace host_pattern
 
 }  // namespace volley

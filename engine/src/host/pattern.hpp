@@ -37,24 +37,27 @@ struct Stamp {
 // messages with the same base and different tags differ in every byte, so that a rank that receives its own message
 // notices. The GPU uses the same function.
 inline constexpr std::uint64_t pattern_step = 0x9E3779B97F4A7C15ULL;
-[[nodiscard]] constexpr std::uint64_t pattern_word(std::uint64_t seed, std::uint64_t word) {
-  return (base_of(seed) + word * pattern_step) ^ (tag_of(seed) * 0x0101010101010101ULL);
-}
-
-// Poison is the complement of the expected contents, so that a byte that does not arrive is always wrong. Guard words
-// are the same sequence, from the complement of the base, without the tag.
-[[nodiscard]] constexpr std::uint64_t guard_word(std::uint64_t seed, std::uint64_t word) {
-  return ~base_of(seed) ^ (word * pattern_step);
-}
+struct PatternWords {
+  std::uint64_t first;
+  std::uint64_t mask;
+  [[nodiscard]] constexpr std::uint64_t word(std::uint64_t i) const { return (first + i * pattern_step) ^ mask; }
+};
 
 // The contents of a message: the words of a seed, from `first_word` on.
 struct Contents {
   // NOLINTNEXTLINE(google-explicit-constructor): a seed alone means its words from the first on
   constexpr Contents(std::uint64_t of, std::uint64_t from = 0) : seed(of), first_word(from) {}
-  [[nodiscard]] constexpr std::uint64_t word(std::uint64_t i) const { return pattern_word(seed, first_word + i); }
+  [[nodiscard]] constexpr PatternWords words() const {
+    return {base_of(seed) + first_word * pattern_step, tag_of(seed) * 0x0101010101010101ULL};
+  }
   std::uint64_t seed;
   std::uint64_t first_word;
 };
+
+// Poison is the complement of the expected contents, so that a byte that does not arrive is always wrong.
+[[nodiscard]] constexpr PatternWords opposite(const PatternWords& words) { return {words.first, ~words.mask}; }
+// Guard words are the same sequence, from the complement of the base, without the tag.
+[[nodiscard]] constexpr PatternWords guard_words(std::uint64_t seed) { return {0, ~base_of(seed)}; }
 
 // One fill of a send buffer contains several messages: message m begins m * message_step_words words behind the first
 // one. A batch sends message 0, except that its last message, which is checked, has another number in each sample. The
@@ -96,16 +99,5 @@ struct Mismatch {
 
 // "the data differs from what was sent in 3 bytes, first at offset 16", with `data` "the data" and `sent` "was sent".
 [[nodiscard]] std::string difference(const std::string& data, const std::string& sent, const Mismatch& mismatch);
-
-namespace host_pattern {
-
-// Fills `bytes` bytes at `message`.
-void fill(std::byte* message, std::size_t bytes, const Contents& contents);
-// Poisons `bytes` bytes at `message` against `expected` and writes guards around them.
-void poison(std::byte* message, std::size_t bytes, const Contents& expected);
-// Compares every byte of the message and of its guards.
-[[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected);
-
-}  // namespace host_pattern
 
 }  // namespace volley

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "host/words.hpp"
 #include "mpi/mpi.hpp"
 #include "transport/transport.hpp"
 
@@ -17,8 +18,6 @@ enum class Operation { barrier, broadcast, allreduce, reduce_scatter, allgather,
 
 // What is reduced; both have 4 bytes.
 enum class Element { float32, int32 };
-inline constexpr std::size_t element_bytes = 4;
-
 [[nodiscard]] const char* name_of(Element element);
 
 // An operation as one rank takes part in it. `bytes` below is the size of the larger of a rank's two buffers, as

@@ -39,10 +39,10 @@ using enum ThroughMpi;
 using enum Tier;
 using enum MemoryKind;
 
-// name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker, collectives, why there may be no
-// maker
+// name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker, why there may be none, maker for
+// collectives, what moves their bytes
 const TransportEntry entries[] = {
-    {"host", "MPI, host memory", yes, host, usual, true, make_mpi, {"MPI, host memory", make_mpi_collectives}},
+    {"host", "MPI, host memory", yes, host, usual, true, make_mpi, "", make_mpi_collectives},
     {"host/put", "MPI_Put and MPI_Win_flush, host memory", yes, host, extra, false, make_put},
     {"host/put/blocking", "MPI_Put, one message after the other, host memory", yes, host, extra, false,
      make_put_blocking},
@@ -52,25 +52,14 @@ const TransportEntry entries[] = {
      make_get_blocking},
     {"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", yes, device, usual, false,
      make_staged_pageable},
-    {"staged/pinned",
-     "GPU - host - MPI - host - GPU, pinned memory, whole messages",
-     yes,
-     device,
-     usual,
-     true,
-     make_staged_pinned,
-     {"GPU - host - MPI - host - GPU, pinned memory, one after the other", make_staged_collectives}},
+    {"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, whole messages", yes, device, usual, true,
+     make_staged_pinned, "", make_staged_collectives,
+     "GPU - host - MPI - host - GPU, pinned memory, one after the other"},
     {"staged/pipelined", "GPU - host - MPI - host - GPU, pinned chunks, overlapped", yes, device, usual, false,
      make_staged_pipelined},
     {"staged/shared", "GPU - shared host memory - GPU, overlapped", no, device, usual, false, make_staged_shared},
-    {"aware",
-     "MPI on device pointers, CUDA-aware",
-     on_device_pointers,
-     device,
-     usual,
-     true,
-     make_mpi,
-     {"MPI on device pointers, CUDA-aware", make_mpi_collectives}},
+    {"aware", "MPI on device pointers, CUDA-aware", on_device_pointers, device, usual, true, make_mpi, "",
+     make_mpi_collectives},
     {"aware/put", "MPI_Put and MPI_Win_flush on device pointers", on_device_pointers, device, extra, false, make_put},
     {"aware/put/blocking", "MPI_Put, one message after the other, on device pointers", on_device_pointers, device,
      extra, false, make_put_blocking},
@@ -83,40 +72,14 @@ const TransportEntry entries[] = {
     {"device", "GPU kernels store into peer memory", no, device, usual, true, make_device},
     {"device/word", "GPU threads store 8 bytes and a flag into peer memory", no, device, usual, false,
      make_device_word},
-    {"nccl",
-     "ncclSend and ncclRecv",
-     no,
-     device,
-     usual,
-     true,
-     make_nccl,
-     {"NCCL's collectives", make_nccl_collectives}},
-    {"nccl/allocated",
-     "ncclSend and ncclRecv, buffers from ncclMemAlloc",
-     no,
-     device,
-     extra,
-     false,
-     make_nccl_allocated,
-     {"NCCL's collectives, buffers from ncclMemAlloc", make_nccl_allocated_collectives}},
-    {"nccl/device",
-     "GPU kernels with NCCL's device API",
-     no,
-     device,
-     usual,
-     false,
-     make_nccl_device,
-     {},
+    {"nccl", "ncclSend and ncclRecv", no, device, usual, true, make_nccl, "", make_nccl_collectives,
+     "NCCL's collectives"},
+    {"nccl/allocated", "ncclSend and ncclRecv, buffers from ncclMemAlloc", no, device, extra, false,
+     make_nccl_allocated, "", make_nccl_allocated_collectives, "NCCL's collectives, buffers from ncclMemAlloc"},
+    {"nccl/device", "GPU kernels with NCCL's device API", no, device, usual, false, make_nccl_device,
      "this engine was built without the headers of NCCL's device API (NCCL 2.28 or newer, from NCCL_HOME or the wheel "
      "nvidia-nccl-cu13); build it again with them"},
-    {"nvshmem",
-     "GPU kernels put with NVSHMEM",
-     no,
-     device,
-     usual,
-     false,
-     make_nvshmem,
-     {},
+    {"nvshmem", "GPU kernels put with NVSHMEM", no, device, usual, false, make_nvshmem,
      "this engine was built without the headers of NVSHMEM (3.4, from NVSHMEM_HOME or the wheel nvidia-nvshmem-cu13); "
      "build it again with them"},
     {"null", "nothing: the engine's own overhead", no, none, extra, false, make_null},
@@ -132,9 +95,10 @@ const TransportEntry* find_collective_transport(std::string_view name) {
   static const std::vector<TransportEntry> all = [] {
     std::vector<TransportEntry> made(registry().begin(), registry().end());
     for (auto& entry : made) {
-      entry.make = entry.collectives.make;
-      if (entry.make) entry.summary = entry.collectives.summary;
-      else entry.missing = "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory";
+      entry.make = entry.make_collectives;
+      if (entry.collectives_summary != nullptr) entry.summary = entry.collectives_summary;
+      if (!entry.make)
+        entry.missing = "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory";
     }
     return made;
   }();

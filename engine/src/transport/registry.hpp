@@ -36,12 +36,6 @@ using TransportMaker = std::unique_ptr<Transport>();
 
 // What is known of a transport before one is made.
 struct TransportEntry {
-  // How it carries collectives, if it does.
-  struct CollectivesEntry {
-    const char* summary = nullptr;
-    TransportMaker* make = nullptr;
-  };
-
   const char* name;
   const char* summary;  // what moves the bytes, for people
   ThroughMpi mpi;
@@ -49,9 +43,10 @@ struct TransportEntry {
   Tier tier;
   bool halos;                                        // carries halos too
   std::function<std::unique_ptr<Transport>()> make;  // for messages and halos; null where there is none
-  CollectivesEntry collectives = {};
-  const char* missing = "";   // why there is no maker
-  Fault fault = Fault::none;  // on purpose
+  const char* missing = "";                          // and why there is none
+  TransportMaker* make_collectives = nullptr;        // null where it carries none
+  const char* collectives_summary = nullptr;         // where that is another than of messages
+  Fault fault = Fault::none;                         // on purpose
 };
 
 [[nodiscard]] std::span<const TransportEntry> registry();

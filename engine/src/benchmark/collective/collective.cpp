@@ -34,7 +34,6 @@ struct Point {
   Collective collective;
   std::uint64_t size_bytes = 0;  // as asked for
   std::string transport;
-  std::unique_ptr<ElementMemory> elements;
   std::unique_ptr<CollectiveVerifier> verifier;
   std::unique_ptr<CollectiveDriver> driver;
   std::string failure;  // of a barrier
@@ -136,9 +135,7 @@ class CollectiveBenchmark final : public Benchmark {
       series.skipped = "MPI's collectives count elements with an int";
     }
     if (!series.skipped.empty()) return series;
-    point.elements = make_element_memory(series.memory);
-    point.verifier =
-        std::make_unique<CollectiveVerifier>(point.collective, bytes, transports.memory(candidate), *point.elements);
+    point.verifier = std::make_unique<CollectiveVerifier>(point.collective, bytes, transports.memory(candidate));
     series.verifier = point.verifier.get();
     return series;
   }

@@ -1,10 +1,86 @@
-#include "benchmark/collective/verifier.hpp"
-
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "benchmark/collective/verifier.hpp"
+
 namespace volley {
+
+namespace {
+
+constexpr std::uint64_t exact_below(Element element) {
+  return element == Element::float32 ? std::uint64_t{1} << 24 : std::uint64_t{1} << 31;
+}
+
+// How many bits vary by position; 0 where not even the numbers of the ranks can be summed.
+std::uint32_t varying_bits(Element element, std::uint64_t ranks) {
+  constexpr std::uint32_t most = 20;
+  const std::uint64_t fixed = ranks * (ranks + 1) + ranks * (ranks - 1) / 2;
+  std::uint32_t bits = 0;
+  while (bits < most && fixed + (ranks << (bits + 1)) <= exact_below(element)) ++bits;
+  return bits;
+}
+
+Contributions contributions(const Collective& collective, const Contents& contents) {
+  return {.reduces = collective.reduces(),
+          .floats = collective.element == Element::float32,
+          .ranks = static_cast<std::uint32_t>(collective.ranks),
+          .bits = varying_bits(collective.element, static_cast<std::uint64_t>(collective.ranks)),
+          .start = mixed(contents.seed)};
+}
+
+std::uint64_t first_element(const Contents& contents) {
+  return contents.first_word * (sizeof(std::uint64_t) / element_bytes);
+}
+
+}  // namespace
+
+const char* name_of(Operation operation) {
+  switch (operation) {
+    case Operation::barrier: return "barrier";
+    case Operation::broadcast: return "broadcast";
+    case Operation::allreduce: return "allreduce";
+    case Operation::reduce_scatter: return "reduce-scatter";
+    case Operation::allgather: return "allgather";
+    case Operation::all_to_all: return "all-to-all";
+  }
+  return "";
+}
+
+const char* name_of(Element element) { return element == Element::float32 ? "float" : "int"; }
+
+int max_ranks(Element element) {
+  int most = 1;
+  while (varying_bits(element, static_cast<std::uint64_t>(most) + 1) >= Contributions::min_bits) ++most;
+  return most;
+}
+
+Elements contributed(const Collective& collective, std::uint64_t bytes, const Contents& contents) {
+  const std::uint64_t count = bytes / element_bytes;
+  return {.of = contributions(collective, contents),
+          .piece = count,
+          .position = first_element(contents),
+          .rank = collective.self,
+          .count = count};
+}
+
+Elements expected(const Collective& collective, std::uint64_t bytes, const Contents& contents) {
+  const std::uint64_t count = collective.received_bytes(bytes) / element_bytes;
+  const std::uint64_t block = collective.block(bytes) / element_bytes;
+  const std::uint64_t mine = static_cast<std::uint64_t>(collective.self) * block;
+  Elements all{.of = contributions(collective, contents),
+               .piece = count,
+               .position = first_element(contents),
+               .rank = collective.reduces() ? Contributions::sum : Collective::root,
+               .count = count};
+  if (collective.operation == Operation::reduce_scatter || collective.operation == Operation::all_to_all) {
+    all.position += mine;
+  }
+  if (collective.operation == Operation::allgather || collective.operation == Operation::all_to_all) all.piece = block;
+  return all;
+}
 
 namespace {
 
@@ -51,66 +127,35 @@ std::string about_copy(const Contributions& of, int rank, std::uint64_t position
   return "";
 }
 
-// Guards are the same for all messages of a fill, since the message before may stand for the poison of the next.
-Contents guard_of(const Contents& contents) { return contents.seed; }
-
 }  // namespace
 
 void CollectiveVerifier::fill(std::byte* message, std::size_t bytes, const Contents& contents) {
-  elements_.write(message, contributed(collective_, bytes, contents));
+  memory_.write(message, bytes, contributed(collective_, bytes, contents));
 }
 
+// Guards are the same for all messages of a fill, since the message before may stand for the poison of the next.
 void CollectiveVerifier::poison(std::byte* message, std::size_t, const Contents& contents) {
   const std::uint64_t bytes = collective_.received_bytes(bytes_);
-  if (bytes == 0) return;
-  memory_.fill(message - guard_bytes, guard_bytes, guard_of(contents));
-  elements_.write_opposite(message, expected(collective_, bytes_, contents));
-  memory_.fill(message + bytes, guard_bytes, guard_of(contents));
+  if (bytes > 0) memory_.poison(message, bytes, expected(collective_, bytes_, contents), contents.seed);
 }
 
 std::optional<Mismatch> CollectiveVerifier::check(const std::byte* message, std::size_t, const Contents& contents) {
   const std::uint64_t bytes = collective_.received_bytes(bytes_);
   if (bytes == 0) return std::nullopt;
   const Elements right = expected(collective_, bytes_, contents);
-  const WrongElements wrong = elements_.compare(message, right);
-  if (wrong.bytes == 0) {
-    auto before = check_guard(message - guard_bytes, -static_cast<std::int64_t>(guard_bytes), contents);
-    return before ? before : check_guard(message + bytes, static_cast<std::int64_t>(bytes), contents);
-  }
-  const std::uint32_t want = right.at(wrong.first);
-  Mismatch mismatch{
-      .rank = 0, .offset_bytes = static_cast<std::int64_t>(wrong.first * element_bytes), .wrong_bytes = wrong.bytes};
-  unsigned shift = 0;
-  while (((want ^ wrong.found) >> shift & 0xFF) == 0) shift += 8;
-  mismatch.offset_bytes += shift / 8;
-  mismatch.expected = static_cast<std::uint8_t>(want >> shift);
-  mismatch.found = static_cast<std::uint8_t>(wrong.found >> shift);
-  if (diagnosis_.empty()) {
-    const std::uint64_t piece = wrong.first / right.piece;
-    const std::uint64_t position = right.position + wrong.first - piece * right.piece;
-    diagnosis_ = collective_.reduces()
-                     ? about_sum(right.of, position, wrong.found)
-                     : about_copy(right.of, right.rank + static_cast<int>(piece), position, right.piece, wrong.found);
-  }
+  const auto mismatch = memory_.check(message, bytes, right, contents.seed);
+  const std::int64_t offset = mismatch ? mismatch->offset_bytes : -1;
+  if (offset < 0 || offset >= static_cast<std::int64_t>(bytes) || !diagnosis_.empty()) return mismatch;
+  const std::uint64_t first = static_cast<std::uint64_t>(offset) / element_bytes;
+  std::array<std::byte, element_bytes> there{};
+  memory_.copy(there.data(), message + first * element_bytes, element_bytes);
+  const auto found = std::bit_cast<std::uint32_t>(there);
+  const std::uint64_t piece = first / right.piece;
+  const std::uint64_t position = right.position + first - piece * right.piece;
+  diagnosis_ = collective_.reduces()
+                   ? about_sum(right.of, position, found)
+                   : about_copy(right.of, right.rank + static_cast<int>(piece), position, right.piece, found);
   return mismatch;
-}
-
-std::optional<Mismatch> CollectiveVerifier::check_guard(const std::byte* guard, std::int64_t offset,
-                                                        const Contents& contents) {
-  std::array<std::byte, guard_bytes> want{};
-  std::array<std::byte, guard_bytes> have{};
-  host_pattern::fill(want.data(), guard_bytes, guard_of(contents));
-  memory_.copy(have.data(), guard, guard_bytes);
-  std::optional<Mismatch> wrong;
-  for (std::size_t i = 0; i < guard_bytes; ++i) {
-    if (want[i] == have[i]) continue;
-    if (!wrong) {
-      wrong = Mismatch{0, offset + static_cast<std::int64_t>(i), static_cast<std::uint8_t>(want[i]),
-                       static_cast<std::uint8_t>(have[i]), 0};
-    }
-    ++wrong->wrong_bytes;
-  }
-  return wrong;
 }
 
 }  // namespace volley

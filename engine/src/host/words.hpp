@@ -1,17 +1,17 @@
-// What ranks contribute to a collective, so that its result tells which contribution is missing, and what each rank
-// must have of it. The same formulas run on the GPU.
+// The words that verified memory must have: of messages (host/pattern.hpp), and of collectives, whose results tell
+// which rank's contribution is missing. The GPU computes them by the same functions.
 #pragma once
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <variant>
 
-#include "host/memory.hpp"
 #include "host/pattern.hpp"
-#include "transport/collectives.hpp"
 
 namespace volley {
+
+inline constexpr std::size_t element_bytes = 4;
 
 // The elements that each rank contributes, by its rank and their position in its send buffer.
 //
@@ -58,9 +58,6 @@ struct Contributions {
   }
 };
 
-// The most ranks whose sums are exact with so many varying bits at least.
-[[nodiscard]] int max_ranks(Element element);
-
 // Elements of a buffer: pieces of one length, which hold the elements of following ranks from the same position on.
 struct Elements {
   Contributions of;
@@ -68,46 +65,37 @@ struct Elements {
   std::uint64_t position = 0;  // of the first element of each piece
   int rank = 0;                // of the first piece; Contributions::sum: what all contribute
   std::uint64_t count = 0;
+  std::uint32_t mask = 0;  // of every element
 
   [[nodiscard]] constexpr std::uint32_t at(std::uint64_t i) const {
     const std::uint64_t number = count == piece ? 0 : i / piece;
-    return of.element(rank + static_cast<int>(number), position + i - number * piece);
+    return of.element(rank + static_cast<int>(number), position + i - number * piece) ^ mask;
+  }
+  [[nodiscard]] constexpr std::uint64_t word(std::uint64_t i) const {
+    return at(2 * i) | std::uint64_t{at(2 * i + 1)} << 32;
   }
 };
 
-// What this rank contributes: `bytes` of its send buffer, and what must arrive. Barriers have neither.
-[[nodiscard]] Elements contributed(const Collective& collective, std::uint64_t bytes, const Contents& contents);
-[[nodiscard]] Elements expected(const Collective& collective, std::uint64_t bytes, const Contents& contents);
-
-// The number of the first wrong element, what it is, and how many bytes are wrong in all.
-struct WrongElements {
-  std::uint64_t first = 0;
-  std::uint32_t found = 0;
-  std::uint64_t bytes = 0;
-};
-
-// Writes and compares elements where they are.
-class ElementMemory {
- public:
-  virtual ~ElementMemory() = default;
-  virtual void write(std::byte* at, const Elements& elements) = 0;
-  // The complement of each: an element that never arrives is wrong in every byte.
-  virtual void write_opposite(std::byte* at, const Elements& elements) = 0;
-  // `bytes` is 0 where all are right.
-  [[nodiscard]] virtual WrongElements compare(const std::byte* at, const Elements& elements) = 0;
-};
-
-// Elements in memory of this kind, which is not MemoryKind::none.
-[[nodiscard]] std::unique_ptr<ElementMemory> make_element_memory(MemoryKind kind);
-
-// Those of the current device. In device_elements.cu, or in without_cuda.cpp.
-[[nodiscard]] std::unique_ptr<ElementMemory> make_device_elements();
-
-// Bytes of two words that differ.
-[[nodiscard]] constexpr unsigned bytes_apart(std::uint32_t one, std::uint32_t other) {
-  unsigned apart = 0;
-  for (std::uint32_t rest = one ^ other; rest != 0; rest >>= 8) apart += (rest & 0xFF) != 0 ? 1 : 0;
-  return apart;
+[[nodiscard]] constexpr Elements opposite(Elements elements) {
+  elements.mask = ~elements.mask;
+  return elements;
 }
+
+// 8 bytes each, little endian; where the bytes end within a word, its first bytes.
+using Words = std::variant<PatternWords, Elements>;
+
+[[nodiscard]] constexpr std::uint8_t byte_of(std::uint64_t word, std::uint64_t byte) {
+  return static_cast<std::uint8_t>(word >> (8 * (byte % sizeof word)));
+}
+
+// Of some bytes the offset of the first that is wrong, and the number of wrong ones.
+struct WrongBytes {
+  unsigned long long first = ~0ULL;
+  unsigned long long count = 0;
+};
+
+// In host memory.
+void write_words(std::byte* at, std::size_t bytes, const Words& words);
+[[nodiscard]] WrongBytes compare_words(const std::byte* at, std::size_t bytes, const Words& words);
 
 }  // namespace volley
