@@ -49,12 +49,12 @@ PlanObject::PlanObject(const Json& node, std::string path, Errors& errors)
   if (!node_.is_object()) complain("", "expected an object");
 }
 
-void PlanObject::names(const char* key, std::vector<std::string>& target, const char* expected) {
-  list(key, target, expected, [](const Json& value) { return value.is_string(); });
+void PlanObject::names(const char* key, std::vector<std::string>& target, const char* fitting) {
+  list(key, target, fitting, [](const Json& value) { return value.is_string(); });
 }
 
-void PlanObject::integers(const char* key, std::vector<int>& target, const char* expected, int least) {
-  list(key, target, expected,
+void PlanObject::integers(const char* key, std::vector<int>& target, const char* fitting, int least) {
+  list(key, target, fitting,
        [least](const Json& value) { return is_integer(value, least, std::numeric_limits<int>::max()); });
 }
 
@@ -71,22 +71,26 @@ void PlanObject::some_sizes(const char* key, std::vector<std::uint64_t>& target)
 void PlanObject::texts(const char* key, std::map<std::string, std::string>& target) {
   const Json* value = find(key);
   if (value == nullptr) return;
-  if (!value->is_object()) return complain(key, "expected an object, found " + shown(*value));
+  if (!value->is_object()) return expected(key, "an object", *value);
   for (const auto& [name, text] : value->members()) {
     if (text.is_string()) target[name] = text.get<std::string>();
-    else complain(std::string(key) + "." + name, "expected a text, found " + shown(text));
+    else expected(std::string(key) + "." + name, "a text", text);
   }
 }
 
 void PlanObject::any_object(const char* key) {
   const Json* value = find(key);
-  if (value != nullptr && !value->is_object()) complain(key, "expected an object, found " + shown(*value));
+  if (value != nullptr && !value->is_object()) expected(key, "an object", *value);
 }
 
-const Json* PlanObject::required(const char* key, const std::string& expected) {
+const Json* PlanObject::required(const char* key, const std::string& fitting) {
   const Json* value = find(key);
-  if (value == nullptr && node_.is_object()) complain(key, "missing: expected " + expected);
+  if (value == nullptr && node_.is_object()) complain(key, "missing: expected " + fitting);
   return value;
+}
+
+void PlanObject::expected(const std::string& key, const std::string& what, const Json& found) {
+  complain(key, "expected " + what + ", found " + shown(found));
 }
 
 void PlanObject::finish() {

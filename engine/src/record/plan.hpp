@@ -62,10 +62,10 @@ class PlanObject {
   // A number above 0 and at most `most`.
   template <class Target>
   void positive(const char* key, Target& target, double most = std::numeric_limits<double>::infinity()) {
-    std::ostringstream expected;
-    expected << "a number above 0";
-    if (most != std::numeric_limits<double>::infinity()) expected << " and at most " << most;
-    take<double>(key, target, expected.str(),
+    std::ostringstream fitting;
+    fitting << "a number above 0";
+    if (most != std::numeric_limits<double>::infinity()) fitting << " and at most " << most;
+    take<double>(key, target, fitting.str(),
                  [&](const Json& value) { return value.is_number() && value > 0 && value <= most; });
   }
   template <class Target>
@@ -83,10 +83,10 @@ class PlanObject {
   // A list of two whole numbers. The key must be present.
   template <class Number>
   void two(const char* key, std::array<Number, 2>& target, Number least) {
-    const std::string expected = "two whole numbers of at least " + std::to_string(least);
+    const std::string two_numbers = "two whole numbers of at least " + std::to_string(least);
     const auto fits = [&](const Json& value) { return is_integer(value, least, Number{largest_count}); };
-    static_cast<void>(required(key, expected));
-    take<std::array<Number, 2>>(key, target, expected, [&](const Json& value) {
+    static_cast<void>(required(key, two_numbers));
+    take<std::array<Number, 2>>(key, target, two_numbers, [&](const Json& value) {
       return value.is_array() && value.size() == 2 && fits(value[0]) && fits(value[1]);
     });
   }
@@ -103,23 +103,23 @@ class PlanObject {
       target = meant;
       return;
     }
-    complain(key, "expected one of " + joined(names) + ", found " + shown(*value));
+    expected(key, "one of " + joined(names), *value);
   }
 
-  // A list of items that all fit; `expected` describes a fitting item.
+  // A list of items that all fit; `fitting` describes such an item.
   template <class Item, class Fits>
-  void list(const char* key, std::vector<Item>& target, const char* expected, const Fits& fits) {
+  void list(const char* key, std::vector<Item>& target, const char* fitting, const Fits& fits) {
     const Json* value = find(key);
     if (value == nullptr) return;
-    if (!value->is_array()) return complain(key, "expected a list, found " + shown(*value));
+    if (!value->is_array()) return expected(key, "a list", *value);
     for (std::size_t i = 0; i < value->size(); ++i) {
       const Json& item = (*value)[i];
       if (fits(item)) target.push_back(item.get<Item>());
-      else complain(place(key, i), std::string("expected ") + expected + ", found " + shown(item));
+      else expected(place(key, i), fitting, item);
     }
   }
-  void names(const char* key, std::vector<std::string>& target, const char* expected);
-  void integers(const char* key, std::vector<int>& target, const char* expected, int least);
+  void names(const char* key, std::vector<std::string>& target, const char* fitting);
+  void integers(const char* key, std::vector<int>& target, const char* fitting, int least);
   void sizes(const char* key, std::vector<std::uint64_t>& target);
   // At least one of them.
   void some_sizes(const char* key, std::vector<std::uint64_t>& target);
@@ -137,11 +137,12 @@ class PlanObject {
   }
 
   // Returns the value of the key. Complains and returns null if the key is absent.
-  const Json* required(const char* key, const std::string& expected);
+  const Json* required(const char* key, const std::string& fitting);
   // Complains about every key that was not read.
   void finish();
 
   void complain(const std::string& key, const std::string& what);
+  void expected(const std::string& key, const std::string& what, const Json& found);
   // The same for a key at the top of the plan.
   void complain_of_plan(const std::string& key, const std::string& what);
   // "key[3]".
@@ -153,14 +154,14 @@ class PlanObject {
     return value.is_number_integer() && value >= least && value <= most;
   }
   template <class Value, class Target, class Fits>
-  void take(const char* key, Target& target, const std::string& expected, const Fits& fits) {
+  void take(const char* key, Target& target, const std::string& fitting, const Fits& fits) {
     const Json* value = find(key);
     if (value == nullptr) return;
     if constexpr (requires { target.has_value(); }) {
       if (value->is_null()) return;
     }
     if (fits(*value)) target = value->get<Value>();
-    else complain(key, "expected " + expected + ", found " + shown(*value));
+    else expected(key, fitting, *value);
   }
   static std::string shown(const Json& value);
   const Json* find(const char* key);
