@@ -5,6 +5,7 @@ import io
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -73,8 +74,16 @@ def test_golden_lines_are_what_is_written_for_the_records_in_them(path: Path) ->
     """The engine and the front end write some numbers differently: 9.5e-8 and 9.5e-08.  What only newer or
     only older records have is null or an empty list."""
     for line in path.read_bytes().splitlines():
-        written, given = json.loads(encode_line(decode_line(line))), json.loads(line)
-        assert {name: value for name, value in written.items() if name in given or value not in ([], None)} == given
+        assert said(json.loads(encode_line(decode_line(line)))) == said(json.loads(line))
+
+
+def said(value: Any) -> Any:
+    """Return a document without its nulls and empty lists."""
+    if isinstance(value, list):
+        return [said(each) for each in value]
+    if isinstance(value, dict):
+        return {name: said(each) for name, each in value.items() if each not in ([], None)}
+    return value
 
 
 @names
