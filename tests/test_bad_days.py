@@ -30,13 +30,8 @@ def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
     ("words", "sentence"),
     [
         (("pingpong", "--ranks", "1"), "pingpong needs 2 ranks, not 1"),
-        (("stream", "--ranks", "3"), "stream needs 2 ranks, not 3"),
         (("pingpong", "--transport", "hots"), "did you mean host?"),
-        (("pingpong", "--sizes", "8:1Qi"), "is not a message size"),
         (("pingpong", "--sizes", "8", "-o", "/proc/no/such/file"), "cannot write records to /proc/no/such/file"),
-        (("stream", "--format", "olcf"), "there is no 'olcf'; choose table"),
-        (("pingpong", "--launcher", "jsrum"), "jsrum"),
-        (("pinpong",), "pinpong"),
     ],
 )
 def test_a_request_without_sense(volley: Command, words: tuple[str, ...], sentence: str) -> None:
