@@ -36,7 +36,7 @@ def uuid(number: int) -> str:
 
 
 def device(number: int, **changes: Any) -> Device:
-    facts = {"name": "NVIDIA H200", "compute_capability": "9.0", "memory_bytes": 141 << 30}
+    facts = {"name": "Example GPU", "compute_capability": "9.0", "memory_bytes": 141 << 30}
     return Device(
         **{"index": number, "uuid": uuid(number), "pci": f"0000:{0x1B + number:02x}:00.0", **facts, **changes}
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,6 @@ def kept(name: str) -> str:
 
 def facts_of(name: str) -> f.Facts:
     return f.read_facts(kept(name))
-
-
-def check_screen(file: str, text: str) -> None:
-    """Compare a screen with the kept one; with ``VOLLEY_WRITE_SCREENS=1`` it is written, to be looked at."""
-    path = MACHINES / file
-    if os.environ.get("VOLLEY_WRITE_SCREENS"):
-        path.write_text(text, "utf-8")
-    assert path.read_text("utf-8") == text, "look at it; VOLLEY_WRITE_SCREENS=1 writes it"
 
 
 def changed(facts: f.Facts, **changes: Any) -> f.Facts:

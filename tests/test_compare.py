@@ -331,7 +331,7 @@ def test_each_side_names_its_processors(tmp_path: Path, capsys: Capture) -> None
     logs[1].run = msgspec.structs.replace(logs[1].run, started_at="2026-01-02T03:09:00Z")
     files = [str(write(tmp_path / f"{number}.jsonl", [log])) for number, log in enumerate(logs)]
     assert cli.main(["compare", *files]) == 0
-    assert " · 1 × NVIDIA H200, " in capsys.readouterr().out.splitlines()[2]
+    assert " · 1 × Example GPU, " in capsys.readouterr().out.splitlines()[2]
 
 
 def test_where_ucx_changes_its_protocol_differs() -> None:

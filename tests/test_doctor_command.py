@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from installations import Installation
-from machine_facts import MACHINES, check_screen, kept
+from machine_facts import MACHINES, kept
+from screens import check_screen
 from the_command import Command
 from volley import cli
 from volley.doctor.checks import CHECKS
@@ -50,7 +51,7 @@ def test_lines_of_a_narrow_terminal_have_no_blanks_at_their_ends(
 @pytest.mark.parametrize("option", ["verbose", "device-query"])
 def test_other_screens_are_those_that_were_looked_at(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, screen, err = doctor(capsys, "--from", kept("t4x4"), f"--{option}")
-    check_screen(f"t4x4/doctor-{option}.txt", screen)
+    check_screen(MACHINES / f"t4x4/doctor-{option}.txt", screen)
     assert (code, err) == (0, "")
 
 

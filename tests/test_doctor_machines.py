@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machine_facts import MACHINES, NAMES, PROBES, check_screen, facts_of, kept
+from machine_facts import MACHINES, NAMES, PROBES, facts_of, kept
+from screens import check_screen
 from volley import cli
 from volley.doctor import checks
 from volley.doctor.checks import CHECKS, diagnose
@@ -23,7 +24,7 @@ def test_the_screen_of_each_machine_is_the_one_that_was_looked_at(
 ) -> None:
     code = cli.main(["doctor", "--from", kept(name)])
     screen = capsys.readouterr().out
-    check_screen(f"{name}/doctor.txt", screen)
+    check_screen(MACHINES / name / "doctor.txt", screen)
     assert code == ("\nbroken " in screen)
 
 

@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from machine_facts import MACHINES, NAMES, check_screen, facts_of, kept
+from machine_facts import MACHINES, NAMES, facts_of, kept
+from screens import check_screen
 from the_command import Command
 from volley import cli
 from volley.errors import MachineError, UserError
@@ -324,7 +325,7 @@ def test_screens_are_those_that_were_looked_at(
     name: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out, err = topo(capsys, "--from", kept(name), *words)
-    check_screen(f"{name}/topo.txt", out)
+    check_screen(MACHINES / name / "topo.txt", out)
     assert (code, err) == (0, "")
 
 
