@@ -343,6 +343,8 @@ def parts(run: Run, at: Sequence[str], ratios: Sequence[float]) -> list[tuple[st
         at: the pairs, as in :func:`observables`.
         ratios: how many times as long each takes.
     """
+    if not isinstance(run.plan.options, RankMatrixPlan):
+        return []
     pairs = np.fromstring(" ".join(at).replace("→", ""), np.int64, sep=" ").reshape(-1, 2)
     known = {rank.rank: rank for rank in run.ranks}
     ranks: list[int] = np.unique(pairs).tolist()
