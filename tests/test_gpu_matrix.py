@@ -22,8 +22,7 @@ from volley import benchmarks, cli
 from volley.benchmarks import matrix as options
 from volley.benchmarks.jacobi.records import JacobiPlan
 from volley.benchmarks.matrix import MatrixOptions
-from volley.benchmarks.matrix.gpu_jobs import jobs
-from volley.benchmarks.matrix.gpu_records import GpuMatrixGpus, GpuMatrixPlan
+from volley.benchmarks.matrix.gpu_records import GpuMatrixGpus, GpuMatrixPlan, jobs
 from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import read_facts
 from volley.report.model import Details
@@ -197,7 +196,7 @@ def asked(*words: str) -> MatrixOptions:
 
 
 def planned(given: MatrixOptions, monkeypatch: pytest.MonkeyPatch, *, driver: bool = True) -> Plan:
-    monkeypatch.setattr("volley.benchmarks.matrix.gpu_jobs.has_driver", lambda: driver)
+    monkeypatch.setattr("volley.benchmarks.matrix.gpu_records.has_driver", lambda: driver)
     (job,) = jobs(given, Site(About())).planned
     return job.plan
 

@@ -9,9 +9,8 @@ import pytest
 
 from example_records import golden, plan, run
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.jacobi import nvidia
-from volley.benchmarks.jacobi.jobs import grids, squarest
-from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint, JacobiResidual
+from volley.benchmarks.jacobi import page as nvidia
+from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint, JacobiResidual, grids, squarest
 from volley.benchmarks.jacobi.results import solutions
 from volley.errors import UserError
 from volley.run.records import End

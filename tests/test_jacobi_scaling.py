@@ -11,9 +11,8 @@ import pytest
 from example_records import plan, run
 from test_jacobi_page import point
 from volley.benchmarks import BENCHMARKS, read
-from volley.benchmarks.jacobi.jobs import grids_up_to, jobs
 from volley.benchmarks.jacobi.page import slower_parts
-from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan
+from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, grids_up_to, jobs
 from volley.benchmarks.jacobi.results import Solution, scaling_chains, solutions
 from volley.errors import UserError
 from volley.run.engine import About, TransportAbout

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from example_records import golden, pingpong, plan, run, stream, transport
 from volley.benchmarks import named
-from volley.benchmarks.jacobi.jobs import JacobiForecast
-from volley.benchmarks.jacobi.records import JacobiProgress
-from volley.benchmarks.matrix.gpu_jobs import row_in_short
+from volley.benchmarks.jacobi.records import JacobiForecast, JacobiProgress
+from volley.benchmarks.matrix.gpu_records import row_in_short
 from volley.benchmarks.shared.points.progress import PointForecast
 from volley.run.jobs import LaunchCount
 from volley.run.plan import Plan, Sampling

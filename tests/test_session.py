@@ -477,7 +477,7 @@ def test_a_later_launch_that_cannot_start_does_not_lose_the_report(
 def local(tmp_path: Path, bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Words of a matrix between GPUs; this engine was built with CUDA, and there is a driver."""
     install(tmp_path / "bin", cuda_version="13.0", mpiexec=str(tmp_path / "no-mpirun"))
-    monkeypatch.setattr("volley.benchmarks.matrix.gpu_jobs.has_driver", lambda: True)
+    monkeypatch.setattr("volley.benchmarks.matrix.gpu_records.has_driver", lambda: True)
     return ("--section", "uni")
 
 

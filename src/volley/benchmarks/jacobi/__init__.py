@@ -109,4 +109,5 @@ BENCHMARK = Benchmark(
     ),
     formats=FORMATS,
     computes=True,
+    modules={"jobs": f"{__name__}.records"},
 )

@@ -209,7 +209,7 @@ GPUS = Benchmark(
     local=True,
     hint=HINT,
     wanted=_between_gpus,
-    modules={**_SHARED, "records": f"{__name__}.gpu_records", "jobs": f"{__name__}.gpu_jobs"},
+    modules={**_SHARED, "records": f"{__name__}.gpu_records", "jobs": f"{__name__}.gpu_records"},
 )
 
 RANKS = replace(

@@ -10,7 +10,7 @@ import msgspec
 
 from volley.benchmarks.matrix import MatrixOptions, slow_pairs
 from volley.benchmarks.matrix.comparable_pairs import Pair, in_turn
-from volley.benchmarks.matrix.gpu_jobs import row_in_short
+from volley.benchmarks.matrix.gpu_records import row_in_short
 from volley.benchmarks.matrix.rank_records import RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.matrix.results import RankMatrixCase, cases_of, is_remeasurement
 from volley.errors import UserError
