@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 from msgspec.structs import asdict
@@ -85,7 +85,7 @@ def _processors(solution: Solution) -> str:
 
 def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
     """One row a solution; the heading names the processors of the first."""
-    launches = max(len(solution.points) for solution in solutions)
+    launches = max(len(solution.by_launch) for solution in solutions)
     half_width, how = (plus_minus, Column("", "± %")) if launches > 1 else (spread, Column("spread", "%"))
     columns = [Column("transport", align="left"), Column("residual"), Column("iteration", "ms"), how]
     columns += [Column("updates", "GLU/s"), Column("compulsory", "GB/s"), Column("of copy", "%")]
@@ -109,7 +109,7 @@ def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
 
 def _meaning(solutions: Sequence[Solution], series: LaunchSeries) -> str:
     kinds = {solution.time.kind for solution in solutions if solution.time}
-    launches = max(len(solution.points) for solution in solutions)
+    launches = max(len(solution.by_launch) for solution in solutions)
     parts = report_parts.bounds_legend(kinds, launches, series, "batches")
     compulsory = f"compulsory: {solutions[0].compulsory_bytes} B per update, 10^9 B/s"
     return "; ".join([*parts, "updates: 10^9 points per second", compulsory])
@@ -185,14 +185,14 @@ def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
         yield f"aware's halos take {times} times as long as staged/pinned's: {cause}; no longer iteration is shown"
 
 
-def _scaling_tables(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Table]:
-    titles = []
-    for chain in chains:
-        one = chain[0]
-        where = "in all" if one.kind == "strong" else "a process"
-        problem = f"{one.solution.transport}, {_size(chain)} points {where}, {one.solution.point.precision}"
-        titles.append(f"{one.kind} scaling, {problem}")
-    yield from map(_scaling_table, chains, _told_apart(titles, chains))
+def _scaling_tables(chains: Sequence[Sequence[ScalingStep]]) -> Iterable[Table]:
+    where = {"strong": "in all", "weak": "a process"}
+    titles = [
+        f"{one.kind} scaling, {one.solution.transport}, {_size(one)} points {where[one.kind]}, "
+        f"{one.solution.point.precision}"
+        for one, *_ in chains
+    ]
+    return map(_scaling_table, chains, _told_apart(titles, chains))
 
 
 def _told_apart(names: Sequence[str], chains: Sequence[Sequence[ScalingStep]]) -> list[str]:
@@ -253,9 +253,7 @@ def _scaling_charts(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Chart]:
     chains = [chain for chain in chains if any(step.efficiency is not None for step in chain[1:])]
     for kind in dict.fromkeys(chain[0].kind for chain in chains):
         those = [chain for chain in chains if chain[0].kind == kind]
-        names = [
-            f"{_size(chain)} {chain[0].solution.point.precision}, {chain[0].solution.transport}" for chain in those
-        ]
+        names = [f"{_size(one)} {one.solution.point.precision}, {one.solution.transport}" for one, *_ in those]
         marks = [
             Mark(step.solution.ranks, step.efficiency * 100, name)
             for name, chain in zip(_told_apart(names, those), those, strict=True)
@@ -273,9 +271,8 @@ def _scaling_charts(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Chart]:
         )
 
 
-def _size(chain: Sequence[ScalingStep]) -> str:
+def _size(one: ScalingStep) -> str:
     """Return the points that are the same in all steps: in all, or those of a process."""
-    one = chain[0]
     columns, rows = one.solution.whole if one.kind == "strong" else one.solution.point.domain
     return f"{columns} × {rows}"
 
@@ -304,7 +301,7 @@ def _data(solution: Solution) -> dict[str, Any]:
         "domain_y": solution.point.domain[1],
         **point,
         "check_every": solution.check_every,
-        "launches": len(solution.points),
+        "launches": len(solution.by_launch),
         "residual": solution.residual,
         "run_s": solution.run_s,
         "iteration_us": scaled(solution.iteration_s, 1e6),

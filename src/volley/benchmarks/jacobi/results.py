@@ -50,30 +50,20 @@ class Solution:
     run: Run | None = None
     """That of the first launch."""
 
-    @property
-    def points(self) -> Sequence[JacobiPoint]:
-        """Those of all launches."""
-        return list(self.by_launch.values())
-
     @cached_property
-    def _measured(self) -> dict[int, JacobiPoint]:
+    def measured(self) -> Mapping[int, JacobiPoint]:
         """The launches that have numbers; none if one failed or was skipped."""
         good = self._worst.status == "ok"
         return {launch: point for launch, point in self.by_launch.items() if good and point.batch_s}
 
-    @property
-    def measured(self) -> Sequence[JacobiPoint]:
-        """The points that have numbers."""
-        return list(self._measured.values())
-
     @cached_property
     def _worst(self) -> JacobiPoint:
-        return min(self.points, key=lambda point: ("failed", "skipped", "ok").index(point.status))
+        return min(self.by_launch.values(), key=lambda point: ("failed", "skipped", "ok").index(point.status))
 
-    @property
+    @cached_property
     def point(self) -> JacobiPoint:
         """The first launch that has numbers; if a launch failed, that one."""
-        return self.measured[0] if self.measured else self._worst
+        return next(iter(self.measured.values()), self._worst)
 
     @property
     def transport(self) -> str:
@@ -85,7 +75,6 @@ class Solution:
 
     @property
     def whole(self) -> tuple[int, int]:
-        """Columns and rows of the global domain."""
         (across, along), (columns, rows) = self.point.grid, self.point.domain
         return across * columns, along * rows
 
@@ -101,24 +90,19 @@ class Solution:
         """
         means = {
             launch: [elapsed_s / many for elapsed_s, many in zip(point.batch_s, point.batch_iterations, strict=True)]
-            for launch, point in self._measured.items()
+            for launch, point in self.measured.items()
         }
         return Repeated.of({launch: each[1:] or each for launch, each in means.items()}) if means else None
 
     @property
     def time(self) -> Estimate | None:
-        """The estimate of ``repeated``."""
         return self.repeated.estimate if self.repeated else None
 
     @property
     def halos(self) -> Repeated | None:
         """Seconds of packing, sending and awaiting halos in all iterations, the mean over ranks."""
-        spent_s = {launch: _halos_s(point) for launch, point in self._measured.items()}
-        return (
-            Repeated.of({launch: [each] for launch, each in spent_s.items()})
-            if all(spent_s.values()) and spent_s
-            else None
-        )
+        spent_s = {launch: [_halos_s(point)] for launch, point in self.measured.items()}
+        return Repeated.of(spent_s) if spent_s and all(each for (each,) in spent_s.values()) else None
 
     @property
     def iteration_s(self) -> float | None:
@@ -127,39 +111,37 @@ class Solution:
     @property
     def run_s(self) -> float | None:
         """Seconds of all iterations, the first included."""
-        return _median(sum(point.batch_s) for point in self.measured)
+        return _median(sum(point.batch_s) for point in self.measured.values())
 
     @property
     def first_s(self) -> float | None:
         """Seconds of the first iteration, on fresh memory."""
-        return _median(point.batch_s[0] for point in self.measured)
+        return _median(point.batch_s[0] for point in self.measured.values())
 
     @property
     def communication_s(self) -> float | None:
         """The median of ``halos`` over the launches; of a single process 0."""
-        return _median(map(_halos_s, self.measured))
+        return _median(map(_halos_s, self.measured.values()))
 
     @property
     def copy_Bps(self) -> float | None:
         """Bytes read and written a second while all ranks copy the same field."""
-        return _median(point.copy_bytes / copy_s for point in self.measured for copy_s in point.copy_s)
+        return _median(point.copy_bytes / copy_s for point in self.measured.values() for copy_s in point.copy_s)
 
     @cached_property
     def _spent_s(self) -> dict[str, float]:
-        """Seconds of each part, all ranks, iterations and launches together."""
-        every = [parts for point in self.measured for parts in point.parts]
+        every = [parts for point in self.measured.values() for parts in point.parts]
         return {name: sum(getattr(parts, f"{name}_s") for parts in every) for name in PARTS}
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of each part in the time of all parts."""
         whole_s = sum(self._spent_s.values())
         return {name: spent_s / whole_s for name, spent_s in self._spent_s.items()} if whole_s > 0 else {}
 
     @property
     def parts_s(self) -> dict[str, float]:
         """Seconds of each part in an iteration, the mean over ranks and launches; on a GPU the parts overlap."""
-        iterations = sum(len(point.parts) * point.iterations for point in self.measured)
+        iterations = sum(len(point.parts) * point.iterations for point in self.measured.values())
         return {name: spent_s / iterations for name, spent_s in self._spent_s.items()} if iterations else {}
 
     @property
@@ -170,7 +152,6 @@ class Solution:
 
     @property
     def updates_per_s(self) -> float | None:
-        """Lattice updates a second in the steady state."""
         return self.updates / self.iteration_s if self.iteration_s else None
 
     @property
@@ -180,7 +161,6 @@ class Solution:
 
     @property
     def compulsory_bytes(self) -> int:
-        """Bytes an update that must move."""
         return COMPULSORY_VALUES * VALUE_BYTES[self.point.precision]
 
     @property
@@ -190,7 +170,6 @@ class Solution:
 
     @property
     def compulsory_Bps(self) -> float | None:
-        """What memory must move at least."""
         return self.updates_per_s * self.compulsory_bytes if self.updates_per_s else None
 
     @property
@@ -200,13 +179,11 @@ class Solution:
 
     @property
     def messages_timed(self) -> int:
-        """Halos that were sent in all launches."""
-        return sum(point.messages_timed for point in self.points)
+        return sum(point.messages_timed for point in self.by_launch.values())
 
     @property
     def messages_verified(self) -> int:
-        """Halos that were compared, in all launches."""
-        return sum(point.messages_verified for point in self.points)
+        return sum(point.messages_verified for point in self.by_launch.values())
 
     @property
     def verified(self) -> bool:
