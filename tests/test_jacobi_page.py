@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-import io
-
 import msgspec
 import pytest
 
-from example_records import golden, plan, run
-from volley.benchmarks import BENCHMARKS
+from example_records import plan, run
+from screens import check_formats, shown
+from volley.benchmarks import read
 from volley.benchmarks.jacobi import page as nvidia
-from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint, JacobiResidual, grids, squarest
-from volley.benchmarks.jacobi.results import solutions
+from volley.benchmarks.jacobi.page import slower_parts
+from volley.benchmarks.jacobi.records import (
+    JacobiParts,
+    JacobiPlan,
+    JacobiPoint,
+    JacobiResidual,
+    grids,
+    grids_up_to,
+    jobs,
+    squarest,
+)
+from volley.benchmarks.jacobi.results import Solution, scaling_chains, solutions
 from volley.errors import UserError
-from volley.run.records import End
-from volley.run.render import render
+from volley.report.model import Details
+from volley.run.engine import About, TransportAbout
+from volley.run.inside_launcher import RankInfo
+from volley.run.jobs import Site
+from volley.run.plan import Plan
+from volley.run.records import End, EngineFacts, MpiFacts
 from volley.run.run_log import RunLog
 
 PROBLEM = JacobiPlan(grid=[2, 2], domain=[4096, 4096])
@@ -54,12 +67,6 @@ def log(*points: JacobiPoint) -> RunLog:
     return RunLog(run=the_run, records=list(points), end=End(status="complete", elapsed_s=1.0))
 
 
-def rendered(logs: list[RunLog], form: str) -> tuple[str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    render(logs, BENCHMARKS, form, out, err=err)
-    return out.getvalue(), err.getvalue()
-
-
 def test_rates_follow_from_the_formulas() -> None:
     (solution,) = solutions([log(point())])
     updates = 8190 * 8190
@@ -76,39 +83,6 @@ def test_rates_follow_from_the_formulas() -> None:
     assert solution.shares["interior"] == pytest.approx(0.8)
 
 
-def test_single_precision_moves_half() -> None:
-    (solution,) = solutions([log(point(precision="float"))])
-    assert (solution.compulsory_bytes, solution.algorithmic_bytes) == (8, 32)
-
-
-def test_one_failure_fails_all_launches() -> None:
-    (solution,) = solutions([log(point()), log(point(status="failed", reason="a halo is wrong"))])
-    assert (solution.point.status, solution.point.reason, solution.time) == ("failed", "a halo is wrong", None)
-
-
-def test_the_lines_of_nvidias_example() -> None:
-    out, err = rendered([log(point())], "nvidia-jacobi")
-    each = 8190 * 8190 * 101 / 3.0 / 1e9 / 4
-    assert out.splitlines() == [
-        "Topology size: 2 x 2",
-        "Local domain size (current node): 4096 x 4096",
-        "Global domain size (all nodes): 8192 x 8192",
-        'Starting Jacobi run with 4 processes using "Example CPU" CPUs (1 thread each):',
-        "Iteration: 0 - Residue: 0.250000",
-        "Iteration: 100 - Residue: 0.002397",
-        "Stopped after 101 iterations with residue 0.002397",
-        "Total Jacobi run time: 3.0000 sec.",
-        "Average per-process communication time: 0.2000 sec.",
-        f"Measured lattice updates: {4 * each:.2f} GLU/s (total), {1e3 * each:.2f} MLU/s (per process)",
-        f"Measured FLOPS: {20 * each:.2f} GFLOPS (total), {5 * each:.2f} GFLOPS (per process)",
-        f"Measured device bandwidth: {256 * each:.2f} GB/s (total), {64 * each:.2f} GB/s (per process)",
-    ]
-    assert err == (
-        "volley: block 1: host; device bandwidth: 64 B per update, as the example counts; 16 B must move: "
-        f"{64 * each:.2f} GB/s\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("value", "written"),
     [
@@ -121,52 +95,6 @@ def test_the_lines_of_nvidias_example() -> None:
 )
 def test_numbers_have_the_examples_prefixes(value: float, written: str) -> None:
     assert nvidia._number(value, "B/s") == written
-
-
-def test_blocks_are_named_in_their_order() -> None:
-    out, err = rendered([log(point(transport="host"), point(transport="null"))], "nvidia-jacobi")
-    assert out.count("Total Jacobi run time") == 2
-    assert [line.split(";")[0] for line in err.splitlines()] == ["volley: block 1: host", "volley: block 2: null"]
-
-
-def test_a_last_residual_between_two_lines_is_not_a_line() -> None:
-    residuals = [*point().residuals, JacobiResidual(iteration=130, residual=0.001)]
-    out, _ = rendered(
-        [log(point(residuals=residuals, iterations=131, batch_iterations=[131], batch_s=[1.0]))], "nvidia-jacobi"
-    )
-    assert "Iteration: 130" not in out
-    assert "Stopped after 131 iterations with residue 0.001000" in out
-
-
-def test_the_table() -> None:
-    out, _ = rendered([log(point())], "table")
-    assert "2 × 2 processes of 4096 × 4096 points, 8192 × 8192 in all, double, 1 thread each, overlap on" in out
-    row, parts = [line for line in out.splitlines() if line.startswith("host  ")]
-    assert row.split() == ["host", "0.002397", "25.00", "<0.1", "2.683", "42.93", "399.8", "✓"]
-    assert "spread: 95 % confidence interval (CI) of the median within one launch; updates: " in out
-    assert "than the spread within this one: volley jacobi --launches 6 shows by how much\n" in out
-    assert "±" not in out
-    assert "the tolerance was not reached after 101 iterations" in out
-    assert parts.split()[:7] == ["host", "80.0", "8.00", "4.00", "4.00", "4.00", "3.000"]
-    assert "of the ranks' time" in out
-
-
-@pytest.mark.parametrize("form", ["table", "csv", "json", "nvidia-jacobi"])
-def test_what_failed_is_said(form: str) -> None:
-    bad = point(status="failed", reason="a halo\x1b[31m is wrong", batch_s=[], batch_iterations=[])
-    out, err = rendered([log(bad)], form)
-    assert "FAILED: host: a halo\\x1b[31m is wrong" in out + err
-
-
-def test_formats_belong_to_their_benchmarks() -> None:
-    with pytest.raises(UserError, match="nvidia-jacobi is the lines of NVIDIA's Jacobi example, and cannot show v"):
-        rendered(golden("pingpong-host"), "nvidia-jacobi")
-
-
-def test_the_golden_solution_is_shown_in_every_format() -> None:
-    for form in ("table", "csv", "json", "nvidia-jacobi"):
-        out, _ = rendered(golden("jacobi"), form)
-        assert out
 
 
 @pytest.mark.parametrize(
@@ -184,3 +112,189 @@ def test_grids_are_as_square_as_can_be(ranks: int, grid: tuple[int, int]) -> Non
 def test_every_grid_is_found_once_in_the_order_of_its_width() -> None:
     assert grids(12) == [(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
     assert grids(9) == [(1, 9), (3, 3), (9, 1)]
+
+
+# -------------------------------------------------------------------------------------------------------- scaling
+
+
+HOST = TransportAbout(name="host", summary="MPI", mpi=True, memory="host", halos=True)
+
+
+def solved(grid: tuple[int, int], domain: tuple[int, int], second: float, **changes: object) -> RunLog:
+    """A log of one solution whose iterations take so long."""
+    problem = JacobiPlan(grid=list(grid), domain=list(domain))
+    ranks = grid[0] * grid[1]
+    the_run = run(plan("jacobi", world_size=ranks, options=problem))
+    batches = {"batch_iterations": [1, *[10] * 10], "batch_s": [1.0, *[10 * second] * 10]}
+    one = point(grid=list(grid), domain=list(domain), **batches, **changes)
+    return RunLog(run=the_run, records=[one], end=End(status="complete", elapsed_s=1.0))
+
+
+def solutions_of(logs: list[RunLog]) -> list[Solution]:
+    return [solution for log in logs for solution in solutions([log])]
+
+
+@pytest.mark.parametrize(
+    ("last", "chain"),
+    [
+        ((1, 1), [(1, 1)]),
+        ((4, 2), [(1, 1), (1, 2), (2, 2), (4, 2)]),
+        ((2, 2), [(1, 1), (1, 2), (2, 2)]),
+        ((1, 6), [(1, 1), (1, 3), (1, 6)]),
+        ((2147483647, 1), [(1, 1), (2147483647, 1)]),  # a prime
+    ],
+)
+def test_grids_up_to_the_last_divide_it(last: tuple[int, int], chain: list[tuple[int, int]]) -> None:
+    assert grids_up_to(last) == chain
+    assert all(last[0] % across == last[1] % along == 0 for across, along in chain)
+
+
+def planned(*words: str, position: RankInfo | None = None) -> list[Plan]:
+    _, options = read(["jacobi", *words])
+    return [job.plan for job in jobs(options, Site(About(transports=(HOST,)), position)).planned]
+
+
+def test_strong_keeps_the_whole_and_weak_the_part() -> None:
+    strong = planned("--grid", "4", "1", "--scaling", "strong")
+    assert [(each.options.grid, each.world_size) for each in strong] == [([1, 1], 1), ([2, 1], 2), ([4, 1], 4)]
+    assert [each.options.domain for each in strong] == [[16384, 4096], [8192, 4096], [4096, 4096]]
+    weak = planned("--grid", "4", "1", "--scaling", "weak", "--launches", "2")
+    assert [each.options.domain for each in weak] == [[4096, 4096]] * 6
+    assert [each.world_size for each in weak] == [1, 1, 2, 2, 4, 4]
+
+
+def test_scaling_that_no_plan_or_launcher_can_hold_is_refused() -> None:
+    with pytest.raises(UserError, match="choose a smaller --domain"):
+        planned("--grid", "4", "1", "--domain", "1000000000", "8", "--scaling", "strong")
+    with pytest.raises(UserError, match="a launcher started this job with 2 ranks"):
+        planned("--grid", "2", "1", "--scaling", "weak", position=RankInfo(0, 2, "openmpi"))
+
+
+def test_efficiency_is_relative_to_one_process() -> None:
+    logs = [solved((2, 1), (50, 100), 0.006), solved((1, 1), (100, 100), 0.010), solved((2, 2), (50, 50), 0.004)]
+    (chain,) = scaling_chains(solutions_of(logs))
+    assert [step.solution.ranks for step in chain] == [1, 2, 4]
+    assert [step.efficiency for step in chain] == pytest.approx([1, 10 / 12, 10 / 16])
+    assert [step.beyond_s for step in chain] == pytest.approx([0, 0.001, 0.0015])
+
+
+def test_weak_scaling_has_the_same_part() -> None:
+    logs = [solved((1, 1), (100, 100), 0.010), solved((2, 1), (100, 100), 0.0125)]
+    (chain,) = scaling_chains(solutions_of(logs))
+    assert [step.kind for step in chain] == ["weak", "weak"]
+    assert chain[1].efficiency == pytest.approx(0.8)
+
+
+def other_threads() -> list[RunLog]:
+    return [
+        solved((1, 1), (100, 100), 0.010, threads=4),
+        solved((2, 1), (100, 100), 0.0125, threads=2),
+        solved((4, 1), (100, 100), 0.0125, threads=4),
+    ]
+
+
+def test_processes_with_other_threads_have_no_efficiency() -> None:
+    (chain,) = scaling_chains(solutions_of(other_threads()))
+    assert [step.efficiency for step in chain] == [1.0, None, pytest.approx(0.8)]
+
+
+def test_machines_and_software_are_not_mixed() -> None:
+    def of(log: RunLog, **changes: object) -> RunLog:
+        assert log.run
+        log.run = msgspec.structs.replace(log.run, **changes)
+        return log
+
+    one, two, rank = solved((1, 1), (100, 100), 0.010), solved((2, 1), (50, 100), 0.006), run().ranks[0]
+    for changes in (
+        {"ranks": [msgspec.structs.replace(rank, cpu="another")]},
+        {"mpi": MpiFacts(library="another", standard="4.0")},
+        {"engine": EngineFacts(version="another", mpi_built=None)},
+    ):
+        assert scaling_chains(solutions_of([one, of(solved((2, 1), (50, 100), 0.006), **changes)])) == []
+    logs = [
+        of(solved(grid, domain, 0.01), started_at=start, engine=EngineFacts(version=start, mpi_built=None))
+        for start in ("2026-01-02", "2026-01-03")
+        for grid, domain in (((1, 1), (100, 100)), ((2, 1), (50, 100)))
+    ]
+    assert "strong scaling, host, 100 × 100 points in all, double, 2026-01-03\n" in shown(logs)[0]
+    more = [*run().ranks, msgspec.structs.replace(rank, host="another", node=1)]
+    assert len(scaling_chains(solutions_of([one, of(two, ranks=more)]))) == 1
+
+
+def test_other_problems_are_not_compared() -> None:
+    logs = [solved((1, 1), (100, 100), 0.01), solved((2, 1), (50, 100), 0.01, precision="float")]
+    assert scaling_chains(solutions_of(logs)) == []
+
+
+def on_devices(exchange_s: float, pack_s: float, second: float, name: str) -> RunLog:
+    parts = JacobiParts(interior_s=1.0, edges_s=0.1, pack_s=pack_s, exchange_s=exchange_s, reduction_s=0.01)
+    return solved((2, 2), (100, 100), second, transport=name, memory="device", threads=0, parts=[parts] * 4)
+
+
+def launch_of_both(staged: tuple[float, float, float], aware: tuple[float, float, float]) -> RunLog:
+    """One launch of both transports; exchange, packing and an iteration take so many seconds."""
+    one, other = on_devices(*staged, "staged/pinned"), on_devices(*aware, "aware")
+    one.records += other.records
+    return one
+
+
+@pytest.mark.parametrize(
+    ("aware_s", "said"),
+    [
+        (0.012, "aware takes 1.20 times as long as staged/pinned: exchange takes 1980 µs an iteration more"),
+        (0.010, "aware's halos take 2.00 times as long as staged/pinned's: exchange takes 1980 µs an iteration more; "),
+    ],
+)
+def test_the_slower_part_is_named(aware_s: float, said: str) -> None:
+    logs = [launch_of_both((0.1, 0.1, 0.010), (0.3, 0.1, aware_s)) for _ in range(6)]
+    (sentence,) = slower_parts(solutions(logs))
+    assert sentence.startswith(said)
+
+
+def test_nothing_is_named_if_aware_is_the_faster_one() -> None:
+    logs = [launch_of_both((0.3, 0.1, 0.01), (0.1, 0, 0.009)) for _ in range(6)]
+    assert list(slower_parts(solutions(logs))) == []
+
+
+def test_no_part_is_named_where_launches_do_not_agree_or_are_too_few() -> None:
+    uneven = [
+        launch_of_both((0.1, 0.1, 0.010), (0.1 * part, 0.1, 0.010 * part)) for part in (1.5, 0.6, 1.5, 0.7, 1.5, 1.5)
+    ]
+    assert list(slower_parts(solutions(uneven))) == []
+    assert list(slower_parts(solutions([launch_of_both((0.1, 0.1, 0.010), (0.3, 0.1, 0.010))]))) == []
+
+
+def test_runs_under_other_settings_show_no_scaling() -> None:
+    one, two = solved((1, 1), (64, 64), 1e-3), solved((1, 2), (64, 32), 6e-4)
+    assert len(scaling_chains(solutions_of([one, two]))) == 1
+    assert two.run
+    two.run = msgspec.structs.replace(two.run, environment={"UCX_TLS": "tcp"})
+    assert not scaling_chains(solutions_of([one, two]))
+    two.run = msgspec.structs.replace(two.run, environment={"OMPI_MCA_num_procs": "2"})
+    assert len(scaling_chains(solutions_of([one, two]))) == 1
+
+
+BAD = point(status="failed", reason="a halo\x1b[31m is wrong", batch_s=[], batch_iterations=[])
+BETWEEN = [*point().residuals, JacobiResidual(iteration=130, residual=0.001)]
+NVIDIA = ("nvidia-jacobi",)
+SCREENS: dict[str, tuple[list[RunLog], tuple[str, ...]]] = {
+    "one-launch": ([log(point())], ("table", "csv", *NVIDIA)),
+    "single-precision": ([log(point(precision="float"))], ("table", *NVIDIA)),
+    "two-transports": ([log(point(transport="host"), point(transport="null"))], NVIDIA),
+    "last-residual-between-two-lines": (
+        [log(point(residuals=BETWEEN, iterations=131, batch_iterations=[131], batch_s=[1.0]))],
+        NVIDIA,
+    ),
+    "failed": ([log(BAD)], ("table", "csv", "json", *NVIDIA)),
+    "one-launch-failed": ([log(point()), log(BAD)], ("table",)),
+    "on-gpus": ([on_devices(0.3, 0.1, 0.01, "aware")], ("table", *NVIDIA)),
+    "scaling": ([solved((1, 1), (100, 100), 0.010), solved((2, 1), (50, 100), 0.006)], ("table",)),
+    "other-threads": (other_threads(), ("table",)),
+}
+"""The rates of nvidia-jacobi follow from 8190 × 8190 updates, 101 times in 3 s; its lines are those of the example."""
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_screens(name: str) -> None:
+    logs, formats = SCREENS[name]
+    check_formats(f"jacobi/{name}", logs, *formats, details=Details(full=True, notes=True))
