@@ -157,7 +157,8 @@ def cells_of(row: RankMatrixRow) -> list[RankMatrixCell]:
     """The pairs of a row, in the order of their second ranks."""
     reasons = {each.rank: ("failed", each.reason) for each in row.failed}
     reasons |= {rank: ("skipped", each.reason) for each in row.skipped for rank in each.ranks}
-    columns = zip(row.seconds, row.times_s, row.lows_s, row.highs_s, row.samples, strict=True)
+    highs_s = [high and high * row.unit_s for high in row.highs or [None] * row.pairs]
+    columns = zip(row.seconds, row.times_s, row.lows_s, highs_s, row.samples, strict=True)
     return [
         RankMatrixCell(
             rank=rank,

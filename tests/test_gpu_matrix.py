@@ -18,7 +18,7 @@ import gpu_records as made
 from example_records import pingpong, run
 from fake_engine import install
 from screens import check_formats, shown
-from volley import benchmarks, cli
+from volley import benchmarks
 from volley.benchmarks import matrix as options
 from volley.benchmarks.jacobi.records import JacobiPlan
 from volley.benchmarks.matrix import MatrixOptions
@@ -221,15 +221,6 @@ def test_the_tables_are_about_the_sections_of_the_engine(engine: Path) -> None:
     assert list(options.SECTIONS) == [each["name"] for each in sections if not each["test"]]
     assert set(options.TESTS) == {each["name"] for each in sections if each["test"]}
     assert {each["name"] for each in sections if each["ends"] != "gpus"} == options.WITH_HOST
-
-
-def test_the_help_says_what_sampling_means_for_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["matrix", "--help"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "Measure a pair until the 95 % confidence interval of its median is within" in said
-    assert "volley measures no pair after this time" in said
-    assert "Launch until" not in said
-    assert "starts no launch" not in said
 
 
 def test_a_format_that_cannot_show_it_names_the_command() -> None:

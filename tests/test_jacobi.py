@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 
 import pytest
@@ -202,20 +199,3 @@ def test_the_grid_follows_the_ranks_of_a_foreign_launcher(volley: Command) -> No
     done = volley("jacobi", "--domain", "8", "8", "--iterations", "5", before=volley.mpirun(2))
     assert done.code == 0, done.err
     assert the_point(done).grid == [2, 1]
-
-
-def test_formats(volley: Command) -> None:
-    base = (*words((2, 1)), "--iterations", "120")
-    (row,) = csv.DictReader(io.StringIO(volley(*base, "--format", "csv").out))
-    assert (row["transport"], row["status"], row["iterations"]) == ("host", "ok", "120")
-    document = json.loads(volley(*base, "--format", "json").out)
-    (solution,) = document["series"][0]["data"]
-    assert solution["field_hash"] == row["field_hash"]
-    lines = volley(*base, "--format", "nvidia-jacobi").out.splitlines()
-    assert lines[:3] == [
-        "Topology size: 2 x 1",
-        "Local domain size (current node): 24 x 40",
-        "Global domain size (all nodes): 48 x 40",
-    ]
-    assert [line.split(" - ")[0] for line in lines[4:6]] == ["Iteration: 0", "Iteration: 100"]
-    assert lines[6].startswith("Stopped after 120 iterations with residue ")

@@ -48,7 +48,7 @@ class Benchmark:
     """One benchmark."""
 
     name: str
-    """The name of its subpackage, and its name in plans."""
+    """Its name in plans, and that of its subpackage unless ``modules`` says where its modules are."""
     help: str
     """One line, then paragraphs."""
     options: type[Any]

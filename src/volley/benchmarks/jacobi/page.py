@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TextIO
-
-from msgspec.structs import asdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import TextIO
 
 from volley.benchmarks.jacobi.records import JacobiPoint
 from volley.benchmarks.jacobi.results import (
@@ -19,8 +18,8 @@ from volley.benchmarks.jacobi.results import (
 )
 from volley.grouping import grouped
 from volley.references import beside_equal
-from volley.report.cells import plus_minus, scaled, spread
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Data, Mark, Note, ReferenceLine, Report, Table
+from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus, scaled, spread
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Mark, Note, ReferenceLine, Report, Table
 from volley.run import report_parts
 from volley.run.command_again import command_again
 from volley.run.launch_series import LaunchSeries
@@ -53,7 +52,7 @@ def report(result: JacobiResults) -> Report:
             found=[Note("finding", equal)] if equal else [],
             doubts=[Note("warning", text) for text in dict.fromkeys(map(_other_threads, result.chains)) if text],
         ),
-        data=Data(_CSV, _CSV[:9], [_data(solution) for solution in solutions]),
+        data=data_of(_QUANTITIES, [name for each in _QUANTITIES[:9] for name in each.names], solutions),
         runs=series.describe_runs(),
     )
 
@@ -277,52 +276,51 @@ def _size(one: ScalingStep) -> str:
     return f"{columns} × {rows}"
 
 
-_CSV = (
-    "transport", "grid_x", "grid_y", "domain_x", "domain_y", "precision", "overlap", "memory", "threads",
-    "launches", "status", "iterations", "converged", "residual", "deviation", "run_s", "iteration_us",
-    "iteration_low_us", "iteration_high_us", "GLUps", "algorithmic_GBps", "compulsory_GBps", "copy_GBps", "of_copy",
-    "communication_s", *(f"{part}_share" for part in PARTS), *(f"{part}_us" for part in PARTS),
-    "first_iteration_us", "cold_exchange_us", "messages_timed", "messages_verified", "field_hash", "reason", "interval",
-)  # fmt: skip
+def _own(*names: str, csv: bool = True) -> list[Quantity]:
+    return [Quantity(name, "", attrgetter(f"point.{name}"), csv=csv) for name in names]
 
 
-_LEFT_OUT = ("version", "transport", "grid", "domain", "batch_iterations", "batch_s", "residuals", "parts", "copy_s")
-"""Fields of the record that a row has in other columns, or omits because they are long."""
+def _rate(name: str, per_update: Callable[[Solution], float], *, csv: bool = True) -> Quantity:
+    return Quantity(name, "", lambda each: scaled(each.updates_per_s, per_update(each) * 1e-9), csv=csv)
 
 
-def _data(solution: Solution) -> dict[str, Any]:
-    time, updates = solution.time, solution.updates_per_s
-    point = {name: value for name, value in asdict(solution.point).items() if name not in _LEFT_OUT}
-    return {
-        "transport": solution.transport,
-        "grid_x": solution.point.grid[0],
-        "grid_y": solution.point.grid[1],
-        "domain_x": solution.point.domain[0],
-        "domain_y": solution.point.domain[1],
-        **point,
-        "check_every": solution.check_every,
-        "launches": len(solution.by_launch),
-        "residual": solution.residual,
-        "run_s": solution.run_s,
-        "iteration_us": scaled(solution.iteration_s, 1e6),
-        "iteration_low_us": time and time.low * 1e6,
-        "iteration_high_us": time and time.high * 1e6,
-        "interval": solution.time and solution.time.kind,
-        "GLUps": scaled(updates, 1e-9),
-        "GFLOPS": scaled(updates, FLOPS * 1e-9),
-        "algorithmic_GBps": scaled(updates, solution.algorithmic_bytes * 1e-9),
-        "compulsory_GBps": scaled(updates, solution.compulsory_bytes * 1e-9),
-        "copy_GBps": scaled(solution.copy_Bps, 1e-9),
-        "of_copy": solution.of_copy,
-        "communication_s": solution.communication_s,
-        **{f"{part}_share": solution.shares.get(part) for part in PARTS},
-        **{f"{part}_us": scaled(solution.parts_s.get(part), 1e6) for part in PARTS},
-        "first_iteration_us": scaled(solution.first_s, 1e6),
-        "cold_exchange_us": scaled(solution.point.cold_exchange_s, 1e6),
-        "verified": solution.verified,
-        "messages_timed": solution.messages_timed,
-        "messages_verified": solution.messages_verified,
-    }
+def _of_part(part: str) -> tuple[Quantity, Quantity]:
+    share = Quantity(f"{part}_share", "", lambda each: each.shares.get(part))
+    return share, Quantity(part, "µs", lambda each: each.parts_s.get(part))
+
+
+_SHARES, _TIMES = zip(*map(_of_part, PARTS), strict=True)
+_QUANTITIES = [
+    *_own("transport"),
+    Quantity("grid_x", "", lambda each: each.point.grid[0]),
+    Quantity("grid_y", "", lambda each: each.point.grid[1]),
+    Quantity("domain_x", "", lambda each: each.point.domain[0]),
+    Quantity("domain_y", "", lambda each: each.point.domain[1]),
+    *_own("precision", "overlap", "memory", "threads"),
+    Quantity("launches", "", lambda each: len(each.by_launch)),
+    *_own("status", "iterations", "converged"),
+    *as_they_are("residual"),
+    *_own("deviation"),
+    *as_they_are("run_s"),
+    Quantity("iteration", "µs", attrgetter("time"), bounds=ALL),
+    _rate("GLUps", lambda _: 1),
+    _rate("algorithmic_GBps", attrgetter("algorithmic_bytes")),
+    _rate("compulsory_GBps", attrgetter("compulsory_bytes")),
+    Quantity("copy", "GB/s", attrgetter("copy_Bps")),
+    *as_they_are("of_copy", "communication_s"),
+    *_SHARES,
+    *_TIMES,
+    Quantity("first_iteration", "µs", attrgetter("first_s")),
+    Quantity("cold_exchange", "µs", attrgetter("point.cold_exchange_s")),
+    *as_they_are("messages_timed", "messages_verified"),
+    *_own("field_hash", "reason"),
+    Quantity("interval", "", lambda each: each.time and each.time.kind),
+    _rate("GFLOPS", lambda _: FLOPS, csv=False),
+    Quantity("check_every", "", attrgetter("check_every"), csv=False),
+    Quantity("verified", "", attrgetter("verified"), csv=False),
+    *_own("interleaved", "cold_exchange_s", "copy_bytes", "mismatch", "elapsed_s", csv=False),
+]
+"""The first nine tell rows apart."""
 
 
 _PREFIXES = " kMGT"

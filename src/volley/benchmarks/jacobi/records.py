@@ -228,11 +228,7 @@ def _grid(options: JacobiOptions, site: Site) -> Grid:
 
 
 def _domain_on(grid: Grid, last: Grid, options: JacobiOptions) -> tuple[int, int]:
-    """Return the points of each process on one of the grids; strong scaling keeps the global domain.
-
-    Raises:
-        UserError: if no plan can hold them.
-    """
+    """Return the points of each process on one of the grids; strong scaling keeps the global domain."""
     across, along = options.domain
     if options.scaling != "strong":
         return across, along

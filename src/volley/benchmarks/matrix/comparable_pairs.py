@@ -70,12 +70,10 @@ class PairKinds:
 
     @cached_property
     def rows(self) -> dict[int, int]:
-        """The row of each first end."""
         return {end: place for place, end in enumerate(self.firsts)}
 
     @cached_property
     def columns(self) -> dict[int, int]:
-        """The column of each second end."""
         return {end: place for place, end in enumerate(self.seconds)}
 
     @cached_property
@@ -87,18 +85,13 @@ class PairKinds:
         return np.searchsorted(self._seconds, seconds)
 
     def place(self, pair: Pair) -> Pair:
-        """Return the row and the column of a pair.
-
-        Raises:
-            KeyError: if the matrix does not have it.
-        """
+        """Return the row and the column of a pair; a KeyError if the matrix does not have it."""
         return self.rows[pair[0]], self.columns[pair[1]]
 
     def kind(self, pair: Pair) -> str:
         return self.names[int(self.numbers[self.place(pair)])]
 
     def pairs(self, where: Booleans) -> list[Pair]:
-        """Return the pairs of a part of the matrix, in order."""
         return [(self.firsts[row], self.seconds[column]) for row, column in np.argwhere(where).tolist()]
 
 
@@ -149,7 +142,6 @@ class PairComparison:
         return found
 
     def _by_kind(self) -> Iterator[tuple[str, Booleans]]:
-        """Yield the kinds that have ratios, with their pairs."""
         judged = ~np.isnan(self.ratios)
         for number, name in enumerate(self.kinds.names):
             where = judged & (self.kinds.numbers == number)

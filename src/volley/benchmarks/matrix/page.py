@@ -136,7 +136,6 @@ def _heading(results: MatrixResults) -> list[str]:
 
 
 def _tables(results: MatrixResults) -> Iterator[Table]:
-    """Yield the summary of all matrices, then their cells."""
     cases, launches = results.cases, len(results.series.logs)
     if not cases and not results.of_gpus:
         return
@@ -299,7 +298,6 @@ def _end(number: int) -> str:
 
 
 def _cell(case: MatrixCase, pair: Pair, style: Style) -> Cell:
-    """Return the cell of a pair; ``style`` applies to a number."""
     number, lost = case.shown(pair), case.unmeasured.get(pair)
     if lost and lost.status == "failed":
         return Cell(text="FAILED", style="error")
@@ -371,7 +369,6 @@ def heat_map(case: MatrixCase) -> Chart:
 
 
 def _unmeasured(case: MatrixCase, status: Status) -> list[tuple[Pair, str]]:
-    """Return the pairs without a number that have this status, each with the reason."""
     lost = case.unmeasured.items()
     return [(pair, each.reason or "no reason is recorded") for pair, each in lost if each.status == status]
 
@@ -501,7 +498,6 @@ def _slower(case: MatrixCase, ratio: float, others: str, *, past: bool = False) 
 
 
 def _percent(fraction: float) -> str:
-    """Return a fraction with two digits: ``61 %``."""
     return f"{format_sig(100 * fraction, 2)} %"
 
 

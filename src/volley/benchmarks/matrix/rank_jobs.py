@@ -57,11 +57,7 @@ def jobs(options: MatrixOptions, site: Site) -> Jobs:
 
 
 def _expected_time(plan: Plan, part: RankMatrixPlan) -> str | None:
-    """Return a sentence about how long a matrix takes, if it takes long.
-
-    Raises:
-        UserError: if it takes longer than a day without a budget.
-    """
+    """Return a sentence about a matrix that takes long; refuse one that takes over a day without a budget."""
     ranks, loaded = plan.world_size, part.mode == "loaded"
     turns = 2 * (ranks - 1 + ranks % 2) if loaded else ranks * (ranks - 1)
     cells = len(plan.transports) * (len(part.latency_sizes_bytes) + len(part.bandwidth_sizes_bytes))

@@ -124,11 +124,7 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
     work_s: Annotated[list[Work], Meta(description="of each visit, beside `samples_s`.")] = []
 
     def __post_init__(self) -> None:
-        """Check that all lists fit each other.
-
-        Raises:
-            ValueError: if one has another length, or a pair is named that the row does not have.
-        """
+        """Refuse lists that do not fit each other, and pairs that the row does not have."""
         pairs = self.pairs
         for name in ("lows", "samples"):
             if len(getattr(self, name)) != pairs:
@@ -149,23 +145,15 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
 
     @property
     def pairs(self) -> int:
-        """The number of pairs."""
         return len(self.medians)
 
     @property
     def times_s(self) -> Times:
-        """The median of each pair in seconds."""
         return self._in_seconds(self.medians)
 
     @property
     def lows_s(self) -> Times:
-        """The lower end of each interval in seconds."""
         return self._in_seconds(self.lows)
-
-    @property
-    def highs_s(self) -> Times:
-        """The upper end of each interval in seconds; ``None`` for each pair where the plan repeats."""
-        return self._in_seconds(self.highs or [None] * self.pairs)
 
     def _in_seconds(self, numbers: Sequence[float | None]) -> Times:
         return [number and number * self.unit_s for number in numbers]

@@ -95,27 +95,22 @@ class MatrixCase:
 
     @property
     def kinds(self) -> PairKinds:
-        """The ends, and the kind of each pair."""
         return self.comparison.kinds
 
     @property
     def pairs(self) -> int:
-        """How many pairs the records have."""
         return int(np.count_nonzero(~np.isnan(self.times_s))) + len(self.unmeasured)
 
     @property
     def firsts(self) -> tuple[int, ...]:
-        """The ends that have a row."""
         return self.kinds.firsts
 
     @property
     def seconds(self) -> tuple[int, ...]:
-        """The ends that have a column."""
         return self.kinds.seconds
 
     @cached_property
     def times(self) -> dict[Pair, float]:
-        """Seconds of each good pair."""
         where = ~np.isnan(self.times_s)
         return dict(zip(self.kinds.pairs(where), self.times_s[where].tolist(), strict=True))
 
@@ -133,7 +128,6 @@ class MatrixCase:
         return self._number(self.numbers, pair)
 
     def time_s(self, pair: Pair) -> float | None:
-        """The seconds of a good pair."""
         return self._number(self.times_s, pair)
 
     def _number(self, matrix: Floats, pair: Pair) -> float | None:
@@ -148,7 +142,6 @@ class MatrixCase:
         return self.moved_bytes / time_s if self.moved_bytes and time_s else None
 
     def of_line_rate(self, pair: Pair) -> float | None:
-        """The bandwidth as a fraction of the line rate."""
         rate, line_rate = self.rate_Bps(pair), self.line_rates.get(pair)
         return rate / line_rate.of(self.row.direction) if rate and line_rate else None
 

@@ -63,17 +63,14 @@ class Remeasurement:
 
     @property
     def flagged(self) -> bool:
-        """True if these launches show that the pair is slower."""
         return self.at_least is not None and self.at_least > FLAG_FROM
 
     @property
     def cleared(self) -> bool:
-        """True if the pair is not slower by enough for a flag."""
         return not self.flagged and self.again.kind == "ci" and self.again.high < CLEARED_BELOW
 
     @property
     def undecided(self) -> bool:
-        """True if more repetitions are needed."""
         return not self.flagged and not self.cleared
 
 
