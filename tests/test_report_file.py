@@ -234,17 +234,17 @@ def test_a_large_heat_map_shows_the_slowest_pair_of_each_block() -> None:
     from volley.benchmarks.matrix.page import MAX_DRAWN, heat_map  # noqa: PLC0415
     from volley.benchmarks.matrix.results import results  # noqa: PLC0415
 
-    case = results(read_runs(RANKS, BENCHMARKS))[0].cases[0]
+    case = results(read_runs(RANKS, BENCHMARKS))[0].rank_cases[0]
     assert not case.shows_rate
     many = tuple(range(2 * MAX_DRAWN))
     times_s = np.full((len(many), len(many)), 1e-6)
     times_s[5, 100] = 1e-3
     kinds = PairKinds(many, many, np.zeros(times_s.shape, np.int64), ("same node",))
-    large = replace(case, comparison=replace(case.comparison, kinds=kinds), times_s=times_s)
-    drawn = heat_map(large, "first", "second", str)
+    large = replace(case, comparison=replace(case.comparison, kinds=kinds), times_s=times_s, nodes=(0,) * len(many))
+    drawn = heat_map(large)
     assert len(drawn.marks) == MAX_DRAWN**2
     assert [(mark.y, mark.x) for mark in drawn.marks if mark.value == pytest.approx(1000)] == [("4", "100")]
-    by_node = heat_map(large, "first", "second", str, nodes=[rank // 8 for rank in many])
+    by_node = heat_map(replace(large, nodes=tuple(rank // 8 for rank in many)))
     assert len(by_node.marks) == (len(many) // 8) ** 2
     assert [(mark.y, mark.x) for mark in by_node.marks if mark.value == pytest.approx(1000)] == [("0", "12")]
 
