@@ -20,7 +20,7 @@ from volley import cli
 from volley.compare.comparison import Comparison, compare
 from volley.compare.environment import _PLURAL, environment_differences
 from volley.compare.page import finding
-from volley.compare.runs import Side, read_side
+from volley.compare.runs import Side, side_of
 from volley.machine.hardware import Hardware
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange
 from volley.run.records import MpiFacts
@@ -456,7 +456,7 @@ def test_a_truncated_file_is_compared_and_said_to_be_incomplete(slower: str, tmp
         (["a", "b", "--pairs", "3"], "--live"),
         (["a", "b", "-o", "c", "d"], "--live"),
         (["a", "b", "-o", "c", "c"], "both files"),
-        (["a", "--with", "summit", "--fail-on", "slower:5%"], "no intervals"),
+        (["a", "--with", "summit", "--fail-on", "slower:5%"], "use --tolerance"),
         (["a", "b", "--with", "summit"], "one file of records"),
         (["a", "b", "--live", "--with", "summit"], "leave out one"),
         (["a", "b", "--fail-on", "better:5%"], "slower:5%"),
@@ -492,7 +492,7 @@ def test_a_file_of_two_requests_continues_the_count_of_launches(tmp_path: Path) 
         assert log.run
         plan = msgspec.structs.replace(log.run.plan, verify=False)
         log.run = msgspec.structs.replace(log.run, plan=plan)
-    side = read_side(str(write(tmp_path / "both.jsonl", [*launches(1), *other])))
+    side = side_of(write(tmp_path / "both.jsonl", [*launches(1), *other]).read_bytes(), "both")
     assert side.seconds.shape == (6, 8)
     assert not np.isnan(side.seconds).any()
 

@@ -89,7 +89,7 @@ def test_a_file_comes_before_a_kept_run(kept: Path, tmp_path: Path, capsys: Capt
 
 @pytest.mark.parametrize(
     ("word", "message"),
-    [("5", "4 runs are kept"), ("0", "4 runs are kept"), ("fifth", "no kept run of this name exist; see volley list"),
+    [("5", "4 runs are kept"), ("0", "4 runs are kept"), ("fifth", "no file, kept run or reference of this name"),
      ("none/fifth", "cannot read none/fifth: No such file")],
 )  # fmt: skip
 def test_what_is_not_kept_is_an_error(kept: Path, word: str, message: str, capsys: Capture) -> None:

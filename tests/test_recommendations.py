@@ -12,9 +12,9 @@ import example_records
 from comparison_records import launches
 from volley import cli
 from volley.benchmarks import BENCHMARKS, Benchmark, pingpong, plain
-from volley.compare import against, page
+from volley.compare import page
 from volley.compare.comparison import compare
-from volley.compare.runs import Side
+from volley.compare.runs import Side, published_side
 from volley.references import published
 from volley.report.model import Report
 from volley.run.commandline import Command
@@ -129,9 +129,8 @@ def test_comparisons_recommend_what_can_be_typed() -> None:
     for first, second, paired in ((few, two, False), (few, two, True), (many, Side.of("y", launches(2, 8)), False)):
         found = page.report(compare(first, second, 0.05, paired=paired), full=False)
         check([found], commands)
-    summit = published()["summit"]
-    found = against.beside(many, summit, "summit")
-    check([against.report(many, summit, "summit", found, against.slower(found, 0.01), full=False)], commands)
+    summit = published_side("summit", published()["summit"], many)
+    check([page.report(compare(summit, many, 0.05), full=False)], commands)
 
 
 def test_a_recommendation_is_found_and_refused() -> None:

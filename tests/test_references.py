@@ -17,8 +17,8 @@ from gpu_records import log as gpu_log
 from volley import cli, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint
-from volley.compare.against import beside
-from volley.compare.runs import Side
+from volley.compare.comparison import compare
+from volley.compare.runs import Side, published_side
 from volley.run.benchmark import Observable
 from volley.run.records_file import read_runs
 
@@ -91,34 +91,48 @@ def t4_run() -> Side:
     return Side.of("ours", [log])
 
 
-def test_all_figures_of_one_run_agree_with_each_other() -> None:
-    found = beside(t4_run(), references.published()["t4"], "t4")
-    assert len(found) == 8
-    for each in found:
-        assert each.ours == pytest.approx(each.published, rel=0.004), each.table.unit  # they have three digits
+def test_the_figures_of_a_reference_are_the_times_of_a_run_with_one_launch() -> None:
+    ours = t4_run()
+    theirs = published_side("t4", references.published()["t4"], ours)
+    found = compare(theirs, ours, 0.05)
+    assert len(found.at) == 2
+    assert found.differences.ratio == pytest.approx(1, rel=0.004)  # they have three digits
+    assert set(found.verdicts) == {"undecided"}
+    for table in references.published()["t4"].tables:  # all figures of one run agree with each other
+        for at in table.figures if table.series == "staged/pinned" else ():
+            row = ours.observed.rows["jacobi", "staged/pinned"][at]
+            assert table.seconds(at, ours.observed.work[row]) == pytest.approx(ours.observed.columns[0][row], rel=0.004)
 
 
 def test_a_copy_within_a_gpu_counts_twice_where_the_source_counts_so() -> None:
-    found = beside(Side.of("ours", [gpu_log()]), references.published()["abci-v"], "abci-v")
-    rates = {each.at: each.ours for each in found if each.table.rate}
-    assert rates["0 → 1"] == pytest.approx(783, rel=0.01)
-    assert rates["0 → 0"] == pytest.approx(2 * 2050, rel=0.01)
+    ours, reference = Side.of("ours", [gpu_log()]), references.published()["abci-v"]
+    theirs = published_side("abci-v", reference, ours)
+    sweep = next((table.benchmark, table.series) for table in reference.tables if table.rate)
+    published = {at: rate for table in reference.tables if table.rate for at, rate in table.figures.items()}
+    for at, ours_gb_s in (("0 → 1", 783), ("0 → 0", 2 * 2050)):
+        seconds = [side.observed.columns[0][side.observed.rows[sweep][at]] for side in (ours, theirs)]
+        assert published[at] * seconds[1] / seconds[0] == pytest.approx(ours_gb_s, rel=0.01)
 
 
-def test_a_run_is_compared_with_a_reference(home: Path, capsys: Capture) -> None:
-    records = ROOT / "results/h200-x2/pingpong-all.jsonl"
-    assert cli.main(["compare", str(records), "--with", "summit"]) == 0
+def test_a_run_is_compared_with_a_reference(capsys: Capture) -> None:
+    records = str(ROOT / "results/h200-x2/pingpong-all.jsonl")
+    assert cli.main(["compare", "summit", records]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("speed relative to summit: host ")
-    assert "the reference has no repeats" in out
+    assert out.startswith("NO VERDICT: summit has no repeats; time of B / time of A: host 1.22, ")
+    assert references.published()["summit"].method[0] in out
     assert len(out.splitlines()) <= 45
-    assert cli.main(["compare", str(records), "--with", "summit", "--format", "csv"]) == 0
+    assert cli.main(["compare", records, "--with", "summit"]) == 0
+    assert capsys.readouterr().out == out
+    assert cli.main(["compare", "summit", records, "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert len(rows) == 84
     first = next(row for row in rows if (row["series"], row["at"]) == ("aware", "8 B"))
-    assert float(first["speed"]) == pytest.approx(float(first["published"]) / float(first["ours"]), rel=1e-6)
-    assert cli.main(["compare", str(records), "--with", "h200-x2", "--full"]) == 0
-    assert "100 %" in capsys.readouterr().out
+    assert float(first["first_s"]) == 0.000023285
+    assert float(first["ratio"]) == pytest.approx(float(first["second_s"]) / float(first["first_s"]), rel=1e-6)
+    assert cli.main(["compare", "h200-x2", records, "--fail-on", "slower:1%", "--full"]) == 0
+    assert "0.0 % faster" in capsys.readouterr().out
+    assert cli.main(["compare", "summit", records, "--fail-on", "slower:10%"]) == 1
+    assert "volley: --fail-on: host at 256 B takes 1.217 times as long (no CI, one launch); " in capsys.readouterr().err
 
 
 def test_the_list_has_every_reference_with_its_source(capsys: Capture) -> None:
@@ -142,11 +156,13 @@ def test_the_list_has_every_reference_with_its_source(capsys: Capture) -> None:
 def test_a_user_adds_his_own_machine(home: Path, capsys: Capture) -> None:
     records = write(home / "records.jsonl", launches(1))
     assert cli.main(["references", "--add", "our-cluster", str(records)]) == 0
-    assert "volley compare RECORDS --with our-cluster" in capsys.readouterr().out
+    assert "volley compare our-cluster RECORDS" in capsys.readouterr().out
     records.unlink()
     later = write(home / "later.jsonl", launches(2, slower={"aware": 2.0}))
+    assert cli.main(["compare", "our-cluster", str(later)]) == 0
+    assert "CHANGED: aware is 2.00 × slower at 3 of 3 points" in capsys.readouterr().out
     assert cli.main(["compare", str(later), "--with", "our-cluster"]) == 0
-    assert "speed relative to our-cluster: host 100 % and aware 50.1 %" in capsys.readouterr().out
+    assert "our-cluster.jsonl count; time of B / time of A: host 0.998 and aware 2" in capsys.readouterr().out
     assert cli.main(["references"]) == 0
     assert "our-cluster" in capsys.readouterr().out
 
@@ -170,11 +186,10 @@ def test_a_baseline_and_a_tolerance_set_the_exit_code(home: Path, capsys: Captur
     baseline = str(write(home / "baseline.jsonl", launches(1)))
     later = str(write(home / "later.jsonl", launches(2, slower={"aware": 1.2})))
     assert cli.main(["compare", later, "--expect", baseline]) == 0
-    assert "SLOWER" not in capsys.readouterr().out
     assert cli.main(["compare", later, "--expect", baseline, "--tolerance", "30%"]) == 0
     capsys.readouterr()
     assert cli.main(["compare", later, "--expect", baseline, "--tolerance", "10%"]) == 1
-    assert "SLOWER than expected: 3 points: aware at " in capsys.readouterr().out
+    assert "volley: --tolerance: aware at " in capsys.readouterr().err
     assert cli.main(["compare", baseline, "--with", later, "--tolerance", "10%"]) == 0
     failed = launches(3)
     failed[0].records.append(example_records.pingpong(size=16, status="failed"))
@@ -191,7 +206,8 @@ def test_a_baseline_and_a_tolerance_set_the_exit_code(home: Path, capsys: Captur
         (["references", "--add", "summit", "{records}"], "choose another name"),
         (["references", "--add", "mine", "nowhere.jsonl"], "cannot read"),
         (["references", "--add", "mine", "{empty}"], "no measured point"),
-        (["compare", "{records}", "--with", "nowhere"], "there is no reference"),
+        (["compare", "{records}", "--with", "nowhere"], "no file, kept run or reference of this name"),
+        (["compare", "{records}", "summit"], "name it first"),
         (["compare", "{records}", "--with", "t4"], "measures nothing that t4 has"),
         (["compare", "{records}", "{empty}", "--tolerance", "5%"], "--tolerance is for --with"),
     ],

@@ -21,12 +21,14 @@ from volley.cli import COMMANDS, EXIT_CODES, UNITS
 from volley.doctor.checks import CHECKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD
 from volley.machine.hardware import Hardware, Settings
-from volley.references import from_records
+from volley.references import Figures, Reference, machine_of
 from volley.run.commandline import Command, panels
+from volley.run.launch_series import observed_in
 from volley.run.plan import Plan
 from volley.run.preflight import SELF_SEND, SelfSendPlan
 from volley.run.records import End, Run, Transport
 from volley.run.records_file import read_runs
+from volley.statistics.estimates import median
 from volley.units import LARGEST_COUNT, LARGEST_WHOLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,7 +65,22 @@ def own_reference(name: str) -> str:
     """Return a reference made from the records in ``results``."""
     paths = [ROOT / "results" / name / each for each in OWN_REFERENCES[name]]
     logs = [log for path in paths for log in read_runs(path, BENCHMARKS)]
-    return _json(msgspec.to_builtins(from_records(logs, BENCHMARKS, f"volley, results/{name}")))
+    observed, launches, tables = observed_in(logs, BENCHMARKS), 0, []
+    for (benchmark, series), rows in observed.rows.items():
+        times = {at: observed.seconds(row) for at, row in rows.items()}
+        launches = max(launches, *map(len, times.values()))
+        medians = {at: float(f"{median(each):.6g}") for at, each in times.items()}
+        tables.append(Figures(benchmark=benchmark, series=series, figures=medians))
+    of = f"the median over {launches} launches of the median of each" if launches > 1 else "medians of one launch"
+    reference = Reference(
+        machine=machine_of(logs),
+        gpu=next((rank.device.name for log in logs if log.run for rank in log.run.ranks if rank.device), None),
+        source=f"volley, results/{name}",
+        date=min((log.run.started_at[:10] for log in logs if log.run), default=None),
+        method=[f"Measured by volley: {of}."],
+        tables=tables,
+    )
+    return _json(msgspec.to_builtins(reference))
 
 
 def schema(type_: Any) -> dict[str, Any]:

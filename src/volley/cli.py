@@ -75,7 +75,7 @@ def _completion(shell: str) -> str:
     from volley.run import completion, engine, engine_path  # noqa: PLC0415
 
     references = (*published(), *own())
-    names = {"--with": references, "[NAME]": references}
+    names = dict.fromkeys(("--with", "[NAME]"), references)
     with contextlib.suppress(UserError), engine.ask_about(Path(engine_path.engine_path())) as answer:
         names["--transport"] = ("all", *(each.name for each in answer().transports))
     return completion.script((plain.COMMAND, *COMMANDS), shell, names)

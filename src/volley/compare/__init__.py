@@ -13,8 +13,8 @@ COMMANDS = (
         machine that drifts between the runs may be its cause. SAME is shown by the interval, not assumed. Six launches
         of each run are the fewest that can show a change.
 
-        With --live, two command lines take turns, so that a drift of the machine affects both. With --with, one run is
-        compared with published results.
+        With --live, two command lines take turns, so that a drift of the machine affects both. The first run may also
+        be a reference: published results of another machine have no repeats, so there are ratios and no verdicts.
 
         The exit code is 1 where --fail-on applies.""",
         options="volley.compare.options.CompareOptions",
@@ -23,7 +23,7 @@ COMMANDS = (
             "volley compare monday.jsonl tuesday.jsonl",
             "volley compare baseline.jsonl today.jsonl --fail-on slower:5%",
             "volley compare --live 'volley pingpong' 'env UCX_RNDV_THRESH=8 volley pingpong'",
-            "volley compare today.jsonl --with summit",
+            "volley compare summit today.jsonl",
         ),
     ),
     Command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Literal
@@ -62,6 +62,8 @@ class Comparison:
     @cached_property
     def verdicts(self) -> NDArray[np.str_]:
         """The verdict on each point."""
+        if not self.first.repeats:
+            return np.full(len(self.at), "undecided")
         same = np.where(self.differences.shown_within <= self.within, "same", "undecided")
         return np.where(self.differences.changed, "changed", same)
 
@@ -101,9 +103,9 @@ class Comparison:
 
     @cached_property
     def possible(self) -> bool:
-        """True if the launches could show a change of some point."""
+        """True if the launches could show a change of some point; a reference has no launches."""
         counts = set(zip(*(those.tolist() for those in self.differences.launches), strict=True))
-        return any(can_decide(*each, paired=self.paired) for each in counts)
+        return self.first.repeats and any(can_decide(*each, paired=self.paired) for each in counts)
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -140,10 +142,13 @@ class Comparison:
         return found
 
     def failing(self, condition: FailOn) -> Integers:
-        """Return the points to which the condition applies with their whole interval."""
+        """Return the points to which the condition applies with their whole interval; beside a reference, which allows
+        no verdict, that of the other run.
+        """
         found = self.differences
+        shown = found.changed if self.first.repeats else np.ones(len(self.at), bool)
         at_least = np.where(found.ratio > 1, found.low, 1 / found.high)
-        counts = found.changed & (condition.either_way | (found.ratio > 1))
+        counts = shown & (condition.either_way | (found.ratio > 1))
         return np.flatnonzero(counts & (at_least - 1 >= condition.share))
 
 
@@ -177,8 +182,13 @@ def compare(first: Side, second: Side, within: float, *, paired: bool = False) -
         sweep, at = sweep[kept], [at[place] for place in kept.tolist()]
     if not at:
         raise UserError(_nothing_in_common(first, second))
-    found = differences(*times, paired=paired)
     one, other = (medians_of(each.T) for each in times)
+    if first.repeats:
+        found = differences(*times, paired=paired)
+    else:  # a number that does not vary: the interval is that of the second side
+        times[0] = np.where(np.isnan(times[1]), np.nan, times[0])
+        found = differences(*times, paired=True)
+        found = replace(found, launches=(np.ones_like(found.launches[0]), found.launches[1]))
     return Comparison(first, second, sweeps, sweep, at, found, (one, other), within, paired)
 
 

@@ -44,8 +44,8 @@ class CompareOptions(Options):
     records: tuple[str, ...] = argument(
         "RECORDS…",
         positional="*",
-        help="Two files of records, or numbers or names of kept runs (volley list), the baseline first; one with "
-        "--with; two command lines with --live.",
+        help="Two files of records, or numbers or names of kept runs (volley list), or names of references (volley "
+        "references), the baseline first; one with --with; two command lines with --live.",
     )
     live: bool = flag(panel=WHAT, help="Run two command lines of volley in turn, and compare them pair by pair.")
     reference: str | None = option(
@@ -54,14 +54,15 @@ class CompareOptions(Options):
         read=option_values.text,
         metavar="NAME",
         panel=WHAT,
-        help="Compare one run with a reference (volley references lists them), or with a file of records.",
+        help="Compare one run with this reference or file of records, of which only the medians count.",
     )
     tolerance: float | None = option(
         read=option_values.slowdown,
         metavar="PERCENT",
         panel=OUTPUT,
-        help="With --with: exit code 1 if a point failed, or is slower than the reference by more than this share with "
-        "its whole 95 % interval, or, with fewer than 3 launches, in all of them.",
+        help="With --with: exit code 1 if a point is slower than the reference by this percentage with the whole 95 % "
+        "interval of the run (of fewer than 3 launches: in all of them), or failed, or lacks, or a launch is "
+        "incomplete.",
     )
     pairs: int = option(
         read=option_values.number(),

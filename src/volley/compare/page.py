@@ -39,7 +39,8 @@ confidence interval over launches (``ci``), or the ``range`` of too few of them.
 
 def report(comparison: Comparison, *, full: bool) -> Report:
     """Return the report; without ``full`` it fits on a screen."""
-    environments = environment_differences(comparison.first.logs, comparison.second.logs)
+    first, second = comparison.first, comparison.second
+    environments = environment_differences(first.logs, second.logs) if first.logs else []
     return Report(
         heading=[finding(comparison), *_sides(comparison)],
         tables=[
@@ -47,10 +48,10 @@ def report(comparison: Comparison, *, full: bool) -> Report:
             *_points(comparison, full=full),
             _counts(comparison),
         ],
-        notes=[*_notes(comparison), *_environment_notes(environments, full=full)],
+        notes=[*_notes(comparison), *(_environment_notes(environments, full=full) if first.logs else ())],
         data=Data(COLUMNS, COLUMNS[:3], ColumnRows(len(comparison.at), lambda: [_columns(comparison)])),
         extra={
-            "sides": [{"name": side.name, "launches": side.launches} for side in (comparison.first, comparison.second)],
+            "sides": [{"name": side.name, "launches": side.launches} for side in (first, second)],
             "within": comparison.within,
             "paired": comparison.paired,
             "environment": environments,
@@ -65,6 +66,14 @@ def report(comparison: Comparison, *, full: bool) -> Report:
 def finding(comparison: Comparison) -> str:
     """Return what was found, in one sentence."""
     changed, same, points = comparison.of("changed"), comparison.of("same"), len(comparison.at)
+    if not comparison.first.repeats:
+        name, ratios = comparison.first.name, comparison.differences.ratio
+        why = f"{name} has no repeats" if comparison.first.reference else f"only the medians of {name} count"
+        middles = [
+            f"{series} {format_sig(float(np.median(ratios[those])), 3)}"
+            for series, those in comparison.by_series().items()
+        ]
+        return f"NO VERDICT: {why}; time of B / time of A: {join_few(middles, 4)} (medians of {count(points, 'point')})"
     if not comparison.possible:
         return f"NO VERDICT: {too_few(comparison)}"
     if not changed.size:
@@ -107,8 +116,9 @@ def _where(at: Sequence[str]) -> str:
 def point_words(comparison: Comparison, point: int) -> str:
     """Name a point with its ratio and interval: ``aware at 8 B takes 1.051 times as long (95 % CI 1.047 to 1.055)``."""
     found, series = comparison.differences, comparison.sweeps[comparison.sweep[point]][1]
-    bounds = f"95 % CI {found.low[point]:.3f} to {found.high[point]:.3f}"
-    return f"{series} at {comparison.at[point]} takes {found.ratio[point]:.3f} times as long ({bounds})"
+    bounds = f"{found.low[point]:.3f} to {found.high[point]:.3f}"
+    how = {"ci": f"95 % CI {bounds}", "range": f"no CI, {bounds} in all launches", "single": "no CI, one launch"}
+    return f"{series} at {comparison.at[point]} takes {found.ratio[point]:.3f} times as long ({how[found.kind[point]]})"
 
 
 def too_few(comparison: Comparison) -> str:
@@ -133,12 +143,14 @@ def too_few(comparison: Comparison) -> str:
 def _sides(comparison: Comparison) -> Iterator[str]:
     for letter, side in (("A", comparison.first), ("B", comparison.second)):
         yield " · ".join([f"{letter}: {side.name}", *_about(side)])
-    yield "ratio: time of B / time of A, " + (
-        "formed within each pair of launches" if comparison.paired else "from all launches of both"
-    )
+    how = "formed within each pair of launches" if comparison.paired else "from all launches of both"
+    yield f"ratio: time of B / time of A, {how if comparison.first.repeats else 'from all launches of B'}"
 
 
 def _about(side: Side) -> Iterator[str]:
+    if side.reference:
+        yield from (side.reference.machine, side.reference.date or "date unknown", side.reference.source)
+        return
     yield count(side.launches, "launch")
     for run in side.runs[:1]:
         yield run.started_at
@@ -217,7 +229,7 @@ def _interval(found: Differences, point: int) -> str:
 def verdict_words(comparison: Comparison, point: int) -> str:
     """Return the verdict in words: ``5.1 % slower``, ``same within 2 %``, ``undecided: needs ~14 launches``."""
     verdict, ratio = comparison.verdicts[point], float(comparison.differences.ratio[point])
-    if verdict == "changed":
+    if verdict == "changed" or not comparison.first.repeats:
         return _slower_or_faster(ratio)
     if verdict == "same":
         return f"same within {comparison.same_within[point]:.0f} %"
@@ -236,13 +248,12 @@ def _change(ratio: float) -> str:
 
 def _counts(comparison: Comparison) -> Table:
     """One row a series."""
+    same = f"same\nwithin\n{comparison.within * 100:g} %"
+    verdicts_shown = ("slower", "faster", same, "undecided") if comparison.first.repeats else ()
     columns = [
         Column(align="left"),
         Column("points", spare=1),
-        Column("slower"),
-        Column("faster"),
-        Column(f"same\nwithin\n{comparison.within * 100:g} %"),
-        Column("undecided"),
+        *map(Column, verdicts_shown),
         Column("ratio", "median", digits=4),
         Column("lowest", "", digits=4, spare=2),
         Column("highest", "", digits=4, spare=2),
@@ -253,18 +264,15 @@ def _counts(comparison: Comparison) -> Table:
         counts = {verdict: int(np.count_nonzero(verdicts == verdict)) for verdict in ("changed", "same", "undecided")}
         slower = int(np.count_nonzero(ratios[verdicts == "changed"] > 1))
         middle, low, high = (float(reduce(ratios)) for reduce in (np.median, np.min, np.max))
-        rows.append(
-            [
-                series,
-                points.size,
-                Cell(slower, style="bad" if slower else ""),
-                counts["changed"] - slower,
-                counts["same"],
-                counts["undecided"],
-                *(Cell(each, text=f"{each:.3f}") for each in (middle, low, high)),
-            ]
-        )
-    return Table(columns, rows, title="verdicts")
+        cells: Row = [
+            Cell(slower, style="bad" if slower else ""),
+            counts["changed"] - slower,
+            counts["same"],
+            counts["undecided"],
+        ]
+        ratios_shown = [Cell(each, text=f"{each:.3f}") for each in (middle, low, high)]
+        rows.append([series, points.size, *(cells if verdicts_shown else ()), *ratios_shown])
+    return Table(columns, rows, title="verdicts" if verdicts_shown else "ratios")
 
 
 # --------------------------------------------------------------------------------------------------------- notes
@@ -277,9 +285,12 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
             parts += [count(side.incomplete, "incomplete launch")] if side.incomplete else []
             yield Note("error", f"{letter} has {join_words(parts)}: volley show {side.name}")
     for letter, keys in zip("AB", comparison.only, strict=True):
-        if keys:
+        if keys and not comparison.first.reference:
             names = join_few(dict.fromkeys(key[1] for key in keys))
             yield Note("missing", f"only {letter} has {count(len(keys), 'point')}: {names}")
+    if comparison.first.reference:
+        for line in comparison.first.reference.method:
+            yield Note("finding", f"{comparison.first.name}: {line}")
     undecided = comparison.of("undecided")
     needed = comparison.launches_needed[undecided]
     known = np.sort(needed[~np.isnan(needed)]).astype(int).tolist()

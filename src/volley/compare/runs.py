@@ -1,21 +1,25 @@
-"""One side of a comparison: the launches of a records file and what they measured."""
+"""One side of a comparison: the launches of a records file and what they measured, or the figures of a reference."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
+from volley.references import Reference, published
+from volley.run.benchmark import Observable
 from volley.run.launch_series import Observed, launches_of, observed_in
 from volley.run.plan import Plan
 from volley.run.records import Run
 from volley.run.records_file import first_and_last, parse_runs, read_file, without_repeats
 from volley.run.run_log import RunLog
-from volley.statistics.columns import Floats
+from volley.statistics.columns import Floats, medians_of
+from volley.text import join_few
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,10 @@ class Side:
     observed: Observed
     failed: int
     """How many points failed."""
+    repeats: bool = True
+    """False: one number for each point, whose spread over launches is not known."""
+    reference: Reference | None = None
+    """The published results, if the side is not of launches."""
 
     @classmethod
     def of(cls, name: str, logs: Sequence[RunLog]) -> Side:
@@ -69,33 +77,66 @@ class Side:
         return list(dict.fromkeys(name for name, _ in self.observed.rows))
 
 
-def read_side(path: str) -> Side:
-    """Read a file of records; ``-`` is standard input.
+def read_sides(words: Sequence[str], *, one_number: bool = False) -> tuple[Side, Side]:
+    """Read two files of records; the first may be a published reference.
+
+    Args:
+        words: the names of the files, or that of the reference.
+        one_number: of the first, the median over launches stands for the launches.
 
     Raises:
-        UserError: if the file cannot be read, or if nothing in it can be compared.
+        UserError: if a file cannot be read, if nothing in it can be compared, or if both contain the same launch.
     """
-    return _side(*read_file(path))
-
-
-def read_sides(paths: Sequence[str]) -> tuple[Side, Side]:
-    """Read two files of records.
-
-    Raises:
-        UserError: as above, or if both files contain the same launch.
-    """
-    files = [read_file(path) for path in paths]
+    known = published()
+    if words[1] in known:
+        raise UserError(f"{words[1]} is a published reference: name it first: volley compare {words[1]} RECORDS")
+    if words[0] in known:
+        second = side_of(*read_file(words[1]))
+        return published_side(words[0], known[words[0]], second), second
+    files = [read_file(word) for word in words]
     (one, _), (other, _) = (first_and_last(data) for data, _ in files)
-    if shared := [run for run in one if run in other]:
-        (_, first), (_, second) = files
+    if not one_number and (shared := [run for run in one if run in other]):
+        names = " and ".join(name for _, name in files)
         raise UserError(
-            f"{first} and {second} contain the same launch, of {shared[0].started_at}: compare two runs that "
-            "were measured separately"
+            f"{names} contain the same launch, of {shared[0].started_at}: compare two runs that were measured "
+            "separately"
         )
-    return _side(*files.pop(0)), _side(*files.pop(0))
+    baseline, second = side_of(*files.pop(0)), side_of(*files.pop(0))
+    if one_number:
+        medians = [array("d", medians_of(baseline.seconds.T).tolist())]
+        baseline = replace(baseline, observed=replace(baseline.observed, columns=medians), repeats=False)
+    return baseline, second
 
 
-def _side(data: bytes, name: str) -> Side:
+def published_side(name: str, reference: Reference, second: Side) -> Side:
+    """Return a reference as a run with one launch, of the points that a run measured.
+
+    Raises:
+        UserError: if it has none of them.
+    """
+    observed, column = Observed(), array("d")
+    for table in reference.tables:
+        sweep = (table.benchmark, table.series)
+        for at, row in second.observed.rows.get(sweep, {}).items():
+            work = second.observed.work[row] or None
+            if at not in observed.rows.get(sweep, {}) and (seconds := table.seconds(at, work)):
+                observed.add(table.benchmark, Observable(table.series, [at], [seconds], work), column)
+    if not column:
+        names = list(dict.fromkeys(f"{table.benchmark}: {table.series}" for table in reference.tables))
+        places = list(dict.fromkeys(at for table in reference.tables for at in table.figures))
+        raise UserError(
+            f"{second.name} measures nothing that {name} has: it has {join_few(names)} at {places[0]} to "
+            f"{places[-1]}; see volley references {name}"
+        )
+    return Side(name, [], replace(observed, columns=[column]), failed=0, repeats=False, reference=reference)
+
+
+def side_of(data: bytes, name: str) -> Side:
+    """Return the side that a file of records is.
+
+    Raises:
+        UserError: if nothing in it can be compared.
+    """
     side = Side.of(name, without_repeats(parse_runs(data, BENCHMARKS, name)))
     if not side.observed.rows:
         raise UserError(f"{side.name} contains no measured point: there is nothing to compare")

@@ -5,10 +5,8 @@ A published figure is one number without an interval, made by the method of its 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from operator import itemgetter
@@ -24,10 +22,10 @@ from volley.files import write_file
 from volley.grouping import grouped
 from volley.run.benchmark import Benchmark, Observable
 from volley.run.launch_series import Sweep, observed_in
-from volley.run.records_file import find_file, parse_runs, read_file, read_runs, state_folder
+from volley.run.records_file import REFERENCES, own_references, parse_runs, read_file, state_folder
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
-from volley.text import count, did_you_mean, escape_controls, join_words, mpi_name
+from volley.text import count, escape_controls, join_words, mpi_name
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -43,15 +41,12 @@ class Figures(Frozen, frozen=True, kw_only=True):
     factor: Annotated[PositiveNumber, Meta(description="the unit in SI units.")] = 1.0
     figures: Annotated[dict[str, PositiveNumber], Meta(description="by place in the sweep.")]
 
-    def of(self, seconds: float, work: float | None) -> float | None:
-        """Return what was observed in the unit of this table; ``None`` if it has no rate."""
-        if not self.rate:
-            return self.factor * seconds
-        return self.factor * work / seconds if work else None
-
-    def speed(self, ours: float, published: float) -> float:
-        """Return how many times as fast as published something is, both in the unit of this table."""
-        return ours / published if self.rate else published / ours
+    def seconds(self, at: str, work: float | None) -> float | None:
+        """Return the time of a figure, from the work that is done in it; ``None`` if either is unknown."""
+        figure = self.figures.get(at)
+        if figure is None or (self.rate and not work):
+            return None
+        return self.factor * work / figure if self.rate and work else figure / self.factor
 
 
 class Reference(Frozen, frozen=True, kw_only=True):
@@ -81,10 +76,8 @@ def share_of_equal(
     """Return the published reference with GPUs of this name that measured the same, and the share of its speed."""
     for name, reference in published().items():
         for table in reference.tables if reference.gpu == gpu else ():
-            figure = table.figures.get(at)
-            ours = table.of(seconds, work)
-            if figure and ours and (table.benchmark, table.series) == sweep:
-                return name, table.speed(ours, figure)
+            if (table.benchmark, table.series) == sweep and (figure_s := table.seconds(at, work)):
+                return name, figure_s / seconds
     return None
 
 
@@ -130,26 +123,7 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
 
 def own() -> dict[str, Path]:
     """Return the files of records that this user keeps as references, by name."""
-    return {path.stem: path for path in sorted(_folder().glob("*.jsonl"))}
-
-
-def named(name: str, benchmarks: Sequence[Benchmark]) -> Reference:
-    """Return one reference: a user's own of that name, a published one, or else the records in the file of that name.
-
-    Raises:
-        UserError: if there is none of that name, or if its file cannot be read.
-    """
-    known, mine = published(), own()
-    path = str(mine[name]) if name in mine else None
-    if path is None and name not in known:
-        with suppress(UserError):
-            path = find_file(name)
-    if path and os.path.lexists(path):
-        return from_records(read_runs(path, benchmarks), benchmarks, path)
-    if name not in known:
-        near = did_you_mean(name, [*known, *mine]) or f"volley has {join_words([*known, *mine])};"
-        raise UserError(f"there is no reference {escape_controls(name)!r}: {near} see volley references")
-    return known[name]
+    return {path.stem: path for path in own_references()}
 
 
 def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
@@ -162,11 +136,11 @@ def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
         raise UserError(f"--add {escape_controls(name)!r}: a name has letters, digits, dots, dashes and underscores")
     if name in published():
         raise UserError(f"--add {name}: volley brings a reference of this name: choose another name")
-    path = _folder() / f"{name}.jsonl"
+    path = state_folder() / REFERENCES / f"{name}.jsonl"
     if path.exists():
         raise UserError(f"--add {name}: there is one already; remove {path} first, or choose another name")
     data, shown = read_file(records)
-    if not from_records(parse_runs(data, benchmarks, shown), benchmarks, shown).tables:
+    if not observed_in(parse_runs(data, benchmarks, shown), benchmarks).rows:
         raise UserError(f"{escape_controls(shown)} contains no measured point: nothing can be compared with it")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,30 +148,6 @@ def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
     write_file(path, data)
     return path
-
-
-def _medians(launches: int) -> str:
-    return f"the median over {launches} launches of the median of each" if launches > 1 else "medians of one launch"
-
-
-def from_records(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark], source: str) -> Reference:
-    """Return what records say as a reference: the median over launches of every point."""
-    found = observed_in(logs, benchmarks)
-    launches = 0
-    tables = []
-    for (name, series), rows in found.rows.items():
-        times = {at: found.seconds(row) for at, row in rows.items()}
-        launches = max(launches, *map(len, times.values()))
-        figures = {at: float(f"{median(those):.6g}") for at, those in times.items()}
-        tables.append(Figures(benchmark=name, series=series, figures=figures))
-    return Reference(
-        machine=machine_of(logs),
-        gpu=next((rank.device.name for log in logs if log.run for rank in log.run.ranks if rank.device), None),
-        source=source,
-        date=min((log.run.started_at[:10] for log in logs if log.run), default=None),
-        method=[f"Measured by volley: {_medians(launches)}."],
-        tables=tables,
-    )
 
 
 def machine_of(logs: Sequence[RunLog]) -> str:
@@ -210,7 +160,3 @@ def machine_of(logs: Sequence[RunLog]) -> str:
     processors = [f"{len(gpus)} × {gpus[0]}"] if gpus else []
     library = next((log.run.mpi.library for log in logs if log.run and log.run.mpi), None)
     return ", ".join([*processors, *(rank.cpu for rank in run.ranks[:1]), *([mpi_name(library)] if library else [])])
-
-
-def _folder() -> Path:
-    return state_folder() / "references"

@@ -34,6 +34,8 @@ from volley.run.run_log import RecordError, RunLog
 from volley.text import count, escape_controls
 from volley.units import parse_whole
 
+REFERENCES = "references"
+"""The folder, in that for state, of the user's own references."""
 _ENCODER = msgspec.json.Encoder()
 _MAX_SHOWN = 5
 MAX_BYTES = 1 << 30
@@ -246,8 +248,14 @@ def kept_files() -> list[Path]:
     return sorted(found, key=found.__getitem__, reverse=True)
 
 
+def own_references() -> list[Path]:
+    """Return the files that the user keeps as references (``volley references --add``)."""
+    return sorted(path for folder in _state_folders() for path in Path(folder, REFERENCES).glob("*.jsonl"))
+
+
 def find_file(word: str) -> str:
-    """Return the path of a file of records; a word that is no path is the number or the name of a kept run.
+    """Return the path of a file of records; a word that is no path is the number or the name of a kept run, or the name
+    of the user's own reference.
 
     Raises:
         UserError: if there is no such file, and no run is kept under this number or name.
@@ -256,10 +264,10 @@ def find_file(word: str) -> str:
         return word
     kept, number = kept_files(), parse_whole(word)
     if number is None:
-        found = next((str(path) for path in kept if word in (path.name, path.stem)), word)
+        found = next((str(path) for path in (*kept, *own_references()) if word in (path.name, path.stem)), word)
         if found == word and "/" not in word:
             shown = escape_controls(word)
-            raise UserError(f"cannot read {shown}: no file and no kept run of this name exist; see volley list")
+            raise UserError(f"cannot read {shown}: no file, kept run or reference of this name exists; see volley list")
         return found
     if not 1 <= number <= len(kept):
         are = "is" if len(kept) == 1 else "are"
