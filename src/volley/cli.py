@@ -13,7 +13,7 @@ from volley import batch, benchmarks, compare, doctor, report_file, setup, show,
 from volley.benchmarks import plain
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
 from volley.files import NO_ROOM
-from volley.run.commandline import Command, HelpAsked, UnknownOptionError, help_text, value_of
+from volley.run.commandline import Command, HelpAsked, UnknownOptionError, help_text
 from volley.run.inside_launcher import RankInfo
 from volley.text import did_you_mean, escape_controls, join_words
 
@@ -62,8 +62,8 @@ def read(words: Sequence[str]) -> tuple[Command, Any] | None:
             raise
         hint = f"it is an option of volley {join_words(owners, 'or')};"
         raise UnknownOptionError(error.flag, error.title, hint) from None
-    if shell := value_of(options, "--show-completion"):
-        sys.stdout.write(_completion(shell))
+    if isinstance(options, plain.PlainOptions) and options.completion:
+        sys.stdout.write(_completion(options.completion))
         return None
     return command, options
 

@@ -7,7 +7,7 @@ permanent test.
 
 from __future__ import annotations
 
-from volley.run.commandline import Command, later
+from volley.run.commandline import Command, Later
 
 COMMAND = Command(
     name="doctor",
@@ -17,7 +17,7 @@ COMMAND = Command(
         "something is broken."
     ),
     options="volley.doctor.options.DoctorOptions",
-    run=later("volley.doctor.command.run"),
+    run=Later("volley.doctor.command.run"),
     examples=(
         "volley doctor",
         "volley doctor --json",

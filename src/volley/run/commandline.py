@@ -254,9 +254,18 @@ def imported(name: str) -> Any:
     return getattr(import_module(module), own)
 
 
-def later(name: str) -> Callable[[Any], int]:
-    """Return the function of a full name as one that imports its module when it is called: --help does without."""
-    return lambda options: int(imported(name)(options))
+@dataclass(frozen=True)
+class Later:
+    """What a full name stands for, imported when it is called: start-up, --help does without."""
+
+    name: str
+
+    def load(self) -> Any:
+        """Import it, and return it."""
+        return imported(self.name)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.load()(*arguments)
 
 
 class HelpAsked(Exception):  # noqa: N818  it is no error

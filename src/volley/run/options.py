@@ -173,6 +173,11 @@ class BenchmarkOptions(Options):
     job: JobOptions
     output: OutputOptions
 
+    @property
+    def named_transports(self) -> tuple[str, ...]:
+        """What ``--transport`` names; nothing if it was not given, or if there is no such option."""
+        return ()
+
 
 class SampledOptions(BenchmarkOptions):
     """The base of the options of a benchmark that takes samples."""

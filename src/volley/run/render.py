@@ -57,7 +57,7 @@ def render(
     if format_name in FORMATS:
         render_reports(reports, format_name, out, details)
     else:
-        special = [line for benchmark, results in found for line in benchmark.render(format_name, results, out)]
+        special = [line for benchmark, results in found for line in benchmark.renderers[format_name](results, out)]
     if format_name not in ("table", "markdown"):
         print_notes([note for report in reports for note in report.all_notes], special, err or sys.stderr, quiet=quiet)
 

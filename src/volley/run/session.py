@@ -26,7 +26,6 @@ from volley.run import engine_path, inside_launcher, preflight
 from volley.run.allocation import allocation
 from volley.run.benchmark import Benchmark
 from volley.run.command_again import asked
-from volley.run.commandline import value_of
 from volley.run.engine import About, TransportAbout, ask_about
 from volley.run.jobs import PAIR, START_S, UNTIMED_S, Job, Jobs, Site, choose_transports
 from volley.run.launch_series import count_missing
@@ -380,7 +379,7 @@ class Session:
             return RunOutcome(EXIT_GOOD, ends_session=True)  # the exit code is that of the signal
         if log.end is None:  # aborted: the state of the GPUs may explain why
             _keep(self._hardware(plan, "after", log.run), log, writer)
-        words = value_of(self.options, "--transport") or ()
+        words = self.options.named_transports
         named = [set(choose_transports((word,), self.site)).intersection(plan.transports) for word in words]
         return judge(log, process.ending, self.benchmark, named, start.hint)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from volley.benchmarks.shared.points import RESULTS, PointOptions
+from volley.benchmarks.shared.points import RESULTS, PointOptions, TransportOptions
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import group, option
+from volley.run.commandline import Later, group, option
 from volley.run.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.text import join_words
 from volley.units import parse_sizes
@@ -21,7 +21,7 @@ SIZES = "8:16Mi:x8"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectiveOptions(SampledOptions):
+class CollectiveOptions(TransportOptions, SampledOptions):
     """The options of ``volley collective``."""
 
     PANEL = WHAT
@@ -58,10 +58,16 @@ BENCHMARK = Benchmark(
     name="collective",
     help="Measure collectives among all ranks: barrier, broadcast, allreduce, reduce-scatter, allgather, all-to-all.",
     options=CollectiveOptions,
+    plan=Later(f"{__name__}.records.CollectivePlan"),
+    records=(Later(f"{__name__}.records.CollectivePoint"),),
+    jobs=Later(f"{__name__}.records.jobs"),
+    forecast=Later(f"{__name__}.records.forecast"),
+    results=Later(f"{RESULTS}.results"),
+    observables=Later(f"{RESULTS}.observables"),
+    report=Later(f"{__name__}.page.report"),
     examples=(
         "volley collective --ranks 4",
         "volley collective --ranks 4 --operation allreduce,all-to-all --sizes 8:1Gi:x4",
         "srun -n 64 volley collective --operation barrier",
     ),
-    modules={"jobs": f"{__name__}.records", "results": RESULTS},
 )

@@ -82,10 +82,6 @@ def bus_factor(operation: str, ranks: int) -> float:
     return (ranks - 1) / ranks
 
 
-PLAN = CollectivePlan
-RECORDS = (CollectivePoint,)
-
-
 # ---------------------------------------------------------------------------------------------------- launches
 
 USUAL_TRANSPORTS = ("host", "staged/pinned", "aware", "nccl")

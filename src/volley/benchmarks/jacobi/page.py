@@ -395,6 +395,3 @@ def _number(value: float, unit: str) -> str:
     while value > 1000 and power < len(_PREFIXES) - 1:
         value, power = value / 1000, power + 1
     return f"{value:.2f} {_PREFIXES[power]}{unit}"
-
-
-FORMATS = {"nvidia-jacobi": as_the_example}

@@ -152,10 +152,6 @@ class JacobiPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="ja
             raise ValueError("`batch_s` and `batch_iterations` have different lengths")
 
 
-PLAN = JacobiPlan
-RECORDS = (JacobiPoint, JacobiProgress)
-
-
 Grid = tuple[int, int]
 """Processes along x and along y."""
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from volley.benchmarks.shared.points import PointOptions, WindowOptions
+from volley.benchmarks.shared.points import PointOptions, TransportOptions, WindowOptions
 from volley.errors import UserError
 from volley.machine.nvidia_driver import has_driver
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import flag, group, option
+from volley.run.commandline import Later, flag, group, option
 from volley.run.inside_launcher import rank_info
 from volley.run.options import (
     HOW,
@@ -78,7 +78,7 @@ def _sizes_or_none(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatrixOptions(SampledOptions):
+class MatrixOptions(TransportOptions, SampledOptions):
     """The measurement between GPUs or between ranks."""
 
     PANEL = WHAT
@@ -186,8 +186,6 @@ def _between_gpus(options: MatrixOptions, here: bool) -> bool:
     return bool(options.section) or options.as_the_sample or (here and not options.of_ranks and suits_gpus())
 
 
-_SHARED = {"results": f"{__name__}.results", "page": f"{__name__}.page"}
-
 GPUS = Benchmark(
     name="gpu_matrix",
     command="matrix",
@@ -200,29 +198,41 @@ GPUS = Benchmark(
     ranks are comparable if both are on one socket, on one node, or on two nodes. A pair that is slower than comparable
     pairs is measured again together with them before it is flagged.""",
     options=MatrixOptions,
+    plan=Later(f"{__name__}.gpu_records.GpuMatrixPlan"),
+    records=(Later(f"{__name__}.gpu_records.GpuMatrixGpus"), Later(f"{__name__}.gpu_records.GpuMatrixRow")),
+    jobs=Later(f"{__name__}.gpu_records.jobs"),
+    forecast=Later(f"{__name__}.gpu_records.GpuMatrixForecast"),
+    results=Later(f"{__name__}.results.results"),
+    observables=Later(f"{__name__}.results.observables"),
+    parts=Later(f"{__name__}.results.parts"),
+    report=Later(f"{__name__}.page.report"),
     examples=(
         "volley matrix",
         "volley matrix --format cuda-samples",
         "volley matrix --gpus 0,1 --section uni,bi,load",
     ),
     formats=FORMATS,
+    renderers={CUDA_SAMPLES: Later(f"{__name__}.cuda_samples.render")},
     local=True,
     hint=HINT,
     wanted=_between_gpus,
-    modules={**_SHARED, "records": f"{__name__}.gpu_records", "jobs": f"{__name__}.gpu_records"},
 )
 
 RANKS = replace(
     GPUS,
     name="rank_matrix",
+    plan=Later(f"{__name__}.rank_records.RankMatrixPlan"),
+    records=(Later(f"{__name__}.rank_records.RankMatrixRow"),),
+    jobs=Later(f"{__name__}.rank_jobs.jobs"),
+    forecast=Later(f"{__name__}.rank_jobs.forecast"),
     examples=(
         "volley matrix --ranks 8",
         "volley matrix --hosts node1,node2,node3 --transport host --mode loaded",
         "srun -n 16 volley matrix --bandwidth 1M,64M --latency none --format csv",
     ),
     formats={},
+    renderers={},
     local=False,
     hint="",
     wanted=lambda *_: True,
-    modules={**_SHARED, "records": f"{__name__}.rank_records", "jobs": f"{__name__}.rank_jobs"},
 )

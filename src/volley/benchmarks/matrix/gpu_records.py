@@ -159,10 +159,6 @@ class GpuMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="g
         return f"CE {what}{both}, peer access {'on' if self.peer_access else 'off'}"
 
 
-PLAN = GpuMatrixPlan
-RECORDS = (GpuMatrixGpus, GpuMatrixRow)
-
-
 QUICK_POINT_TIME_S = 0.002
 """The longest time for a cell with ``--format cuda-samples``: the sample, too, is quick."""
 
@@ -201,9 +197,6 @@ class GpuMatrixForecast(Forecast):
         self.done += 1
         times_s = [cell.median_s for cell in record.cells]
         return row_in_short(record.title, times_s, list(record.statuses).count("failed"), record.moved_bytes)
-
-
-forecast = GpuMatrixForecast
 
 
 def row_in_short(name: str, medians_s: Sequence[float | None], failed: int, moved_bytes: int | None) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import asdict
 
-from volley.benchmarks.matrix import CUDA_SAMPLES, HINT, RANKS_POINT_TIME_S, cuda_samples
+from volley.benchmarks.matrix import HINT, RANKS_POINT_TIME_S
 from volley.benchmarks.matrix.comparable_pairs import SUSPECT_FROM, Booleans, Floats, Integers, Pair
 from volley.benchmarks.matrix.gpu_records import GpuMatrixCell
 from volley.benchmarks.matrix.results import (
@@ -53,8 +53,6 @@ from volley.run.records import Status
 from volley.statistics.estimates import median
 from volley.text import count, join_few, join_words
 from volley.units import format_sig, format_size
-
-FORMATS = {CUDA_SAMPLES: cuda_samples.render}
 
 MAX_DRAWN = 128
 """A heat map has at most this many rows and columns; beyond, each of its cells stands for several pairs."""

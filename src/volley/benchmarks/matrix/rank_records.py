@@ -177,7 +177,3 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
     def moved_bytes(self) -> int:
         """Bytes that cross the link in the time of a cell."""
         return self.size_bytes * (self.window or 1) * (2 if self.direction == "bi" else 1)
-
-
-PLAN = RankMatrixPlan
-RECORDS = (RankMatrixRow,)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from volley.benchmarks.shared.points import PointOptions, WindowOptions
+from volley.benchmarks.shared.points import PointOptions, TransportOptions, WindowOptions
 from volley.errors import UserError
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import group, option
+from volley.run.commandline import Later, group, option
 from volley.run.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.units import LARGEST_COUNT, parse_sizes, parse_whole
 
@@ -33,7 +33,7 @@ def _pairs(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MessageRateOptions(SampledOptions):
+class MessageRateOptions(TransportOptions, SampledOptions):
     """The options of ``volley message-rate``."""
 
     PANEL = WHAT
@@ -60,10 +60,16 @@ BENCHMARK = Benchmark(
     The first half of the ranks sends, rank i to rank i of the second half. One pair, two pairs, four pairs
     and so on take turns in the same run. The report shows how much the pairs slow each other down.""",
     options=MessageRateOptions,
+    plan=Later(f"{__name__}.records.MessageRatePlan"),
+    records=(Later(f"{__name__}.records.MessageRatePoint"),),
+    jobs=Later(f"{__name__}.records.jobs"),
+    forecast=Later(f"{__name__}.records.forecast"),
+    results=Later(f"{__name__}.results.results"),
+    observables=Later(f"{__name__}.results.observables"),
+    report=Later(f"{__name__}.results.report"),
     examples=(
         "volley message-rate --ranks 8",
         "volley message-rate --ranks 4 --gpus 0,0,1,1 --share-gpu --sizes 8,64k",
         "srun -N 2 --ntasks-per-node 32 volley message-rate --transport host --pairs 1,8,32",
     ),
-    modules={"jobs": f"{__name__}.records", "page": f"{__name__}.results"},
 )

@@ -60,10 +60,6 @@ class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record
         return self.size_bytes * self.window * self.pairs
 
 
-PLAN = MessageRatePlan
-RECORDS = (MessageRatePoint,)
-
-
 # ---------------------------------------------------------------------------------------------------- launches
 
 MAX_USUAL_RANKS = 8

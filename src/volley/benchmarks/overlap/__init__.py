@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from volley.benchmarks.shared.points import PointOptions
+from volley.benchmarks.shared.points import PointOptions, TransportOptions
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import group, option
+from volley.run.commandline import Later, group, option
 from volley.run.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.units import parse_sizes
 
@@ -22,7 +22,7 @@ MAX_PROGRESS_CALLS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class OverlapOptions(SampledOptions):
+class OverlapOptions(TransportOptions, SampledOptions):
     """The options of ``volley overlap``."""
 
     PANEL = WHAT
@@ -55,10 +55,16 @@ BENCHMARK = Benchmark(
     name="overlap",
     help="Measure how much of an exchange is hidden behind a computation, and how much each slows the other down.",
     options=OverlapOptions,
+    plan=Later(f"{__name__}.records.OverlapPlan"),
+    records=(Later(f"{__name__}.records.OverlapPoint"),),
+    jobs=Later(f"{__name__}.results.jobs"),
+    forecast=Later(f"{__name__}.results.forecast"),
+    results=Later(f"{__name__}.results.results"),
+    observables=Later(f"{__name__}.results.observables"),
+    report=Later(f"{__name__}.results.report"),
     examples=(
         "volley overlap",
         "volley overlap --transport aware,peer,nccl --computation memory --sizes 1M,64M",
         "volley overlap --transport host --progress-calls 8",
     ),
-    modules=dict.fromkeys(("jobs", "page"), f"{__name__}.results"),
 )

@@ -69,7 +69,3 @@ class OverlapPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", t
     def times_s(self) -> Sequence[float]:
         """Times of both at once in seconds, one per sample."""
         return self.both_s
-
-
-PLAN = OverlapPlan
-RECORDS = (OverlapPoint,)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volley.benchmarks.shared.points import RESULTS, PointOptions
+from volley.benchmarks.shared.points import RESULTS, PointOptions, TransportOptions
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import group
+from volley.run.commandline import Later, group
 from volley.run.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 
 FORMATS = {"olcf": "the output line of the OLCF ping-pong tutorial, with a GB of 2^30 bytes"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class PingPongOptions(SampledOptions):
+class PingPongOptions(TransportOptions, SampledOptions):
     """The options of ``volley pingpong``."""
 
     points: PointOptions = group(PointOptions)
@@ -26,6 +26,13 @@ BENCHMARK = Benchmark(
     name="pingpong",
     help="Measure round trips between two ranks: latency, and bandwidth of one message at a time.",
     options=PingPongOptions,
+    plan=Later(f"{__name__}.records.PingPongPlan"),
+    records=(Later(f"{__name__}.records.PingPong"),),
+    jobs=Later(f"{__name__}.records.jobs"),
+    forecast=Later("volley.benchmarks.shared.points.progress.PointForecast"),
+    results=Later(f"{RESULTS}.results"),
+    observables=Later(f"{RESULTS}.observables"),
+    report=Later(f"{__name__}.page.report"),
     examples=(
         "volley pingpong",
         "volley pingpong --transport host --sizes 8:1Mi:x4 --ci 0.5%",
@@ -33,5 +40,5 @@ BENCHMARK = Benchmark(
         "volley pingpong --hosts node1,node2 --launches 6 -o link.jsonl",
     ),
     formats=FORMATS,
-    modules={"jobs": f"{__name__}.records", "results": RESULTS},
+    renderers={"olcf": Later(f"{__name__}.page.render_olcf")},
 )

@@ -70,6 +70,3 @@ UCX_OPERATION = "(fast-completion)"
 
 def report(result: PointSeries) -> Report:
     return report_of(result, _columns, _about, UCX_OPERATION)
-
-
-FORMATS = {"olcf": render_olcf}

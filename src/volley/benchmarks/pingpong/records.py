@@ -7,7 +7,6 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from volley.benchmarks.pingpong import PingPongOptions
-from volley.benchmarks.shared.points.progress import PointForecast
 from volley.benchmarks.shared.points.records import PointRecord, Sizes
 from volley.benchmarks.shared.points.results import times
 from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds
@@ -35,14 +34,7 @@ class PingPong(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="
     ] = field(name="cold_half_round_trip_s", default=None)
 
 
-PLAN = PingPongPlan
-RECORDS = (PingPong,)
-
-
 def jobs(options: PingPongOptions, site: Site) -> Jobs:
     part = PingPongPlan(sizes_bytes=list(options.points.sizes), fresh_buffers=options.points.fresh_buffers)
     ranks, transports = count_pair(options.job, site, "pingpong"), choose_transports(options.points.transport, site)
     return repeated(make_plan("pingpong", part, options, ranks=ranks, transports=transports), options, site, times)
-
-
-forecast = PointForecast

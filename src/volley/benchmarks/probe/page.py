@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from volley.benchmarks.probe import ProbeOptions
 from volley.document import Frozen
@@ -16,10 +15,6 @@ from volley.run.run_log import RunLog
 
 class ProbePlan(Frozen, frozen=True, kw_only=True):
     """A probe has no options."""
-
-
-PLAN = ProbePlan
-RECORDS: tuple[Any, ...] = ()
 
 
 def jobs(options: ProbeOptions, site: Site) -> Jobs:

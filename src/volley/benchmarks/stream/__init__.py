@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volley.benchmarks.shared.points import RESULTS, PointOptions, WindowOptions
+from volley.benchmarks.shared.points import RESULTS, PointOptions, TransportOptions, WindowOptions
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import group
+from volley.run.commandline import Later, group
 from volley.run.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.units import parse_sizes
 
@@ -15,7 +15,7 @@ SIZES = "8:64Mi"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamOptions(SampledOptions):
+class StreamOptions(TransportOptions, SampledOptions):
     """The options of ``volley stream``."""
 
     points: PointOptions = group(PointOptions, sizes={"default": parse_sizes(SIZES), "shown": SIZES})
@@ -29,11 +29,17 @@ BENCHMARK = Benchmark(
     name="stream",
     help="Measure bandwidth with many messages in flight between two ranks, in one direction or in both.",
     options=StreamOptions,
+    plan=Later(f"{__name__}.records.StreamPlan"),
+    records=(Later(f"{__name__}.records.StreamPoint"),),
+    jobs=Later(f"{__name__}.records.jobs"),
+    forecast=Later("volley.benchmarks.shared.points.progress.PointForecast"),
+    results=Later(f"{RESULTS}.results"),
+    observables=Later(f"{RESULTS}.observables"),
+    report=Later(f"{__name__}.page.report"),
     examples=(
         "volley stream",
         "volley stream --direction bi --sizes 1M,64M",
         "volley stream --window 1 --sizes 8:1Gi:x4 --format json",
     ),
     aliases=("bandwidth",),
-    modules={"jobs": f"{__name__}.records", "results": RESULTS},
 )

@@ -8,7 +8,6 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from volley.benchmarks.shared.points import Direction
-from volley.benchmarks.shared.points.progress import PointForecast
 from volley.benchmarks.shared.points.records import PointRecord, Sizes
 from volley.benchmarks.shared.points.results import times
 from volley.benchmarks.stream import StreamOptions
@@ -61,10 +60,6 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
         return (self.forward_s, self.backward_s) if self.direction == "bi" else None
 
 
-PLAN = StreamPlan
-RECORDS = (StreamPoint,)
-
-
 def jobs(options: StreamOptions, site: Site) -> Jobs:
     part = StreamPlan(
         sizes_bytes=list(options.points.sizes),
@@ -74,6 +69,3 @@ def jobs(options: StreamOptions, site: Site) -> Jobs:
     )
     ranks, transports = count_pair(options.job, site, "stream"), choose_transports(options.points.transport, site)
     return repeated(make_plan("stream", part, options, ranks=ranks, transports=transports), options, site, times)
-
-
-forecast = PointForecast

@@ -7,7 +7,7 @@ from typing import Literal
 
 from volley.run import option_values
 from volley.run.commandline import Options, flag, option
-from volley.run.options import HOW, WHAT
+from volley.run.options import HOW, WHAT, BenchmarkOptions
 from volley.units import VALID_FORMS, parse_sizes
 
 RESULTS = f"{__name__}.results"
@@ -44,6 +44,16 @@ class PointOptions(Options):
         help=f"Message sizes in bytes: {VALID_FORMS}. k, M, G are the same as Ki, Mi, Gi: powers of 1024.",
     )
     fresh_buffers: bool = flag(panel=HOW, help="Allocate new buffers for every size, as in the tutorial.")
+
+
+class TransportOptions(BenchmarkOptions):
+    """The base of the options of a benchmark whose ``--transport`` names what it compares."""
+
+    points: PointOptions
+
+    @property
+    def named_transports(self) -> tuple[str, ...]:
+        return self.points.transport
 
 
 @dataclass(frozen=True, kw_only=True)
