@@ -28,7 +28,7 @@ from volley.benchmarks.matrix.rank_records import RankMatrixPlan
 from volley.benchmarks.pingpong.records import PingPongPlan
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.run import engine
-from volley.run.jobs import PAIR
+from volley.run.launchers import PAIR
 from volley.run.plan import Plan
 from volley.run.records import Run
 from volley.run.records_file import parse_runs

@@ -18,8 +18,7 @@ from volley.errors import MachineError, UserError
 from volley.run import session
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import MAX_LAUNCHES, USUAL_TIME_S, sampling_part
-from volley.run.launchers import NAMES
-from volley.run.options import FORMATS
+from volley.run.options import FORMATS, LAUNCHERS
 from volley.run.plan import Sampling
 from volley.statistics.launches import MIN_LAUNCHES
 from volley.text import join_words
@@ -164,7 +163,7 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
         (("pingpong", "-f", "xml"), f"choose {join_words((*FORMATS, 'olcf'), 'or')}"),
         (("stream", "-f", "olcf"), f"choose {join_words(FORMATS, 'or')}"),
         (("transports", "-f", "olcf"), f"choose {join_words(FORMATS, 'or')}"),
-        (("pingpong", "--launcher", "foo"), f"choose {join_words(NAMES, 'or')}"),
+        (("pingpong", "--launcher", "foo"), f"choose {join_words(LAUNCHERS, 'or')}"),
         (("stream", "--direction", "up"), "choose uni or bi"),
         (("pingpong", "--ci", "0.01"), "--ci 0.01 may mean 1% or 0.01%: write --ci 1% or --ci 0.01%"),
         (("pingpong", "--ci", "0"), "write e.g. --ci 1%"),

@@ -16,10 +16,11 @@ import pytest
 
 from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import BuildFacts, Stack
-from volley.run import launchers
+from volley.run import launchers, options
 from volley.run.allocation import Allocation
 from volley.run.inside_launcher import scrubbed
-from volley.run.launchers import LAUNCHERS, NAMES, LaunchSpec, choose, command, cores
+from volley.run.launchers import LAUNCHERS, LaunchSpec, choose, command, cores
+from volley.text import join_words
 
 TWO = LaunchSpec(engine=("volley-engine", "--plan", "-", "--bind"), ranks=2, cores=2, mpiexec=Path("/mpi/bin/mpirun"))
 TWO_NODES = Allocation("slurm", nodes=2, slots=8)
@@ -284,7 +285,8 @@ def test_another_mpi_s_mpirun_is_refused_with_the_right_one_named() -> None:
 
 
 def test_an_unknown_launcher_is_refused_with_the_list() -> None:
-    with pytest.raises(UserError, match=", ".join(NAMES)):
+    assert ("auto", *LAUNCHERS) == options.LAUNCHERS
+    with pytest.raises(UserError, match=join_words(options.LAUNCHERS)):
         choose("aprun", stack("openmpi"), None)
 
 

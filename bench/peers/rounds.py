@@ -20,7 +20,7 @@ from volley.machine import nvml
 from volley.machine.mpi_stack import assemble, read_facts
 from volley.machine.nvidia_driver import has_driver
 from volley.run.engine_path import engine_path
-from volley.run.jobs import PAIR
+from volley.run.launchers import PAIR
 from volley.text import mpi_name
 
 from .commands import Command, Ours, Place

@@ -13,7 +13,7 @@ from volley import batch, benchmarks, compare, doctor, report_file, setup, show,
 from volley.benchmarks import plain
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
 from volley.files import NO_ROOM
-from volley.run.commandline import Command, HelpAsked, UnknownOptionError, help_text
+from volley.run.commandline import Command, HelpAsked, UnknownOptionError, completion_script, help_text
 from volley.run.inside_launcher import RankInfo
 from volley.text import did_you_mean, escape_controls, join_words
 
@@ -70,15 +70,14 @@ def read(words: Sequence[str]) -> tuple[Command, Any] | None:
 
 def _completion(shell: str) -> str:
     """Return the completion script of a shell; it knows the engine's transports, if there is an engine."""
-    # start-up: shtab takes as long as all other imports
-    from volley.references import own, published  # noqa: PLC0415
-    from volley.run import completion, engine, engine_path  # noqa: PLC0415
+    from volley.references import own, published  # noqa: PLC0415  start-up: only for this
+    from volley.run import engine, engine_path  # noqa: PLC0415
 
     references = (*published(), *own())
     names = dict.fromkeys(("--with", "[NAME]"), references)
     with contextlib.suppress(UserError), engine.ask_about(Path(engine_path.engine_path())) as answer:
         names["--transport"] = ("all", *(each.name for each in answer().transports))
-    return completion.script((plain.COMMAND, *COMMANDS), shell, names)
+    return completion_script((plain.COMMAND, *COMMANDS), shell, names)
 
 
 def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:

@@ -15,7 +15,7 @@ from pretend_hosts import NAMES
 from installations import Installation
 from the_command import FEW
 from volley.benchmarks import BENCHMARKS
-from volley.run.allocation import expand
+from volley.run.option_values import expand
 from volley.run.records import Run
 from volley.run.records_file import read_runs
 

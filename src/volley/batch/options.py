@@ -11,7 +11,7 @@ from volley.batch.schedulers import SCHEDULERS
 from volley.errors import UserError
 from volley.run import option_values
 from volley.run.commandline import Options, argument, flag, option
-from volley.run.launchers import NAMES
+from volley.run.options import LAUNCHERS
 from volley.text import join_words
 
 _JOB, _SCRIPT = "What the job asks for", "What the script does"
@@ -86,11 +86,11 @@ class BatchOptions(Options):
         read=_modules, default=(), repeat=True, panel=_SCRIPT, help="A module to load; may be repeated."
     )
     launcher: str = option(
-        read=option_values.choice(*NAMES),
+        read=option_values.choice(*LAUNCHERS),
         default="auto",
         metavar="NAME",
         panel=_SCRIPT,
-        help=f"What starts the ranks: {join_words(NAMES, 'or')}. auto: srun under Slurm, jsrun under LSF, else the "
+        help=f"What starts the ranks: {join_words(LAUNCHERS, 'or')}. auto: srun under Slurm, jsrun under LSF, else the "
         "engine's own mpirun. Under LSF without jsrun: openmpi or mpich.",
     )
     interactive: bool = flag(

@@ -19,21 +19,7 @@ if TYPE_CHECKING:
     from volley.run.plan import Plan
     from volley.run.progress import Forecast
     from volley.run.records import Run
-    from volley.run.run_log import RunLog
-
-
-@dataclass(frozen=True, slots=True)
-class Observable:
-    """Times that one launch measured, with labels under which every other launch has the same quantities."""
-
-    series: str
-    """What is measured at several places of a sweep: ``aware``."""
-    at: Sequence[str]
-    """Where in the sweep, for each time: ``64 KiB``, ``0 → 1``."""
-    seconds: Sequence[float]
-    """Positive: the medians of the launch."""
-    work: float | None = None
-    """What is done in each of these times, where a rate is more usual: bytes moved, or lattice updates."""
+    from volley.run.run_log import Observable, RunLog
 
 
 def _no_forecast(_: Plan) -> Forecast:

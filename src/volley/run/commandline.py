@@ -369,3 +369,28 @@ def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = 
     lines += ["Examples:", *(f"  {example}" for example in command.examples), ""]
     lines += paragraphs(epilog)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def completion_script(commands: Sequence[Command], shell: str, names: Mapping[str, Sequence[str]]) -> str:
+    """Return the script for one shell: ``bash``, ``zsh``, ``fish`` or ``tcsh``.
+
+    Args:
+        commands: those of ``volley --help``, and ``volley`` itself, whose name is empty.
+        names: the values that are known only now, by the names of options and arguments.
+    """
+    import shtab  # noqa: PLC0415  start-up: takes as long as all other imports
+
+    root = argparse.ArgumentParser(prog="volley")
+    parsers = root.add_subparsers()
+    for command in commands:
+        summary = " ".join(command.help.split("\n\n")[0].split())
+        titles = (command.name, *command.aliases) if command.name else ()
+        for parser in [parsers.add_parser(title, help=summary) for title in titles] or [root]:
+            for each in command.declared():
+                action = add_option(parser, each)
+                action.help = each.help.replace("%", "%%")  # argparse formats it
+                if found := getattr(each.read, "values", ()) or names.get(each.name):
+                    action.choices = list(found)
+                elif "FILE" in each.metavar or "RECORDS" in each.metavar:
+                    action.complete = shtab.FILE  # type: ignore[attr-defined]
+    return shtab.complete(root, shell)

@@ -15,7 +15,7 @@ import msgspec
 from volley.errors import UserError
 from volley.run.allocation import Allocation
 from volley.run.inside_launcher import RankInfo
-from volley.run.launchers import LAUNCHERS
+from volley.run.launchers import LAUNCHERS, PAIR
 from volley.run.options import BenchmarkOptions, JobOptions, SampledOptions, SamplingOptions
 from volley.run.plan import Plan, Sampling
 from volley.run.run_log import RunLog
@@ -26,9 +26,6 @@ from volley.units import format_sig, round_up
 
 if TYPE_CHECKING:
     from volley.run.engine import About
-
-PAIR = 2
-"""The number of ranks of a benchmark between two ranks."""
 
 
 @dataclass(frozen=True)

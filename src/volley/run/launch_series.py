@@ -18,11 +18,10 @@ import msgspec
 
 from volley.errors import UserError
 from volley.grouping import grouped
-from volley.run.benchmark import Benchmark, Observable
 from volley.run.command_again import launches_asked
 from volley.run.plan import Plan
 from volley.run.records import Run, Transport
-from volley.run.run_log import RunLog
+from volley.run.run_log import Observable, RecordedBenchmark, RunLog
 from volley.text import escape_controls, join_few, join_words
 from volley.units import format_cpulist
 
@@ -193,7 +192,7 @@ class Observed:
             column[rows[at]] = seconds
 
 
-def observed_in(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Observed:
+def observed_in(logs: Sequence[RunLog], benchmarks: Sequence[RecordedBenchmark]) -> Observed:
     """Return what was measured.
 
     Launches of the same request are numbered in their order; those of another request continue the count.

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING
 
 from volley.errors import MachineError, UserError
 from volley.run.allocation import Allocation
+from volley.text import join_words
+
+PAIR = 2
+"""The number of ranks of a benchmark between two ranks."""
 
 _CPUS = Path("/sys/devices/system/cpu")
 
@@ -241,8 +245,6 @@ class Jsrun(Launcher):
 
 LAUNCHERS: dict[str, Launcher] = {launcher.name: launcher for launcher in (OpenMPI(), MPICH(), Srun(), Jsrun())}
 """The launchers by name, in the order of the help."""
-NAMES = ("auto", *LAUNCHERS)
-"""The values of ``--launcher``."""
 
 
 def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
@@ -258,7 +260,7 @@ def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
     family = stack.built.mpi_family
     if asked != "auto":
         if asked not in LAUNCHERS:
-            raise UserError(f"unknown launcher {asked!r}; the launchers are {', '.join(NAMES)}")
+            raise UserError(f"unknown launcher {asked!r}; the launchers are {join_words(('auto', *LAUNCHERS))}")
         launcher = LAUNCHERS[asked]
         if launcher.mpi_family and family not in (launcher.mpi_family, "other"):
             raise UserError(

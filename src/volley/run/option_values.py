@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from volley.errors import UserError
-from volley.run.allocation import HostListError, expand
 from volley.text import did_you_mean, join_words
 from volley.units import LARGEST_COUNT, LONGEST_S, SHORTEST_S, SizeError, parse_sizes, parse_whole
 
@@ -255,3 +255,52 @@ def absolute(option: str, word: str) -> Path:
         raise UserError(f"{option}: {word!r}: there is no user of this name: write the whole path") from None
     except FileNotFoundError:
         raise UserError(f"{option}: {word!r} is relative to the working folder, which was deleted; cd first") from None
+
+
+# -------------------------------------------------------------------------------------------------- lists of hosts
+
+MAX_HOSTS = 65536
+"""The limit protects against a short list from the environment that expands to very many hosts."""
+
+_ITEM = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
+_PART = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
+_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
+
+
+class HostListError(ValueError):
+    """The text is not a host list."""
+
+
+def expand(text: str) -> tuple[str, ...]:
+    """Return the hosts of a list in Slurm's format, ``n[1-3,07-09],login1``, in order.
+
+    Numbers keep the width of the first number of their range: ``n[08-10]`` is n08, n09, n10.  With several brackets in
+    one name, the last one varies fastest.
+
+    Raises:
+        HostListError: if the text is not a host list, or expands to more than MAX_HOSTS hosts.
+    """
+    items = _ITEM.findall(text)
+    if ",".join(items) != text or not items:
+        raise HostListError(f"{text!r} is not a host list")
+    # Each item consists of plain text and brackets.
+    parts = ([_padded(inside) if not fixed else [fixed] for inside, fixed in _PART.findall(item)] for item in items)
+    hosts = ("".join(words) for item in parts for words in itertools.product(*item))
+    found = tuple(itertools.islice(hosts, MAX_HOSTS + 1))
+    if len(found) > MAX_HOSTS:
+        raise HostListError(f"more than {MAX_HOSTS} hosts")
+    return found
+
+
+def _padded(inside: str) -> list[str]:
+    """Return the numbers of one bracket as text, padded to their width."""
+    numbers: list[str] = []
+    for part in inside.split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            raise HostListError(f"[{inside}] is not a list of numbers")
+        first, last = match[1], match[2] or match[1]
+        if int(last) - int(first) >= MAX_HOSTS:
+            raise HostListError(f"more than {MAX_HOSTS} hosts")
+        numbers += [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
+    return numbers

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from volley.run import option_values
 from volley.run.commandline import Options, flag, group, option
-from volley.run.launchers import NAMES
 from volley.text import join_words
 
 if TYPE_CHECKING:
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 WHAT, HOW, WHERE, OUTPUT = "What to measure", "How to measure", "Where to run", "Output"
 FORMATS = {"table": "terminal", "markdown": "markdown", "csv": "csv", "json": "json", "prometheus": "prometheus"}
 """The formats of every benchmark, each with the module of ``volley.report`` that renders it."""
+LAUNCHERS = ("auto", "openmpi", "mpich", "srun", "jsrun")
+"""The values of ``--launcher``.  Start-up: the launchers themselves (``volley.run.launchers``) load later."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +95,10 @@ class JobOptions(Options):
     )
     share_gpu: bool = flag(help="Allow two ranks on one GPU; the records say so.")
     launcher: str = option(
-        read=option_values.choice(*NAMES),
+        read=option_values.choice(*LAUNCHERS),
         default="auto",
         metavar="NAME",
-        help=f"Launcher of the ranks: {join_words(NAMES, 'or')}.",
+        help=f"Launcher of the ranks: {join_words(LAUNCHERS, 'or')}.",
     )
     launcher_arg: tuple[str, ...] = option(
         read=option_values.texts,

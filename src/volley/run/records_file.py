@@ -26,11 +26,10 @@ from volley.document import PLAN_VERSION, RECORD_VERSION
 from volley.errors import UserError
 from volley.files import read_bounded
 from volley.grouping import grouped
-from volley.run.benchmark import Benchmark
 from volley.run.command_again import options_of
 from volley.run.launch_series import count_missing
 from volley.run.records import COMMON, End, Run
-from volley.run.run_log import RecordError, RunLog
+from volley.run.run_log import RecordedBenchmark, RecordError, RunLog
 from volley.text import count, escape_controls
 from volley.units import parse_whole
 
@@ -63,7 +62,7 @@ def _decoder(types: tuple[Any, ...]) -> msgspec.json.Decoder[Any]:
 class LineReader:
     """Decodes lines into records of the given benchmarks."""
 
-    def __init__(self, benchmarks: Sequence[Benchmark]) -> None:
+    def __init__(self, benchmarks: Sequence[RecordedBenchmark]) -> None:
         """Load the record types of the benchmarks."""
         types = [each for benchmark in benchmarks for each in benchmark.record_types]
         self._decoder = _decoder((*COMMON, *dict.fromkeys(types)))
@@ -123,7 +122,7 @@ def _refuse_versions(document: Any) -> None:
 # ---------------------------------------------------------------------------------------------------- reading
 
 
-def parse_runs(data: bytes, benchmarks: Sequence[Benchmark], name: str = "records") -> list[RunLog]:
+def parse_runs(data: bytes, benchmarks: Sequence[RecordedBenchmark], name: str = "records") -> list[RunLog]:
     """Read the runs in ``data``; messages call it ``name``.
 
     Invalid lines are left out and listed in the ``problems`` of their run.  An invalid last line without a line feed
@@ -160,7 +159,7 @@ def parse_runs(data: bytes, benchmarks: Sequence[Benchmark], name: str = "record
     return logs
 
 
-def _with_asked(run: Run, benchmarks: Sequence[Benchmark]) -> Run:
+def _with_asked(run: Run, benchmarks: Sequence[RecordedBenchmark]) -> Run:
     """Add the options from which the plan follows, if another program or an earlier volley wrote the plan without."""
     if "asked" in run.plan.launch:
         return run
@@ -189,7 +188,7 @@ def _refusal(name: str, refused: list[str], problems: list[str], data: bytes) ->
     return f"{shown} contains records that this volley cannot read:\n  {first}{more}"
 
 
-def read_runs(path: Path | str, benchmarks: Sequence[Benchmark]) -> list[RunLog]:
+def read_runs(path: Path | str, benchmarks: Sequence[RecordedBenchmark]) -> list[RunLog]:
     """Read the runs of a file: a path, ``-`` for standard input, or the number or name of a kept run.
 
     Raises:

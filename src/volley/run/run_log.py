@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from volley.errors import UserError
 from volley.machine.hardware import Gpu, Hardware, Settings
 from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import ROUTES
+from volley.run.commandline import Options
 from volley.run.records import End, LaunchTimes, Rank, Run, Status, Transport
 
 Of = TypeVar("Of")
@@ -113,3 +114,41 @@ class RunLog:
         """True if the run is complete, measured all that it should, no point failed, and no launch is missing."""
         whole = self.complete and self.end is not None and self.end.status == "complete"
         return whole and not self.missing_launches and "failed" not in self.statuses
+
+
+@dataclass(frozen=True, slots=True)
+class Observable:
+    """Times that one launch measured, with labels under which every other launch has the same quantities."""
+
+    series: str
+    """What is measured at several places of a sweep: ``aware``."""
+    at: Sequence[str]
+    """Where in the sweep, for each time: ``64 KiB``, ``0 → 1``."""
+    seconds: Sequence[float]
+    """Positive: the medians of the launch."""
+    work: float | None = None
+    """What is done in each of these times, where a rate is more usual: bytes moved, or lattice updates."""
+
+
+class RecordedBenchmark(Protocol):
+    """What the readers of records need of a benchmark (``volley.run.benchmark.Benchmark``)."""
+
+    @property
+    def name(self) -> str:
+        """Its name in plans."""
+
+    @property
+    def options(self) -> type[Options]:
+        """The class of its options."""
+
+    @property
+    def plan_type(self) -> Any:
+        """The type of ``plan.options``."""
+
+    @property
+    def record_types(self) -> tuple[Any, ...]:
+        """The types of its records."""
+
+    @property
+    def observables(self) -> Callable[[RunLog], Iterable[Observable]]:
+        """Returns the times of one launch."""

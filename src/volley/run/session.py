@@ -27,10 +27,10 @@ from volley.run.allocation import allocation
 from volley.run.benchmark import Benchmark
 from volley.run.command_again import asked
 from volley.run.engine import About, TransportAbout, ask_about
-from volley.run.jobs import PAIR, START_S, UNTIMED_S, Job, Jobs, Site, choose_transports
+from volley.run.jobs import START_S, UNTIMED_S, Job, Jobs, Site, choose_transports
 from volley.run.launch_series import count_missing
 from volley.run.launch_times import describe, summarize
-from volley.run.launchers import LaunchSpec
+from volley.run.launchers import PAIR, LaunchSpec
 from volley.run.options import FORMATS, BenchmarkOptions
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight, Trials

@@ -16,8 +16,7 @@ from volley.run import inside_launcher
 from volley.run.allocation import Allocation, allocation
 from volley.run.engine import USUAL_LINES, EngineProcess, Patience, TransportAbout
 from volley.run.inside_launcher import RankInfo
-from volley.run.jobs import PAIR
-from volley.run.launchers import LaunchSpec, choose, command, cores, fabric, home, jsrun_of
+from volley.run.launchers import PAIR, LaunchSpec, choose, command, cores, fabric, home, jsrun_of
 from volley.run.options import JobOptions
 
 

@@ -21,7 +21,8 @@ from volley.document import (
     Version,
 )
 from volley.errors import UserError
-from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan
+from volley.run.jobs import Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan
+from volley.run.launchers import PAIR
 from volley.run.plan import Plan
 from volley.run.progress import Forecast
 from volley.run.records import Mismatch, Status

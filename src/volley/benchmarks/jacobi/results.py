@@ -16,10 +16,9 @@ from itertools import product
 from typing import Literal
 
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
-from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of, software
 from volley.run.records import Run
-from volley.run.run_log import RunLog
+from volley.run.run_log import Observable, RunLog
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import Repeated
 

@@ -14,8 +14,8 @@ from volley.benchmarks.matrix.gpu_records import row_in_short
 from volley.benchmarks.matrix.rank_records import RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.matrix.results import RankMatrixCase, cases_of, is_remeasurement
 from volley.errors import UserError
-from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, make_plan
-from volley.run.launchers import cores
+from volley.run.jobs import Job, Jobs, Site, choose_transports, count_ranks, make_plan
+from volley.run.launchers import PAIR, cores
 from volley.run.plan import Plan
 from volley.run.progress import Forecast
 from volley.run.run_log import RunLog

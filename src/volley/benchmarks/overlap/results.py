@@ -16,12 +16,11 @@ from volley.grouping import grouped
 from volley.report.cells import Quantity, as_they_are, data_of, ratio_cell, unclear
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
 from volley.run import report_parts
-from volley.run.benchmark import Observable
 from volley.run.command_again import command_again, launch_again
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.plan import Plan
-from volley.run.run_log import RunLog
+from volley.run.run_log import Observable, RunLog
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, Repeated, has_interval, of_numbers, ratio
 from volley.text import count, join_words

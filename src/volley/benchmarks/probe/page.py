@@ -8,8 +8,9 @@ from volley.benchmarks.probe import ProbeOptions
 from volley.document import Frozen
 from volley.report.model import Column, Data, Report, Row, Table
 from volley.run import report_parts
-from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, launches, make_plan
+from volley.run.jobs import Jobs, Site, choose_transports, count_ranks, launches, make_plan
 from volley.run.launch_series import LaunchSeries, series_of
+from volley.run.launchers import PAIR
 from volley.run.run_log import RunLog
 
 
