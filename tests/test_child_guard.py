@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from volley.machine import isolate
+from volley.machine import isolate, signals
 from volley.machine.signals import ChildGuard
 from volley.setup import workspace
 
@@ -63,7 +63,7 @@ def _run_a_probe(_folder: Path) -> None:
     isolate.isolated("a probe", lambda: time.sleep(600), float, 600)
 
 
-@pytest.mark.parametrize(("place", "start"), [(workspace, _run_a_step), (isolate, _run_a_probe)])
+@pytest.mark.parametrize(("place", "start"), [(signals, _run_a_step), (isolate, _run_a_probe)])
 def test_ctrl_c_while_a_child_starts_ends_the_child(
     place: object, start: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,7 +108,7 @@ def test_a_parent_that_is_killed_while_its_child_starts_takes_the_child_along() 
 
 
 def test_a_step_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspace, "_GRACE_S", 0.2)
+    monkeypatch.setattr(signals, "GRACE_S", 0.2)
     tokens = ["sh", "-c", "trap '' TERM; sleep 20; touch survived"]
     with pytest.raises(workspace.StepError, match="it hangs"):
         workspace.run_logged(

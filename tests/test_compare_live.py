@@ -187,7 +187,7 @@ def _until(true: Callable[[], bool], otherwise: str) -> None:
         (["", "b"], "is empty"),
         (["volley", "b"], "makes several launches: write e.g. 'volley pingpong'"),
         (["A=1 volley --budget 5", "b"], "makes several launches: write e.g. 'volley pingpong'"),
-        (["/nonexistent/volley pingpong"] * 2, "cannot run /nonexistent/volley"),
+        (["/nonexistent/volley pingpong"] * 2, "cannot start /nonexistent/volley"),
     ],
 )
 def test_misuse_is_refused(

@@ -26,7 +26,7 @@ from volley.benchmarks import BENCHMARKS, named, plain
 from volley.benchmarks import read as read_command
 from volley.benchmarks.matrix import GPUS
 from volley.errors import MachineError, UserError
-from volley.machine import nvml
+from volley.machine import nvml, signals
 from volley.machine.hardware import Gpu, Hardware
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
@@ -786,7 +786,7 @@ def test_what_was_measured_before_a_stop_is_shown(
 def test_a_job_that_ignores_a_stop_is_killed_after_a_while(
     bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_GRACE_S", 0.2)
+    monkeypatch.setattr(engine, "GRACE_S", 0.2)
     interrupt_when_measured(kept, signal.SIGINT)
     assert fake(monkeypatch, "stubborn") == 130
 
@@ -794,7 +794,7 @@ def test_a_job_that_ignores_a_stop_is_killed_after_a_while(
 def test_a_launcher_that_does_not_end_after_the_last_record_is_killed(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(engine, "_CLEANUP_S", 0.1)
+    monkeypatch.setattr(signals, "_CLEANUP_S", 0.1)
     monkeypatch.setattr(start, "patience", lambda **_: Patience(end_s=0.1))
     assert fake(monkeypatch, "lingers", "--launches", "2", "--watchdog", "0.1") == 1
     out, err = capsys.readouterr()
@@ -833,7 +833,7 @@ wait
 def test_a_launcher_that_starts_no_rank_is_killed(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(engine, "_CLEANUP_S", 0.5)
+    monkeypatch.setattr(signals, "_CLEANUP_S", 0.5)
     monkeypatch.setattr(start, "patience", lambda **_: Patience(start_s=0.5))
     (bin_folder / "mpirun").write_text(HANGING, encoding="utf-8")
     assert measure("--launches", "2", "--watchdog", "0.5") == 1
@@ -898,7 +898,7 @@ def test_a_launcher_that_outlives_its_ranks_is_killed(
     behaviour: str, bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(engine, "_LOOK_EVERY_S", 0.1)
-    monkeypatch.setattr(engine, "_CLEANUP_S", 0.1)
+    monkeypatch.setattr(signals, "_CLEANUP_S", 0.1)
     monkeypatch.setattr(start, "patience", lambda **_: Patience(end_s=0.3))
     (bin_folder / "mpirun").write_text(OUTLIVES, encoding="utf-8")
     assert fake(monkeypatch, behaviour) == 1

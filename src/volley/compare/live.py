@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import shlex
@@ -17,7 +16,7 @@ from tempfile import TemporaryDirectory
 from volley.benchmarks import BENCHMARKS, commands
 from volley.compare.runs import Side
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, MachineError, UserError
-from volley.machine.signals import ChildGuard, Stop
+from volley.machine.signals import Child, Stop
 from volley.run.launch_series import observed_in
 from volley.run.records_file import open_writer, parse_runs
 from volley.run.run_log import RunLog
@@ -124,42 +123,6 @@ def measure(lines: CommandLines, keep: tuple[Path, Path] | None, *, quiet: bool)
     return first, second, code
 
 
-class _Command:
-    """A running command, in a session of its own: a signal reaches it once, through this process."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self._guard = ChildGuard()
-        try:
-            self.process = subprocess.Popen(
-                words,
-                env=os.environ | {"PATH": _search_path()},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                preexec_fn=self._guard.register,  # noqa: PLW1509  it takes no lock
-            )
-        except OSError:
-            self._guard.close()
-            raise
-
-    def terminate(self) -> None:
-        self._send(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self._send(signal.SIGKILL)
-
-    def wait(self) -> bytes:
-        """Wait for its end and return its messages."""
-        _, said = self.process.communicate()
-        self._guard.close()
-        return said
-
-    def _send(self, number: signal.Signals) -> None:
-        if self.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, number)
-
-
 def _parsed(data: bytes, name: str, first: Sequence[RunLog]) -> list[RunLog]:
     """Read the records of one launch.
 
@@ -185,13 +148,16 @@ def _launch(words: Sequence[str], records: Path, stop: Stop) -> bytes:
         UserError: if the command fails or writes no records.
     """
     records.unlink(missing_ok=True)
+    line = [*words, *_one_launch(words), "-o", str(records), "-f", "csv"]
+    environment = os.environ | {"PATH": _search_path()}
     try:
-        command = _Command([*words, *_one_launch(words), "-o", str(records), "-f", "csv"])
-    except OSError as error:
-        raise UserError(f"cannot run {escape_controls(words[0])}: {error.strerror}") from None
-    stop.watch(command)
-    said = command.wait()
-    stop.watch(None)
+        command = Child(line, environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    except MachineError as error:  # the words are the user's
+        raise UserError(str(error)) from None
+    with command:
+        stop.watch(command)
+        _, said = command.process.communicate()
+        stop.watch(None)
     status = command.process.returncode
     if stop.signal is not None or status in (EXIT_INTERRUPTED, -2):
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""The signals that end processes: their names, the stop that they ask for, and a guard that sends one to a child."""
+"""Child processes and the signals that end them: a child with a guard, the stop of a session, names of signals."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from types import FrameType
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any, Protocol
 
 from volley.errors import MachineError
@@ -240,3 +241,130 @@ class ChildGuard:
         if self._shell:
             self._shell.kill()
             self._shell.communicate()
+
+
+GRACE_S = 5.0
+"""The time between SIGTERM and SIGKILL: mpirun and srun themselves give their ranks up to 1 s and 2 s between these
+signals."""
+_CLEANUP_S = 2.0
+"""A launcher whose ranks were killed may take this time to remove its temporary files."""
+_LEFT_S = 5.0
+"""Processes that a child left are waited for this long after SIGKILL: a driver may hold one in the kernel."""
+
+
+class Child:
+    """A running command that ends with this process, usually in a session of its own.
+
+    In its own session, Ctrl-C in a terminal reaches it only through this process, and all of its processes can be ended
+    together.  As a context manager it ends them on every exception, also that of a signal.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        own_session: bool = True,
+        scratch: str = "",
+        **streams: Any,
+    ) -> None:
+        """Start the command.
+
+        Args:
+            command: its words.
+            environment: its complete environment.
+            own_session: start it in its own session.
+            scratch: a folder for its temporary files, which is removed once it has ended.
+            streams: ``stdin``, ``stdout``, ``stderr``, ``cwd`` and ``close_fds`` of a ``Popen``.
+
+        Raises:
+            MachineError: if it does not start.
+        """
+        self._guard = ChildGuard(scratch)
+        self._own_session = own_session
+        self._started = False
+        try:
+            with deferred():
+                self.process = subprocess.Popen(
+                    list(command),
+                    bufsize=0,
+                    env=dict(environment),
+                    start_new_session=own_session,
+                    preexec_fn=self._guard.register,  # noqa: PLW1509  it takes no lock
+                    **streams,
+                )
+                self._started = True
+        except (OSError, subprocess.SubprocessError) as error:
+            self._guard.close()
+            raise MachineError(f"cannot start {command[0]}: {getattr(error, 'strerror', error)}") from None
+        except BaseException:  # a signal that arrived meanwhile
+            if self._started:
+                self.end()
+            self._guard.close()
+            raise
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _error: BaseException | None, _: TracebackType | None) -> None:
+        if kind is not None:
+            self.end()
+        self.close()
+
+    def terminate(self) -> None:
+        """Ask it to end, with its processes that have made no group of their own."""
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                (os.killpg if self._own_session else os.kill)(self.process.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kill it: every process of its session if it has its own, because launchers use process groups.
+
+        The command itself is killed last, if it does not end by itself after it has removed its temporary files.
+        """
+        if self.process.poll() is not None:
+            return
+        if self._own_session:
+            self._kill_session(self.processes().keys() - {self.process.pid})
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(_CLEANUP_S)
+        self.process.kill()
+
+    def end(self) -> None:
+        """End it, and wait for that: ask first, and kill it ``GRACE_S`` later."""
+        self.terminate()
+        try:
+            self.process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            (os.killpg if self._own_session else os.kill)(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def kill_left(self) -> None:
+        """Kill what it left in its session, and wait until that has ended."""
+        until = time.monotonic() + _LEFT_S
+        while self._own_session and (left := self.processes()) and time.monotonic() < until:
+            self._kill_session(left)
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        """Guard it no longer: it has ended."""
+        self._guard.close()
+
+    def processes(self) -> dict[int, str]:
+        """Return the processes of its session that have not ended, with the names of their programs."""
+        found = {}
+        for entry in os.scandir("/proc"):
+            with contextlib.suppress(ValueError, OSError):
+                pid = int(entry.name)
+                if os.getsid(pid) == self.process.pid:
+                    name, _, rest = Path(entry, "stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")
+                    if rest[0] not in "ZX":  # nobody may have asked for its exit status (proc(5))
+                        found[pid] = name.partition(" (")[2]
+        return found
+
+    @staticmethod
+    def _kill_session(members: Iterable[int]) -> None:
+        for pid in members:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)

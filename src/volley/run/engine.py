@@ -7,7 +7,6 @@ import math
 import os
 import selectors
 import shutil
-import signal
 import subprocess
 import time
 from collections import deque
@@ -20,7 +19,7 @@ from typing import Any
 import msgspec
 
 from volley.errors import MachineError, UserError
-from volley.machine.signals import ChildGuard, Stop, signal_name
+from volley.machine.signals import GRACE_S, Child, Stop, signal_name
 from volley.machine.transports import without_fault
 from volley.run import engine_path
 from volley.run.launch_times import Stopwatch
@@ -42,16 +41,6 @@ _ABOUT_S = 60.0
 """An engine that does not answer ``--about`` within this time hangs in a library that it loads."""
 _LOADED_S = 3.0
 """An engine may take this time, and that of the watchdog, for the same."""
-_GRACE_S = 5.0
-"""The time between SIGTERM and SIGKILL for a launcher: mpirun and srun themselves give their ranks up to 1 s and 2 s
-between these signals."""
-
-_CLEANUP_S = 2.0
-"""A launcher whose ranks were killed may take this time to remove its temporary files."""
-
-_LEFT_S = 5.0
-"""Processes that a launcher left are waited for this long after SIGKILL: a driver may hold one in the kernel."""
-
 _SAY_EVERY_S = 10.0
 """While a launcher is waited for, this is said at most so often."""
 
@@ -244,26 +233,25 @@ class EngineProcess:
         self._program = "the engine" if Path(command[0]).name in engines else "the launcher"
         self._stop = stop
         self._scratch = _scratch_path(environment) if own_scratch else ""
-        self._guard = ChildGuard(self._scratch)
         self.stopwatch = Stopwatch()
         self.ended = 0.0
         """When the launcher ended, as ``time.monotonic`` says it; valid after the ``with`` block."""
         try:
-            self._process = subprocess.Popen(
-                list(command),
+            self._child = Child(
+                command,
+                {**environment, **_make_scratch(self._scratch)},
+                own_session=own_session,
+                scratch=self._scratch,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                bufsize=0,
-                env={**environment, **_make_scratch(self._scratch)},
                 close_fds=own_session,  # inside a launcher, PMI works through a descriptor inherited from it
-                start_new_session=own_session,
-                preexec_fn=self._guard.register,  # noqa: PLW1509  it takes no lock
             )
-        except (OSError, subprocess.SubprocessError) as error:
-            self._end_guard()
-            raise MachineError(f"cannot start {command[0]}: {getattr(error, 'strerror', error)}") from None
-        stop.watch(self, _GRACE_S)
+        except BaseException:
+            self._remove_scratch()
+            raise
+        self._process = self._child.process
+        stop.watch(self, GRACE_S)
         pipes = self._process.stdin, self._process.stdout, self._process.stderr
         self._stdin, self._stdout, self._stderr = (pipe for pipe in pipes if pipe is not None)
         self._unsent = memoryview(b"")
@@ -291,16 +279,16 @@ class EngineProcess:
             self._do_what_is_due()
         self.ended = time.monotonic()
         self._stop.watch(None)
-        self._end_session()
+        self._child.kill_left()
         while self._selector.select(0):  # what is left in the pipes
             self._move(0)
         self._selector.close()
         for pipe in (self._stdout, self._stderr):
             pipe.close()
-        self._end_guard()
+        self._child.close()
+        self._remove_scratch()
 
-    def _end_guard(self) -> None:
-        self._guard.close()
+    def _remove_scratch(self) -> None:
         if self._scratch:  # the launcher has removed what is in it, unless it was killed
             shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -400,7 +388,7 @@ class EngineProcess:
         """Limit the time of a launcher whose ranks have ended: one has said why, or none of those here is left."""
         end_s = self._patience.end_s
         if self._process.poll() is not None:
-            self._end_session()  # a process that it left has the pipes
+            self._child.kill_left()  # a process that it left has the pipes
         elif now + end_s < self._limit_from + self._within_s and (
             self._sentences or (self._ranks_here and not self._has_ranks())
         ):
@@ -409,7 +397,7 @@ class EngineProcess:
 
     def _has_ranks(self) -> bool:
         names = {engine_path.NAME, engine_path.LOCAL_NAME[:_LONGEST_NAME]}
-        return not names.isdisjoint(_session(self._process.pid).values())
+        return not names.isdisjoint(self._child.processes().values())
 
     def _say(self, waited_s: float) -> None:
         """Say what is waited for, and what the launcher has printed since this was said last."""
@@ -463,29 +451,8 @@ class EngineProcess:
         self._process.terminate()
 
     def kill(self) -> None:
-        """Kill the job: every process of its session if it has its own, because launchers use process groups.
-
-        The launcher itself is killed last, if it does not end by itself after it has removed its temporary files.
-        """
-        if self._process.poll() is not None:
-            return
-        if self._own_session:
-            for pid in _session(self._process.pid).keys() - {self._process.pid}:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self._process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_CLEANUP_S)
-        self._process.kill()
-
-    def _end_session(self) -> None:
-        """Kill what the launcher left, and wait until it has ended."""
-        until = time.monotonic() + _LEFT_S
-        while self._own_session and (left := _session(self._process.pid)) and time.monotonic() < until:
-            for pid in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            time.sleep(0.01)
+        """Kill the job."""
+        self._child.kill()
 
 
 class _LineReader:
@@ -523,19 +490,6 @@ def _make_scratch(path: str) -> dict[str, str]:
     except OSError:
         return {}
     return {"TMPDIR": path}
-
-
-def _session(leader: int) -> dict[int, str]:
-    """Return the processes of a session that have not ended, with the names of their programs."""
-    found = {}
-    for entry in os.scandir("/proc"):
-        with contextlib.suppress(ValueError, OSError):
-            pid = int(entry.name)
-            if os.getsid(pid) == leader:
-                name, _, rest = Path(entry, "stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")
-                if rest[0] not in "ZX":  # nobody may have asked for its exit status (proc(5))
-                    found[pid] = name.partition(" (")[2]
-    return found
 
 
 # ------------------------------------------------------------------------------------ the ranks of a foreign job

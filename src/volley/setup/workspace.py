@@ -9,13 +9,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import join
-from typing import IO, TYPE_CHECKING, NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from volley.errors import EXIT_FAILED, EXIT_MACHINE, EXIT_USAGE, MachineError, UserError
-from volley.machine.signals import ChildGuard, deferred, restore_handlers
+from volley.machine.signals import Child, restore_handlers
 from volley.text import escape_controls
 from volley.units import format_duration
 
@@ -24,8 +24,6 @@ TAIL_LINES = 20
 """Lines of a log that are shown when its step fails."""
 TICK_S = 0.5
 """How often progress looks at a running process."""
-_GRACE_S = 5.0
-"""The time between SIGTERM and SIGKILL for a step: mpirun gives its ranks up to 1 s between these signals."""
 SAYS = "volley: "
 """How a script's own complaint begins; at the end of a log it is the reason of the failure."""
 
@@ -130,8 +128,12 @@ def run_logged(
         StepError: if it fails or takes too long, with the end of the log.
         MachineError: if there is no such program.
     """
-    with log.open("ab") as output, _child(tokens, environment, folder, output) as process:
-        begun = time.monotonic()
+    quiet, out = subprocess.DEVNULL, subprocess.STDOUT
+    with (
+        log.open("ab") as output,
+        Child(tokens, environment, cwd=folder, stdin=quiet, stdout=output, stderr=out) as child,
+    ):
+        process, begun = child.process, time.monotonic()
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(min(TICK_S, limit_s))
@@ -149,52 +151,6 @@ def complaint(said: Sequence[str], returncode: int) -> tuple[str, int]:
     known = own and returncode in (EXIT_USAGE, EXIT_MACHINE)
     reason = f": {own[-1]}" if own else f" with exit code {returncode}"
     return escape_controls(reason), returncode if known else EXIT_FAILED
-
-
-@contextmanager
-def _child(
-    tokens: Sequence[str], environment: Mapping[str, str], folder: Path, output: IO[bytes]
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command and yield it; an exception, also that of a signal, ends it with all of its processes."""
-    process: subprocess.Popen[bytes] | None = None
-    with closing(ChildGuard()) as guard:
-        try:
-            with deferred():
-                process = _start(tokens, environment, folder, output, guard)
-            yield process
-        except BaseException:
-            if process:
-                _end(process)
-            raise
-
-
-def _start(
-    tokens: Sequence[str], environment: Mapping[str, str], folder: Path, output: IO[bytes], guard: ChildGuard
-) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(
-            tokens,
-            cwd=folder,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # so that all of its processes can be ended together
-            preexec_fn=guard.register,  # noqa: PLW1509  it takes no lock
-        )
-    except OSError as error:
-        raise MachineError(f"cannot run {escape_controls(tokens[0])}: {error.strerror}") from None
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command and its processes; kill those that do not end within ``_GRACE_S``."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    try:
-        process.wait(_GRACE_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
