@@ -71,7 +71,7 @@ def read(words: Sequence[str]) -> tuple[Command, Any] | None:
 def _completion(shell: str) -> str:
     """Return the completion script of a shell; it knows the engine's transports, if there is an engine."""
     from volley.references import own, published  # noqa: PLC0415  start-up: only for this
-    from volley.run import engine, engine_path  # noqa: PLC0415
+    from volley.run import engine, engine_path  # noqa: PLC0415  start-up: only for this
 
     references = (*published(), *own())
     names = dict.fromkeys(("--with", "[NAME]"), references)

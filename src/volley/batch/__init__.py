@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.run.commandline import Command, Later
+from volley.run.commandline import Command, Lazy
 
 COMMAND = Command(
     name="batch",
@@ -11,7 +11,7 @@ COMMAND = Command(
     The words after the dashes are a command line of volley; without them the job runs volley without a command. volley
     checks the command line at once, before it waits in the queue.""",
     options="volley.batch.options.BatchOptions",
-    run=Later("volley.batch.script.run"),
+    run=Lazy("volley.batch.script.run"),
     examples=(
         "volley batch --scheduler slurm --gpus-per-node 4 -- matrix --section all",
         "volley batch --scheduler lsf --account ABC123 --module cuda -o volley.lsf -- transports",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.run.commandline import Command, Later
+from volley.run.commandline import Command, Lazy
 
 COMMANDS = (
     Command(
@@ -18,7 +18,7 @@ COMMANDS = (
 
         The exit code is 1 where --fail-on applies.""",
         options="volley.compare.options.CompareOptions",
-        run=Later("volley.compare.command.compare"),
+        run=Lazy("volley.compare.command.compare"),
         examples=(
             "volley compare monday.jsonl tuesday.jsonl",
             "volley compare baseline.jsonl today.jsonl --fail-on slower:5%",
@@ -32,7 +32,7 @@ COMMANDS = (
 
         A records file of your own becomes a reference with --add.""",
         options="volley.compare.options.ReferencesOptions",
-        run=Later("volley.compare.command.references"),
+        run=Lazy("volley.compare.command.references"),
         examples=(
             "volley references",
             "volley references summit",

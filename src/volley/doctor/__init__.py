@@ -7,7 +7,7 @@ permanent test.
 
 from __future__ import annotations
 
-from volley.run.commandline import Command, Later
+from volley.run.commandline import Command, Lazy
 
 COMMAND = Command(
     name="doctor",
@@ -17,7 +17,7 @@ COMMAND = Command(
         "something is broken."
     ),
     options="volley.doctor.options.DoctorOptions",
-    run=Later("volley.doctor.command.run"),
+    run=Lazy("volley.doctor.command.run"),
     examples=(
         "volley doctor",
         "volley doctor --json",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.run.commandline import Command, Later
+from volley.run.commandline import Command, Lazy
 
 COMMAND = Command(
     name="report",
@@ -12,7 +12,7 @@ COMMAND = Command(
     become one page, side by side. With -o NAME.svg or -o NAME.png, only the charts are drawn. The exit code is 1 if a
     point failed, a run is incomplete or a line cannot be read.""",
     options="volley.report_file.options.ReportOptions",
-    run=Later("volley.report_file.command.run"),
+    run=Lazy("volley.report_file.command.run"),
     examples=(
         "volley report link.jsonl -o link.html",
         "volley report monday.jsonl tuesday.jsonl -o week.html",

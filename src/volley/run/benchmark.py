@@ -1,7 +1,7 @@
 """The interface between a benchmark and the rest of the front end: what it is called, takes, records and reports.
 
 Each benchmark is a subpackage ``volley/benchmarks/<name>``.  Its ``__init__`` has the dataclass of its options and
-``BENCHMARK``, and imports none of the other modules of the package: ``BENCHMARK`` names them with ``Later``.
+``BENCHMARK``, and imports none of the other modules of the package: ``BENCHMARK`` names them with ``Lazy``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
-from volley.run.commandline import Later
+from volley.run.commandline import Lazy
 
 if TYPE_CHECKING:
     from volley.report.model import Report
@@ -43,23 +43,23 @@ class Benchmark:
     """The name of its command; by default ``name``, with hyphens.  Benchmarks may share a command and its options:
     the first one that is ``wanted`` runs."""
     aliases: tuple[str, ...] = ()
-    plan: Later
+    plan: Lazy
     """The type of ``plan.options``."""
-    records: tuple[Later, ...]
+    records: tuple[Lazy, ...]
     """The types of its records."""
     jobs: Callable[[Any, Site], Jobs]
     """Describes the jobs that options ask for; raises UserError if they do not fit the job, the engine or the
     machine."""
     forecast: Callable[[Plan], Forecast] = _no_forecast
     """Returns how far a launch is, if it writes more than one record of the benchmark."""
-    results: Later
+    results: Lazy
     """Computes results from the records of runs, one result object for each series of launches."""
     observables: Callable[[RunLog], Iterable[Observable]] = lambda _: ()
     """Returns the times of one launch, to compare runs; none if it measured nothing that can be compared."""
     parts: Callable[[Run, Sequence[str], Sequence[float]], list[tuple[str, Sequence[int]]]] = lambda *_: []
     """Names the parts of the machine at whose places of a series nearly all ratios are above or below 1, and returns
     the numbers of these places; none if the benchmark knows of no parts."""
-    report: Later
+    report: Lazy
     """Returns the report of one result object."""
     formats: Mapping[str, str] = field(default_factory=dict)
     """Special formats by name, each with a short description."""

@@ -255,7 +255,7 @@ def imported(name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Later:
+class Lazy:
     """What a full name stands for, imported when it is called: start-up, --help does without."""
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.run.commandline import Command, Later
+from volley.run.commandline import Command, Lazy
 
 COMMAND = Command(
     name="setup",
@@ -13,7 +13,7 @@ COMMAND = Command(
     PREFIX/.volley-setup/logs; if a step fails, volley shows the end of its log.
     """,
     options="volley.setup.options.SetupOptions",
-    run=Later("volley.setup.command.run"),
+    run=Lazy("volley.setup.command.run"),
     examples=(
         "volley setup",
         "volley setup --prefix ~/mpi --route source --dry-run",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.run.commandline import Command, Later
+from volley.run.commandline import Command, Lazy
 
 COMMANDS = (
     Command(
@@ -13,7 +13,7 @@ COMMANDS = (
         on the same hosts count as repetitions, unless --each separates them. A dash stands for standard input. The exit
         code is 1 where a point failed, a run is incomplete or a line cannot be read.""",
         options="volley.show.options.ShowOptions",
-        run=Later("volley.show.command.show"),
+        run=Lazy("volley.show.command.show"),
         examples=(
             "volley show --full",
             "volley show link.jsonl --notes",
@@ -27,7 +27,7 @@ COMMANDS = (
 
         Other commands take the number or the name of a run in place of a file.""",
         options="volley.show.options.ListOptions",
-        run=Later("volley.show.command.list_runs"),
+        run=Lazy("volley.show.command.list_runs"),
         examples=("volley list", "volley show 2"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.run.commandline import Command, Later
+from volley.run.commandline import Command, Lazy
 
 COMMAND = Command(
     name="topo",
@@ -12,7 +12,7 @@ COMMAND = Command(
         "and a matrix. No job is started."
     ),
     options="volley.topo.options.TopoOptions",
-    run=Later("volley.topo.command.run"),
+    run=Lazy("volley.topo.command.run"),
     examples=(
         "volley topo",
         "volley topo --transport aware -o topo.svg",

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from volley.benchmarks.shared.points import RESULTS, PointOptions, TransportOptions
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Later, group, option
+from volley.run.commandline import Lazy, group, option
 from volley.run.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.text import join_words
 from volley.units import parse_sizes
@@ -58,13 +58,13 @@ BENCHMARK = Benchmark(
     name="collective",
     help="Measure collectives among all ranks: barrier, broadcast, allreduce, reduce-scatter, allgather, all-to-all.",
     options=CollectiveOptions,
-    plan=Later(f"{__name__}.records.CollectivePlan"),
-    records=(Later(f"{__name__}.records.CollectivePoint"),),
-    jobs=Later(f"{__name__}.records.jobs"),
-    forecast=Later(f"{__name__}.records.forecast"),
-    results=Later(f"{RESULTS}.results"),
-    observables=Later(f"{RESULTS}.observables"),
-    report=Later(f"{__name__}.page.report"),
+    plan=Lazy(f"{__name__}.records.CollectivePlan"),
+    records=(Lazy(f"{__name__}.records.CollectivePoint"),),
+    jobs=Lazy(f"{__name__}.records.jobs"),
+    forecast=Lazy(f"{__name__}.records.forecast"),
+    results=Lazy(f"{RESULTS}.results"),
+    observables=Lazy(f"{RESULTS}.observables"),
+    report=Lazy(f"{__name__}.page.report"),
     examples=(
         "volley collective --ranks 4",
         "volley collective --ranks 4 --operation allreduce,all-to-all --sizes 8:1Gi:x4",

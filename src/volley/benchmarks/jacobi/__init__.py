@@ -11,7 +11,7 @@ from volley.benchmarks.shared.points import PointOptions, TransportOptions
 from volley.errors import UserError
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Later, flag, group, option
+from volley.run.commandline import Lazy, flag, group, option
 from volley.run.options import HOW, WHAT, JobOptions, OutputOptions, output_group
 from volley.units import LARGEST_COUNT
 
@@ -101,13 +101,13 @@ BENCHMARK = Benchmark(
     of its neighbours' values (Jacobi). With host all cores of a rank compute; with every other transport its GPU
     computes, and the halos go from GPU to GPU. Several transports take turns, so that a disturbance affects all.""",
     options=JacobiOptions,
-    plan=Later(f"{__name__}.records.JacobiPlan"),
-    records=(Later(f"{__name__}.records.JacobiPoint"), Later(f"{__name__}.records.JacobiProgress")),
-    jobs=Later(f"{__name__}.records.jobs"),
-    forecast=Later(f"{__name__}.records.forecast"),
-    results=Later(f"{__name__}.results.results"),
-    observables=Later(f"{__name__}.results.observables"),
-    report=Later(f"{__name__}.page.report"),
+    plan=Lazy(f"{__name__}.records.JacobiPlan"),
+    records=(Lazy(f"{__name__}.records.JacobiPoint"), Lazy(f"{__name__}.records.JacobiProgress")),
+    jobs=Lazy(f"{__name__}.records.jobs"),
+    forecast=Lazy(f"{__name__}.records.forecast"),
+    results=Lazy(f"{__name__}.results.results"),
+    observables=Lazy(f"{__name__}.results.observables"),
+    report=Lazy(f"{__name__}.page.report"),
     examples=(
         "volley jacobi --grid 2 2 --domain 4096 4096",
         "volley jacobi --transport staged,aware --domain 20480 20480 --precision float --check-every 100 --launches 6",
@@ -115,6 +115,6 @@ BENCHMARK = Benchmark(
         "volley jacobi --grid 2 1 --format nvidia-jacobi",
     ),
     formats=FORMATS,
-    renderers={"nvidia-jacobi": Later(f"{__name__}.page.as_the_example")},
+    renderers={"nvidia-jacobi": Lazy(f"{__name__}.page.as_the_example")},
     computes=True,
 )

@@ -12,7 +12,7 @@ from volley.errors import UserError
 from volley.machine.nvidia_driver import has_driver
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Later, flag, group, option
+from volley.run.commandline import Lazy, flag, group, option
 from volley.run.inside_launcher import rank_info
 from volley.run.options import (
     HOW,
@@ -198,21 +198,21 @@ GPUS = Benchmark(
     ranks are comparable if both are on one socket, on one node, or on two nodes. A pair that is slower than comparable
     pairs is measured again together with them before it is flagged.""",
     options=MatrixOptions,
-    plan=Later(f"{__name__}.gpu_records.GpuMatrixPlan"),
-    records=(Later(f"{__name__}.gpu_records.GpuMatrixGpus"), Later(f"{__name__}.gpu_records.GpuMatrixRow")),
-    jobs=Later(f"{__name__}.gpu_records.jobs"),
-    forecast=Later(f"{__name__}.gpu_records.GpuMatrixForecast"),
-    results=Later(f"{__name__}.results.results"),
-    observables=Later(f"{__name__}.results.observables"),
-    parts=Later(f"{__name__}.results.parts"),
-    report=Later(f"{__name__}.page.report"),
+    plan=Lazy(f"{__name__}.gpu_records.GpuMatrixPlan"),
+    records=(Lazy(f"{__name__}.gpu_records.GpuMatrixGpus"), Lazy(f"{__name__}.gpu_records.GpuMatrixRow")),
+    jobs=Lazy(f"{__name__}.gpu_records.jobs"),
+    forecast=Lazy(f"{__name__}.gpu_records.GpuMatrixForecast"),
+    results=Lazy(f"{__name__}.results.results"),
+    observables=Lazy(f"{__name__}.results.observables"),
+    parts=Lazy(f"{__name__}.results.parts"),
+    report=Lazy(f"{__name__}.page.report"),
     examples=(
         "volley matrix",
         "volley matrix --format cuda-samples",
         "volley matrix --gpus 0,1 --section uni,bi,load",
     ),
     formats=FORMATS,
-    renderers={CUDA_SAMPLES: Later(f"{__name__}.cuda_samples.render")},
+    renderers={CUDA_SAMPLES: Lazy(f"{__name__}.cuda_samples.render")},
     local=True,
     hint=HINT,
     wanted=_between_gpus,
@@ -221,10 +221,10 @@ GPUS = Benchmark(
 RANKS = replace(
     GPUS,
     name="rank_matrix",
-    plan=Later(f"{__name__}.rank_records.RankMatrixPlan"),
-    records=(Later(f"{__name__}.rank_records.RankMatrixRow"),),
-    jobs=Later(f"{__name__}.rank_jobs.jobs"),
-    forecast=Later(f"{__name__}.rank_jobs.forecast"),
+    plan=Lazy(f"{__name__}.rank_records.RankMatrixPlan"),
+    records=(Lazy(f"{__name__}.rank_records.RankMatrixRow"),),
+    jobs=Lazy(f"{__name__}.rank_jobs.jobs"),
+    forecast=Lazy(f"{__name__}.rank_jobs.forecast"),
     examples=(
         "volley matrix --ranks 8",
         "volley matrix --hosts node1,node2,node3 --transport host --mode loaded",

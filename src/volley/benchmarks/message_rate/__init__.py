@@ -9,7 +9,7 @@ from volley.benchmarks.shared.points import PointOptions, TransportOptions, Wind
 from volley.errors import UserError
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Later, group, option
+from volley.run.commandline import Lazy, group, option
 from volley.run.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.units import LARGEST_COUNT, parse_sizes, parse_whole
 
@@ -60,13 +60,13 @@ BENCHMARK = Benchmark(
     The first half of the ranks sends, rank i to rank i of the second half. One pair, two pairs, four pairs
     and so on take turns in the same run. The report shows how much the pairs slow each other down.""",
     options=MessageRateOptions,
-    plan=Later(f"{__name__}.records.MessageRatePlan"),
-    records=(Later(f"{__name__}.records.MessageRatePoint"),),
-    jobs=Later(f"{__name__}.records.jobs"),
-    forecast=Later(f"{__name__}.records.forecast"),
-    results=Later(f"{__name__}.results.results"),
-    observables=Later(f"{__name__}.results.observables"),
-    report=Later(f"{__name__}.results.report"),
+    plan=Lazy(f"{__name__}.records.MessageRatePlan"),
+    records=(Lazy(f"{__name__}.records.MessageRatePoint"),),
+    jobs=Lazy(f"{__name__}.records.jobs"),
+    forecast=Lazy(f"{__name__}.records.forecast"),
+    results=Lazy(f"{__name__}.results.results"),
+    observables=Lazy(f"{__name__}.results.observables"),
+    report=Lazy(f"{__name__}.results.report"),
     examples=(
         "volley message-rate --ranks 8",
         "volley message-rate --ranks 4 --gpus 0,0,1,1 --share-gpu --sizes 8,64k",

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from volley.benchmarks.shared.points import PointOptions, TransportOptions
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Later, group, option
+from volley.run.commandline import Lazy, group, option
 from volley.run.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.units import parse_sizes
 
@@ -55,13 +55,13 @@ BENCHMARK = Benchmark(
     name="overlap",
     help="Measure how much of an exchange is hidden behind a computation, and how much each slows the other down.",
     options=OverlapOptions,
-    plan=Later(f"{__name__}.records.OverlapPlan"),
-    records=(Later(f"{__name__}.records.OverlapPoint"),),
-    jobs=Later(f"{__name__}.results.jobs"),
-    forecast=Later(f"{__name__}.results.forecast"),
-    results=Later(f"{__name__}.results.results"),
-    observables=Later(f"{__name__}.results.observables"),
-    report=Later(f"{__name__}.results.report"),
+    plan=Lazy(f"{__name__}.records.OverlapPlan"),
+    records=(Lazy(f"{__name__}.records.OverlapPoint"),),
+    jobs=Lazy(f"{__name__}.results.jobs"),
+    forecast=Lazy(f"{__name__}.results.forecast"),
+    results=Lazy(f"{__name__}.results.results"),
+    observables=Lazy(f"{__name__}.results.observables"),
+    report=Lazy(f"{__name__}.results.report"),
     examples=(
         "volley overlap",
         "volley overlap --transport aware,peer,nccl --computation memory --sizes 1M,64M",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from volley.benchmarks.shared.points import RESULTS, PointOptions, TransportOptions
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Later, group
+from volley.run.commandline import Lazy, group
 from volley.run.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 
 FORMATS = {"olcf": "the output line of the OLCF ping-pong tutorial, with a GB of 2^30 bytes"}
@@ -26,13 +26,13 @@ BENCHMARK = Benchmark(
     name="pingpong",
     help="Measure round trips between two ranks: latency, and bandwidth of one message at a time.",
     options=PingPongOptions,
-    plan=Later(f"{__name__}.records.PingPongPlan"),
-    records=(Later(f"{__name__}.records.PingPong"),),
-    jobs=Later(f"{__name__}.records.jobs"),
-    forecast=Later("volley.benchmarks.shared.points.progress.PointForecast"),
-    results=Later(f"{RESULTS}.results"),
-    observables=Later(f"{RESULTS}.observables"),
-    report=Later(f"{__name__}.page.report"),
+    plan=Lazy(f"{__name__}.records.PingPongPlan"),
+    records=(Lazy(f"{__name__}.records.PingPong"),),
+    jobs=Lazy(f"{__name__}.records.jobs"),
+    forecast=Lazy("volley.benchmarks.shared.points.progress.PointForecast"),
+    results=Lazy(f"{RESULTS}.results"),
+    observables=Lazy(f"{RESULTS}.observables"),
+    report=Lazy(f"{__name__}.page.report"),
     examples=(
         "volley pingpong",
         "volley pingpong --transport host --sizes 8:1Mi:x4 --ci 0.5%",
@@ -40,5 +40,5 @@ BENCHMARK = Benchmark(
         "volley pingpong --hosts node1,node2 --launches 6 -o link.jsonl",
     ),
     formats=FORMATS,
-    renderers={"olcf": Later(f"{__name__}.page.render_olcf")},
+    renderers={"olcf": Lazy(f"{__name__}.page.render_olcf")},
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Later, group
+from volley.run.commandline import Lazy, group
 from volley.run.options import BenchmarkOptions, JobOptions, OutputOptions, output_group
 
 
@@ -22,11 +22,11 @@ BENCHMARK = Benchmark(
     command="transports",
     help="List all transports: which ones are available between these ranks, and why the others are not.",
     options=ProbeOptions,
-    plan=Later(f"{__name__}.page.ProbePlan"),
+    plan=Lazy(f"{__name__}.page.ProbePlan"),
     records=(),
-    jobs=Later(f"{__name__}.page.jobs"),
-    results=Later(f"{__name__}.page.results"),
-    report=Later(f"{__name__}.page.report"),
+    jobs=Lazy(f"{__name__}.page.jobs"),
+    results=Lazy(f"{__name__}.page.results"),
+    report=Lazy(f"{__name__}.page.report"),
     examples=(
         "volley transports",
         "volley transports --hosts node1,node2 --format json",

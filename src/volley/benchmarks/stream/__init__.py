@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from volley.benchmarks.shared.points import RESULTS, PointOptions, TransportOptions, WindowOptions
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Later, group
+from volley.run.commandline import Lazy, group
 from volley.run.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.units import parse_sizes
 
@@ -29,13 +29,13 @@ BENCHMARK = Benchmark(
     name="stream",
     help="Measure bandwidth with many messages in flight between two ranks, in one direction or in both.",
     options=StreamOptions,
-    plan=Later(f"{__name__}.records.StreamPlan"),
-    records=(Later(f"{__name__}.records.StreamPoint"),),
-    jobs=Later(f"{__name__}.records.jobs"),
-    forecast=Later("volley.benchmarks.shared.points.progress.PointForecast"),
-    results=Later(f"{RESULTS}.results"),
-    observables=Later(f"{RESULTS}.observables"),
-    report=Later(f"{__name__}.page.report"),
+    plan=Lazy(f"{__name__}.records.StreamPlan"),
+    records=(Lazy(f"{__name__}.records.StreamPoint"),),
+    jobs=Lazy(f"{__name__}.records.jobs"),
+    forecast=Lazy("volley.benchmarks.shared.points.progress.PointForecast"),
+    results=Lazy(f"{RESULTS}.results"),
+    observables=Lazy(f"{RESULTS}.observables"),
+    report=Lazy(f"{__name__}.page.report"),
     examples=(
         "volley stream",
         "volley stream --direction bi --sizes 1M,64M",
