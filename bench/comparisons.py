@@ -11,7 +11,7 @@ from programs import Bench, Launch
 
 from volley.benchmarks.pingpong.records import PingPongPlan
 from volley.benchmarks.stream.records import StreamPlan
-from volley.run.plan import Plan, Sampling
+from volley.records.plan import Plan, Sampling
 from volley.statistics.estimates import Estimate, estimate
 from volley.units import format_size
 

@@ -12,8 +12,8 @@ from programs import LAUNCH_TIMEOUT_S, VOLLEY, Bench, BenchError
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.results import Solution, solutions
-from volley.run import engine
-from volley.run.records_file import read_runs
+from volley.launch import engine
+from volley.records.records_file import read_runs
 from volley.statistics.estimates import estimate
 
 BEYOND_CACHE = 4

@@ -21,7 +21,7 @@ from programs import HERE, LAUNCH_TIMEOUT_S, VOLLEY, BenchError
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong
 from volley.benchmarks.stream.records import StreamPoint
-from volley.run.records_file import read_runs
+from volley.records.records_file import read_runs
 from volley.statistics.estimates import estimate, median
 
 sys.path.append(str(HERE.parent / "tests/twohosts"))

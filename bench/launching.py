@@ -9,8 +9,8 @@ from comparisons import Finding, adaptive, alternate
 from programs import Bench, Launch
 from sweeps import SIZES
 
+from volley.records.plan import Sampling
 from volley.run.jobs import MIN_VISITS, POINT_TIME_S
-from volley.run.plan import Sampling
 from volley.statistics.estimates import estimate, median
 from volley.statistics.launches import FIRST_LOOK, of_observations
 

@@ -12,9 +12,9 @@ from comparisons import MIB, Finding
 from programs import LAUNCH_TIMEOUT_S, VOLLEY, Bench, BenchError, high_water
 
 from volley.benchmarks import BENCHMARKS
-from volley.run import engine
-from volley.run.records import Run
-from volley.run.records_file import LineReader
+from volley.launch import engine
+from volley.records.record_types import Run
+from volley.records.records_file import LineReader
 from volley.statistics.estimates import estimate
 
 RANKS = (2, 4, 8, 16, 32, 64)

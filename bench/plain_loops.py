@@ -16,7 +16,7 @@ from comparisons import DOUBLINGS, Finding, alternate
 from programs import Bench, Launch
 
 from volley.benchmarks.pingpong.records import PingPongPlan
-from volley.run.plan import Plan, Sampling
+from volley.records.plan import Plan, Sampling
 from volley.statistics.estimates import estimate, median
 from volley.units import format_sig, format_size
 

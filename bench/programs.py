@@ -27,12 +27,12 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix.rank_records import RankMatrixPlan
 from volley.benchmarks.pingpong.records import PingPongPlan
 from volley.benchmarks.shared.points.records import PointRecord
-from volley.run import engine
-from volley.run.launchers import PAIR
-from volley.run.plan import Plan
-from volley.run.records import Run
-from volley.run.records_file import parse_runs
-from volley.run.run_log import RunLog
+from volley.launch import engine
+from volley.launch.launchers import PAIR
+from volley.records.plan import Plan
+from volley.records.record_types import Run
+from volley.records.records_file import parse_runs
+from volley.records.run_log import RunLog
 from volley.statistics.estimates import median
 
 HERE = Path(__file__).parent

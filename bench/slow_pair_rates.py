@@ -23,7 +23,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import MatrixOptions, slow_pairs
 from volley.benchmarks.matrix.comparable_pairs import Pair, compare, in_turn, matrix_of
 from volley.benchmarks.matrix.rank_records import RankMatrixRow
-from volley.run.records_file import read_runs
+from volley.records.records_file import read_runs
 from volley.statistics.estimates import median
 
 FOLDER = Path(__file__).parents[1] / "results" / "two-cores"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import example_records
-from volley.run.records_file import encode_line
-from volley.run.run_log import RunLog
+from volley.records.records_file import encode_line
+from volley.records.run_log import RunLog
 
 SIZES = (8, 4096, 1 << 20)
 

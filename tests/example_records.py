@@ -15,10 +15,10 @@ from volley.benchmarks.matrix.rank_records import FailedPair, RankMatrixPlan, Ra
 from volley.benchmarks.pingpong.records import PingPong, PingPongPlan
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.stream.records import StreamPlan, StreamPoint
-from volley.run.plan import Plan
-from volley.run.records import Clock, End, EngineFacts, MpiFacts, Rank, Run, Transport
-from volley.run.records_file import read_runs
-from volley.run.run_log import RunLog
+from volley.records.plan import Plan
+from volley.records.record_types import Clock, End, EngineFacts, MpiFacts, Rank, Run, Transport
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
 
 EXAMPLES = Path(__file__).parents[1] / "schema" / "examples"
 RECORD_FILES = sorted(EXAMPLES.glob("*.jsonl"))

@@ -19,9 +19,9 @@ import msgspec
 from example_records import RankMatrixCell, pingpong, row_of, run, transport
 from volley.benchmarks.pingpong.records import PingPong
 from volley.machine.hardware import Device
-from volley.run.plan import Plan
-from volley.run.records import End, EngineFacts, MpiFacts, Rank
-from volley.run.records_file import encode_line
+from volley.records.plan import Plan
+from volley.records.record_types import End, EngineFacts, MpiFacts, Rank
+from volley.records.records_file import encode_line
 
 ABOUT = {
     "version": "0.1.0",

@@ -28,8 +28,8 @@ import msgspec
 import fake_engine
 from example_records import RECORD_FILES
 from volley import benchmarks, cli
+from volley.launch.engine import About
 from volley.run import session
-from volley.run.engine import About
 
 RECORDS = [*RECORD_FILES, Path(__file__).parents[1] / "results/h100-x2/pingpong-gpu-initiated.jsonl"]
 """Only the last one says what was asked for on the command line (``plan.launch.asked``)."""

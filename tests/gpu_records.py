@@ -11,9 +11,9 @@ from example_records import run
 from volley.benchmarks.matrix import SECTIONS, USUAL
 from volley.benchmarks.matrix.gpu_records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
 from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus
-from volley.run.plan import Plan
-from volley.run.records import End
-from volley.run.run_log import RunLog
+from volley.records.plan import Plan
+from volley.records.record_types import End
+from volley.records.run_log import RunLog
 
 MIB = 1 << 20
 RATES = {

@@ -26,9 +26,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import fake_engine
+from volley.launch.engine import EngineProcess
 from volley.machine.signals import Stop
-from volley.run.engine import EngineProcess
-from volley.run.plan import Plan
+from volley.records.plan import Plan
 
 MARK = "VOLLEY_KILLINGS"
 STOPPED_S = 12.0

@@ -17,9 +17,9 @@ import numpy as np
 
 from example_records import matrix_plan, ranks, run, transport
 from volley.benchmarks.matrix.comparable_pairs import Floats, Integers
-from volley.run.plan import Plan
-from volley.run.records import End
-from volley.run.records_file import encode_line
+from volley.records.plan import Plan
+from volley.records.record_types import End
+from volley.records.records_file import encode_line
 
 RANKS_A_NODE = 8
 NODES_A_SWITCH = 16

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from volley.benchmarks import BENCHMARKS
+from volley.records.run_log import RunLog
 from volley.run.render import render
-from volley.run.run_log import RunLog
 
 SCREENS = Path(__file__).parent / "screens"
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from volley import benchmarks
+from volley.command.option_values import MAX_HOSTS, HostListError, expand
 from volley.errors import UserError
-from volley.run.allocation import Allocation, allocation
-from volley.run.engine import About, TransportAbout
-from volley.run.inside_launcher import RankInfo
+from volley.launch.allocation import Allocation, allocation
+from volley.launch.engine import About, TransportAbout
+from volley.launch.inside_launcher import RankInfo
 from volley.run.jobs import Site
-from volley.run.option_values import MAX_HOSTS, HostListError, expand
 
 SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1"}
 CSM = {"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "batch2 1 a04n05 42 a04n06 42", "CSM_ALLOCATION_ID": "7"}

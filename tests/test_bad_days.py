@@ -15,7 +15,7 @@ import pytest
 
 from the_command import FEW, Command, Finished, check_plan, finish, finish_with
 from volley.benchmarks import BENCHMARKS
-from volley.run.records_file import read_runs
+from volley.records.records_file import read_runs
 
 
 @pytest.fixture

@@ -19,12 +19,12 @@ from example_records import EXAMPLES
 from the_command import Command, finish
 from volley import __main__, cli
 from volley.benchmarks import BENCHMARKS
+from volley.command.options import FORMATS
 from volley.errors import MachineError, UserError
 from volley.files import write_file
+from volley.launch.allocation import allocation
 from volley.machine.isolate import isolated
-from volley.run.allocation import allocation
-from volley.run.options import FORMATS
-from volley.run.records_file import read_runs
+from volley.records.records_file import read_runs
 
 MACHINES = Path(__file__).parent / "machines"
 FACTS = (MACHINES / "h200x4" / "facts.json").read_bytes()
@@ -263,7 +263,7 @@ def test_a_name_of_a_file_may_be_anything(tmp_path: Path) -> None:
 def test_a_file_without_an_end_is_not_read_to_its_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("volley.run.records_file.MAX_BYTES", 1 << 22)
+    monkeypatch.setattr("volley.records.records_file.MAX_BYTES", 1 << 22)
     for words in (["show", "/dev/full"], ["doctor", "--from", "/dev/zero"], ["topo", "--from", "/dev/zero"]):
         assert cli.main(words) == 2
         err = capsys.readouterr().err

@@ -18,9 +18,9 @@ from fake_engine import ABOUT, install
 from volley import benchmarks, cli
 from volley.batch import COMMAND, script
 from volley.batch.schedulers import SCHEDULERS
+from volley.command.commandline import value_of
 from volley.errors import UserError
-from volley.run.commandline import value_of
-from volley.run.engine import About
+from volley.launch.engine import About
 
 Write = Callable[..., str]
 

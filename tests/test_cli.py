@@ -14,12 +14,12 @@ import pytest
 from example_records import EXAMPLES
 from fake_engine import install
 from volley import cli
+from volley.command.options import FORMATS, LAUNCHERS
 from volley.errors import MachineError, UserError
+from volley.records.plan import Sampling
 from volley.run import session
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import MAX_LAUNCHES, USUAL_TIME_S, sampling_part
-from volley.run.options import FORMATS, LAUNCHERS
-from volley.run.plan import Sampling
 from volley.statistics.launches import MIN_LAUNCHES
 from volley.text import join_words
 
@@ -348,8 +348,9 @@ def test_the_version_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 LATER = (
     *("msgspec", "numpy", "rich", "pynvml", "subprocess", "importlib.metadata"),
-    *("volley.run.session", "volley.run.engine", "volley.run.plan", "volley.run.records_file", "volley.run.render"),
-    *("volley.statistics.estimates", "volley.machine.nvml", "volley.report.terminal"),
+    *("volley.run.session", "volley.launch.engine", "volley.records.plan", "volley.records.records_file"),
+    *("volley.run.render", "volley.report.terminal"),
+    *("volley.statistics.estimates", "volley.machine.nvml"),
     *(f"volley.benchmarks.pingpong.{module}" for module in ("records", "page")),
     *(f"volley.benchmarks.shared.points.{module}" for module in ("records", "progress", "results", "page")),
     *("volley.batch.script", "volley.doctor.command", "volley.setup.command", "volley.topo.command"),
@@ -383,7 +384,8 @@ def test_a_report_is_loaded_before_a_job_gets_its_plan_and_not_before_it_starts(
     script = f"""
 import sys
 from volley import cli
-from volley.run import engine, session
+from volley.launch import engine
+from volley.run import session
 
 def loaded():
     names = ("volley.report.{renderer}", "volley.benchmarks.pingpong.page", "volley.run.render")

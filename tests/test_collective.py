@@ -18,9 +18,9 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective import OPERATIONS
 from volley.benchmarks.collective.records import CollectivePoint, bus_factor
 from volley.errors import UserError
+from volley.records.run_log import RunLog
 from volley.report.model import Details
 from volley.run.render import render
-from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
 from volley.units import format_sig
 

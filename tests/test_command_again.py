@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from volley.benchmarks import BENCHMARKS, pingpong, plain, read
+from volley.launch.engine import About, TransportAbout
+from volley.records.command_again import asked, command_again, launch_again, options_of
+from volley.records.plan import Plan
+from volley.records.records_file import read_runs
 from volley.run.benchmark import Benchmark
-from volley.run.command_again import asked, command_again, launch_again, options_of
-from volley.run.engine import About, TransportAbout
 from volley.run.jobs import Site
-from volley.run.plan import Plan
-from volley.run.records_file import read_runs
 
 ROOT = Path(__file__).parents[1]
 

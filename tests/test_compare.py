@@ -23,8 +23,8 @@ from volley.compare.page import finding
 from volley.compare.runs import Side, side_of
 from volley.machine.hardware import Hardware
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange
-from volley.run.records import MpiFacts
-from volley.run.run_log import RunLog
+from volley.records.record_types import MpiFacts
+from volley.records.run_log import RunLog
 
 Capture = pytest.CaptureFixture[str]
 

@@ -18,7 +18,7 @@ from comparison_records import launches, write
 from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.compare.live import _one_launch, parse
-from volley.run.records_file import read_runs
+from volley.records.records_file import read_runs
 from volley.statistics.two_runs import min_to_decide
 
 Capture = pytest.CaptureFixture[str]

@@ -21,9 +21,9 @@ import figures
 import pages
 import pictures
 from volley import cli
+from volley.command.commandline import value_of
 from volley.machine.transports import TRANSPORTS
 from volley.report.svg import Drawing
-from volley.run.commandline import value_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md")), ROOT / "results/README.md"]

@@ -20,13 +20,13 @@ from fake_engine import install
 from volley.doctor.checks import diagnose
 from volley.doctor.probes import attempts, capture, gpus, host, jobs, libraries
 from volley.errors import MachineError, UserError
+from volley.launch import engine
 from volley.machine import capture as machine
 from volley.machine import facts as f
 from volley.machine.capture import without_home
 from volley.machine.isolate import Skip, isolated
 from volley.machine.steering import steering
 from volley.machine.sysfs import pci_address
-from volley.run import engine
 from volley.setup import wheels
 
 # ----------------------------------------------------------------------------------------- a process of its own

@@ -8,8 +8,8 @@ import pytest
 
 from the_command import Command
 from volley.benchmarks.overlap.records import OverlapPoint
+from volley.launch.engine import ask_about
 from volley.machine.transports import TRANSPORTS
-from volley.run.engine import ask_about
 
 DATA = ("flip", "early", "late", "lose", "swap", "echo")
 """Faults that change what arrives: every point fails."""

@@ -16,10 +16,10 @@ import example_records
 from comparison_records import launches, write
 from volley import cli
 from volley.benchmarks import BENCHMARKS
+from volley.command.options import FORMATS
+from volley.records.records_file import read_runs
 from volley.report import markdown, prometheus
 from volley.report.model import Cell, Column, ColumnRows, Conclusion, Data, Details, Note, Overview, Report, Table
-from volley.run.options import FORMATS
-from volley.run.records_file import read_runs
 from volley.run.render import render_reports, reports_of, results_of
 
 ROOT = Path(__file__).parents[1]

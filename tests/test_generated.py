@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 import generate
 from volley.benchmarks import named
-from volley.run.plan import Plan
+from volley.records.plan import Plan
 
 ROOT = Path(__file__).parents[1]
 

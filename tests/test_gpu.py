@@ -16,10 +16,10 @@ from volley.benchmarks.matrix import OF_THE_SAMPLE, SECTIONS, TESTS
 from volley.benchmarks.matrix.gpu_records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.message_rate.records import MessageRatePoint
 from volley.benchmarks.overlap.records import OverlapPoint
+from volley.launch.engine import ask_about
 from volley.machine.nvidia_driver import has_driver
-from volley.run.engine import ask_about
-from volley.run.records_file import read_runs
-from volley.run.run_log import RunLog
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not has_driver(), reason="there is no NVIDIA driver here")]
 

@@ -23,18 +23,18 @@ from volley.benchmarks import matrix as options
 from volley.benchmarks.jacobi.records import JacobiPlan
 from volley.benchmarks.matrix import MatrixOptions
 from volley.benchmarks.matrix.gpu_records import GpuMatrixGpus, GpuMatrixPlan, jobs
+from volley.command.commandline import declared
+from volley.command.options import OutputOptions
 from volley.errors import MachineError, UserError
+from volley.launch import engine_path
+from volley.launch.engine import About
 from volley.machine.mpi_stack import read_facts
+from volley.records.plan import Plan
+from volley.records.record_types import End, Run
+from volley.records.records_file import LineReader
+from volley.records.run_log import RunLog
 from volley.report.model import Details
-from volley.run import engine_path
-from volley.run.commandline import declared
-from volley.run.engine import About
 from volley.run.jobs import Site
-from volley.run.options import OutputOptions
-from volley.run.plan import Plan
-from volley.run.records import End, Run
-from volley.run.records_file import LineReader
-from volley.run.run_log import RunLog
 
 
 def devices(count: int) -> list[made.Device]:

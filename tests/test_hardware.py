@@ -19,15 +19,15 @@ from fake_engine import install
 from fake_nvml import FakeNvml, NVMLError
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command
+from volley.launch.engine import EngineProcess
 from volley.machine import nvml
 from volley.machine.hardware import Device, Gpu, Hardware, NvLink
 from volley.machine.line_rate import LineRate, nvlink_bytes_per_s, pcie_bytes_per_s
+from volley.records.plan import Plan
+from volley.records.record_types import Rank
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
 from volley.run import session
-from volley.run.engine import EngineProcess
-from volley.run.plan import Plan
-from volley.run.records import Rank
-from volley.run.records_file import read_runs
-from volley.run.run_log import RunLog
 
 MACHINES = Path(__file__).parent / "machines"
 H200, T4, MIXED = "composed-2xh200-nv18", "composed-4xt4-pcie", "composed-4xv100-mixed"

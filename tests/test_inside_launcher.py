@@ -13,7 +13,7 @@ from fake_engine import install
 from installations import Installation
 from the_command import FEW, Command, imports_of
 from volley import cli
-from volley.run.inside_launcher import gpu_arguments, rank_info, scrubbed
+from volley.launch.inside_launcher import gpu_arguments, rank_info, scrubbed
 
 # ------------------------------------------------------------------------------------------ noticing it
 
@@ -252,14 +252,14 @@ def stand_in(tmp_path: Path) -> Command:
 
 
 FOLLOWER = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PYTHONPROFILEIMPORTTIME": "1"}
-HEAVY = {"msgspec", "rich", "subprocess", "volley.run.session", "volley.run.engine", "volley.report.model"}
+HEAVY = {"msgspec", "rich", "subprocess", "volley.run.session", "volley.launch.engine", "volley.report.model"}
 
 
 def test_a_follower_becomes_the_engine_before_it_imports_anything_of_weight(stand_in: Command) -> None:
     done = stand_in("-m", "volley", "pingpong", "--gpus=1,0", "--gpu-after-init", **FOLLOWER)
     assert "following with ['--follower', '--gpus', '1,0', '--gpu-after-init']" in done.err
     before_exec = done.err.split("import time: self [us]")[1]
-    assert "volley.run.inside_launcher" in imports_of(before_exec)
+    assert "volley.launch.inside_launcher" in imports_of(before_exec)
     assert not HEAVY & imports_of(before_exec)
 
 

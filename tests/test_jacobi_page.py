@@ -22,13 +22,13 @@ from volley.benchmarks.jacobi.records import (
 )
 from volley.benchmarks.jacobi.results import Solution, scaling_chains, solutions
 from volley.errors import UserError
+from volley.launch.engine import About, TransportAbout
+from volley.launch.inside_launcher import RankInfo
+from volley.records.plan import Plan
+from volley.records.record_types import End, EngineFacts, MpiFacts
+from volley.records.run_log import RunLog
 from volley.report.model import Details
-from volley.run.engine import About, TransportAbout
-from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import Site
-from volley.run.plan import Plan
-from volley.run.records import End, EngineFacts, MpiFacts
-from volley.run.run_log import RunLog
 
 PROBLEM = JacobiPlan(grid=[2, 2], domain=[4096, 4096])
 

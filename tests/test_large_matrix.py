@@ -16,10 +16,10 @@ from volley.benchmarks.matrix.rank_jobs import next_plan
 from volley.benchmarks.matrix.results import RankMatrixCase, results
 from volley.benchmarks.matrix.slow_groups import MAX_AGAIN
 from volley.compare.runs import read_side
-from volley.run.records_file import parse_runs
+from volley.records.records_file import parse_runs
+from volley.records.run_log import RunLog
 from volley.run.render import render
 from volley.run.report_parts import hosts_of
-from volley.run.run_log import RunLog
 
 NODES = 32
 

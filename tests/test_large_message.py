@@ -9,7 +9,7 @@ import pytest
 from the_command import BEYOND_AN_INT, Command
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.stream.records import StreamPoint
-from volley.run.records_file import read_runs
+from volley.records.records_file import read_runs
 
 
 @pytest.mark.alone

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from volley.command import options
 from volley.errors import MachineError, UserError
+from volley.launch import launchers
+from volley.launch.allocation import Allocation
+from volley.launch.inside_launcher import scrubbed
+from volley.launch.launchers import LAUNCHERS, LaunchSpec, choose, command, cores
 from volley.machine.mpi_stack import BuildFacts, Stack
-from volley.run import launchers, options
-from volley.run.allocation import Allocation
-from volley.run.inside_launcher import scrubbed
-from volley.run.launchers import LAUNCHERS, LaunchSpec, choose, command, cores
 from volley.text import join_words
 
 TWO = LaunchSpec(engine=("volley-engine", "--plan", "-", "--bind"), ranks=2, cores=2, mpiexec=Path("/mpi/bin/mpirun"))

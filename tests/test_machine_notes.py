@@ -13,8 +13,8 @@ from fake_engine import with_devices
 from test_hardware import H200, changed, machine
 from test_points_page import shown
 from volley.machine.hardware import Device, Settings
-from volley.run.records import Usage
-from volley.run.run_log import RunLog
+from volley.records.record_types import Usage
+from volley.records.run_log import RunLog
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6]
 

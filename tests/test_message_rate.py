@@ -15,11 +15,11 @@ from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.message_rate.records import MessageRatePlan, MessageRatePoint, usual_pairs
 from volley.benchmarks.message_rate.results import A_PAIR, ALL_PAIRS, Saturation, results, saturation
+from volley.command.options import FORMATS
 from volley.errors import UserError
+from volley.records.run_log import RunLog
 from volley.report.model import Details
-from volley.run.options import FORMATS
 from volley.run.render import render
-from volley.run.run_log import RunLog
 
 QUICK = ("--launches", "1", "--point-time", "0.01")
 PLAN = plan("message_rate", world_size=8, options=MessageRatePlan(sizes_bytes=[8], pairs=[1, 2, 4], window=100))

@@ -17,9 +17,9 @@ from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.records import OverlapPoint
 from volley.benchmarks.overlap.results import OverlapResult, observables, results, times
 from volley.errors import UserError
+from volley.records.run_log import RunLog
 from volley.report.model import Details
 from volley.run.render import render
-from volley.run.run_log import RunLog
 
 QUICK = ("--launches", "1", "--point-time", "0.01")
 

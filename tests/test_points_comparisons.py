@@ -13,10 +13,10 @@ import pytest
 from example_records import log, pingpong, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
 from volley.report.model import Details
-from volley.run.records_file import read_runs
 from volley.run.render import render
-from volley.run.run_log import RunLog
 
 RECORDS = Path(__file__).parent.parent / "results" / "h200-x2"
 SPREAD = [0.997, 0.998, 0.999, 1.0, 1.001, 1.002, 1.003]

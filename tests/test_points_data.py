@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from example_records import golden, log, pingpong, plan, stream, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.page import line
+from volley.command.options import FORMATS
 from volley.errors import UserError
-from volley.run.options import FORMATS
-from volley.run.plan import Sampling
+from volley.records.plan import Sampling
+from volley.records.run_log import RunLog
 from volley.run.render import render
-from volley.run.run_log import RunLog
 from volley.text import join_words
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6, 1.006e-6]

@@ -14,9 +14,9 @@ from example_records import log, pingpong, plan, stream, transport
 from example_records import run as example_run
 from volley.benchmarks import BENCHMARKS
 from volley.machine.hardware import Device, Gpu, Hardware
-from volley.run.records import Rank
+from volley.records.record_types import Rank
+from volley.records.run_log import RunLog
 from volley.run.render import render
-from volley.run.run_log import RunLog
 
 MACHINES = Path(__file__).parent / "machines"
 H200 = "composed-2xh200-nv18"

@@ -18,10 +18,10 @@ from volley.benchmarks.overlap.records import OverlapPoint
 from volley.benchmarks.pingpong.records import PingPong
 from volley.cli import main
 from volley.machine.hardware import Settings
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
 from volley.report.model import Details
-from volley.run.records_file import read_runs
 from volley.run.render import render
-from volley.run.run_log import RunLog
 
 RECORDS = Path(__file__).parent.parent / "results" / "h200-x2"
 SIZES = [8 << 2 * step for step in range(9)]

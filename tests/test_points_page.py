@@ -9,16 +9,16 @@ from msgspec.structs import replace
 
 from example_records import RECORD_FILES, collective, golden, log, pingpong, plan, stream, transport
 from volley.benchmarks import BENCHMARKS
+from volley.command.options import FORMATS
 from volley.errors import UserError
 from volley.machine.hardware import Device
+from volley.records.launch_series import count_missing
+from volley.records.plan import Sampling
+from volley.records.record_types import End, Mismatch
+from volley.records.records_file import parse_runs, read_runs
+from volley.records.run_log import RunLog
 from volley.report.model import Details
-from volley.run.launch_series import count_missing
-from volley.run.options import FORMATS
-from volley.run.plan import Sampling
-from volley.run.records import End, Mismatch
-from volley.run.records_file import parse_runs, read_runs
 from volley.run.render import render
-from volley.run.run_log import RunLog
 from volley.text import mpi_name
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6, 1.006e-6]

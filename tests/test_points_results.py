@@ -16,12 +16,12 @@ from volley.benchmarks.pingpong.records import PingPong
 from volley.benchmarks.shared.points.results import PointResult, PointSeries, baseline, curves, results
 from volley.errors import UserError
 from volley.machine.hardware import Device
-from volley.run.launch_series import observed_in, series_of
-from volley.run.plan import Sampling
-from volley.run.records import End, Mismatch
-from volley.run.records_file import read_runs
+from volley.records.launch_series import observed_in, series_of
+from volley.records.plan import Sampling
+from volley.records.record_types import End, Mismatch
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
 from volley.run.report_parts import heading, over_launches
-from volley.run.run_log import RunLog
 from volley.statistics.launches import has_interval, shows_change
 
 RECORDED = Path(__file__).parents[1] / "results"

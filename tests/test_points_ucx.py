@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from example_records import log, pingpong, plan, transport
 from volley.benchmarks import BENCHMARKS
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, parse
+from volley.records.run_log import RunLog
 from volley.run.render import render
-from volley.run.run_log import RunLog
 
 TEXT = sorted((Path(__file__).parent / "ucx").glob("composed-*.txt"))[0]
 EAGER = "eager copy-in copy-out"

@@ -18,16 +18,17 @@ from installations import Installation
 from the_command import finish_with
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command
+from volley.launch import preflight
+from volley.launch.engine import About, Ending, TransportAbout, ask_about
+from volley.launch.preflight import Preflight, Trials
+from volley.launch.start import Start
 from volley.machine.mpi_stack import BuildFacts, Stack
 from volley.machine.signals import Stop
 from volley.machine.ucx_protocols import of_plan
-from volley.run import preflight, session
-from volley.run.engine import About, Ending, TransportAbout, ask_about
-from volley.run.plan import Plan
-from volley.run.preflight import Preflight, Trials
-from volley.run.records_file import read_runs
-from volley.run.run_log import RunLog
-from volley.run.start import Start
+from volley.records.plan import Plan
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
+from volley.run import session
 
 ABOUT = About(
     transports=tuple(

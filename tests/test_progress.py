@@ -13,10 +13,10 @@ from volley.benchmarks import named
 from volley.benchmarks.jacobi.records import JacobiForecast, JacobiProgress
 from volley.benchmarks.matrix.gpu_records import row_in_short
 from volley.benchmarks.shared.points.progress import PointForecast
+from volley.records.plan import Plan, Sampling
+from volley.records.run_log import RunLog
 from volley.run.jobs import LaunchCount
-from volley.run.plan import Plan, Sampling
 from volley.run.progress import Forecast, Progress
-from volley.run.run_log import RunLog
 
 
 class Terminal(io.StringIO):

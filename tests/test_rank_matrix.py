@@ -12,10 +12,10 @@ from volley.benchmarks.matrix import slow_pairs
 from volley.benchmarks.matrix.rank_jobs import next_job, next_plan
 from volley.benchmarks.matrix.rank_records import RankMatrixRow
 from volley.benchmarks.matrix.results import RankMatrixCase, observables, results
+from volley.records.plan import Plan
+from volley.records.record_types import End, Rank
+from volley.records.run_log import RunLog
 from volley.report.model import Details
-from volley.run.plan import Plan
-from volley.run.records import End, Rank
-from volley.run.run_log import RunLog
 
 SLOW = {(0, 2): 2.0, (2, 0): 2.0}
 

@@ -12,15 +12,15 @@ import example_records
 from comparison_records import launches
 from volley import cli
 from volley.benchmarks import BENCHMARKS, Benchmark, pingpong, plain
+from volley.command.commandline import Command
 from volley.compare import page
 from volley.compare.comparison import compare
 from volley.compare.runs import Side, published_side
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
 from volley.references import published
 from volley.report.model import Report
-from volley.run.commandline import Command
-from volley.run.records_file import read_runs
 from volley.run.render import reports_of, results_of
-from volley.run.run_log import RunLog
 
 ROOT = Path(__file__).parents[1]
 FILES = [*example_records.RECORD_FILES, *sorted(ROOT.glob("results/*/*.jsonl"))]

@@ -22,11 +22,11 @@ from volley.benchmarks.pingpong.records import PingPong
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.stream.records import StreamPoint
 from volley.errors import UserError
-from volley.run import records_file
-from volley.run.plan import Plan
-from volley.run.records import End, Run, Transport
-from volley.run.records_file import LineReader, VersionError, encode_line, without_repeats
-from volley.run.run_log import RecordError, RunLog
+from volley.records import records_file
+from volley.records.plan import Plan
+from volley.records.record_types import End, Run, Transport
+from volley.records.records_file import LineReader, VersionError, encode_line, without_repeats
+from volley.records.run_log import RecordError, RunLog
 
 SCHEMA = EXAMPLES.parent
 names = pytest.mark.parametrize("path", RECORD_FILES, ids=lambda path: path.stem)

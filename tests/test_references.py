@@ -19,8 +19,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint
 from volley.compare.comparison import compare
 from volley.compare.runs import Side, published_side
-from volley.run.records_file import read_runs
-from volley.run.run_log import Observable
+from volley.records.records_file import read_runs
+from volley.records.run_log import Observable
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[1]

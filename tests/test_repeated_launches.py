@@ -9,13 +9,13 @@ import pytest
 from example_records import pingpong, plan, run
 from volley.benchmarks.pingpong import PingPongOptions
 from volley.benchmarks.shared.points.results import times
-from volley.run.engine import About
-from volley.run.inside_launcher import RankInfo
+from volley.command.options import JobOptions
+from volley.launch.engine import About
+from volley.launch.inside_launcher import RankInfo
+from volley.records.plan import Plan, Sampling
+from volley.records.record_types import End, LaunchTimes
+from volley.records.run_log import RunLog
 from volley.run.jobs import MAX_LAUNCHES, POINT_TIME_S, USUAL_TIME_S, Job, Jobs, LaunchCount, Site, repeated
-from volley.run.options import JobOptions
-from volley.run.plan import Plan, Sampling
-from volley.run.records import End, LaunchTimes
-from volley.run.run_log import RunLog
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
 
 

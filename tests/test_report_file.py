@@ -21,9 +21,9 @@ import pytest
 
 from volley.benchmarks import BENCHMARKS
 from volley.cli import main
+from volley.records.records_file import read_runs
 from volley.report.model import Chart, Report
 from volley.report.vega_lite import specification
-from volley.run.records_file import read_runs
 from volley.run.render import render, results_of
 
 RESULTS = Path(__file__).parents[1] / "results"

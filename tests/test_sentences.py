@@ -32,10 +32,10 @@ from volley.compare.options import FailOn
 from volley.compare.page import finding, verdict_words
 from volley.compare.runs import Side
 from volley.machine.line_rate import LineRate
+from volley.records.record_types import Run
+from volley.records.run_log import RunLog
 from volley.report.model import Report
-from volley.run.records import Run
 from volley.run.render import reports_of, results_of
-from volley.run.run_log import RunLog
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import Repeated, of_numbers, ratio
 from volley.units import format_size, parse_size

@@ -25,21 +25,23 @@ from volley import cli
 from volley.benchmarks import BENCHMARKS, named, plain
 from volley.benchmarks import read as read_command
 from volley.benchmarks.matrix import GPUS
+from volley.command.options import JobOptions
 from volley.errors import MachineError, UserError
+from volley.launch import engine, start
+from volley.launch.engine import About, Ending, EngineProcess, FaultAbout, Patience, TransportAbout, clean
+from volley.launch.inside_launcher import RankInfo
 from volley.machine import nvml, signals
 from volley.machine.hardware import Gpu, Hardware
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
-from volley.run import engine, records_file, session, start
-from volley.run.engine import About, Ending, EngineProcess, FaultAbout, Patience, TransportAbout, clean
-from volley.run.inside_launcher import RankInfo
+from volley.records import records_file
+from volley.records.plan import Plan
+from volley.records.record_types import End
+from volley.records.records_file import Writer, open_writer
+from volley.records.run_log import RunLog
+from volley.run import session
 from volley.run.jobs import Site, choose_transports, count_pair, count_ranks
-from volley.run.options import JobOptions
-from volley.run.plan import Plan
-from volley.run.records import End
-from volley.run.records_file import Writer, open_writer
-from volley.run.run_log import RunLog
-from volley.run.run_outcome import RunOutcome, judge
+from volley.run.outcome import RunOutcome, judge
 from volley.statistics.launches import FIRST_LOOK
 
 SIZES = (8, 64)

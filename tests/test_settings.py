@@ -13,8 +13,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command
 from volley.machine import settings
 from volley.machine.hardware import Settings
+from volley.records.records_file import read_runs
 from volley.run import session
-from volley.run.records_file import read_runs
 
 CPU = "sys/devices/system/cpu"
 V2 = "35 24 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw"

@@ -17,7 +17,7 @@ import pytest
 from fake_engine import install
 from the_command import Command, finish
 from volley.benchmarks import BENCHMARKS
-from volley.run.records_file import read_runs
+from volley.records.records_file import read_runs
 
 SIZES = ",".join(map(str, range(1, 601)))
 """Their report does not fit into a pipe, 64 KiB on Linux (pipe(7)); their progress does."""

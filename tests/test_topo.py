@@ -18,10 +18,10 @@ from screens import check_screen
 from the_command import Command
 from volley import cli
 from volley.errors import MachineError, UserError
+from volley.launch.engine import ask_about
 from volley.machine import facts as f
 from volley.machine.transports import ROUTES, TRANSPORTS
 from volley.report.svg import LETTER
-from volley.run.engine import ask_about
 from volley.topo.layout import Layout
 from volley.topo.message_path import MessagePath, path_of
 from volley.topo.page import page

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
+from volley.launch.inside_launcher import scrubbed
+from volley.launch.launchers import cores
 from volley.machine.mpi_stack import assemble, read_facts
-from volley.run.inside_launcher import scrubbed
-from volley.run.launchers import cores
-from volley.run.records_file import read_runs
-from volley.run.run_log import RunLog
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
 
 FEW = ("--sizes", "8,64k", "--iterations", "5")
 """A measurement that is over at once, also on an MPI that does not yield."""

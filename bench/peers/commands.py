@@ -17,9 +17,9 @@ from programs import HERE, VOLLEY, BenchError, Starter
 
 from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
-from volley.run import engine
-from volley.run.records import Run
-from volley.run.records_file import read_runs
+from volley.launch import engine
+from volley.records.record_types import Run
+from volley.records.records_file import read_runs
 
 from .readers import Reader, Reading
 from .results import figures

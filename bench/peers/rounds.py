@@ -16,11 +16,11 @@ from pathlib import Path
 
 from programs import BenchError, account, read_starter
 
+from volley.launch.engine_path import engine_path
+from volley.launch.launchers import PAIR
 from volley.machine import nvml
 from volley.machine.mpi_stack import assemble, read_facts
 from volley.machine.nvidia_driver import has_driver
-from volley.run.engine_path import engine_path
-from volley.run.launchers import PAIR
 from volley.text import mpi_name
 
 from .commands import Command, Ours, Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from volley.run.launchers import PAIR
+from volley.launch.launchers import PAIR
 from volley.units import format_size
 
 from . import readers

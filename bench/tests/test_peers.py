@@ -24,7 +24,7 @@ from programs import BenchError, Starter, account, read_starter
 from example_records import golden, log, pingpong, run, stream
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.results import solutions
-from volley.run.records_file import read_runs
+from volley.records.records_file import read_runs
 
 TUTORIAL = """\
 Transfer size (B):          8, Transfer Time (s):     0.000012500, Bandwidth (GB/s):     0.000596046

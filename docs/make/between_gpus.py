@@ -7,7 +7,7 @@ from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix.results import GpuMatrixCase, results
-from volley.run.records_file import read_runs
+from volley.records.records_file import read_runs
 from volley.statistics.estimates import median
 from volley.units import format_sig, format_size
 

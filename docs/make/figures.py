@@ -12,7 +12,7 @@ from pathlib import Path
 from volley import references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.shared.points.results import results
-from volley.run.records_file import read_runs
+from volley.records.records_file import read_runs
 from volley.units import parse_size
 
 DOCS = Path(__file__).parents[1]

@@ -18,16 +18,16 @@ import msgspec
 
 from volley.benchmarks import BENCHMARKS, plain
 from volley.cli import COMMANDS, EXIT_CODES, UNITS
+from volley.command.commandline import Command, panels
 from volley.doctor.checks import CHECKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD
+from volley.launch.preflight import SELF_SEND, SelfSendPlan
 from volley.machine.hardware import Hardware, Settings
+from volley.records.launch_series import observed_in
+from volley.records.plan import Plan
+from volley.records.record_types import End, Run, Transport
+from volley.records.records_file import read_runs
 from volley.references import Figures, Reference, machine_of
-from volley.run.commandline import Command, panels
-from volley.run.launch_series import observed_in
-from volley.run.plan import Plan
-from volley.run.preflight import SELF_SEND, SelfSendPlan
-from volley.run.records import End, Run, Transport
-from volley.run.records_file import read_runs
 from volley.statistics.estimates import median
 from volley.units import LARGEST_COUNT, LARGEST_WHOLE
 
@@ -124,7 +124,7 @@ def _page(lines: Iterator[str]) -> str:
 def records_page(plan: dict[str, Any], record: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of docs/records.md."""
     yield from (
-        _NOTE.format(source="src/volley/run and src/volley/benchmarks/*/records.py"),
+        _NOTE.format(source="src/volley/records and src/volley/benchmarks/*/records.py"),
         "",
         "# Plan and records",
         "",
@@ -224,7 +224,7 @@ def _references(component: Any) -> Iterator[str]:
 
 def cli_page() -> Iterator[str]:
     """Yield the lines of docs/cli.md."""
-    source = "src/volley/run/options.py and the Options class of each benchmark and tool"
+    source = "src/volley/command/options.py and the Options class of each benchmark and tool"
     yield from (_NOTE.format(source=source), "", "# Command line", "")
     for command in (plain.COMMAND, *COMMANDS):
         yield from _command(command)

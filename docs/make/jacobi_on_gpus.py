@@ -7,7 +7,7 @@ from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.results import Solution, solutions
-from volley.run.records_file import read_runs
+from volley.records.records_file import read_runs
 from volley.units import format_sig
 
 RESULTS = Path(__file__).parents[2] / "results"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix.rank_records import RankMatrixRow
-from volley.run.records_file import read_runs
+from volley.records.records_file import read_runs
 from volley.statistics.estimates import median
 
 FOLDER = Path(__file__).parents[2] / "results/two-cores"

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from volley.benchmarks import BENCHMARKS
+from volley.records.records_file import read_runs
 from volley.report.model import Details
-from volley.run.records_file import read_runs
 from volley.run.render import render
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # start-up: to import typing takes longer than all of thi
 if TYPE_CHECKING:
     from typing import Any
 
-    from volley.run.inside_launcher import RankInfo
+    from volley.launch.inside_launcher import RankInfo
 
 
 class _Forgiving(io.FileIO):
@@ -53,7 +53,7 @@ def _standard_files() -> None:
 def main() -> int:
     """Run the command line and return the exit code."""
     try:
-        from volley.run.inside_launcher import rank_info  # noqa: PLC0415  start-up: Ctrl-C is caught
+        from volley.launch.inside_launcher import rank_info  # noqa: PLC0415  start-up: Ctrl-C is caught
 
         _standard_files()
         place = rank_info(os.environ)
@@ -66,7 +66,7 @@ def main() -> int:
 def _follow(place: RankInfo) -> int:
     """Exec the engine if rank 0 starts one; rank 0 alone reports errors."""
     from volley import cli  # noqa: PLC0415  start-up: see above
-    from volley.run.inside_launcher import exec_engine, gpu_arguments  # noqa: PLC0415
+    from volley.launch.inside_launcher import exec_engine, gpu_arguments  # noqa: PLC0415
 
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  as long as the process
     try:

@@ -11,10 +11,10 @@ from typing import Any
 
 from volley import batch, benchmarks, compare, doctor, report_file, setup, show, topo
 from volley.benchmarks import plain
+from volley.command.commandline import Command, HelpAsked, UnknownOptionError, completion_script, help_text
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
 from volley.files import NO_ROOM
-from volley.run.commandline import Command, HelpAsked, UnknownOptionError, completion_script, help_text
-from volley.run.inside_launcher import RankInfo
+from volley.launch.inside_launcher import RankInfo
 from volley.text import did_you_mean, escape_controls, join_words
 
 COMMANDS = (
@@ -70,8 +70,8 @@ def read(words: Sequence[str]) -> tuple[Command, Any] | None:
 
 def _completion(shell: str) -> str:
     """Return the completion script of a shell; it knows the engine's transports, if there is an engine."""
+    from volley.launch import engine, engine_path  # noqa: PLC0415  start-up: only for this
     from volley.references import own, published  # noqa: PLC0415  start-up: only for this
-    from volley.run import engine, engine_path  # noqa: PLC0415  start-up: only for this
 
     references = (*published(), *own())
     names = dict.fromkeys(("--with", "[NAME]"), references)
@@ -126,7 +126,7 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
         code = _print_error("this machine has no memory left for volley", EXIT_MACHINE)
     # This ends the job, so it comes after the error message.
     if place and place.size != 1 and request and request[0].joins(request[1]):
-        from volley.run import engine  # noqa: PLC0415  start-up: already loaded, or needed only after an error
+        from volley.launch import engine  # noqa: PLC0415  start-up: already loaded, or needed only after an error
 
         engine.release()
     return code

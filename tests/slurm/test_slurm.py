@@ -15,9 +15,9 @@ from pretend_hosts import NAMES
 from installations import Installation
 from the_command import FEW
 from volley.benchmarks import BENCHMARKS
-from volley.run.option_values import expand
-from volley.run.records import Run
-from volley.run.records_file import read_runs
+from volley.command.option_values import expand
+from volley.records.record_types import Run
+from volley.records.records_file import read_runs
 
 REQUEST = ("pingpong", "--transport", "host", *FEW)
 

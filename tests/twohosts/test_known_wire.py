@@ -16,8 +16,8 @@ from pretend_hosts import NAMES, Lab, Wire
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong
 from volley.benchmarks.stream.records import StreamPoint
-from volley.run.records_file import read_runs
-from volley.run.run_log import RunLog
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
 from volley.statistics.estimates import median
 
 pytestmark = pytest.mark.alone

@@ -1,4 +1,4 @@
-// The plan says what to measure. src/volley/run/plan.py defines it, and schema/plan.schema.json is generated from
+// The plan says what to measure. src/volley/records/plan.py defines it, and schema/plan.schema.json is generated from
 // there. This file has the part that all benchmarks share; each benchmark reads its own part, `options`.
 #pragma once
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.batch.schedulers import SCHEDULERS
+from volley.command import option_values
+from volley.command.commandline import Options, argument, flag, option
+from volley.command.options import LAUNCHERS
 from volley.errors import UserError
-from volley.run import option_values
-from volley.run.commandline import Options, argument, flag, option
-from volley.run.options import LAUNCHERS
 from volley.text import join_words
 
 _JOB, _SCRIPT = "What the job asks for", "What the script does"

@@ -16,17 +16,17 @@ from typing import Any
 from volley import benchmarks
 from volley.batch.options import BatchOptions
 from volley.batch.schedulers import SCHEDULERS
+from volley.command.commandline import value_of
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import write_file
+from volley.launch import engine_path
+from volley.launch.allocation import Allocation
+from volley.launch.engine import ask_about
+from volley.launch.launchers import Launcher, choose
+from volley.launch.start import this_volley
 from volley.machine.mpi_stack import Stack, assemble, read_facts
-from volley.run import engine_path
-from volley.run.allocation import Allocation
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import value_of
-from volley.run.engine import ask_about
 from volley.run.jobs import Site
-from volley.run.launchers import Launcher, choose
-from volley.run.start import this_volley
 from volley.text import escape_controls, join_words
 
 

@@ -16,10 +16,10 @@ from volley.benchmarks import (
     probe,
     stream,
 )
+from volley.command.commandline import Command
 from volley.errors import UserError
 from volley.grouping import grouped
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Command
 from volley.text import join_words
 
 BENCHMARKS: tuple[Benchmark, ...] = (

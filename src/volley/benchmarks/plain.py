@@ -9,12 +9,12 @@ from typing import Any
 from volley.benchmarks import pingpong
 from volley.benchmarks.matrix import GPUS, suits_gpus
 from volley.benchmarks.shared.points import PointOptions
+from volley.command import option_values
+from volley.command.commandline import Command, Options, flag, group, option
+from volley.command.options import FORMATS, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.errors import EXIT_GOOD
 from volley.machine.nvidia_driver import gpu_count
-from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Command, Options, flag, group, option
-from volley.run.options import FORMATS, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.units import parse_sizes, round_up
 
 BUDGET_S = 60.0
@@ -91,7 +91,7 @@ def parts(asked: PlainOptions, gpus: int) -> list[tuple[Benchmark, Any]]:
 
     With one GPU, the ping-pong is between host memory, because two ranks on one GPU do not communicate between GPUs.
     """
-    from volley.run.allocation import allocation  # noqa: PLC0415  start-up: --help does not need it
+    from volley.launch.allocation import allocation  # noqa: PLC0415  start-up: --help does not need it
 
     elsewhere = bool(asked.job.hosts) or asked.job.launcher != "auto"
     host_only = gpus < PAIR_OF_GPUS and not (elsewhere or allocation(os.environ))

@@ -11,10 +11,10 @@ from volley.compare.comparison import compare as compare_sides
 from volley.compare.options import CompareOptions, FailOn, ReferencesOptions
 from volley.compare.runs import read_sides
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
+from volley.records.records_file import read_runs
 from volley.references import add, own, published
-from volley.run.records_file import read_runs
+from volley.run.outcome import worst
 from volley.run.render import render, render_reports
-from volley.run.run_outcome import worst
 from volley.statistics.two_runs import min_to_decide
 from volley.text import did_you_mean, escape_controls, join_few, join_words
 

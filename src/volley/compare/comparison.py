@@ -16,7 +16,7 @@ from volley.benchmarks import named
 from volley.compare.options import FailOn
 from volley.compare.runs import Side
 from volley.errors import UserError
-from volley.run.launch_series import Key, Rows, Sweep
+from volley.records.launch_series import Key, Rows, Sweep
 from volley.statistics.columns import Floats, medians_of
 from volley.statistics.two_runs import Differences, Integers, can_decide, differences, min_to_decide
 from volley.text import count, join_few, join_words

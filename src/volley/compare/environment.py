@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from volley.machine import ucx_protocols
-from volley.run.run_log import RunLog
+from volley.records.run_log import RunLog
 from volley.units import format_cpulist
 
 Setting = str | float | bool | None

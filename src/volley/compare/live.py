@@ -17,9 +17,9 @@ from volley.benchmarks import BENCHMARKS, commands
 from volley.compare.runs import Side
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, MachineError, UserError
 from volley.machine.signals import Child, Stop
-from volley.run.launch_series import observed_in
-from volley.run.records_file import open_writer, parse_runs
-from volley.run.run_log import RunLog
+from volley.records.launch_series import observed_in
+from volley.records.records_file import open_writer, parse_runs
+from volley.records.run_log import RunLog
 from volley.text import clean, count, escape_controls
 
 _MAX_LINES = 5

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from volley.command import option_values
+from volley.command.commandline import Options, argument, flag, group, option
+from volley.command.options import HOW, OUTPUT, WHAT, OutputOptions
 from volley.errors import UserError
-from volley.run import option_values
-from volley.run.commandline import Options, argument, flag, group, option
-from volley.run.options import HOW, OUTPUT, WHAT, OutputOptions
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import numpy as np
 
 from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
+from volley.records.launch_series import Observed, launches_of, observed_in
+from volley.records.plan import Plan
+from volley.records.record_types import Run
+from volley.records.records_file import first_and_last, parse_runs, read_file, without_repeats
+from volley.records.run_log import Observable, RunLog
 from volley.references import Reference, published
-from volley.run.launch_series import Observed, launches_of, observed_in
-from volley.run.plan import Plan
-from volley.run.records import Run
-from volley.run.records_file import first_and_last, parse_runs, read_file, without_repeats
-from volley.run.run_log import Observable, RunLog
 from volley.statistics.columns import Floats, medians_of
 from volley.text import join_few
 

@@ -22,7 +22,7 @@ from volley.text import clean
 T = TypeVar("T")
 
 GRACE_S = 8.0
-"""Between SIGTERM and SIGKILL: a probe that started a job gives its launcher five seconds (volley.run.engine)."""
+"""Between SIGTERM and SIGKILL: a probe that started a job gives its launcher five seconds (volley.launch.engine)."""
 _EXIT_S = 1.0
 """How long a process may take to exit after its answer, and to disappear after SIGKILL.  A process that a driver holds
 in the kernel does not disappear; it is left behind."""

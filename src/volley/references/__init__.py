@@ -20,10 +20,10 @@ from volley.document import Frozen, PositiveNumber
 from volley.errors import UserError
 from volley.files import write_file
 from volley.grouping import grouped
+from volley.records.launch_series import Sweep, observed_in
+from volley.records.records_file import REFERENCES, own_references, parse_runs, read_file, state_folder
+from volley.records.run_log import Observable, RunLog
 from volley.run.benchmark import Benchmark
-from volley.run.launch_series import Sweep, observed_in
-from volley.run.records_file import REFERENCES, own_references, parse_runs, read_file, state_folder
-from volley.run.run_log import Observable, RunLog
 from volley.statistics.estimates import median
 from volley.text import count, escape_controls, join_words, mpi_name
 

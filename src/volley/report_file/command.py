@@ -12,10 +12,10 @@ from volley.benchmarks import BENCHMARKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD, MachineError, UserError
 from volley.files import read_bounded, refuse_input, write_file
 from volley.machine.reinstall import install_command
+from volley.records.records_file import MAX_BYTES, find_file, parse_runs, without_repeats
 from volley.report.model import Report
 from volley.report_file.message_paths import pictures_of
 from volley.report_file.options import ReportOptions
-from volley.run.records_file import MAX_BYTES, find_file, parse_runs, without_repeats
 from volley.run.render import reports_of, results_of
 from volley.text import escape_controls
 

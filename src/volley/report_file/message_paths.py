@@ -8,7 +8,7 @@ from typing import Any
 from volley.errors import UserError
 from volley.machine.hardware import Gpu, Hardware
 from volley.machine.transports import TRANSPORTS
-from volley.run.records import Transport
+from volley.records.record_types import Transport
 from volley.topo.message_path import path_of
 from volley.topo.picture import picture
 from volley.topo.topology import NumaNode, PlacedGpu, Topology, nvlinks

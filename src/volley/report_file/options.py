@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from volley.run import option_values
-from volley.run.commandline import Options, argument, flag, option
-from volley.run.options import OUTPUT
+from volley.command import option_values
+from volley.command.commandline import Options, argument, flag, option
+from volley.command.options import OUTPUT
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""From a request to a records file: the plan, the launchers, the engine process, the session."""
+"""The session: one command that measures, from its jobs to the screen."""

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
-from volley.run.commandline import Lazy
+from volley.command.commandline import Lazy
 
 if TYPE_CHECKING:
+    from volley.command.options import JobOptions
+    from volley.records.plan import Plan
+    from volley.records.record_types import Run
+    from volley.records.run_log import Observable, RunLog
     from volley.report.model import Report
     from volley.run.jobs import Jobs, Site
-    from volley.run.options import JobOptions
-    from volley.run.plan import Plan
     from volley.run.progress import Forecast
-    from volley.run.records import Run
-    from volley.run.run_log import Observable, RunLog
 
 
 def _no_forecast(_: Plan) -> Forecast:
@@ -37,7 +37,7 @@ class Benchmark:
     help: str
     """One line, then paragraphs."""
     options: type[Any]
-    """The dataclass of its options (``volley.run.commandline.Options``), with the fields ``job`` and ``output``."""
+    """The dataclass of its options (``volley.command.commandline.Options``), with the fields ``job`` and ``output``."""
     examples: tuple[str, ...]
     command: str = ""
     """The name of its command; by default ``name``, with hyphens.  Benchmarks may share a command and its options:

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from volley.command.options import BenchmarkOptions, JobOptions, SampledOptions, SamplingOptions
 from volley.errors import UserError
-from volley.run.allocation import Allocation
-from volley.run.inside_launcher import RankInfo
-from volley.run.launchers import LAUNCHERS, PAIR
-from volley.run.options import BenchmarkOptions, JobOptions, SampledOptions, SamplingOptions
-from volley.run.plan import Plan, Sampling
-from volley.run.run_log import RunLog
+from volley.launch.allocation import Allocation
+from volley.launch.inside_launcher import RankInfo
+from volley.launch.launchers import LAUNCHERS, PAIR
+from volley.records.plan import Plan, Sampling
+from volley.records.run_log import RunLog
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import MIN_LAUNCHES, enough
 from volley.text import count, did_you_mean, escape_controls, join_words
 from volley.units import format_sig, round_up
 
 if TYPE_CHECKING:
-    from volley.run.engine import About
+    from volley.launch.engine import About
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from volley.records.record_types import COMMON, Transport
 from volley.run.jobs import LaunchCount
-from volley.run.records import COMMON, Transport
 from volley.text import count, escape_controls
 from volley.units import format_duration
 

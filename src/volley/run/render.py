@@ -10,13 +10,13 @@ from operator import attrgetter, itemgetter
 from types import ModuleType
 from typing import Any, TextIO
 
+from volley.command.options import FORMATS
 from volley.errors import UserError
 from volley.grouping import grouped
+from volley.records.run_log import RunLog
 from volley.report.model import USUAL, Details, Note, Report
 from volley.run.benchmark import Benchmark
-from volley.run.options import FORMATS
 from volley.run.report_parts import hosts_of
-from volley.run.run_log import RunLog
 from volley.text import escape_controls, join_words
 from volley.units import format_cpulist
 

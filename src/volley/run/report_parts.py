@@ -10,11 +10,11 @@ from itertools import pairwise
 from volley.grouping import grouped
 from volley.machine.hardware import RAISE_CLOCK, SLOWDOWNS, Gpu
 from volley.machine.steering import tuned
+from volley.records.command_again import command_again, launch_again, launches_named
+from volley.records.launch_series import MAX_NAMED, LaunchSeries
+from volley.records.record_types import Rank, Run, Transport
+from volley.records.run_log import RunLog
 from volley.report.model import Note
-from volley.run.command_again import command_again, launch_again, launches_named
-from volley.run.launch_series import MAX_NAMED, LaunchSeries
-from volley.run.records import Rank, Run, Transport
-from volley.run.run_log import RunLog
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
 from volley.text import count, join_few, join_words, mpi_name

@@ -16,30 +16,30 @@ from typing import Any, Literal
 
 import msgspec
 
+from volley.command.options import FORMATS, BenchmarkOptions
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
+from volley.launch import engine_path, inside_launcher, preflight
+from volley.launch.allocation import allocation
+from volley.launch.engine import About, TransportAbout, ask_about
+from volley.launch.launch_times import describe, summarize
+from volley.launch.launchers import PAIR, LaunchSpec
+from volley.launch.preflight import Preflight, Trials
+from volley.launch.start import Start, become, patience, start_by_launcher, start_inside_launcher, volley_with_jsrun
 from volley.machine import settings
 from volley.machine.hardware import Hardware, Settings
 from volley.machine.mpi_stack import Stack, assemble, read_facts
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
-from volley.run import engine_path, inside_launcher, preflight
-from volley.run.allocation import allocation
+from volley.records.command_again import asked
+from volley.records.launch_series import count_missing
+from volley.records.plan import Plan
+from volley.records.record_types import End, LaunchTimes, Run
+from volley.records.records_file import LineReader, Writer, encode_line, open_writer
+from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
-from volley.run.command_again import asked
-from volley.run.engine import About, TransportAbout, ask_about
 from volley.run.jobs import START_S, UNTIMED_S, Job, Jobs, Site, choose_transports
-from volley.run.launch_series import count_missing
-from volley.run.launch_times import describe, summarize
-from volley.run.launchers import PAIR, LaunchSpec
-from volley.run.options import FORMATS, BenchmarkOptions
-from volley.run.plan import Plan
-from volley.run.preflight import Preflight, Trials
+from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress
-from volley.run.records import End, LaunchTimes, Run
-from volley.run.records_file import LineReader, Writer, encode_line, open_writer
-from volley.run.run_log import RunLog
-from volley.run.run_outcome import RunOutcome, judge, stopped, worst
-from volley.run.start import Start, become, patience, start_by_launcher, start_inside_launcher, volley_with_jsrun
 from volley.text import ascii_json, escape_controls, join_words, utf8
 
 

@@ -13,10 +13,10 @@ from importlib import resources
 from shlex import join, quote
 from typing import TextIO
 
+from volley.command import option_values
 from volley.errors import UserError
+from volley.launch.launchers import cores
 from volley.machine.reinstall import installer
-from volley.run import option_values
-from volley.run.launchers import cores
 from volley.setup.options import SetupOptions
 from volley.setup.workspace import MIB, Folders, StepError, complaint, progress, run_logged, say
 from volley.text import escape_controls, join_words

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from volley.command import option_values
+from volley.command.commandline import Options, flag, option
 from volley.errors import UserError
-from volley.run import option_values
-from volley.run.commandline import Options, flag, option
 
 PROPRIETARY = "-proprietary"
 """How a branch of the driver ends whose kernel modules are not open."""

@@ -15,10 +15,10 @@ from typing import Literal
 
 import msgspec
 
+from volley.launch import inside_launcher
+from volley.launch.launchers import LAUNCHERS, LaunchSpec, cores
 from volley.machine.mpi_stack import UCX_MCA
 from volley.machine.signals import fatal_signal
-from volley.run import inside_launcher
-from volley.run.launchers import LAUNCHERS, LaunchSpec, cores
 from volley.setup.workspace import Folders, StepError, run_logged, tail
 from volley.text import escape_controls
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.errors import MachineError, UserError
+from volley.launch.engine_path import engine_path
 from volley.machine.mpi_stack import UCX_LIBRARIES, preload, read_facts
 from volley.machine.nvidia_driver import cuda_extra, has_driver
 from volley.machine.reinstall import install_command, installer
-from volley.run.engine_path import engine_path
-from volley.run.records_file import state_folder
+from volley.records.records_file import state_folder
 from volley.setup.proof import MpiInstallation
 from volley.setup.workspace import MIB, Folders, StepError, run_logged, shown, tail
 

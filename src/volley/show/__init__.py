@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.run.commandline import Command, Lazy
+from volley.command.commandline import Command, Lazy
 
 COMMANDS = (
     Command(

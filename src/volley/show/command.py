@@ -9,7 +9,7 @@ from dataclasses import replace
 from volley.benchmarks import BENCHMARKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.grouping import grouped
-from volley.run.records_file import kept_files, read_runs, without_repeats
+from volley.records.records_file import kept_files, read_runs, without_repeats
 from volley.run.render import render, render_reports
 from volley.show.kept import report
 from volley.show.options import ListOptions, ShowOptions

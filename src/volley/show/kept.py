@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from volley.records.command_again import launches_asked
+from volley.records.records_file import first_and_last, kept_files, state_folder
 from volley.report.model import Cell, Column, Data, Report, Row, Table
-from volley.run.command_again import launches_asked
-from volley.run.records_file import first_and_last, kept_files, state_folder
 from volley.text import count, join_words
 from volley.units import format_duration
 

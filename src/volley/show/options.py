@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from volley.benchmarks import BENCHMARKS
-from volley.run import option_values
-from volley.run.commandline import Options, argument, group, option
-from volley.run.options import OUTPUT, OutputOptions, format_change
+from volley.command import option_values
+from volley.command.commandline import Options, argument, group, option
+from volley.command.options import OUTPUT, OutputOptions, format_change
 
 
 @dataclass(frozen=True, kw_only=True)

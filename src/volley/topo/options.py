@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from volley.run import option_values
-from volley.run.commandline import Options, flag, option
-from volley.run.options import OUTPUT, WHAT
+from volley.command import option_values
+from volley.command.commandline import Options, flag, option
+from volley.command.options import OUTPUT, WHAT
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from volley.benchmarks.shared.points import RESULTS, PointOptions, TransportOptions
-from volley.run import option_values
+from volley.command import option_values
+from volley.command.commandline import Lazy, group, option
+from volley.command.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Lazy, group, option
-from volley.run.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.text import join_words
 from volley.units import parse_sizes
 

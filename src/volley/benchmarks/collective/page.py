@@ -18,9 +18,9 @@ from volley.benchmarks.shared.points.page import (
     report_of,
 )
 from volley.benchmarks.shared.points.results import PointResult, PointSeries
+from volley.records.plan import Plan
 from volley.report.cells import Quantity, as_they_are
 from volley.report.model import Report
-from volley.run.plan import Plan
 
 
 def _algorithm_Bps(point: PointResult) -> float | None:  # noqa: N802  B/s keeps its capital letter

@@ -14,9 +14,9 @@ from volley.benchmarks.shared.points.records import ClockError, EntrySkew, Point
 from volley.benchmarks.shared.points.results import times
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 from volley.errors import UserError
+from volley.launch.launchers import PAIR
+from volley.records.plan import Plan, Sampling
 from volley.run.jobs import Jobs, Site, choose_transports, count_ranks, make_plan, repeated
-from volley.run.launchers import PAIR
-from volley.run.plan import Plan, Sampling
 
 Element = Literal["float", "int"]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from volley.benchmarks.shared.points import PointOptions, TransportOptions
+from volley.command import option_values
+from volley.command.commandline import Lazy, flag, group, option
+from volley.command.options import HOW, WHAT, JobOptions, OutputOptions, output_group
 from volley.errors import UserError
-from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Lazy, flag, group, option
-from volley.run.options import HOW, WHAT, JobOptions, OutputOptions, output_group
 from volley.units import LARGEST_COUNT
 
 FORMATS = {"nvidia-jacobi": "the lines of NVIDIA's Jacobi example"}

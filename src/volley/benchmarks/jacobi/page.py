@@ -17,14 +17,14 @@ from volley.benchmarks.jacobi.results import (
     observables,
 )
 from volley.grouping import grouped
+from volley.records.command_again import command_again
+from volley.records.launch_series import LaunchSeries
+from volley.records.record_types import Status
+from volley.records.run_log import RunLog
 from volley.references import beside_equal
 from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus, scaled, spread
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Mark, Note, ReferenceLine, Report, Table
 from volley.run import report_parts
-from volley.run.command_again import command_again
-from volley.run.launch_series import LaunchSeries
-from volley.run.records import Status
-from volley.run.run_log import RunLog
 from volley.statistics.launches import ratio, shown_above_one
 from volley.text import count, escape_controls, join_words
 from volley.units import format_sig

@@ -21,11 +21,11 @@ from volley.document import (
     Version,
 )
 from volley.errors import UserError
+from volley.launch.launchers import PAIR
+from volley.records.plan import Plan
+from volley.records.record_types import Mismatch, Status
 from volley.run.jobs import Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan
-from volley.run.launchers import PAIR
-from volley.run.plan import Plan
 from volley.run.progress import Forecast
-from volley.run.records import Mismatch, Status
 from volley.text import count, join_words
 from volley.units import LARGEST_COUNT
 

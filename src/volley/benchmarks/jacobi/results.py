@@ -16,9 +16,9 @@ from itertools import product
 from typing import Literal
 
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
-from volley.run.launch_series import LaunchSeries, series_of, software
-from volley.run.records import Run
-from volley.run.run_log import Observable, RunLog
+from volley.records.launch_series import LaunchSeries, series_of, software
+from volley.records.record_types import Run
+from volley.records.run_log import Observable, RunLog
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import Repeated
 

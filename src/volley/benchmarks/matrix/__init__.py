@@ -8,13 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from volley.benchmarks.shared.points import PointOptions, TransportOptions, WindowOptions
-from volley.errors import UserError
-from volley.machine.nvidia_driver import has_driver
-from volley.run import option_values
-from volley.run.benchmark import Benchmark
-from volley.run.commandline import Lazy, flag, group, option
-from volley.run.inside_launcher import rank_info
-from volley.run.options import (
+from volley.command import option_values
+from volley.command.commandline import Lazy, flag, group, option
+from volley.command.options import (
     HOW,
     OUTPUT,
     WHAT,
@@ -24,6 +20,10 @@ from volley.run.options import (
     SamplingOptions,
     output_group,
 )
+from volley.errors import UserError
+from volley.launch.inside_launcher import rank_info
+from volley.machine.nvidia_driver import has_driver
+from volley.run.benchmark import Benchmark
 from volley.text import join_words
 
 CUDA_SAMPLES = "cuda-samples"

@@ -13,10 +13,10 @@ from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Posit
 from volley.errors import MachineError
 from volley.machine.hardware import Device
 from volley.machine.nvidia_driver import has_driver
+from volley.records.plan import Plan
+from volley.records.record_types import EndedBy, Status, Work
 from volley.run.jobs import Jobs, Site, launches, make_plan
-from volley.run.plan import Plan
 from volley.run.progress import Forecast
-from volley.run.records import EndedBy, Status, Work
 from volley.units import format_sig
 
 

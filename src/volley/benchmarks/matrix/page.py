@@ -26,6 +26,9 @@ from volley.benchmarks.matrix.results import (
 )
 from volley.benchmarks.matrix.slow_groups import SlowGroup
 from volley.grouping import grouped
+from volley.records.command_again import command_again
+from volley.records.plan import Plan
+from volley.records.record_types import Status
 from volley.references import beside_equal
 from volley.report.cells import scaled
 from volley.report.model import (
@@ -47,9 +50,6 @@ from volley.report.model import (
     Verdict,
 )
 from volley.run import report_parts
-from volley.run.command_again import command_again
-from volley.run.plan import Plan
-from volley.run.records import Status
 from volley.statistics.estimates import median
 from volley.text import count, join_few, join_words
 from volley.units import format_sig, format_size

@@ -14,11 +14,11 @@ from volley.benchmarks.matrix.gpu_records import row_in_short
 from volley.benchmarks.matrix.rank_records import RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.matrix.results import RankMatrixCase, cases_of, is_remeasurement
 from volley.errors import UserError
+from volley.launch.launchers import PAIR, cores
+from volley.records.plan import Plan
+from volley.records.run_log import RunLog
 from volley.run.jobs import Job, Jobs, Site, choose_transports, count_ranks, make_plan
-from volley.run.launchers import PAIR, cores
-from volley.run.plan import Plan
 from volley.run.progress import Forecast
-from volley.run.run_log import RunLog
 from volley.text import count
 from volley.units import format_duration, format_size
 

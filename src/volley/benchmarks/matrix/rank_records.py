@@ -20,7 +20,7 @@ from volley.document import (
     Version,
     Window,
 )
-from volley.run.records import Mismatch, Status, Work
+from volley.records.record_types import Mismatch, Status, Work
 from volley.units import LONGEST_S
 
 RankPair = Annotated[list[NonNegative], Meta(min_length=2, max_length=2)]

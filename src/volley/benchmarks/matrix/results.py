@@ -39,10 +39,10 @@ from volley.grouping import grouped
 from volley.machine.hardware import Device
 from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import Route
-from volley.run.launch_series import LaunchSeries, conditions_key, encoded, request_of, series_of
-from volley.run.plan import Plan
-from volley.run.records import Mismatch, Rank, Run, Status
-from volley.run.run_log import Observable, RunLog
+from volley.records.launch_series import LaunchSeries, conditions_key, encoded, request_of, series_of
+from volley.records.plan import Plan
+from volley.records.record_types import Mismatch, Rank, Run, Status
+from volley.records.run_log import Observable, RunLog
 from volley.statistics.columns import medians_of
 from volley.statistics.launches import of_observations
 from volley.units import format_size

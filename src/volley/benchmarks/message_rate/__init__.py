@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from volley.benchmarks.shared.points import PointOptions, TransportOptions, WindowOptions
+from volley.command import option_values
+from volley.command.commandline import Lazy, group, option
+from volley.command.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.errors import UserError
-from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Lazy, group, option
-from volley.run.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.units import LARGEST_COUNT, parse_sizes, parse_whole
 
 SIZES = "8,512,4Ki,64Ki,1Mi"

@@ -12,9 +12,9 @@ from volley.benchmarks.shared.points.records import ClockError, EntrySkew, Point
 from volley.benchmarks.shared.points.results import times
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
 from volley.errors import UserError
+from volley.launch.launchers import PAIR, cores
+from volley.records.plan import Plan
 from volley.run.jobs import Jobs, Site, choose_transports, count_ranks, make_plan, repeated
-from volley.run.launchers import PAIR, cores
-from volley.run.plan import Plan
 from volley.text import count
 
 

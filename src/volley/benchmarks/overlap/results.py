@@ -13,14 +13,14 @@ from volley.benchmarks.shared.points.progress import PointForecast, without_resu
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.shared.points.results import PointResult, by_transport, sent, summary_of
 from volley.grouping import grouped
+from volley.records.command_again import command_again, launch_again
+from volley.records.launch_series import LaunchSeries, series_of
+from volley.records.plan import Plan
+from volley.records.run_log import Observable, RunLog
 from volley.report.cells import Quantity, as_they_are, data_of, ratio_cell, unclear
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
 from volley.run import report_parts
-from volley.run.command_again import command_again, launch_again
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
-from volley.run.launch_series import LaunchSeries, series_of
-from volley.run.plan import Plan
-from volley.run.run_log import Observable, RunLog
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, Repeated, has_interval, of_numbers, ratio
 from volley.text import count, join_words

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from volley.command.commandline import Lazy, group
+from volley.command.options import BenchmarkOptions, JobOptions, OutputOptions, output_group
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Lazy, group
-from volley.run.options import BenchmarkOptions, JobOptions, OutputOptions, output_group
 
 
 @dataclass(frozen=True, kw_only=True)

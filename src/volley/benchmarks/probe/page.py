@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from volley.benchmarks.probe import ProbeOptions
 from volley.document import Frozen
+from volley.launch.launchers import PAIR
+from volley.records.launch_series import LaunchSeries, series_of
+from volley.records.run_log import RunLog
 from volley.report.model import Column, Data, Report, Row, Table
 from volley.run import report_parts
 from volley.run.jobs import Jobs, Site, choose_transports, count_ranks, launches, make_plan
-from volley.run.launch_series import LaunchSeries, series_of
-from volley.run.launchers import PAIR
-from volley.run.run_log import RunLog
 
 
 class ProbePlan(Frozen, frozen=True, kw_only=True):

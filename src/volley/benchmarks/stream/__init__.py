@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from volley.benchmarks.shared.points import RESULTS, PointOptions, TransportOptions, WindowOptions
+from volley.command.commandline import Lazy, group
+from volley.command.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Lazy, group
-from volley.run.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.units import parse_sizes
 
 SIZES = "8:64Mi"

@@ -15,9 +15,9 @@ from volley.benchmarks.shared.points.page import (
     report_of,
 )
 from volley.benchmarks.shared.points.results import PointResult, PointSeries
+from volley.records.plan import Plan
 from volley.report.cells import Quantity
 from volley.report.model import Report
-from volley.run.plan import Plan
 
 
 def _columns(point: PointResult, _plan: Plan | None, alone: bool) -> Sequence[Quantity]:

@@ -11,11 +11,11 @@ from functools import partial
 
 from volley.doctor.probes import gpus, host, jobs, libraries
 from volley.doctor.remedies import SEND
+from volley.launch.engine import note_joined
+from volley.launch.inside_launcher import rank_info
 from volley.machine import capture as machine
 from volley.machine.capture import Attempt
 from volley.machine.facts import Facts
-from volley.run.engine import note_joined
-from volley.run.inside_launcher import rank_info
 
 
 def attempts(limit_s: float) -> tuple[Attempt, ...]:

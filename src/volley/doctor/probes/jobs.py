@@ -15,6 +15,9 @@ import msgspec
 from volley.benchmarks import named
 from volley.doctor.probes.host import output_of
 from volley.doctor.remedies import MESSAGES
+from volley.launch import engine_path
+from volley.launch.engine import ask_about
+from volley.launch.inside_launcher import rank_info
 from volley.machine import ucx_protocols
 from volley.machine.cuda_driver import cuda_gpu_count
 from volley.machine.facts import JobFacts, PairFacts, PointFacts, RankFacts, StackFacts, TransportFacts
@@ -22,12 +25,9 @@ from volley.machine.isolate import Skip
 from volley.machine.mpi_stack import assemble, read_facts
 from volley.machine.nvidia_driver import has_driver
 from volley.machine.signals import Stop
-from volley.run import engine_path
+from volley.records.records_file import LineReader
+from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
-from volley.run.engine import ask_about
-from volley.run.inside_launcher import rank_info
-from volley.run.records_file import LineReader
-from volley.run.run_log import RunLog
 from volley.run.session import prepare
 from volley.statistics.estimates import median
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from volley.run import option_values
-from volley.run.commandline import Options, flag, option
-from volley.run.options import HOW, WHAT, BenchmarkOptions
+from volley.command import option_values
+from volley.command.commandline import Options, flag, option
+from volley.command.options import HOW, WHAT, BenchmarkOptions
 from volley.units import VALID_FORMS, parse_sizes
 
 RESULTS = f"{__name__}.results"

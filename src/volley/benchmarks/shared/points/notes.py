@@ -19,11 +19,11 @@ from volley.benchmarks.shared.points.results import (
     overtakes,
 )
 from volley.grouping import grouped
+from volley.records.command_again import command_again, launch_again
+from volley.records.plan import Plan
 from volley.report.cells import percent
 from volley.report.model import Note
 from volley.run import report_parts
-from volley.run.command_again import command_again, launch_again
-from volley.run.plan import Plan
 from volley.statistics.hockney import Fit
 from volley.statistics.launches import FIRST_LOOK, ratio, shown_above_one
 from volley.text import join_words

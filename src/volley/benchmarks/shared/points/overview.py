@@ -9,10 +9,10 @@ from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.notes import again, place, size_range
 from volley.benchmarks.shared.points.results import PointResult, PointSeries, by_name, by_transport, labels, one_launch
 from volley.grouping import grouped
+from volley.records.command_again import command_again
 from volley.references import share_of_equal
 from volley.report.cells import percent, ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table
-from volley.run.command_again import command_again
 from volley.run.report_parts import machine_notes, over_launches
 from volley.statistics.launches import FIRST_LOOK, has_interval, shows_change
 from volley.text import count, join_words

@@ -18,12 +18,12 @@ from volley.benchmarks.shared.points.results import (
     one_launch,
     overtakes,
 )
+from volley.records.launch_series import LaunchSeries
+from volley.records.plan import Plan
+from volley.records.record_types import Transport
 from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus, ratio_cell, spread, unclear
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
-from volley.run.launch_series import LaunchSeries
-from volley.run.plan import Plan
-from volley.run.records import Transport
 from volley.statistics.hockney import MIN_SIZES, POOR
 from volley.units import approximate_size, format_sig, format_size
 

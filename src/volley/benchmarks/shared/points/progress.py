@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.shared.points.results import results
-from volley.run.plan import Plan
+from volley.records.plan import Plan
+from volley.records.record_types import Transport
+from volley.records.run_log import RunLog
 from volley.run.progress import Forecast
-from volley.run.records import Transport
-from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
 from volley.units import format_sig, format_size
 

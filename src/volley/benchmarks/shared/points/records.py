@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from volley.benchmarks.shared.points import Direction
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version
-from volley.run.records import EndedBy, Mismatch, Status, Work
+from volley.records.record_types import EndedBy, Mismatch, Status, Work
 
 Sizes = Annotated[list[Positive], Meta(min_length=1, description="message sizes, in this order.")]
 

@@ -19,9 +19,9 @@ from volley.benchmarks.shared.points import Direction
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.grouping import grouped
 from volley.machine.line_rate import LineRate
-from volley.run.launch_series import LaunchSeries, series_of
-from volley.run.records import Mismatch
-from volley.run.run_log import Observable, RunLog
+from volley.records.launch_series import LaunchSeries, series_of
+from volley.records.record_types import Mismatch
+from volley.records.run_log import Observable, RunLog
 from volley.statistics.crossovers import Crossover, crossovers, half_bandwidth
 from volley.statistics.estimates import Estimate, drift, median, outliers, percentile
 from volley.statistics.hockney import Fit, fit

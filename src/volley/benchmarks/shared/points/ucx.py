@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from volley.benchmarks.shared.points.results import PointResult
 from volley.machine.ucx_protocols import SizeRange, of_plan
-from volley.run.plan import Plan
+from volley.records.plan import Plan
 from volley.statistics.launches import ratio, shown_above_one
 from volley.units import format_sig, format_size
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from volley.grouping import grouped
-from volley.run.records import End, LaunchTimes, Run, Transport
-from volley.run.run_log import RunLog
+from volley.records.record_types import End, LaunchTimes, Run, Transport
+from volley.records.run_log import RunLog
 from volley.statistics.estimates import median
 
 _STARTUP = {

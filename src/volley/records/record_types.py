@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version
 from volley.machine.hardware import Device, Hardware, Settings
-from volley.run.plan import Plan
+from volley.records.plan import Plan
 
 Status = Literal["ok", "failed", "skipped"]
 EndedBy = Literal["ci", "time", "few", "fixed", "failure"]

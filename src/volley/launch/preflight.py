@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 from volley.document import Frozen, Positive
+from volley.launch.engine import About, Ending
+from volley.launch.start import Start
 from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import Stack
 from volley.machine.signals import Stop, fatal_signal
 from volley.machine.ucx_protocols import Protocols
-from volley.run.engine import About, Ending
-from volley.run.plan import Plan, Sampling
-from volley.run.start import Start
+from volley.records.plan import Plan, Sampling
 
 SIZES = [8, 1 << 20]
 """One message that UCX sends eagerly and one that it sends by rendezvous, on different paths."""

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from volley.command.options import JobOptions
 from volley.errors import UserError
+from volley.launch import inside_launcher
+from volley.launch.allocation import Allocation, allocation
+from volley.launch.engine import USUAL_LINES, EngineProcess, Patience, TransportAbout
+from volley.launch.inside_launcher import RankInfo
+from volley.launch.launchers import PAIR, LaunchSpec, choose, command, cores, fabric, home, jsrun_of
 from volley.machine.mpi_stack import Stack
 from volley.machine.signals import Stop
-from volley.run import inside_launcher
-from volley.run.allocation import Allocation, allocation
-from volley.run.engine import USUAL_LINES, EngineProcess, Patience, TransportAbout
-from volley.run.inside_launcher import RankInfo
-from volley.run.launchers import PAIR, LaunchSpec, choose, command, cores, fabric, home, jsrun_of
-from volley.run.options import JobOptions
 
 
 @dataclass(frozen=True)

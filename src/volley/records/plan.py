@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from volley.command.options import JobOptions, SamplingOptions
 from volley.document import PLAN_VERSION, Count, CountOrNone, Frozen, PositiveSeconds, Version
-from volley.run.options import JobOptions, SamplingOptions
 
 
 class Sampling(Frozen, frozen=True, kw_only=True):

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from volley.command.option_values import HostListError, expand
 from volley.errors import UserError
 from volley.files import read_bounded
 from volley.machine.nvidia_driver import visible_gpus
-from volley.run.option_values import HostListError, expand
 from volley.units import parse_whole
 
 _MAX_BYTES = 1 << 25

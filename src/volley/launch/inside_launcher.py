@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from volley.run.engine_path import engine_path
+from volley.launch.engine_path import engine_path
 from volley.units import parse_whole
 
 TYPE_CHECKING = False  # start-up: to import typing, or even collections.abc, takes longer than all of this

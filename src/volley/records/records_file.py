@@ -26,10 +26,10 @@ from volley.document import PLAN_VERSION, RECORD_VERSION
 from volley.errors import UserError
 from volley.files import read_bounded
 from volley.grouping import grouped
-from volley.run.command_again import options_of
-from volley.run.launch_series import count_missing
-from volley.run.records import COMMON, End, Run
-from volley.run.run_log import RecordedBenchmark, RecordError, RunLog
+from volley.records.command_again import options_of
+from volley.records.launch_series import count_missing
+from volley.records.record_types import COMMON, End, Run
+from volley.records.run_log import RecordedBenchmark, RecordError, RunLog
 from volley.text import count, escape_controls
 from volley.units import parse_whole
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from volley.errors import MachineError, UserError
-from volley.run.allocation import Allocation
+from volley.launch.allocation import Allocation
 from volley.text import join_words
 
 PAIR = 2

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from volley.run.commandline import Option, Options, declared
-from volley.run.options import OutputOptions
-from volley.run.plan import Plan
+from volley.command.commandline import Option, Options, declared
+from volley.command.options import OutputOptions
+from volley.records.plan import Plan
 from volley.units import SizeError, format_sizes, parse_sizes, parse_whole
 
 _NOT_OF_THE_PLAN = {"--dry-run", *(each.name for each in declared(OutputOptions))}

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_USAGE
+from volley.launch.engine import Ending
 from volley.machine import ucx_protocols
+from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
-from volley.run.engine import Ending
-from volley.run.run_log import RunLog
 from volley.text import escape_controls
 
 _LOADER = 127

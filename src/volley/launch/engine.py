@@ -19,12 +19,12 @@ from typing import Any
 import msgspec
 
 from volley.errors import MachineError, UserError
+from volley.launch import engine_path
+from volley.launch.launch_times import Stopwatch
 from volley.machine.signals import GRACE_S, Child, Stop, signal_name
 from volley.machine.transports import without_fault
-from volley.run import engine_path
-from volley.run.launch_times import Stopwatch
-from volley.run.plan import Plan
-from volley.run.run_log import RecordError
+from volley.records.plan import Plan
+from volley.records.run_log import RecordError
 from volley.text import clean, count
 
 _PREFIX = "volley-engine: "

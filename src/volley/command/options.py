@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from volley.run import option_values
-from volley.run.commandline import Options, flag, group, option
+from volley.command import option_values
+from volley.command.commandline import Options, flag, group, option
 from volley.text import join_words
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ WHAT, HOW, WHERE, OUTPUT = "What to measure", "How to measure", "Where to run", 
 FORMATS = {"table": "terminal", "markdown": "markdown", "csv": "csv", "json": "json", "prometheus": "prometheus"}
 """The formats of every benchmark, each with the module of ``volley.report`` that renders it."""
 LAUNCHERS = ("auto", "openmpi", "mpich", "srun", "jsrun")
-"""The values of ``--launcher``.  Start-up: the launchers themselves (``volley.run.launchers``) load later."""
+"""The values of ``--launcher``.  Start-up: the launchers themselves (``volley.launch.launchers``) load later."""
 
 
 @dataclass(frozen=True, kw_only=True)

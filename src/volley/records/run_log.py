@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
+from volley.command.commandline import Options
 from volley.errors import UserError
 from volley.machine.hardware import Gpu, Hardware, Settings
 from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import ROUTES
-from volley.run.commandline import Options
-from volley.run.records import End, LaunchTimes, Rank, Run, Status, Transport
+from volley.records.record_types import End, LaunchTimes, Rank, Run, Status, Transport
 
 Of = TypeVar("Of")
 

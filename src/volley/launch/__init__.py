@@ -1,0 +1,1 @@
+"""From a plan to running ranks: allocations, launchers, the engine's process, and tests before it."""
