@@ -42,8 +42,8 @@ _CONCERNS = (
     (re.compile(r"UCX_|MPICH_|MPIR_CVAR_|FI_|I_MPI_|MV2_|OMPI_MCA_(pml|btl|mtl|osc|coll|smsc)(_|$)"), "MPI"),
 )
 """Variables that may change the performance, and the library whose transports they concern."""
-_TALK = re.compile(r"LOG|DEBUG|VERBOSE|INFO|WARN|COLOR|VERSION")
-"""Parts of the names of variables that change only what a library prints."""
+_TALK = re.compile(r"LOG|DEBUG|VERBOSE|INFO|WARN|COLOR|VERSION|HOME")
+"""Parts of the names of variables that change only what a library prints, or where it is found."""
 
 
 def steering(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
