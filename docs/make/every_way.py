@@ -105,7 +105,7 @@ def on_h100s() -> Iterator[str]:
     times = [f"{three_digits(half)} µs at {format_size(size)}" for size, half in halves]
     yield (
         "When this table was measured, `device` and `device/word` loaded an answer before its message had arrived. "
-        f"Now they load it after the message: on two H100s `device` takes {join_words(times)} ({_run(series, ON_H100S)})."
+        f"Now they load it after: on two H100s `device` takes {join_words(times)} ({_run(series, ON_H100S)})."
     )
 
 

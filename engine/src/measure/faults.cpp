@@ -69,7 +69,8 @@ void FaultyDriver::run(const View& view, std::uint64_t count, const std::optiona
     case Fault::early: return call(count > 1 ? View{view.send, view.recv, view.bytes, 0, view.stride} : view, 1);
     case Fault::late: return call(view.last().message((count - 1) * in_flight), 1);
     case Fault::delay:
-      if (rank_.slow) spin(delay_s * static_cast<double>(messages));
+      // Both ranks wait at the same time, and a round trip has two messages.
+      if (rank_.slow) spin(delay_s * static_cast<double>(window ? messages : 2 * messages));
       return call(view, count);
     case Fault::hang:
       while (rank_.stops && messages_ >= last_message_of_hang) pause();
