@@ -306,7 +306,7 @@ def test_an_output_that_takes_nothing_more(words: tuple[str, ...]) -> None:
     [
         ("report", str(EXAMPLES / "rank-matrix.jsonl"), "-o", "out.html"),
         ("topo", *FROM, "-o", "out.svg"),
-        ("batch", "--scheduler", "slurm", "--start", "volley", "-o", "out.sh", "--", "pingpong", *["-s8"] * 400),
+        ("batch", "--scheduler", "slurm", "-o", "out.sh", "--", "pingpong", *["-s8"] * 400),
         ("references", "--add", "x", str(EXAMPLES / "rank-matrix.jsonl")),
     ],
     ids=lambda words: words[0],
