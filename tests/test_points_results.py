@@ -237,7 +237,7 @@ def test_a_transport_that_one_launch_lacked_counts_as_unavailable() -> None:
     logs = [log(transports=[transport()]), log(transports=[transport(available=False, reason="gone")])]
     for order in (logs, logs[::-1]):
         (series,) = results(order)
-        assert series.transports["host"].reason == "gone"
+        assert series.series.transports["host"].reason == "gone"
 
 
 def test_an_interval_that_was_not_reached_is_noted() -> None:
