@@ -15,7 +15,8 @@ from pathlib import Path
 
 from volley.compare.comparison import Comparison, compare
 from volley.compare.page import finding
-from volley.compare.runs import read_side
+from volley.compare.runs import side_of
+from volley.records.records_file import read_file
 
 LAUNCHES = 6
 WORDS = ["pingpong", "--transport", "host", "--sizes", "8,512,4Ki,64Ki,1Mi,16Mi", "--point-time", "0.05"]
@@ -40,7 +41,7 @@ def measure(first: Path, second: Path, words: list[str], *, live: bool) -> None:
 
 def compared(first: Path, second: Path, *, live: bool) -> Comparison:
     """Compare one pair with the defaults of ``volley compare``."""
-    return compare(read_side(str(first)), read_side(str(second)), 0.05, paired=live)
+    return compare(side_of(*read_file(str(first))), side_of(*read_file(str(second))), 0.05, paired=live)
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix.rank_jobs import next_plan
 from volley.benchmarks.matrix.results import RankMatrixCase, results
 from volley.benchmarks.matrix.slow_groups import MAX_AGAIN
-from volley.compare.runs import read_side
-from volley.records.records_file import parse_runs
+from volley.compare.runs import side_of
+from volley.records.records_file import parse_runs, read_file
 from volley.records.run_log import RunLog
 from volley.run.render import render
 from volley.run.report_parts import hosts_of
@@ -190,7 +190,7 @@ def test_a_comparison_holds_no_object_for_each_pair(tmp_path: Path) -> None:
     path.write_bytes(b"".join(lines(8, visits=3)))
     tracemalloc.start()
     try:
-        side = read_side(str(path))
+        side = side_of(*read_file(str(path)))
         held_bytes = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
