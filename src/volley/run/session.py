@@ -303,6 +303,10 @@ class Session:
         if self.jobs.next_job is None or not self.jobs.planned:
             return None
         plan = self.jobs.planned[0].plan
+        if self.site.about.cuda_built is None or gpu_count() == 0:
+            in_gpus = {each.name for each in self.site.about.transports if each.memory == "device"}
+            usable = [name for name in plan.transports if name.partition("+")[0] not in in_gpus]
+            plan = msgspec.structs.replace(plan, transports=usable)
         measuring_s = self.benchmark.forecast(plan).total * (plan.sampling.point_time_s + UNTIMED_S)
         return self.jobs.count.too_few((preflight_s or START_S) + measuring_s, preflight_s, "about ")
 
