@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "gpu/runtime.hpp"
 #include "gpu/gpu.hpp"
+#include "gpu/runtime.hpp"
 
 namespace volley::gpu {
 

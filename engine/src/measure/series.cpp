@@ -48,14 +48,13 @@ Workload round_trip_workload() {
 Workload window_workload(const Window& window) {
   const bool both = window.direction == Direction::bi;
   const auto messages = static_cast<std::uint64_t>(window.messages);
-  return {
-      .name = both ? "windows both ways" : "windows one way",
-      .messages = {messages, both ? messages : 0},
-      .divisor = 1,
-      .second_times = both,
-      .one_buffer = false,
-      .pass_counts = pass_windows,
-      .window = window};
+  return {.name = both ? "windows both ways" : "windows one way",
+          .messages = {messages, both ? messages : 0},
+          .divisor = 1,
+          .second_times = both,
+          .one_buffer = false,
+          .pass_counts = pass_windows,
+          .window = window};
 }
 
 }  // namespace volley

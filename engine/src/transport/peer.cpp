@@ -14,8 +14,8 @@
 #include <new>
 
 #include "gpu/runtime.hpp"
-#include "transport/host_driven.hpp"
 #include "transport/agreement.hpp"
+#include "transport/host_driven.hpp"
 #include "transport/peer_memory.hpp"
 
 namespace volley {
