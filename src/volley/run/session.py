@@ -30,6 +30,7 @@ from volley.machine.hardware import Hardware, Settings
 from volley.machine.mpi_stack import Stack, assemble, read_facts
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
+from volley.machine.transports import without_fault
 from volley.records.command_again import asked
 from volley.records.launch_series import count_missing
 from volley.records.plan import Plan
@@ -304,8 +305,8 @@ class Session:
             return None
         plan = self.jobs.planned[0].plan
         if self.site.about.cuda_built is None or gpu_count() == 0:
-            in_gpus = {each.name for each in self.site.about.transports if each.memory == "device"}
-            usable = [name for name in plan.transports if name.partition("+")[0] not in in_gpus]
+            on_gpus = {each.name for each in self._on_gpus(plan)}
+            usable = [name for name in plan.transports if without_fault(name) not in on_gpus]
             plan = msgspec.structs.replace(plan, transports=usable)
         measuring_s = self.benchmark.forecast(plan).total * (plan.sampling.point_time_s + UNTIMED_S)
         return self.jobs.count.too_few((preflight_s or START_S) + measuring_s, preflight_s, "about ")
@@ -392,8 +393,7 @@ class Session:
 
         Where the ranks of a launch use none, NVML is not asked again: every answer would delay the next launch.
         """
-        on_gpus = any(each.memory == "device" for each in self.site.about.of(plan.transports))
-        wanted = self.jobs.hardware and (self.benchmark.local or on_gpus)
+        wanted = self.jobs.hardware and (self.benchmark.local or bool(self._on_gpus(plan)))
         if not wanted or not has_driver() or (when == "after" and run is None):
             return None
         seen = [log.run for log in self.logs if log.run]
