@@ -35,8 +35,8 @@ STOPPED_S = 12.0
 """A watchdog of 5 s, and the time until the launcher has ended its ranks or is killed."""
 ENDS_S = 15.0
 """A launcher gives its ranks seconds between SIGTERM and SIGKILL, and volley gives them to the launcher."""
-WORDS = ("pingpong", "--sizes", "8:64k", "--point-time", "0.05", "--transport", "host", "--format", "csv")
-WORDS_OF_STOP = (*WORDS, "--launches", "3", "--watchdog", "5")
+WORDS = ("pingpong", "--sizes", "8:64k", "--point-time", "0.05", "--format", "csv", "--transport")
+WORDS_OF_STOP = ("--launches", "3", "--watchdog", "5")
 
 
 def processes(mark: str) -> dict[int, str]:
@@ -95,7 +95,7 @@ def _kill_one(mark: str, volley: int, program: str, number: signal.Signals) -> s
 TARGETS: tuple[Callable[[str, int, random.Random], str], ...] = (front, front, launcher, rank)
 
 
-def stop_one(volley: Path, folder: Path, dice: random.Random, run_s: float) -> tuple[str | None, float]:
+def stop_one(command: list[str], folder: Path, dice: random.Random, run_s: float) -> tuple[str | None, float]:
     """Start a run that takes about ``run_s`` and stop a rank at a random moment of it.
 
     Returns:
@@ -103,7 +103,7 @@ def stop_one(volley: Path, folder: Path, dice: random.Random, run_s: float) -> t
     """
     mark = f"{os.getpid()}-{dice.random()}"
     environment = {**os.environ, MARK: mark}
-    command = [str(volley), *WORDS_OF_STOP, "-o", str(folder / "records.jsonl")]
+    command = [*command, "-o", str(folder / "records.jsonl")]
     run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     moment = dice.random() * run_s
     until = time.monotonic() + moment
@@ -206,7 +206,7 @@ def kill_one(volley: Path, folder: Path, dice: random.Random) -> str | None:
     scratch.mkdir(parents=True)
     places = {"TMPDIR": str(scratch), "OMPI_MCA_btl_sm_backing_directory": str(scratch)}
     environment = {**os.environ, MARK: mark, **places}
-    command = [str(volley), *WORDS, "-o", str(records)]
+    command = [str(volley), *WORDS, "host", "-o", str(records)]
     run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     moment = dice.choice([0.1, 1.0, 2.5]) * dice.random()
     time.sleep(moment)
@@ -238,13 +238,16 @@ def _lines(records: Path) -> list[bytes]:
     return data[: data.rfind(b"\n") + 1].splitlines()
 
 
-def run(volley: Path, cases: int, seed: int, how: str = "kill", at_once: int = 1) -> list[str]:
+def run(
+    volley: Path, cases: int, seed: int, how: str = "kill", at_once: int = 1, transports: str = "host"
+) -> list[str]:
     """Kill, stop or interrupt so many runs, some at once; return what was wrong."""
     times_s: list[float] = []
     run_s = 0.0
+    stopped = [str(volley), *WORDS, transports, *WORDS_OF_STOP]
     if how == "stop":
         begun = time.monotonic()
-        subprocess.run([str(volley), *WORDS_OF_STOP], capture_output=True, check=True)
+        subprocess.run(stopped, capture_output=True, check=True)
         run_s = time.monotonic() - begun
 
     def one(number: int) -> str | None:
@@ -252,7 +255,7 @@ def run(volley: Path, cases: int, seed: int, how: str = "kill", at_once: int = 1
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             if how == "stop":
-                problem, took_s = stop_one(volley, folder, dice, run_s)
+                problem, took_s = stop_one(stopped, folder, dice, run_s)
                 times_s.append(took_s)
             elif how == "interrupt":
                 problem = interrupt_one(volley, fake_engine.install(folder / "bin"), folder / "state", dice)
@@ -272,6 +275,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--how", choices=("kill", "stop", "interrupt", "signal"), default="kill")
     parser.add_argument("--at-once", type=int, default=1, help="runs at the same time: load for each other")
+    parser.add_argument("--transport", default="host", help="of the runs in which a rank is stopped")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     given = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell makes what it starts with & ignore SIGINT
@@ -279,7 +283,12 @@ def main() -> int:
         failures = interrupts(given.cases, given.seed)
     else:
         failures = run(
-            Path(sysconfig.get_path("scripts")) / "volley", given.cases, given.seed, given.how, given.at_once
+            Path(sysconfig.get_path("scripts")) / "volley",
+            given.cases,
+            given.seed,
+            given.how,
+            given.at_once,
+            given.transport,
         )
     print(f"{given.cases} killings of seed {given.seed}, {len(failures)} failures", *failures, sep="\n")
     return bool(failures)
