@@ -60,7 +60,6 @@ constexpr std::array table{
     Section{"uni+late", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::late},
     Section{"uni+lose", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::lose},
     Section{"uni+swap", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::swap},
-    Section{"uni+echo", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::echo},
     Section{"uni+hang", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::hang},
 };
 

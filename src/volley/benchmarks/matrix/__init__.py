@@ -44,7 +44,7 @@ SECTIONS = (
 )  # fmt: skip
 """The engine's sections, in its order; docs/method describes each one."""
 
-TESTS = ("uni+flip", "uni+early", "uni+late", "uni+lose", "uni+swap", "uni+echo", "uni+hang")
+TESTS = ("uni+flip", "uni+early", "uni+late", "uni+lose", "uni+swap", "uni+hang")
 """Sections that break one pair on purpose; they run only if they are named."""
 
 WITH_HOST = frozenset({"host-to-gpu", "gpu-to-host"})
