@@ -1,4 +1,4 @@
-"""The figures of README.md: every way between two H200s in one run, from its records."""
+"""The figures of docs/transports.md: every way between two H200s in one run, from its records."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _run(series: PointSeries, path: Path) -> str:
     verified = sum(point.verified is True for point in sending)
     checked = f"all {verified}" if verified == len(sending) else f"{verified} of {len(sending)}"
     seconds = sum(log.end.elapsed_s for log in series.series.logs if log.end)
-    return f"[records](results/{path.parent.name}/{path.name}), {checked} points verified, {seconds:.0f} s"
+    return f"[records](../results/{path.parent.name}/{path.name}), {checked} points verified, {seconds:.0f} s"
 
 
 def every_way() -> Iterator[str]:
