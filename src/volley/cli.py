@@ -40,11 +40,7 @@ _LONGEST_LINE = 4000
 
 
 def read(words: Sequence[str]) -> tuple[Command, Any] | None:
-    """Return the command of a command line and its options.  If help is asked for, print it and return ``None``.
-
-    Raises:
-        UserError: if the command line is invalid; the message is one sentence that points to the valid forms.
-    """
+    """Return the command of a command line and its options.  If help is asked for, print it and return ``None``."""
     command, rest = _command(words)
     try:
         options = command.parse(rest)

@@ -22,11 +22,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def read_bounded(source: str, max_bytes: int) -> bytes:
-    """Return the content of a file, or of standard input for ``-``; that of a gzip file is unpacked.
-
-    Raises:
-        UserError: if the file cannot be read, or holds more than ``max_bytes``, as /dev/zero does.
-    """
+    """Return the content of a file, or of standard input for ``-``; that of a gzip file is unpacked."""
     name = "standard input" if source == "-" else escape_controls(source) or "''"
     pieces, left = [], max_bytes
     try:
@@ -59,11 +55,7 @@ def _unpacked(content: bytes, max_bytes: int, name: str) -> bytes:
 
 
 def refuse_input(output: Path, inputs: Iterable[str]) -> None:
-    """Refuse to write to a file that is read, also by another path or name of it.
-
-    Raises:
-        UserError: if ``output`` is one of the ``inputs``.
-    """
+    """Refuse to write to a file that is read, also by another path or name of it."""
     for each in inputs:
         with suppress(OSError, ValueError):  # one of them does not exist
             if output.samefile(each):
@@ -78,10 +70,6 @@ def write_file(output: Path, content: bytes, what: str = "") -> None:
         output: the file, which may exist; what a link leads to is replaced. A device or a pipe gets the bytes directly.
         content: all of its bytes.
         what: what they are, for the message.
-
-    Raises:
-        UserError: if the file cannot be written.
-        MachineError: if there is no room.
     """
     target = Path(os.path.realpath(output))
     try:

@@ -45,11 +45,7 @@ class SizeError(ValueError):
 
 
 def parse_size(text: str) -> int:
-    """Parse one size and return bytes: ``8``, ``8 B``, ``64k``, ``64 KiB``, ``1Gi``.
-
-    Raises:
-        SizeError: if the text is not a size, or the size is zero or larger than 4 EiB.
-    """
+    """Parse one size and return bytes: ``8``, ``8 B``, ``64k``, ``64 KiB``, ``1Gi``."""
     matched = _SIZE.fullmatch(text.strip())
     if matched is None:
         raise SizeError(f"{text.strip()!r} is not a message size: write {VALID_FORMS}")
@@ -65,11 +61,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Parse a list of sizes and ranges; return bytes in the order given, each size once.
-
-    Raises:
-        SizeError: if a part is invalid; the message names the part and the valid forms.
-    """
+    """Parse a list of sizes and ranges; return bytes in the order given, each size once."""
     sizes: dict[int, None] = {}
     for part in text.split(","):
         if not part.strip():

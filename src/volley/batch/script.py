@@ -84,11 +84,7 @@ class JobResources:
 
 
 def run(options: BatchOptions) -> int:
-    """Write the script to its file, or print it; notes go to standard error.  Return the exit code.
-
-    Raises:
-        UserError: if the file cannot be written.
-    """
+    """Write the script to its file, or print it; notes go to standard error.  Return the exit code."""
     script, submit, notes = write(options)
     if options.output is None:
         sys.stdout.write(script)
@@ -102,12 +98,7 @@ def run(options: BatchOptions) -> int:
 
 
 def write(options: BatchOptions) -> tuple[str, str, list[str]]:
-    """Return the script that runs ``volley WORDS``, the command that submits it, and notes about it.
-
-    Raises:
-        UserError: if the measurement does not suit such a job.
-        MachineError: if the engine does not start here, or has no launcher.
-    """
+    """Return the script that runs ``volley WORDS``, the command that submits it, and notes about it."""
     benchmark, asked = benchmarks.read(options.words)
     _check_words(options)
     _check_asked(options, asked)
@@ -262,11 +253,7 @@ def _command(options: BatchOptions, *, local: bool) -> str:
 
 
 def _directives(resources: JobResources) -> list[str]:
-    """Return every directive, the user's last.
-
-    Raises:
-        UserError: if the batch system has no such directive.
-    """
+    """Return every directive, the user's last."""
     options = resources.options
     if options.scheduler == "age":
         if not options.node_resource and options.nodes > 1 and not options.directive:

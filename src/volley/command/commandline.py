@@ -223,12 +223,7 @@ class Command:
         return list(declared(self._class))
 
     def parse(self, words: Sequence[str]) -> Any:
-        """Parse the words after the command's name.
-
-        Raises:
-            UserError: naming the option, what is wrong, and the nearest valid form.
-            HelpAsked: if the help is wanted.
-        """
+        """Parse the words after the command's name."""
         return _build(self._class, self._given(words))
 
     def _given(self, words: Sequence[str]) -> dict[str, Any]:

@@ -244,11 +244,7 @@ def new_file(option: str, words: Sequence[str]) -> Path:
 
 
 def absolute(option: str, word: str) -> Path:
-    """Read a path, with ``~`` for a home folder, and return it from the root on.
-
-    Raises:
-        UserError: if ``~NAME`` names nobody, or if the path is relative to a folder that was deleted.
-    """
+    """Read a path, with ``~`` for a home folder, and return it from the root on."""
     try:
         return Path(word).expanduser().absolute()
     except RuntimeError:
@@ -276,9 +272,6 @@ def expand(text: str) -> tuple[str, ...]:
 
     Numbers keep the width of the first number of their range: ``n[08-10]`` is n08, n09, n10.  With several brackets in
     one name, the last one varies fastest.
-
-    Raises:
-        HostListError: if the text is not a host list, or expands to more than MAX_HOSTS hosts.
     """
     items = _ITEM.findall(text)
     if ",".join(items) != text or not items:

@@ -119,9 +119,6 @@ def ask_about(engine: Path, stop: Stop | None = None, watchdog_s: float = _ABOUT
 
     The engine loads its MPI library before it answers; the caller can do other work in the meantime.  An engine that
     has not answered at the end of the context is killed, and so it is when ``stop`` is set.
-
-    Raises:
-        MachineError: if the engine does not start; the message contains the text of the dynamic loader.
     """
     try:
         asked = subprocess.Popen(
@@ -215,9 +212,6 @@ class EngineProcess:
             max_lines: how many of the last lines of MPI's and the launcher's text are kept.
             patience: how long the launcher may take.
             note: shows what is waited for, and what the launcher printed, if that takes long.
-
-        Raises:
-            MachineError: if the command does not start.
         """
         self.losses: list[str] = []
         """Messages about lines that should be records but cannot be decoded."""

@@ -27,10 +27,6 @@ def engine_path() -> str:
     The order is: the environment variable ``VOLLEY_ENGINE``; the ``bin`` folder of this package, where a wheel installs
     the engine; the list of installed files, because in an editable install this file is in ``src/`` and the engine is
     in ``site-packages``.
-
-    Raises:
-        UserError: if ``VOLLEY_ENGINE`` is not an executable file.
-        MachineError: if there is no engine.
     """
     chosen = os.environ.get(VARIABLE)
     if chosen:
@@ -45,12 +41,7 @@ def engine_path() -> str:
 
 
 def local_engine_path() -> str:
-    """Return the path of the engine program for the GPUs of one machine.
-
-    Raises:
-        UserError: if ``VOLLEY_ENGINE`` is not an executable file.
-        MachineError: if this program, or the engine itself, does not exist.
-    """
+    """Return the path of the engine program for the GPUs of one machine."""
     path = os.path.join(os.path.dirname(engine_path()), LOCAL_NAME)
     if not _is_program(path):
         how = f"point {VARIABLE} to an engine that has both" if os.environ.get(VARIABLE) else _install()

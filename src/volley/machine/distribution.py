@@ -98,11 +98,7 @@ class Distribution:
         return f"{self.sudo}{installer} {packages}" if installer else f"install {packages} with your package manager"
 
     def require(self, programs: Iterable[str], environment: Mapping[str, str]) -> None:
-        """Check for programs by name; of a command such as ``ccache gcc``, the first word counts.
-
-        Raises:
-            MachineError: naming those that are missing, and the packages that they are in.
-        """
+        """Check for programs by name; of a command such as ``ccache gcc``, the first word counts."""
         names = [program.partition(" ")[0] for program in programs]
         missing = [name for name in names if shutil.which(name, path=environment.get("PATH")) is None]
         if missing:

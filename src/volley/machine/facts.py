@@ -406,11 +406,7 @@ def encode(facts: Facts) -> bytes:
 
 
 def decode(document: bytes, name: str) -> Facts:
-    """Read a document; messages call it ``name``.
-
-    Raises:
-        UserError: if it holds no facts, or those of another version.
-    """
+    """Read a document; messages call it ``name``."""
     try:
         found = msgspec.json.decode(document, type=dict)
         version = found.get("facts")

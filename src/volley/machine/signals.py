@@ -102,11 +102,7 @@ class Stop:
         self._thread = threading.Thread(target=self._listen, daemon=True)
 
     def __enter__(self) -> Stop:
-        """Begin to listen, in the main thread only.
-
-        Raises:
-            MachineError: if no thread can be started.
-        """
+        """Begin to listen, in the main thread only."""
         if threading.current_thread() is not threading.main_thread():
             return self
         self._pipe = os.pipe()
@@ -276,9 +272,6 @@ class Child:
             own_session: start it in its own session.
             scratch: a folder for its temporary files, which is removed once it has ended.
             streams: ``stdin``, ``stdout``, ``stderr``, ``cwd`` and ``close_fds`` of a ``Popen``.
-
-        Raises:
-            MachineError: if it does not start.
         """
         self._guard = ChildGuard(scratch)
         self._own_session = own_session

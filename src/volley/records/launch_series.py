@@ -196,9 +196,6 @@ def observed_in(logs: Sequence[RunLog], benchmarks: Sequence[RecordedBenchmark])
     """Return what was measured.
 
     Launches of the same request are numbered in their order; those of another request continue the count.
-
-    Raises:
-        UserError: if launches under different conditions measured the same: nobody may take them together.
     """
     found = Observed()
     for benchmark in benchmarks:

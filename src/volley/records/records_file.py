@@ -69,12 +69,7 @@ class LineReader:
         self._plan_types = {benchmark.name: benchmark.plan_type for benchmark in benchmarks}
 
     def __call__(self, line: bytes) -> Any:
-        """Decode one line.
-
-        Raises:
-            VersionError: if the record or its plan has another format version.
-            RecordError: if the line is not a valid record; the message gives the JSON path of the error.
-        """
+        """Decode one line."""
         try:
             record = self._decoder.decode(line)
         except msgspec.MsgspecError as error:
@@ -127,9 +122,6 @@ def parse_runs(data: bytes, benchmarks: Sequence[RecordedBenchmark], name: str =
 
     Invalid lines are left out and listed in the ``problems`` of their run.  An invalid last line without a line feed
     was truncated: it makes the run incomplete and is not listed.
-
-    Raises:
-        UserError: if there is no record, or if a line has another format version; the message lists all such lines.
     """
     read = LineReader(benchmarks)
     logs: list[RunLog] = []
@@ -189,11 +181,7 @@ def _refusal(name: str, refused: list[str], problems: list[str], data: bytes) ->
 
 
 def read_runs(path: Path | str, benchmarks: Sequence[RecordedBenchmark]) -> list[RunLog]:
-    """Read the runs of a file: a path, ``-`` for standard input, or the number or name of a kept run.
-
-    Raises:
-        UserError: if the file cannot be opened, contains no records, or has another format version.
-    """
+    """Read the runs of a file: a path, ``-`` for standard input, or the number or name of a kept run."""
     data, name = read_file(path)
     return parse_runs(data, benchmarks, name)
 
@@ -208,11 +196,7 @@ def without_repeats(logs: Sequence[RunLog], *, quiet: bool = False) -> list[RunL
 
 
 def read_file(path: Path | str) -> tuple[bytes, str]:
-    """Return what is in such a file, and what messages call it.
-
-    Raises:
-        UserError: if the file cannot be opened.
-    """
+    """Return what is in such a file, and what messages call it."""
     found = find_file(str(path))
     return read_bounded(found, MAX_BYTES), "standard input" if found == "-" else found
 
@@ -255,9 +239,6 @@ def own_references() -> list[Path]:
 def find_file(word: str) -> str:
     """Return the path of a file of records; a word that is no path is the number or the name of a kept run, or the name
     of the user's own reference.
-
-    Raises:
-        UserError: if there is no such file, and no run is kept under this number or name.
     """
     if word in ("", "-") or os.path.lexists(word):
         return word
@@ -348,11 +329,7 @@ def _cut(descriptor: int, length: int) -> None:
 
 
 def open_writer(output: Path | None, benchmark: str) -> Writer:
-    """Open the file for a run's records: ``output``, or a new one in the user's state folder.
-
-    Raises:
-        UserError: if ``output`` cannot be written, or if another run is writing it.
-    """
+    """Open the file for a run's records: ``output``, or a new one in the user's state folder."""
     if output is not None:
         try:
             created = not os.path.lexists(output)
@@ -393,11 +370,7 @@ def _lock(descriptor: int, output: Path) -> None:
 
 
 def state_folder() -> Path:
-    """Return the folder in which volley keeps what it wrote, by the XDG specification; it need not exist.
-
-    Raises:
-        UserError: if there is none, because the home folder is unknown.
-    """
+    """Return the folder in which volley keeps what it wrote, by the XDG specification; it need not exist."""
     for folder in _state_folders():
         return folder
     raise UserError("the home folder is unknown: set XDG_STATE_HOME")

@@ -158,11 +158,7 @@ def make_plan(
 
 
 def sampling_part(asked: SamplingOptions) -> Sampling:
-    """Return fixed sampling if ``--warmup`` or ``--iterations`` is given, else adaptive sampling.
-
-    Raises:
-        UserError: if options of both modes are given.
-    """
+    """Return fixed sampling if ``--warmup`` or ``--iterations`` is given, else adaptive sampling."""
     if not asked.given & {"warmup", "iterations"}:
         return Sampling(ci=asked.ci, point_time_s=asked.point_time, size_time_s=asked.size_time, tail=asked.tail)
     mixed = [name for name in ("ci", "point_time", "tail") if name in asked.given]
@@ -183,9 +179,6 @@ def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] 
         site: the site; ``about`` lists the engine's transports.
         usual: the default if ``asked`` is empty; if also empty, the transports that the engine calls usual.
         halos: accept only transports that can exchange halos.
-
-    Raises:
-        UserError: if a name is unknown; the message suggests the closest name and lists all.
     """
     known = [each for each in site.about.transports if each.halos or not halos]
     names = [each.name for each in known]
@@ -207,11 +200,7 @@ def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] 
 
 
 def count_ranks(job: JobOptions, site: Site, *, usual: int) -> int:
-    """Return the number of ranks of the foreign job or of ``--ranks``, else ``usual``.
-
-    Raises:
-        UserError: if ``--ranks`` does not fit the foreign job, or if there are more hosts than ranks.
-    """
+    """Return the number of ranks of the foreign job or of ``--ranks``, else ``usual``."""
     size = site.position.size if site.position else None
     if size and job.ranks not in (None, size):
         raise UserError(
@@ -225,11 +214,7 @@ def count_ranks(job: JobOptions, site: Site, *, usual: int) -> int:
 
 
 def count_pair(job: JobOptions, site: Site, title: str) -> int:
-    """Return the number of ranks of a benchmark between two ranks: 2.
-
-    Raises:
-        UserError: if ``--ranks`` or the foreign job has another number of ranks.
-    """
+    """Return the number of ranks of a benchmark between two ranks: 2."""
     ranks = count_ranks(job, site, usual=PAIR)
     if ranks == PAIR:
         return ranks

@@ -43,9 +43,6 @@ def render(
         err: the file for notes that the other formats do not contain; default: standard error.
         each: ``run`` or ``launch``: show each of them by itself; ``None``: launches of the same request together.
         quiet: of those notes, write only errors.
-
-    Raises:
-        UserError: if the format is unknown or cannot show these runs.
     """
     keys: dict[str | None, Callable[[RunLog], object]] = {"run": attrgetter("file"), "launch": id}
     groups = grouped(logs, keys.get(each, lambda _: None)).values()

@@ -50,9 +50,6 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
     Args:
         parts: the benchmarks with their options.  The last part decides about file and format; if an earlier one cannot
             be prepared, a message says so.
-
-    Raises:
-        UserError: if the options are invalid or this machine cannot run the last benchmark; then nothing was measured.
     """
     *earlier, last = parts
     sessions: list[Session] = []
@@ -146,9 +143,6 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Sess
     """Check the options against engine and machine and describe the jobs; this starts only ``volley-engine --about``.
 
     If ``stop`` is set, the result is of no use, or an error is raised.
-
-    Raises:
-        UserError: if the options are invalid or this machine cannot run the benchmark.
     """
     position = inside_launcher.rank_info(os.environ) if benchmark.joins(options.job) else None
     granted = allocation(os.environ)
@@ -200,11 +194,7 @@ class Session:
     """When the last launch ended, as ``time.monotonic`` says it."""
 
     def start_for(self, plan: Plan) -> Start:
-        """Return how to start a job with this plan.
-
-        Raises:
-            UserError: if the job cannot be started.
-        """
+        """Return how to start a job with this plan."""
         job = self.options.job
         if self.benchmark.local:
             environment = inside_launcher.scrubbed(os.environ)

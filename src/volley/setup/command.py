@@ -34,11 +34,7 @@ def run(options: SetupOptions, environment: Mapping[str, str] = os.environ, out:
 
 
 def root_script(options: SetupOptions, distribution: Distribution) -> str:
-    """Return the script of what only root can do; it is to be read, and volley never runs it.
-
-    Raises:
-        MachineError: if there is none for this distribution, or if it cannot install what was chosen.
-    """
+    """Return the script of what only root can do; it is to be read, and volley never runs it."""
     if distribution.family == "other":
         raise MachineError(
             f"no root script for {distribution.id}: there is one for Debian, Ubuntu, the RHEL family and SUSE; "

@@ -39,11 +39,7 @@ class BuildStep:
 
 
 def shell_script(name: str, values: Mapping[str, str | Sequence[str]]) -> str:
-    """Return a script of this package; ``values`` replace those of the variables at its beginning.
-
-    Raises:
-        UserError: if a value holds a control character.
-    """
+    """Return a script of this package; ``values`` replace those of the variables at its beginning."""
     script = resources.files("volley.setup").joinpath(name).read_text(encoding="utf-8")
     for variable, value in values.items():
         text = quote(value) if isinstance(value, str) else f"({join(value)})"
@@ -55,11 +51,7 @@ def shell_script(name: str, values: Mapping[str, str | Sequence[str]]) -> str:
 
 
 def source_script(options: SetupOptions) -> str:
-    """Return ``from_source.sh`` with the values of these options.
-
-    Raises:
-        UserError: if an option names no component, or two options contradict each other.
-    """
+    """Return ``from_source.sh`` with the values of these options."""
     values: dict[str, str | list[str]] = {
         "prefix": str(options.prefix),
         "pip": installer(),
@@ -96,11 +88,7 @@ def _named(option: str, text: str, metavar: str, meaning: str) -> tuple[str, str
 
 
 def ask(script: str, question: str, environment: Mapping[str, str]) -> list[str]:
-    """Return what the script answers to ``--list`` or ``--missing``, without doing anything.
-
-    Raises:
-        StepError: if a value in the script is wrong.
-    """
+    """Return what the script answers to ``--list`` or ``--missing``, without doing anything."""
     done = subprocess.run(
         ["bash", "-c", script, "bash", question],
         env=dict(environment),
@@ -121,11 +109,7 @@ def listed(script: str, environment: Mapping[str, str]) -> list[BuildStep]:
 
 
 def build(script: str, folders: Folders, environment: Mapping[str, str], out: TextIO) -> None:
-    """Run the unfinished steps; progress goes to ``out``, what a step prints to its log, the script beside the logs.
-
-    Raises:
-        StepError: if a step fails, with the end of its log.
-    """
+    """Run the unfinished steps; progress goes to ``out``, what a step prints to its log, the script beside the logs."""
     file = folders.own / "from_source.sh"
     file.write_text(script, encoding="utf-8")
     steps = listed(script, environment)

@@ -54,10 +54,6 @@ def prove(mpi: MpiInstallation, environment: Mapping[str, str], folders: Folders
     """Send a message there and back between two ranks, on GPU memory where there is a GPU, and compare every byte.
 
     A launcher's variables in the environment are left out; the little program and the log go into the folders.
-
-    Raises:
-        MachineError: if there is no such MPI.
-        StepError: if the transfer failed, with what was said.
     """
     plain = inside_launcher.scrubbed(environment)
     log, openmpi = folders.logs / "proof.log", LAUNCHERS["openmpi"]

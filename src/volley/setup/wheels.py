@@ -80,12 +80,7 @@ def environment_at(prefix: Path | None) -> PythonEnvironment:
 
 
 def check(target: PythonEnvironment) -> None:
-    """Check that wheels can be installed there.
-
-    Raises:
-        MachineError: if the distribution forbids it, or this Python has no installer.
-        UserError: if another MPI's wheel is there, or the prefix is a folder of something else.
-    """
+    """Check that wheels can be installed there."""
     if (target.site / "mpich").is_dir() or list(target.site.glob("mpich-*.dist-info")):
         raise UserError(
             f"the mpich wheel is installed in {target.root}, and both own bin/mpirun; "
@@ -120,11 +115,7 @@ def commands(target: PythonEnvironment) -> list[list[str]]:
 
 
 def install(target: PythonEnvironment, environment: Mapping[str, str], tick: Callable[[str], None]) -> None:
-    """Install the wheels.
-
-    Raises:
-        StepError: if pip fails, with what it said last.
-    """
+    """Install the wheels."""
     folders = target.folders
     log = folders.logs / "wheels.log"
     log.write_bytes(b"")

@@ -49,11 +49,7 @@ class Folders:
         self.logs, self.temporary = self.own / "logs", self.own / "tmp"
 
     def make(self) -> None:
-        """Create the folders.
-
-        Raises:
-            MachineError: if the prefix cannot be written to.
-        """
+        """Create the folders."""
         try:
             for folder in (self.logs, self.temporary):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -66,9 +62,6 @@ class Folders:
     def lock(self) -> Iterator[None]:
         """Keep other set-ups out of the prefix.  SIGTERM and a closed terminal end the running step, as Ctrl-C does; a
         signal that is ignored (``nohup``) stays ignored.
-
-        Raises:
-            UserError: if another set-up works there.
         """
 
         def stop(number: int, _: object) -> NoReturn:
@@ -93,9 +86,6 @@ def writable(prefix: Path, need_bytes: int) -> None:
     """Check that a prefix can be made or written to, and that its file system has room.
 
     Nothing is created: the nearest folder that exists answers for those below it.
-
-    Raises:
-        MachineError: if not.
     """
     there = next(path for path in (prefix, *prefix.parents) if path.exists())
     if not there.is_dir():
@@ -123,10 +113,6 @@ def run_logged(
     """Run one command in a folder with this environment alone; its output goes to the log.
 
     Messages call it ``title``.  ``tick`` gets the last line of the log twice a second; after ``limit_s`` it is ended.
-
-    Raises:
-        StepError: if it fails or takes too long, with the end of the log.
-        MachineError: if there is no such program.
     """
     quiet, out = subprocess.DEVNULL, subprocess.STDOUT
     with (

@@ -76,10 +76,6 @@ def path_of(topology: Topology, transport: str, numbers: Sequence[int] | None) -
         topology: of the machine.
         transport: its name; ``staged`` stands for its whole family.
         numbers: the two GPUs, sender first; the first two where it is ``None``.
-
-    Raises:
-        UserError: if there is no such transport, or these are not two GPUs of the machine.
-        MachineError: if the transport has no path here, or it is not known.
     """
     if transport not in TRANSPORTS:
         null = ": it moves nothing" if transport == "null" else ""
