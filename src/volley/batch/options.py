@@ -110,7 +110,6 @@ class BatchOptions(Options):
     )
 
     def __post_init__(self) -> None:
-        """Refuse options that cannot be combined."""
         if not self.scheduler:
             raise UserError(f"name the batch system: --scheduler {join_words(SCHEDULERS, 'or')}")
         if self.interactive and self.output:
@@ -120,5 +119,4 @@ class BatchOptions(Options):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The command line of volley."""
         return self.command[1:] if self.command[:1] == ("--",) else self.command

@@ -41,7 +41,6 @@ class JobResources:
 
     @property
     def ranks_per_node(self) -> int:
-        """Ranks of the fullest node."""
         return -(-self.ranks // self.options.nodes)
 
     @property
@@ -56,7 +55,6 @@ class JobResources:
 
     @property
     def submit(self) -> str:
-        """The command that submits the script."""
         file = shlex.quote(str(self.options.output)) if self.options.output else "FILE"
         return SCHEDULERS[self.options.scheduler].submit.format(group=self.group, file=file)
 
@@ -107,7 +105,6 @@ def write(options: BatchOptions) -> tuple[str, str, list[str]]:
 
 
 def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[JobResources, list[str]]:
-    """Return what a job of ranks requests, and notes about it."""
     if options.ranks and asked.job.ranks not in (None, options.ranks):
         raise UserError(f"--ranks {options.ranks} and, after the --, --ranks {asked.job.ranks}: leave one of them out")
     asked = replace(asked, job=replace(asked.job, ranks=options.ranks or asked.job.ranks))
@@ -151,7 +148,6 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
 
 
 def _launcher(options: BatchOptions, stack: Stack) -> Launcher:
-    """Return what will start the ranks in the job."""
     asked = SCHEDULERS[options.scheduler].launcher if options.launcher == "auto" else options.launcher
     launcher = choose(asked, stack, Allocation(options.scheduler, options.nodes, options.nodes))
     if launcher.batch_system not in (None, options.scheduler):
@@ -279,7 +275,6 @@ def _directives(resources: JobResources) -> list[str]:
 
 
 def _script(resources: JobResources, command: str) -> str:
-    """Put the script together: directives, the folder, modules, the engine if one was chosen, and the command."""
     options, scheduler = resources.options, SCHEDULERS[resources.options.scheduler]
     directives = _directives(resources)
     stop = "" if options.interactive else " || exit"  # which would end the user's shell

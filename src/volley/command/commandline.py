@@ -219,11 +219,9 @@ class Command:
         return f"volley {self.name}".strip()
 
     def declared(self) -> list[Option]:
-        """Return its options."""
         return list(declared(self._class))
 
     def parse(self, words: Sequence[str]) -> Any:
-        """Parse the words after the command's name."""
         return _build(self._class, self._given(words))
 
     def _given(self, words: Sequence[str]) -> dict[str, Any]:
@@ -256,7 +254,6 @@ class Lazy:
     name: str
 
     def load(self) -> Any:
-        """Import it, and return it."""
         return imported(self.name)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -268,8 +265,6 @@ class HelpAsked(Exception):  # noqa: N818  it is no error
 
 
 class UnknownOptionError(UserError):
-    """An option that the command does not have."""
-
     def __init__(self, flag: str, title: str, hint: str) -> None:
         """Make the message: the option, what may be meant instead, and the command whose help lists the valid ones."""
         super().__init__(" ".join(filter(None, (f"no such option: {flag};", hint, f"see {title} --help"))))
@@ -298,7 +293,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 def add_option(parser: argparse.ArgumentParser, own: Option) -> argparse.Action:
-    """Add an option to an argparse parser."""
     if own.positional:
         return parser.add_argument(own.name, nargs=own.positional, metavar=own.metavar)
     if own.read is None:

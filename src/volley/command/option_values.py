@@ -43,23 +43,19 @@ def reads(metavar: str, *values: str) -> Callable[[Callable[[str, Sequence[str]]
 
 
 def text(_option: str, words: Sequence[str]) -> str:
-    """Return the last word unchanged."""
     return words[-1]
 
 
 @reads("WORD")
 def texts(_option: str, words: Sequence[str]) -> tuple[str, ...]:
-    """Return all words of a repeatable option unchanged."""
     return tuple(words)
 
 
 def number(minimum: int = 1, maximum: int = LARGEST_COUNT) -> Reader[int]:
-    """Return a reader of an integer between two bounds."""
     return Reader("N", lambda option, words: _number(option, words[-1], minimum, maximum))
 
 
 def pair(option: str, words: Sequence[str]) -> tuple[int, int]:
-    """Read two integers of at least 1, for an option with two words."""
     first, second = (_number(option, word, 1, LARGEST_COUNT) for word in words)
     return first, second
 
@@ -76,7 +72,6 @@ def _number(option: str, word: str, minimum: int, maximum: int) -> int:
 
 
 def choice(*choices: str) -> Reader[str]:
-    """Return a reader of one of several words."""
 
     def read(option: str, words: Sequence[str]) -> str:
         if words[-1] not in choices:
@@ -119,7 +114,6 @@ def several(what: str, choices: Sequence[Word]) -> Reader[tuple[Word, ...]]:
 
 @reads("SECONDS")
 def seconds(option: str, words: Sequence[str]) -> float:
-    """Read a time in seconds above 0."""
     value = _float(words[-1])
     if not SHORTEST_S <= value < math.inf:
         raise UserError(f"{option}: {words[-1]} is not a time: write seconds above 0, e.g. {option} 60")
@@ -153,7 +147,6 @@ def fraction(option: str, word: str, *, before: str = "", most: float = 1.0) -> 
 
 @reads("PERCENT")
 def percentage(option: str, words: Sequence[str]) -> float:
-    """Read a percentage up to 100 %."""
     return fraction(option, words[-1])
 
 
@@ -169,7 +162,6 @@ def slowdown(option: str, words: Sequence[str]) -> float:
 
 @reads("NUMBER")
 def positive(option: str, words: Sequence[str]) -> float:
-    """Read a number above 0."""
     value = _float(words[-1])
     if not 0 < value < math.inf:
         raise UserError(f"{option}: {words[-1]} is not a number above 0: write e.g. {option} 1e-5")
@@ -213,7 +205,6 @@ def hosts(option: str, words: Sequence[str]) -> tuple[str, ...]:
 
 @reads("SIZES")
 def sizes(option: str, words: Sequence[str]) -> tuple[int, ...]:
-    """Read message sizes, in bytes."""
     try:
         return parse_sizes(words[-1])
     except SizeError as error:
@@ -222,7 +213,6 @@ def sizes(option: str, words: Sequence[str]) -> tuple[int, ...]:
 
 @reads("N,…")
 def numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
-    """Read a list of GPU numbers."""
     parts = [part.strip() for part in words[-1].split(",")]
     if any(parse_whole(part) is None for part in parts):
         raise UserError(f"{option}: {words[-1]!r} is not a list of GPU numbers: write e.g. {option} 0,1")
@@ -231,7 +221,6 @@ def numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
 
 @reads("FILE")
 def file(_option: str, words: Sequence[str]) -> Path:
-    """Read the name of a file."""
     return Path(words[-1])
 
 

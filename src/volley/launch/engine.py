@@ -71,13 +71,10 @@ class Patience:
     """The time until the first record of the jobs so far: a later job may take as long as the longest of them."""
 
     def until_first_record_s(self, watchdog_s: float) -> float:
-        """Return the time limit of a start."""
         return watchdog_s + (max(self.seen_s) if self.seen_s else self.start_s)
 
 
 class TransportAbout(msgspec.Struct, frozen=True):
-    """A transport of the engine, from ``--about``."""
-
     name: str
     summary: str
     mpi: bool
@@ -98,8 +95,6 @@ class FaultAbout(msgspec.Struct, frozen=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """The answer of ``volley-engine --about``, which does not start MPI."""
-
     version: str = ""
     mpi_built: str = ""
     transports: tuple[TransportAbout, ...] = ()
@@ -108,7 +103,6 @@ class About(msgspec.Struct, frozen=True):
     cuda_architectures: tuple[str, ...] = ()
 
     def of(self, names: Iterable[str]) -> list[TransportAbout]:
-        """Return the transports of these names, with a fault or without."""
         wanted = set(map(without_fault, names))
         return [each for each in self.transports if each.name in wanted]
 
@@ -153,8 +147,6 @@ def ask_about(engine: Path, stop: Stop | None = None, watchdog_s: float = _ABOUT
 
 @dataclass(frozen=True)
 class Ending:
-    """How a job ended."""
-
     status: int
     """The launcher's exit status; negative: the number of the signal that killed it."""
     sentences: tuple[str, ...]
@@ -365,7 +357,6 @@ class EngineProcess:
         return max(due - time.monotonic(), 0.0)
 
     def _do_what_is_due(self) -> None:
-        """Look at the ranks, say what is waited for, or kill the job, if it is time."""
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + _LOOK_EVERY_S
@@ -394,7 +385,6 @@ class EngineProcess:
         return not names.isdisjoint(self._child.processes().values())
 
     def _say(self, waited_s: float) -> None:
-        """Say what is waited for, and what the launcher has printed since this was said last."""
         self._note(f"waiting for {self._awaited}: {waited_s:.0f} s of at most {self._within_s:g} s")
         for line in list(self._others)[max(len(self._others) - self._unshown, 0) :]:
             self._note(f"{self._program} says: {line}")
@@ -445,7 +435,6 @@ class EngineProcess:
         self._process.terminate()
 
     def kill(self) -> None:
-        """Kill the job."""
         self._child.kill()
 
 
@@ -470,7 +459,6 @@ class _LineReader:
 
 
 def _scratch_path(environment: Mapping[str, str]) -> str:
-    """Return a new name for a folder of temporary files, where Open MPI would make its own."""
     places = (environment.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
     return str(Path(next(filter(None, places), "/tmp")).absolute() / f"volley-{os.urandom(8).hex()}")  # noqa: S108
 

@@ -41,7 +41,6 @@ def engine_path() -> str:
 
 
 def local_engine_path() -> str:
-    """Return the path of the engine program for the GPUs of one machine."""
     path = os.path.join(os.path.dirname(engine_path()), LOCAL_NAME)
     if not _is_program(path):
         how = f"point {VARIABLE} to an engine that has both" if os.environ.get(VARIABLE) else _install()

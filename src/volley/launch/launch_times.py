@@ -28,7 +28,6 @@ class Stopwatch:
         self._arrived: dict[type, float] = {}
 
     def on_record(self, record: object) -> None:
-        """Note when the first record of its type arrives."""
         self._arrived.setdefault(type(record), time.monotonic() - self.begun)
 
     def times(self, ended: float, earlier: float | None) -> LaunchTimes:

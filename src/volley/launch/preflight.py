@@ -44,8 +44,6 @@ class SelfSendPlan(Frozen, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Preflight:
-    """The result of the preflight."""
-
     excluded: dict[str, str] = field(default_factory=dict)
     """Transports that must not be opened, with the reason."""
     protocols: Protocols | None = None

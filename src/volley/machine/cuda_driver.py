@@ -29,8 +29,6 @@ def cuda_gpu_count() -> int:
 
 
 class CudaError(Exception):
-    """A call of the driver API failed."""
-
     def __init__(self, call: str, status: int, name: str) -> None:
         super().__init__(f"{call}: {name} ({status})")
         self.call, self.status, self.name = call, status, name
@@ -54,30 +52,25 @@ class CudaDriver:
             raise CudaError(name, status, (text.value or b"unknown error").decode())
 
     def integer(self, name: str, *arguments: Any) -> int:
-        """Call a function whose first argument receives an ``int``."""
         found = ctypes.c_int()
         self.call(name, ctypes.byref(found), *arguments)
         return found.value
 
     def start(self) -> list[int]:
-        """Initialise CUDA; return the handles of all devices."""
         self.call("cuInit", 0)
         return [self.integer("cuDeviceGet", index) for index in range(self.integer("cuDeviceGetCount"))]
 
     def pci(self, device: int) -> str:
-        """Return a device's PCI address as sysfs writes it."""
         text = ctypes.create_string_buffer(32)
         self.call("cuDeviceGetPCIBusId", text, len(text), device)
         return pci_address(text.value.decode())
 
     def retain(self, device: int) -> None:
-        """Make the device's primary context the current one."""
         context = ctypes.c_void_p()
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxSetCurrent", context)
 
     def allocate(self, size: int) -> ctypes.c_uint64:
-        """Return device memory of the current context."""
         address = ctypes.c_uint64()
         self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
         return address

@@ -85,11 +85,9 @@ class Distribution:
 
     @property
     def sudo(self) -> str:
-        """What stands before a command that only root may run: ``sudo `` or nothing."""
         return "" if self.root else "sudo "
 
     def package(self, tool: str) -> str:
-        """Return the packages that a program is in."""
         return self.most_specific(_PACKAGES.get(tool, {})) or tool
 
     def install_line(self, packages: str) -> str:
@@ -134,7 +132,6 @@ def os_release() -> dict[str, str]:
 
 
 def this_distribution() -> Distribution:
-    """Return the distribution of this machine."""
     return distribution(os_release(), root=os.geteuid() == 0)
 
 

@@ -30,8 +30,6 @@ GIGATRANSFERS = {1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64}
 
 @dataclass(frozen=True)
 class LineRate:
-    """The line rate between two endpoints."""
-
     over: Literal["NVLink", "PCIe"]
     words: str
     """What it is made of: ``18 links of 26.56 GB/s``."""

@@ -87,7 +87,6 @@ def read(when: When, uuids: Collection[str] | None = None, limit_s: float = LIMI
 
 
 def of(hardware: Hardware, uuids: Collection[str]) -> Hardware:
-    """Return the record with these GPUs only, and the pairs of them."""
     gpus = [gpu for gpu in hardware.gpus if gpu.uuid in uuids]
     peers = [peer for peer in hardware.peers if peer.first in uuids and peer.second in uuids]
     lost = None if gpus or hardware.reason else "NVML lists none of the GPUs that the ranks use"

@@ -42,7 +42,6 @@ def read(root: Path = Path("/")) -> Settings:
 
 
 def of(settings: Settings, cpus: Collection[int]) -> Settings:
-    """Return the settings of these CPUs only."""
     governors = {name: [each for each in _cpus(those) if each in cpus] for name, those in settings.governors.items()}
     return msgspec.structs.replace(
         settings,

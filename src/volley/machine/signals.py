@@ -167,7 +167,6 @@ _AT_ONCE_S = 0.1
 
 
 def signal_name(number: int) -> str | None:
-    """Return the name of a signal; ``None`` for any other number."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -233,7 +232,6 @@ class ChildGuard:
             self._shell.stdin.close()  # else the pipe would not end with the parent
 
     def close(self) -> None:
-        """Watch no longer."""
         if self._shell:
             self._shell.kill()
             self._shell.communicate()
@@ -325,7 +323,6 @@ class Child:
         self.process.kill()
 
     def end(self) -> None:
-        """End it, and wait for that: ask first, and kill it ``GRACE_S`` later."""
         self.terminate()
         try:
             self.process.wait(GRACE_S)
@@ -341,7 +338,6 @@ class Child:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """Guard it no longer: it has ended."""
         self._guard.close()
 
     def processes(self) -> dict[int, str]:

@@ -47,7 +47,6 @@ _TALK = re.compile(r"LOG|DEBUG|VERBOSE|INFO|WARN|COLOR|VERSION|HOME")
 
 
 def steering(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the variables that may be captured."""
     for name, value in sorted(environment.items()):
         if name.startswith(_STEERING) and not _SECRET.search(name):
             yield name, value

@@ -54,7 +54,6 @@ def names(folder: str) -> list[str]:
 
 
 def pci_devices() -> list[Path]:
-    """Return the folders of all PCI devices, by address."""
     return sorted((ROOT / "bus/pci/devices").glob("*"))
 
 
@@ -75,7 +74,6 @@ def link(device: Path, which: Literal["current", "max"]) -> tuple[int | None, in
 
 
 def bus() -> BusFacts:
-    """List NVIDIA's display controllers and the RDMA devices."""
     gpus = []
     for path in pci_devices():
         if kind_of(path) == "gpu":

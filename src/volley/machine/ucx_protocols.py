@@ -42,8 +42,6 @@ class SizeRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProtocolTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One operation on one connection."""
-
     connection: str
     operation: str
     ranges: list[SizeRange]
@@ -101,7 +99,6 @@ def thresholds(protocols: Protocols) -> dict[str, str]:
 
 
 def is_line(line: str) -> bool:
-    """True for any line of a table."""
     return re.search(r"[|+](?:-+\+|.*\|)\s*$", line) is not None
 
 

@@ -55,12 +55,10 @@ def options_of(plan: Plan, options: type[Options]) -> list[list[str]]:
 
 
 def _parts(part: Any) -> Iterable[tuple[str, Any]]:
-    """Return the fields of a benchmark's own part of a plan."""
     return (part if isinstance(part, dict) else msgspec.structs.asdict(part)).items()
 
 
 def _words(option: Option, value: Any) -> list[str]:
-    """Return a value as the words of an option."""
     if getattr(option.read, "metavar", "") == "SIZES":
         return [format_sizes(value) or "none"]
     if isinstance(value, list):
@@ -103,7 +101,6 @@ def launches_asked(plan: Plan | None) -> int:
 
 
 def _given(plan: Plan | None) -> list[list[str]]:
-    """Return the options of a run as its plan holds them."""
     found = plan.launch.get("asked") if plan else None  # perhaps from a file that somebody wrote
     options = [words for words in found if words and isinstance(words, list)] if isinstance(found, list) else []
     return [[str(word) for word in words] for words in options]

@@ -41,7 +41,6 @@ class LaunchSeries:
 
     @property
     def plan(self) -> Plan | None:
-        """The plan of the first launch."""
         return self.run.plan if self.run else None
 
     @property
@@ -151,7 +150,6 @@ def request_of(log: RunLog) -> Hashable:
 
 
 def encoded(plan: Plan) -> bytes:
-    """Return the same bytes for equal plans."""
     return msgspec.json.encode(plan, order="sorted")
 
 
@@ -178,7 +176,6 @@ class Observed:
     """What is done in the time of each row (``Observable``); 0 where it has no rate."""
 
     def seconds(self, row: int) -> list[float]:
-        """Return the times of the launches that measured a row."""
         return [seconds for column in self.columns if not math.isnan(seconds := column[row])]
 
     def add(self, benchmark: str, each: Observable, column: array[float]) -> None:

@@ -49,7 +49,6 @@ class VersionError(RecordError):
 
 
 def encode_line(record: Any) -> bytes:
-    """Return the record as one line of JSON with a line feed."""
     return _ENCODER.encode(record) + b"\n"
 
 
@@ -60,16 +59,12 @@ def _decoder(types: tuple[Any, ...]) -> msgspec.json.Decoder[Any]:
 
 
 class LineReader:
-    """Decodes lines into records of the given benchmarks."""
-
     def __init__(self, benchmarks: Sequence[RecordedBenchmark]) -> None:
-        """Load the record types of the benchmarks."""
         types = [each for benchmark in benchmarks for each in benchmark.record_types]
         self._decoder = _decoder((*COMMON, *dict.fromkeys(types)))
         self._plan_types = {benchmark.name: benchmark.plan_type for benchmark in benchmarks}
 
     def __call__(self, line: bytes) -> Any:
-        """Decode one line."""
         try:
             record = self._decoder.decode(line)
         except msgspec.MsgspecError as error:

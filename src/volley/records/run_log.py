@@ -55,7 +55,6 @@ class RunLog:
         return [gpu for record in self.hardware if record.when == when for gpu in record.gpus]
 
     def of(self, kind: type[Of]) -> list[Of]:
-        """Return the benchmark's records of one type."""
         return [record for record in self.records if isinstance(record, kind)]
 
     def line_rate(self, transport: str, ranks: Sequence[Rank]) -> LineRate | None:

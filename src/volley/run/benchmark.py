@@ -75,7 +75,6 @@ class Benchmark:
     """Of several that share a command: whether these options ask for it.  The second argument: on this machine."""
 
     def __post_init__(self) -> None:
-        """Set the default of ``command``."""
         object.__setattr__(self, "command", self.command or self.name.replace("_", "-"))
 
     def joins(self, job: JobOptions) -> bool:
@@ -84,19 +83,15 @@ class Benchmark:
 
     @property
     def plan_type(self) -> Any:
-        """The type of ``plan.options``."""
         return self.plan.load()
 
     @property
     def record_types(self) -> tuple[Any, ...]:
-        """The types of the benchmark's records."""
         return tuple(each.load() for each in self.records)
 
     def load_pages(self) -> None:
-        """Import the modules that turn records into reports."""
         self.results.load()
         self.report.load()
 
     def reports(self, results: Sequence[Any]) -> list[Report]:
-        """Return one report for each result object."""
         return [self.report(result) for result in results]

@@ -61,8 +61,6 @@ more job, or ``None``."""
 
 @dataclass(frozen=True)
 class LaunchCount:
-    """How many launches a session makes."""
-
     minimum: int
     """However long they take."""
     maximum: int
@@ -100,8 +98,6 @@ class LaunchCount:
 
 @dataclass(frozen=True)
 class Jobs:
-    """All jobs of a session."""
-
     planned: tuple[Job, ...]
     """The jobs that are known before the first launch, in order; a repeated launch is listed each time."""
     next_job: NextJob | None = None

@@ -22,8 +22,6 @@ _SHOWN_LINES = 15
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The outcome of one launch."""
-
     code: int
     lines: tuple[str, ...] = ()
     """Messages for stderr."""

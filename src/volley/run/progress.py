@@ -128,7 +128,6 @@ class Progress:
             self._bar.refresh()
 
     def on_record(self, record: Any) -> None:
-        """Process a record that has arrived and update the display."""
         if self._forecast is None:
             return
         if isinstance(record, Transport):
@@ -153,7 +152,6 @@ class Progress:
         self._bar.refresh()
 
     def note(self, text: str) -> None:
-        """Show a message, above the bar or as a separate line."""
         if self._bar is not None:
             from rich.text import Text  # noqa: PLC0415  start-up: already loaded for the bar
 

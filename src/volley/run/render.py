@@ -65,7 +65,6 @@ def render_reports(reports: Sequence[Report], format_name: str, out: TextIO, det
 
 
 def renderer(format_name: str) -> ModuleType:
-    """Return the module that renders one of ``FORMATS``."""
     return import_module(f"volley.report.{FORMATS[format_name]}")
 
 
@@ -91,7 +90,6 @@ def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Resul
 
 
 def reports_of(found: Results) -> list[Report]:
-    """Return the reports of results, with their origin."""
     return [
         replace(report, origin=_origin(report, benchmark))
         for benchmark, results in found

@@ -70,7 +70,6 @@ def _tuned(run: Run, transports: Iterable[Transport]) -> list[str]:
 
 
 def count_launches(number: int) -> str:
-    """Return ``one launch`` or ``12 launches``."""
     return "one launch" if number == 1 else count(number, "launch")
 
 

@@ -82,7 +82,6 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
 
 
 def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop) -> Writer:
-    """Run all jobs of the sessions; add their outcomes to these, and return what has kept the records."""
     chosen = sessions[-1].options.output
     writer = open_writer(chosen.output, sessions[-1].benchmark.command)
     try:
@@ -102,7 +101,6 @@ def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop) ->
 
 
 def _show(sessions: Sequence[Session], outcomes: Sequence[RunOutcome], writer: Writer) -> int:
-    """Show the results of all jobs; return the exit code."""
     chosen = sessions[-1].options.output
     logs = [log for session in sessions for log in session.logs]
     count_missing(logs)
@@ -175,8 +173,6 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Sess
 
 @dataclass
 class Session:
-    """The jobs of one command and their results so far."""
-
     benchmark: Benchmark
     options: BenchmarkOptions
     jobs: Jobs
@@ -194,7 +190,6 @@ class Session:
     """When the last launch ended, as ``time.monotonic`` says it."""
 
     def start_for(self, plan: Plan) -> Start:
-        """Return how to start a job with this plan."""
         job = self.options.job
         if self.benchmark.local:
             environment = inside_launcher.scrubbed(os.environ)
@@ -224,7 +219,6 @@ class Session:
         )
 
     def _complete(self, plan: Plan, tried: Preflight | None = None) -> Plan:
-        """Return the plan with the facts about its launch and the result of the preflight."""
         start = self.starts[plan.world_size]
         granted = self.site.allocation
         launch: dict[str, Any] = {**start.facts(self.stack), "allocation": granted.facts() if granted else None}

@@ -51,7 +51,6 @@ def shell_script(name: str, values: Mapping[str, str | Sequence[str]]) -> str:
 
 
 def source_script(options: SetupOptions) -> str:
-    """Return ``from_source.sh`` with the values of these options."""
     values: dict[str, str | list[str]] = {
         "prefix": str(options.prefix),
         "pip": installer(),
@@ -103,7 +102,6 @@ def ask(script: str, question: str, environment: Mapping[str, str]) -> list[str]
 
 
 def listed(script: str, environment: Mapping[str, str]) -> list[BuildStep]:
-    """Return the steps of the script, in order."""
     rows = (line.split("\t") for line in ask(script, "--list", environment))
     return [BuildStep(name, title, state == "done") for name, title, state in rows]
 

@@ -111,7 +111,6 @@ class SetupOptions(Options):
     dry_run: bool = flag(panel=_OUTPUT, help="Print every step without running it.")
 
     def __post_init__(self) -> None:
-        """Refuse options of the source route and of the root script without these."""
         if self.route == "wheels" and (given := self.of_source):
             raise UserError(f"{given[0]} belongs to the source route: leave it out, or use --route source")
         for name, value in (("--driver", self.driver), ("--toolkit", self.toolkit)):
@@ -120,6 +119,5 @@ class SetupOptions(Options):
 
     @property
     def of_source(self) -> list[str]:
-        """The options of the source route that were given."""
         names = ("source", "without", "cuda", "configure", "jobs")
         return [f"--{name}" for name in names if getattr(self, name)]

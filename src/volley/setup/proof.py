@@ -29,8 +29,6 @@ LIMIT_S = 120.0
 
 @dataclass(frozen=True)
 class MpiInstallation:
-    """An MPI to prove."""
-
     bin: Path
     """Where its mpicc and mpirun are."""
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -38,8 +36,6 @@ class MpiInstallation:
 
 
 class TransferProof(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of the transfer."""
-
     memory: Literal["device", "host"]
     gpus: int
     why_host: str

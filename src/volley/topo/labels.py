@@ -12,7 +12,6 @@ from volley.units import parse_cpulist
 
 
 def title(topology: Topology) -> str:
-    """``6 × Tesla V100-SXM2-16GB, 2 NUMA nodes``."""
     names = Counter(sorted(escape_controls(gpu.name) or "GPU" for gpu in topology.gpus))
     gpus = join_words(f"{times} × {name}" for name, times in names.items())
     known = sum(node.number is not None for node in topology.nodes)

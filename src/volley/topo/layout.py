@@ -40,8 +40,6 @@ APART = 100.0
 
 
 class Rect(NamedTuple):
-    """A box on the drawing."""
-
     x: float
     y: float
     width: float
@@ -49,17 +47,14 @@ class Rect(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """Its middle from left to right."""
         return self.x + self.width / 2
 
     @property
     def bottom(self) -> float:
-        """Its lower edge."""
         return self.y + self.height
 
     @property
     def right(self) -> float:
-        """Its right edge."""
         return self.x + self.width
 
 
@@ -74,14 +69,12 @@ class Branch:
 
     @property
     def width(self) -> float:
-        """The room that it takes, with a gap after it."""
         devices = (len(self.gpus) + len(self.nics)) * (DEVICE + GAP)
         inside = devices + sum(each.width for each in self.switches)
         return max(inside, SWITCH_WORDS + GAP) if self.path else inside
 
 
 def tree(topology: Topology, node: NumaNode) -> Branch:
-    """Return what is attached to a NUMA node."""
     return _branch((), [each for each in topology.devices if each.node == node.number])
 
 
@@ -108,8 +101,6 @@ class Lane(NamedTuple):
 
 
 class Layout:
-    """All places on the drawing."""
-
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.nodes: dict[int | None, Rect] = {}
@@ -155,12 +146,10 @@ class Layout:
         return min(max(box.middle, box.x + SWITCH_WORDS), box.right - 24)
 
     def memory(self, node: int | None) -> Rect:
-        """The memory of a node, inside its box."""
         box = self.nodes[node]
         return Rect(box.x + 12, box.y + 50, box.width - 24, 54)
 
     def _put(self, branch: Branch, x: float, device_row: float, above: Rect) -> None:
-        """Put all that is attached to a branch side by side, below the branch's own box."""
         for gpu in branch.gpus:
             self.gpus[gpu.number], self.above[gpu.number] = Rect(x, device_row, DEVICE, DEVICE), above
             x += DEVICE + GAP
@@ -222,7 +211,6 @@ Drawn = tuple[list[Sequence[Point]], list[Rect]]
 
 
 def path_lines(layout: Layout, path: MessagePath) -> Drawn:
-    """Find what is drawn of a path."""
     ends = [gpu for number in path.gpus if (gpu := layout.topology.gpu(number))]
     kind = path.hops[0].kind
     if kind == "nvlink":

@@ -21,14 +21,11 @@ class Location:
 
     @property
     def words(self) -> str:
-        """``GPU 0`` or ``CPU memory``."""
         return f"GPU {self.number}" if self.kind == "gpu" else "CPU memory"
 
 
 @dataclass(frozen=True)
 class Hop:
-    """One movement of the bytes."""
-
     kind: Literal["copy", "mpi", "nvlink", "pcie"]
     """Between a GPU and its host; through MPI; from GPU to GPU over NVLink, or over PCIe."""
     start: Location
@@ -40,22 +37,18 @@ class Hop:
 
     @property
     def words(self) -> str:
-        """``GPU 0 → CPU memory: cudaMemcpy of the whole message, over PCIe 3.0 x16, 15.75 GB/s``."""
         crossing = f", over {self.over}" if self.over else ""
         return f"{self.start.words} → {self.end.words}: {self.by}{crossing}"
 
 
 @dataclass(frozen=True)
 class MessagePath:
-    """All hops of a message, in order."""
-
     transport: str
     gpus: tuple[int, ...]
     hops: tuple[Hop, ...]
 
     @property
     def words(self) -> str:
-        """``GPU 0 → CPU memory → CPU memory → GPU 1``."""
         locations = [self.hops[0].start, *(hop.end for hop in self.hops)]
         return " → ".join(each.words for each in locations)
 

@@ -12,8 +12,6 @@ from volley.command.options import OUTPUT, WHAT
 
 @dataclass(frozen=True, kw_only=True)
 class TopoOptions(Options):
-    """What ``volley topo`` takes."""
-
     PANEL = WHAT
 
     transport: str | None = option(

@@ -21,7 +21,6 @@ _MEANINGS = {
 
 
 def page(topology: Topology, path: MessagePath | None = None) -> str:
-    """Return all of it."""
     lines = [title(topology)]
     for node in topology.nodes:
         name, cpus, size = node_labels(node)

@@ -16,7 +16,6 @@ _COLOURS = {"copy": COPY, "mpi": MPI, "nvlink": WIRE, "pcie": WIRE}
 
 
 def picture(topology: Topology, path: MessagePath | None = None) -> str:
-    """Draw it."""
     layout = Layout(topology)
     heading, message = title(topology), f"{path.transport}: {path.words}" if path else ""
     drawing = Drawing(round(layout.width), 0, f"{heading}; {message}" if message else heading)
@@ -58,7 +57,6 @@ def _between_nodes(drawing: Drawing, layout: Layout) -> None:
 
 
 def _links(drawing: Drawing, layout: Layout) -> None:
-    """Draw every link: to processors and switches above, in lanes below, into NVSwitches."""
     for gpu in layout.topology.gpus:
         box, links = layout.gpus[gpu.number], layout.topology.to_host(gpu.number)
         if links:

@@ -30,8 +30,6 @@ def short(value: float) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class NumaNode:
-    """A NUMA node with cores."""
-
     number: int | None
     """``None``: the firmware does not say where its devices hang."""
     package: int | None = None
@@ -93,12 +91,10 @@ class NvLinkBundle:
 
     @property
     def rate(self) -> str:
-        """``50 GB/s``, or nothing where it is not known."""
         return f"{short(self.one_way_Bps / 1e9)} GB/s" if self.one_way_Bps else ""
 
     @property
     def each(self) -> str:
-        """``2 × 25 GB/s``, or ``2 links`` where the rate is not known."""
         if not self.one_way_Bps:
             return count(self.links, "link")
         return f"{self.links} × {short(self.one_way_Bps / self.links / 1e9)} GB/s"
@@ -113,8 +109,6 @@ class NvLinkBundle:
 
 @dataclass(frozen=True, kw_only=True)
 class Topology:
-    """Everything that a picture shows."""
-
     note: str
     nodes: tuple[NumaNode, ...]
     gpus: tuple[PlacedGpu, ...]
@@ -129,11 +123,9 @@ class Topology:
 
     @property
     def devices(self) -> tuple[PlacedGpu | Nic, ...]:
-        """GPUs and network cards."""
         return (*self.gpus, *self.nics)
 
     def gpu(self, number: int) -> PlacedGpu | None:
-        """Return the GPU of this number."""
         return next((gpu for gpu in self.gpus if gpu.number == number), None)
 
     def reaches(self, one: int, other: int) -> bool | None:
