@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from example_records import golden, log, pingpong, transport
-from fake_engine import with_devices
+from fake_behaviours import with_devices
 from test_hardware import H200, changed, machine
 from test_points_page import shown
 from volley.machine.hardware import Device, Settings

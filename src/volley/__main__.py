@@ -66,15 +66,14 @@ def main() -> int:
 def _follow(place: RankInfo) -> int:
     """Exec the engine if rank 0 starts one; rank 0 alone reports errors."""
     from volley import cli  # noqa: PLC0415  start-up: see above
-    from volley.command.commandline import value_of  # noqa: PLC0415
     from volley.launch.inside_launcher import exec_engine, gpu_arguments  # noqa: PLC0415
 
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  as long as the process
     try:
         request = cli.read(sys.argv[1:])
         if request and request[0].joins(request[1]):
-            gpus, late = (value_of(request[1], name) for name in ("--gpus", "--gpu-after-init"))  # doctor has neither
-            exec_engine(place, gpu_arguments(gpus or (), after_init=bool(late)))
+            job = getattr(request[1], "job", None)  # doctor has none
+            exec_engine(place, gpu_arguments(job.gpus, after_init=job.gpu_after_init) if job else ())
     except (UserError, OSError):  # the first rank meets the same error
         pass
     return EXIT_GOOD

@@ -17,6 +17,7 @@ from volley import benchmarks
 from volley.batch.options import BatchOptions
 from volley.batch.schedulers import SCHEDULERS
 from volley.command.commandline import value_of
+from volley.command.options import SamplingOptions
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import write_file
 from volley.launch import engine_path
@@ -125,7 +126,7 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
             f"{needed} ranks and {gpus} GPU a node: write --gpus-per-node {needed}, or --nodes {ranks}, "
             "or let ranks share one with --share-gpu after the --"
         )
-    named = value_of(asked, "--transport") or ()
+    named = value_of(asked, "--transport")
     notes = _no_resources(options)
     if named and on_gpus and not resources.brings_gpus:
         notes.insert(0, _no_gpus(1 if share else needed))
@@ -140,8 +141,8 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
                 "--launches: jsrun starts volley, which then has one launch: leave it out, or write --launcher jsrun "
                 "before the --, and volley starts jsrun"
             )
-        risky = [each.name for each in used if each.device_pointers and each.name not in named]
-        if risky and value_of(asked, "--transport") is not None:
+        risky = [each.name for each in used if each.device_pointers and each.name not in (named or ())]
+        if risky and named is not None:
             those = "is measured only where it is" if len(risky) == 1 else "are measured only where they are"
             notes.append(f"inside a launcher {join_words(risky)} {those} named: add --transport {','.join(risky)}")
     return resources, notes
@@ -196,7 +197,7 @@ def _check_asked(options: BatchOptions, asked: Any) -> None:
         raise UserError("--dry-run starts nothing: leave it out of a job")
     if job.launcher != "auto":
         raise UserError(f"write --launcher before the command: volley batch --launcher {job.launcher} -- …")
-    at_least_s = value_of(asked, "--budget") or 0
+    at_least_s = getattr(asked, "sampling", SamplingOptions()).budget or 0
     if at_least_s > options.time:
         raise UserError(
             f"the job may measure for {at_least_s:g} s and ends after {options.time} s: raise --time, or lower --budget"

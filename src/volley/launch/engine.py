@@ -114,34 +114,29 @@ def ask_about(engine: Path, stop: Stop | None = None, watchdog_s: float = _ABOUT
     The engine loads its MPI library before it answers; the caller can do other work in the meantime.  An engine that
     has not answered at the end of the context is killed, and so it is when ``stop`` is set.
     """
-    try:
-        asked = subprocess.Popen(
-            [str(engine), "--about"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-    except OSError as error:
-        raise MachineError(f"the engine {engine} does not start: {error.strerror}") from None
-
+    pipe, command = subprocess.PIPE, [str(engine), "--about"]
+    child = Child(command, os.environ, own_session=False, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
     within_s = min(watchdog_s + _LOADED_S, _ABOUT_S)
     until = time.monotonic() + within_s
 
     def answer() -> About:
         try:
-            out, err = asked.communicate(timeout=max(until - time.monotonic(), 1.0))
+            out, err = child.process.communicate(timeout=max(until - time.monotonic(), 1.0))
         except subprocess.TimeoutExpired:
             raise MachineError(f"the engine {engine} does not start: no answer within {within_s:g} s") from None
         try:
             return msgspec.json.decode(out, type=About)
         except msgspec.MsgspecError:
-            text = clean(err) or f"it ended with status {asked.returncode} and no message"
+            text = clean(err) or f"it ended with status {child.process.returncode} and no message"
             raise MachineError(f"the engine {engine} does not start: {text}") from None
 
     stop = stop or Stop()
-    with asked:
-        stop.watch(asked, 0.0)
+    with child, child.process:
+        stop.watch(child, 0.0)
         try:
             yield answer
         finally:
-            asked.kill()
+            child.kill()
             stop.watch(None)
 
 
