@@ -26,23 +26,6 @@ def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
 # --------------------------------------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("pingpong", "--ranks", "1"), "pingpong needs 2 ranks, not 1"),
-        (("pingpong", "--transport", "hots"), "did you mean host?"),
-        (("pingpong", "--sizes", "8", "-o", "/proc/no/such/file"), "cannot write records to /proc/no/such/file"),
-    ],
-)
-def test_a_request_without_sense(volley: Command, words: tuple[str, ...], sentence: str) -> None:
-    done = volley(*words)
-    assert done.code == 2
-    assert done.out == ""
-    assert sentence in done.err
-    assert "Traceback" not in done.err
-    assert len(done.err.splitlines()) == 1
-
-
 def plan(**changes: Any) -> dict[str, Any]:
     return {"plan": 2, "benchmark": "pingpong", "transports": ["host"], "options": {"sizes_bytes": [8, 64]}, **changes}
 

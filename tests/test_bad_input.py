@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from example_records import EXAMPLES
-from the_command import Command, finish
+from the_command import Command, check_transcript, finish
 from volley import __main__, cli
 from volley.benchmarks import BENCHMARKS
 from volley.command.options import FORMATS
@@ -49,76 +49,29 @@ def alone(
 # ---------------------------------------------------------------------------------------------------- numbers
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("matrix", "--window", "99999999999"), "--window 99999999999: the maximum is 65536"),
-        (("jacobi", "--grid", "100000", "100000"), "--grid 100000 100000: a job has at most 2147483647"),
-        (
-            ("jacobi", "--scaling", "strong", "--grid", "2", "1", "--domain", "2147483647", "5"),
-            "--scaling strong: 1 process would have 4294967294 × 5 points each",
-        ),
-        (("pingpong", "--hosts", "a,b,c"), "--hosts names 3 hosts for 2 ranks: name at most 2"),
-        (("matrix", "--ranks", "99999999999"), "--ranks 99999999999: the maximum is 2147483647"),
-        (("matrix", "--repeats", "99999999999", "--budget", "9"), "--repeats 99999999999: the maximum is 2147483647"),
-        (("matrix", "--iterations", "99999999999"), "--iterations 99999999999: the maximum is 2147483647"),
-        (("matrix", "--gpus", "0,99999999999"), "--gpus 99999999999: the maximum is 2147483647"),
-        (("matrix", "--point-time", "1e308"), "--point-time: 1e+308 is more than 1e+09 seconds"),
-        (("jacobi", "--threads", "99999999999"), "--threads 99999999999: the maximum is 2147483647"),
-        (("jacobi", "--iterations", "99999999999"), "--iterations 99999999999: the maximum is 2147483647"),
-        (("jacobi", "--grid", "99999999999", "1"), "--grid 99999999999: the maximum is 2147483647"),
-        (("jacobi", "--launches", "99999999999"), "--launches 99999999999: the maximum is 2147483647"),
-    ],
-)
-def test_numbers_that_no_plan_can_hold(volley: Command, words: tuple[str, ...], sentence: str) -> None:
-    done = volley(*words, "--dry-run")
-    assert (done.code, done.out) == (2, "")
-    assert sentence in done.err
-    assert len(done.err.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("pingpong", "--gpus", "9" * 5000), "is not a list of GPU numbers"),
-        (("pingpong", "--hosts", "a" * 70_000), "is not a list of names"),
-        (("pingpong", "--point-time", "0"), "--point-time: 0 is not a time"),
-        (("pingpong", "-o", "-"), "--output '-': records need a file of their own"),
-        (("pingpong", "-o", ""), "--output '': records need a file of their own"),
-        (("doctor", "--timeout", "nan"), "--timeout: nan is not a time"),
-        (("doctor", "--timeout", "1e300"), "--timeout: 1e+300 is more than 1e+09 seconds"),
-        (("doctor", "--from", ""), "cannot read ''"),
-        (("topo", "--from", ""), "cannot read ''"),
-        (("topo", "--from", str(MACHINES / "h200x4" / "facts.json"), "--transport", ""), "'' has no path to draw"),
-        (("show", ""), "cannot read ''"),
-        (("show", "-", "-"), "standard input can be read once: write - once"),
-        (("setup", "--prefix", "", "--dry-run"), "--prefix '' is not a folder"),
-        (("setup", "--prefix", "p", "--cuda", "", "--dry-run"), "--cuda '' is not a folder"),
-    ],
-)
-def test_what_is_empty_endless_or_no_number_is_not_left_out(
-    words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+def test_values_that_nobody_means_are_refused(
+    engine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main([*words]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert sentence in err
-    assert len(err.splitlines()) == 1
+    monkeypatch.setenv("VOLLEY_ENGINE", str(engine))
+    check_transcript("refused/values", capsys)
 
 
-def test_a_very_long_word_is_quoted_in_part(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["pingpong", "--sizes", "8" * 70_000]) == 2
+@pytest.mark.parametrize(
+    ("option", "word", "complaint"),
+    [
+        ("--sizes", "8" * 70_000, "'888"),
+        ("--gpus", "9" * 5000, "is not a list of GPU numbers"),
+        ("--hosts", "a" * 70_000, "is not a list of names"),
+    ],
+)
+def test_a_very_long_word_is_quoted_in_part(
+    option: str, word: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["pingpong", option, word]) == 2
     err = capsys.readouterr().err
-    assert len(err) < 5000
-    assert err.startswith("volley: --sizes: '888")
-    assert "… 888" in err.replace("8" * 100, "")
-
-
-def test_a_home_of_nobody(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["setup", "--prefix", "~nosuch/mpi", "--dry-run"]) == 2
-    assert "--prefix: '~nosuch/mpi': there is no user of this name" in capsys.readouterr().err
-    assert cli.main(["setup", "--prefix", "/x", "--source", "ucx=~nosuch/ucx.tar.gz", "--dry-run"]) == 2
-    assert "'~nosuch/ucx.tar.gz': there is no user of this name" in capsys.readouterr().err
+    assert len(err) < 5100
+    assert err.startswith(f"volley: {option}: '{word[:3]}")
+    assert complaint in err
 
 
 def test_a_working_folder_that_was_deleted(

@@ -13,6 +13,7 @@ import pytest
 
 from example_records import EXAMPLES
 from fake_engine import install
+from the_command import check_transcript
 from volley import cli
 from volley.command.options import FORMATS, LAUNCHERS
 from volley.errors import MachineError, UserError
@@ -155,68 +156,11 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
 # --------------------------------------------------------------------------------------------------- misuse
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("pingpong", "--sizes", "3q"), "'3q' is not a message size: write 8, 64Ki, 8:1Gi"),
-        (("pingpong", "--sizes", ""), "empty item"),
-        (("pingpong", "-f", "xml"), f"choose {join_words((*FORMATS, 'olcf'), 'or')}"),
-        (("stream", "-f", "olcf"), f"choose {join_words(FORMATS, 'or')}"),
-        (("transports", "-f", "olcf"), f"choose {join_words(FORMATS, 'or')}"),
-        (("pingpong", "--launcher", "foo"), f"choose {join_words(LAUNCHERS, 'or')}"),
-        (("stream", "--direction", "up"), "choose uni or bi"),
-        (("pingpong", "--ci", "0.01"), "--ci 0.01 may mean 1% or 0.01%: write --ci 1% or --ci 0.01%"),
-        (("pingpong", "--ci", "0"), "write e.g. --ci 1%"),
-        (("pingpong", "--ci", "0%"), "write e.g. --ci 1%"),
-        (("pingpong", "--ci", "101%"), "write e.g. --ci 1%"),
-        (("pingpong", "--ci", "nan%"), "write e.g. --ci 1%"),
-        (("pingpong", "--ci", "1%%"), "write e.g. --ci 1%"),
-        (("pingpong", "--warmup", "5", "--tail"), "--tail is for adaptive sampling"),
-        (("pingpong", "--iterations", "5", "--ci", "1%"), "--ci is for adaptive sampling"),
-        (("stream", "--iterations", "5", "--point-time", "1"), "--point-time is for adaptive sampling"),
-        (("pingpong", "--budget", "0"), "write seconds above 0, e.g. --budget 60"),
-        (("pingpong", "--budget", "nan"), "write seconds above 0"),
-        (("pingpong", "--watchdog", "-1"), "write seconds above 0"),
-        (("pingpong", "--point-time", "inf"), "write seconds above 0"),
-        (("pingpong", "--gpus", "a"), "write e.g. --gpus 0,1"),
-        (("pingpong", "--gpus", ""), "write e.g. --gpus 0,1"),
-        (("pingpong", "--hosts", "a,,b"), "'a,,b' is not a host list; write e.g. --hosts a,b"),
-        (("pingpong", "--hosts", "--mca"), "--hosts: a value is missing"),
-        (("pingpong", "--hosts", ""), "'' is not a host list; write e.g. --hosts a,b"),
-        (("pingpong", "-t", "host,"), "separate names by commas"),
-        (("pingpong", "-t", "a b"), "separate names by commas"),
-        (("pingpong", "--launches", "0"), "--launches"),
-        (("pingpong", "--launches", "x"), "--launches"),
-        (("stream", "--window", "0"), "--window"),
-        (("pingpong", "--ranks", "0"), "--ranks"),
-        (("pingpong", "--sizse", "8"), "did you mean --sizes? see volley pingpong --help"),
-        (("jacobi", "--grid", "2"), "--grid: 2 values are needed; see"),
-        (("report",), "write volley report link.jsonl, or volley report 1 for the last run of volley list"),
-        (("compare",), "write volley compare monday.jsonl tuesday.jsonl, or volley compare 2 1 for the last two runs"),
-        (("compare", "--with", "summit"), "--with summit compares one file of records with a reference, not 0"),
-        (("compare", "--live"), "--live takes two command lines, not 0"),
-        (("pingpong", "--window", "4"), "--window; it is an option of volley stream, message-rate or matrix; see"),
-        (("--sizes", "8"), "--sizes; it is an option of volley pingpong, stream, "),
-        (("--hlep",), "did you mean --help? see volley --help"),
-        (("pingpong", "-s", "1k", "64k"), "'64k': separate values by commas, -s 1k,64k; see volley pingpong --help"),
-        (("pingpong", "--hosts", "a", "b"), "separate values by commas, --hosts a,b; see"),
-        (("pingpong", "-o", "a", "b"), "unexpected argument 'b'; see volley pingpong --help"),
-        (("pingpng",), "did you mean pingpong? see volley --help"),
-        (("pingpong", "extra"), "see volley pingpong --help"),
-        (("pingpong", "-o"), "--output/-o: a value is missing"),
-        (("matrix", "--section", "uni", "--ranks", "4"), "--section and --ranks cannot be combined"),
-        (("frobnicate",), "; the commands are pingpong, stream, message-rate, matrix, jacobi, "),
-        (("-f", "csv", "pingpong"), "write -f after the command: volley pingpong -f …"),
-        (("--budget", "5", "stream"), "write --budget after the command"),
-        (("\x1b[31mred",), "\\x1b[31mred"),
-    ],
-)
 def test_a_request_without_sense_is_one_sentence_and_exit_code_2(
-    capsys: pytest.CaptureFixture[str], asked: Asked, arguments: tuple[str], said: str
+    capsys: pytest.CaptureFixture[str], asked: Asked
 ) -> None:
-    sentence = refused(capsys, *arguments)
-    assert said in sentence
-    assert "\x1b" not in sentence
+    check_transcript("refused/command-lines", capsys)
+    assert "\\x1b[31mred" in refused(capsys, "\x1b[31mred")
     assert asked == []
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
+import pytest
+
+from screens import SCREENS, check_screen
+from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.launch.inside_launcher import scrubbed
 from volley.launch.launchers import cores
@@ -104,3 +110,22 @@ def finish_with(command: Sequence[str], text: str) -> Finished:
 def imports_of(text: str) -> set[str]:
     """The modules in what ``PYTHONPROFILEIMPORTTIME`` prints."""
     return {line.rpartition("|")[2].strip() for line in text.splitlines() if line.startswith("import time:")}
+
+
+def check_transcript(
+    name: str, capsys: pytest.CaptureFixture[str], shown: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Run each ``$ volley …`` of ``tests/screens/NAME.txt``, and compare all that is printed, with the exit codes.
+
+    ``shown``: what stands in the transcript for words of this run, such as the path of a folder.
+    """
+    path = SCREENS / f"{name}.txt"
+    parts = []
+    for line in path.read_text("utf-8").splitlines():
+        if line.startswith("$ volley"):
+            code = cli.main(shlex.split(line)[2:])
+            printed = "".join(capsys.readouterr())
+            for found, instead in shown.items():
+                printed = printed.replace(found, instead)
+            parts.append(f"{line}\n{printed}[{code}]\n")
+    check_screen(path, "\n".join(parts))
