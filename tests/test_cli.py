@@ -15,14 +15,12 @@ from example_records import EXAMPLES
 from fake_engine import install
 from the_command import check_transcript
 from volley import cli
-from volley.command.options import FORMATS, LAUNCHERS
 from volley.errors import MachineError, UserError
 from volley.records.plan import Sampling
 from volley.run import session
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import MAX_LAUNCHES, USUAL_TIME_S, sampling_part
 from volley.statistics.launches import MIN_LAUNCHES
-from volley.text import join_words
 
 Asked = list[tuple[str, Any]]
 Ask = Callable[..., Any]

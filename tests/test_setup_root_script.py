@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import fake_sources as fake
-from volley import cli
 from volley.errors import MachineError
 from volley.machine.distribution import Distribution, distribution
 from volley.setup import command
@@ -178,20 +177,6 @@ def test_a_distribution_without_a_script_or_without_branches_is_refused() -> Non
         root_script(SetupOptions(root_script=True, driver="580"), distribution(SLES))
     with pytest.raises(MachineError, match=r"no root script for void.*docs\.nvidia\.com"):
         root_script(SetupOptions(root_script=True), distribution({"ID": "void"}))
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--driver", "580"], "--driver belongs to --root-script"),
-        (["--toolkit", "12.9"], "--toolkit belongs to --root-script"),
-        (["--root-script", "--driver", "580; id"], "is no branch of the driver"),
-        (["--root-script", "--toolkit", "12"], "is no version of a CUDA toolkit: write e.g. --toolkit 12.9"),
-    ],
-)
-def test_options_that_choose_nothing(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["setup", *words]) == 2
-    assert sentence in capsys.readouterr().err
 
 
 def test_packages_of_a_major_version_come_before_those_of_its_family() -> None:

@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 
 import fake_sources as fake
+from the_command import check_transcript
+from volley import cli
 from volley.errors import MachineError, UserError
 from volley.setup import from_source
 from volley.setup.command import run
@@ -274,46 +276,24 @@ def test_a_wrong_checksum_names_the_file_and_both_sums_and_unpacks_nothing(place
     place(ucx=f"{place.ucx}#sha256={fake.sum_of(place.ucx).upper()}")
 
 
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"source": ["ucx"]}, "write NAME=WHERE; NAME is gdrcopy, ucx or openmpi"),
-        ({"source": ["mpich=/x"]}, "NAME is gdrcopy, ucx or openmpi"),
-        ({"source": ["ucx=/no/such/file"]}, "there is no /no/such/file; give a URL, a tarball"),
-        ({"source": ["ucx=https://example.org/x#sha256=12"]}, "64 hexadecimal digits"),
-        ({"source": ["ucx=https://example.org/x#sha256="]}, "the sum is missing"),
-        ({"source": ["ucx=http://example.org/x"]}, "can be changed on its way: use https, or add the sum"),
-        ({"source": ["ucx=deb:../../etc"]}, "write deb:PACKAGE"),
-        ({"source": [f"ucx=deb:ucx#sha256={'0' * 64}"]}, "only a tarball has a sha256 sum"),
-        ({"source": ["ucx=deb:ucx"], "environment": {"PATH": "no-apt"}}, "deb:ucx needs Debian's apt"),
-        ({"source": ["ucx=https://a", "ucx=https://b"]}, "given twice"),
-        ({"source": ["ucx=https://a\n"]}, "cannot hold the control character"),
-        ({"without": ["ucx"]}, "only gdrcopy can be left out"),
-        ({"configure": ["ucx"]}, "write NAME=ARGUMENT"),
-        ({"prefix": None}, "the source route needs a folder: --prefix DIR"),
-        ({"prefix": Path("/tmp/two words")}, "make cannot build in"),
-        ({"prefix": Path("/tmp/$HOME")}, "make cannot build in"),
-        ({"cuda": "/"}, r"no include/cuda\.h"),
-    ],
-)
 def test_what_makes_no_sense_is_refused_before_anything_is_made(
-    place: Place, changes: dict[str, object], complaint: str
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if "environment" in changes:
-        needed = ("bash", "cut", "find", "grep", "nproc", "realpath", "sha256sum", "sort", "tr")
-        (place.root / "no-apt").mkdir()
-        for program in needed:
-            (place.root / "no-apt" / program).symlink_to(shutil.which(program) or program)
-        changes = {**changes, "environment": {"PATH": str(place.root / "no-apt")}}
-    with pytest.raises(UserError, match=complaint) as caught:
-        place(**changes)  # type: ignore[arg-type]
-    assert caught.value.exit_code == 2
+    monkeypatch.chdir(place.root)
+    check_transcript("refused/setup", capsys, {str(place.root): "", sys.executable: "python"})
+    assert cli.main(["setup", "--prefix", "p", "--source", "ucx=https://a\n"]) == 2
+    assert "cannot hold the control character" in capsys.readouterr().err
+    assert not (place.root / "p").exists()
+
+
+def test_a_debian_package_needs_apt(place: Place) -> None:
+    tools = place.root / "no-apt"
+    tools.mkdir()
+    for program in ("bash", "cut", "find", "grep", "nproc", "realpath", "sha256sum", "sort", "tr"):
+        (tools / program).symlink_to(shutil.which(program) or program)
+    with pytest.raises(StepError, match="deb:ucx needs Debian's apt"):
+        place(source=["ucx=deb:ucx"], environment={"PATH": str(tools)})
     assert not place.prefix.exists()
-
-
-def test_a_prefix_inside_a_source_is_refused(place: Place) -> None:
-    with pytest.raises(UserError, match="the prefix lies inside the source"):
-        place(prefix=place.gdrcopy / "prefix")
 
 
 def test_missing_programs_are_named_with_their_packages(place: Place) -> None:

@@ -16,7 +16,7 @@ from fake_engine import install as install_engine
 from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import UCX_LIBRARIES
 from volley.machine.reinstall import install_command
-from volley.setup import COMMAND, wheels
+from volley.setup import wheels
 from volley.setup.command import run
 from volley.setup.options import SetupOptions
 from volley.setup.workspace import MIB, StepError
@@ -187,27 +187,3 @@ def test_an_engine_that_is_linked_to_another_mpi_is_mentioned(
 
 
 # -------------------------------------------------------------------------------------------------------- route
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("--source", "ucx=deb:ucx"), ("--without=gdrcopy",), ("--cuda", "wheels"), ("--configure=ucx=--x",), ("-j1",)],
-)
-def test_an_option_of_the_source_route_chooses_it(words: tuple[str, ...]) -> None:
-    with pytest.raises(UserError, match="the source route needs a folder"):
-        COMMAND.run(COMMAND.parse(words))
-    with pytest.raises(UserError, match="belongs to the source route"):
-        COMMAND.parse(("--route", "wheels", *words))
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("--route", "conda"), "--route: there is no 'conda'; choose auto, wheels or source"),
-        (("--prefix", ""), "--prefix '' is not a folder"),
-        (("--cuda", ""), "--cuda '' is not a folder"),
-    ],
-)
-def test_options_that_make_no_sense(words: tuple[str, ...], complaint: str) -> None:
-    with pytest.raises(UserError, match=complaint):
-        COMMAND.parse(words)
