@@ -98,19 +98,6 @@ def test_only_the_gpus_that_are_used_are_read(monkeypatch: pytest.MonkeyPatch) -
     assert nvml.of(before, ["GPU-other"]).reason == "NVML lists none of the GPUs that the ranks use"
 
 
-def test_without_the_module_or_the_driver_the_reason_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert "pip install nvidia-ml-py" in (nvml.read("before").reason or "")
-
-    class Broken(FakeNvml):
-        def nvmlInit(self) -> None:
-            raise NVMLError("Driver/library version mismatch")
-
-    monkeypatch.setitem(sys.modules, "pynvml", Broken(machine(H200)[0]))
-    found = nvml.read("after")
-    assert (found.reason, found.gpus) == ("Driver/library version mismatch", [])
-
-
 class Hanging(FakeNvml):
     """A driver that never answers."""
 
@@ -118,20 +105,32 @@ class Hanging(FakeNvml):
         time.sleep(600)
 
 
-def test_a_driver_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", Hanging(machine(H200)[0]))
-    found = nvml.read("before", limit_s=0.2)
-    assert (found.reason, found.gpus) == ("NVML: no answer within 0.2 s", [])
+class Broken(FakeNvml):
+    def nvmlInit(self) -> None:
+        raise NVMLError("Driver/library version mismatch")
 
 
-def test_a_driver_that_crashes_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Crashing(FakeNvml):
-        def nvmlDeviceGetCount(self) -> int:
-            os.kill(os.getpid(), signal.SIGBUS)
-            return 0
+class Crashing(FakeNvml):
+    def nvmlDeviceGetCount(self) -> int:
+        os.kill(os.getpid(), signal.SIGBUS)
+        return 0
 
-    monkeypatch.setitem(sys.modules, "pynvml", Crashing(machine(H200)[0]))
-    assert nvml.read("before").reason == "NVML: it crashed: SIGBUS"
+
+@pytest.mark.parametrize(
+    ("driver", "reason"),
+    [
+        (None, "nvidia-ml-py is not installed: pip install nvidia-ml-py"),
+        (Broken, "Driver/library version mismatch"),
+        (Hanging, "NVML: no answer within 0.2 s"),
+        (Crashing, "NVML: it crashed: SIGBUS"),
+    ],
+)
+def test_why_nothing_could_be_read_is_kept(
+    driver: type[FakeNvml] | None, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", driver and driver(machine(H200)[0]))
+    found = nvml.read("before", limit_s=0.2 if driver is Hanging else nvml.LIMIT_S)
+    assert (found.reason, found.gpus) == (reason, [])
 
 
 def line_rate(transport_name: str, pair: list[Rank], hardware: list[Hardware]) -> LineRate | None:
@@ -155,11 +154,6 @@ def test_links_that_cannot_be_read_are_not_taken_for_none(monkeypatch: pytest.Mo
 # --------------------------------------------------------------------------------------- the line rate
 
 
-def over(transport_name: str, name: str, *indices: int) -> LineRate:
-    records = machine(name)
-    return known(transport_name, ranks(records[0], *indices), records)
-
-
 def known(transport_name: str, pair: list[Rank], hardware: list[Hardware]) -> LineRate:
     found = line_rate(transport_name, pair, hardware)
     assert found is not None
@@ -168,38 +162,41 @@ def known(transport_name: str, pair: list[Rank], hardware: list[Hardware]) -> Li
 
 @pytest.mark.parametrize(
     ("generation", "width", "expected"),
-    [(1, 16, 4.0), (2, 16, 8.0), (3, 16, 15.754), (4, 16, 31.508), (5, 16, 63.015), (6, 16, 118.0), (3, 8, 7.877)],
+    [
+        *((1, 16, 4.0), (2, 16, 8.0), (3, 16, 15.754), (4, 16, 31.508), (5, 16, 63.015), (6, 16, 118.0)),
+        *((3, 8, 7.877), (7, 16, None), (5, 0, None)),
+    ],
 )
-def test_pcie_rates_are_those_of_the_specification(generation: int, width: int, expected: float) -> None:
-    assert pcie_bytes_per_s(generation, width) == pytest.approx(expected * 1e9, rel=1e-4)
+def test_pcie_rates_are_those_of_the_specification(generation: int, width: int, expected: float | None) -> None:
+    assert pcie_bytes_per_s(generation, width) == (expected and pytest.approx(expected * 1e9, rel=1e-4))
 
 
-def test_pcie_of_an_unknown_kind_has_no_rate() -> None:
-    assert pcie_bytes_per_s(7, 16) is None
-    assert pcie_bytes_per_s(5, 0) is None
-
-
-@pytest.mark.parametrize("name", ["aware", "peer", "device", "nccl"])
-def test_two_h200_have_eighteen_links(name: str) -> None:
-    found = over(name, H200, 0, 1)
-    assert (found.over, found.words) == ("NVLink", "18 links of 26.56 GB/s")
-    assert found.one_way_Bps == pytest.approx(478.1e9, rel=1e-3)
-    assert found.both_ways_Bps == 2 * found.one_way_Bps
-
-
-@pytest.mark.parametrize("name", ["staged/pageable", "staged/shared"])
-def test_staging_goes_over_pcie_whatever_joins_the_gpus(name: str) -> None:
-    found = over(name, H200, 0, 1)
-    assert (found.over, found.words) == ("PCIe", "5.0 x16")
-    assert found.one_way_Bps == pytest.approx(63.015e9, rel=1e-4)
-
-
-def test_without_nvlink_the_slower_pcie_link_counts_at_its_most() -> None:
-    found = over("peer", T4, 0, 1)
-    assert (found.over, found.words) == ("PCIe", "3.0 x16")  # read at generation 1 before, at 3 after
-    narrow = over("staged/pinned", T4, 0, 3)
-    assert narrow.words == "3.0 x8"
-    assert narrow.one_way_Bps == pytest.approx(found.one_way_Bps / 2)
+@pytest.mark.parametrize(
+    ("names", "machine_name", "pair", "over", "words", "one_way"),
+    [
+        (("aware", "peer", "device", "nccl"), H200, (0, 1), "NVLink", "18 links of 26.56 GB/s", 478.1),
+        # staging goes over PCIe whatever joins the GPUs
+        (("staged/pageable", "staged/shared"), H200, (0, 1), "PCIe", "5.0 x16", 63.015),
+        # without NVLink the slower PCIe link counts at its most: read at generation 1 before, at 3 after
+        (("peer",), T4, (0, 1), "PCIe", "3.0 x16", 15.754),
+        (("staged/pinned",), T4, (0, 3), "PCIe", "3.0 x8", 7.877),
+        # only links between the two count
+        (("peer",), MIXED, (0, 3), "NVLink", "2 links of 25.78 GB/s", 51.56),
+        (("peer",), MIXED, (0, 2), "NVLink", "1 link of 25.78 GB/s", 25.78),
+        # GPU 1 tells no rate: the nominal one of its version, the smaller side
+        (("peer",), MIXED, (0, 1), "NVLink", "1 link of 25.00 GB/s", 25.0),
+        (("peer",), MIXED, (2, 3), "PCIe", "3.0 x16", 15.754),  # both have links, none to each other
+    ],
+)
+def test_the_line_rate_is_that_of_the_links_between_the_two(
+    names: tuple[str, ...], machine_name: str, pair: tuple[int, int], over: str, words: str, one_way: float
+) -> None:
+    records = machine(machine_name)
+    for name in names:
+        found = known(name, ranks(records[0], *pair), records)
+        assert (found.over, found.words) == (over, words)
+        assert found.one_way_Bps == pytest.approx(one_way * 1e9, rel=1e-3)
+        assert found.both_ways_Bps == 2 * found.one_way_Bps
 
 
 def test_a_link_that_was_only_seen_idle_is_said_to_be() -> None:
@@ -218,20 +215,6 @@ def test_a_link_that_was_only_seen_idle_is_said_to_be() -> None:
 def test_links_that_tell_no_rate_have_that_of_the_whitepapers(version: str, links: int, total: int) -> None:
     rate = nvlink_bytes_per_s(NvLink(link=0, version=version))
     assert 2 * links * rate == pytest.approx(total * 1e9)
-
-
-@pytest.mark.parametrize(
-    ("pair", "words"),
-    [
-        ((0, 3), "2 links of 25.78 GB/s"),
-        ((0, 2), "1 link of 25.78 GB/s"),
-        ((0, 1), "1 link of 25.00 GB/s"),  # GPU 1 tells no rate: the nominal one of its version, the smaller side
-        ((2, 3), "3.0 x16"),  # both have links, none to each other
-    ],
-)
-def test_only_links_between_the_two_count(pair: tuple[int, int], words: str) -> None:
-    found = over("peer", MIXED, *pair)
-    assert found.words == words
 
 
 def test_behind_a_switch_the_smaller_side_counts() -> None:
@@ -263,9 +246,9 @@ def test_links_to_somewhere_unknown_count_where_nvml_says_that_nvlink_joins_the_
 
 
 def test_a_shared_gpu_stages_every_byte_over_one_link_twice() -> None:
-    found = over("staged/pinned", H200, 0, 0)
-    assert found.both_ways_Bps == found.one_way_Bps
     records = machine(H200)
+    found = known("staged/pinned", ranks(records[0], 0, 0), records)
+    assert found.both_ways_Bps == found.one_way_Bps
     assert line_rate("peer", ranks(records[0], 0, 0), records) is None
 
 
@@ -305,15 +288,6 @@ def kinds(output: Path) -> list[str]:
     return [json.loads(line)["record"] for line in output.read_text(encoding="utf-8").splitlines()]
 
 
-def test_the_gpus_stand_behind_the_run_and_before_its_end(gpu_machine: Path) -> None:
-    assert measure(gpu_machine, "staged/pinned") == 0
-    assert kinds(gpu_machine) == ["run", "hardware", "transport", "pingpong", "hardware", "end", "launch_times"]
-    (log,) = read_runs(gpu_machine, BENCHMARKS)
-    assert log.complete
-    assert [record.when for record in log.hardware] == ["before", "after"]
-    assert [len(record.gpus) for record in log.hardware] == [2, 2]
-
-
 def test_the_gpus_are_read_while_the_job_starts_and_before_it_has_its_plan(
     gpu_machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,7 +300,7 @@ def test_the_gpus_are_read_while_the_job_starts_and_before_it_has_its_plan(
         while not started.exists() and time.monotonic() < ends:
             time.sleep(0.01)
         assert started.exists()
-        return machine(H200)[0]
+        return replace(machine(H200)[0], when=when)
 
     def lines(process: EngineProcess, plan: Plan) -> Iterator[bytes]:
         steps.append("plan")
@@ -337,6 +311,9 @@ def test_the_gpus_are_read_while_the_job_starts_and_before_it_has_its_plan(
     monkeypatch.setattr(EngineProcess, "lines", lines)
     assert measure(gpu_machine, "staged/pinned") == 0
     assert steps == ["before", "plan", "after"]
+    (log,) = read_runs(gpu_machine, BENCHMARKS)
+    assert log.complete
+    assert [(record.when, len(record.gpus)) for record in log.hardware] == [("before", 2), ("after", 2)]
     assert kinds(gpu_machine) == ["run", "hardware", "transport", "pingpong", "hardware", "end", "launch_times"]
 
 
@@ -347,7 +324,7 @@ def test_the_gpus_after_a_launch_are_those_before_the_next_one(
 
     def read(when: nvml.When, *_: object) -> Hardware:
         asked.append(when)
-        return msgspec.structs.replace(machine(H200)[0], when=when, driver_version=str(len(asked)))
+        return replace(machine(H200)[0], when=when, driver_version=str(len(asked)))
 
     monkeypatch.setattr(nvml, "read", read)
     assert measure(gpu_machine, "staged/pinned", launches=3) == 0
