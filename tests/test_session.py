@@ -21,6 +21,7 @@ import pytest
 
 import example_records
 from fake_engine import ABOUT, install
+from the_command import check_transcript
 from volley import cli
 from volley.benchmarks import BENCHMARKS, named, plain
 from volley.benchmarks import read as read_command
@@ -28,7 +29,7 @@ from volley.benchmarks.matrix import GPUS
 from volley.command.options import JobOptions
 from volley.errors import MachineError, UserError
 from volley.launch import engine, start
-from volley.launch.engine import About, Ending, EngineProcess, FaultAbout, Patience, TransportAbout, clean
+from volley.launch.engine import About, Ending, EngineProcess, FaultAbout, Patience, TransportAbout
 from volley.launch.inside_launcher import RankInfo
 from volley.machine import nvml, signals
 from volley.machine.hardware import Gpu, Hardware
@@ -92,14 +93,6 @@ def test_a_good_run_is_shown_and_kept(bin_folder: Path, kept: Path, capsys: pyte
     assert [point.size_bytes for point in log.records] == list(SIZES)
 
 
-def test_quiet_leaves_only_the_results(bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert measure("-q") == 0
-    out, err = capsys.readouterr()
-    assert out
-    assert err == ""
-    assert len(list(kept.iterdir())) == 1
-
-
 def test_the_plan_says_how_the_job_was_started(bin_folder: Path, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
     assert (
@@ -152,12 +145,6 @@ def test_ctrl_c_before_the_first_record_names_no_records(
     monkeypatch.setattr(session.Session, "_preflight", interrupted)
     assert measure("-o", str(tmp_path / "out.jsonl"), "--launches", "3") == 130
     assert capsys.readouterr().err.splitlines()[-1] == "volley: stopped by Ctrl-C before anything was measured"
-
-
-def test_launches_go_into_one_file(bin_folder: Path, tmp_path: Path) -> None:
-    records = tmp_path / "out.jsonl"
-    assert measure("-o", str(records), "--launches", "3") == 0
-    assert [log.complete for log in read_runs(records)] == [True] * 3
 
 
 def test_a_new_run_takes_the_place_of_an_old_file(bin_folder: Path, tmp_path: Path) -> None:
@@ -419,20 +406,6 @@ def test_the_number_of_ranks_is_the_launcher_s_or_the_one_asked_for() -> None:
     assert count_ranks(JobOptions(), unknown, usual=2) == 2
 
 
-def test_an_unwritable_output_is_said_before_measuring(bin_folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="No such file or directory"):
-        measure("-o", str(tmp_path / "no" / "such" / "folder.jsonl"))
-    assert not (bin_folder / "started").exists()
-
-
-def test_an_engine_that_does_not_start_hands_on_the_loader_s_words(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("VOLLEY_FAKE", "broken")
-    with pytest.raises(MachineError, match=r"libmpi\.so\.40"):
-        measure()
-
-
 def test_a_launcher_that_cannot_be_started_is_named(tmp_path: Path) -> None:
     with Stop() as stop, pytest.raises(MachineError, match="no-such-mpirun"):
         EngineProcess([str(tmp_path / "no-such-mpirun")], {}, stop)
@@ -460,17 +433,6 @@ def test_a_job_that_was_given_no_plan_is_not_waited_for(bin_folder: Path) -> Non
     with EngineProcess([str(bin_folder / "volley-engine"), "--plan", "-"], dict(os.environ), Stop()) as process:
         pass
     assert process.ending.status == 1  # the stand-in's: an empty plan is none
-
-
-def test_a_later_launch_that_cannot_start_does_not_lose_the_report(
-    bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("VOLLEY_FAKE", "second_is_gone")
-    assert measure("--launches", "3") == 3
-    out, err = capsys.readouterr()
-    assert len(out.splitlines()) == 1 + len(SIZES)
-    assert f"volley: cannot start {bin_folder / 'mpirun'}: No such file or directory" in err.splitlines()
-    assert err.splitlines()[-1] == f"records: {next(kept.iterdir())}"
 
 
 # --------------------------------------------------------------------------------- one process with all GPUs
@@ -525,6 +487,13 @@ def test_a_local_engine_that_does_not_start_hands_on_the_loader_s_words(
 # ------------------------------------------------------------------------------------------------ bad days
 
 
+def test_good_and_bad_days_are_told_as_they_were_looked_at(
+    bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_transcript("session/days", capsys, {str(bin_folder): "/mpi"})
+
+
 def fake(monkeypatch: pytest.MonkeyPatch, behaviour: str, *words: str) -> int:
     monkeypatch.setenv("VOLLEY_FAKE", behaviour)
     return measure(*words)
@@ -539,74 +508,6 @@ def test_talk_on_both_streams_is_not_data_and_is_harmless(
     assert "=   BAD NEWS" in err.splitlines()
     assert "a warning of MPI" in err
     assert not {"\0", "\x1b", "\x07"} & set(err)
-
-
-def test_what_open_mpi_says_of_every_window_is_explained_once(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert fake(monkeypatch, "talks_of_windows") == 0
-    err = capsys.readouterr().err
-    assert err.count("volley: Open MPI sends one-sided messages without UCX") == 1
-    assert "osc_ucx_component" not in err
-
-
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        (b"plain \xc2\xb5s\r\n", "plain µs"),
-        (b"\x1b[1;31mred\x1b[0m\0\0", "red"),
-        (b"\x1b]0;title\x07rest", "rest"),
-        (b"\x9b31mC1\x85", "\N{REPLACEMENT CHARACTER}31mC1\N{REPLACEMENT CHARACTER}"),
-        (b"two\nlines\xff", "two\nlines\N{REPLACEMENT CHARACTER}"),
-    ],
-)
-def test_clean(said: bytes, shown: str) -> None:
-    assert clean(said) == shown
-
-
-def test_a_broken_line_makes_the_run_incomplete(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: Path
-) -> None:
-    assert fake(monkeypatch, "lossy") == 1
-    assert "is not a record" in capsys.readouterr().err
-
-
-def test_a_run_that_was_killed_shows_its_whole_lines(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: Path
-) -> None:
-    assert fake(monkeypatch, "cut", "--launches", "3") == 1
-    out, err = capsys.readouterr()
-    assert [line.split(",")[1] for line in out.splitlines()[1:]] == ["8"]
-    assert "INCOMPLETE" in err
-    assert "SIGKILL" in err
-    (file,) = kept.iterdir()
-    assert file.read_bytes().endswith(b"}\n")
-
-
-def test_the_watchdog_s_words_are_the_reason(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert fake(monkeypatch, "watchdog") == 1
-    err = capsys.readouterr().err
-    assert "volley: the run was aborted: watchdog: rank 1 of 2 made no progress for 60 s" in err
-    assert "prterun" not in err  # the launcher's words add nothing where the engine's say it all
-
-
-@pytest.mark.parametrize(("behaviour", "code"), [("refuses", 2), ("unable", 3)])
-def test_an_engine_that_refuses_is_quoted(
-    bin_folder: Path,
-    behaviour: str,
-    code: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    kept: Path,
-) -> None:
-    assert fake(monkeypatch, behaviour, "--launches", "3") == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert ("the plan needs 2" in err) == (behaviour == "refuses")
-    assert ("no memory left" in err) == (behaviour == "unable")
-    assert not list(kept.iterdir())
 
 
 def test_refused_inside_a_foreign_job_the_right_mpirun_is_named(
@@ -626,39 +527,6 @@ def test_a_failed_point_is_exit_code_1_without_the_launcher_s_noise(
     out, err = capsys.readouterr()
     assert "failed" in out
     assert "prterun" not in err
-
-
-def test_the_reason_in_the_last_record_is_said(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert fake(monkeypatch, "threw") == 1
-    assert "volley: MPI_Send: out of resources" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ((), 0),  # nobody asked for the one that is missing
-        (("-t", "all"), 0),
-        (("-t", "host,staged/pinned"), 3),
-        (("-t", "staged"), 3),
-        (("-t", "host,staged"), 3),  # nothing that this stands for is there
-        (("-t", "host,null,all"), 0),
-    ],
-)
-def test_what_was_asked_for_by_name_must_be_there(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int
-) -> None:
-    assert fake(monkeypatch, "lacking", *words) == code
-
-
-def test_nothing_measured_is_exit_code_3_with_the_reason(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert fake(monkeypatch, "skipping") == 3
-    err = capsys.readouterr().err
-    assert "two buffers need more memory than there is" in err
-    assert "volley: every point was skipped" in err
 
 
 MEASURED, SKIPPED = example_records.pingpong([1e-6] * 6), example_records.pingpong(status="skipped", reason="too long")
@@ -731,13 +599,6 @@ def test_an_engine_without_a_launcher_does_not_start_or_is_aborted(
 ) -> None:
     expected = RunOutcome(code, (f"volley: {said}",), ends_session=True)
     assert judge(log, ending, GPUS, [], None) == expected
-
-
-def test_another_library_than_the_build_s_is_said(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fake(monkeypatch, "mislinked")
-    assert "built against Open MPI 5.0.11 and runs with Open MPI v4.1.4" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------------------------------- signals
@@ -919,14 +780,6 @@ def test_the_first_record_ends_the_time_limit_of_the_start_and_teaches_that_of_t
 
 
 # ----------------------------------------------------------------------------------------- keeping records
-
-
-def test_a_full_disk_loses_nothing_that_was_measured(bin_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert measure("-o", "/dev/full") == 3
-    out, err = capsys.readouterr()
-    assert len(out.splitlines()) == 1 + len(SIZES)
-    assert ": No space left on device; the results above are not saved" in err
-    assert err.splitlines()[-1] == "no records were kept"
 
 
 def test_a_disk_that_fills_up_keeps_whole_lines(

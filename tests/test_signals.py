@@ -101,15 +101,3 @@ def test_ctrl_c_while_the_report_is_written(volley: Command) -> None:
     (records,) = (line.removeprefix("records: ") for line in done.err.splitlines() if line.startswith("records: "))
     (log,) = read_runs(records, BENCHMARKS)
     assert log.complete
-
-
-def test_a_second_launch_that_crashes_keeps_the_first(volley: Command) -> None:
-    done = finish(
-        volley.start("pingpong", "--sizes", "8,64", "--launches", "3", "--format", "csv", VOLLEY_FAKE="second_crashes")
-    )
-    assert done.code == 1
-    assert {line.split(",")[1] for line in done.out.splitlines()[1:]} == {"8", "64"}
-    first, second = done.records
-    assert first.complete
-    assert not second.complete
-    assert "aborted" in done.err

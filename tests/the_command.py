@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from unittest import mock
 
 import pytest
 
@@ -115,15 +116,18 @@ def imports_of(text: str) -> set[str]:
 def check_transcript(
     name: str, capsys: pytest.CaptureFixture[str], shown: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Run each ``$ volley …`` of ``tests/screens/NAME.txt``, and compare all that is printed, with the exit codes.
+    """Run each ``$ VARIABLE=x volley …`` of ``tests/screens/NAME.txt``, and compare what is printed and exit codes.
 
     ``shown``: what stands in the transcript for words of this run, such as the path of a folder.
     """
     path = SCREENS / f"{name}.txt"
     parts = []
     for line in path.read_text("utf-8").splitlines():
-        if line.startswith("$ volley"):
-            code = cli.main(shlex.split(line)[2:])
+        if line.startswith("$ "):
+            words = shlex.split(line)
+            command = words.index("volley")
+            with mock.patch.dict(os.environ, dict(word.split("=", 1) for word in words[1:command])):
+                code = cli.main(words[command + 1 :])
             printed = "".join(capsys.readouterr())
             for found, instead in shown.items():
                 printed = printed.replace(found, instead)
