@@ -66,18 +66,6 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 # -------------------------------------------------------------------------------------------- good requests
 
 
-@pytest.mark.parametrize(("gpus", "budget_s", "sizes"), [(2, 60.0, 8), (1, 20.0, 7), (0, 10.0, 7)])
-def test_plain_volley_is_the_overview_within_a_minute(
-    gpus: int, budget_s: float, sizes: int, asked: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("volley.benchmarks.plain.gpu_count", lambda: gpus)
-    assert cli.main([]) == 0
-    ((name, options),) = asked
-    assert name == "pingpong"
-    assert options.sampling.budget == budget_s
-    assert len(options.points.sizes) == sizes
-
-
 def test_ping_pong_has_the_tutorials_sizes_and_adaptive_sampling(ask: Ask) -> None:
     options = ask("pingpong")
     assert options.points.sizes == tuple(8 << i for i in range(28))
@@ -111,12 +99,6 @@ def test_a_stream_has_a_window_and_a_direction(ask: Ask, asked: Asked, command: 
     assert (options.windows.window, options.windows.direction) == (64, "uni")
     options = ask(command, "--direction", "bi", "--window", "8")
     assert (asked[-1][0], options.windows.window, options.windows.direction) == ("stream", 8, "bi")
-
-
-def test_transports_are_a_probe(asked: Asked) -> None:
-    assert cli.main(["transports", "-n", "4", "-f", "csv"]) == 0
-    ((name, options),) = asked
-    assert (name, options.job.ranks, options.output.format) == ("probe", 4, "csv")
 
 
 @pytest.mark.parametrize("driver", [True, False])
@@ -227,10 +209,6 @@ def test_show_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert cli.main(["show", "-", "-f", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["report"] == 2
-
-
-def test_show_names_the_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "cannot read /nowhere.jsonl" in refused(capsys, "show", "/nowhere.jsonl")
 
 
 def test_show_of_a_line_that_cannot_be_read_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

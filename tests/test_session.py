@@ -147,14 +147,6 @@ def test_ctrl_c_before_the_first_record_names_no_records(
     assert capsys.readouterr().err.splitlines()[-1] == "volley: stopped by Ctrl-C before anything was measured"
 
 
-def test_a_new_run_takes_the_place_of_an_old_file(bin_folder: Path, tmp_path: Path) -> None:
-    records = tmp_path / "out.jsonl"
-    records.write_text("x" * 100_000, encoding="utf-8")
-    assert measure("-o", str(records)) == 0
-    (log,) = read_runs(records)
-    assert log.complete
-
-
 def test_runs_of_the_same_second_do_not_meet(bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records_file.time, "strftime", lambda _: "2026-01-02T03-04-05")
     for _ in range(3):
@@ -207,52 +199,41 @@ def test_plain_volley_measures_within_a_minute_what_is_worth_measuring(
     assert first.sampling.size_time_s == 60 / (2 * FIRST_LOOK)
 
 
-@pytest.fixture
-def driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine with a driver, outside any launcher."""
-    monkeypatch.setattr("volley.benchmarks.matrix.has_driver", lambda: True)
-
-
-def test_plain_volley_of_many_gpus_begins_with_all_pairs(bin_folder: Path, driver: None) -> None:
-    asked = plain.COMMAND.parse(["--budget", "30"])
-    (matrix, all_pairs), (pingpong, pair) = plain.parts(asked, 4)
-    assert (matrix.name, pingpong.name) == ("gpu_matrix", "pingpong")
-    assert all_pairs.sections == plain.SECTIONS
-    assert all_pairs.sampling.budget + pair.sampling.budget == pytest.approx(30)
-    assert all_pairs.sampling.point_time == matrix.options().sampling.point_time
-    assert pair.output is all_pairs.output is asked.output
-    assert plain.parts(plain.COMMAND.parse(["--dry-run"]), 4)[0][1].job.dry_run
-
-
-def test_plain_volley_of_one_gpu_measures_it_and_the_host(bin_folder: Path, driver: None) -> None:
-    for words, budget_s in (([], plain.ONE_GPU_BUDGET_S), (["--budget", "40"], 40)):
-        (matrix, gpu), (pingpong, pair) = plain.parts(plain.COMMAND.parse(words), 1)
-        assert (matrix.name, pingpong.name) == ("gpu_matrix", "pingpong")
-        assert gpu.sections == plain.ONE_GPU_SECTIONS
-        assert gpu.sampling.budget + pair.sampling.budget == pytest.approx(budget_s)
-        assert max(pair.points.sizes) == 64 << 20
-
-
 @pytest.mark.parametrize(
-    ("words", "gpus"), [([], 2), (["--hosts", "a,b"], 0), (["--launcher", "srun"], 4), (["-f", "olcf"], 4)]
+    ("words", "gpus", "job", "parts"),
+    [
+        ([], 4, "", [("gpu_matrix", plain.SECTIONS, 60), ("pingpong", 1 << 30, 60)]),
+        (["--budget", "30"], 4, "", [("gpu_matrix", plain.SECTIONS, 30), ("pingpong", 1 << 30, 30)]),
+        ([], 1, "", [("gpu_matrix", plain.ONE_GPU_SECTIONS, 20), ("pingpong", 64 << 20, 20)]),
+        (["--budget", "40"], 1, "", [("gpu_matrix", plain.ONE_GPU_SECTIONS, 40), ("pingpong", 64 << 20, 40)]),
+        ([], 2, "", [("pingpong", 1 << 30, 60)]),
+        (["--hosts", "a,b"], 0, "", [("pingpong", 1 << 30, 60)]),
+        (["--launcher", "srun"], 4, "", [("pingpong", 1 << 30, 60)]),
+        (["-f", "olcf"], 4, "", [("pingpong", 1 << 30, 60)]),
+        ([], 0, "", [("pingpong", 64 << 20, 10)]),
+        (["--budget", "40"], 0, "", [("pingpong", 64 << 20, 40)]),
+        ([], 0, "1", [("pingpong", 1 << 30, 60)]),  # other nodes of the job may have GPUs
+    ],
 )
-def test_plain_volley_of_a_pair_is_a_pingpong(bin_folder: Path, driver: None, words: list[str], gpus: int) -> None:
-    ((benchmark, options),) = plain.parts(plain.COMMAND.parse(words), gpus)
-    assert benchmark.name == "pingpong"
-    assert options.sampling.budget == plain.BUDGET_S
-    assert max(options.points.sizes) == 1 << 30
-
-
-def test_plain_volley_of_the_host_alone_is_short(bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def options_for(*words: str) -> Any:
-        ((_, options),) = plain.parts(plain.COMMAND.parse(words), 0)
-        return options
-
-    assert options_for().sampling.budget == plain.HOST_BUDGET_S
-    assert max(options_for().points.sizes) == 64 << 20
-    assert options_for("--budget", "40").sampling.budget == 40
-    monkeypatch.setenv("SLURM_JOB_ID", "1")  # other nodes may have GPUs
-    assert options_for().sampling.budget == plain.BUDGET_S
+def test_plain_volley_measures_what_the_machine_has(
+    bin_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    gpus: int,
+    job: str,
+    parts: list[tuple[str, Any, float]],
+) -> None:
+    monkeypatch.setattr("volley.benchmarks.matrix.has_driver", lambda: True)
+    if job:
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+    asked = plain.COMMAND.parse([*words, "--dry-run"])
+    found = plain.parts(asked, gpus)
+    what = [options.sections if hasattr(options, "sections") else max(options.points.sizes) for _, options in found]
+    assert [(benchmark.name, each) for (benchmark, _), each in zip(found, what, strict=True)] == [
+        part[:2] for part in parts
+    ]
+    assert sum(options.sampling.budget for _, options in found) == pytest.approx(parts[0][2])
+    assert all(options.output is asked.output and options.job.dry_run for _, options in found)
 
 
 def test_gpus_are_counted_from_their_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,15 +314,6 @@ def test_a_part_that_cannot_be_prepared_is_named_and_left_out(
     assert session.measure(matrix, read_command(["pingpong", "--sizes", "8", "--launches", "1"])) == 0
     assert "no GPU" in capsys.readouterr().err
     assert len(read_runs(next(kept.iterdir()))) == 1
-
-
-def test_transports_are_all_tried_and_nothing_is_measured(bin_folder: Path, kept: Path) -> None:
-    assert measure(command="transports") == 0
-    (log,) = read_runs(next(kept.iterdir()))
-    assert log.run is not None
-    assert log.run.plan.benchmark == "probe"
-    assert log.records == []
-    assert log.run.plan.transports == ["host", "host/put", "host/put/fence", "null", "staged/pinned", "staged/shared"]
 
 
 # -------------------------------------------------------------------------------- requests without sense
