@@ -75,17 +75,6 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken(page) == []
 
 
-def test_broken_links_are_found(tmp_path: Path) -> None:
-    (tmp_path / "code.c").write_text("int main;\n", "utf-8")
-    page = tmp_path / "page.md"
-    good = "[a](code.c#L1) [b](#a-title-here) [c](https://example.org/none) ![d](code.c)"
-    page.write_text(
-        f"# A title, `here`\n\n{good}\n\n| |\n| - |\n| [e](none.md) ![f](none.svg) [g](code.c#L2) [h](#none) |\n",
-        "utf-8",
-    )
-    assert broken(page) == ["none.md", "none.svg", "code.c#L2", "#none"]
-
-
 def _is_command(code: str) -> bool:
     """Whether code in a line of text is a command with options or arguments; two words are a command's name."""
     return re.match(rf"volley ({'|'.join(each.name for each in cli.COMMANDS)}) .", code) is not None

@@ -9,7 +9,6 @@ import os
 import re
 import resource
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -436,26 +435,6 @@ def test_an_engine_without_cuda_is_not_started_for_gpus(local: tuple[str, ...], 
     assert not (bin_folder / "joined").exists()
 
 
-def test_a_local_engine_that_is_killed_is_no_launcher(
-    local: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("VOLLEY_FAKE", "gpus_lost")
-    assert measure(*local, command="matrix") == 1
-    assert "the engine was killed by SIGKILL" in capsys.readouterr().err
-
-
-def test_a_local_engine_that_does_not_start_hands_on_the_loader_s_words(
-    local: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: Path
-) -> None:
-    monkeypatch.setenv("VOLLEY_FAKE", "broken")
-    assert measure(*local, command="matrix") == 3
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("volley: the engine does not start: ")
-    assert "libmpi.so.40" in err
-    assert not list(kept.iterdir())
-
-
 # ------------------------------------------------------------------------------------------------ bad days
 
 
@@ -480,16 +459,6 @@ def test_talk_on_both_streams_is_not_data_and_is_harmless(
     assert "=   BAD NEWS" in err.splitlines()
     assert "a warning of MPI" in err
     assert not {"\0", "\x1b", "\x07"} & set(err)
-
-
-def test_refused_inside_a_foreign_job_the_right_mpirun_is_named(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SLURM_STEP_ID", "0")
-    monkeypatch.setenv("SLURM_PROCID", "0")
-    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
-    assert fake(monkeypatch, "refuses") == 2
-    assert f"{bin_folder / 'mpirun'} -n 2 volley" in capsys.readouterr().err
 
 
 def test_a_failed_point_is_exit_code_1_without_the_launcher_s_noise(
@@ -859,19 +828,6 @@ def test_a_relative_state_folder_is_ignored_as_its_specification_asks(monkeypatc
     monkeypatch.setenv("HOME", "/home/somebody")
     folders = records_file._folders()
     assert next(folders) == Path("/home/somebody/.local/state/volley")
-
-
-def test_a_failure_is_told_also_where_nobody_reads_the_report(bin_folder: Path, kept: Path) -> None:
-    """As in ``volley pingpong | head -0``."""
-    environment = {**os.environ, "VOLLEY_FAKE": "failing", "XDG_STATE_HOME": str(kept)}
-    reading, writing = os.pipe()
-    os.close(reading)
-    command = [sys.executable, "-m", "volley", "pingpong", "-t", "host", "--sizes", "8"]
-    done = subprocess.run(command, env=environment, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
-    os.close(writing)
-    assert done.returncode == 1, done.stderr
-    assert "FAILED" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_ctrl_c_while_modules_load_ends_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
