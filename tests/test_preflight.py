@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -160,14 +161,6 @@ def test_every_start_passes_the_environment_on(with_aware: Path, monkeypatch: py
         assert settings.items() <= environment.items()
 
 
-def test_a_preflight_without_a_message_leaves_ucx_out(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VOLLEY_FAKE", "skipping")
-    measure(with_aware / "r.jsonl", "-t", "aware")
-    run = the_log(with_aware / "r.jsonl").run
-    assert run
-    assert of_plan(run.plan.launch) is None
-
-
 @pytest.fixture
 def inside_mpirun(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same machine; a foreign mpirun made this process the first of two ranks."""
@@ -196,18 +189,6 @@ def test_what_crashes_in_a_small_run_of_the_benchmark_is_left_out(
     assert run.plan.excluded == {"aware": "it crashed"}
 
 
-@pytest.mark.parametrize("behaviour", ["good", "cut", "watchdog"])
-def test_a_small_run_without_a_last_record_is_a_crash(
-    behaviour: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = install(tmp_path)
-    environment = {**os.environ, "VOLLEY_FAKE": behaviour}
-    trial = Plan(benchmark="pingpong", transports=["aware"], options={"sizes_bytes": [8]})
-    command = [str(program), "--plan", "-"]
-    tried = preflight.rehearsed(trial, Trials(Start("openmpi", command, {}, environment), Stack(WHEEL, None), Stop()))
-    assert set(tried.excluded) == (set() if behaviour == "good" else {"aware"})
-
-
 def test_inside_a_launcher_collectives_are_not_risked(inside_mpirun: Path) -> None:
     measure(inside_mpirun, "-t", "host,aware", command="collective")
     run = the_log(inside_mpirun).run
@@ -224,12 +205,11 @@ def test_inside_a_launcher_a_process_sends_to_itself_first(inside_mpirun: Path, 
     assert log.run.plan.launch["tried_alone"] == tried
 
 
-@pytest.mark.parametrize("names", ["host,aware", "all"])
 def test_inside_a_launcher_what_cannot_send_to_itself_is_left_out(
-    inside_mpirun: Path, monkeypatch: pytest.MonkeyPatch, names: str
+    inside_mpirun: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VOLLEY_FAKE", "crashes_alone")
-    measure(inside_mpirun, "-t", names)
+    measure(inside_mpirun, "-t", "host,aware")
     log = the_log(inside_mpirun)
     assert log.run
     assert log.end
@@ -245,10 +225,6 @@ def test_the_weaker_evidence_is_called_that_until_messages_were_measured(
     assert "weaker evidence" not in capsys.readouterr().out
 
 
-def test_an_engine_alone_sends_to_itself(engine: Path) -> None:
-    check_sending_to_itself(engine)
-
-
 def test_a_job_of_one_rank_has_no_transport_and_says_why(engine: Path) -> None:
     plan = {"plan": 2, "benchmark": "probe", "world_size": 1, "transports": ["host", "null"]}
     done = finish_with([str(engine), "--plan", "-"], json.dumps(plan))
@@ -257,12 +233,11 @@ def test_a_job_of_one_rank_has_no_transport_and_says_why(engine: Path) -> None:
     assert reasons == ["this job has one rank, and two are needed"] * 2
 
 
-def test_an_engine_of_mpich_alone_sends_to_itself(mpich_installation: Installation) -> None:
+@pytest.mark.parametrize("built", ["engine", pytest.param("mpich_installation", marks=pytest.mark.slow)])
+def test_an_engine_alone_sends_to_itself(built: str, request: pytest.FixtureRequest) -> None:
     """MPICH sends no message to the rank itself, however short, before its receive is posted."""
-    check_sending_to_itself(mpich_installation.engine)
-
-
-def check_sending_to_itself(engine: Path) -> None:
+    made = request.getfixturevalue(built)
+    engine = made.engine if isinstance(made, Installation) else made
     plan = {
         "plan": 2,
         "benchmark": "self_send",
@@ -284,36 +259,23 @@ def check_sending_to_itself(engine: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "crashes"), [("good", False), ("braces", False), ("cut", True), ("watchdog", True)]
-)
-def test_a_job_without_a_last_record_is_a_crash(
-    behaviour: str, crashes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = install(tmp_path)
-    environment = {**os.environ, "VOLLEY_FAKE": behaviour}
-    plan = Plan(benchmark="pingpong", transports=["aware"], options={"sizes_bytes": [8]})
-    command = [str(program), "--plan", "-"]
-    tried = preflight.between_two(plan, Trials(Start("openmpi", command, {}, environment), Stack(WHEEL, None), Stop()))
-    assert (set(tried.excluded) == {"aware"}) == crashes
-    if crashes:
-        assert "[cuda13]" in tried.excluded["aware"]
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "excluded"),
+    ("behaviour", "names", "excluded"),
     [
-        ("good", set()),
-        ("put_crashes", {"aware/put"}),
-        ("two_crash", {"aware", "aware/put", "aware/get"}),
-        ("cut", {"aware", "aware/put", "aware/get"}),
+        ("good", ["aware"], set()),
+        ("braces", ["aware"], set()),
+        ("cut", ["aware"], {"aware"}),
+        ("watchdog", ["aware"], {"aware"}),
+        ("put_crashes", ["aware", "aware/put", "aware/get"], {"aware/put"}),
+        ("two_crash", ["aware", "aware/put"], {"aware", "aware/put"}),
     ],
 )
-def test_what_crashes_alone_is_left_out_alone(behaviour: str, excluded: set[str], tmp_path: Path) -> None:
-    program = install(tmp_path)
-    environment = {**os.environ, "VOLLEY_FAKE": behaviour}
-    plan = Plan(benchmark="pingpong", transports=["aware", "aware/put", "aware/get"], options={})
-    command = [str(program), "--plan", "-"]
-    tried = preflight.between_two(plan, Trials(Start("openmpi", command, {}, environment), Stack(WHEEL, None), Stop()))
+@pytest.mark.parametrize("how", [preflight.between_two, preflight.rehearsed])
+def test_a_job_without_a_last_record_is_a_crash(
+    how: Callable[[Plan, Trials], Preflight], behaviour: str, names: list[str], excluded: set[str], tmp_path: Path
+) -> None:
+    start = Start("openmpi", (str(install(tmp_path)), "--plan", "-"), {}, {**os.environ, "VOLLEY_FAKE": behaviour})
+    plan = Plan(benchmark="pingpong", transports=names, options={"sizes_bytes": [8]})
+    tried = how(plan, Trials(start, Stack(WHEEL, None), Stop()))
     assert set(tried.excluded) == excluded
     assert all("[cuda13]" in reason for reason in tried.excluded.values())
 
