@@ -93,12 +93,7 @@ def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:
 
 
 def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> int:
-    """Run the command line; return its exit code.  Errors are one sentence on stderr.
-
-    Args:
-        words: the words of the command line; default: ``sys.argv[1:]``.
-        place: the rank of this process, if a foreign launcher started it as rank 0.
-    """
+    """Run the command line; return its exit code.  Errors are one sentence on stderr."""
     from volley.report.ascii_fallback import discard_output  # noqa: PLC0415  start-up: the other ranks do not need it
 
     request: tuple[Command, Any] | None = None

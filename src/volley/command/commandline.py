@@ -361,12 +361,7 @@ def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = 
 
 
 def completion_script(commands: Sequence[Command], shell: str, names: Mapping[str, Sequence[str]]) -> str:
-    """Return the script for one shell: ``bash``, ``zsh``, ``fish`` or ``tcsh``.
-
-    Args:
-        commands: those of ``volley --help``, and ``volley`` itself, whose name is empty.
-        names: the values that are known only now, by the names of options and arguments.
-    """
+    """Return the script for one shell: ``bash``, ``zsh``, ``fish`` or ``tcsh``."""
     import shtab  # noqa: PLC0415  start-up: takes as long as all other imports
 
     root = argparse.ArgumentParser(prog="volley")

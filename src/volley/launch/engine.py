@@ -20,10 +20,10 @@ import msgspec
 
 from volley.errors import MachineError, UserError
 from volley.launch import engine_path
-from volley.launch.launch_times import Stopwatch
 from volley.machine.signals import GRACE_S, Child, Stop, signal_name
 from volley.machine.transports import without_fault
 from volley.records.plan import Plan
+from volley.records.record_types import End, LaunchTimes, Run, Transport
 from volley.records.run_log import RecordError
 from volley.text import clean, count
 
@@ -161,6 +161,27 @@ class Ending:
             return f"{self.program} was killed by {signal_name(-self.status) or f'signal {-self.status}'}"
         name = signal_name(self.status - 128)
         return f"the job ended with status {self.status}{f' ({name})' if name else ''}"
+
+
+class Stopwatch:
+    """Notes when the records of a launch arrive, from the start of its launcher on."""
+
+    def __init__(self) -> None:
+        self.begun = time.monotonic()
+        self._arrived: dict[type, float] = {}
+
+    def on_record(self, record: object) -> None:
+        self._arrived.setdefault(type(record), time.monotonic() - self.begun)
+
+    def times(self, ended: float, earlier: float | None) -> LaunchTimes:
+        """Return the times; the launcher ended at ``ended``, that of the launch before at ``earlier``."""
+        return LaunchTimes(
+            gap_s=None if earlier is None else self.begun - earlier,
+            run_s=self._arrived.get(Run),
+            transports_s=self._arrived.get(Transport),
+            end_s=self._arrived.get(End),
+            exit_s=ended - self.begun,
+        )
 
 
 class EngineProcess:

@@ -63,13 +63,7 @@ _MEMBERS = {1: "uiVal", 2: "ulVal", 3: "ullVal"}
 
 
 def read(when: When, uuids: Collection[str] | None = None, limit_s: float = LIMIT_S) -> Hardware:
-    """Read the GPUs of this machine; nothing is raised: what cannot be read is null, with the reason.
-
-    Args:
-        when: goes into the record.
-        uuids: read these GPUs only; all of them where it is ``None``.
-        limit_s: seconds until a driver that does not answer is given up.
-    """
+    """Read the GPUs of this machine; nothing is raised: what cannot be read is null, with the reason."""
     host = os.uname().nodename
     with contextlib.suppress(ImportError):
         import_module("pynvml")  # here: another thread may hold a module's lock when the process forks

@@ -262,15 +262,7 @@ class Child:
         scratch: str = "",
         **streams: Any,
     ) -> None:
-        """Start the command.
-
-        Args:
-            command: its words.
-            environment: its complete environment.
-            own_session: start it in its own session.
-            scratch: a folder for its temporary files, which is removed once it has ended.
-            streams: ``stdin``, ``stdout``, ``stderr``, ``cwd`` and ``close_fds`` of a ``Popen``.
-        """
+        """Start the command."""
         self._guard = ChildGuard(scratch)
         self._own_session = own_session
         self._started = False

@@ -111,12 +111,7 @@ def over_launches(launches: int, series: LaunchSeries) -> str:
 
 
 def verified_points(verified: Sequence[bool], launches: int) -> str:
-    """Say how much was measured: ``24 points in 12 launches, all verified byte for byte``.
-
-    Args:
-        verified: of each point, whether its messages were compared.
-        launches: how many launches measured them.
-    """
+    """Say how much was measured: ``24 points in 12 launches, all verified byte for byte``."""
     share = "all" if all(verified) else str(sum(verified))
     return f"{count(len(verified), 'point')} in {count_launches(launches)}, {share} verified byte for byte"
 
@@ -124,14 +119,7 @@ def verified_points(verified: Sequence[bool], launches: int) -> str:
 def bounds_legend(
     kinds: Collection[str], launches: int, series: LaunchSeries, observations: str = "samples"
 ) -> Iterator[str]:
-    """Say what the column ± is, or that of the spread, which takes its place where there is one launch.
-
-    Args:
-        kinds: those of the estimates (``statistics.estimates.Kind``).
-        launches: the most that an estimate has.
-        series: the launches.
-        observations: what an estimate within a launch is of.
-    """
+    """Say what the column ± is, or that of the spread, which takes its place where there is one launch."""
     if launches > 1 and "ci" in kinds:
         yield f"±: 95 % confidence interval (CI) of the median over {over_launches(launches, series)}"
     if launches > 1 and not {"range", "within"}.isdisjoint(kinds):

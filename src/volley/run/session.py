@@ -21,7 +21,6 @@ from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.launch import engine_path, inside_launcher, preflight
 from volley.launch.allocation import allocation
 from volley.launch.engine import About, TransportAbout, ask_about
-from volley.launch.launch_times import describe, summarize
 from volley.launch.launchers import PAIR, LaunchSpec
 from volley.launch.preflight import Preflight, Trials
 from volley.launch.start import Start, become, patience, start_by_launcher, start_inside_launcher, volley_with_jsrun
@@ -40,7 +39,7 @@ from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import START_S, UNTIMED_S, Job, Jobs, Site, choose_transports
 from volley.run.outcome import RunOutcome, judge, stopped, worst
-from volley.run.progress import Progress
+from volley.run.progress import Progress, describe, summarize
 from volley.text import ascii_json, escape_controls, join_words, utf8
 
 

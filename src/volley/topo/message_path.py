@@ -63,13 +63,7 @@ class MessagePath:
 
 
 def path_of(topology: Topology, transport: str, numbers: Sequence[int] | None) -> MessagePath:
-    """Return the path of a message.
-
-    Args:
-        topology: of the machine.
-        transport: its name; ``staged`` stands for its whole family.
-        numbers: the two GPUs, sender first; the first two where it is ``None``.
-    """
+    """Return the path of a message."""
     if transport not in TRANSPORTS:
         null = ": it moves nothing" if transport == "null" else ""
         raise UserError(f"--transport: {transport!r} has no path to draw{null}; name {join_words(TRANSPORTS, 'or')}")

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from volley.report.svg import COPY, INK, MPI, MUTED, NVLINK, PCIE, WIRE, Drawing, Point, shortened, width_of
 from volley.text import count, escape_controls
-from volley.topo.labels import nic_labels, node_labels, nvlink_label, pcie_label, peer_label, title
 from volley.topo.layout import LABEL_SIZE, Layout, Rect, path_lines
 from volley.topo.message_path import MessagePath
+from volley.topo.page import nic_labels, node_labels, nvlink_label, pcie_label, peer_label, title
 from volley.topo.topology import NvLinkBundle, PlacedGpu, Topology
 
 _COLOURS = {"copy": COPY, "mpi": MPI, "nvlink": WIRE, "pcie": WIRE}
