@@ -1,20 +1,22 @@
-"""Notes on the state of the machine."""
+"""Notes on the state of the machine: one screen of all that is said, or not said, about it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from example_records import golden, log, pingpong, transport
+from example_records import run as example_run
 from fake_behaviours import with_devices
+from screens import SCREENS, check_screen
 from test_hardware import H200, changed, machine
-from test_points_page import shown
 from volley.machine.hardware import Device, Settings
-from volley.records.record_types import Usage
+from volley.records.launch_series import LaunchSeries, series_of
+from volley.records.record_types import Rank, Usage
 from volley.records.run_log import RunLog
+from volley.run.report_parts import heading, machine_notes
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6]
 
@@ -29,126 +31,22 @@ def launch(**usage: Any) -> RunLog:
     return one
 
 
-def on(settings: Settings, **rank: object) -> str:
-    """What is shown of a run with these settings."""
+def on(settings: Settings, **rank: object) -> list[RunLog]:
+    """A run with these settings."""
     one = log(pingpong(SAMPLES))
     assert one.run
     one.run = replace(one.run, ranks=[replace(each, **rank) for each in one.run.ranks])
     one.settings = replace(settings, host=one.run.ranks[0].host)
-    return shown([one])
+    return [one]
 
 
-# --------------------------------------------------------------------------------------------------- environment
-
-
-def with_variables(variables: dict[str, str], name: str, command: Sequence[str] = (), **transport_facts: Any) -> str:
-    """What is shown of a run of this transport with these variables."""
-    one = log(pingpong(SAMPLES, name=name), transports=[transport(name, **transport_facts)])
+def with_variables(variables: dict[str, str], name: str, command: Sequence[str] = (), **facts: Any) -> list[RunLog]:
+    """A run of this transport with these variables."""
+    one = log(pingpong(SAMPLES, name=name), transports=[transport(name, **facts)])
     assert one.run
     plan = replace(one.run.plan, launch={**one.run.plan.launch, "command": list(command)})
     one.run = replace(one.run, environment=variables, plan=plan)
-    return shown([one])
-
-
-def test_variables_that_steer_what_was_measured_are_named_in_one_line() -> None:
-    variables = {
-        "NCCL_NVLS_ENABLE": "0",
-        "NCCL_ALGO": "Ring",
-        "NCCL_DEBUG": "INFO",
-        "UCX_TLS": "tcp",
-        "CUDA_PATH": "/a",
-    }
-    line = "NCCL_ALGO=Ring, NCCL without NVLink SHARP: NCCL_NVLS_ENABLE=0 in the environment"
-    assert line in with_variables(variables, "nccl/device", mpi=False).replace("\n", " ")
-    assert "UCX_TLS=tcp in the environment" in with_variables(variables, "host")
-    assert "in the environment" not in with_variables({"NCCL_DEBUG": "INFO", "OMPI_MCA_ess": "x"}, "host")
-    assert "in the environment" not in with_variables({"NVSHMEM_DISABLE_NVLS": "1"}, "host")
-
-
-def test_what_volley_passes_to_mpirun_is_not_of_the_environment() -> None:
-    variables = {"OMPI_MCA_pml": "ucx", "OMPI_MCA_btl": "^ofi"}
-    assert "OMPI_MCA_btl=^ofi in the environment" in with_variables(variables, "host", ["--mca", "pml", "ucx"])
-    own = ["mpirun", "--mca", "pml", "ucx", "--mca", "btl", "^ofi"]
-    assert "in the environment" not in with_variables(variables, "host", own)
-
-
-def test_many_variables_are_counted() -> None:
-    variables = {f"UCX_{number}": "y" for number in range(9)}
-    assert "UCX_5=y and 3 more in the environment" in with_variables(variables, "host").replace("\n", " ")
-
-
-# --------------------------------------------------------------------------------------------------- CPUs
-
-
-def test_a_clock_held_at_its_lowest_is_named_with_the_remedy() -> None:
-    slow = Settings(host="", clock_driver="acpi-cpufreq", governors={"powersave": "0-1"})
-    assert "held at its lowest (CPU 0-1, governor powersave): sudo cpupower frequency-set" in on(slow)
-    assert "powersave" not in on(replace(slow, clock_driver="intel_pstate"))
-
-
-def test_a_quota_below_what_the_ranks_use_is_named() -> None:
-    small = Settings(host="", quota_cpus=1.5)
-    assert "the control group on example-node allows 1.50 CPUs and the ranks use 2" in on(small)
-    assert "control group" not in on(replace(small, quota_cpus=2.0))
-    assert "control group" not in on(replace(small, quota_cpus=2.0), bound_by="nobody", cores=list(range(64)))
-    assert "the ranks use 2:" in on(small, bound_by="nobody", cores=list(range(64)))
-
-
-def test_ranks_on_two_hardware_threads_of_one_core_are_named() -> None:
-    shared = Settings(host="", siblings=[[0, 1]])
-    assert "ranks 0-1 share a core of example-node (hardware threads 0-1)" in on(shared)
-    assert "share a core" not in on(replace(shared, siblings=[[0, 64], [1, 65]]))
-    assert "share a core" not in on(shared, cores=[0, 1, 2, 3])
-    assert "share a core" not in on(shared, cores=[])
-
-
-def test_many_shared_cores_are_one_note() -> None:
-    one = log(pingpong(SAMPLES))
-    assert one.run
-    first = one.run.ranks[0]
-    one.run = replace(one.run, ranks=[replace(first, rank=rank, local_rank=rank, cores=[rank]) for rank in range(6)])
-    one.settings = Settings(host=first.host, siblings=[[0, 3], [1, 4], [2, 5]])
-    text = shown([one])
-    assert "ranks 0,3 share a core of example-node (hardware threads 0,3), and so do the ranks on 2 more cores:" in text
-    assert text.count("share a core") == 1
-
-
-def test_more_ranks_than_cpus_are_named() -> None:
-    said = "2 ranks take turns on 1 CPU of example-node, and times include the waiting: start at most 1 rank there"
-    assert said in on(Settings(host=""), cores=[0], bound_by="nobody")
-    assert "take turns" not in on(Settings(host=""), cores=[0, 1], bound_by="nobody")
-    assert "take turns" not in on(Settings(host=""), cores=[])
-    assert "take turns" not in on(Settings(host="", siblings=[[0, 1]]), cores=[0])  # they share a core
-
-
-def test_ranks_that_share_a_gpu_are_named() -> None:
-    one = log(pingpong(SAMPLES, name="aware"), transports=[transport("aware", memory="device")])
-    assert one.run
-    gpu = Device(index=0, name="H200", uuid="GPU-1", pci="0", compute_capability="9.0", memory_bytes=1)
-    ranks = [replace(one.run.ranks[0], rank=rank, local_rank=rank, device=gpu) for rank in range(4)]
-    one.run = replace(one.run, ranks=ranks)
-    assert "\nranks 0-3 share a GPU: the processes take turns" in shown([one])
-    one.run = replace(
-        one.run, ranks=[replace(each, device=replace(gpu, uuid=f"GPU-{each.rank // 2}")) for each in ranks]
-    )
-    assert "\n2 GPUs are shared, one by ranks 0-1: the processes take turns" in shown([one])
-    one.run = replace(one.run, ranks=[replace(each, device=replace(gpu, uuid=f"GPU-{each.rank}")) for each in ranks])
-    assert "take turns" not in shown([one])
-    host = log(pingpong(SAMPLES))  # whose messages stay in host memory
-    assert host.run
-    host.run = replace(host.run, ranks=ranks)
-    assert "take turns" not in shown([host])
-
-
-def test_stolen_time_is_told_once_with_its_worst_launch() -> None:
-    text = shown([launch(steal_ticks=9), launch(steal_ticks=91), launch(steal_ticks=30)])
-    assert "took up to 9.1 % of the time of the CPUs of rank 1 on example-node, in 2 of 3 launches" in text
-    assert text.count("hypervisor") == 1
-    assert "hypervisor" not in shown([launch(steal_ticks=10), launch(total_ticks=0, steal_ticks=9)])
-    assert "hypervisor" not in shown([launch(steal_ticks=2, total_ticks=80)])
-
-
-# --------------------------------------------------------------------------------------------------- GPUs
+    return [one]
 
 
 def with_gpus(**grown: object) -> RunLog:
@@ -162,28 +60,74 @@ def with_gpus(**grown: object) -> RunLog:
     return one
 
 
-def test_link_errors_during_the_launches_are_added_up() -> None:
-    text = shown([with_gpus(nvlink_errors={"replay": 6, "CRC": 7}), with_gpus(nvlink_errors={"replay": 5, "CRC": 7})])
-    assert text.count("GPU 0 (NVIDIA H200) had NVLink errors during the run (3 replays)") == 1
-    assert "CRC" not in text
+def with_ranks(*ranks: Rank, settings: Settings | None = None, of: str = "host", **facts: Any) -> list[RunLog]:
+    """A run of these ranks."""
+    one = log(pingpong(SAMPLES, name=of), transports=[transport(of, **facts)])
+    assert one.run
+    one.run, one.settings = replace(one.run, ranks=list(ranks)), settings
+    return [one]
 
 
-def test_time_below_the_clocks_counts_from_one_per_cent_on() -> None:
-    assert "GPU 1 (NVIDIA H200) ran below its clocks for 20 % of the run because of power" in shown(
-        [with_gpus(power_slowdown_s=1.2)]
-    )
-    assert "below its clocks" not in shown([with_gpus(power_slowdown_s=1.005)])
+def share(*uuids: str) -> list[Rank]:
+    """Ranks with these GPUs."""
+    gpu = Device(index=0, name="H200", uuid="", pci="0", compute_capability="9.0", memory_bytes=1)
+    return [
+        replace(FIRST, rank=number, local_rank=number, device=replace(gpu, uuid=uuid))
+        for number, uuid in enumerate(uuids)
+    ]
 
 
-def test_counters_that_are_unknown_or_step_back_say_nothing() -> None:
-    for grown in ({"nvlink_errors": None, "power_slowdown_s": None}, {"nvlink_errors": {"replay": 0}}):
-        text = shown([with_gpus(**grown)])
-        assert "NVLink errors" not in text
-        assert "below its clocks" not in text
+FIRST = example_run().ranks[0]
+SLOW = Settings(host="", clock_driver="acpi-cpufreq", governors={"powersave": "0-1"})
+SMALL = Settings(host="", quota_cpus=1.5)
+MANY = list(range(64))
+OWN = ["mpirun", "--mca", "pml", "ucx", "--mca", "btl", "^ofi"]
+OF_NCCL = {"NCCL_NVLS_ENABLE": "0", "NCCL_ALGO": "Ring", "NCCL_DEBUG": "INFO", "UCX_TLS": "tcp", "CUDA_PATH": "/a"}
+OF_OPEN_MPI = {"OMPI_MCA_pml": "ucx", "OMPI_MCA_btl": "^ofi"}
+SIX = [replace(FIRST, rank=rank, local_rank=rank, cores=[rank]) for rank in range(6)]
+CASES = {
+    "variables that steer NCCL": with_variables(OF_NCCL, "nccl/device", mpi=False),
+    "variables that steer MPI": with_variables(OF_NCCL, "host"),
+    "variables that steer nothing of it": with_variables({"NCCL_DEBUG": "INFO", "OMPI_MCA_ess": "x"}, "host"),
+    "variables of another library": with_variables({"NVSHMEM_DISABLE_NVLS": "1"}, "host"),
+    "some that volley passes to mpirun": with_variables(OF_OPEN_MPI, "host", ["--mca", "pml", "ucx"]),
+    "all that volley passes to mpirun": with_variables(OF_OPEN_MPI, "host", OWN),
+    "nine variables": with_variables({f"UCX_{number}": "y" for number in range(9)}, "host"),
+    "a clock held at its lowest": on(SLOW),
+    "a driver whose powersave follows the load": on(replace(SLOW, clock_driver="intel_pstate")),
+    "a quota below what the ranks use": on(SMALL),
+    "a quota of two": on(replace(SMALL, quota_cpus=2.0)),
+    "a quota of two for ranks that are not bound": on(replace(SMALL, quota_cpus=2.0), bound_by="nobody", cores=MANY),
+    "a small quota for ranks that are not bound": on(SMALL, bound_by="nobody", cores=MANY),
+    "two hardware threads of a core": on(Settings(host="", siblings=[[0, 1]])),
+    "hardware threads that are not used": on(Settings(host="", siblings=[[0, 64], [1, 65]])),
+    "ranks on several cores": on(Settings(host="", siblings=[[0, 1]]), cores=[0, 1, 2, 3]),
+    "ranks on unknown cores": on(Settings(host="", siblings=[[0, 1]]), cores=[]),
+    "three shared cores": with_ranks(*SIX, settings=Settings(host=FIRST.host, siblings=[[0, 3], [1, 4], [2, 5]])),
+    "two ranks on one CPU": on(Settings(host=""), cores=[0], bound_by="nobody"),
+    "two ranks on two CPUs": on(Settings(host=""), cores=[0, 1], bound_by="nobody"),
+    "two ranks on one CPU of a core": on(Settings(host="", siblings=[[0, 1]]), cores=[0]),
+    "four ranks on a GPU": with_ranks(*share(*["GPU-1"] * 4), of="aware", memory="device"),
+    "four ranks on two GPUs": with_ranks(*share(*"0011"), of="aware", memory="device"),
+    "a GPU for each rank": with_ranks(*share(*"0123"), of="aware", memory="device"),
+    "messages in host memory": with_ranks(*share(*"0000")),
+    "stolen time": [launch(steal_ticks=9), launch(steal_ticks=91), launch(steal_ticks=30)],
+    "little stolen time": [launch(steal_ticks=10), launch(total_ticks=0, steal_ticks=9)],
+    "two stolen ticks": [launch(steal_ticks=2, total_ticks=80)],
+    "errors of links": [with_gpus(nvlink_errors={"replay": count, "CRC": 7}) for count in (6, 5)],
+    "slowed for a fifth of the time": [with_gpus(power_slowdown_s=1.2)],
+    "hardly slowed": [with_gpus(power_slowdown_s=1.005)],
+    "counters that are unknown": [with_gpus(nvlink_errors=None, power_slowdown_s=None)],
+    "counters that step back": [with_gpus(nvlink_errors={"replay": 0})],
+    **{f"{name}, without these facts": golden(name) for name in ("launches", "gpus")},
+}
 
 
-@pytest.mark.parametrize("name", ["launches", "gpus", "rank-matrix", "jacobi"])
-def test_records_without_these_facts_are_shown_without_them(name: str) -> None:
-    text = shown(golden(name))
-    assert "control group" not in text
-    assert "hypervisor" not in text
+def test_the_machine_is_told_as_it_was_looked_at() -> None:
+    """Only what is said about the machine: a note or a line of the heading."""
+    parts = []
+    for name, logs in CASES.items():
+        machine_lines = "\n".join(note.text for note in machine_notes(LaunchSeries(tuple(logs))))
+        (settings,) = [heading(series, "pingpong")[2:] for series in series_of(logs)][:1]
+        parts.append("\n".join([f"# {name}", *settings, machine_lines]).rstrip() + "\n")
+    check_screen(SCREENS / "machine-notes.txt", "\n".join(parts))

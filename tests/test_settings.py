@@ -100,39 +100,35 @@ def test_powersave_is_the_lowest_clock_unless_the_driver_follows_the_load(
 # ------------------------------------------------------------------------------------------------ CPU quota
 
 
-def quota(root: Path, mount: str, group: str, files: Mapping[str, str]) -> float | None:
+IN_TWO_VERSIONS = "5:memory:/other\n4:cpu,cpuacct:/job\n0::/"
+OF_MEMORY = "30 28 0:25 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"
+HALF = {"cpu,cpuacct/job/cpu.cfs_quota_us": "50000", "cpu,cpuacct/job/cpu.cfs_period_us": "100000"}
+TWO = {"cpu,cpuacct/cpu.cfs_quota_us": "200000", "cpu,cpuacct/cpu.cfs_period_us": "100000"}
+OF_ALL = {"job/step/cpu.max": "max 100000", "job/cpu.max": "150000 100000", "cpu.max": "400000 100000"}
+SENSELESS = ("", "rubbish", "100000", "0 100000", "100000 0")
+
+
+@pytest.mark.parametrize(
+    ("mount", "group", "files", "cpus"),
+    [
+        (V2, "0::/job/step", OF_ALL, 1.5),  # the smallest of all groups above
+        (V2, "0::/job", {"job/cpu.max": "max 100000"}, None),
+        # the first version has two files
+        (f"{OF_MEMORY}\n{V1}", IN_TWO_VERSIONS, HALF, 0.5),
+        (V1, IN_TWO_VERSIONS, {**HALF, "cpu,cpuacct/job/cpu.cfs_quota_us": "-1"}, None),
+        # a container sees its own group as the mount
+        (V1.replace(" / ", " /docker/1234 ", 1), "4:cpu,cpuacct:/docker/1234", TWO, 2.0),
+        (V2, "0::/../outside", {"cpu.max": "300000 100000"}, 3.0),
+        *((f"short line\n{V2}", "0::/\nrubbish", {"cpu.max": text}, None) for text in SENSELESS),
+    ],
+)
+def test_the_quota_of_the_control_groups(
+    tmp_path: Path, mount: str, group: str, files: Mapping[str, str], cpus: float | None
+) -> None:
     about = {"proc/self/mountinfo": mount, "proc/self/cgroup": group}
-    return node(root, {**about, **{f"sys/fs/cgroup/{name}": text for name, text in files.items()}}).quota_cpus
-
-
-def test_the_smallest_quota_of_all_groups_above_counts(tmp_path: Path) -> None:
-    files = {"job/step/cpu.max": "max 100000", "job/cpu.max": "150000 100000", "cpu.max": "400000 100000"}
-    assert quota(tmp_path, V2, "0::/job/step", files) == 1.5
-
-
-def test_without_a_limit_there_is_no_quota(tmp_path: Path) -> None:
-    assert quota(tmp_path, V2, "0::/job", {"job/cpu.max": "max 100000"}) is None
-
-
-def test_the_first_version_has_two_files(tmp_path: Path) -> None:
-    limited = {"cpu,cpuacct/job/cpu.cfs_quota_us": "50000", "cpu,cpuacct/job/cpu.cfs_period_us": "100000"}
-    group = "5:memory:/other\n4:cpu,cpuacct:/job\n0::/"
     assert (
-        quota(tmp_path, f"30 28 0:25 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n{V1}", group, limited) == 0.5
+        node(tmp_path, {**about, **{f"sys/fs/cgroup/{name}": each for name, each in files.items()}}).quota_cpus == cpus
     )
-    assert quota(tmp_path, V1, group, {**limited, "cpu,cpuacct/job/cpu.cfs_quota_us": "-1"}) is None
-
-
-def test_a_container_sees_its_own_group_as_the_mount(tmp_path: Path) -> None:
-    mount = V1.replace(" / ", " /docker/1234 ", 1)
-    limited = {"cpu,cpuacct/cpu.cfs_quota_us": "200000", "cpu,cpuacct/cpu.cfs_period_us": "100000"}
-    assert quota(tmp_path, mount, "4:cpu,cpuacct:/docker/1234", limited) == 2.0
-    assert quota(tmp_path, V2, "0::/../outside", {"cpu.max": "300000 100000"}) == 3.0
-
-
-@pytest.mark.parametrize("text", ["", "rubbish", "100000", "0 100000", "100000 0"])
-def test_a_quota_that_makes_no_sense_is_none(tmp_path: Path, text: str) -> None:
-    assert quota(tmp_path, f"short line\n{V2}", "0::/\nrubbish", {"cpu.max": text}) is None
 
 
 # ------------------------------------------------------------------------------------------------- the seam
