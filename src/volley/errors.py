@@ -6,9 +6,7 @@ EXIT_GOOD = 0
 EXIT_FAILED = 1
 """A check or verification failed, or the run was aborted."""
 EXIT_USAGE = 2
-"""Usage error."""
 EXIT_MACHINE = 3
-"""This machine cannot run the request."""
 EXIT_INTERRUPTED = 130
 """Ctrl-C: 128 + SIGINT, as shells report it."""
 

@@ -18,7 +18,6 @@ _PIECE = 1 << 20
 _GZIP = b"\x1f\x8b"
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Errors of a file that has no room for more."""
 
 
 def read_bounded(source: str, max_bytes: int) -> bytes:

@@ -15,7 +15,6 @@ class Scheduler:
     prefix: str
     """How a directive begins."""
     submit: str
-    """The command that submits a script."""
     directives: tuple[str, ...]
     """A line is omitted if its option has no value."""
     interactive: str

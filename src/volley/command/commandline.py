@@ -21,7 +21,6 @@ from volley.grouping import grouped
 from volley.text import did_you_mean, escape_controls
 
 _ARGUMENTS = "Arguments"
-"""The panel of what is no option."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +28,6 @@ class Options:
     """The base of every dataclass of options."""
 
     PANEL: ClassVar[str] = ""
-    """The panel of the help for options that name no other."""
     given: frozenset[str] = frozenset()
     """Names of the fields that the command line set."""
     typed: tuple[tuple[str, ...], ...] = ()

@@ -84,7 +84,6 @@ class TransportAbout(msgspec.Struct, frozen=True):
     usual: bool = True
     """Every run has it that names no transports."""
     halos: bool = False
-    """The transport can also exchange halos."""
 
 
 class FaultAbout(msgspec.Struct, frozen=True):
@@ -149,9 +148,7 @@ class Ending:
     others: tuple[str, ...]
     """All other text, from MPI or the launcher; only the last lines if there are many."""
     program: str = "the launcher"
-    """The program that returned the status."""
     killed: str = ""
-    """Why volley killed the job; empty if it did not."""
 
     def reason(self) -> str:
         """Return the most likely reason for the end of the job, as one sentence."""

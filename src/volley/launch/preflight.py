@@ -45,7 +45,6 @@ class SelfSendPlan(Frozen, frozen=True, kw_only=True):
 @dataclass(frozen=True)
 class Preflight:
     excluded: dict[str, str] = field(default_factory=dict)
-    """Transports that must not be opened, with the reason."""
     protocols: Protocols | None = None
     """UCX's protocols for GPU memory; ``None`` if nothing was sent."""
 
@@ -57,13 +56,10 @@ class Trials:
     start: Start
     """As for the measurement; inside a foreign launcher, of the engine without it."""
     stack: Stack
-    """The software stack of the job, for the reason."""
     stop: Stop
-    """The flag that stops the session."""
     watchdog_s: float = WATCHDOG_S
     """The watchdog of the measured job: a small job may take as long to start."""
     note: Callable[[str], None] = lambda _text: None
-    """Shows what is waited for."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +67,9 @@ class _Tried:
     """The result of the small job, from its records."""
 
     began: bool
-    """A rank wrote a record."""
     ended: bool
-    """The job wrote its last record."""
     sent: bool
-    """A message arrived."""
     refused: Mapping[str, str]
-    """The engine's reasons for not using transports."""
     ending: Ending
 
 

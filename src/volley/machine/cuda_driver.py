@@ -167,4 +167,3 @@ ATTRIBUTES = {
     "MEMORY_POOLS_SUPPORTED": 115,
     "COMPUTE_MODE": 20,
 }
-"""Numbers of ``CUdevice_attribute`` (cuda.h) by name."""

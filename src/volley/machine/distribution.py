@@ -81,7 +81,6 @@ class Distribution:
     codename: str = ""
     family: Family = "other"
     root: bool = False
-    """The user is root: commands need no ``sudo``."""
 
     @property
     def sudo(self) -> str:

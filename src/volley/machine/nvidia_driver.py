@@ -11,7 +11,6 @@ from volley.machine.cuda_releases import extra_for
 
 _VERSION = Path("/proc/driver/nvidia/version")
 _WSL = Path("/dev/dxg")
-"""The one device of all GPUs in WSL2."""
 
 
 def has_driver() -> bool:

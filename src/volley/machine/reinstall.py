@@ -17,7 +17,6 @@ from urllib.parse import unquote, urlsplit
 
 DISTRIBUTION = "volley-bench"
 ELLIPSIS = "…"
-"""A value that the reader has to fill in."""
 
 
 def install_command(extra: str = "", python: str = "", **variables: str) -> str:

@@ -18,7 +18,6 @@ from typing import Any, Protocol
 from volley.errors import MachineError
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Signals that ask a process to end."""
 FATAL = ("SIGSEGV", "SIGBUS", "SIGABRT")
 """Signals that end ranks whose MPI is not CUDA-aware when they send device memory."""
 

@@ -35,7 +35,6 @@ _MEANINGS = {
     "NVSHMEM_REMOTE_TRANSPORT=none": "NVSHMEM without a network",
     "NVSHMEM_DISABLE_LOCAL_ONLY_PROXY=1": "NVSHMEM without a thread that polls",
 }
-"""What a setting does, where its name does not say it well."""
 _CONCERNS = (
     (re.compile(r"NCCL_"), "nccl"),
     (re.compile(r"NVSHMEM_"), "nvshmem"),

@@ -17,7 +17,6 @@ import msgspec
 from volley.units import format_size
 
 VARIABLES = {"UCX_PROTO_INFO": "y"}
-"""What makes UCX print the tables."""
 
 _LINE = re.compile(r"^(?P<who>.*?)(?P<row>\|.*\|)\s*$")
 _RANGE = re.compile(r"^(\d+)([KMGTPE]?)(?:\.\.(?:(\d+)([KMGTPE]?)|(inf)))?$")
@@ -35,7 +34,6 @@ class SizeRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     last_bytes: int | None
     """``None``: no limit."""
     protocol: str
-    """UCX's words: ``eager copy-in copy-out``."""
     lanes: str
     """The transports and devices it takes, in UCX's words: ``cuda_ipc/cuda``."""
     estimated: bool = False

@@ -93,7 +93,6 @@ MAX_NAMED = 4
 """A sentence names at most so many conditions that differ, and counts the others."""
 
 MAX_LETTERS = 60
-"""Letters of a condition in a sentence."""
 
 _BOUND_BY = {"engine": "", "launcher": " by the launcher", "nobody": ", not bound"}
 
@@ -156,9 +155,7 @@ def encoded(plan: Plan) -> bytes:
 Key = tuple[str, str, str]
 """The benchmark, the series and the place in its sweep."""
 Sweep = tuple[str, str]
-"""The benchmark and the series."""
 Rows = dict[Sweep, dict[str, int]]
-"""The rows of a table by sweep and place."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +166,6 @@ class Observed:
     """
 
     rows: Rows = field(default_factory=dict)
-    """Numbered in order of appearance."""
     columns: list[array[float]] = field(default_factory=list)
     """The seconds of each launch; NaN where it did not measure."""
     work: array[float] = field(default_factory=lambda: array("d"))

@@ -38,7 +38,6 @@ REFERENCES = "references"
 _ENCODER = msgspec.json.Encoder()
 _MAX_SHOWN = 5
 MAX_BYTES = 1 << 30
-"""A file of records is smaller."""
 
 
 class VersionError(RecordError):
@@ -265,7 +264,6 @@ class Writer:
         self.trouble: str | None = None if path else note
         """Why records are missing from the file; ``None`` if all are written."""
         self.launches = 0
-        """How many launches have been written to it."""
         self._descriptor = descriptor
         self._created = created
         self._written = 0

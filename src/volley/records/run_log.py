@@ -28,7 +28,6 @@ class RunLog:
     """``run.plan.options`` is a struct of the benchmark's own type."""
     transports: list[Transport] = field(default_factory=list)
     records: list[Any] = field(default_factory=list)
-    """The records of the benchmark."""
     end: End | None = None
     settings: Settings | None = None
     """The settings of the front end's own node; ``None`` if none of the ranks is there, and in older records."""
@@ -39,7 +38,6 @@ class RunLog:
     problems: list[str] = field(default_factory=list)
     """Messages about invalid lines, with line numbers if they come from a file."""
     file: str = ""
-    """The name of its file; empty if it has none."""
     number: int = 1
     """Its place among the launches of that file."""
     missing_launches: int = 0

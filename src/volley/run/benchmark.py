@@ -44,9 +44,7 @@ class Benchmark:
     the first one that is ``wanted`` runs."""
     aliases: tuple[str, ...] = ()
     plan: Lazy
-    """The type of ``plan.options``."""
     records: tuple[Lazy, ...]
-    """The types of its records."""
     jobs: Callable[[Any, Site], Jobs]
     """Describes the jobs that options ask for; raises UserError if they do not fit the job, the engine or the
     machine."""
@@ -60,7 +58,6 @@ class Benchmark:
     """Names the parts of the machine at whose places of a series nearly all ratios are above or below 1, and returns
     the numbers of these places; none if the benchmark knows of no parts."""
     report: Lazy
-    """Returns the report of one result object."""
     formats: Mapping[str, str] = field(default_factory=dict)
     """Special formats by name, each with a short description."""
     renderers: Mapping[str, Callable[[Sequence[Any], TextIO], list[str]]] = field(default_factory=dict)

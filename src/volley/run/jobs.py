@@ -34,7 +34,6 @@ class Site:
 
     about: About
     position: RankInfo | None = None
-    """The rank of this process, if a foreign launcher started it."""
     allocation: Allocation | None = None
 
     @property
@@ -51,7 +50,6 @@ class Job:
 
     plan: Plan
     note: str | None = None
-    """A message to show before the job starts."""
 
 
 NextJob = Callable[[Sequence[RunLog], float, Callable[[str], None]], Job | None]
@@ -108,7 +106,6 @@ class Jobs:
     """What is tried on device memory before the first launch, if MPI is to use it for more than messages between two
     ranks: a small plan of the benchmark."""
     note: str | None = None
-    """A message to show before the first launch."""
     hardware: bool = True
     """Record the settings of this node with each launch, and its GPUs before and after each launch that uses them."""
 

@@ -24,7 +24,6 @@ _SHOWN_LINES = 15
 class RunOutcome:
     code: int
     lines: tuple[str, ...] = ()
-    """Messages for stderr."""
     ends_session: bool = False
     """No further launch: the session was stopped, or the next launch would fail in the same way."""
 

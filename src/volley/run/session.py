@@ -177,10 +177,8 @@ class Session:
     jobs: Jobs
     site: Site
     path: Path
-    """The path of the engine."""
     stack: Stack
     starts: dict[int, Start] = field(default_factory=dict)
-    """How to start a job, by its number of ranks."""
     logs: list[RunLog] = field(default_factory=list)
     outcomes: list[RunOutcome] = field(default_factory=list)
     latest_hardware: tuple[int, Hardware | None] = (0, None)

@@ -30,9 +30,7 @@ LIMIT_S = 120.0
 @dataclass(frozen=True)
 class MpiInstallation:
     bin: Path
-    """Where its mpicc and mpirun are."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Variables that its ranks need, e.g. ``LD_PRELOAD``."""
 
 
 class TransferProof(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,6 @@ EXTRAS = {
     "cuda13": ("libucx-cu13>=1.19", "nvidia-nccl-cu13>=2.27", "nvidia-ml-py>=13.580"),
     "cuda12": ("libucx-cu12>=1.19", "nvidia-nccl-cu12>=2.27", "nvidia-ml-py>=13.580"),
 }
-"""The optional dependencies of this package of these names."""
 
 NEED_BYTES = 1024 * MIB
 """Room that the wheels ask for: 534 MiB are installed (Open MPI 5.0.11, UCX 1.22, NCCL), and downloads come on top."""
@@ -40,7 +39,6 @@ _NO_NETWORK = ("NewConnectionError", "Name or service not known", "Temporary fai
 class PythonEnvironment:
     root: Path
     current: bool
-    """The one that volley itself runs in."""
 
     @property
     def bin(self) -> Path:

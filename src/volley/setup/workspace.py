@@ -21,7 +21,6 @@ from volley.units import format_duration
 
 MIB = 1 << 20
 TAIL_LINES = 20
-"""Lines of a log that are shown when its step fails."""
 TICK_S = 0.5
 """How often progress looks at a running process."""
 SAYS = "volley: "

@@ -114,7 +114,6 @@ class Layout:
         whole = 2 * MARGIN + sum(widths.values()) + NODE_GAP * (len(widths) - 1)
         self.width = max(whole, LEAST_WIDTH)
         self.bus = TOP + 12 if len(trees) > 2 else None
-        """Height of what joins more than two nodes."""
         top = TOP + (BUS if self.bus else 0)
         self.bottom = top + NODE_HEIGHT
         """Of what is drawn; the legend comes below."""

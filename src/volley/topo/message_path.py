@@ -31,9 +31,7 @@ class Hop:
     start: Location
     end: Location
     by: str
-    """What moves them."""
     over: str = ""
-    """What they cross."""
 
     @property
     def words(self) -> str:

@@ -33,7 +33,6 @@ class NumaNode:
     number: int | None
     """``None``: the firmware does not say where its devices hang."""
     package: int | None = None
-    """Its socket."""
     cores: str = ""
     """Its CPUs as Linux numbers them: ``0-19,40-59``."""
     threads_per_core: int | None = None
@@ -69,10 +68,8 @@ class Nic:
     """A network card: all functions of one slot."""
 
     names: tuple[str, ...]
-    """The first name of each function: ``mlx5_0``, ``mlx5_1``."""
     other_names: tuple[str, ...]
     address: str
-    """Of its first function."""
     node: int | None
     switches: tuple[str, ...] = ()
     rate_bits_per_s: float | None = None
