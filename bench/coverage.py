@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.shared.points.records import PointRecord
-from volley.benchmarks.shared.points.results import BASELINE
+from volley.benchmarks.points.records import PointRecord
+from volley.benchmarks.points.results import BASELINE
 from volley.records.records_file import parse_runs
 from volley.run.jobs import MAX_LAUNCHES
 from volley.statistics.estimates import Estimate, estimate, median

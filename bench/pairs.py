@@ -13,9 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from volley.compare.comparison import Comparison, compare
+from volley.compare.comparison import Comparison, compare, side_of
 from volley.compare.page import finding
-from volley.compare.runs import side_of
 from volley.records.records_file import read_file
 
 LAUNCHES = 6

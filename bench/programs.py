@@ -24,9 +24,9 @@ from typing import Any
 import msgspec
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.matrix.rank_records import RankMatrixPlan
+from volley.benchmarks.matrix.records import RankMatrixPlan
 from volley.benchmarks.pingpong.records import PingPongPlan
-from volley.benchmarks.shared.points.records import PointRecord
+from volley.benchmarks.points.records import PointRecord
 from volley.launch import engine
 from volley.launch.launchers import PAIR
 from volley.records.plan import Plan

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import MatrixOptions, slow_pairs
-from volley.benchmarks.matrix.comparable_pairs import Pair, compare, in_turn, matrix_of
-from volley.benchmarks.matrix.rank_records import RankMatrixRow
+from volley.benchmarks.matrix.records import RankMatrixRow
+from volley.benchmarks.matrix.slow_pairs import Pair, compare, in_turn, matrix_of
 from volley.records.records_file import read_runs
 from volley.statistics.estimates import median
 
@@ -119,7 +119,7 @@ def flagged(machine: Machine, ranks: int) -> set[Pair]:
     usual = {pair: median([times[pair] for times in passes]) for pair in pairs}
     at_best = {pair: min(times[pair] for times in passes) for pair in pairs}
     ratios, best_ratios = (compare(*matrix_of(times, kinds)) for times in (usual, at_best))
-    _, found = slow_pairs.suspects(ratios, best_ratios, [0] * ranks, ["node"] * ranks)
+    _, found = slow_pairs.groups_and_suspects(ratios, best_ratios, [0] * ranks, ["node"] * ranks)
     controls = slow_pairs.controls(ratios, found)
     remeasured: dict[Pair, slow_pairs.Remeasurement] = {}
     again: list[Mapping[Pair, float]] = []

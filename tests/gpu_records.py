@@ -9,7 +9,7 @@ import msgspec
 
 from example_records import run
 from volley.benchmarks.matrix import SECTIONS, USUAL
-from volley.benchmarks.matrix.gpu_records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
+from volley.benchmarks.matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
 from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus
 from volley.records.plan import Plan
 from volley.records.record_types import End

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from example_records import matrix_plan, ranks, run, transport
-from volley.benchmarks.matrix.comparable_pairs import Floats, Integers
+from volley.benchmarks.matrix.slow_pairs import Floats, Integers
 from volley.records.plan import Plan
 from volley.records.record_types import End
 from volley.records.records_file import encode_line

@@ -265,7 +265,7 @@ LATER = (
     *("volley.run.render", "volley.report.terminal"),
     *("volley.statistics.estimates", "volley.machine.nvml"),
     *(f"volley.benchmarks.pingpong.{module}" for module in ("records", "page")),
-    *(f"volley.benchmarks.shared.points.{module}" for module in ("records", "progress", "results", "page")),
+    *(f"volley.benchmarks.points.{module}" for module in ("records", "results", "page")),
     *("volley.batch.script", "volley.doctor.command", "volley.setup.command", "volley.topo.command"),
 )
 """What is needed by those who go on: to start a job, to draw, to report."""

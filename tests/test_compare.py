@@ -17,10 +17,9 @@ import example_records
 from comparison_records import SIZES, launches, write
 from gpu_records import log as gpu_log
 from volley import cli
-from volley.compare.comparison import Comparison, compare
+from volley.compare.comparison import Comparison, Side, compare, side_of
 from volley.compare.environment import _PLURAL, environment_differences
 from volley.compare.page import finding
-from volley.compare.runs import Side, side_of
 from volley.machine.hardware import Hardware
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange
 from volley.records.record_types import MpiFacts
@@ -402,7 +401,7 @@ def test_the_same_file_twice_is_refused(baseline: str, capsys: Capture) -> None:
 def test_the_same_file_twice_is_refused_before_its_records_are_read(
     baseline: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("volley.compare.runs.parse_runs")
+    monkeypatch.delattr("volley.compare.comparison.parse_runs")
     assert cli.main(["compare", baseline, baseline]) == 2
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.statistics.crossovers import Crossover, crossovers, half_bandwidth
+from volley.statistics.curves import Crossover, crossovers, half_bandwidth
 from volley.statistics.estimates import Estimate, Kind
 from volley.statistics.launches import Repeated
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from the_command import Command
-from volley.benchmarks.overlap.records import OverlapPoint
+from volley.benchmarks.overlap.results import OverlapPoint
 from volley.launch.engine import ask_about
 from volley.machine.transports import TRANSPORTS
 

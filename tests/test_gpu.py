@@ -13,9 +13,9 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective.records import CollectivePoint
 from volley.benchmarks.jacobi.records import JacobiPoint
 from volley.benchmarks.matrix import OF_THE_SAMPLE, SECTIONS, TESTS
-from volley.benchmarks.matrix.gpu_records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
+from volley.benchmarks.matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.message_rate.records import MessageRatePoint
-from volley.benchmarks.overlap.records import OverlapPoint
+from volley.benchmarks.overlap.results import OverlapPoint
 from volley.launch.engine import ask_about
 from volley.machine.nvidia_driver import has_driver
 from volley.records.records_file import read_runs

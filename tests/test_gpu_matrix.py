@@ -22,7 +22,7 @@ from volley import benchmarks
 from volley.benchmarks import matrix as options
 from volley.benchmarks.jacobi.records import JacobiPlan
 from volley.benchmarks.matrix import MatrixOptions
-from volley.benchmarks.matrix.gpu_records import GpuMatrixGpus, GpuMatrixPlan, jobs
+from volley.benchmarks.matrix.records import GpuMatrixGpus, GpuMatrixPlan, jobs
 from volley.command.commandline import declared
 from volley.command.options import OutputOptions
 from volley.errors import MachineError, UserError
@@ -196,7 +196,7 @@ def asked(*words: str) -> MatrixOptions:
 
 
 def planned(given: MatrixOptions, monkeypatch: pytest.MonkeyPatch, *, driver: bool = True) -> Plan:
-    monkeypatch.setattr("volley.benchmarks.matrix.gpu_records.has_driver", lambda: driver)
+    monkeypatch.setattr("volley.benchmarks.matrix.records.has_driver", lambda: driver)
     (job,) = jobs(given, Site(About())).planned
     return job.plan
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.statistics.hockney import MIN_SIZES, Fit, fit
+from volley.statistics.curves import MIN_SIZES, Fit, fit
 
 SIZES = [8 << step for step in range(28)]
 """8 B to 1 GiB."""

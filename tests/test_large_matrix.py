@@ -12,10 +12,10 @@ import pytest
 from large_matrix import Fault, lines, link, node, pair, rank, some_faults, uplinks
 from volley import cli
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.matrix.rank_jobs import next_plan
+from volley.benchmarks.matrix.jobs import next_plan
 from volley.benchmarks.matrix.results import RankMatrixCase, results
-from volley.benchmarks.matrix.slow_groups import MAX_AGAIN
-from volley.compare.runs import side_of
+from volley.benchmarks.matrix.slow_pairs import MAX_AGAIN
+from volley.compare.comparison import side_of
 from volley.records.records_file import parse_runs, read_file
 from volley.records.run_log import RunLog
 from volley.run.render import render

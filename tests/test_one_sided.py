@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from the_command import Command
-from volley.benchmarks.shared.points.records import PointRecord
+from volley.benchmarks.points.records import PointRecord
 from volley.machine.mpi_stack import read_facts
 
 ONE_SIDED = {"host/put", "host/put/blocking", "host/put/fence", "host/get", "host/get/blocking"}

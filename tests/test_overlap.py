@@ -14,8 +14,7 @@ from the_command import Command
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.overlap import LIMITS
-from volley.benchmarks.overlap.records import OverlapPoint
-from volley.benchmarks.overlap.results import OverlapResult, observables, results, times
+from volley.benchmarks.overlap.results import OverlapPoint, OverlapResult, observables, results, times
 from volley.errors import UserError
 from volley.records.run_log import RunLog
 from volley.report.model import Details

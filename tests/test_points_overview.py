@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from example_records import EXAMPLES, collective, log, pingpong, transport
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.overlap.records import OverlapPoint
+from volley.benchmarks.overlap.results import OverlapPoint
 from volley.benchmarks.pingpong.records import PingPong
 from volley.cli import main
 from volley.machine.hardware import Settings

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from example_records import golden, log, pingpong, plan, run, stream, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong
-from volley.benchmarks.shared.points.results import PointResult, PointSeries, baseline, curves, results
+from volley.benchmarks.points.results import PointResult, PointSeries, baseline, curves, results
 from volley.errors import UserError
 from volley.machine.hardware import Device
 from volley.records.launch_series import observed_in, series_of

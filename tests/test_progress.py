@@ -12,8 +12,8 @@ from example_records import golden, pingpong, plan, run, stream, transport
 from screens import SCREENS, check_screen
 from volley.benchmarks import named
 from volley.benchmarks.jacobi.records import JacobiForecast, JacobiProgress
-from volley.benchmarks.matrix.gpu_records import row_in_short
-from volley.benchmarks.shared.points.progress import PointForecast
+from volley.benchmarks.matrix.records import row_in_short
+from volley.benchmarks.points.results import PointForecast
 from volley.records.plan import Plan, Sampling
 from volley.records.run_log import RunLog
 from volley.run.jobs import LaunchCount

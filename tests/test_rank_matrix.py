@@ -9,8 +9,8 @@ import pytest
 from example_records import RankMatrixCell, cells_of, matrix_log, ranks, rows, with_cells
 from screens import check_formats, shown
 from volley.benchmarks.matrix import slow_pairs
-from volley.benchmarks.matrix.rank_jobs import next_job, next_plan
-from volley.benchmarks.matrix.rank_records import RankMatrixRow
+from volley.benchmarks.matrix.jobs import next_job, next_plan
+from volley.benchmarks.matrix.records import RankMatrixRow
 from volley.benchmarks.matrix.results import RankMatrixCase, observables, results
 from volley.records.plan import Plan
 from volley.records.record_types import End, Rank

@@ -14,8 +14,7 @@ from volley import cli
 from volley.benchmarks import BENCHMARKS, Benchmark, pingpong, plain
 from volley.command.commandline import Command
 from volley.compare import page
-from volley.compare.comparison import compare
-from volley.compare.runs import Side, published_side
+from volley.compare.comparison import Side, compare, published_side
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.references import published

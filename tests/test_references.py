@@ -17,8 +17,7 @@ from gpu_records import log as gpu_log
 from volley import cli, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint
-from volley.compare.comparison import compare
-from volley.compare.runs import Side, published_side
+from volley.compare.comparison import Side, compare, published_side
 from volley.records.records_file import read_runs
 from volley.records.run_log import Observable
 

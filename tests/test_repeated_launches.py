@@ -8,7 +8,7 @@ import pytest
 
 from example_records import pingpong, plan, run
 from volley.benchmarks.pingpong import PingPongOptions
-from volley.benchmarks.shared.points.results import times
+from volley.benchmarks.points.results import times
 from volley.command.options import JobOptions
 from volley.launch.engine import About
 from volley.launch.inside_launcher import RankInfo

@@ -14,8 +14,6 @@ import pytest
 from volley.report import csv as as_csv
 from volley.report import json as as_json
 from volley.report import terminal
-from volley.report.ascii_fallback import never_fail
-from volley.report.cells import Quantity, data_of
 from volley.report.model import (
     EMPTY,
     Cell,
@@ -26,12 +24,15 @@ from volley.report.model import (
     Later,
     Note,
     Overview,
+    Quantity,
     Report,
     Row,
     Table,
+    data_of,
 )
 from volley.run.render import print_notes
 from volley.statistics.estimates import Estimate, Kind
+from volley.text import never_fail
 
 
 @pytest.fixture(autouse=True)

@@ -230,9 +230,9 @@ def test_a_heat_map_has_the_pairs_without_the_diagonal() -> None:
 
 
 def test_a_large_heat_map_shows_the_slowest_pair_of_each_block() -> None:
-    from volley.benchmarks.matrix.comparable_pairs import PairKinds  # noqa: PLC0415
     from volley.benchmarks.matrix.page import MAX_DRAWN, heat_map  # noqa: PLC0415
     from volley.benchmarks.matrix.results import results  # noqa: PLC0415
+    from volley.benchmarks.matrix.slow_pairs import PairKinds  # noqa: PLC0415
 
     case = results(read_runs(RANKS, BENCHMARKS))[0].rank_cases[0]
     assert not case.shows_rate

@@ -26,11 +26,10 @@ import test_overlap
 from example_records import transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.records import JacobiParts
-from volley.benchmarks.matrix.rank_records import RankMatrixPlan
-from volley.compare.comparison import compare
+from volley.benchmarks.matrix.records import RankMatrixPlan
+from volley.compare.comparison import Side, compare
 from volley.compare.options import FailOn
 from volley.compare.page import finding, verdict_words
-from volley.compare.runs import Side
 from volley.machine.line_rate import LineRate
 from volley.records.record_types import Run
 from volley.records.run_log import RunLog

@@ -413,7 +413,7 @@ def test_a_job_that_was_given_no_plan_is_not_waited_for(bin_folder: Path) -> Non
 def local(tmp_path: Path, bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Words of a matrix between GPUs; this engine was built with CUDA, and there is a driver."""
     install(tmp_path / "bin", cuda_version="13.0", mpiexec=str(tmp_path / "no-mpirun"))
-    monkeypatch.setattr("volley.benchmarks.matrix.gpu_records.has_driver", lambda: True)
+    monkeypatch.setattr("volley.benchmarks.matrix.records.has_driver", lambda: True)
     return ("--section", "uni")
 
 

@@ -9,8 +9,8 @@ import slow_pair_rates
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.benchmarks.matrix import comparable_pairs, slow_pairs
-from volley.benchmarks.matrix.comparable_pairs import Pair, PairComparison, PairRatio
+from volley.benchmarks.matrix import slow_pairs
+from volley.benchmarks.matrix.slow_pairs import Pair, PairComparison, PairRatio
 from volley.statistics import estimates
 
 
@@ -24,7 +24,7 @@ def one_kind(times: dict[Pair, float]) -> dict[Pair, str]:
 
 
 def compared(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> PairComparison:
-    return comparable_pairs.compare(*comparable_pairs.matrix_of(times, kinds or one_kind(times)))
+    return slow_pairs.compare(*slow_pairs.matrix_of(times, kinds or one_kind(times)))
 
 
 def ratios(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> dict[Pair, PairRatio]:
@@ -34,7 +34,7 @@ def ratios(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> di
 
 def suspects(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> list[Pair]:
     found = compared(times, kinds)
-    return [each.pair for each in comparable_pairs.suspects(found, found)]
+    return [each.pair for each in slow_pairs.suspects(found, found)]
 
 
 def test_a_pair_is_compared_with_others_but_not_with_its_opposite_direction() -> None:
@@ -55,7 +55,7 @@ def test_the_ratio_is_that_to_the_median_of_the_others(ranks: int, dice: random.
     for pair, found in ratios(times).items():
         others = [time for other, time in times.items() if set(other) != set(pair)]
         assert found.ratio == pytest.approx(times[pair] / estimates.median(others))
-        assert found.comparable == len(others) >= comparable_pairs.MIN_COMPARABLE
+        assert found.comparable == len(others) >= slow_pairs.MIN_COMPARABLE
 
 
 def test_too_few_comparable_pairs_are_not_judged() -> None:
@@ -77,14 +77,14 @@ def test_slow_pairs_are_suspects_the_slowest_first() -> None:
 
 def test_slow_in_its_best_visit_is_a_suspect_too() -> None:
     usual, best = of(4, r0_2=1.02), of(4, r0_2=1.08, r1_3=1.02)
-    found = comparable_pairs.suspects(compared(usual), compared(best))
+    found = slow_pairs.suspects(compared(usual), compared(best))
     assert found == [PairRatio((0, 2), "same node", pytest.approx(1.02), 10)]
 
 
 def test_a_lucky_pair_does_not_hide_a_slow_one() -> None:
     """One disturbed twice and one that is slow in its best visit: both are looked at, and the others are not."""
     usual, best = of(5, r0_2=9.0, r1_3=1.1, r3_1=1.1), of(5, r1_3=1.1, r3_1=1.1)
-    found = comparable_pairs.suspects(compared(usual), compared(best))
+    found = slow_pairs.suspects(compared(usual), compared(best))
     assert [each.pair for each in found] == [(1, 3), (0, 2), (3, 1)]
 
 
@@ -92,7 +92,7 @@ def test_no_more_are_suspects_than_can_be_measured_again() -> None:
     slow = {f"r0_{b}": 2.0 + b / 10 for b in range(1, 40)}
     assert len(suspects(of(16, **slow))) == 15
     more = {f"r{a}_{b}": 2.0 for b in (1, 2) for a in range(4, 16)}
-    assert len(suspects(of(16, **slow, **more))) == comparable_pairs.MAX_SUSPECTS
+    assert len(suspects(of(16, **slow, **more))) == slow_pairs.MAX_SUSPECTS
     many = {f"r{a}_{b}": 2.0 for a in range(3) for b in range(3, 40)}
     assert len(suspects(of(40, **many))) == 111  # fewer than an eighth of 1560
 
@@ -113,7 +113,7 @@ def test_an_even_kind_is_not_called_uneven() -> None:
 def test_controls_are_the_most_usual_of_the_suspects_kinds() -> None:
     times = of(4, r0_2=2.0, r2_0=1.01, r1_3=0.9)
     found = compared(times)
-    chosen = slow_pairs.controls(found, comparable_pairs.suspects(found, found))
+    chosen = slow_pairs.controls(found, slow_pairs.suspects(found, found))
     assert len(chosen) == slow_pairs.CONTROLS
     assert not {(0, 2), (2, 0), (1, 3)} & {each.pair for each in chosen}
     assert slow_pairs.controls(found, []) == []

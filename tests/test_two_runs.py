@@ -11,10 +11,10 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from volley.statistics.columns import Floats
 from volley.statistics.launches import NOMINAL
 from volley.statistics.two_runs import (
     LEVEL,
+    Floats,
     _permutations_of_runs,
     can_decide,
     differences,

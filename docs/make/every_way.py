@@ -7,7 +7,7 @@ from pathlib import Path
 
 from figures import RECORDS, three_digits
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.shared.points.results import PointResult, PointSeries, overtakes, results
+from volley.benchmarks.points.results import PointResult, PointSeries, overtakes, results
 from volley.records.records_file import read_runs
 from volley.statistics.launches import has_interval
 from volley.text import join_words

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from volley import references
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.shared.points.results import results
+from volley.benchmarks.points.results import results
 from volley.records.records_file import read_runs
 from volley.units import parse_size
 

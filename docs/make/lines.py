@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from every_way import sending
+from volley.statistics.curves import Fit, fit
 from volley.statistics.estimates import median
-from volley.statistics.hockney import Fit, fit
 
 
 def fits() -> dict[str, tuple[list[int], list[float], Fit]]:

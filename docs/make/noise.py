@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.matrix.rank_records import RankMatrixRow
+from volley.benchmarks.matrix.records import RankMatrixRow
 from volley.records.records_file import read_runs
 from volley.statistics.estimates import median
 

@@ -95,7 +95,7 @@ def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
 
 def _front(place: RankInfo | None) -> int:
     from volley import cli  # noqa: PLC0415  start-up: see above
-    from volley.report.ascii_fallback import never_fail  # noqa: PLC0415  start-up: the other ranks do not need it
+    from volley.text import never_fail  # noqa: PLC0415  start-up: the other ranks do not need it
 
     never_fail(sys.stdout)
     never_fail(sys.stderr)

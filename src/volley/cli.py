@@ -94,7 +94,7 @@ def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:
 
 def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> int:
     """Run the command line; return its exit code.  Errors are one sentence on stderr."""
-    from volley.report.ascii_fallback import discard_output  # noqa: PLC0415  start-up: the other ranks do not need it
+    from volley.text import discard_output  # noqa: PLC0415  start-up: the other ranks do not need it
 
     request: tuple[Command, Any] | None = None
     try:

@@ -1,11 +1,15 @@
-"""Text helpers: escape control characters, align numbers, join words and count nouns."""
+"""Text helpers: escape control characters, replace what a file cannot encode, align numbers, join words."""
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
+import os
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 _ESCAPES = re.compile(r"\x1b(\][^\x07\x1b]*(\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 """ECMA-48: operating system commands with their string, control sequences, and the two-character escapes."""
@@ -108,3 +112,41 @@ def count(number: int, word: str) -> str:
 def mpi_name(library: str) -> str:
     """Return name and version from the text of MPI_Get_library_version: ``Open MPI v5.0.11, package: …``."""
     return " ".join(escape_controls(library.partition(",")[0]).replace("Version:", "").split())[:60]
+
+
+# ------------------------------------------------------------------------------------------ what a file can encode
+
+_ASCII = {
+    "µ": "u",
+    "±": "+-",
+    "✓": "y",
+    "–": "-",
+    "·": "|",
+    "…": "...",
+    "×": "x",
+    "α": "a",
+    "β": "b",
+    "½": "1/2",
+    "→": "->",
+}
+_REPLACED = str.maketrans(_ASCII)
+
+
+def _ascii_like(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end]
+    return text.translate(_REPLACED).encode("ascii", "backslashreplace").decode("ascii"), error.end
+
+
+codecs.register_error("volley.ascii", _ascii_like)
+
+
+def never_fail(out: TextIO) -> None:
+    """Configure a file to replace characters that it cannot encode."""
+    if isinstance(out, io.TextIOWrapper):
+        out.reconfigure(errors="volley.ascii")
+
+
+def discard_output() -> None:
+    """Redirect standard output to /dev/null: Python flushes it at exit, which would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,7 +8,7 @@ from typing import Any
 
 from volley.benchmarks import pingpong
 from volley.benchmarks.matrix import GPUS, suits_gpus
-from volley.benchmarks.shared.points import PointOptions
+from volley.benchmarks.points import PointOptions
 from volley.command import option_values
 from volley.command.commandline import Command, Options, flag, group, option
 from volley.command.options import FORMATS, JobOptions, OutputOptions, SamplingOptions, output_group

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 
 from volley.benchmarks import BENCHMARKS
-from volley.compare import live, page, reference_list
-from volley.compare.comparison import Comparison
+from volley.compare import live, page
+from volley.compare.comparison import Comparison, read_sides
 from volley.compare.comparison import compare as compare_sides
 from volley.compare.options import CompareOptions, FailOn, ReferencesOptions
-from volley.compare.runs import read_sides
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.records.records_file import read_runs
-from volley.references import add, own, published
+from volley.references import add, list_report, one_report, own, published
 from volley.run.outcome import worst
 from volley.run.render import render, render_reports
 from volley.statistics.two_runs import min_to_decide
@@ -103,13 +102,13 @@ def references(options: ReferencesOptions) -> int:
         raise UserError(f"volley references shows one reference at a time: volley references {options.name[0]}")
     mine, known = own(), published()
     if not options.name:
-        render_reports([reference_list.list_report(known, mine)], options.output.format, sys.stdout)
+        render_reports([list_report(known, mine)], options.output.format, sys.stdout)
         return EXIT_GOOD
     (name,) = options.name
     if name in mine:
         render(read_runs(mine[name], BENCHMARKS), BENCHMARKS, options.output.format, sys.stdout)
     elif name in known:
-        render_reports([reference_list.one_report(name, known[name])], options.output.format, sys.stdout)
+        render_reports([one_report(name, known[name])], options.output.format, sys.stdout)
     else:
         near = did_you_mean(name, [*known, *mine]) or f"volley has {join_words([*known, *mine])};"
         raise UserError(f"there is no reference {escape_controls(name)!r}: {near} see volley references")

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from volley.benchmarks import BENCHMARKS, commands
-from volley.compare.runs import Side
+from volley.compare.comparison import Side
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, MachineError, UserError
 from volley.machine.signals import Child, Stop
 from volley.records.launch_series import observed_in

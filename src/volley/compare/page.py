@@ -10,15 +10,13 @@ import numpy as np
 
 from volley.benchmarks import named
 from volley.command.commandline import declared
-from volley.compare.comparison import Comparison, Verdict, either_way
+from volley.compare.comparison import Comparison, Side, Verdict, either_way
 from volley.compare.environment import EnvironmentDifference, environment_differences
-from volley.compare.runs import Side
 from volley.records.command_again import command_again
 from volley.references import machine_of
 from volley.report.model import Cell, Column, ColumnRows, Data, Note, Report, Row, Style, Table
 from volley.run.report_parts import hosts_of
-from volley.statistics.columns import Floats
-from volley.statistics.two_runs import Differences, Integers, min_to_decide
+from volley.statistics.two_runs import Differences, Floats, Integers, min_to_decide
 from volley.text import count, join_few, join_words
 from volley.units import SizeError, format_sig, parse_size
 

@@ -11,7 +11,6 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from volley.report.cells import cells_of, written
 from volley.report.model import (
     USUAL,
     Cell,
@@ -24,7 +23,9 @@ from volley.report.model import (
     Style,
     Table,
     Verdict,
+    cells_of,
     further_details,
+    written,
 )
 from volley.text import align_decimals, escape_controls
 from volley.units import parse_whole

@@ -11,7 +11,7 @@ COMMAND = Command(
     The page contains findings, charts, sortable tables, the environment, and the records themselves. Several files
     become one page, side by side. With -o NAME.svg or -o NAME.png, only the charts are drawn. The exit code is 1 if a
     point failed, a run is incomplete or a line cannot be read.""",
-    options="volley.report_file.options.ReportOptions",
+    options="volley.report_file.command.ReportOptions",
     run=Lazy("volley.report_file.command.run"),
     examples=(
         "volley report link.jsonl -o link.html",

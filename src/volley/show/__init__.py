@@ -12,7 +12,7 @@ COMMANDS = (
         Without a file it shows the last run that volley kept. Several files are shown as one: launches of the same plan
         on the same hosts count as repetitions, unless --each separates them. A dash stands for standard input. The exit
         code is 1 where a point failed, a run is incomplete or a line cannot be read.""",
-        options="volley.show.options.ShowOptions",
+        options="volley.show.command.ShowOptions",
         run=Lazy("volley.show.command.show"),
         examples=(
             "volley show --full",
@@ -26,7 +26,7 @@ COMMANDS = (
         help="""List the runs that volley kept on this machine, the newest first.
 
         Other commands take the number or the name of a run in place of a file.""",
-        options="volley.show.options.ListOptions",
+        options="volley.show.command.ListOptions",
         run=Lazy("volley.show.command.list_runs"),
         examples=("volley list", "volley show 2"),
     ),

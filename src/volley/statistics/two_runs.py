@@ -29,9 +29,22 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from volley.statistics.columns import Floats, medians_of
 from volley.statistics.estimates import Kind
 from volley.statistics.launches import NOMINAL, of_ratios
+
+Floats = NDArray[np.float64]
+
+
+def medians_of(observations: Floats) -> Floats:
+    """Return the median of each column without its NaN; NaN where nothing else is."""
+    ordered = np.sort(observations, axis=0)  # NaN comes last
+    number = np.count_nonzero(~np.isnan(ordered), axis=0)
+    low, high = (
+        np.take_along_axis(ordered, (number[np.newaxis] - 1 + step).clip(0) // 2, axis=0)[0] for step in (0, 1)
+    )
+    middle: Floats = np.where(low == high, low, (low + high) / 2)
+    return middle
+
 
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from volley.benchmarks.shared.points import RESULTS, PointOptions, TransportOptions
+from volley.benchmarks.points import RESULTS, PointOptions, TransportOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
 from volley.command.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from volley.benchmarks.collective.records import bus_factor
-from volley.benchmarks.shared.points.page import (
+from volley.benchmarks.points.page import (
     BANDWIDTH,
     CHECKED,
     KEYS,
@@ -17,10 +17,9 @@ from volley.benchmarks.shared.points.page import (
     TAIL,
     report_of,
 )
-from volley.benchmarks.shared.points.results import PointResult, PointSeries
+from volley.benchmarks.points.results import PointResult, PointSeries
 from volley.records.plan import Plan
-from volley.report.cells import Quantity, as_they_are
-from volley.report.model import Report
+from volley.report.model import Quantity, Report, as_they_are
 
 
 def _algorithm_Bps(point: PointResult) -> float | None:  # noqa: N802  B/s keeps its capital letter

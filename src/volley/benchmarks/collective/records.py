@@ -9,9 +9,8 @@ import msgspec
 from msgspec import Meta, field
 
 from volley.benchmarks.collective import CollectiveOptions, Operation
-from volley.benchmarks.shared.points.progress import PointForecast
-from volley.benchmarks.shared.points.records import ClockError, EntrySkew, PointRecord
-from volley.benchmarks.shared.points.results import times
+from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord
+from volley.benchmarks.points.results import PointForecast, times
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 from volley.errors import UserError
 from volley.launch.launchers import PAIR

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from volley.benchmarks.shared.points import PointOptions, TransportOptions
+from volley.benchmarks.points import PointOptions, TransportOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, flag, group, option
 from volley.command.options import HOW, WHAT, JobOptions, OutputOptions, output_group

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from volley.benchmarks.shared.points import PointOptions, TransportOptions, WindowOptions
+from volley.benchmarks.points import PointOptions, TransportOptions, WindowOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, flag, group, option
 from volley.command.options import (
@@ -198,10 +198,10 @@ GPUS = Benchmark(
     ranks are comparable if both are on one socket, on one node, or on two nodes. A pair that is slower than comparable
     pairs is measured again together with them before it is flagged.""",
     options=MatrixOptions,
-    plan=Lazy(f"{__name__}.gpu_records.GpuMatrixPlan"),
-    records=(Lazy(f"{__name__}.gpu_records.GpuMatrixGpus"), Lazy(f"{__name__}.gpu_records.GpuMatrixRow")),
-    jobs=Lazy(f"{__name__}.gpu_records.jobs"),
-    forecast=Lazy(f"{__name__}.gpu_records.GpuMatrixForecast"),
+    plan=Lazy(f"{__name__}.records.GpuMatrixPlan"),
+    records=(Lazy(f"{__name__}.records.GpuMatrixGpus"), Lazy(f"{__name__}.records.GpuMatrixRow")),
+    jobs=Lazy(f"{__name__}.records.jobs"),
+    forecast=Lazy(f"{__name__}.records.GpuMatrixForecast"),
     results=Lazy(f"{__name__}.results.results"),
     observables=Lazy(f"{__name__}.results.observables"),
     parts=Lazy(f"{__name__}.results.parts"),
@@ -221,10 +221,10 @@ GPUS = Benchmark(
 RANKS = replace(
     GPUS,
     name="rank_matrix",
-    plan=Lazy(f"{__name__}.rank_records.RankMatrixPlan"),
-    records=(Lazy(f"{__name__}.rank_records.RankMatrixRow"),),
-    jobs=Lazy(f"{__name__}.rank_jobs.jobs"),
-    forecast=Lazy(f"{__name__}.rank_jobs.forecast"),
+    plan=Lazy(f"{__name__}.records.RankMatrixPlan"),
+    records=(Lazy(f"{__name__}.records.RankMatrixRow"),),
+    jobs=Lazy(f"{__name__}.jobs.jobs"),
+    forecast=Lazy(f"{__name__}.jobs.forecast"),
     examples=(
         "volley matrix --ranks 8",
         "volley matrix --hosts node1,node2,node3 --transport host --mode loaded",

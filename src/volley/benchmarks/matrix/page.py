@@ -13,8 +13,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from volley.benchmarks.matrix import HINT, RANKS_POINT_TIME_S
-from volley.benchmarks.matrix.comparable_pairs import SUSPECT_FROM, Booleans, Floats, Integers, Pair
-from volley.benchmarks.matrix.gpu_records import GpuMatrixCell
+from volley.benchmarks.matrix.records import GpuMatrixCell
 from volley.benchmarks.matrix.results import (
     HOST,
     WITHIN,
@@ -24,13 +23,12 @@ from volley.benchmarks.matrix.results import (
     RankMatrixCase,
     observables,
 )
-from volley.benchmarks.matrix.slow_groups import SlowGroup
+from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Booleans, Floats, Integers, Pair, SlowGroup
 from volley.grouping import grouped
 from volley.records.command_again import command_again
 from volley.records.plan import Plan
 from volley.records.record_types import Status
 from volley.references import beside_equal
-from volley.report.cells import scaled
 from volley.report.model import (
     EMPTY,
     Axis,
@@ -48,6 +46,7 @@ from volley.report.model import (
     Table,
     Value,
     Verdict,
+    scaled,
 )
 from volley.run import report_parts
 from volley.statistics.estimates import median

@@ -18,7 +18,15 @@ import msgspec
 import numpy as np
 
 from volley.benchmarks.matrix import slow_pairs
-from volley.benchmarks.matrix.comparable_pairs import (
+from volley.benchmarks.matrix.records import (
+    GpuMatrixCell,
+    GpuMatrixGpus,
+    GpuMatrixPlan,
+    GpuMatrixRow,
+    RankMatrixPlan,
+    RankMatrixRow,
+)
+from volley.benchmarks.matrix.slow_pairs import (
     FLAG_FROM,
     Booleans,
     Floats,
@@ -27,14 +35,13 @@ from volley.benchmarks.matrix.comparable_pairs import (
     PairComparison,
     PairKinds,
     PairRatio,
+    Remeasurement,
+    SlowGroup,
     compare,
     matrix_of,
+    slow_groups,
     suspects,
 )
-from volley.benchmarks.matrix.gpu_records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
-from volley.benchmarks.matrix.rank_records import RankMatrixPlan, RankMatrixRow
-from volley.benchmarks.matrix.slow_groups import SlowGroup, slow_groups
-from volley.benchmarks.matrix.slow_pairs import Remeasurement
 from volley.grouping import grouped
 from volley.machine.hardware import Device
 from volley.machine.line_rate import LineRate, between
@@ -43,8 +50,8 @@ from volley.records.launch_series import LaunchSeries, conditions_key, encoded, 
 from volley.records.plan import Plan
 from volley.records.record_types import Mismatch, Rank, Run, Status
 from volley.records.run_log import Observable, RunLog
-from volley.statistics.columns import medians_of
 from volley.statistics.launches import of_observations
+from volley.statistics.two_runs import medians_of
 from volley.units import format_size
 
 KINDS = ("same socket", "same node", "off node", "unknown")
@@ -415,7 +422,7 @@ def _rank_case(
     least[:, failed] = np.nan
     usual, at_best = compare(medians_of(least), kinds), compare(np.fmin.reduce(least), kinds)
     hosts, nodes = _hosts_and_nodes(ranks, known)
-    groups, found = slow_pairs.suspects(usual, at_best, nodes, hosts)
+    groups, found = slow_pairs.groups_and_suspects(usual, at_best, nodes, hosts)
     controls = slow_pairs.controls(usual, found)
     judged = {each.pair: slow_pairs.judge(each, repetitions, controls, len(found)) for each in found}
     silent = any(each.transport == first.transport and each.memory == "none" for log in logs for each in log.transports)

@@ -1,8 +1,8 @@
-"""Which pairs of ranks are slower than comparable pairs: pure functions of plain numbers.
+"""Which pairs of a matrix are slower than comparable pairs, and what slow pairs share: pure functions of numbers.
 
-Comparable pairs have both ranks on one socket, or on one node, or on two nodes.  The time that is compared is that of
-the least disturbed visit (the lower bound of its interval): on a machine with other work, a median says as much about
-that work as about the pair.
+Comparable pairs of ranks have both on one socket, or on one node, or on two nodes.  The time that is compared is that
+of the least disturbed visit (the lower bound of its interval): on a machine with other work, a median says as much
+about that work as about the pair.
 
 A pair is flagged in two steps.  First all pairs are measured, and those that took longer than comparable pairs become
 suspects; with thousands of pairs some do by chance.  Then suspects and controls are measured again, in turn, so that
@@ -12,19 +12,401 @@ paired observations, which assumes no distribution (W. J. Conover, Practical Non
 The probability that such a test errs is divided among all suspects and all rounds (Bonferroni), so that it holds for a
 whole matrix.  The second step uses new measurements only: judged by the measurements that made it a suspect, the
 slowest of many equal pairs would always look slow.
+
+What slow pairs share, a rank, a node, a link between two nodes or the switch of several, says where the fault is: one
+bad cable makes every pair slow whose messages cross it.  The machine's network need not be known.  Nodes count as
+joined by a slow link if nearly all pairs of their ranks are slow in either direction.  A node with slow links to nearly
+all others is a part by itself; several such nodes with fast links between each other share what leads to the others.
+What is left are links.  The slow pairs that nodes do not explain are looked at once more by rank, in the same way.
+
+A thousand ranks have a million pairs, so matrices are NumPy arrays: a row for each first end, a column for each second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import zip_longest
 
 import numpy as np
+from numpy.typing import NDArray
 
-from volley.benchmarks.matrix import comparable_pairs
-from volley.benchmarks.matrix.comparable_pairs import FLAG_FROM, Pair, PairComparison, PairRatio, in_turn
-from volley.benchmarks.matrix.slow_groups import SlowGroup, slow_groups
+from volley.grouping import grouped
 from volley.statistics import estimates
+from volley.units import format_cpulist
+
+Pair = tuple[int, int]
+"""The first and the second end: numbers of ranks, or of GPUs."""
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+SUSPECT_FROM = 1.04
+"""A pair is a suspect if it took this many times as long as comparable pairs."""
+
+FLAG_FROM = 1.03
+"""A pair is flagged if the lower bound of its ratio is above this.  Nobody repairs a fault of a few per cent, and
+differences of placement are of that size."""
+
+MIN_COMPARABLE = 3
+"""With fewer other pairs of its kind, it is not possible to say which pair is unusual."""
+
+MAX_SUSPECTS = 32
+"""The slowest pairs are suspects: this many, or the share ``MAX_SHARE`` of all pairs, whichever is more."""
+
+MAX_SHARE = 1 / 8
+"""Twelve repetitions of this share of the pairs take half as long as three visits of all pairs."""
+
+MAX_OF_A_LARGE_MATRIX = 1000
+"""No more pairs are suspects, however many there are: each further test makes all others less certain."""
+
+MAX_OF_A_KIND = 1 / 3
+"""If more than this share of a kind looks slow, no pair of it is a suspect: the kind is made of several kinds."""
+
+
+@dataclass(frozen=True)
+class PairRatio:
+    """How the time of a pair compares with that of comparable pairs."""
+
+    pair: Pair
+    kind: str
+    ratio: float
+    """The time of the pair / the median time of comparable pairs: above 1 is slower."""
+    comparable: int
+    """The number of comparable pairs: all of its kind but the pair itself and its opposite direction."""
+
+
+@dataclass(frozen=True)
+class PairKinds:
+    """The ends of a matrix, and which of its pairs are comparable."""
+
+    firsts: tuple[int, ...]
+    """The ends that have a row."""
+    seconds: tuple[int, ...]
+    """The ends that have a column."""
+    numbers: Integers
+    """The kind of each pair, as a place in ``names``."""
+    names: tuple[str, ...]
+
+    @cached_property
+    def rows(self) -> dict[int, int]:
+        return {end: place for place, end in enumerate(self.firsts)}
+
+    @cached_property
+    def columns(self) -> dict[int, int]:
+        return {end: place for place, end in enumerate(self.seconds)}
+
+    @cached_property
+    def _seconds(self) -> Integers:
+        return np.array(self.seconds, np.int64)
+
+    def places_of(self, seconds: Sequence[int]) -> Integers:
+        """Return the columns of some second ends; the matrix has all of them, rising."""
+        return np.searchsorted(self._seconds, seconds)
+
+    def place(self, pair: Pair) -> Pair:
+        """Return the row and the column of a pair; a KeyError if the matrix does not have it."""
+        return self.rows[pair[0]], self.columns[pair[1]]
+
+    def kind(self, pair: Pair) -> str:
+        return self.names[int(self.numbers[self.place(pair)])]
+
+    def pairs(self, where: Booleans) -> list[Pair]:
+        return [(self.firsts[row], self.seconds[column]) for row, column in np.argwhere(where).tolist()]
+
+
+@dataclass(frozen=True)
+class PairComparison:
+    """How the time of every pair compares with that of comparable pairs."""
+
+    kinds: PairKinds
+    ratios: Floats
+    """As in :class:`PairRatio`; NaN where a pair was not measured, or has fewer than ``MIN_COMPARABLE`` others."""
+    comparable: Integers
+
+    def at(self, pair: Pair) -> PairRatio | None:
+        """Return the ratio of a pair; ``None`` if it has none."""
+        place = self.kinds.place(pair)
+        if np.isnan(self.ratios[place]):
+            return None
+        return PairRatio(pair, self.kinds.kind(pair), float(self.ratios[place]), int(self.comparable[place]))
+
+    @cached_property
+    def slow(self) -> Booleans:
+        """The pairs that took longer than comparable pairs.
+
+        A pair is one of them only if few pairs of its kind are even half as far out; else the kind is made of several.
+        """
+        slow = np.zeros(self.ratios.shape, bool)
+        for _, where in self._by_kind():
+            ratios = self.ratios[where]
+            far = where & (self.ratios > SUSPECT_FROM)
+            half_way = 1 + (self.ratios[far] - 1) / 2
+            half_as_far = ratios.size - np.searchsorted(np.sort(ratios), half_way, side="right")
+            slow[far] = half_as_far <= MAX_OF_A_KIND * ratios.size
+        return slow
+
+    def slowest(self, most: int, apart: Booleans) -> list[Pair]:
+        """Return the slow pairs without those that are ``apart``, the slowest first."""
+        where = np.argwhere(self.slow & ~apart)
+        order = np.argsort(-self.ratios[tuple(where.T)], kind="stable")[:most]
+        return [(self.kinds.firsts[row], self.kinds.seconds[column]) for row, column in where[order].tolist()]
+
+    def uneven(self) -> dict[str, int]:
+        """Return the kinds of which more than ``MAX_OF_A_KIND`` looks slow, with the number of those pairs."""
+        found = {}
+        for name, where in self._by_kind():
+            slow = int(np.count_nonzero(self.ratios[where] > SUSPECT_FROM))
+            if slow > MAX_OF_A_KIND * np.count_nonzero(where):
+                found[name] = slow
+        return found
+
+    def _by_kind(self) -> Iterator[tuple[str, Booleans]]:
+        judged = ~np.isnan(self.ratios)
+        for number, name in enumerate(self.kinds.names):
+            where = judged & (self.kinds.numbers == number)
+            if where.any():
+                yield name, where
+
+
+def matrix_of(times: Mapping[Pair, float], kinds: Mapping[Pair, str]) -> tuple[Floats, PairKinds]:
+    """Return the matrix of a few pairs, from the seconds of each measured pair and the kind of every pair."""
+    ends = [sorted({pair[side] for pair in kinds}) for side in (0, 1)]
+    if set(ends[0]) & set(ends[1]):  # else between one sort of ends and another
+        ends = [sorted({*ends[0], *ends[1]})] * 2
+    firsts, seconds = ends
+    names = tuple(dict.fromkeys(kinds.values()))
+    numbers = np.full((len(firsts), len(seconds)), -1, np.int64)
+    found = PairKinds(tuple(firsts), tuple(seconds), numbers, names)
+    matrix = np.full(numbers.shape, np.nan)
+    for pair, kind in kinds.items():
+        numbers[found.place(pair)] = names.index(kind)
+    for pair, time_s in times.items():
+        matrix[found.place(pair)] = time_s
+    return matrix, found
+
+
+def compare(times: Floats, kinds: PairKinds) -> PairComparison:
+    """Compare every pair with the other pairs of its kind, by seconds; NaN where it was not measured."""
+    ratios, comparable = np.full(times.shape, np.nan), np.zeros(times.shape, np.int64)
+    for number in range(len(kinds.names)):
+        where = ~np.isnan(times) & (kinds.numbers == number)
+        members = times[where]
+        ordered = np.argsort(members)
+        none = members.size
+        own = np.empty(none, np.int64)
+        own[ordered] = np.arange(none)
+        places = np.full(times.shape, none)
+        places[where] = own
+        opposite = places.T[where] if kinds.firsts == kinds.seconds else own
+        opposite = np.where(opposite == own, none, opposite)
+        others = members.size - 1 - (opposite < none)
+        sorted_times = members[ordered]
+        middle = [_without(own, opposite, (others - 1 + step) // 2).clip(0, none - 1) for step in (0, 1)]
+        usual = (sorted_times[middle[0]] + sorted_times[middle[1]]) / 2
+        ratios[where] = np.where(others >= MIN_COMPARABLE, members / usual, np.nan)
+        comparable[where] = others
+    return PairComparison(kinds, ratios, comparable)
+
+
+def _without(one: Integers, other: Integers, places: Integers) -> Integers:
+    """Return where the elements at ``places`` of a list without ``one`` and ``other`` are in the whole list."""
+    places = places + (places >= np.minimum(one, other))
+    return places + (places >= np.maximum(one, other))
+
+
+def in_turn(*orders: Sequence[Pair]) -> list[Pair]:
+    """Return the first pair of each order, then the second of each, and so on; each pair once."""
+    return list(dict.fromkeys(pair for each in zip_longest(*orders) for pair in each if pair is not None))
+
+
+def suspects(usual: PairComparison, at_best: PairComparison, apart: Booleans | None = None) -> list[PairRatio]:
+    """Return the suspects, the most likely ones first.
+
+    Either order alone can be misled.  The order by the median of the visits puts a good pair among the slowest if
+    something disturbed two of its three visits.  The order by the best visit does so with many good pairs if a single
+    visit of another pair was unusually fast.  So the slowest pairs of both orders are taken in turn.
+
+    Args:
+        usual: the ratios by the median of the visits of each pair.
+        at_best: the ratios by the best visit of each pair.
+        apart: pairs that are no suspects.
+    """
+    pairs = np.count_nonzero(~np.isnan(usual.ratios))
+    most = max(MAX_SUSPECTS, min(int(MAX_SHARE * pairs), MAX_OF_A_LARGE_MATRIX))
+    without = np.zeros(usual.ratios.shape, bool) if apart is None else apart
+    slow = in_turn(at_best.slowest(most, without), usual.slowest(most, without))[:most]
+    return [found for pair in slow if (found := usual.at(pair))]
+
+
+NEARLY_ALL = 3 / 4
+"""A part of the machine is slow if this share of its pairs is: noise makes some look fast."""
+
+MIN_PAIRS = 8
+"""Fewer pairs are named one by one."""
+
+MIN_OTHERS = 3
+"""With links to fewer others, it is not possible to say which end of a slow link is slow."""
+
+MAX_AGAIN = 8
+"""Pairs of a group that are measured again."""
+
+
+@dataclass(frozen=True)
+class SlowGroup:
+    """Pairs that share a part of the machine, nearly all of them slow."""
+
+    name: str
+    """The part, for a sentence: ``node 3 (cn003) ↔ node 9 (cn009)``."""
+    places: Booleans = field(repr=False)
+    """Its pairs, in the matrix."""
+    slow: int
+    """How many of them took longer than comparable pairs."""
+    ratio: float
+    """The median of their ratios."""
+    again: tuple[Pair, ...]
+    """Pairs that stand for the others when they are measured again: those nearest to that median."""
+    hint: str = ""
+    """What else is known of it."""
+
+    @property
+    def pairs(self) -> int:
+        return int(np.count_nonzero(self.places))
+
+
+def slow_groups(comparison: PairComparison, nodes: Sequence[int], hosts: Sequence[str]) -> list[SlowGroup]:
+    """Return the groups of slow pairs, the largest first.
+
+    Args:
+        comparison: of the pairs of ranks.
+        nodes: the node of each rank; -1 if it is not known.
+        hosts: the name of that node.
+    """
+    judged = ~np.isnan(comparison.ratios)
+    left = comparison.slow.copy()
+    ranks = np.arange(len(nodes))
+    found: list[SlowGroup] = []
+
+    def take(name: str, one: Booleans, other: Booleans, among: Booleans, hint: str = "") -> None:
+        """Make a group of the pairs between two sets of ranks, in the directions that are slow."""
+        places = np.zeros(left.shape, bool)
+        for part in (np.outer(one, other) & among, np.outer(other, one) & among):
+            if np.count_nonzero(left & part) >= NEARLY_ALL * np.count_nonzero(part):
+                places |= part
+        if np.count_nonzero(places) >= MIN_PAIRS:
+            found.append(_group(comparison, name, places, hint))
+            left[places] = False
+
+    units, node_of = np.unique(np.array(nodes, np.int64), return_inverse=True)
+    if len(units) > 1 and -1 not in nodes:
+        host_of = dict(zip(nodes, hosts, strict=True))
+        apart = node_of != node_of[:, np.newaxis]
+        slow, there = _between_nodes(left, node_of), _between_nodes(judged, node_of)
+        for part in _parts((slow >= NEARLY_ALL * there) & (there > 0), there > 0):
+            one, other = (np.isin(node_of, side) for side in (part.one, part.other))
+            names = [_nodes(units[list(side)].tolist(), host_of) for side in (part.one, part.other)]
+            if part.one == part.other:
+                among, word = (judged & apart, "between") if len(part.one) > 1 else (judged, "within")
+                take(f"{word} {names[0]}", one, other, among)
+            elif part.all_others:
+                take(f"{names[0]} ↔ all other nodes", one, other, judged, _SHARED if len(part.one) > 1 else "")
+            else:
+                take(" ↔ ".join(names), one, other, judged)
+    for part in _parts(left, judged):
+        if not part.all_others:
+            break  # pairs that no rank explains
+        numbers = [comparison.kinds.firsts[place] for place in part.one]
+        name = f"rank{'s' if len(numbers) > 1 else ''} {format_cpulist(numbers)}"
+        where = f" ({hosts[part.one[0]]})" if len(numbers) == 1 else ""
+        take(f"{name}{where} ↔ all other ranks", np.isin(ranks, part.one), np.isin(ranks, part.other), judged)
+    return sorted(found, key=lambda each: -each.pairs)
+
+
+_SHARED = "pairs among these nodes are not slow: look at what the nodes share, such as a switch"
+
+
+def _group(comparison: PairComparison, name: str, places: Booleans, hint: str) -> SlowGroup:
+    ratios = comparison.ratios[places]
+    ratio = float(np.median(ratios))
+    nearest = np.argwhere(places)[np.argsort(np.abs(ratios - ratio), kind="stable")]
+    kinds = comparison.kinds
+    return SlowGroup(
+        name=name,
+        places=places,
+        slow=int(np.count_nonzero(comparison.slow & places)),
+        ratio=ratio,
+        again=tuple((kinds.firsts[row], kinds.seconds[column]) for row, column in nearest[:MAX_AGAIN].tolist()),
+        hint=hint,
+    )
+
+
+def _nodes(numbers: Sequence[int], host_of: Mapping[int, str]) -> str:
+    if len(numbers) == 1:
+        return f"node {numbers[0]} ({host_of[numbers[0]]})"
+    return f"nodes {format_cpulist(numbers)}"
+
+
+def _between_nodes(pairs: Booleans, node_of: Integers) -> Integers:
+    """Count the pairs of ranks between each two nodes, or within one."""
+    members = node_of == np.arange(node_of.max() + 1)[:, np.newaxis]
+    counted: Floats = members.astype(np.float64) @ pairs.astype(np.float64) @ members.T.astype(np.float64)
+    return counted.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Two sets of nodes or of ranks with slow links between them."""
+
+    one: tuple[int, ...]
+    other: tuple[int, ...]
+    all_others: bool = False
+    """``other`` is every one that is not in ``one``."""
+
+
+def _parts(slow: Booleans, there: Booleans) -> Iterator[_Part]:
+    """Yield what explains the slow links between units, the most that one part explains first.
+
+    Args:
+        slow: the links that are slow, by their first and second unit.
+        there: the links that exist.
+    """
+    apart = ~np.eye(len(slow), dtype=bool)
+    slow, there = slow | slow.T, there | there.T
+    number = np.count_nonzero(there & apart, axis=1)
+    bad = (number >= MIN_OTHERS) & (np.count_nonzero(slow & apart, axis=1) >= NEARLY_ALL * number)
+    everyone = frozenset(range(len(slow)))
+    for some in _connected(there & ~slow & apart, np.flatnonzero(bad).tolist()):
+        yield _Part(some, tuple(everyone - set(some)), all_others=True)
+    yield from (_Part((each,), (each,)) for each in np.flatnonzero(np.diag(slow)).tolist())
+    rest = slow & apart & ~bad & ~bad[:, np.newaxis]
+    for some in _alike(rest | ~apart):
+        if len(some) > 2 and rest[some[0], some[1]]:
+            yield _Part(some, some)
+            rest[np.ix_(some, some)] = False
+    sets = _alike(rest)
+    for place, one in enumerate(sets):
+        yield from (_Part(one, other) for other in sets[place + 1 :] if rest[one[0], other[0]])
+
+
+def _connected(links: Booleans, units: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the sets of units that are joined by links among themselves."""
+    left = set(units)
+    while left:
+        found, new = set[int](), {min(left)}
+        while new:
+            found |= new
+            new = {other for unit in new for other in left - found if links[unit, other]}
+        left -= found
+        yield tuple(sorted(found))
+
+
+def _alike(links: Booleans) -> list[tuple[int, ...]]:
+    """Return the sets of units that have the same links; units without links are left out."""
+    units: list[int] = np.flatnonzero(links.any(axis=1)).tolist()
+    return [tuple(each) for each in grouped(units, lambda unit: links[unit].tobytes()).values()]
+
 
 CONTROLS = 5
 """Comparable pairs that are measured again beside the suspects of a kind.  An odd number: among equal pairs a suspect
@@ -74,7 +456,7 @@ class Remeasurement:
         return not self.flagged and not self.cleared
 
 
-def suspects(
+def groups_and_suspects(
     usual: PairComparison, at_best: PairComparison, nodes: Sequence[int], hosts: Sequence[str]
 ) -> tuple[list[SlowGroup], list[PairRatio]]:
     """Return the groups of slow pairs, and the suspects: some of each group, then slow pairs of no group.
@@ -91,7 +473,7 @@ def suspects(
         explained |= group.places
     pairs = in_turn(*(group.again for group in groups))
     standing = [found for pair in pairs if (found := usual.at(pair))]
-    return groups, standing + comparable_pairs.suspects(usual, at_best, explained)
+    return groups, standing + suspects(usual, at_best, explained)
 
 
 def controls(comparison: PairComparison, suspects: Sequence[PairRatio]) -> list[PairRatio]:

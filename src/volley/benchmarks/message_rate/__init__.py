@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from volley.benchmarks.shared.points import PointOptions, TransportOptions, WindowOptions
+from volley.benchmarks.points import PointOptions, TransportOptions, WindowOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
 from volley.command.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group

@@ -7,9 +7,8 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from volley.benchmarks.message_rate import MessageRateOptions
-from volley.benchmarks.shared.points.progress import PointForecast
-from volley.benchmarks.shared.points.records import ClockError, EntrySkew, PointRecord, Sizes
-from volley.benchmarks.shared.points.results import times
+from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord, Sizes
+from volley.benchmarks.points.results import PointForecast, times
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
 from volley.errors import UserError
 from volley.launch.launchers import PAIR, cores

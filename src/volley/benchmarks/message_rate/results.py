@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from volley.benchmarks.message_rate.records import MessageRatePoint
-from volley.benchmarks.shared.points.notes import failure, skipped
-from volley.benchmarks.shared.points.page import (
+from volley.benchmarks.points.notes import failure, skipped
+from volley.benchmarks.points.page import (
     BANDWIDTH,
     CHECKED,
     COLD,
@@ -23,13 +23,32 @@ from volley.benchmarks.shared.points.page import (
     cells,
     headers,
 )
-from volley.benchmarks.shared.points.results import PointResult, by_transport, one_launch, sent, summarise
+from volley.benchmarks.points.results import PointResult, by_transport, one_launch, sent, summarise
 from volley.grouping import grouped
 from volley.records.command_again import launch_again
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
-from volley.report.cells import ALL, Quantity, as_they_are, data_of, percent, ratio_cell, unclear
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
+from volley.report.model import (
+    ALL,
+    EMPTY,
+    Axis,
+    Cell,
+    Chart,
+    Column,
+    Conclusion,
+    Later,
+    Note,
+    Overview,
+    Quantity,
+    Report,
+    Row,
+    Table,
+    as_they_are,
+    data_of,
+    percent,
+    ratio_cell,
+    unclear,
+)
 from volley.run import report_parts
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, has_interval, ratio, shown_above_one

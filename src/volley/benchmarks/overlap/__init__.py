@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from volley.benchmarks.shared.points import PointOptions, TransportOptions
+from volley.benchmarks.points import PointOptions, TransportOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
 from volley.command.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
@@ -55,8 +55,8 @@ BENCHMARK = Benchmark(
     name="overlap",
     help="Measure how much of an exchange is hidden behind a computation, and how much each slows the other down.",
     options=OverlapOptions,
-    plan=Lazy(f"{__name__}.records.OverlapPlan"),
-    records=(Lazy(f"{__name__}.records.OverlapPoint"),),
+    plan=Lazy(f"{__name__}.results.OverlapPlan"),
+    records=(Lazy(f"{__name__}.results.OverlapPoint"),),
     jobs=Lazy(f"{__name__}.results.jobs"),
     forecast=Lazy(f"{__name__}.results.forecast"),
     results=Lazy(f"{__name__}.results.results"),

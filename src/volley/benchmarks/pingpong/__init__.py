@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volley.benchmarks.shared.points import RESULTS, PointOptions, TransportOptions
+from volley.benchmarks.points import RESULTS, PointOptions, TransportOptions
 from volley.command.commandline import Lazy, group
 from volley.command.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.run.benchmark import Benchmark
@@ -29,7 +29,7 @@ BENCHMARK = Benchmark(
     plan=Lazy(f"{__name__}.records.PingPongPlan"),
     records=(Lazy(f"{__name__}.records.PingPong"),),
     jobs=Lazy(f"{__name__}.records.jobs"),
-    forecast=Lazy("volley.benchmarks.shared.points.progress.PointForecast"),
+    forecast=Lazy("volley.benchmarks.points.results.PointForecast"),
     results=Lazy(f"{RESULTS}.results"),
     observables=Lazy(f"{RESULTS}.observables"),
     report=Lazy(f"{__name__}.page.report"),

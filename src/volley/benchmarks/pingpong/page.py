@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TextIO
 
-from volley.benchmarks.shared.points.page import BANDWIDTH, CHECKED, LATENCY, PLUS_MINUS, SAMPLES, TAIL, report_of
-from volley.benchmarks.shared.points.results import PointResult, PointSeries, by_transport
+from volley.benchmarks.points.page import BANDWIDTH, CHECKED, LATENCY, PLUS_MINUS, SAMPLES, TAIL, report_of
+from volley.benchmarks.points.results import PointResult, PointSeries, by_transport
 from volley.records.plan import Plan
-from volley.report.cells import Quantity
-from volley.report.model import Report
+from volley.report.model import Quantity, Report
 from volley.text import escape_controls, join_words
 
 BYTES_IN_GB = 1 << 30

@@ -7,8 +7,8 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from volley.benchmarks.pingpong import PingPongOptions
-from volley.benchmarks.shared.points.records import PointRecord, Sizes
-from volley.benchmarks.shared.points.results import times
+from volley.benchmarks.points.records import PointRecord, Sizes
+from volley.benchmarks.points.results import times
 from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volley.benchmarks.shared.points import RESULTS, PointOptions, TransportOptions, WindowOptions
+from volley.benchmarks.points import RESULTS, PointOptions, TransportOptions, WindowOptions
 from volley.command.commandline import Lazy, group
 from volley.command.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.run.benchmark import Benchmark
@@ -32,7 +32,7 @@ BENCHMARK = Benchmark(
     plan=Lazy(f"{__name__}.records.StreamPlan"),
     records=(Lazy(f"{__name__}.records.StreamPoint"),),
     jobs=Lazy(f"{__name__}.records.jobs"),
-    forecast=Lazy("volley.benchmarks.shared.points.progress.PointForecast"),
+    forecast=Lazy("volley.benchmarks.points.results.PointForecast"),
     results=Lazy(f"{RESULTS}.results"),
     observables=Lazy(f"{RESULTS}.observables"),
     report=Lazy(f"{__name__}.page.report"),

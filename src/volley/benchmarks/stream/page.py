@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from volley.benchmarks.shared.points.page import (
+from volley.benchmarks.points.page import (
     BACKWARD,
     BANDWIDTH,
     CHECKED,
@@ -14,10 +14,9 @@ from volley.benchmarks.shared.points.page import (
     SAMPLES,
     report_of,
 )
-from volley.benchmarks.shared.points.results import PointResult, PointSeries
+from volley.benchmarks.points.results import PointResult, PointSeries
 from volley.records.plan import Plan
-from volley.report.cells import Quantity
-from volley.report.model import Report
+from volley.report.model import Quantity, Report
 
 
 def _columns(point: PointResult, _plan: Plan | None, alone: bool) -> Sequence[Quantity]:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from volley.benchmarks.shared.points import Direction
-from volley.benchmarks.shared.points.records import PointRecord, Sizes
-from volley.benchmarks.shared.points.results import times
+from volley.benchmarks.points import Direction
+from volley.benchmarks.points.records import PointRecord, Sizes
+from volley.benchmarks.points.results import times
 from volley.benchmarks.stream import StreamOptions
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from volley.benchmarks.shared.points import Direction
+from volley.benchmarks.points import Direction
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version
 from volley.records.record_types import EndedBy, Mismatch, Status, Work
 

@@ -1,4 +1,4 @@
-"""The jobs of a matrix between ranks: one of all pairs, then those that measure suspects again."""
+"""The jobs of matrices: between ranks one of all pairs, then those that measure suspects again."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 import msgspec
 
 from volley.benchmarks.matrix import MatrixOptions, slow_pairs
-from volley.benchmarks.matrix.comparable_pairs import Pair, in_turn
-from volley.benchmarks.matrix.gpu_records import row_in_short
-from volley.benchmarks.matrix.rank_records import RankMatrixPlan, RankMatrixRow
+from volley.benchmarks.matrix.records import RankMatrixPlan, RankMatrixRow, row_in_short
 from volley.benchmarks.matrix.results import RankMatrixCase, cases_of, is_remeasurement
+from volley.benchmarks.matrix.slow_pairs import Pair, in_turn
 from volley.errors import UserError
 from volley.launch.launchers import PAIR, cores
 from volley.records.plan import Plan

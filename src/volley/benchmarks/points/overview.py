@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from volley.benchmarks.shared.points import ucx
-from volley.benchmarks.shared.points.notes import again, place, size_range
-from volley.benchmarks.shared.points.results import PointResult, PointSeries, by_name, by_transport, labels, one_launch
+from volley.benchmarks.points.notes import again, place, size_range, ucx_inversions
+from volley.benchmarks.points.results import PointResult, PointSeries, by_name, by_transport, labels, one_launch
 from volley.grouping import grouped
 from volley.records.command_again import command_again
 from volley.references import share_of_equal
-from volley.report.cells import percent, ratio_cell, unclear
-from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table
+from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table, percent, ratio_cell, unclear
 from volley.run.report_parts import machine_notes, over_launches
 from volley.statistics.launches import FIRST_LOOK, has_interval, shows_change
 from volley.text import count, join_words
@@ -115,7 +113,7 @@ def _findings(result: PointSeries, points: Sequence[PointResult], ucx_operation:
         )
     yield from _shares(result, points)
     measured = [point for point in result.points if point.time and point.rate]
-    for sentence in list(ucx.inversions(measured, plan, ucx_operation))[:1]:
+    for sentence in list(ucx_inversions(measured, plan, ucx_operation))[:1]:
         text, _, advice = sentence.partition("; ")
         variable = advice.partition(" ")[0]
         more = command_again(points[0].benchmark, plan, transport=text.partition(":")[0], sizes="8:64Ki")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from volley.benchmarks.shared.points import notes, ucx
-from volley.benchmarks.shared.points.overview import overview
-from volley.benchmarks.shared.points.results import (
+from volley.benchmarks.points import notes
+from volley.benchmarks.points.overview import overview
+from volley.benchmarks.points.results import (
     TAIL_FRACTIONS,
     PointResult,
     PointSeries,
@@ -21,10 +21,28 @@ from volley.benchmarks.shared.points.results import (
 from volley.records.launch_series import LaunchSeries
 from volley.records.plan import Plan
 from volley.records.record_types import Transport
-from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus, ratio_cell, spread, unclear
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, ReferenceLine, Report, Row, Table
+from volley.report.model import (
+    ALL,
+    EMPTY,
+    Axis,
+    Cell,
+    Chart,
+    Column,
+    Later,
+    Quantity,
+    ReferenceLine,
+    Report,
+    Row,
+    Table,
+    as_they_are,
+    data_of,
+    plus_minus,
+    ratio_cell,
+    spread,
+    unclear,
+)
 from volley.run import report_parts
-from volley.statistics.hockney import MIN_SIZES, POOR
+from volley.statistics.curves import MIN_SIZES, POOR
 from volley.units import approximate_size, format_sig, format_size
 
 NOT_MPI = "*"
@@ -295,7 +313,7 @@ def _charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: s
         return
     changes = [
         ReferenceLine("x", each.first_bytes, f"aware: {each.protocol}")
-        for each, _ in ucx.ranges(sent, result.series.plan, ucx_operation)[1:]
+        for each, _ in notes.ucx_ranges(sent, result.series.plan, ucx_operation)[1:]
     ]
     what = "within one launch" if one_launch(points) else "over launches"
     caption = f"bars: 95 % confidence interval {what}, or the range of too few observations"

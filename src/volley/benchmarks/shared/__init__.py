@@ -1,1 +1,0 @@
-"""Code that several benchmarks share: ``points`` (sizes on transports) and ``matrix`` (pairs of ranks or GPUs)."""
