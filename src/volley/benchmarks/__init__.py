@@ -37,16 +37,10 @@ BENCHMARKS: tuple[Benchmark, ...] = (
 
 
 def named(name: str) -> Benchmark:
-    """Return the benchmark with this name.
-
-    Raises:
-        KeyError: if no benchmark has this name.
-    """
     return {benchmark.name: benchmark for benchmark in BENCHMARKS}[name]
 
 
 def commands() -> list[Command]:
-    """Return the commands of the benchmarks, in the order of the registry."""
     found = grouped(BENCHMARKS, lambda benchmark: benchmark.command)
     return [_command(name, benchmarks) for name, benchmarks in found.items()]
 
@@ -73,11 +67,7 @@ def _command(name: str, benchmarks: Sequence[Benchmark]) -> Command:
 
 
 def read(words: Sequence[str]) -> tuple[Benchmark, Any]:
-    """Parse the command line of a benchmark, which does not begin with ``volley``, without running it.
-
-    Raises:
-        UserError: if the command line is invalid, or its command is not a benchmark.
-    """
+    """Parse the command line of a benchmark, which does not begin with ``volley``, without running it."""
     if not words or words[0].startswith("-"):
         return pingpong.BENCHMARK, plain.pingpong_options(plain.COMMAND.parse(words))
     known = commands()

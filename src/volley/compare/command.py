@@ -22,11 +22,6 @@ _ONLY_FOR_FILES = {"--fail-on": "fail_on", "--paired": "paired", "--within": "wi
 
 
 def compare(options: CompareOptions) -> int:
-    """Compare what the options name, show the report, and return the exit code.
-
-    Raises:
-        UserError: if the options do not fit together, or a file cannot be read or compared.
-    """
     _check(options)
     if options.live:
         first, second, code = live.measure(
@@ -39,7 +34,6 @@ def compare(options: CompareOptions) -> int:
 
 
 def _check(options: CompareOptions) -> None:
-    """Refuse options that do not fit together."""
     given = {name: getattr(options, place) for name, place in _ONLY_FOR_FILES.items() if place in options.given}
     if options.live and options.reference is not None:
         raise UserError("--live compares two command lines, and --with one file of records: leave out one of them")
@@ -87,11 +81,6 @@ def _show(comparison: Comparison, options: CompareOptions) -> int:
 
 
 def references(options: ReferencesOptions) -> int:
-    """List the references, show one, or add one; return the exit code.
-
-    Raises:
-        UserError: if there is none of that name, or the file cannot become one.
-    """
     if options.add is not None:
         if len(options.name) != 1:
             raise UserError("--add takes a name and one file of records: volley references --add our-cluster run.jsonl")

@@ -58,7 +58,6 @@ class Side:
 
     @property
     def runs(self) -> list[Run]:
-        """The ``run`` records."""
         return [log.run for log in self.logs if log.run]
 
     @property
@@ -80,20 +79,11 @@ class Side:
 
     @property
     def benchmarks(self) -> list[str]:
-        """The names of the benchmarks that measured something."""
         return list(dict.fromkeys(name for name, _ in self.observed.rows))
 
 
 def read_sides(words: Sequence[str], *, one_number: bool = False) -> tuple[Side, Side]:
-    """Read two files of records; the first may be a published reference.
-
-    Args:
-        words: the names of the files, or that of the reference.
-        one_number: of the first, the median over launches stands for the launches.
-
-    Raises:
-        UserError: if a file cannot be read, if nothing in it can be compared, or if both contain the same launch.
-    """
+    """Read two files of records; the first may be a published reference."""
     known = published()
     if words[1] in known:
         raise UserError(f"{words[1]} is a published reference: name it first: volley compare {words[1]} RECORDS")
@@ -116,11 +106,7 @@ def read_sides(words: Sequence[str], *, one_number: bool = False) -> tuple[Side,
 
 
 def published_side(name: str, reference: Reference, second: Side) -> Side:
-    """Return a reference as a run with one launch, of the points that a run measured.
-
-    Raises:
-        UserError: if it has none of them.
-    """
+    """Return a reference as a run with one launch, of the points that a run measured."""
     observed, column = Observed(), array("d")
     for table in reference.tables:
         sweep = (table.benchmark, table.series)
@@ -139,11 +125,6 @@ def published_side(name: str, reference: Reference, second: Side) -> Side:
 
 
 def side_of(data: bytes, name: str) -> Side:
-    """Return the side that a file of records is.
-
-    Raises:
-        UserError: if nothing in it can be compared.
-    """
     side = Side.of(name, without_repeats(parse_runs(data, BENCHMARKS, name)))
     if not side.observed.rows:
         raise UserError(f"{side.name} contains no measured point: there is nothing to compare")
@@ -192,14 +173,12 @@ class Comparison:
 
     @cached_property
     def verdicts(self) -> NDArray[np.str_]:
-        """The verdict on each point."""
         if not self.first.repeats:
             return np.full(len(self.at), "undecided")
         same = np.where(self.differences.shown_within <= self.within, "same", "undecided")
         return np.where(self.differences.changed, "changed", same)
 
     def of(self, verdict: Verdict) -> Integers:
-        """Return the points with this verdict."""
         return np.flatnonzero(self.verdicts == verdict)
 
     def by_series(self, points: Integers | None = None) -> dict[str, Integers]:
@@ -297,11 +276,6 @@ def _only(first: Rows, second: Rows) -> list[Key]:
 
 
 def compare(first: Side, second: Side, within: float, *, paired: bool = False) -> Comparison:
-    """Compare what both sides measured.
-
-    Raises:
-        UserError: if the sides have no point in common.
-    """
     sweeps, sweep, at, rows = _common(first.observed.rows, second.observed.rows)
     times = [side.seconds[those] for side, those in zip((first, second), rows, strict=True)]
     if paired:

@@ -80,7 +80,6 @@ def _numbered(place: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _order(place: Sequence[str]) -> int:
-    """Return where a fact is listed: what was asked for, software and variables, then ranks and hardware."""
     if place[0] == "plan" and place[1:2] != ("launch",):
         return 0
     return 2 if place[0] == "hardware" or place[0].startswith("rank") else 1

@@ -35,11 +35,7 @@ class CommandLines:
 
 
 def parse(commands: Sequence[str], pairs: int) -> CommandLines:
-    """Split the command lines into words; variables may stand before the command, as in a shell.
-
-    Raises:
-        UserError: if there are not two command lines, or one is not a line of words.
-    """
+    """Split the command lines into words; variables may stand before the command, as in a shell."""
     if len(commands) != 2:
         raise UserError(
             f"--live takes two command lines, not {len(commands)}: write volley compare --live 'volley …' 'volley …'"
@@ -86,9 +82,6 @@ def measure(lines: CommandLines, keep: tuple[Path, Path] | None, *, quiet: bool)
 
     The order within each pair is drawn: then all orders that could have been are equally likely, whatever the machine
     does meanwhile, and that is what the verdict compares with.
-
-    Raises:
-        UserError: if a command fails; what was measured before is kept.
     """
     writers = [open_writer(path, f"compare-{letter}") for path, letter in zip(keep or (None, None), "ab", strict=True)]
     logs: tuple[list[RunLog], list[RunLog]] = ([], [])
@@ -124,11 +117,6 @@ def measure(lines: CommandLines, keep: tuple[Path, Path] | None, *, quiet: bool)
 
 
 def _parsed(data: bytes, name: str, first: Sequence[RunLog]) -> list[RunLog]:
-    """Read the records of one launch.
-
-    Raises:
-        UserError: if nothing in them can be compared, or if they do not belong together with the first launch.
-    """
     logs = parse_runs(data, BENCHMARKS, name)
     if not observed_in([*first, *logs], BENCHMARKS).rows:
         raise UserError(f"{name} measures no point: there is nothing to compare")
@@ -136,17 +124,10 @@ def _parsed(data: bytes, name: str, first: Sequence[RunLog]) -> list[RunLog]:
 
 
 def _search_path() -> str:
-    """``PATH``, and after it the folder of this volley, which may have been started by its path."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
 
 
 def _launch(words: Sequence[str], records: Path, stop: Stop) -> bytes:
-    """Run one launch and return its records.
-
-    Raises:
-        KeyboardInterrupt: if it was stopped.
-        UserError: if the command fails or writes no records.
-    """
     records.unlink(missing_ok=True)
     line = [*words, *_one_launch(words), "-o", str(records), "-f", "csv"]
     environment = os.environ | {"PATH": _search_path()}

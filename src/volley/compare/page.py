@@ -62,7 +62,6 @@ def report(comparison: Comparison, *, full: bool) -> Report:
 
 
 def finding(comparison: Comparison) -> str:
-    """Return what was found, in one sentence."""
     changed, same, points = comparison.of("changed"), comparison.of("same"), len(comparison.at)
     if not comparison.first.repeats:
         name, ratios = comparison.first.name, comparison.differences.ratio
@@ -120,7 +119,6 @@ def point_words(comparison: Comparison, point: int) -> str:
 
 
 def too_few(comparison: Comparison) -> str:
-    """Return why no verdict is possible, and what to type."""
     first, second = comparison.first, comparison.second
     needed = min_to_decide(paired=comparison.paired)
     if comparison.paired:
@@ -245,7 +243,6 @@ def _change(ratio: float) -> str:
 
 
 def _counts(comparison: Comparison) -> Table:
-    """One row a series."""
     same = f"same\nwithin\n{comparison.within * 100:g} %"
     verdicts_shown = ("slower", "faster", same, "undecided") if comparison.first.repeats else ()
     columns = [
@@ -321,7 +318,6 @@ def _cut(value: str) -> str:
 
 
 def _columns(comparison: Comparison) -> dict[str, Sequence[Any]]:
-    """Return the results for programs: a thousand ranks have a million pairs, which most reports do without."""
     found = comparison.differences
     names = np.array(comparison.sweeps, object)[comparison.sweep]
     shown = np.where(found.kind == "ci", comparison.same_within, np.nan)

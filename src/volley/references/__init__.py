@@ -83,16 +83,6 @@ def share_of_equal(
 
 
 def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterable[Observable]]) -> str | None:
-    """Compare with published results of the same GPUs: ``99 % of the speed of h200-x2 (median of 40 points)``.
-
-    Args:
-        gpus: the names of the GPUs that were measured.
-        benchmark: the benchmark.
-        launches: what each launch measured; of several, the median of each time is compared.
-
-    Returns:
-        A sentence; ``None`` if nothing equal was published.
-    """
     names = set(gpus)
     if len(names) != 1:
         return None
@@ -123,16 +113,10 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
 
 
 def own() -> dict[str, Path]:
-    """Return the files of records that this user keeps as references, by name."""
     return {path.stem: path for path in own_references()}
 
 
 def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
-    """Keep a copy of a records file as a reference, and return its path.
-
-    Raises:
-        UserError: if the name is not a plain word or taken, or if the file cannot be read or copied.
-    """
     if not _NAME.fullmatch(name):
         raise UserError(f"--add {escape_controls(name)!r}: a name has letters, digits, dots, dashes and underscores")
     if name in published():
@@ -167,7 +151,6 @@ COLUMNS = ("reference", "benchmark", "series", "at", "title", "unit", "published
 
 
 def list_report(references: Mapping[str, Reference], own: Mapping[str, Path]) -> Report:
-    """Return the list of all references."""
     columns = [Column("name", align="left"), Column("figures"), Column("machine", align="left")]
     rows: list[list[str | int]] = [
         [name, sum(len(table.figures) for table in each.tables), each.machine] for name, each in references.items()
@@ -198,7 +181,6 @@ def _rows(name: str, reference: Reference) -> list[dict[str, object]]:
 
 
 def one_report(name: str, reference: Reference) -> Report:
-    """Return one reference with all its figures, each table as its source has it."""
     single = [table for table in reference.tables if len(table.figures) == 1]
     found = [_single(single)] if single else []
     for table in reference.tables:
@@ -217,7 +199,6 @@ def one_report(name: str, reference: Reference) -> Report:
 
 
 def _single(tables: Sequence[Figures]) -> Table:
-    """Return the tables of one figure each as the rows of one, in sections of a series."""
     sections: dict[int, str] = {}
     rows: list[Row] = []
     for title, those in grouped(tables, _title).items():
@@ -232,7 +213,6 @@ def _title(table: Figures) -> str:
 
 
 def _unit(table: Figures) -> tuple[str, float]:
-    """Return the unit that is shown, and its factor."""
     return ("µs", 1e6) if table.unit == "s" else (table.unit, 1.0)
 
 

@@ -48,14 +48,7 @@ class Picture:
 def render(
     reports: Sequence[Report], pictures: Sequence[Sequence[Picture]], files: Sequence[tuple[str, bytes]], out: TextIO
 ) -> None:
-    """Write the page.
-
-    Args:
-        reports: the reports, in order.
-        pictures: the drawings of each report.
-        files: name and content of each file to download.
-        out: the output file.
-    """
+    """Write the page."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -138,7 +131,6 @@ def _too_many(rows: int) -> str:
 
 
 def _sections(rows: Sequence[Any], titles: Mapping[int, str]) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Divide rows at the lines between them; the title of rows without a line above them is empty."""
     starts = sorted({0, *titles})
     for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
         yield titles.get(start, ""), rows[start:end]
@@ -152,7 +144,6 @@ def _cells(row: Row, columns: Sequence[Column]) -> Iterator[dict[str, str]]:
 
 
 def _results(data: Data) -> Table:
-    """Return all results with all their columns, as CSV has them, unless they are too many for a page."""
     if len(data.rows) * len(data.columns) > MAX_CELLS:
         return Table([Column(name) for name in data.columns], (), legend=[_too_many(len(data.rows))])
     texts = {name for row in data.rows for name in data.columns if isinstance(row[name], str)}

@@ -29,7 +29,6 @@ _BLOCK = re.compile(r"^([-+#=]|\d+[.)])")
 
 
 def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> None:
-    """Write each report: its overview if it has one and no details were asked for, otherwise its tables and notes."""
     for number, report in enumerate(reports):
         first, *others = report.heading or [""]
         blocks = [f"## {_text(first)}", *map(_text, others)]

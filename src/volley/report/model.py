@@ -266,7 +266,6 @@ class Report:
 
     @property
     def all_notes(self) -> list[Note]:
-        """The notes and the remarks."""
         return [*self.notes, *self.remarks]
 
 
@@ -289,16 +288,13 @@ class Details:
     """``None``: in colour if the output is a terminal and NO_COLOR is not set."""
 
     def overview_of(self, report: Report) -> Overview | None:
-        """Return the overview, if that is what to show."""
         return None if self.full or self.notes or self.fit else report.overview
 
     def tables_of(self, report: Report) -> list[Table]:
-        """Return the tables to show."""
         wanted = self.full or report.overview is None
         return [table for table in report.tables if (self.fit if table.model else wanted)]
 
     def notes_of(self, report: Report) -> Sequence[Note]:
-        """Return the notes to show."""
         notes = report.all_notes if self.notes or report.overview is None else []
         if self.fit and not any(table.model for table in report.tables):
             notes.append(Note("missing", f"no fitted curves: {'; '.join(report.no_fit)}"))
@@ -310,7 +306,6 @@ USUAL = Details()
 
 
 def further_details(report: Report) -> list[tuple[str, str]]:
-    """Return the options that show what the overview leaves out, each with what it shows."""
     fit = [("--fit", "fitted curves")] if report.fitted else []
     return [("--full", "every table"), ("--notes", "every note"), *fit]
 
@@ -347,11 +342,9 @@ class Quantity:
     """Whether CSV has it; JSON has everything."""
 
     def column(self, **changes: Any) -> Column:
-        """Return its column of a table."""
         return Column(self.name if self.title is None else self.title, self.unit, self.digits, **changes)
 
     def cell(self, result: Any) -> Cell:
-        """Return its cell of a table."""
         value = self.of(result)
         if isinstance(value, Cell):
             return value
@@ -367,12 +360,10 @@ class Quantity:
 
     @property
     def names(self) -> list[str]:
-        """The names of its columns of CSV."""
         ends = ("", "_low", "_high") if self.bounds else ("",)
         return [f"{self.name}{end}{UNITS[self.unit][0]}" for end in ends]
 
     def values(self, result: Any) -> list[Any]:
-        """Return the values of these columns."""
         value, factor = self.of(result), UNITS[self.unit][2]
         if not isinstance(value, Estimate):
             return [value * factor if isinstance(value, float) else value, *[None] * (len(self.names) - 1)]
@@ -414,7 +405,6 @@ def written(cell: Cell, column: Column) -> str:
 
 
 def cells_of(row: Row) -> list[Cell]:
-    """Return the cells of a row, in which a cell without a style may be its bare value."""
     return [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
 
 

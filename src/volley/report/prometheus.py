@@ -98,7 +98,6 @@ def _labels(report: Report, columns: Mapping[str, Sequence[Any]], place: Sequenc
 
 
 def _starts(reports: Iterable[Report]) -> Iterator[float]:
-    """Yield the starts of these reports since the epoch; a report without a run has none."""
     for report in reports:
         with suppress(ValueError):  # a date comes from a file that somebody wrote
             yield datetime.fromisoformat(report.origin.get("date", "").replace("Z", "+00:00")).timestamp()

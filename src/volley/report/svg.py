@@ -65,8 +65,6 @@ def with_dark_scheme(svg: str) -> str:
 
 @dataclass
 class Drawing:
-    """An SVG drawing."""
-
     width: int
     height: int
     title: str
@@ -76,7 +74,6 @@ class Drawing:
     def text(
         self, at: Point, words: str, size: int = 14, colour: str = INK, anchor: str = "middle", *, bold: bool = False
     ) -> None:
-        """Write one line; ``at`` is its middle, start or end (see ``anchor``), at half of its height."""
         weight = ' font-weight="600"' if bold else ""
         self.parts.append(
             f'<text x="{at[0]:g}" y="{at[1] + 0.35 * size:g}" font-size="{size}" fill="{colour}" '
@@ -84,11 +81,7 @@ class Drawing:
         )
 
     def box(self, corner: Point, size: Point, kind: str, *lines: str, small: int = 13, faded: bool = False) -> None:
-        """Draw a box with lines of text in its middle, the first one bold.
-
-        Raises:
-            ValueError: if a line is wider than the box.
-        """
+        """Draw a box with lines of text in its middle, the first one bold."""
         (x, y), (width, height) = corner, size
         fill, stroke = FILLS[kind]
         dashes = ' stroke-dasharray="4 4"' if faded else ""
@@ -105,7 +98,6 @@ class Drawing:
     def line(
         self, points: Sequence[Point], colour: str, width: float = 2.5, dashed: bool = False, head: str = "end"
     ) -> None:
-        """Draw a line through points, with an arrow head at its ``end``, at ``both`` ends, or without one."""
         name = f"head{colour[1:]}"
         if head and colour not in self.colours:
             self.colours.append(colour)
@@ -121,12 +113,10 @@ class Drawing:
         )
 
     def badge(self, at: Point, words: str, colour: str) -> None:
-        """Draw a small filled circle with a number in it."""
         self.parts.append(f'<circle cx="{at[0]:g}" cy="{at[1]:g}" r="9.5" fill="{colour}" stroke="{PAPER}"/>')
         self.text(at, words, 12, PAPER, bold=True)
 
     def svg(self) -> str:
-        """Return the drawing as text."""
         markers = "".join(_HEAD.format(name=f"head{colour[1:]}", colour=colour) for colour in self.colours)
         body = "\n".join(self.parts)
         return (

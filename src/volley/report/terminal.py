@@ -51,7 +51,6 @@ _LEVELS: dict[Level, str] = {"error": "bold red", "missing": "dim", "finding": "
 
 
 def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> None:
-    """Write each report: its overview if it has one and no details were asked for, otherwise its tables and notes."""
     console = console_on(out, details.color)
     for number, report in enumerate(reports):
         if number:
@@ -110,12 +109,6 @@ def _print_notes(console: Console, notes: Sequence[Note]) -> None:
 
 
 def console_on(out: TextIO, color: bool | None = None) -> Console:
-    """Return a console without markup and highlighting.
-
-    Args:
-        out: what it writes to.
-        color: whether it writes colours; ``None``: only on a terminal.
-    """
     console = Console(
         file=out,
         force_terminal=color,
@@ -168,18 +161,11 @@ class _Strip:
 
     @property
     def width(self) -> int:
-        """Width of the columns in characters, with the gap before each."""
         return sum(width + GAP for width in self.widths)
 
 
 def _print_table(console: Console, table: Table, following: Table | None = None) -> None:
-    """Print as many columns as fit side by side and the others below; each block repeats the names of the rows.
-
-    Args:
-        console: where to.
-        table: the table.
-        following: the next one; what its legend repeats is said there.
-    """
+    """Print as many columns as fit side by side and the others below; each block repeats the names of the rows."""
     table = _narrowed(table, console.width)
     names, strips = _laid_out(table)
     console.print()
@@ -234,14 +220,12 @@ def _laid_out(table: Table) -> tuple[_Strip, list[_Strip]]:
 
 
 def _strips(columns: Sequence[tuple[Column, Sequence[Cell]]]) -> list[_Strip]:
-    """Join adjacent columns of the same group; a column without a group stays alone."""
     keyed = groupby(enumerate(columns), key=lambda numbered: numbered[1][0].group or numbered[0])
     together = [[column for _, column in these] for _, these in keyed]
     return [_Strip([column for column, _ in these], [cells for _, cells in these]) for these in together]
 
 
 def _blocks(strips: Iterable[_Strip], room: int) -> list[list[_Strip]]:
-    """Distribute strips over blocks that fit; each block has at least one strip, unless there are none."""
     blocks: list[list[_Strip]] = []
     for strip in strips:
         if blocks and sum(other.width for other in blocks[-1]) + strip.width <= room:

@@ -47,14 +47,7 @@ _EVERY = 4
 
 
 def specification(chart: Chart, ink: str, width: int | str, alike: Sequence[Chart] = ()) -> dict[str, Any]:
-    """Return the specification of a chart.
-
-    Args:
-        chart: the chart.
-        ink: the colour of text and axes.
-        width: pixels, or ``container``.
-        alike: charts of the same quantity, this one among them: they share colours and the axis ``y``.
-    """
+    """Return the specification of a chart."""
     layers = {"curves": _curves, "bars": _bars, "heat map": _heat_map}[chart.kind](chart, ink, alike or [chart])
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
@@ -68,7 +61,6 @@ def specification(chart: Chart, ink: str, width: int | str, alike: Sequence[Char
 
 
 def side_by_side(charts: Sequence[Chart], ink: str, background: str) -> dict[str, Any]:
-    """Return one specification with all charts, two in a row, for a picture."""
     parts = []
     for chart in charts:
         part = specification(chart, ink, 440)
@@ -129,7 +121,6 @@ def _curves(chart: Chart, ink: str, alike: Sequence[Chart]) -> list[dict[str, An
 
 
 def _reference_lines(chart: Chart, ink: str) -> Iterable[dict[str, Any]]:
-    """Yield a dashed line and its label for each reference line; labels of lines on ``x`` are at the bottom."""
     for number, line in enumerate(chart.lines):
         data = {"values": [{"at": line.at, "label": escape_controls(line.label)}]}
         axis = chart.x if line.axis == "x" else chart.y
@@ -195,7 +186,6 @@ def _number(field: str, title: str) -> dict[str, Any]:
 
 
 def _by_series(names: Sequence[str], values: Sequence[str]) -> dict[str, Any]:
-    """Return what tells series apart: a colour or a shape for each, again from the first one if there are too few."""
     scale = {"domain": names, "range": [values[number % len(values)] for number in range(len(names))]}
     return {"field": "series", "type": "nominal", "scale": scale, "legend": _legend(names)}
 
@@ -205,14 +195,12 @@ def _series(charts: Sequence[Chart]) -> list[str]:
 
 
 def _legend(names: Sequence[str]) -> dict[str, Any]:
-    """Return a legend below a chart, with as many columns as fit the narrowest chart of a page."""
     entry = _SYMBOL_WIDTH + _LETTER_WIDTH * max(map(len, names))
     columns = min(4, max(1, _LEGEND_WIDTH // entry))
     return {"title": None, "orient": "bottom", "columns": columns, "labelLimit": 0, "symbolLimit": 0}
 
 
 def _domain(charts: Sequence[Chart]) -> list[float]:
-    """Return the first and the last ``y`` that curves need, with their intervals and reference lines."""
     numbers = [
         number
         for chart in charts

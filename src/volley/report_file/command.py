@@ -62,11 +62,6 @@ _NOTE = "from the records of the run: these name no CPUs and no PCIe switches; v
 
 
 def pictures_of(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the title and the SVG drawing of each path, from the first launch that has the facts.
-
-    Args:
-        runs: the common records of each launch (``LaunchSeries.describe_runs``).
-    """
     for launch in runs:
         run, found = launch["run"], next((each for each in launch["hardware"] if len(each.gpus) > 1), None)
         if run is None or found is None or len({rank.host for rank in run.ranks}) > 1:
@@ -125,7 +120,6 @@ _PAPER, _INK = "#ffffff", "#1f2328"
 
 
 def run(options: ReportOptions) -> int:
-    """Run the command; return the exit code: 1 if a point failed or a run is incomplete."""
     if not options.records:
         raise UserError(
             "volley report takes files of records: write volley report link.jsonl, or volley report 1 for the last run "
@@ -173,7 +167,6 @@ def run(options: ReportOptions) -> int:
 
 
 def _picture(reports: Sequence[Report], form: str) -> bytes:
-    """Draw all charts as one picture."""
     import vl_convert  # noqa: PLC0415  start-up: the packages of the extra `report`
 
     from volley.report.vega_lite import side_by_side  # noqa: PLC0415  start-up: the page does without

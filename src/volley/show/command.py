@@ -63,7 +63,6 @@ _COLUMNS = ("number", "started_at", "benchmark", "host", "launches", "points", "
 
 
 def report(*, full: bool) -> Report:
-    """Return the list."""
     files = kept_files()
     shown = files if full else files[:_MAX_RUNS]
     rows = [_read(path, number) for number, path in enumerate(shown, start=1)]
@@ -88,7 +87,6 @@ def report(*, full: bool) -> Report:
 
 
 def _read(path: Path, number: int) -> dict[str, Any]:
-    """Return what the first and the last records of the launches of a file say; unreadable lines are left out."""
     data = b""
     with suppress(OSError):
         data = path.read_bytes()
@@ -124,11 +122,6 @@ def _cells(row: Mapping[str, Any]) -> Row:
 
 
 def show(options: ShowOptions) -> int:
-    """Show saved records; return the exit code.
-
-    Raises:
-        UserError: if there is no such file, or it cannot be shown in this format.
-    """
     if not options.records:
         kept = kept_files()
         if not kept:
@@ -154,6 +147,5 @@ def show(options: ShowOptions) -> int:
 
 
 def list_runs(options: ListOptions) -> int:
-    """List the runs that were kept; return the exit code."""
     render_reports([report(full=options.output.full)], options.output.format, sys.stdout)
     return EXIT_GOOD

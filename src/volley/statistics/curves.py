@@ -47,16 +47,13 @@ class Fit:
 
     @property
     def half_bandwidth_bytes(self) -> float:
-        """N½ = α·β: the size that moves at half of β."""
         return self.latency_s * self.bandwidth_Bps
 
     @property
     def poor(self) -> bool:
-        """True if a deviation exceeds ``POOR``: then the line does not describe the curve."""
         return abs(self.worst_deviation) > POOR
 
     def time_s(self, size_bytes: float) -> float:
-        """Return the predicted time of a message in seconds."""
         return self.latency_s + size_bytes / self.bandwidth_Bps
 
 
@@ -117,7 +114,6 @@ class Crossover:
 
 
 def crossovers(curves: Mapping[str, Curve]) -> list[Crossover]:
-    """Return every crossover between curves, pair by pair, then by size."""
     return [one for first, second in combinations(curves, 2) for one in _between(first, second, curves)]
 
 
@@ -140,10 +136,6 @@ def half_bandwidth(sizes_bytes: Sequence[int], rates: Sequence[float]) -> float 
     Between neighbouring sizes the time is taken as a straight line over the size, as if a message took a latency and a
     time for each byte.  The result is ``None`` if the smallest size already reaches half of the rate, or if there are
     fewer than ``MIN_SIZES`` sizes.
-
-    Args:
-        sizes_bytes: message sizes in increasing order.
-        rates: one rate per size, in any unit.
     """
     if len(rates) < MIN_SIZES:
         return None

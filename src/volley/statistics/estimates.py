@@ -49,11 +49,7 @@ class Estimate:
 
 
 def median(samples: Sequence[float]) -> float:
-    """Return the middle of the sorted samples, or the mean of the middle two if their number is even.
-
-    Raises:
-        ValueError: if there are no samples.
-    """
+    """Return the middle of the sorted samples, or the mean of the middle two if their number is even."""
     if not samples:
         raise ValueError("the median of no samples does not exist")
     ordered = sorted(samples)
@@ -75,11 +71,7 @@ def interval_rank(count: int, tail: float = (1 - CONFIDENCE) / 2) -> int:
 
 
 def estimate(observations: Sequence[float]) -> Estimate:
-    """Return the median with its 95 % interval, or with the range of fewer than six observations.
-
-    Raises:
-        ValueError: if there are no observations.
-    """
+    """Return the median with its 95 % interval, or with the range of fewer than six observations."""
     ordered = sorted(observations)
     count = len(ordered)
     middle = median(ordered)

@@ -62,11 +62,7 @@ class Repeated:
 
     @classmethod
     def of(cls, samples: Mapping[int, Sequence[float]]) -> Repeated:
-        """Summarise the samples of each launch.
-
-        Raises:
-            ValueError: if there are no samples.
-        """
+        """Summarise the samples of each launch."""
         return cls({launch: median(those) for launch, those in samples.items()}, over_launches(list(samples.values())))
 
 
@@ -80,11 +76,7 @@ class Group:
 
 
 def over_launches(launches: Sequence[Sequence[float]]) -> Estimate:
-    """Return the estimate from the samples of each launch, all of them positive.
-
-    Raises:
-        ValueError: if there are no samples.
-    """
+    """Return the estimate from the samples of each launch, all of them positive."""
     if len(launches) == 1:
         inside = estimate(launches[0])
         return replace(inside, kind="within") if inside.kind == "ci" else inside
@@ -92,11 +84,7 @@ def over_launches(launches: Sequence[Sequence[float]]) -> Estimate:
 
 
 def of_observations(observations: Sequence[float]) -> Estimate:
-    """Return the median of positive observations, one a launch, with its interval.
-
-    Raises:
-        ValueError: if there are no observations.
-    """
+    """Return the median of positive observations, one a launch, with its interval."""
     ordered = sorted(observations)
     middle, count = median(ordered), len(ordered)
     if count < MIN_LAUNCHES:
@@ -176,7 +164,6 @@ def ratio(numerator: Repeated | None, denominator: Repeated | None) -> Estimate 
 
 
 def has_interval(estimate: Estimate) -> bool:
-    """Return whether the bounds of an estimate are a 95 % interval, over launches or within one."""
     return estimate.kind in ("ci", "within")
 
 
@@ -219,12 +206,7 @@ def _split(ordered: Sequence[int], medians: Mapping[int, float]) -> list[Sequenc
 
 
 def enough(estimates: Iterable[Estimate], asked: float) -> bool:
-    """Return whether a run may stop launching: every interval is over launches and as narrow as asked.
-
-    Args:
-        estimates: one a result, over the launches so far; a run looks after each launch.
-        asked: the largest half width, as a fraction of the median.
-    """
+    """Return whether a run may stop launching: every interval is over launches and as narrow as asked."""
     found = list(estimates)
     return bool(found) and all(
         each.kind == "ci" and each.count >= FIRST_LOOK and each.half_width <= asked for each in found

@@ -172,7 +172,6 @@ Ratios = tuple[Floats, Floats, Floats, Kind]
 
 
 def ratio_of(first: Floats, second: Floats) -> Ratios:
-    """Return the second run / the first one, from launches that are independent of each other; a row a result."""
     ratios = np.sort((second[:, :, np.newaxis] / first[:, np.newaxis]).reshape(len(first), -1))
     pairs = ratios.shape[1]
     middle = np.sqrt(ratios[:, (pairs - 1) // 2] * ratios[:, pairs // 2])  # the middle of the logarithms
@@ -183,7 +182,6 @@ def ratio_of(first: Floats, second: Floats) -> Ratios:
 
 
 def ratio_of_pairs(first: Floats, second: Floats) -> Ratios:
-    """Return the second run / the first one, from launches in pairs; a row a result."""
     found = [of_ratios(ratios) for ratios in (second / first).tolist()]
     middle, low, high = np.array([(each.median, each.low, each.high) for each in found]).T
     return middle, low, high, found[0].kind
@@ -260,7 +258,6 @@ def _of_runs(first: Floats, second: Floats, ways: Floats) -> Floats:
 
 
 def _of_pairs(first: Floats, second: Floats, ways: Floats) -> Floats:
-    """Return the same for pairs of launches: a permutation changes the signs of some logarithms of their ratios."""
     ratios = np.log(second / first)
     values = np.nan_to_num(_clipped(ratios, medians_of(np.abs(ratios).T)[:, np.newaxis]))
     found: Floats = (values.sum(axis=1, keepdims=True) - 2 * (values @ ways.T)) ** 2 / _sums_of_squares(values)

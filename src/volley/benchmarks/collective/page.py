@@ -23,7 +23,6 @@ from volley.report.model import Quantity, Report, as_they_are
 
 
 def _algorithm_Bps(point: PointResult) -> float | None:  # noqa: N802  B/s keeps its capital letter
-    """Return bytes / time: the bus bandwidth without its factor."""
     if point.operation is None or point.bandwidth_Bps is None:
         return None
     return point.bandwidth_Bps / bus_factor(point.operation, len(point.ranks))

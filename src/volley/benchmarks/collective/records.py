@@ -65,7 +65,6 @@ class CollectivePoint(PointRecord, frozen=True, kw_only=True, tag_field="record"
 
     @property
     def moved_bytes(self) -> float:
-        """Bytes that the bus bandwidth counts."""
         return self.data_bytes * bus_factor(self.operation, len(self.ranks))
 
 
@@ -110,7 +109,6 @@ def _trial(plan: Plan) -> Plan | None:
 
 
 def forecast(plan: Plan) -> PointForecast:
-    """Expect a point for each operation, size and transport; a barrier has no size."""
     operations = [operation for operation in plan.options.operations if operation != "barrier"]
     sizes = [size for size in plan.options.sizes_bytes for _ in operations]
     return PointForecast(plan, [0, *sizes] if "barrier" in plan.options.operations else sizes)

@@ -100,7 +100,6 @@ def _processors(solution: Solution) -> str:
 
 
 def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
-    """One row a solution; the heading names the processors of the first."""
     launches = max(len(solution.by_launch) for solution in solutions)
     half_width, how = (plus_minus, Column("", "± %")) if launches > 1 else (spread, Column("spread", "%"))
     columns = [Column("transport", align="left"), Column("residual"), Column("iteration", "ms"), how]
@@ -169,7 +168,6 @@ def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
 
 
 def _endings(solutions: Sequence[Solution]) -> Iterator[str]:
-    """Say how the runs ended, and what differs between them."""
     for solution in solutions:
         if _processors(solution) != _processors(solutions[0]):
             yield f"{solution.transport}: {_processors(solution)} each"
@@ -254,7 +252,6 @@ def _other_threads(chain: Sequence[ScalingStep]) -> str:
 
 
 def _parts_chart(solutions: Sequence[Solution]) -> Chart:
-    """Show the time of each part of an iteration, one bar for each transport."""
     marks = [
         Mark(solution.transport, spent_s * 1e6, part)
         for solution in solutions

@@ -184,7 +184,6 @@ def grids_up_to(last: Grid) -> list[Grid]:
 
 
 def jobs(options: JacobiOptions, site: Site) -> Jobs:
-    """Describe the launches, one grid after another."""
     grid = _grid(options, site)
     ranks = math.prod(grid)
     if options.scaling and site.position and ranks > 1:

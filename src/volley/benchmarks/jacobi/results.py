@@ -173,7 +173,6 @@ class Solution:
 
     @property
     def of_copy(self) -> float | None:
-        """The compulsory bandwidth as a share of that of a copy of the same field."""
         return self.compulsory_Bps / self.copy_Bps if self.compulsory_Bps and self.copy_Bps else None
 
     @property
@@ -222,7 +221,6 @@ def check_every(log: RunLog) -> int:
 
 
 def solutions(logs: Sequence[RunLog]) -> list[Solution]:
-    """Group the points by transport, in order of appearance."""
     found: dict[str, dict[int, JacobiPoint]] = {}
     for launch, log in enumerate(logs, start=1):
         for point in log.of(JacobiPoint):
@@ -302,7 +300,6 @@ def _places(solution: Solution) -> set[tuple[str, str, str]]:
 
 
 def _comparable(solution: Solution, kind: ScalingKind) -> tuple[object, ...]:
-    """Return the properties that two solutions must share to be comparable."""
     point, size = solution.point, solution.whole if kind == "strong" else tuple(solution.point.domain)
     programs = solution.run and software(solution.run)
     return point.transport, point.precision, point.overlap, solution.check_every, point.memory, size, programs

@@ -167,7 +167,6 @@ class MatrixOptions(TransportOptions, SampledOptions):
 
     @property
     def of_ranks(self) -> list[str]:
-        """The given options that only the matrix between ranks has."""
         given = self.given.union(self.points.given, self.windows.given, self.sampling.given, self.job.given)
         return [f"--{name.replace('_', '-')}" for name in sorted(given & OF_RANKS)]
 

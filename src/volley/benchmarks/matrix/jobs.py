@@ -35,7 +35,6 @@ _BESIDE_S = 0.05
 
 
 def jobs(options: MatrixOptions, site: Site) -> Jobs:
-    """Describe the launch of all pairs, and how to find the next launch of suspects."""
     usual = max(site.ranks_given or len(options.job.hosts) or min(cores(), MAX_USUAL_RANKS), PAIR)
     ranks = count_ranks(options.job, site, usual=usual)
     if ranks < PAIR:
@@ -87,7 +86,6 @@ class RankMatrixForecast(Forecast):
 
 
 def forecast(plan: Plan) -> Forecast:
-    """Expect a row for each first rank, case and repetition."""
     part: RankMatrixPlan = plan.options
     firsts = plan.world_size if part.mode == "loaded" else len({pair[0] for pair in part.pairs})
     cases = (len(part.latency_sizes_bytes) + len(part.bandwidth_sizes_bytes)) * len(plan.transports)

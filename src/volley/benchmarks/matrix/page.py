@@ -163,10 +163,6 @@ _SUMMARY = [
 
 
 def _summary(cases: Sequence[MatrixCase], more: Sequence[str]) -> Table:
-    """Return the table with a row for each kind of pairs of each matrix that was measured.
-
-    GPUs with themselves have a row only in a matrix that has no other kind.
-    """
     rows: list[list[Cell | Value]] = []
     rates: dict[str, None] = {}
     for case in cases:
@@ -189,7 +185,6 @@ def _summary(cases: Sequence[MatrixCase], more: Sequence[str]) -> Table:
 
 
 def _of_line_rate(case: MatrixCase, kind: int) -> tuple[Cell, list[str]]:
-    """Return the median share of the line rate of the pairs of a kind, and what their line rates are."""
     pairs = [pair for pair in case.line_rates if case.kinds.numbers[case.kinds.place(pair)] == kind]
     shares = [share for pair in pairs if (share := case.of_line_rate(pair)) is not None and case.shows_rate]
     if not shares:
@@ -234,7 +229,6 @@ def _rank_style(case: RankMatrixCase, pair: Pair) -> Style:
 
 
 def _gpu_tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
-    """Put sections with one unit and the same rows side by side."""
     for title, with_host, unit in (
         ("bandwidth in GB/s", False, "GB/s"),
         ("latency in µs", False, "µs"),
@@ -405,7 +399,6 @@ def _missing(results: MatrixResults) -> Iterator[str]:
 
 
 def _findings(case: MatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
-    """Name the kinds of which too many pairs look slow, and the pairs that are slow."""
     ranks = isinstance(case, RankMatrixCase)
     consequence = "; only pairs that are slower than all of it are measured again" if ranks else ""
     for kind, pairs in case.comparison.uneven().items():
@@ -420,7 +413,6 @@ def _findings(case: MatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
 
 
 def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
-    """Name what is slow, first what many pairs share, and the result of measuring suspects again."""
     for group in case.groups:
         yield _group(case, group)
     grouped = {pair for group in case.groups for pair in group.again}
@@ -587,7 +579,6 @@ _AGAIN = ("ratio_again", "ratio_again_low", "ratio_again_high", "flagged")
 
 
 def _or_none(numbers: Floats | Integers, unknown: Booleans | None = None) -> list[Any]:
-    """Return the numbers, and ``None`` where they are ``unknown``; without that for NaN."""
     found: list[Any] = numbers.tolist()
     for place in np.flatnonzero(np.isnan(numbers) if unknown is None else unknown).tolist():
         found[place] = None

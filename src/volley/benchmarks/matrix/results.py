@@ -126,11 +126,9 @@ class MatrixCase:
 
     @cached_property
     def numbers(self) -> Floats:
-        """The numbers to show, in ``unit``; NaN where there are none."""
         return (self.moved_bytes or 0) / self.times_s / 1e9 if self.shows_rate else self.times_s * 1e6
 
     def shown(self, pair: Pair) -> float | None:
-        """The number to show for a pair, in ``unit``; ``None`` where there is none."""
         return self._number(self.numbers, pair)
 
     def time_s(self, pair: Pair) -> float | None:
@@ -226,7 +224,6 @@ def results(logs: Sequence[RunLog]) -> list[MatrixResults]:
 
 
 def _results(series: LaunchSeries) -> MatrixResults:
-    """Return the cases in the order in which they were measured."""
     logs = series.logs
     gpus = [record for log in logs for record in log.of(GpuMatrixGpus)]
     devices = next((record.devices for record in gpus if record.devices), [])
@@ -283,7 +280,6 @@ def _is_part(plan: Plan, whole: Plan) -> bool:
 
 
 def _without_repetition(plan: Plan) -> Plan:
-    """Return a plan without what differs between launches that repeat each other."""
     options = msgspec.structs.replace(plan.options, pairs=[], repeats=1, samples=False)
     return msgspec.structs.replace(plan, options=options, budget_s=None, launch={}, excluded={})
 
@@ -335,13 +331,7 @@ def _names(first: int, *seconds: int) -> tuple[str, ...]:
 
 
 def parts(run: Run, at: Sequence[str], ratios: Sequence[float]) -> list[tuple[str, Sequence[int]]]:
-    """Name what the pairs share that are nearly all slower, or nearly all faster, and return the numbers of the pairs.
-
-    Args:
-        run: whose ranks they are.
-        at: the pairs, as in :func:`observables`.
-        ratios: how many times as long each takes.
-    """
+    """Name what the pairs ``at`` share that are nearly all slower, or faster, and return the numbers of the pairs."""
     if not isinstance(run.plan.options, RankMatrixPlan):
         return []
     pairs = np.fromstring(" ".join(at).replace("→", ""), np.int64, sep=" ").reshape(-1, 2)
@@ -361,13 +351,11 @@ def parts(run: Run, at: Sequence[str], ratios: Sequence[float]) -> list[tuple[st
 
 
 def _hosts_and_nodes(ranks: Sequence[int], known: Mapping[int, Rank]) -> tuple[list[str], tuple[int, ...]]:
-    """Return the host and the node of each rank; empty and -1 where they are not known."""
     placed = [known.get(rank) for rank in ranks]
     return [rank.host if rank else "" for rank in placed], tuple(rank.node if rank else -1 for rank in placed)
 
 
 def _identity(row: RankMatrixRow) -> tuple[object, ...]:
-    """Return the properties that the rows of a case share."""
     return row.transport, row.mode, row.pattern, row.direction, row.window, row.size_bytes
 
 
@@ -448,12 +436,10 @@ def _rank_case(
 
 
 def _seconds(row: RankMatrixRow, numbers: Sequence[float | None]) -> Floats:
-    """Return numbers in the unit of a row as seconds; ``None`` becomes NaN."""
     return np.array(numbers, np.float64) * row.unit_s
 
 
 def _unmeasured(rows: Sequence[RankMatrixRow], kinds: PairKinds, where: Booleans) -> dict[Pair, Unmeasured]:
-    """Return why pairs have no number: one visit failed, or every visit was skipped."""
     found: dict[Pair, Unmeasured] = {}
     for row in rows:
         for each in row.failed:

@@ -80,8 +80,6 @@ class PairRatio:
 
 @dataclass(frozen=True)
 class PairKinds:
-    """The ends of a matrix, and which of its pairs are comparable."""
-
     firsts: tuple[int, ...]
     """The ends that have a row."""
     seconds: tuple[int, ...]
@@ -228,11 +226,6 @@ def suspects(usual: PairComparison, at_best: PairComparison, apart: Booleans | N
     Either order alone can be misled.  The order by the median of the visits puts a good pair among the slowest if
     something disturbed two of its three visits.  The order by the best visit does so with many good pairs if a single
     visit of another pair was unusually fast.  So the slowest pairs of both orders are taken in turn.
-
-    Args:
-        usual: the ratios by the median of the visits of each pair.
-        at_best: the ratios by the best visit of each pair.
-        apart: pairs that are no suspects.
     """
     pairs = np.count_nonzero(~np.isnan(usual.ratios))
     most = max(MAX_SUSPECTS, min(int(MAX_SHARE * pairs), MAX_OF_A_LARGE_MATRIX))
@@ -277,20 +270,13 @@ class SlowGroup:
 
 
 def slow_groups(comparison: PairComparison, nodes: Sequence[int], hosts: Sequence[str]) -> list[SlowGroup]:
-    """Return the groups of slow pairs, the largest first.
-
-    Args:
-        comparison: of the pairs of ranks.
-        nodes: the node of each rank; -1 if it is not known.
-        hosts: the name of that node.
-    """
+    """Return the groups of slow pairs, the largest first."""
     judged = ~np.isnan(comparison.ratios)
     left = comparison.slow.copy()
     ranks = np.arange(len(nodes))
     found: list[SlowGroup] = []
 
     def take(name: str, one: Booleans, other: Booleans, among: Booleans, hint: str = "") -> None:
-        """Make a group of the pairs between two sets of ranks, in the directions that are slow."""
         places = np.zeros(left.shape, bool)
         for part in (np.outer(one, other) & among, np.outer(other, one) & among):
             if np.count_nonzero(left & part) >= NEARLY_ALL * np.count_nonzero(part):
@@ -349,7 +335,6 @@ def _nodes(numbers: Sequence[int], host_of: Mapping[int, str]) -> str:
 
 
 def _between_nodes(pairs: Booleans, node_of: Integers) -> Integers:
-    """Count the pairs of ranks between each two nodes, or within one."""
     members = node_of == np.arange(node_of.max() + 1)[:, np.newaxis]
     counted: Floats = members.astype(np.float64) @ pairs.astype(np.float64) @ members.T.astype(np.float64)
     return counted.astype(np.int64)
@@ -366,12 +351,7 @@ class _Part:
 
 
 def _parts(slow: Booleans, there: Booleans) -> Iterator[_Part]:
-    """Yield what explains the slow links between units, the most that one part explains first.
-
-    Args:
-        slow: the links that are slow, by their first and second unit.
-        there: the links that exist.
-    """
+    """Yield what explains the slow links between units, the most that one part explains first."""
     apart = ~np.eye(len(slow), dtype=bool)
     slow, there = slow | slow.T, there | there.T
     number = np.count_nonzero(there & apart, axis=1)
@@ -391,7 +371,6 @@ def _parts(slow: Booleans, there: Booleans) -> Iterator[_Part]:
 
 
 def _connected(links: Booleans, units: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield the sets of units that are joined by links among themselves."""
     left = set(units)
     while left:
         found, new = set[int](), {min(left)}
@@ -459,14 +438,7 @@ class Remeasurement:
 def groups_and_suspects(
     usual: PairComparison, at_best: PairComparison, nodes: Sequence[int], hosts: Sequence[str]
 ) -> tuple[list[SlowGroup], list[PairRatio]]:
-    """Return the groups of slow pairs, and the suspects: some of each group, then slow pairs of no group.
-
-    Args:
-        usual: the ratios by the median of the visits of each pair.
-        at_best: the ratios by the best visit of each pair.
-        nodes: the node of each rank; -1 if it is not known.
-        hosts: the name of that node.
-    """
+    """Return the groups of slow pairs, and the suspects: some of each group, then slow pairs of no group."""
     groups = slow_groups(usual, nodes, hosts)
     explained = np.zeros(usual.ratios.shape, bool)
     for group in groups:
@@ -530,17 +502,7 @@ def affordable(undecided_pairs: int, controls: int, wanted: int, pair_s: float, 
 def judge(
     first: PairRatio, repetitions: Sequence[Mapping[Pair, float]], controls: Sequence[PairRatio], suspects: int
 ) -> Remeasurement | None:
-    """Judge a suspect by its new measurements.
-
-    Args:
-        first: its ratio in the first launch.
-        repetitions: seconds of each pair in its least disturbed visit, one mapping a repetition.
-        controls: those of its kind count.
-        suspects: the number of suspects of this matrix.
-
-    Returns:
-        ``None`` if no repetition holds both the suspect and a control.
-    """
+    """Judge a suspect by its new measurements: the seconds of each pair in its least disturbed visit, by repetition."""
     ratios = []
     for times in repetitions:
         beside = [times[each.pair] for each in controls if each.kind == first.kind and each.pair in times]

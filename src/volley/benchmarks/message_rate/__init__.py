@@ -19,11 +19,7 @@ SIZES = "8,512,4Ki,64Ki,1Mi"
 
 @option_values.reads("N,…")
 def _pairs(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
-    """Read numbers of pairs; each is measured once, in rising order.
-
-    Raises:
-        UserError: if a word is not a whole number of at least 1.
-    """
+    """Read numbers of pairs; each is measured once, in rising order."""
     found = [parse_whole(part.strip()) for part in ",".join(words).split(",")]
     if any(number is None or not 1 <= number <= LARGEST_COUNT for number in found):
         raise UserError(

@@ -55,7 +55,6 @@ class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record
 
     @property
     def moved_bytes(self) -> float:
-        """The bytes that all pairs move in each of ``times_s``."""
         return self.size_bytes * self.window * self.pairs
 
 
@@ -96,5 +95,4 @@ class PairsForecast(PointForecast):
 
 
 def forecast(plan: Plan) -> PairsForecast:
-    """Expect a point for each size, number of pairs and transport."""
     return PairsForecast(plan, [size for size in plan.options.sizes_bytes for _ in plan.options.pairs])

@@ -74,18 +74,15 @@ class PairsResult(PointResult):
 
     @property
     def pairs(self) -> int:
-        """How many pairs send at once."""
         return len(self.ranks) // 2
 
     @property
     def messages(self) -> Estimate | None:
-        """Messages of all pairs per second."""
         time, sent = self.time, self.pairs * (self.window or 0)
         return time and Estimate(sent / time.median, sent / time.high, sent / time.low, time.count, time.kind)
 
     @property
     def total(self) -> float:
-        """The median of ``messages``; 0 without one."""
         return self.messages.median if self.messages else 0.0
 
     @property
@@ -131,7 +128,6 @@ class MessageRates:
 
 
 def results(logs: Iterable[RunLog]) -> list[MessageRates]:
-    """Group launches of the same request and compute their message rates."""
     return [_result(series) for series in series_of(logs)]
 
 
@@ -159,12 +155,6 @@ def saturation(results: Sequence[PairsResult]) -> Saturation | None:
 
     A number of pairs saturates if no larger number sends ``WORTHWHILE`` times as much: certainly, if all intervals of
     the growth lie below that; certainly not, if one of them lies above.
-
-    Args:
-        results: those of one transport and size, by rising number of pairs.
-
-    Returns:
-        ``None`` if fewer than two numbers of pairs were measured, or if a growth has no interval.
     """
     measured = [result for result in results if result.time]
     if len(measured) < 2:
@@ -222,7 +212,6 @@ def _keeps(each: PairsResult) -> Cell:
 
 
 def _table(result: MessageRates, names: Sequence[str]) -> Table:
-    """Return a table with a row for each number of pairs, in sections of a size; or, of one number, for each size."""
     alone, found = len(names) == 1, _by_place(result.results)
     numbers = sorted({each.pairs for each in result.results})
     several = len(numbers) > 1
@@ -264,7 +253,6 @@ def _legend(result: MessageRates, rows: Sequence[Row], *, alone: bool, several: 
 
 
 def _saturations(result: MessageRates) -> Iterator[Table]:
-    """Yield how many pairs saturate each transport that sends data at each size, if that is known anywhere."""
     sending = grouped((each for each in result.results if each.rate), attrgetter("transport", "size_bytes"))
     found = {where: saturation(those) for where, those in sending.items()}
     if not any(found.values()):
@@ -314,7 +302,6 @@ def _remarks(result: MessageRates) -> list[Note]:
 
 
 def _charts(result: MessageRates) -> Iterator[Chart]:
-    """Yield the total rate over the number of pairs at each size, where there are several numbers."""
     sending = grouped((each for each in result.results if each.rate), attrgetter("size_bytes"))
     for size, here in sorted(sending.items()):
         if len({each.pairs for each in here}) > 1:
@@ -327,7 +314,6 @@ def _charts(result: MessageRates) -> Iterator[Chart]:
 
 
 def _overview(result: MessageRates) -> Overview | None:
-    """Return the overview of one series; ``None`` if its table fits a screen."""
     sending = [each for each in result.results if each.messages and each.rate]
     if len(sending) <= MAX_RESULTS:
         return None
@@ -364,7 +350,6 @@ def _overview(result: MessageRates) -> Overview | None:
 
 
 def _conclusions(result: MessageRates, sending: Sequence[PairsResult]) -> Iterator[Conclusion]:
-    """Say what failed, how fast MPI and the fastest transport of GPU memory are, and what is uncertain."""
     if failed := sum(each.status == "failed" for each in result.results):
         yield Conclusion("BROKEN", f"{count(failed, 'point')} failed")
     known = result.series.transports

@@ -108,7 +108,6 @@ class OverlapPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", t
 
     @property
     def times_s(self) -> Sequence[float]:
-        """Times of both at once in seconds, one per sample."""
         return self.both_s
 
 
@@ -173,7 +172,6 @@ KEYS = ("computation", "transport", "ranks", "size_bytes")
 
 
 def results(logs: Iterable[RunLog]) -> list[OverlapSeries]:
-    """Group launches of the same request and compute the results of their points."""
     return [OverlapSeries(series, tuple(_points(series))) for series in series_of(logs)]
 
 
@@ -184,7 +182,6 @@ def times(logs: Sequence[RunLog]) -> list[Estimate]:
 
 
 def _points(series: LaunchSeries) -> Iterator[OverlapResult]:
-    """Yield the points of all launches, transport by transport, each from the smallest size on."""
     found: dict[tuple[str, Limit], dict[int, dict[int, OverlapPoint]]] = {}
     for launch, log in enumerate(series.logs, start=1):
         for point in log.of(OverlapPoint):
@@ -217,14 +214,12 @@ def _result(by_launch: Mapping[int, OverlapPoint], computation: Limit, series: L
 
 
 def _repeated(by_launch: Mapping[int, OverlapPoint], name: str) -> Repeated | None:
-    """Summarise the positive samples in a field of the records; ``None`` where there are none."""
     samples = {launch: [each for each in getattr(point, name) if each > 0] for launch, point in by_launch.items()}
     known = {launch: those for launch, those in samples.items() if those}
     return Repeated.of(known) if known else None
 
 
 def _slowdown(by_launch: Mapping[int, OverlapPoint], what: str) -> Estimate | None:
-    """Return the time beside the other / the time alone."""
     return ratio(_repeated(by_launch, f"{what}_beside_s"), _repeated(by_launch, f"{what}_alone_s"))
 
 
@@ -285,7 +280,6 @@ class OverlapForecast(PointForecast):
 
 
 def forecast(plan: Plan) -> OverlapForecast:
-    """Expect a point for each size, transport and computation."""
     return OverlapForecast(plan, [size for size in plan.options.sizes_bytes for _ in plan.options.computations])
 
 
@@ -309,7 +303,6 @@ def report(result: OverlapSeries) -> Report:
 
 
 def _tables(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Table]:
-    """Yield the table of one computation: a row for each size, in sections of a transport."""
     low = Quantity("from", "%", lambda point: HIDDEN.values(point)[1], digits=3)
     high = Quantity("to", "%", lambda point: HIDDEN.values(point)[2], digits=3)
     verified = Quantity("verified", "", lambda point: point.messages_verified > 0)
@@ -361,7 +354,6 @@ def _findings(result: OverlapSeries) -> Iterator[Note]:
 
 
 def _overview(result: OverlapSeries) -> Overview | None:
-    """Return the overview of one series; ``None`` if its tables fit a screen."""
     points = [point for point in result.points if point.hidden]
     if len(points) <= MAX_ROWS:
         return None
@@ -417,7 +409,6 @@ def _hidden_cell(point: OverlapResult | None) -> Cell:
 
 
 def _conclusions(result: OverlapSeries, largest: Sequence[OverlapResult]) -> Iterator[Conclusion]:
-    """Say what failed, which transport hides most of the largest exchange, and which hide nothing of it."""
     if failed := sum(point.status == "failed" for point in result.points):
         yield Conclusion("BROKEN", f"{count(failed, 'point')} failed")
     size = format_size(largest[0].size_bytes)

@@ -30,11 +30,6 @@ def line(size_bytes: int, half_round_trip_s: float) -> str:
 
 
 def render_olcf(results: Sequence[PointSeries], out: TextIO) -> list[str]:
-    """Write one line for each point, transport by transport.
-
-    Returns:
-        Notes that the lines do not contain.
-    """
     timed = [point for result in results for point in result.points if point.time]
     for point in timed:
         if point.time and point.rate:

@@ -146,7 +146,6 @@ _MEMORY = {"host": "host", "device": "GPU"}
 
 
 def lost(result: PointSeries) -> list[Note]:
-    """Return the notes on what failed, was aborted or was not measured."""
     points = result.points
     return report_parts.lost(
         result.series,
@@ -157,7 +156,6 @@ def lost(result: PointSeries) -> list[Note]:
 
 
 def remarks(result: PointSeries, ucx_operation: str) -> list[Note]:
-    """Return conclusions from the numbers and reasons to doubt them; ``ucx_operation`` as in ``page.report_of``."""
     plan = result.series.plan
     timed = [point for point in result.points if point.time]
     sending = [point for point in timed if point.sends]
@@ -179,7 +177,6 @@ def remarks(result: PointSeries, ucx_operation: str) -> list[Note]:
 
 
 def failure(point: PointResult) -> str:
-    """Return why a point failed: the reason in the record, and the first wrong byte."""
     reason = point.reason or "no reason is recorded"
     wrong = point.mismatch
     if wrong is None:
@@ -194,7 +191,6 @@ def place(point: PointResult) -> str:
 
 
 def _only(points: Sequence[PointResult]) -> dict[str, str]:
-    """Return the options that leave only the transports, and of collectives the operations, of points."""
     operations = ",".join(dict.fromkeys(point.operation for point in points if point.operation))
     return {"transport": ",".join(by_transport(points)), **({"operation": operations} if operations else {})}
 
@@ -375,7 +371,6 @@ def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:
 
 
 def _groups(points: Sequence[PointResult]) -> Iterator[str]:
-    """Report the groups into which launches fall: their medians and their launches."""
     for name, those in by_name(point for point in points if point.groups).items():
         where = [f"{size_range([point])} {_shares(point)}".lstrip() for point in those[:_MAX_GROUPS]]
         more = f"; and at {size_range(those[_MAX_GROUPS:])}" if len(those) > _MAX_GROUPS else ""

@@ -260,7 +260,6 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
 
 
 def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
-    """Return the measured sizes that are closest to the wanted ones on a logarithmic scale, each once."""
     return list(dict.fromkeys(min(sizes, key=lambda size: abs(math.log(max(size, 1) / each))) for each in wanted))
 
 

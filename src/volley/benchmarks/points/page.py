@@ -109,16 +109,7 @@ def report_of(
     quantities: Sequence[Quantity] = QUANTITIES,
     keys: Sequence[str] = KEYS,
 ) -> Report:
-    """Return the report of one series.
-
-    Args:
-        result: the series.
-        columns_of: the columns of the benchmark.
-        about: what its numbers are.
-        ucx_operation: the name of its MPI calls in UCX's tables; empty if there is none.
-        quantities: what CSV and JSON have.
-        keys: as in :class:`volley.report.model.Data`.
-    """
+    """Return the report of one series."""
     names, series = by_transport(result.points), result.series
     alone = tuple(names) if len(names) == 1 else ()  # the table names several transports
     return Report(
@@ -187,12 +178,7 @@ def _size(size_bytes: int) -> Cell:
 
 
 def cells(point: PointResult | None, columns: Sequence[Quantity]) -> Iterator[Cell]:
-    """Yield the cells of a point; without numbers it has its status in the first column and in that of ``CHECKED``.
-
-    Args:
-        point: the point; ``None`` if it was not asked for.
-        columns: its columns.
-    """
+    """Yield the cells of a point; without numbers it has its status in the first column and in that of ``CHECKED``."""
     for column in columns:
         if point is None:
             yield EMPTY
@@ -229,7 +215,6 @@ def _mark(name: str, result: PointSeries) -> str:
 
 
 def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table]:
-    """Yield the speed-ups of one table, with one row per size and one column per transport, if there are any."""
     found = {(point.transport, point.size_bytes): point.speedup for point in points if point.speedup}
     if not found:
         return
@@ -244,7 +229,6 @@ def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Ta
 
 
 def _lines(points: Sequence[PointResult], curves: Sequence[TransportCurve], result: PointSeries) -> Iterator[Table]:
-    """Yield the fitted lines of one table, one row per transport."""
     lines = [curve.fit for curve in curves]
     if not any(lines):
         return
@@ -292,7 +276,6 @@ def _identity(point: PointResult) -> dict[str, Any]:
 
 
 def _curve(point: PointResult, curve: TransportCurve) -> dict[str, Any]:
-    """Return the fitted line of a curve with its deviations, or the reason why there is none."""
     fit = curve.fit
     return {
         **_identity(point),
@@ -307,7 +290,6 @@ def _curve(point: PointResult, curve: TransportCurve) -> dict[str, Any]:
 
 
 def _charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: str) -> Iterator[Chart]:
-    """Yield latency and bandwidth of each transport over the message size, without transports that send nothing."""
     sent = [point for point in points if point.time and point.rate]
     if not sent:
         return

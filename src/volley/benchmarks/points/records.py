@@ -83,7 +83,6 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
 
     @property
     def cold_s(self) -> float | None:
-        """The time of the first exchange on fresh buffers in seconds, defined as in ``times_s``."""
         return None
 
     @property

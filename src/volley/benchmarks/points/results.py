@@ -139,7 +139,6 @@ class PointResult:
 
     @property
     def bandwidth_Bps(self) -> float | None:
-        """The bandwidth to show; for ``bi`` the total."""
         return self.rate.median if self.rate else None
 
     @property
@@ -149,17 +148,14 @@ class PointResult:
 
     @property
     def of_line_rate(self) -> float | None:
-        """The bandwidth as a fraction of the line rate."""
         return self.rate.median / self.line_rate_Bps if self.rate and self.line_rate_Bps else None
 
     @property
     def half_width(self) -> float:
-        """Half of the interval as a fraction of the time; 0 without numbers."""
         return self.time.half_width if self.time else 0.0
 
     @property
     def missed(self) -> bool:
-        """True if the requested CI was not reached."""
         return any(warning.kind in ("wide", "few") for warning in self.warnings)
 
     @property
@@ -179,12 +175,10 @@ class PointSeries:
 
     @cached_property
     def with_curves(self) -> list[tuple[list[PointResult], list[TransportCurve]]]:
-        """The tables, each with its curves."""
         return [(points, curves(points)) for points in self.tables]
 
 
 def results(logs: Iterable[RunLog]) -> list[PointSeries]:
-    """Group launches of the same request and compute the results of their points."""
     comparable = attrgetter("benchmark", "operation", "ranks", "direction", "window")
     found = []
     for series in series_of(logs):
@@ -199,12 +193,10 @@ def times(logs: Sequence[RunLog]) -> list[Estimate]:
 
 
 def by_transport(points: Iterable[Result]) -> dict[str, list[Result]]:
-    """Group points by transport, in order of appearance."""
     return grouped(points, attrgetter("transport"))
 
 
 def by_name(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
-    """Group points by operation and transport, in order of appearance."""
     return grouped(points, attrgetter("name"))
 
 
@@ -386,7 +378,6 @@ class TransportCurve:
 
 
 def curves(points: Sequence[PointResult]) -> list[TransportCurve]:
-    """Return the curve of each transport of one table; a transport that sends nothing has no curve."""
     found = []
     for name, those in _with_rates(points).items():
         line: Fit | str = "a stream has no latency"
@@ -400,7 +391,6 @@ def curves(points: Sequence[PointResult]) -> list[TransportCurve]:
 
 
 def overtakes(points: Sequence[PointResult]) -> list[Crossover]:
-    """Return every crossover between the transports of one table, pair by pair, then by size."""
     return crossovers(
         {
             name: {point.size_bytes: point.repeated for point in those if point.repeated}
@@ -410,7 +400,6 @@ def overtakes(points: Sequence[PointResult]) -> list[Crossover]:
 
 
 def _with_rates(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
-    """Return the points with a bandwidth by transport, sorted by size."""
     found = by_transport(point for point in points if point.rate)
     return {name: sorted(those, key=lambda point: point.size_bytes) for name, those in found.items()}
 

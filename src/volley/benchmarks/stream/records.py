@@ -49,14 +49,12 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
 
     @property
     def times_s(self) -> Sequence[float]:
-        """Times of a window in seconds, one per sample; for ``bi`` those of the slower direction."""
         if self.direction == "bi":
             return [max(pair) for pair in zip(self.forward_s, self.backward_s, strict=False)]
         return self.forward_s
 
     @property
     def each_way_s(self) -> tuple[Sequence[float], Sequence[float]] | None:
-        """For ``bi``, the times of each direction in seconds."""
         return (self.forward_s, self.backward_s) if self.direction == "bi" else None
 
 
