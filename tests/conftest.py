@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from installations import CHECKOUT, QUICK, Installation, new_environment, pip_wheel, scrubbed, uv_install
+from the_command import Command
 
 # A machine at work is slow.
 settings.register_profile("volley", deadline=None)
@@ -60,6 +61,11 @@ def engine() -> Path:
 def volley_command() -> Path:
     """The ``volley`` command of the environment under test."""
     return Path(sysconfig.get_path("scripts")) / "volley"
+
+
+@pytest.fixture
+def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
+    return Command(volley_command, engine, tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,10 @@ OPTIONS = {
 
 
 def golden(name: str) -> list[RunLog]:
-    return read_runs(EXAMPLES / f"{name}.jsonl", BENCHMARKS)
+    logs = read_runs(EXAMPLES / f"{name}.jsonl", BENCHMARKS)
+    for log in logs:
+        log.file = f"{name}.jsonl"  # wherever the examples are
+    return logs
 
 
 def plan(benchmark: str = "pingpong", **changes: Any) -> Plan:

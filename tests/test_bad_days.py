@@ -17,12 +17,6 @@ from the_command import FEW, Command, Finished, check_plan, finish, finish_with
 from volley.benchmarks import BENCHMARKS
 from volley.records.records_file import read_runs
 
-
-@pytest.fixture
-def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path)
-
-
 # --------------------------------------------------------------------------------------------- bad input
 
 

@@ -30,11 +30,6 @@ MACHINES = Path(__file__).parent / "machines"
 FACTS = (MACHINES / "h200x4" / "facts.json").read_bytes()
 
 
-@pytest.fixture
-def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path)
-
-
 def alone(
     *words: str, stdout: int | None = subprocess.PIPE, closed: Sequence[int] = (), **variables: str
 ) -> tuple[int, str, str]:

@@ -5,38 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from example_records import golden
+from screens import check_formats, shown
 from the_command import Command
 from volley import benchmarks
-from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective import OPERATIONS
 from volley.benchmarks.collective.records import CollectivePoint, bus_factor
 from volley.errors import UserError
 from volley.records.run_log import RunLog
 from volley.report.model import Details
-from volley.run.render import render
 from volley.statistics.estimates import median
-from volley.units import format_sig
 
 SENDING = [operation for operation in OPERATIONS if operation != "barrier"]
 QUICK = ("--launches", "1", "--point-time", "0.01")
-
-
-@pytest.fixture
-def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path)
-
-
-def shown(logs: list[RunLog], **details: bool) -> str:
-    out = io.StringIO()
-    render(logs, BENCHMARKS, "table", out, details=Details(**details, command="volley show x.jsonl"))
-    return out.getvalue()
 
 
 # ------------------------------------------------------------------------------------------------ the whole command
@@ -133,9 +118,7 @@ def test_bus_bandwidth_is_that_of_nccl_tests(operation: str, factor: float) -> N
 
 
 def test_data_have_both_bandwidths_and_the_skew() -> None:
-    out = io.StringIO()
-    render(golden("collective"), BENCHMARKS, "json", out, details=Details(command="volley show x.jsonl"))
-    (report,) = json.loads(out.getvalue())["series"]
+    (report,) = json.loads(shown(golden("collective"), "json")[0])["series"]
     rows = {(row["operation"], row["size_bytes"]): row for row in report["data"]}
     row = rows["allreduce", 65536]
     assert row["algorithm_bandwidth_GBps"] == pytest.approx(65536 / row["time_us"] / 1e3)
@@ -152,52 +135,32 @@ def test_data_have_both_bandwidths_and_the_skew() -> None:
     assert rows["barrier", 0]["time_us"] > 0
 
 
-def test_the_screen_has_a_section_for_each_operation() -> None:
-    text = shown(golden("collective"))
-    (barrier,) = [point for log in golden("collective") for point in log.of(CollectivePoint) if not point.size_bytes]
-    assert f"barrier host {format_sig(median(barrier.times_s) * 1e6, 2)}? µs" in text.split("\n\n")[0]
-    assert "\nbarrier\n" not in text
-    assert f"\nbarrier host: {format_sig(median(barrier.times_s) * 1e6, 3)} µs\n" in shown(
-        golden("collective"), notes=True
-    )
-    for operation in SENDING:
-        assert f"\n{operation}\n  host " in text
-    assert "bus bandwidth, GB/s" in text
-    assert not re.search(r"\bline\b", text)  # a collective has no line rate
-    assert "  NOISY   13 points of 6 operations vary by more than 1 %" in text
-
-
-def test_every_table_has_the_name_of_its_operation() -> None:
-    text = shown(golden("collective"), full=True)
-    for operation in OPERATIONS:
-        assert f"\n{operation}\n" in text
-    assert "algorithm" in text
-    assert "exit, median of batch means, 4 ranks; bus: bus bandwidth" in text
-
-
-@pytest.mark.parametrize(
-    ("transports", "tail", "barrier", "allreduce"),
-    [
-        (1, False, "time spread", "time spread bus algorithm"),
-        (1, True, "time spread p90 p99 max", "time spread p90 p99 max bus algorithm"),
-        (2, False, "size µs % µs %", "size µs % GB/s µs % GB/s"),
-        (2, True, "median p99 max median p99 max", "median p99 max median p99 max"),
-    ],
-)
-def test_tables_have_the_tail_and_of_one_transport_both_bandwidths(
-    transports: int, tail: bool, barrier: str, allreduce: str
-) -> None:
+def tails(transports: int, tail: bool) -> list[RunLog]:
     (log,) = golden("collective")
     assert log.run
     the_plan = replace(log.run.plan, sampling=replace(log.run.plan.sampling, tail=tail))
     log.run = replace(log.run, plan=the_plan)
+    log.records = [point for point in log.of(CollectivePoint) if point.operation in ("barrier", "allreduce")]
     if transports == 2:
         log.records += [replace(point, transport="aware") for point in log.of(CollectivePoint)]
-    tables = re.split(r"\n(?=[a-z-]+\n )", shown([log], full=True))
-    for operation, header in (("barrier", barrier), ("allreduce", allreduce)):
-        (table,) = (table for table in tables if table.startswith(f"{operation}\n"))
-        assert header in [" ".join(line.split()).removesuffix(" samples verified") for line in table.splitlines()]
-    assert ("median of single operations" in tables[1]) == tail
+    return [log]
+
+
+SCREENS = {
+    "example": (golden("collective"), Details()),
+    "example-notes": (golden("collective"), Details(full=True, notes=True)),
+    **{
+        f"{count}-transports{'-tail' * tail}": (tails(count, tail), Details(full=True))
+        for count in (1, 2)
+        for tail in (False, True)
+    },
+}
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_screens(name: str) -> None:
+    logs, details = SCREENS[name]
+    check_formats(f"collective/{name}", logs, "table", details=details)
 
 
 def test_times_of_two_runs_are_compared_by_operation() -> None:

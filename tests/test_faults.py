@@ -26,11 +26,6 @@ HOST = tuple(name for name in TRANSPORTS if name.partition("/")[0] == "host")
 METHOD = Path(__file__).parents[1] / "docs/method/verification.md"
 
 
-@pytest.fixture
-def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path)
-
-
 @pytest.mark.parametrize("fault", DATA)
 @pytest.mark.parametrize(
     "words",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -287,3 +288,19 @@ def test_markdown_shows_the_screen_or_what_is_asked_for() -> None:
     assert "every size" in as_markdown(report, full=True)
     assert "beware" in as_markdown(report, notes=True)
     assert "a line" in as_markdown(report, fit=True)
+
+
+def test_show_without_a_file_shows_the_last_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Capture
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cli.main(["show"]) == 2
+    assert "no run is kept on this machine" in capsys.readouterr().err
+    (tmp_path / "volley").mkdir()
+    for age, name in enumerate(("rank-matrix", "fixed")):
+        path = tmp_path / "volley" / f"{name}.jsonl"
+        path.write_bytes((example_records.EXAMPLES / f"{name}.jsonl").read_bytes())
+        os.utime(path, (1000 - age, 1000 - age))
+    assert cli.main(["show"]) == 0
+    assert "volley matrix" in capsys.readouterr().out

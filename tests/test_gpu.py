@@ -33,11 +33,6 @@ WORD_BYTES = 8
 """The longest message of device/word."""
 
 
-@pytest.fixture
-def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path)
-
-
 @pytest.fixture(scope="module")
 def gpus(volley_command: Path, engine: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The UUIDs of the GPUs that two ranks use."""

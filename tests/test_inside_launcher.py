@@ -122,11 +122,6 @@ def test_other_commands_leave_the_ranks_alone(words: tuple[str, ...]) -> None:
 # ------------------------------------------------------------------------------------------ becoming the ranks
 
 
-@pytest.fixture
-def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path)
-
-
 @pytest.mark.parametrize("before", ["mpirun", "alone"])
 def test_one_rank_renders(volley: Command, before: str) -> None:
     launcher = volley.mpirun(2) if before == "mpirun" else ()

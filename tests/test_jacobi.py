@@ -13,11 +13,6 @@ WHOLE = (48, 40)
 """Columns and rows that every grid below divides."""
 
 
-@pytest.fixture
-def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path)
-
-
 def words(grid: tuple[int, int], whole: tuple[int, int] = WHOLE) -> tuple[str, ...]:
     """The options for a global domain, whatever the grid."""
     domain = (whole[0] // grid[0], whole[1] // grid[1])

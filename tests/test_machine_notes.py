@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+import screens
 from example_records import golden, log, pingpong, transport
 from example_records import run as example_run
 from fake_behaviours import with_devices
@@ -19,6 +20,10 @@ from volley.records.run_log import RunLog
 from volley.run.report_parts import heading, machine_notes
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6]
+
+
+def shown(logs: list[RunLog]) -> str:
+    return screens.shown(logs)[0]
 
 
 def launch(**usage: Any) -> RunLog:

@@ -16,11 +16,6 @@ from volley.benchmarks.matrix.results import cases_of
 FEW = ("--iterations", "3", "--latency", "8", "--bandwidth", "4k", "--window", "4")
 
 
-@pytest.fixture
-def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path)
-
-
 @pytest.mark.parametrize("mode", ["isolated", "loaded"])
 def test_every_pair_of_four_ranks_is_measured_and_verified(volley: Command, mode: str) -> None:
     done = volley("matrix", "--ranks", "4", "--mode", mode, "--no-remeasure", "--format", "csv", *FEW)

@@ -5,35 +5,21 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from example_records import golden, log, plan, transport
+from screens import check_formats
 from the_command import Command
 from volley import benchmarks
-from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.message_rate.records import MessageRatePlan, MessageRatePoint, usual_pairs
 from volley.benchmarks.message_rate.results import A_PAIR, ALL_PAIRS, Saturation, results, saturation
-from volley.command.options import FORMATS
 from volley.errors import UserError
 from volley.records.run_log import RunLog
 from volley.report.model import Details
-from volley.run.render import render
 
 QUICK = ("--launches", "1", "--point-time", "0.01")
 PLAN = plan("message_rate", world_size=8, options=MessageRatePlan(sizes_bytes=[8], pairs=[1, 2, 4], window=100))
-
-
-@pytest.fixture
-def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path)
-
-
-def shown(logs: list[RunLog], output: str = "table", **details: bool) -> str:
-    out = io.StringIO()
-    render(logs, BENCHMARKS, output, out, details=Details(**details))
-    return out.getvalue()
 
 
 def point(pairs: int, window_s: Sequence[float], size: int = 8, **changes: object) -> MessageRatePoint:
@@ -215,15 +201,7 @@ def test_the_rate_is_that_of_the_median_and_its_bounds_are_those_of_the_time() -
 # -------------------------------------------------------------------------------------------------------- report
 
 
-def test_the_screen_has_a_table_for_each_size_and_what_pairs_keep() -> None:
-    text = shown(launches({1: 1e-5, 2: 1e-5, 4: 2e-5}))
-    assert "\n8 B\n" in text
-    assert "keeps" in text
-    assert "pairs that saturate" in text
-    assert "per-pair rate of 4 pairs: 50.0 % of one pair alone (50.0 to 50.0 %)" in text
-
-
-def test_many_transports_have_one_screen() -> None:
+def many() -> list[RunLog]:
     points = [
         point(pairs, [time * pairs] * 6, size, transport=name)
         for name, time in (("host", 1e-4), ("aware", 2e-4), ("peer", 1e-3), ("nccl", 2e-3))
@@ -231,26 +209,25 @@ def test_many_transports_have_one_screen() -> None:
         for pairs in (1, 2, 4)
     ]
     known = [transport("host"), *(transport(name, memory="device") for name in ("aware", "peer", "nccl"))]
-    screen = shown([log(*points, the_plan=PLAN, transports=known)])
-    assert "36 points in one launch, all verified byte for byte" in screen
-    assert "host memory: host sends 1.00 million messages/s of 8 B with 1 pair" in screen
-    assert "GPU memory: aware sends 0.500 million messages/s of 8 B with 1 pair" in screen
-    assert [line.split()[1:5] for line in screen.splitlines() if line.startswith("nccl ")] == [["0.0500"] * 4]
-    assert "0.0500" in shown([log(*points, the_plan=PLAN, transports=known)], full=True)
+    return [log(*points, the_plan=PLAN, transports=known)]
 
 
-def test_a_failed_point_has_no_number_and_is_named() -> None:
-    bad = point(2, [], status="failed", reason="it differs")
-    text = shown([log(point(1, [1e-5] * 6), bad, the_plan=PLAN)])
-    assert "FAILED: host at 8 B with 2 pairs: it differs" in text
+FAILED = point(2, [], status="failed", reason="it differs")
+SCREENS = {
+    "six-launches": (launches({1: 1e-5, 2: 1e-5, 4: 2e-5}), Details(full=True, notes=True)),
+    "many": (many(), Details()),
+    "many-full": (many(), Details(full=True)),
+    "failed": ([log(point(1, [1e-5] * 6), FAILED, the_plan=PLAN)], Details()),
+    "example": (golden("message-rate"), Details(full=True, notes=True)),
+}
 
 
-def test_the_example_is_shown_in_every_format() -> None:
-    logs = golden("message-rate")
-    points = [each for log in logs for each in log.of(MessageRatePoint)]
-    assert {each.pairs for each in points} == {1, 2}
-    for output in FORMATS:
-        assert shown(logs, output)
+@pytest.mark.parametrize("name", SCREENS)
+def test_screens(name: str) -> None:
+    logs, details = SCREENS[name]
+    check_formats(
+        f"message-rate/{name}", logs, *(("table", "csv") if name == "example" else ("table",)), details=details
+    )
 
 
 def test_times_of_two_runs_are_compared_by_pairs() -> None:

@@ -14,11 +14,6 @@ ONE_SIDED = {"host/put", "host/put/blocking", "host/put/fence", "host/get", "hos
 QUICK = ("--launches", "1", "--point-time", "0.01", "--sizes", "1,4k,100001")
 
 
-@pytest.fixture
-def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path)
-
-
 @pytest.mark.parametrize(
     "words",
     [

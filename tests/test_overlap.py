@@ -4,34 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from example_records import golden, log, transport
+from screens import check_formats
 from the_command import Command
 from volley import benchmarks
-from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.results import OverlapPoint, OverlapResult, observables, results, times
 from volley.errors import UserError
 from volley.records.run_log import RunLog
 from volley.report.model import Details
-from volley.run.render import render
 
 QUICK = ("--launches", "1", "--point-time", "0.01")
-
-
-@pytest.fixture
-def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path)
-
-
-def shown(logs: list[RunLog], name: str = "table", *, full: bool = True) -> str:
-    out = io.StringIO()
-    render(logs, BENCHMARKS, name, out, details=Details(full=full, command="volley show x.jsonl"))
-    return out.getvalue()
 
 
 # ------------------------------------------------------------------------------------------------ the whole command
@@ -178,69 +165,41 @@ def test_a_point_that_failed_in_one_launch_has_no_number() -> None:
     assert (found.launches, found.samples) == (1, 7)
 
 
-def test_a_wrong_computation_is_an_error_of_the_report() -> None:
-    wrong = point(4, 4, 6, status="failed", reason="3 of 16 results of the computation are wrong")
-    assert "FAILED: host, 1 MiB, beside memory: 3 of 16 results" in shown([RunLog(records=[wrong])])
-
-
-def test_the_examples_make_a_report() -> None:
-    logs = golden("overlap")
-    (series,) = results(logs)
-    assert {each.computation for each in series.points} == set(LIMITS)
-    text = shown(logs)
-    for title in ("Beside a computation bound by memory", "Beside a computation bound by arithmetic"):
-        assert title in text
-    assert "hidden" in shown(logs, "markdown")
-    assert "volley_hidden" in shown(logs, "prometheus")
-
-
-def test_many_points_have_one_screen() -> None:
-    log = golden("overlap")[0]
-    points = [
-        point(4.0, 4.0, both, transport=name, size_bytes=size, computation=limit)
-        for name, both in (("aware", 5.0), ("peer", 4.5), ("host", 9.0))
-        for size in (1 << 10, 1 << 20, 1 << 26)
-        for limit in LIMITS
+def points_of(
+    times: Mapping[str, tuple[float, float]], sizes: Sequence[int] = (1 << 10, 1 << 20, 1 << 26), **changes: object
+) -> list[OverlapPoint]:
+    """Points of transports by how long both at once take, beside memory and beside arithmetic."""
+    return [
+        point(4.0, 4.0, both, transport=name, size_bytes=size, computation=limit, **changes)
+        for name, by_limit in times.items()
+        for size in sizes
+        for limit, both in zip(LIMITS, by_limit, strict=True)
     ]
-    screen = shown([RunLog(records=[log.run, *points])], full=False)
-    assert "18 points in one launch, all verified byte for byte" in screen
-    assert "peer hides 87.5 % (87.5 to 87.5 %) of 64 MiB (memory), the largest share" in screen
-    assert "host hides nothing of 64 MiB\n" in screen
-    assert [line.split()[1:4] for line in screen.splitlines() if line.startswith("aware ")] == [["75.0"] * 3]
-    assert "Beside a computation" not in screen
 
 
-def test_what_hides_nothing_is_said_in_english() -> None:
-    points = {
-        size: [
-            point(4.0, 4.0, both, transport=name, size_bytes=size, computation=limit)
-            for name, times in (("host", (9.0, 5.0)), ("aware", (9.0, 9.0)), ("peer", (9.0, 9.0)))
-            for limit, both in zip(("memory", "arithmetic"), times, strict=True)
-        ]
-        for size in (1 << 10, 1 << 20, 1 << 26)
-    }
-    text = shown([RunLog(records=points[1 << 20])])
-    memory, arithmetic = "-25.0 % (-25.0 to -25.0 %) beside memory", "75.0 % (75.0 to 75.0 %) beside arithmetic"
-    assert f"host, 1 MiB: hidden {memory} and {arithmetic}; computation 1.00 × (memory)" in text
-    screen = shown([RunLog(records=[each for those in points.values() for each in those])], full=False)
-    assert "aware and peer hide nothing of 64 MiB" in screen
+RUN = golden("overlap")[0].run
+WRONG = point(4, 4, 6, status="failed", reason="3 of 16 results of the computation are wrong")
+SEVEN = (8, 1 << 10, 1 << 14, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
+SKIPPED = points_of({"aware": (4.0, 4.0), "peer": (4.0, 4.0)}, status="skipped", reason="no time")
+LAUNCHES = [points_of({"host": (both, both)}, SEVEN) for both in (4.0, 4.1, 8.0, 12.0, 4.0, 8.5)]
+"""Some launches hide all, others nothing: the interval includes 0 and much more."""
+
+SCREENS = {
+    "example": golden("overlap"),
+    "wrong-computation": [RunLog(records=[WRONG])],
+    "many-points": [RunLog(run=RUN, records=points_of({"aware": (5.0, 5.0), "peer": (4.5, 4.5), "host": (9.0, 9.0)}))],
+    "nothing-hidden": [
+        RunLog(run=RUN, records=points_of({"host": (9.0, 5.0), "aware": (9.0, 9.0), "peer": (9.0, 9.0)}))
+    ],
+    "may-hide-something": [RunLog(run=RUN, records=each) for each in LAUNCHES],
+    "skipped-for-one-reason": [RunLog(records=SKIPPED)],
+}
 
 
-def test_what_may_hide_something_is_not_said_to_hide_nothing() -> None:
-    """Some launches hide all, others nothing: the interval includes 0 and much more."""
-    both = (4.0, 4.1, 8.0, 12.0, 4.0, 8.5)
-    points = [
-        [
-            point(4.0, 4.0, seconds, size_bytes=size, computation=limit)
-            for size in (8, 1 << 10, 1 << 14, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
-            for limit in LIMITS
-        ]
-        for seconds in both
-    ]
-    run = golden("overlap")[0].run
-    text = shown([RunLog(run=run, records=each) for each in points], full=False)
-    assert "no overlap shown for host at 64 MiB (95 % CI includes 0)" in text
-    assert "nothing" not in text
+@pytest.mark.parametrize("name", SCREENS)
+def test_screens(name: str) -> None:
+    check_formats(f"overlap/{name}", SCREENS[name], "table")
+    check_formats(f"overlap/{name}-full", SCREENS[name], "table", details=Details(full=True, notes=True))
 
 
 def test_the_interval_of_what_is_hidden_has_the_variation_of_exchange_and_computation() -> None:
@@ -255,16 +214,6 @@ def test_the_interval_of_what_is_hidden_has_the_variation_of_exchange_and_comput
     assert alone.kind == "within"
     assert alone.low < 0.4
     assert alone.high > 0.6
-
-
-def test_sizes_that_were_skipped_for_one_reason_are_one_line() -> None:
-    points = [
-        point(4.0, 4.0, 4.0, transport=name, size_bytes=size, status="skipped", reason="no time", computation=limit)
-        for name in ("aware", "peer")
-        for size in (1 << 10, 1 << 20)
-        for limit in LIMITS
-    ]
-    assert "\naware and peer skipped 1 KiB and 1 MiB: no time\n" in shown([RunLog(records=points)])
 
 
 @pytest.mark.parametrize(
