@@ -118,17 +118,6 @@ def test_screens(name: str) -> None:
     check_formats(f"gpu-matrix/{name}", logs, *formats, details=Details(full=True, notes=True))
 
 
-def test_json_has_every_cell() -> None:
-    document = json.loads(shown([made.log(2, ["uni", "host-to-gpu"])], "json")[0])
-    (series,) = document["series"]
-    uni = [row for row in series["data"] if row["section"] == "uni"]
-    assert [(row["first"], row["second"]) for row in uni] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert uni[1]["bandwidth_GBps"] == pytest.approx(394)
-    assert uni[1]["of_line_rate"] == pytest.approx(394 / 478.116, rel=1e-3)
-    assert [row["first"] for row in series["data"] if row["section"] == "host-to-gpu"] == ["host", "host"]
-    assert series["gpus"][0]["device"]["uuid"] == made.uuid(0)
-
-
 @pytest.mark.parametrize("can_access", [[[True]], [[True, True, True]] * 3])
 def test_access_of_another_shape_than_the_gpus_is_refused(can_access: list[list[bool]]) -> None:
     with pytest.raises(ValueError, match="`can_access` has not one row and one column for each of `devices`"):
@@ -221,11 +210,6 @@ def test_the_tables_are_about_the_sections_of_the_engine(engine: Path) -> None:
     assert list(options.SECTIONS) == [each["name"] for each in sections if not each["test"]]
     assert set(options.TESTS) == {each["name"] for each in sections if each["test"]}
     assert {each["name"] for each in sections if each["ends"] != "gpus"} == options.WITH_HOST
-
-
-def test_a_format_that_cannot_show_it_names_the_command() -> None:
-    with pytest.raises(UserError, match="cannot show volley matrix: choose"):
-        shown([made.log(2, ["uni"])], "olcf")
 
 
 def test_the_usual_sections_and_those_of_the_sample() -> None:

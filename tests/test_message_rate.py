@@ -101,11 +101,6 @@ def test_fixed_sampling_measures_one_batch(volley: Command) -> None:
     assert (only.pairs, only.windows_per_sample, len(only.times_s)) == (2, 7, 1)
 
 
-def test_without_verification_nothing_is_compared(volley: Command) -> None:
-    (log,) = volley("message-rate", "-n", "4", "-t", "host", "--sizes", "8", "--no-verify", *QUICK).records
-    assert {(each.status, each.messages_verified) for each in log.of(MessageRatePoint)} == {("ok", 0)}
-
-
 def test_an_odd_number_of_ranks_is_refused(volley: Command) -> None:
     done = volley("message-rate", "-n", "3")
     assert done.code == 2
@@ -228,9 +223,3 @@ def test_screens(name: str) -> None:
     check_formats(
         f"message-rate/{name}", logs, *(("table", "csv") if name == "example" else ("table",)), details=details
     )
-
-
-def test_times_of_two_runs_are_compared_by_pairs() -> None:
-    (log, *_) = golden("message-rate")
-    found = {(each.series, *each.at): each for each in benchmarks.named("message_rate").observables(log)}
-    assert found["host, 2 pairs, window 64", "8 B"].work == 2 * 64 * 8

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from example_records import golden, log, pingpong, plan, run, stream, transport
+from example_records import log, pingpong, plan, run, stream, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong
-from volley.benchmarks.points.results import PointResult, PointSeries, baseline, curves, results
+from volley.benchmarks.points.results import PointResult, PointSeries, baseline, results
 from volley.errors import UserError
 from volley.machine.hardware import Device
 from volley.records.launch_series import observed_in, series_of
@@ -22,7 +22,7 @@ from volley.records.record_types import End, Mismatch
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.run.report_parts import heading, over_launches
-from volley.statistics.launches import has_interval, shows_change
+from volley.statistics.launches import shows_change
 
 RECORDED = Path(__file__).parents[1] / "results"
 SIX = [1.0e-6, 1.1e-6, 1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6]
@@ -48,13 +48,6 @@ def test_ping_pong_latency_is_the_median_and_bandwidth_follows_from_it() -> None
     assert (point.samples, point.launches, point.verified) == (6, 1, True)
 
 
-def test_a_stream_has_a_bandwidth_and_no_latency() -> None:
-    point = only(log(stream([64e-6] * 6, size=1000)))
-    assert point.latency is None
-    assert point.bandwidth_Bps == pytest.approx(64 * 1000 / 64e-6)
-    assert point.forward_Bps is None
-
-
 def test_both_directions_have_their_rates_and_the_total_is_over_the_slower_of_each_sample() -> None:
     point = only(log(stream([1.0, 4.0, 1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0, 2.0, 2.0], size=1000)))
     assert point.forward_Bps
@@ -64,13 +57,6 @@ def test_both_directions_have_their_rates_and_the_total_is_over_the_slower_of_ea
     assert point.bandwidth_Bps == pytest.approx(2 * 64_000 / 2.0)
     assert point.rate is not None
     assert point.rate.low == pytest.approx(2 * 64_000 / 4.0)
-
-
-def test_what_sends_nothing_has_no_bandwidth() -> None:
-    null = transport("null", mpi=False, memory="none")
-    point = only(log(pingpong(SIX, name="null"), transports=[null]))
-    assert point.latency is not None
-    assert point.bandwidth_Bps is None
 
 
 @given(st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=20), st.sampled_from(["failed", "skipped"]))
@@ -92,12 +78,6 @@ def test_one_launch_that_failed_fails_the_point() -> None:
     assert (point.status, point.reason, point.mismatch) == ("failed", "differs", wrong)
     assert (point.launches, point.samples) == (2, 2 * len(SIX))
     assert point.bandwidth_Bps is None
-
-
-def test_a_point_skipped_by_some_launches_says_so() -> None:
-    point = only(log(pingpong(SIX)), log(pingpong(status="skipped", reason="no memory")))
-    assert (point.status, point.launches) == ("ok", 1)
-    assert warnings(point)["partly"] == 1
 
 
 def test_launches_of_one_plan_are_one_series_whatever_their_launch_facts() -> None:
@@ -126,12 +106,6 @@ def test_a_speedup_over_launches_is_formed_within_each() -> None:
     assert found is not None
     assert (found.low, found.high) == pytest.approx((2.0, 2.0))
     assert (found.count, found.kind, shows_change(found)) == (6, "ci", True)
-
-
-def test_launches_that_fall_into_groups_are_told_apart() -> None:
-    times = [0.35e-6] * 9 + [0.11e-6] * 3
-    point = only(*(log(pingpong([time] * 6)) for time in times))
-    assert [(group.median, group.launches[0]) for group in point.groups] == [(0.11e-6, 10), (0.35e-6, 1)]
 
 
 def test_other_plans_are_other_series() -> None:
@@ -222,17 +196,6 @@ def test_runs_without_their_first_record_are_series_of_their_own() -> None:
     assert not observed_in([first], BENCHMARKS).rows
 
 
-def test_points_stand_in_the_order_of_transports_and_sizes() -> None:
-    points = [pingpong(SIX, size, name) for size in (64, 8) for name in ("b", "a")]
-    (series,) = results([log(*points, transports=[transport("a"), transport("b")])])
-    assert [(point.transport, point.size_bytes) for point in series.points] == [
-        ("a", 8),
-        ("a", 64),
-        ("b", 8),
-        ("b", 64),
-    ]
-
-
 def test_a_transport_that_one_launch_lacked_counts_as_unavailable() -> None:
     logs = [log(transports=[transport()]), log(transports=[transport(available=False, reason="gone")])]
     for order in (logs, logs[::-1]):
@@ -283,18 +246,6 @@ def test_many_outliers_are_noted_and_few_are_not() -> None:
     assert warnings(only(log(pingpong([*calm, 1e-3, 1e-3, 1e-3]))))["outliers"] == pytest.approx(3 / 41)
 
 
-def test_fixed_sampling_has_no_warning_about_intervals() -> None:
-    fixed = plan(sampling=Sampling(mode="fixed"))
-    assert only(log(pingpong([1e-6, 9e-6, 2e-6], ended_by="time"), the_plan=fixed)).warnings == ()
-
-
-def test_percentiles_belong_to_tail_sampling() -> None:
-    samples = [float(number) for number in range(1, 101)]
-    assert only(log(pingpong(samples))).tail_s == {}
-    tail = plan(sampling=Sampling(tail=True))
-    assert only(log(pingpong(samples), the_plan=tail)).tail_s == {"p90": 90.0, "p99": 99.0, "max": 100.0}
-
-
 def test_the_cold_exchange_is_kept_apart() -> None:
     point = only(log(pingpong(SIX, cold_s=5e-3)))
     assert point.cold_s == 5e-3
@@ -302,19 +253,9 @@ def test_the_cold_exchange_is_kept_apart() -> None:
     assert point.time.high == 1.5e-6
 
 
-def test_unverified_points_say_so() -> None:
-    assert only(log(pingpong(SIX, messages_verified=0))).verified is False
-
-
 def test_streams_of_other_windows_are_other_points() -> None:
     logs = [log(stream([1.0] * 6), stream([1.0] * 6, window=8), the_plan=plan(benchmark="stream"))]
     assert len(results(logs)[0].points) == 2
-
-
-def test_the_golden_launches_are_one_series_with_an_interval() -> None:
-    (series,) = results(golden("launches"))
-    assert {point.time.kind for point in series.points if point.time} == {"ci"}
-    assert {point.launches for point in series.points} == {6}
 
 
 # ----------------------------------------------------------------------------------------------- speed-ups
@@ -349,31 +290,11 @@ def test_a_speedup_is_over_staged_pageable_and_bounded_by_both_intervals() -> No
     assert of(one, "staged/pageable").speedup is None
 
 
-def test_without_pageable_the_first_staged_transport_is_the_baseline() -> None:
-    one = series(*points("host", 1e-6), *points("staged/pinned", 4e-6), *points("staged/pipelined", 2e-6))
-    found = of(one, "staged/pipelined")
-    assert found.speedup is not None
-    assert (found.speedup_over, found.speedup.median) == ("staged/pinned", pytest.approx(2))
-
-
 def test_a_baseline_that_measured_nothing_is_none() -> None:
     skipped = pingpong(size=8, name="staged/pageable", status="skipped", reason="no memory")
     assert baseline(series(*points("host", 1e-6), skipped).points) is None
     with_pinned = series(skipped, *points("staged/pinned", 4e-6), *points("host", 1e-6))
     assert baseline(with_pinned.points) == "staged/pinned"
-
-
-def test_messages_in_the_other_memory_have_no_speedup() -> None:
-    memories = {"staged/pageable": "device", "aware": "device", "host": "host"}
-    records = [pingpong([1e-6] * 6, name=name) for name in memories]
-    listed = [transport(name, memory=memory) for name, memory in memories.items()]
-    (found,) = results([log(*records, transports=listed)])
-    assert [point.transport for point in found.points if point.speedup] == ["aware"]
-
-
-def test_nothing_staged_no_speedup() -> None:
-    one = series(*points("host", 1e-6), *points("aware", 2e-6))
-    assert [point.speedup for point in one.points] == [None, None]
 
 
 def test_only_points_with_numbers_on_both_sides_have_a_speedup() -> None:
@@ -382,26 +303,6 @@ def test_only_points_with_numbers_on_both_sides_have_a_speedup() -> None:
     assert of(one, "aware", 32).speedup is None
     assert of(one, "peer", 32).speedup is not None
     assert of(one, "peer", 128).speedup is None
-
-
-def test_what_sends_nothing_has_no_speedup() -> None:
-    null = transport("null", mpi=False, memory="none")
-    records = [*points("staged/pageable", 8e-6), *points("null", 1e-9)]
-    assert of(series(*records, transports=[transport("staged/pageable"), null]), "null").speedup is None
-
-
-def test_overlapping_intervals_show_no_speedup() -> None:
-    one = series(*points("staged/pageable", 8e-6), *points("aware", 7.99e-6))
-    found = of(one, "aware").speedup
-    assert found is not None
-    assert not shows_change(found)
-
-
-def test_single_observations_have_a_ratio_without_bounds() -> None:
-    one = series(pingpong([8e-6], 8, "staged/pageable"), pingpong([2e-6], 8, "aware"))
-    found = of(one, "aware").speedup
-    assert found is not None
-    assert (found.median, has_interval(found), shows_change(found)) == (pytest.approx(4), False, False)
 
 
 def test_streams_are_compared_by_their_bandwidth() -> None:
@@ -417,27 +318,6 @@ def test_tables_keep_what_cannot_be_compared_apart() -> None:
 
 
 # -------------------------------------------------------------------------------------------------- curves
-
-
-def test_each_transport_that_sends_has_a_curve() -> None:
-    null = transport("null", mpi=False, memory="none")
-    line = [1e-6 + size / 1e8 for size in SIZES]
-    records = [*points("b", *line), *points("a", *line[:2]), *points("null", *line)]
-    b, a = curves(series(*records, transports=[transport("b"), transport("a"), null]).points)
-    assert (b.transport, a.transport) == ("b", "a")
-    assert b.fit is not None
-    assert b.fit.bandwidth_Bps == pytest.approx(1e8, rel=0.01)
-    assert b.reason is None
-    assert a.fit is None
-    assert "at least 5 sizes" in (a.reason or "")
-
-
-def test_a_stream_has_a_half_bandwidth_size_and_no_latency() -> None:
-    (curve,) = curves(
-        series(*(stream([time] * 6, size=size) for size, time in zip(SIZES, (1, 1, 1, 2, 4, 8), strict=False))).points
-    )
-    assert curve.fit is None
-    assert curve.half_bandwidth_bytes is not None
 
 
 def test_a_series_says_how_long_its_launches_took() -> None:

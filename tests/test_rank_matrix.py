@@ -221,21 +221,6 @@ def test_measuring_again_ends_with_the_last_round_or_the_time() -> None:
 # --------------------------------------------------------------------------------------------------------- output
 
 
-def test_colour_is_not_needed() -> None:
-    log = both(SLOW)
-    colour, _ = shown([log], details=Details(color=True))
-    plain, _ = shown([log])
-    assert "\x1b[31m" in colour
-    assert "\x1b" not in plain
-
-
-def test_a_wide_matrix_is_broken_into_blocks_that_lose_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    out, _ = shown([matrix_log(20, rows(20))], details=Details(full=True))
-    assert max(map(len, (line for line in out.splitlines() if line.strip()[:1].isdigit()))) <= 60
-    assert out.count("1.00") >= 20 * 19
-
-
 def test_json_has_the_same_and_more() -> None:
     log = both(SLOW)
     (series,) = json.loads(shown(rounds(log, SLOW), "json")[0])["series"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 import example_records
 from comparison_records import launches, write
 from gpu_records import log as gpu_log
+from screens import SCREENS, check_screen
 from volley import cli, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint
@@ -134,22 +134,10 @@ def test_a_run_is_compared_with_a_reference(capsys: Capture) -> None:
     assert "volley: --fail-on: host at 256 B takes 1.217 times as long (no CI, one launch); " in capsys.readouterr().err
 
 
-def test_the_list_has_every_reference_with_its_source(capsys: Capture) -> None:
-    assert cli.main(["references"]) == 0
-    out = capsys.readouterr().out
-    for name, reference in references.published().items():
-        assert f"{name}: {reference.source}" in out
-    assert cli.main(["references", "summit"]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["at", "µs"] in rows
-    assert ["16", "KiB", "3.743"] in rows
-    assert cli.main(["references", "summit", "--format", "json"]) == 0
-    (series,) = json.loads(capsys.readouterr().out)["series"]
-    assert len(series["data"]) == 84
-    assert cli.main(["references", "t4"]) == 0
-    out = capsys.readouterr().out
-    assert "2.8496 s for 1000 iterations" in out
-    assert out.count("──\n") == 1  # one table of all its single numbers
+@pytest.mark.parametrize("words", [(), ("summit",), ("t4",), ("summit", "-f", "csv")], ids=" ".join)
+def test_screens(words: tuple[str, ...], capsys: Capture) -> None:
+    assert cli.main(["references", *words]) == 0
+    check_screen(SCREENS / f"references/{'-'.join(words).replace('--f', '') or 'list'}.txt", capsys.readouterr().out)
 
 
 def test_a_user_adds_his_own_machine(home: Path, capsys: Capture) -> None:
@@ -204,6 +192,7 @@ def test_a_baseline_and_a_tolerance_set_the_exit_code(home: Path, capsys: Captur
         (["references", "--add", "../mine", "{records}"], "letters, digits"),
         (["references", "--add", "summit", "{records}"], "choose another name"),
         (["references", "--add", "mine", "nowhere.jsonl"], "cannot read"),
+        (["references", "--add", "taken", "{records}"], "there is one already"),
         (["references", "--add", "mine", "{empty}"], "no measured point"),
         (["compare", "{records}", "--with", "nowhere"], "no file, kept run or reference of this name"),
         (["compare", "{records}", "summit"], "name it first"),
@@ -216,17 +205,11 @@ def test_misuse_is_refused(words: list[str], message: str, home: Path, capsys: C
         "records": write(home / "records.jsonl", launches(1)),
         "empty": write(home / "empty.jsonl", [example_records.log(example_records.pingpong(status="skipped"))]),
     }
+    assert cli.main(["references", "--add", "taken", str(files["records"])]) == 0
     assert cli.main([word.format(**files) for word in words]) == 2
     err = capsys.readouterr().err
     assert message in err
     assert len(err.splitlines()) == 1
-
-
-def test_a_name_is_taken_once(home: Path, capsys: Capture) -> None:
-    records = str(write(home / "records.jsonl", launches(1)))
-    assert cli.main(["references", "--add", "mine", records]) == 0
-    assert cli.main(["references", "--add", "mine", records]) == 2
-    assert "there is one already" in capsys.readouterr().err
 
 
 def test_the_median_of_the_launches_is_compared_with_the_reference() -> None:

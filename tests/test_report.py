@@ -15,7 +15,6 @@ from volley.report import csv as as_csv
 from volley.report import json as as_json
 from volley.report import terminal
 from volley.report.model import (
-    EMPTY,
     Cell,
     Column,
     ColumnRows,
@@ -86,40 +85,6 @@ def test_what_the_screen_does_not_show_is_not_made() -> None:
 # ------------------------------------------------------------------------------------------------- terminal
 
 
-def test_values_are_shown_with_the_digits_of_their_column_and_points_in_line() -> None:
-    columns = [Column("size"), Column("time", "µs"), Column("ratio", "×", 2), Column("count"), Column("verified")]
-    assert table(columns, ["8 B", 0.25, 1.234, 7, True], ["1 KiB", 12.5, None, 1000, False]).splitlines() == [
-        "          time  ratio",
-        " size       µs      ×  count  verified",
-        "──────────────────────────────────────",
-        "  8 B   0.2500    1.2      7         ✓",
-        "1 KiB  12.50        –   1000        no",
-    ]
-
-
-def test_a_cell_may_say_something_else_or_nothing() -> None:
-    text = table([Column("size"), Column("time")], ["8 B", Cell(text="FAILED")], ["16 B", EMPTY])
-    assert text.splitlines()[2:] == [" 8 B  FAILED", "16 B"]
-
-
-def test_words_stand_left_where_their_column_says_so() -> None:
-    columns = [Column("name", align="left"), Column("what", align="left"), Column("n")]
-    assert table(columns, ["a", "long words", 1], ["bcd", "x", 22]).splitlines()[2:] == [
-        "a     long words   1",
-        "bcd   x           22",
-    ]
-
-
-def test_neighbours_of_a_group_share_a_header_and_stay_together() -> None:
-    pairs = [Column("t", group=name) for name in ("first", "second", "third") for _ in range(2)]
-    text = table([Column("size"), *pairs], ["8 B", *[123456789.0] * 6])
-    assert [line.split() for line in text.splitlines() if "first" in line] == [["first", "second", "third"]]
-    wide = [Column("t", group=name) for name in ("first", "second", "third") for _ in range(3)]
-    text = table([Column("size"), *wide], ["8 B", *[123456789.0] * 9])
-    titles = [line.split() for line in text.splitlines() if re.search("first|second|third", line)]
-    assert titles == [["first", "second"], ["third"]]
-
-
 def test_a_sentence_stands_for_ticks_that_do_not_fit() -> None:
     columns = [Column("size"), Column("x" * 70), Column("verified", all_true="all verified")]
     assert table(columns, ["8 B", 1, True], ["1 B", 2, None]).splitlines()[-1] == "all verified"
@@ -128,28 +93,6 @@ def test_a_sentence_stands_for_ticks_that_do_not_fit() -> None:
     failed = table(columns, ["8 B", 1, True], ["1 B", 2, Cell(text="FAILED")])
     assert failed.splitlines()[-1].split() == ["1", "B", "FAILED"]
     assert "✓" in table([columns[0], columns[2]], ["8 B", True])
-
-
-def test_columns_that_do_not_fit_continue_below_the_names_of_the_rows() -> None:
-    text = table([Column("rank"), *(Column(str(number)) for number in range(30))], [7, *range(100, 130)])
-    blocks = text.split("\n\n")
-    assert len(blocks) == 2
-    assert all(
-        block.splitlines()[0].startswith("rank") and block.splitlines()[2].startswith("   7") for block in blocks
-    )
-    assert all(len(line) <= 80 for line in text.splitlines())
-    assert text.split().count("129") == 1
-
-
-def test_title_legend_and_notes_frame_a_table() -> None:
-    page = Report(
-        ["what", "where"],
-        [Table([Column("a"), Column("b")], [[1, 2]], title="a title", legend=["what b is"])],
-        [Note("error", "FAILED: it"), Note("warning", "mind that")],
-    )
-    lines = [line.strip() for line in shown(page).splitlines()]
-    order = ["what", "where", "a title", "what b is", "FAILED: it", "mind that"]
-    assert [line for line in lines if line in order] == order
 
 
 def test_a_long_text_wraps_below_itself_on_a_terminal_only() -> None:
@@ -162,26 +105,9 @@ def test_a_long_text_wraps_below_itself_on_a_terminal_only() -> None:
     assert len(shown(page).splitlines()) == len(screen) - 1
 
 
-def test_what_the_next_legend_repeats_is_said_once() -> None:
-    tables = [Table([Column("a"), Column("b")], [[1, 2]], legend=legend) for legend in (["one", "both"], ["both"])]
-    assert shown(Report(["x"], tables)).split().count("both") == 1
-
-
 def test_a_header_of_two_lines_is_one_where_lines_are_long() -> None:
     assert Column("same within\n5 %").flat_title == "same within 5 %"
     assert Column("staged/\npinned").flat_title == "staged/pinned"
-
-
-def test_a_table_without_rows_is_its_header() -> None:
-    assert table([Column("a"), Column("b")]).splitlines()[0].split() == ["a", "b"]
-
-
-def test_colour_repeats_what_is_shown() -> None:
-    page = Report(["x"], [Table([Column("a"), Column("b")], [[1, Cell(2.0, "bad")], [3, True]])], [Note("error", "e")])
-    colored, plain = shown(page, color=True), shown(page, color=False)
-    assert "\x1b[31m" in colored
-    assert re.sub(r"\x1b\[[0-9;]*m", "", colored).split() == plain.split()
-    assert "\x1b" not in plain
 
 
 def test_text_is_neither_obeyed_nor_marked_up_wherever_it_stands() -> None:
@@ -232,10 +158,6 @@ def as_text(*reports: Report) -> str:
 def test_csv_writes_every_kind_of_value() -> None:
     text = as_text(data(a=None, b=True, c=0.1 + 0.2, d=(0, 1), e="x, y", f=3, nested={"g": 1}))
     assert text == 'a,b,c,d,e,f\n,yes,0.3,0-1,"x, y",3\n'
-
-
-def test_csv_has_one_header_for_reports_with_the_same_columns() -> None:
-    assert as_text(data(a=1), data(a=2)) == "a\n1\n2\n"
 
 
 def test_csv_is_one_table_whatever_the_columns_and_says_where_rows_come_from() -> None:

@@ -249,13 +249,6 @@ def test_a_large_heat_map_shows_the_slowest_pair_of_each_block() -> None:
     assert [(mark.y, mark.x) for mark in by_node.marks if mark.value == pytest.approx(1000)] == [("0", "12")]
 
 
-def test_scaling_is_relative_to_one_process() -> None:
-    last = reports(SCALING)[-1]
-    (scaling,) = [each for each in last.charts if "scaling" in each.title]
-    assert {mark.x for mark in scaling.marks} == {1, 2, 4}
-    assert all(mark.y == 100 for mark in scaling.marks if mark.x == 1)
-
-
 @pytest.mark.parametrize("records", [CURVES, MATRIX, SCALING, RANKS], ids=lambda path: path.stem)
 def test_every_chart_is_valid_vega_lite(records: Path) -> None:
     """The compiler raises for what it does not know."""
