@@ -161,3 +161,10 @@ SCREENS = {
 def test_screens(name: str) -> None:
     logs, details = SCREENS[name]
     check_formats(f"collective/{name}", logs, "table", details=details)
+
+
+def test_times_of_two_runs_are_compared_by_operation() -> None:
+    (log,) = golden("collective")
+    found = {(each.series, *each.at): each for each in benchmarks.named("collective").observables(log)}
+    assert found["allreduce host", "64 KiB"].work == 1.5 * 65536
+    assert found["barrier host", "0 B"].work is None

@@ -223,3 +223,9 @@ def test_screens(name: str) -> None:
     check_formats(
         f"message-rate/{name}", logs, *(("table", "csv") if name == "example" else ("table",)), details=details
     )
+
+
+def test_times_of_two_runs_are_compared_by_pairs() -> None:
+    (log, *_) = golden("message-rate")
+    found = {(each.series, *each.at): each for each in benchmarks.named("message_rate").observables(log)}
+    assert found["host, 2 pairs, window 64", "8 B"].work == 2 * 64 * 8

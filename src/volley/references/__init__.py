@@ -165,18 +165,10 @@ def list_report(references: Mapping[str, Reference], own: Mapping[str, Path]) ->
 
 
 def _rows(name: str, reference: Reference) -> list[dict[str, object]]:
+    places = ((table, at, figure) for table in reference.tables for at, figure in table.figures.items())
     return [
-        {
-            "reference": name,
-            "benchmark": table.benchmark,
-            "series": table.series,
-            "at": at,
-            "title": table.title,
-            "unit": table.unit,
-            "published": figure,
-        }
-        for table in reference.tables
-        for at, figure in table.figures.items()
+        dict(zip(COLUMNS, (name, table.benchmark, table.series, at, table.title, table.unit, figure), strict=True))
+        for table, at, figure in places
     ]
 
 

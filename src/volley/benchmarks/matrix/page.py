@@ -551,16 +551,8 @@ def _rank_columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
         judged["of_line_rate"][int(place_of[case.kinds.place(pair)])] = case.of_line_rate(pair)
     rates = (case.moved_bytes or np.nan) / case.times_s[where] / 1e9
     ratios = case.comparison.ratios[where]
-    same = {
-        "transport": row.transport,
-        "size_bytes": row.size_bytes,
-        "mode": row.mode,
-        "pattern": row.pattern,
-        "direction": row.direction,
-        "window": row.window,
-    }
     return {
-        **{name: [value] * number for name, value in same.items()},
+        **{name: [getattr(row, name)] * number for name in _RANK_COLUMNS[:6]},
         "first_rank": firsts,
         "second_rank": seconds,
         "kind": np.array(case.kinds.names, object)[case.kinds.numbers[where]].tolist(),
@@ -610,14 +602,7 @@ def _gpu_data(case: GpuMatrixCase, pair: Pair, cell: GpuMatrixCell, launches: in
         "of_line_rate": case.of_line_rate(pair),
         "ratio": compared and compared.ratio,
         "comparable_pairs": compared and compared.comparable,
-        "section": row.section,
-        "metric": row.metric,
-        "engine": row.engine,
-        "operation": row.operation,
-        "direction": row.direction,
-        "ends": row.ends,
-        "size_bytes": row.size_bytes,
-        "window": row.window,
+        **{name: getattr(row, name) for name in (*_GPU_COLUMNS[:5], "ends", "size_bytes", "window")},
         "first": "host" if pair[0] == HOST else pair[0],
         "second": pair[1],
         "peer_access": {True: "on", False: "off", None: None}[cell.peer_access],

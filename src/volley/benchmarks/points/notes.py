@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any
@@ -394,22 +394,46 @@ Hits = Sequence[tuple[PointResult, PointWarning]]
 
 def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
     """Report each reason to doubt numbers once, for all points that it concerns."""
-    for kind, sentence in _WARNINGS.items():
+    for kind in ("wide", "few", "drift", "outliers", "partly"):
         # One warning per point is enough: drift and outliers are omitted if the CI was not reached.
         told = [point for point in points if not (point.missed and kind in ("drift", "outliers"))]
         hits = [(point, warning) for point in told for warning in point.warnings if warning.kind == kind]
         if hits:
-            hit = [point for point, _ in hits]
-            alike = grouped(by_name(hit).items(), lambda named: size_range(named[1]))
+            alike = grouped(by_name(point for point, _ in hits).items(), lambda named: size_range(named[1]))
             # ``host and aware at 8 B; nccl at 5 sizes from 512 B to 1 MiB``
             named = ((join_words(name for name, _ in those), sizes) for sizes, those in alike.items())
-            yield sentence(hits, "; ".join(" at ".join(filter(None, each)) for each in named), hit, plan)
+            yield _warning(kind, hits, "; ".join(" at ".join(filter(None, each)) for each in named), plan)
 
 
 def _worst(hits: Hits, sign: str = "") -> str:
     point, warning = max(hits, key=lambda hit: abs(hit[1].value))
     launches = f" in {warning.launches} of {point.launches} launches" if warning.launches and point.launches > 1 else ""
     return f"worst: {percent(abs(warning.value), 1, sign)}{launches}, {place(point)}"
+
+
+def _warning(kind: str, hits: Hits, where: str, plan: Plan) -> str:
+    points = [point for point, _ in hits]
+    if kind == "partly":
+        return f"not every launch measured {where}: these rows use fewer launches"
+    if kind == "wide":
+        return _wide(hits, where, points, plan)
+    repeat = f"repeat with {launch_again(plan.benchmark, FIRST_LOOK, plan, **_only(points))} for a CI"
+    if kind == "few":
+        numbers = sorted(point.samples for point in points)
+        most = f" to {numbers[-1]}" if numbers[-1] > numbers[0] else ""
+        return (
+            f"only {numbers[0]}{most} samples (exchange > 50 ms), which spread by more than "
+            f"{plan.sampling.ci * 100:g} %: {where} ({_worst(hits)}): {repeat} over launches"
+        )
+    if kind == "drift":
+        # From that number on, the launches of this run already show what drifts.
+        more = "" if max(point.launches for point in points) >= FIRST_LOOK else f"; {repeat} that includes the drift"
+        return f"the samples drifted: {where} ({_worst(hits)}): clock frequencies or other load changed{more}"
+    shown = f"; {again(points, plan, tail=True)} shows the length of the interruptions" if points[0].latency else ""
+    return (
+        f"many samples were interrupted: {where} ({_worst(hits)}): other work shares these cores; "
+        f"the median is robust to interruptions{shown}"
+    )
 
 
 def _wide(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> str:
@@ -431,45 +455,3 @@ def _wide(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> 
     if widest <= _WIDEST:
         ways.append(f"accept a wider interval with {again(points, plan, ci=f'{math.ceil(widest * 100)}%')}")
     return found + join_words(ways, "or")
-
-
-def _few(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> str:
-    numbers = [point.samples for point in points]
-    most = f" to {max(numbers)}" if max(numbers) > min(numbers) else ""
-    return (
-        f"only {min(numbers)}{most} samples (exchange > 50 ms), which spread by more than "
-        f"{plan.sampling.ci * 100:g} %: {where} ({_worst(hits)}): repeat with "
-        f"{_launches_again(points, plan)} for a CI over launches"
-    )
-
-
-def _drift(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> str:
-    text = f"the samples drifted: {where} ({_worst(hits)}): clock frequencies or other load changed"
-    if max(point.launches for point in points) >= FIRST_LOOK:
-        return text  # the launches of this run already show what drifts
-    return f"{text}; repeat with {_launches_again(points, plan)} for a CI that includes the drift"
-
-
-def _launches_again(points: Sequence[PointResult], plan: Plan) -> str:
-    return launch_again(plan.benchmark, FIRST_LOOK, plan, **_only(points))
-
-
-def _outliers(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> str:
-    shown = f"; {again(points, plan, tail=True)} shows the length of the interruptions" if points[0].latency else ""
-    return (
-        f"many samples were interrupted: {where} ({_worst(hits)}): other work shares these cores; "
-        f"the median is robust to interruptions{shown}"
-    )
-
-
-def _partly(_hits: Hits, where: str, _points: Sequence[PointResult], _plan: Plan) -> str:
-    return f"not every launch measured {where}: these rows use fewer launches"
-
-
-_WARNINGS: dict[str, Callable[[Hits, str, Sequence[PointResult], Plan], str]] = {
-    "wide": _wide,
-    "few": _few,
-    "drift": _drift,
-    "outliers": _outliers,
-    "partly": _partly,
-}
