@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from programs import Bench, Launch
 
-from volley.benchmarks.pingpong.records import PingPongPlan
-from volley.benchmarks.stream.records import StreamPlan
+from volley.benchmarks.pair.records import PingPongPlan, StreamPlan
 from volley.records.plan import Plan, Sampling
 from volley.statistics.estimates import Estimate, estimate
 from volley.units import format_size

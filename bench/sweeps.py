@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from comparisons import Finding, adaptive, alternate
 from programs import Bench, Launch
 
-from volley.benchmarks.pingpong import PingPongOptions
-from volley.benchmarks.pingpong.records import PingPong
+from volley.benchmarks.pair import PingPongOptions
+from volley.benchmarks.pair.records import PingPong
 from volley.statistics.estimates import Estimate, estimate, median
 
 SIZES = PingPongOptions().points.sizes

@@ -12,9 +12,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective import Operation
 from volley.benchmarks.collective.records import CollectivePlan, CollectivePoint
 from volley.benchmarks.matrix.records import FailedPair, RankMatrixPlan, RankMatrixRow, SkippedPairs
-from volley.benchmarks.pingpong.records import PingPong, PingPongPlan
+from volley.benchmarks.pair.records import PingPong, PingPongPlan, StreamPlan, StreamPoint
 from volley.benchmarks.points.records import PointRecord
-from volley.benchmarks.stream.records import StreamPlan, StreamPoint
 from volley.records.plan import Plan
 from volley.records.record_types import Clock, End, EngineFacts, MpiFacts, Rank, Run, Transport
 from volley.records.records_file import read_runs

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from example_records import RankMatrixCell, pingpong, row_of, run, transport
-from volley.benchmarks.pingpong.records import PingPong
+from volley.benchmarks.pair.records import PingPong
 from volley.machine.hardware import Device
 from volley.records.plan import Plan
 from volley.records.record_types import End, EngineFacts, MpiFacts, Rank

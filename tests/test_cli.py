@@ -264,7 +264,7 @@ LATER = (
     *("volley.run.session", "volley.launch.engine", "volley.records.plan", "volley.records.records_file"),
     *("volley.run.render", "volley.report.terminal"),
     *("volley.statistics.estimates", "volley.machine.nvml"),
-    *(f"volley.benchmarks.pingpong.{module}" for module in ("records", "page")),
+    *(f"volley.benchmarks.pair.{module}" for module in ("records", "page")),
     *(f"volley.benchmarks.points.{module}" for module in ("records", "results", "page")),
     *("volley.batch.script", "volley.doctor.command", "volley.setup.command", "volley.topo.command"),
 )
@@ -301,7 +301,7 @@ from volley.launch import engine
 from volley.run import session
 
 def loaded():
-    names = ("volley.report.{renderer}", "volley.benchmarks.pingpong.page", "volley.run.render")
+    names = ("volley.report.{renderer}", "volley.benchmarks.pair.page", "volley.run.render")
     return [name in sys.modules for name in names]
 
 def records(process, plan, read, really=engine.EngineProcess.records):

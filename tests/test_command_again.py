@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from volley.benchmarks import BENCHMARKS, pingpong, plain, read
+from volley.benchmarks import BENCHMARKS, plain, read
+from volley.benchmarks.pair import PINGPONG
 from volley.launch.engine import About, TransportAbout
 from volley.records.command_again import asked, command_again, launch_again, options_of
 from volley.records.plan import Plan
@@ -153,7 +154,7 @@ def test_no_command_names_fewer_launches_than_the_run() -> None:
 
 def test_plain_volley_is_repeated_as_a_ping_pong() -> None:
     options = plain.pingpong_options(plain.COMMAND.parse(["--budget", "20", "--hosts", "a,b"]))
-    plan = pingpong.BENCHMARK.jobs(options, SITE).planned[0].plan
+    plan = PINGPONG.jobs(options, SITE).planned[0].plan
     plan = msgspec.structs.replace(plan, launch={"asked": asked(options.typed)})
     _, *words = shlex.split(command_again("pingpong", plan))
     assert what(planned(words)[1]) == what(plan)

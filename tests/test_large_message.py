@@ -8,7 +8,7 @@ import pytest
 
 from the_command import BEYOND_AN_INT, Command
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.stream.records import StreamPoint
+from volley.benchmarks.pair.records import StreamPoint
 from volley.records.records_file import read_runs
 
 

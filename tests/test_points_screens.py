@@ -20,7 +20,7 @@ from example_records import RECORD_FILES, collective, golden, log, pingpong, pla
 from screens import check_formats, shown
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.overlap.results import OverlapPoint
-from volley.benchmarks.pingpong.page import line
+from volley.benchmarks.pair.page import line
 from volley.command.options import FORMATS
 from volley.errors import UserError
 from volley.machine.hardware import Device, Gpu, Hardware, Settings

@@ -11,7 +11,8 @@ import pytest
 import example_records
 from comparison_records import launches
 from volley import cli
-from volley.benchmarks import BENCHMARKS, Benchmark, pingpong, plain
+from volley.benchmarks import BENCHMARKS, Benchmark, plain
+from volley.benchmarks.pair import PINGPONG
 from volley.command.commandline import Command
 from volley.compare import page
 from volley.compare.comparison import Side, compare, published_side
@@ -90,7 +91,7 @@ def check(reports: Sequence[Report], shown_by: Sequence[Command]) -> int:
 def shown_by(benchmark: Benchmark) -> list[Command]:
     """Return the commands that show reports of a benchmark."""
     own = COMMANDS[benchmark.command]
-    return [own, COMMANDS["show"], *([plain.COMMAND] if benchmark is pingpong.BENCHMARK else [])]
+    return [own, COMMANDS["show"], *([plain.COMMAND] if benchmark is PINGPONG else [])]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from example_records import pingpong, plan, run
-from volley.benchmarks.pingpong import PingPongOptions
+from volley.benchmarks.pair import PingPongOptions
 from volley.benchmarks.points.results import times
 from volley.command.options import JobOptions
 from volley.launch.engine import About

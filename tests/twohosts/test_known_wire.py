@@ -14,8 +14,7 @@ import pytest
 from pretend_hosts import NAMES, Lab, Wire
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.pingpong.records import PingPong
-from volley.benchmarks.stream.records import StreamPoint
+from volley.benchmarks.pair.records import PingPong, StreamPoint
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.statistics.estimates import median

@@ -11,10 +11,9 @@ from volley.benchmarks import (
     matrix,
     message_rate,
     overlap,
-    pingpong,
+    pair,
     plain,
     probe,
-    stream,
 )
 from volley.command.commandline import Command
 from volley.errors import UserError
@@ -23,8 +22,8 @@ from volley.run.benchmark import Benchmark
 from volley.text import join_words
 
 BENCHMARKS: tuple[Benchmark, ...] = (
-    pingpong.BENCHMARK,
-    stream.BENCHMARK,
+    pair.PINGPONG,
+    pair.STREAM,
     message_rate.BENCHMARK,
     matrix.GPUS,
     matrix.RANKS,
@@ -69,7 +68,7 @@ def _command(name: str, benchmarks: Sequence[Benchmark]) -> Command:
 def read(words: Sequence[str]) -> tuple[Benchmark, Any]:
     """Parse the command line of a benchmark, which does not begin with ``volley``, without running it."""
     if not words or words[0].startswith("-"):
-        return pingpong.BENCHMARK, plain.pingpong_options(plain.COMMAND.parse(words))
+        return pair.PINGPONG, plain.pingpong_options(plain.COMMAND.parse(words))
     known = commands()
     command = next((each for each in known if words[0] in (each.name, *each.aliases)), None)
     if command is None:

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any
 
-from volley.benchmarks import pingpong
 from volley.benchmarks.matrix import GPUS, suits_gpus
+from volley.benchmarks.pair import PINGPONG
 from volley.benchmarks.points import PointOptions
 from volley.command import option_values
 from volley.command.commandline import Command, Options, flag, group, option
@@ -64,7 +64,7 @@ class PlainOptions(Options):
         },
     )
     job: JobOptions = group(JobOptions, only=("hosts", "launcher", "dry_run"))
-    output: OutputOptions = output_group(pingpong.BENCHMARK.formats)
+    output: OutputOptions = output_group(PINGPONG.formats)
     version: bool = flag(help="Show the version and exit.")
     completion: str | None = option(
         "--show-completion",
@@ -83,7 +83,7 @@ def pingpong_options(asked: PlainOptions, *, host_only: bool = False) -> Any:
     times = ("--budget", round_up(budget_s)), ("--size-time", size_time_s)
     typed = (*(each for each in asked.typed if each[0] != "--budget"), ("--sizes", sizes), *times)
     points = PointOptions(sizes=parse_sizes(sizes))
-    return pingpong.BENCHMARK.options(points=points, sampling=sampling, job=asked.job, output=asked.output, typed=typed)
+    return PINGPONG.options(points=points, sampling=sampling, job=asked.job, output=asked.output, typed=typed)
 
 
 def parts(asked: PlainOptions, gpus: int) -> list[tuple[Benchmark, Any]]:
@@ -99,7 +99,7 @@ def parts(asked: PlainOptions, gpus: int) -> list[tuple[Benchmark, Any]]:
         usual_s = ONE_GPU_BUDGET_S if gpus else HOST_BUDGET_S
         asked = replace(asked, sampling=replace(asked.sampling, budget=usual_s))
     if gpus in (0, PAIR_OF_GPUS) or elsewhere or not suits_gpus() or asked.output.format not in FORMATS:
-        return [(pingpong.BENCHMARK, pingpong_options(asked, host_only=host_only))]
+        return [(PINGPONG, pingpong_options(asked, host_only=host_only))]
     budget_s = asked.sampling.budget or BUDGET_S
     first, second = MATRIX_SHARE * budget_s, (1 - MATRIX_SHARE) * budget_s
     defaults = GPUS.options()
@@ -110,7 +110,7 @@ def parts(asked: PlainOptions, gpus: int) -> list[tuple[Benchmark, Any]]:
         output=asked.output,
     )
     of_ranks = replace(asked, sampling=replace(asked.sampling, budget=second))
-    return [(GPUS, of_gpus), (pingpong.BENCHMARK, pingpong_options(of_ranks, host_only=host_only))]
+    return [(GPUS, of_gpus), (PINGPONG, pingpong_options(of_ranks, host_only=host_only))]
 
 
 def _run(asked: PlainOptions) -> int:
@@ -139,5 +139,5 @@ COMMAND = Command(
         "volley pingpong --sizes 8,64k,1M --format csv",
         "srun -n 2 volley stream --direction bi",
     ),
-    joins=lambda asked: not (asked.version or asked.job.dry_run) and pingpong.BENCHMARK.joins(asked.job),
+    joins=lambda asked: not (asked.version or asked.job.dry_run) and PINGPONG.joins(asked.job),
 )

@@ -1,4 +1,4 @@
-"""The reports of a ping-pong, and the exact output line of the OLCF tutorial, for comparison with its results.
+"""The reports of ping-pongs and streams, and the exact output line of the OLCF tutorial, to compare with its results.
 
 The tutorial's GB is 2^30 bytes (everywhere else in volley GB/s means 10^9 B/s), and its time is the half round trip.
 """
@@ -9,7 +9,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TextIO
 
-from volley.benchmarks.points.page import BANDWIDTH, CHECKED, LATENCY, PLUS_MINUS, SAMPLES, TAIL, report_of
+from volley.benchmarks.points.page import (
+    BACKWARD,
+    BANDWIDTH,
+    CHECKED,
+    FORWARD,
+    LATENCY,
+    PLUS_MINUS,
+    SAMPLES,
+    TAIL,
+    report_of,
+)
 from volley.benchmarks.points.results import PointResult, PointSeries, by_transport
 from volley.records.plan import Plan
 from volley.report.model import Quantity, Report
@@ -40,7 +50,7 @@ def render_olcf(results: Sequence[PointSeries], out: TextIO) -> list[str]:
     return [*notes, *(f"no lines for {name}: this transport sends nothing" for name in silent)]
 
 
-def _columns(_point: PointResult, plan: Plan | None, alone: bool) -> Sequence[Quantity]:
+def _pingpong_columns(_point: PointResult, plan: Plan | None, alone: bool) -> Sequence[Quantity]:
     with_tail = plan is not None and plan.sampling.tail
     if alone:
         return [LATENCY, PLUS_MINUS, *(TAIL.values() if with_tail else [BANDWIDTH]), SAMPLES, CHECKED]
@@ -49,7 +59,7 @@ def _columns(_point: PointResult, plan: Plan | None, alone: bool) -> Sequence[Qu
     return [replace(LATENCY, title=""), PLUS_MINUS, replace(BANDWIDTH, title="")]
 
 
-def _about(_point: PointResult, plan: Plan | None, kinds: set[str]) -> str:
+def _about_pingpong(_point: PointResult, plan: Plan | None, kinds: set[str]) -> str:
     """Describe the latency: each sample is the mean of a batch of exchanges, except with --tail."""
     if plan and plan.sampling.mode == "fixed" and kinds == {"single"}:
         average = f"mean of one batch of {plan.sampling.iterations}"
@@ -58,9 +68,33 @@ def _about(_point: PointResult, plan: Plan | None, kinds: set[str]) -> str:
     return f"latency: half round trip, {average}"
 
 
-UCX_OPERATION = "(fast-completion)"
+UCX_PINGPONG = "(fast-completion)"
 """``ucp_tag_send_nbx`` for MPI_Send (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)."""
 
 
-def report(result: PointSeries) -> Report:
-    return report_of(result, _columns, _about, UCX_OPERATION)
+def pingpong_report(result: PointSeries) -> Report:
+    return report_of(result, _pingpong_columns, _about_pingpong, UCX_PINGPONG)
+
+
+def _stream_columns(point: PointResult, _plan: Plan | None, alone: bool) -> Sequence[Quantity]:
+    both_ways = point.direction == "bi"
+    total = replace(BANDWIDTH, title="total")
+    if not alone:
+        return [total if both_ways else replace(BANDWIDTH, title=""), PLUS_MINUS]
+    rates = [total, PLUS_MINUS, FORWARD, BACKWARD] if both_ways else [BANDWIDTH, PLUS_MINUS]
+    return [*rates, SAMPLES, CHECKED]
+
+
+def _about_stream(point: PointResult, _plan: Plan | None, _kinds: set[str]) -> str:
+    flow = f"{point.window} messages in flight"
+    if point.direction == "bi":
+        return f"both ranks send at once, {flow}; total: twice the rate of the slower direction"
+    return f"rank {point.ranks[0]} sends, {flow}"
+
+
+UCX_STREAM = "(multi)"
+"""``ucp_tag_send_nbx`` for MPI_Isend (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)."""
+
+
+def stream_report(result: PointSeries) -> Report:
+    return report_of(result, _stream_columns, _about_stream, UCX_STREAM)

@@ -1,4 +1,4 @@
-"""What is asked of the engine for a windowed stream, and what it answers: the plan, its launches and the records."""
+"""What is asked of the engine between two ranks, and what it answers: the plans, their launches and the records."""
 
 from __future__ import annotations
 
@@ -7,15 +7,39 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from volley.benchmarks.pair import PingPongOptions, StreamOptions
 from volley.benchmarks.points import Direction
 from volley.benchmarks.points.records import PointRecord, Sizes
 from volley.benchmarks.points.results import times
-from volley.benchmarks.stream import StreamOptions
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 
-DIRECTION = "`uni`: the first rank sends; `bi`: both send at once."
-WINDOW = "messages in flight before one acknowledgement."
+
+class PingPongPlan(Frozen, frozen=True, kw_only=True):
+    """The messages of a ping-pong."""
+
+    sizes_bytes: Sizes
+    fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size, as the tutorial does.")] = (
+        False
+    )
+
+
+class PingPong(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="pingpong"):
+    """One point of a ping-pong: a message size on one transport between two ranks."""
+
+    times_s: Annotated[
+        list[PositiveSeconds], Meta(description="one entry per sample: elapsed / (2 · exchanges_per_sample).")
+    ] = field(name="half_round_trip_s", default_factory=list)
+    exchanges_per_sample: Annotated[NonNegative, Meta(description="k: round trips in one timed batch.")] = 0
+    cold_s: Annotated[
+        Seconds | None, Meta(description="half of the first round trip on these buffers; null if it is not the first.")
+    ] = field(name="cold_half_round_trip_s", default=None)
+
+
+def pingpong_jobs(options: PingPongOptions, site: Site) -> Jobs:
+    part = PingPongPlan(sizes_bytes=list(options.points.sizes), fresh_buffers=options.points.fresh_buffers)
+    ranks, transports = count_pair(options.job, site, "pingpong"), choose_transports(options.points.transport, site)
+    return repeated(make_plan("pingpong", part, options, ranks=ranks, transports=transports), options, site, times)
 
 
 class StreamPlan(Frozen, frozen=True, kw_only=True):
@@ -23,8 +47,8 @@ class StreamPlan(Frozen, frozen=True, kw_only=True):
 
     sizes_bytes: Sizes
     fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size.")] = False
-    window: Annotated[Window, Meta(description=WINDOW)] = 64
-    direction: Annotated[Direction, Meta(description=DIRECTION)] = "uni"
+    window: Annotated[Window, Meta(description="messages in flight before one acknowledgement.")] = 64
+    direction: Annotated[Direction, Meta(description="`uni`: the first rank sends; `bi`: both send at once.")] = "uni"
 
 
 class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="stream"):
@@ -58,7 +82,7 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
         return (self.forward_s, self.backward_s) if self.direction == "bi" else None
 
 
-def jobs(options: StreamOptions, site: Site) -> Jobs:
+def stream_jobs(options: StreamOptions, site: Site) -> Jobs:
     part = StreamPlan(
         sizes_bytes=list(options.points.sizes),
         fresh_buffers=options.points.fresh_buffers,

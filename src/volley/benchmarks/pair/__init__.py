@@ -1,0 +1,80 @@
+"""Between two ranks: the ping-pong, round trips of a message, and the stream, many messages in flight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from volley.benchmarks.points import RESULTS, PointOptions, TransportOptions, WindowOptions
+from volley.command.commandline import Lazy, group
+from volley.command.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
+from volley.run.benchmark import Benchmark
+from volley.units import parse_sizes
+
+FORMATS = {"olcf": "the output line of the OLCF ping-pong tutorial, with a GB of 2^30 bytes"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PingPongOptions(TransportOptions, SampledOptions):
+    """The options of ``volley pingpong``."""
+
+    points: PointOptions = group(PointOptions)
+    sampling: SamplingOptions = group(SamplingOptions)
+    job: JobOptions = group(JobOptions)
+    output: OutputOptions = output_group(FORMATS)
+
+
+PINGPONG = Benchmark(
+    name="pingpong",
+    help="Measure round trips between two ranks: latency, and bandwidth of one message at a time.",
+    options=PingPongOptions,
+    plan=Lazy(f"{__name__}.records.PingPongPlan"),
+    records=(Lazy(f"{__name__}.records.PingPong"),),
+    jobs=Lazy(f"{__name__}.records.pingpong_jobs"),
+    forecast=Lazy("volley.benchmarks.points.results.PointForecast"),
+    results=Lazy(f"{RESULTS}.results"),
+    observables=Lazy(f"{RESULTS}.observables"),
+    report=Lazy(f"{__name__}.page.pingpong_report"),
+    examples=(
+        "volley pingpong",
+        "volley pingpong --transport host --sizes 8:1Mi:x4 --ci 0.5%",
+        "volley pingpong --warmup 5 --iterations 50 --format olcf",
+        "volley pingpong --hosts node1,node2 --launches 6 -o link.jsonl",
+    ),
+    formats=FORMATS,
+    renderers={"olcf": Lazy(f"{__name__}.page.render_olcf")},
+)
+
+
+STREAM_SIZES = "8:64Mi"
+"""A window of 64 messages of 64 MiB is 4 GiB: larger messages take long and add no information."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions(TransportOptions, SampledOptions):
+    """The options of ``volley stream``."""
+
+    points: PointOptions = group(PointOptions, sizes={"default": parse_sizes(STREAM_SIZES), "shown": STREAM_SIZES})
+    windows: WindowOptions = group(WindowOptions)
+    sampling: SamplingOptions = group(SamplingOptions, without=("tail",))
+    job: JobOptions = group(JobOptions)
+    output: OutputOptions = output_group()
+
+
+STREAM = Benchmark(
+    name="stream",
+    help="Measure bandwidth with many messages in flight between two ranks, in one direction or in both.",
+    options=StreamOptions,
+    plan=Lazy(f"{__name__}.records.StreamPlan"),
+    records=(Lazy(f"{__name__}.records.StreamPoint"),),
+    jobs=Lazy(f"{__name__}.records.stream_jobs"),
+    forecast=Lazy("volley.benchmarks.points.results.PointForecast"),
+    results=Lazy(f"{RESULTS}.results"),
+    observables=Lazy(f"{RESULTS}.observables"),
+    report=Lazy(f"{__name__}.page.stream_report"),
+    examples=(
+        "volley stream",
+        "volley stream --direction bi --sizes 1M,64M",
+        "volley stream --window 1 --sizes 8:1Gi:x4 --format json",
+    ),
+    aliases=("bandwidth",),
+)
