@@ -29,30 +29,15 @@
 
 namespace volley {
 
-// Called between polls. Sometimes it lets the scheduler run another process, so that more ranks than cores make
-// progress.
-class SpinWait {
- public:
-  void wait() {
-    if (++polls_ % polls_before_yield == 0) std::this_thread::yield();
-  }
-
- private:
-  // At least 20 us of polling: no step of a small message takes so long, so that none waits for the scheduler.
-  static constexpr unsigned polls_before_yield = 4096;
-  unsigned polls_ = 0;
-};
-
 // How a message is divided: into chunks of `chunk_bytes`, with at most `slots` of them in flight.
 struct ChunkLayout {
+  static constexpr std::size_t page_bytes = 4096;
   std::size_t chunk_bytes = 1;
   std::uint64_t slots = 1;
 
-  // Bytes from one slot to the next. Slots begin on pages, so that no two slots share a page.
+  // From one slot to the next: no two slots share a page.
   [[nodiscard]] constexpr std::size_t stride() const { return round_up(chunk_bytes, page_bytes); }
-  static constexpr std::size_t page_bytes = 4096;
-  // Bytes of the slots of one direction.
-  [[nodiscard]] constexpr std::uint64_t ring_bytes() const { return slots * stride(); }
+  [[nodiscard]] constexpr std::uint64_t ring_bytes() const { return slots * stride(); }  // of one direction
 };
 
 inline constexpr std::size_t kib = 1024;
@@ -125,11 +110,11 @@ class ChunkPipeline {
 
   // Returns when every message that was added has left its buffer or is complete in its buffer.
   void run() {
-    SpinWait spin;
+    unsigned polls = 0;
     while (!everything_left() || in_.ended < in_.wanted) {
       const bool sent = advance_out();
       const bool received = advance_in();
-      if (!sent && !received) spin.wait();
+      if (!sent && !received) idle(polls);
     }
     copies_.synchronize();
     out_.run = out_.wanted;
@@ -138,9 +123,9 @@ class ChunkPipeline {
 
   // Returns when every slot is free again: everything that was sent has arrived.
   void clear() {
-    SpinWait spin;
+    unsigned polls = 0;
     while (out_.cleared < out_.ended) {
-      if (!advance_out()) spin.wait();
+      if (!advance_out()) idle(polls);
     }
   }
 
@@ -169,6 +154,13 @@ class ChunkPipeline {
     const std::size_t offset = since % chunks_ * layout_.chunk_bytes;
     const std::uint64_t message = (number - progress.run) / chunks_;
     return {since % layout_.slots, message, offset, std::min(layout_.chunk_bytes, bytes_ - offset)};
+  }
+
+  // Between polls. Sometimes another process may run, so that more ranks than cores make progress: after at least 20 us
+  // of polling, which no step of a small message takes.
+  static void idle(unsigned& polls) {
+    constexpr unsigned polls_before_yield = 4096;
+    if (++polls % polls_before_yield == 0) std::this_thread::yield();
   }
 
   [[nodiscard]] bool everything_left() const {

@@ -114,7 +114,6 @@ class SegmentChunks {
   [[nodiscard]] static constexpr std::size_t segment_bytes(std::size_t ring_bytes) {
     return header_bytes + 2 * ring_bytes;
   }
-
   // Writes the counts of a new segment. Called once, before a rank opens it.
   static void initialise(std::byte* segment) { new (segment) Header; }
 
