@@ -2,15 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <span>
-#include <string>
-#include <vector>
 
-#include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
-#include "gpu/gpu.hpp"
 #include "jacobi/transport_solve.hpp"
-#include "transport/registry.hpp"
 
 namespace volley::jacobi {
 
@@ -21,20 +17,17 @@ constexpr int max_threads = 1 << 16;
 
 // All grids of so many processes: "1 x 6, 2 x 3, 3 x 2, 6 x 1".
 std::string grids_of(std::int64_t ranks) {
-  std::vector<std::int64_t> divisors;
+  std::set<std::int64_t> divisors;
   for (std::int64_t divisor = 1; divisor * divisor <= ranks; ++divisor) {
-    if (ranks % divisor != 0) continue;
-    divisors.push_back(divisor);
-    if (divisor * divisor != ranks) divisors.push_back(ranks / divisor);
+    if (ranks % divisor == 0) divisors.insert({divisor, ranks / divisor});
   }
-  std::sort(divisors.begin(), divisors.end());
   std::vector<std::string> grids;
   for (const auto across : divisors) grids.push_back(std::to_string(across) + " x " + std::to_string(ranks / across));
   return joined(grids);
 }
 
 void check_grid(PlanObject& given, const Plan& plan, const JacobiOptions& options) {
-  const auto [across, along] = options.grid;
+  const auto& [across, along] = options.grid;
   if (std::int64_t{across} * along == plan.world_size) return;
   given.complain("grid", "a grid of " + std::to_string(across) + " x " + std::to_string(along) +
                              " processes does not fit " + std::to_string(plan.world_size) +

@@ -116,7 +116,7 @@ class DeviceSolver final : public Solver {
   }
 
   template <class Enqueue>
-  void enqueue(bool timed, gpu::Stopwatch& watch, const gpu::Stream& cuda_stream, Enqueue&& enqueue) {
+  static void enqueue(bool timed, gpu::Stopwatch& watch, const gpu::Stream& cuda_stream, Enqueue&& enqueue) {
     if (timed) watch.begin(cuda_stream);
     enqueue();
     if (timed) watch.end(cuda_stream);
@@ -170,7 +170,7 @@ class DeviceSolver final : public Solver {
     });
   }
 
-  // Enqueued behind the edges. If the transport enqueues copies to and from host memory, their time counts as packing;
+  // Enqueued after the edges. If the transport enqueues copies to and from host memory, their time counts as packing;
   // if it enqueues the transfer, the time counts as exchange.
   void exchange(bool timed) {
     gpu::Stopwatch& watch = halos_.staged_through_host() ? pack_watch_ : exchange_watch_;

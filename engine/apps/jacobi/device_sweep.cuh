@@ -32,8 +32,7 @@ struct alignas(16) PointVector {
   Real at[points];
 };
 
-// The largest change of an iteration on this device, as the bits of a number that is not negative or of a NaN. The bits
-// have the order of the numbers, with every NaN behind.
+// The largest change of an iteration on this device, as its bits: see Solver::reduce().
 struct ResidualMax {
   unsigned long long bits;
 };

@@ -1,6 +1,5 @@
 // A grid of processes over a rectangle of points, and the problem on it: Laplace's equation with a fixed boundary.
-//
-// Points are counted from 0: columns along x, rows along y. Numbers of points have 64 bits.
+// Points are counted from 0: columns along x, rows along y.
 #pragma once
 
 #include <array>
@@ -16,13 +15,8 @@ namespace volley::jacobi {
 enum class Side { left, right, up, down };
 
 [[nodiscard]] inline const char* name_of(Side side) {
-  switch (side) {
-    case Side::left: return "left";
-    case Side::right: return "right";
-    case Side::up: return "up";
-    case Side::down: return "down";
-  }
-  return "";
+  constexpr std::array names{"left", "right", "up", "down"};
+  return names[static_cast<std::size_t>(side)];
 }
 
 // Points [x0, x1) × [y0, y1) of a local domain.
@@ -35,8 +29,7 @@ struct Region {
   [[nodiscard]] std::int64_t points() const { return empty() ? 0 : (x1 - x0) * (y1 - y0); }
 };
 
-// One process of a grid of `processes` (along x and y), each with a domain of so many points. Ranks fill the grid row
-// by row.
+// One process of a grid; ranks fill it row by row. Both arrays: along x and y.
 class Grid {
  public:
   Grid(std::array<int, 2> processes, std::array<std::int64_t, 2> domain, int rank)
@@ -124,10 +117,8 @@ inline constexpr double pi = std::numbers::pi;
   return 0;
 }
 
-// A hash of the field that does not depend on the grid of processes: each point adds its own, modulo 2^64.
-//
-// The hash of a point: SplitMix64's finaliser (Steele, Lea, Flood 2014) over its number in the global domain and the
-// bits of its value.
+// The hash of the field does not depend on the grid of processes: each point adds its own, modulo 2^64, of its number
+// in the global domain and the bits of its value.
 [[nodiscard]] constexpr std::uint64_t point_hash(std::uint64_t number, std::uint64_t bits) {
   return mixed(number * pattern_step ^ mixed(bits));
 }

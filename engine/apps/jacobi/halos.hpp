@@ -1,5 +1,4 @@
-// The halos of one process: a message to and from each neighbour, carried by one transport. Verifies that the messages
-// arrive as they were sent.
+// The halos of one process: a message to and from each neighbour, carried by one transport and verified.
 #pragma once
 
 #include <algorithm>
@@ -30,12 +29,6 @@ struct WrongHalo {
   int neighbour = 0;
 };
 
-inline constexpr std::size_t compared_at_once = std::size_t{1} << 20;
-// The messages in a buffer begin at multiples of so many bytes.
-inline constexpr std::size_t place_alignment = 4096;
-
-inline bool is_column(Side side) { return side == Side::left || side == Side::right; }
-
 // The first point of the line along `side` and the step to the next point. `outside`: 0 for the domain's outermost
 // points, 1 for the points around it.
 template <class Real>
@@ -49,19 +42,6 @@ std::pair<Real*, std::int64_t> line_of_points(const Plane<Real>& plane, const Gr
   return {};
 }
 
-// Compares `bytes` bytes, of which the first is byte `offset` of the message.
-inline void compare_part(const std::byte* found, const std::byte* expected, std::size_t bytes, std::size_t offset,
-                         Mismatch& wrong) {
-  if (std::memcmp(found, expected, bytes) == 0) return;
-  for (std::size_t i = 0; i < bytes; ++i) {
-    if (found[i] == expected[i]) continue;
-    if (wrong.wrong_bytes++ > 0) continue;
-    wrong.offset_bytes = static_cast<std::int64_t>(offset + i);
-    wrong.expected = static_cast<std::uint8_t>(expected[i]);
-    wrong.found = static_cast<std::uint8_t>(found[i]);
-  }
-}
-
 // Every call is collective over the world, except those on points.
 class Halos {
  public:
@@ -72,7 +52,8 @@ class Halos {
     for (const bool even : {true, false}) pair_up(Side::right, (grid.x() % 2 == 0) == even);
     for (const bool even : {true, false}) pair_up(Side::down, (grid.y() % 2 == 0) == even);
     for (auto& neighbour : neighbours_) {
-      neighbour.points = static_cast<std::size_t>(is_column(neighbour.side) ? grid.rows() : grid.columns());
+      const bool is_column = neighbour.side == Side::left || neighbour.side == Side::right;
+      neighbour.points = static_cast<std::size_t>(is_column ? grid.rows() : grid.columns());
       neighbour.bytes = neighbour.points * point_bytes;
       neighbour.stride = round_up(neighbour.bytes + 2 * guard_bytes, place_alignment);
     }
@@ -131,7 +112,7 @@ class Halos {
     return views;
   }
 
-  // Copies the outermost points of the domain into the messages.
+  // Copies the outermost points of the domain into the messages, and the messages to the points around the domain.
   template <class Real>
   void pack(const Plane<Real>& plane) {
     for (auto& neighbour : neighbours_) {
@@ -140,8 +121,6 @@ class Halos {
       for (std::size_t i = 0; i < neighbour.points; ++i) to[i] = from[static_cast<std::int64_t>(i) * step];
     }
   }
-
-  // Copies the messages to the points around the domain.
   template <class Real>
   void unpack(const Plane<Real>& plane) {
     for (auto& neighbour : neighbours_) {
@@ -210,6 +189,9 @@ class Halos {
   [[nodiscard]] bool none() const { return neighbours_.empty(); }     // this process has no neighbours
 
  private:
+  static constexpr std::size_t place_alignment = 4096;  // of the messages in a buffer
+  static constexpr std::size_t compared_at_once = std::size_t{1} << 20;
+
   struct Neighbour {
     Side side;
     RankGroup pair;
@@ -274,6 +256,17 @@ class Halos {
     enqueue_recv(nullptr);
     synchronize();
     progress();
+  }
+
+  // Compares `bytes` bytes, of which the first is byte `offset` of the message.
+  static void compare_part(const std::byte* found, const std::byte* expected, std::size_t bytes, std::size_t offset,
+                           Mismatch& wrong) {
+    for (std::size_t i = std::memcmp(found, expected, bytes) == 0 ? bytes : 0; i < bytes; ++i) {
+      if (found[i] == expected[i] || wrong.wrong_bytes++ > 0) continue;
+      wrong.offset_bytes = static_cast<std::int64_t>(offset + i);
+      wrong.expected = static_cast<std::uint8_t>(expected[i]);
+      wrong.found = static_cast<std::uint8_t>(found[i]);
+    }
   }
 
   void compare_place(const Neighbour& neighbour, std::size_t place) {

@@ -29,9 +29,6 @@
 
 namespace volley::jacobi {
 
-// The threads of a rank. Each has its share of the rows, and its core.
-//
-// While there are teams, the calling thread is bound to its core, and threads that it starts inherit that.
 struct ThreadPlan {
   int threads = 1;
   std::vector<int> cpus;  // of each thread; empty: the scheduler places them
@@ -41,6 +38,8 @@ struct ThreadPlan {
 // bound to cores that only this rank has.
 [[nodiscard]] ThreadPlan plan_threads(const Job& job, const std::optional<int>& wanted);
 
+// The threads of a rank. While there are teams, the calling thread is bound to its core, and threads that it starts
+// inherit that.
 class ThreadTeam {
  public:
   // The calling thread is thread 0. Throws UnsupportedError if the machine cannot start so many threads.
@@ -64,21 +63,17 @@ class ThreadTeam {
   std::shared_ptr<const Binding> binding_;  // of the calling thread; all teams share it, and the last one ends it
 };
 
-// The points of a local domain in host memory, in two planes: before and after an iteration. Each has room for the
-// halos.
-
 // More than a core's share of the caches on any processor.
 inline constexpr std::uint64_t cached_bytes_per_thread = std::uint64_t{16} << 20;
 
 // The rows of `region` that belong to a thread if `rows` rows are distributed evenly. They are the same in every call,
 // so that a thread works on memory that it touched first.
 [[nodiscard]] inline Region share_of(const Region& region, std::int64_t rows, int thread, int threads) {
-  Region share = region;
-  share.y0 = std::max(region.y0, rows * thread / threads);
-  share.y1 = std::min(region.y1, rows * (thread + 1) / threads);
-  return share;
+  return {region.x0, region.x1, std::max(region.y0, rows * thread / threads),
+          std::min(region.y1, rows * (thread + 1) / threads)};
 }
 
+// The points of a local domain in two planes, before and after an iteration. Each has room for the halos.
 template <class Real>
 class HostField {
  public:
@@ -94,7 +89,7 @@ class HostField {
       planes_[i] = {reinterpret_cast<Real*>(memory_[i].data()) + stride + points_in_front, stride};
     }
     team.run([&](int thread) {
-      const Region mine = share_of(grid.all(), grid.rows(), thread, team.size());
+      const Region mine = rows_of(thread);
       const std::int64_t y0 = mine.y0 - (thread == 0 ? 1 : 0);
       const std::int64_t y1 = mine.y1 + (thread == team.size() - 1 ? 1 : 0);
       for (const auto& plane : planes_) write_initial_rows(plane, y0, y1);
@@ -105,14 +100,12 @@ class HostField {
   [[nodiscard]] const Plane<Real>& next() const { return planes_[1 - current_]; }
   void turn() { current_ = 1 - current_; }
 
-  // From now() to next(); see sweep.hpp.
+  // Both from now() to next().
   [[nodiscard]] Real sweep(const Region& region) const { return jacobi::sweep(now(), next(), region, around_caches_); }
-
-  // Copies every point from now() to next().
   void copy() const {
     const std::size_t bytes = static_cast<std::size_t>(grid_.columns()) * sizeof(Real);
     team_.run([&](int thread) {
-      const Region mine = share_of(grid_.all(), grid_.rows(), thread, team_.size());
+      const Region mine = rows_of(thread);
       for (std::int64_t y = mine.y0; y < mine.y1; ++y) {
         if (around_caches_) streaming_copy(now().row(y), next().row(y), bytes);
         else std::memcpy(next().row(y), now().row(y), bytes);
@@ -168,6 +161,8 @@ class HostField {
  private:
   static constexpr std::int64_t points_in_front = cache_line_bytes / std::int64_t{sizeof(Real)};
 
+  [[nodiscard]] Region rows_of(int thread) const { return share_of(grid_.all(), grid_.rows(), thread, team_.size()); }
+
   void write_initial_rows(const Plane<Real>& plane, std::int64_t y0, std::int64_t y1) const {
     const Region free = grid_.free();
     for (std::int64_t y = y0; y < y1; ++y) {
@@ -186,7 +181,7 @@ class HostField {
   [[nodiscard]] Value over_rows(const OfRow& of_row, const Combine& combine) const {
     std::vector<Value> parts(static_cast<std::size_t>(team_.size()), Value{});
     team_.run([&](int thread) {
-      const Region mine = share_of(grid_.all(), grid_.rows(), thread, team_.size());
+      const Region mine = rows_of(thread);
       Value value{};
       for (std::int64_t y = mine.y0; y < mine.y1; ++y) value = combine(value, of_row(y));
       parts[static_cast<std::size_t>(thread)] = value;
@@ -227,12 +222,7 @@ class HostSolver final : public Solver {
   double deviation() override { return field_.deviation(); }
   std::optional<std::array<std::int64_t, 2>> first_broken() override { return field_.first_broken(); }
 
-  [[nodiscard]] const HostField<Real>& field() const { return field_; }
-
  private:
-  // Rows that thread 0 sweeps between two calls that make progress with the messages.
-  static constexpr std::int64_t rows_between_progress = 32;
-
   struct alignas(cache_line_bytes) Share {
     double largest_change;
   };
@@ -259,7 +249,6 @@ class HostSolver final : public Solver {
     parts_.pack_s += timed([&] { halos_.unpack(field_.now()); });
     parts_.interior_s += timed([&] { sweep_shares(grid_.free(), false); });
   }
-
   void sweep_while_exchanging() {
     parts_.exchange_s += timed([&] { halos_.start(); });
     parts_.interior_s += timed([&] { sweep_shares(grid_.interior(), true); });
@@ -273,6 +262,7 @@ class HostSolver final : public Solver {
   // Every thread sweeps its rows of the region. While messages are exchanged, thread 0 makes progress with them in
   // between.
   void sweep_shares(const Region& region, bool exchanging) {
+    constexpr std::int64_t rows_between_progress = 32;
     if (region.empty()) return;
     team_.run([&](int thread) {
       Region left = share_of(region, grid_.rows(), thread, team_.size());

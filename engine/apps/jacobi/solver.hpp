@@ -1,4 +1,4 @@
-// Solves a rank's part of the problem: on the cores of its processor, or on its device.
+// What solves a rank's part of the problem: on the cores of its processor, or on its device.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace volley::jacobi {
 
-// The options of the solver: its part of the plan.
+// The part of the plan.
 struct JacobiOptions {
   std::array<int, 2> grid{1, 1};             // processes along x and y
   std::array<std::int64_t, 2> domain{3, 3};  // points of each process along x and y
@@ -32,7 +32,6 @@ struct JacobiOptions {
   [[nodiscard]] std::size_t point_bytes() const { return single_precision ? sizeof(float) : sizeof(double); }
 };
 
-// Reads the options and checks them against the rest of the plan.
 void read_options(PlanObject& given, const Plan& plan, JacobiOptions& options);
 
 // The residual of an iteration is the largest change of any point.
@@ -82,14 +81,13 @@ struct TimeParts {
   double reduction_s = 0;  // the residual of all ranks
 };
 
-// Copies and iterations are collective.
 class Solver {
  public:
   virtual ~Solver() = default;
 
   // Threads of the processor that compute; 0 on a device.
   [[nodiscard]] virtual int threads() const = 0;
-  // Copies every point from one plane to the other, `times` times.
+  // Copies every point from one plane to the other, `times` times. Collective, as advance().
   virtual void copy(std::uint64_t times) = 0;
   // Makes up to `most` iterations, with open halos. Returns how many: fewer if the solution ended before.
   virtual std::uint64_t advance(std::uint64_t most) = 0;
@@ -104,12 +102,21 @@ class Solver {
   [[nodiscard]] const TimeParts& parts() const { return parts_; }
 
  protected:
-  Solver(const Context& context, const JacobiOptions& options, const Grid& grid, Halos& halos);
+  Solver(const Context& context, const JacobiOptions& options, const Grid& grid, Halos& halos)
+      : options_(options),
+        grid_(grid),
+        halos_(halos),
+        residuals_(options),
+        world_(Communicator::duplicate(context.world.get())) {}
 
   // Computes the residual of all ranks from the bits of this rank's, a number that is not negative or a NaN. The bits
   // have the order of the numbers, with every NaN after them: MPI_MAX of numbers may lose a NaN, MPI_MAX of their bits
   // does not.
-  void reduce(std::uint64_t iteration, std::uint64_t bits);
+  void reduce(std::uint64_t iteration, std::uint64_t bits) {
+    parts_.reduction_s +=
+        timed([&] { VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &bits, 1, MPI_UINT64_T, MPI_MAX, world_.get())); });
+    residuals_.take(iteration, bits);
+  }
   // The solution has converged or is broken: no iteration follows.
   [[nodiscard]] bool over() const { return residuals_.converged() || residuals_.broken(); }
 

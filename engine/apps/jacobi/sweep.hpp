@@ -58,12 +58,9 @@ inline constexpr std::int64_t pitch_bytes = 512;
                            bool around_caches);
 [[nodiscard]] float sweep(const Plane<float>& from, const Plane<float>& to, const Region& region, bool around_caches);
 
-// Copies to memory that nobody reads soon. CMake chooses the file that implements them.
-//
-// Copies `bytes` bytes. Where the processor can, whole cache lines are stored without being read from memory before,
-// and stay in no cache.
+// Copies to memory that nobody reads soon: where the processor can, whole cache lines are stored without being read
+// from memory before, and stay in no cache. CMake chooses the file that implements it.
 void streaming_copy(const void* from, void* to, std::size_t bytes);
-
 // Orders the stores of streaming_copy() before later stores: without this, another thread may read old values.
 void order_streaming_stores();
 

@@ -1,15 +1,8 @@
 // Solves the problem with the halos of one transport, from the first touch of its field to the last comparison.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <iomanip>
-#include <memory>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <vector>
+#include <cinttypes>
+#include <cstdio>
 
 #include "benchmark/benchmark.hpp"
 #include "benchmark/series_record.hpp"
@@ -34,59 +27,6 @@ inline constexpr std::uint64_t beyond_memory = ~std::uint64_t{0};
   if (columns > max_points / rows) return beyond_memory;
   return kind == MemoryKind::device ? device_field_bytes(columns, rows, point_bytes)
                                     : host_field_bytes(columns, rows, point_bytes);
-}
-
-// A batch of iterations takes about this long, and a solve has at least so many batches: the halos are checked after
-// each.
-inline constexpr double batch_time_s = 0.2;
-inline constexpr std::uint64_t min_batches = 20;
-// Copies: the number of samples before and after the iterations, and the shortest length of one.
-inline constexpr int copy_samples = 5;
-inline constexpr double copy_sample_s = 2e-3;
-inline constexpr double max_copies = 1e6;  // where the clock is too coarse for one
-
-inline double largest_of_all(double value, MPI_Comm world) {
-  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, world));
-  return value;
-}
-
-inline std::uint64_t sum_of_all(std::uint64_t value, MPI_Comm world) {
-  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_UINT64_T, MPI_SUM, world));
-  return value;
-}
-
-// Seconds that the slowest rank takes for `body(count)`; all begin together.
-template <class Body>
-double slowest(MPI_Comm world, Body&& body, std::uint64_t count) {
-  VOLLEY_MPI(MPI_Barrier(world));
-  return largest_of_all(timed(body, count), world);
-}
-
-inline std::string hexadecimal(std::uint64_t value) {
-  std::ostringstream text;
-  text << std::hex << std::setfill('0') << std::setw(16) << value;
-  return text.str();
-}
-
-inline Json to_json(const std::vector<TimeParts>& ranks) {
-  Json list = Json::array();
-  for (const auto& parts : ranks) {
-    list.push_back({{"interior_s", parts.interior_s},
-                    {"edges_s", parts.edges_s},
-                    {"pack_s", parts.pack_s},
-                    {"exchange_s", parts.exchange_s},
-                    {"reduction_s", parts.reduction_s}});
-  }
-  return list;
-}
-
-inline Json to_json(const std::vector<Residual>& residuals) {
-  Json list = Json::array();
-  for (const auto& [iteration, value] : residuals) {
-    const Json number = std::isfinite(value) ? Json(value) : Json(nullptr);  // JSON has finite numbers only
-    list.push_back({{"iteration", iteration}, {"residual", number}});
-  }
-  return list;
 }
 
 // Every call but `going`, `left_s`, `iterations` and `skipped` is collective over `all`, the ranks of the world.
@@ -120,7 +60,7 @@ class TransportSolve {
     if (!not_opened_.empty()) {
       not_opened_ = "could not be opened: " + not_opened_;
     } else {
-      cold_exchange_s_ = largest_of_all(halos_.verify_pattern(), world_);
+      cold_exchange_s_ = largest_of_all(halos_.verify_pattern());
       check_halos();
     }
     elapsed_s_ += seconds_since(begun);
@@ -139,7 +79,7 @@ class TransportSolve {
     if (run_.plan.verify) halos_.poison();
     if (batch_s_.empty()) expect_pass();
     else run_.watchdog.progress(10 * iteration_s() * static_cast<double>(most));
-    batch_s_.push_back(slowest(world_, [&](std::uint64_t count) { solver_->advance(count); }, most));
+    batch_s_.push_back(slowest([&](std::uint64_t count) { solver_->advance(count); }, most));
     batch_iterations_.push_back(solver_->iterations() - iterations_);
     iterations_ = solver_->iterations();
     if (run_.plan.verify) halos_.compare();
@@ -169,6 +109,26 @@ class TransportSolve {
   [[nodiscard]] Json skipped(const std::string& reason) const { return head("skipped", reason); }
 
  private:
+  // A batch of iterations takes about this long, and a solve has at least so many batches: the halos are checked after
+  // each.
+  static constexpr double batch_time_s = 0.2;
+  static constexpr std::uint64_t min_batches = 20;
+
+  [[nodiscard]] double largest_of_all(double value) const {
+    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, world_));
+    return value;
+  }
+  [[nodiscard]] std::uint64_t sum_of_all(std::uint64_t value) const {
+    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_UINT64_T, MPI_SUM, world_));
+    return value;
+  }
+  // Seconds that the slowest rank takes for `body(count)`; all begin together.
+  template <class Body>
+  [[nodiscard]] double slowest(Body&& body, std::uint64_t count) const {
+    VOLLEY_MPI(MPI_Barrier(world_));
+    return largest_of_all(timed(body, count));
+  }
+
   // Tells the watchdog that a pass over the whole field follows.
   void expect_pass() {
     const auto bytes = field_bytes(entry_.memory, grid_.columns(), grid_.rows(), options_.point_bytes());
@@ -177,13 +137,16 @@ class TransportSolve {
 
   // All ranks copy their whole fields at once; measures the seconds of a copy on the slowest rank.
   void measure_copies() {
+    constexpr int samples = 5;
+    constexpr double sample_s = 2e-3;   // at least
+    constexpr double max_copies = 1e6;  // of a sample, where the clock is too coarse for one
     const auto body = [&](std::uint64_t count) { solver_->copy(count); };
     expect_pass();
-    const double once_s = slowest(world_, body, 1);
-    const auto count = static_cast<std::uint64_t>(std::clamp(std::ceil(copy_sample_s / once_s), 1.0, max_copies));
-    for (int i = 0; i < copy_samples; ++i) {
+    const double once_s = slowest(body, 1);
+    const auto count = static_cast<std::uint64_t>(std::clamp(std::ceil(sample_s / once_s), 1.0, max_copies));
+    for (int i = 0; i < samples; ++i) {
       run_.watchdog.progress(10 * once_s * static_cast<double>(count));
-      copy_s_.push_back(slowest(world_, body, count) / static_cast<double>(count));
+      copy_s_.push_back(slowest(body, count) / static_cast<double>(count));
     }
   }
 
@@ -226,36 +189,56 @@ class TransportSolve {
                (first == points.end() ? "a change is too large" : "first at " + *first + ", on rank " + rank);
   }
 
-  // The results of all ranks.
-  [[nodiscard]] Json result(bool interleaved) {
-    expect_pass();
+  [[nodiscard]] Json parts_of_all() const {
     std::vector<TimeParts> parts(static_cast<std::size_t>(all_.size()));
     constexpr int bytes = sizeof(TimeParts);
     VOLLEY_MPI(MPI_Allgather(&solver_->parts(), bytes, MPI_BYTE, parts.data(), bytes, MPI_BYTE, world_));
+    Json list = Json::array();
+    for (const auto& [interior_s, edges_s, pack_s, exchange_s, reduction_s] : parts) {
+      list.push_back({{"interior_s", interior_s},
+                      {"edges_s", edges_s},
+                      {"pack_s", pack_s},
+                      {"exchange_s", exchange_s},
+                      {"reduction_s", reduction_s}});
+    }
+    return list;
+  }
+
+  // The results of all ranks.
+  [[nodiscard]] Json result(bool interleaved) {
+    expect_pass();
+    const Json parts = parts_of_all();
     Json hash = nullptr;
     Json deviation = nullptr;
     if (failure_.empty()) {
-      hash = hexadecimal(sum_of_all(solver_->hash(), world_));
-      deviation = largest_of_all(solver_->deviation(), world_);
+      std::array<char, 17> digits{};
+      std::snprintf(digits.data(), digits.size(), "%016" PRIx64, sum_of_all(solver_->hash()));
+      hash = digits.data();
+      deviation = largest_of_all(solver_->deviation());
+    }
+    Json residuals = Json::array();
+    for (const auto& [iteration, value] : solver_->residuals().kept()) {
+      const Json number = std::isfinite(value) ? Json(value) : Json(nullptr);  // JSON has finite numbers only
+      residuals.push_back({{"iteration", iteration}, {"residual", number}});
     }
     measure_copies();
     const double points = static_cast<double>(grid_.all_columns()) * static_cast<double>(grid_.all_rows());
     Json record = head(failure_.empty() ? "ok" : "failed", failure_);
     record["interleaved"] = interleaved;
-    record["threads"] = static_cast<int>(-largest_of_all(-solver_->threads(), world_));  // of the rank with the fewest
+    record["threads"] = static_cast<int>(-largest_of_all(-solver_->threads()));  // of the rank with the fewest
     record["iterations"] = iterations_;
     record["converged"] = solver_->residuals().converged();
-    record["residuals"] = to_json(solver_->residuals().kept());
+    record["residuals"] = residuals;
     record["batch_iterations"] = batch_iterations_;
     record["batch_s"] = batch_s_;
     record["cold_exchange_s"] = cold_exchange_s_;
-    record["parts"] = to_json(parts);
+    record["parts"] = parts;
     record["copy_s"] = copy_s_;
     record["copy_bytes"] = static_cast<std::uint64_t>(2 * static_cast<double>(options_.point_bytes()) * points);
     record["field_hash"] = hash;
     record["deviation"] = deviation;
     record["messages_timed"] = grid_.messages() * iterations_;
-    record["messages_verified"] = sum_of_all(halos_.compared(), world_);
+    record["messages_verified"] = sum_of_all(halos_.compared());
     record["mismatch"] = wrong_ ? volley::to_json(wrong_->mismatch) : Json(nullptr);
     return record;
   }

@@ -16,17 +16,10 @@ __constant__ nvshmemi_device_host_state_t nvshmemi_device_state_d;  // the other
 #include <nvshmemx.h>
 
 #include <exception>
-#include <memory>
 
-#include "gpu/gpu.hpp"
-#include "gpu/kernel_launch.cuh"
-#include "gpu/runtime.hpp"
 #include "host/placement.hpp"
 #include "host/shared_library.hpp"
-#include "mpi/mpi.hpp"
-#include "transport/agreement.hpp"
-#include "transport/device/launches.cuh"
-#include "transport/peer_memory.hpp"
+#include "transport/device/kernel_driven.cuh"
 
 // What nvshmemx_cumodule_init looks for in a module, besides the state itself: the version of the headers, which these
 // define themselves from 3.7 on, and the state for InfiniBand, which is not used here but must be there, and must be
@@ -41,12 +34,10 @@ namespace volley {
 
 namespace {
 
-constexpr unsigned max_blocks = device::warp_threads;  // one lane of a warp waits for each block's signal
-
 // In the symmetric heap. The other rank writes all of it.
 struct Signals {
   // Number of the last message of which each block of the sender has put its part.
-  alignas(128) std::uint64_t arrived[max_blocks];
+  alignas(128) std::uint64_t arrived[device::max_blocks];
   // Number of the last window that the receiver has received.
   alignas(128) std::uint64_t acknowledged;
   alignas(128) std::uint64_t gave_up;  // the other device has given up waiting
@@ -166,8 +157,9 @@ std::shared_ptr<std::byte> symmetric(const RankGroup& pair, const std::shared_pt
   return made;
 }
 
-class NvshmemTransport final : public KernelDriven {
+class NvshmemTransport final : public device::KernelDriven {
  public:
+  NvshmemTransport() : KernelDriven("nvshmem") {}
   std::string unavailable(const Context& context, const RankGroup& pair) override {
     std::string reason = KernelDriven::unavailable(context, pair);
     if (!reason.empty()) return reason;
@@ -193,38 +185,35 @@ class NvshmemTransport final : public KernelDriven {
 
   void open(const RankGroup& pair, const Buffers& buffers) override {
     peer_ = pair.peer();
-    launches_.open(pair, timeout_ns());
+    open_launches(pair, nvshmem_round_trips, nvshmem_windows);
     agreed_step(pair, [&] {
-      max_blocks_ = std::min({max_blocks, gpu::resident_blocks(nvshmem_round_trips, device::max_threads),
-                              gpu::resident_blocks(nvshmem_windows, device::max_threads)});
       if (nvshmem_->pointer_at(buffers.recv, peer_) == nullptr) {
         throw std::runtime_error("NVSHMEM's kernels have no direct access to the other GPU's memory");
       }
     });
-    max_blocks_ = std::min(max_blocks_, exchanged_with_peer(max_blocks_, pair));
     signals_ = symmetric(pair, nvshmem_, sizeof(Signals));
   }
 
-  void prepare(const View&) override { launches_.reset(signals_.get(), sizeof(Signals)); }
+  void prepare(const View&) override { reset(signals_.get(), sizeof(Signals)); }
 
   void close() override {
     signals_ = {};
-    launches_.close();
+    KernelDriven::close();
   }
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
-    run(nvshmem_round_trips, launches_.launch_of(view, exchanges));
+    run(nvshmem_round_trips, launch_of(view, exchanges));
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    run(nvshmem_windows, device::Launches::windows_of(launches_.launch_of(view, count), window));
+    run(nvshmem_windows, windows_of(launch_of(view, count), window));
   }
 
   [[nodiscard]] Json facts() const override {
     return {{"nvshmem_headers", std::to_string(NVSHMEM_VENDOR_MAJOR_VERSION) + "." +
                                     std::to_string(NVSHMEM_VENDOR_MINOR_VERSION) + "." +
                                     std::to_string(NVSHMEM_VENDOR_PATCH_VERSION)},
-            {"max_blocks", max_blocks_},
+            {"max_blocks", blocks()},
             {"max_threads_per_block", device::max_threads},
             {"timeout_s", timeout_s()}};
   }
@@ -258,18 +247,14 @@ class NvshmemTransport final : public KernelDriven {
     auto* const signals = reinterpret_cast<Signals*>(signals_.get());
     message.wait.peer_gave_up = &signals->gave_up;
     message.wait.gave_up = static_cast<std::uint64_t*>(nvshmem_->pointer_at(&signals->gave_up, peer_));
-    message.wait.timeout_ns += ns_per_byte * message.bytes * static_cast<std::uint64_t>(message.window_messages);
-    const device::Shape shape = device::long_shape(message.bytes, max_blocks_);
-    gpu::launch_together(kernel, shape.blocks, shape.threads, launches_.stream().get(),
-                         NvshmemLaunch{message, signals, peer_});
-    launches_.complete(message, message.count);
+    wait_for_bytes(message);
+    launch_long(kernel, NvshmemLaunch{message, signals, peer_}, message.bytes);
+    complete(message, message.count);
   }
 
   std::shared_ptr<const Nvshmem> nvshmem_;
   std::shared_ptr<std::byte> signals_;
   std::vector<int> spare_cpus_;
-  device::Launches launches_{"nvshmem"};
-  unsigned max_blocks_ = 1;
   int peer_ = 0;
 };
 

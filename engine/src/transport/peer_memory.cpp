@@ -27,11 +27,6 @@ std::string without_peer_access(const Context& context, const RankGroup& pair) {
   return {};
 }
 
-std::string KernelDriven::unavailable(const Context& context, const RankGroup& pair) {
-  if (!same_device(context.facts(pair.rank(0)), context.facts(pair.rank(1)))) return without_peer_access(context, pair);
-  return "needs two devices: kernels of two processes take turns on one, and cannot answer each other";
-}
-
 gpu::IpcMapping mapped_from_peer(const gpu::IpcHandle& handle, const RankGroup& pair) {
   try {
     return gpu::IpcMapping(handle);

@@ -13,28 +13,6 @@ namespace volley {
 // Why this rank's device cannot access the other rank's device memory; empty if it can, or if only open() can find out.
 [[nodiscard]] std::string without_peer_access(const Context& context, const RankGroup& pair);
 
-// A transport whose messages are exchanged by kernels on both devices, which wait for each other.
-class KernelDriven : public Transport, public Messages {
- public:
-  [[nodiscard]] Driver* messages() override { return this; }
-  // As without_peer_access(); and the kernels need a device each.
-  std::string unavailable(const Context& context, const RankGroup& pair) override;
-
-  [[nodiscard]] std::string once_a_batch() const override { return "the launch of a kernel"; }
-  void limit_waits(double seconds) override { timeout_s_ = seconds; }
-
- protected:
-  // Added to the time that a kernel may wait: no link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
-  static constexpr std::uint64_t ns_per_byte = 1;
-
-  // How long a kernel may wait for the other one.
-  [[nodiscard]] double timeout_s() const { return timeout_s_; }
-  [[nodiscard]] std::uint64_t timeout_ns() const { return static_cast<std::uint64_t>(1e9 * timeout_s_); }
-
- private:
-  double timeout_s_ = 0;
-};
-
 // Maps the other rank's device memory that `handle` names. Throws a std::runtime_error that says what to do.
 [[nodiscard]] gpu::IpcMapping mapped_from_peer(const gpu::IpcHandle& handle, const RankGroup& pair);
 

@@ -21,11 +21,9 @@
 // message from all earlier ones. One inbox is enough: a rank sends message n + 1 only after it has received the whole
 // answer to message n, and the other rank starts the answer only when all its threads have read message n from the
 // inbox.
-#include <algorithm>
 #include <nv/target>
 
-#include "gpu/kernel_launch.cuh"
-#include "transport/device/launches.cuh"
+#include "transport/device/kernel_driven.cuh"
 
 namespace volley {
 
@@ -222,40 +220,34 @@ constexpr Shape short_shape(std::size_t bytes, unsigned max_cluster) {
   return {blocks, threads_for(round_up(lines, blocks) / blocks)};
 }
 
-class DeviceTransport final : public KernelDriven, public Halo {
+class DeviceTransport final : public InboxDriven, public Halo {
  public:
+  DeviceTransport() : InboxDriven("device") {}
   [[nodiscard]] Halo* halo() override { return this; }
   void open(const RankGroup& pair, const Buffers& buffers) override {
-    inboxes_.open(pair, timeout_ns());
-    Limits mine;
+    open_inboxes(pair, long_round_trips, exchange_windows);
     agreed_step(pair, [&] {
-      // All blocks of a launch must be resident together: a block that waits for a free place would wait for ever.
-      mine.blocks = std::min({max_blocks, gpu::resident_blocks(long_round_trips, max_threads),
-                              gpu::resident_blocks(exchange_windows, max_threads)});
-      mine.cluster = std::min(max_line_blocks, gpu::max_cluster_blocks(short_round_trips<JoinCluster>, max_threads));
+      cluster_ = std::min(max_line_blocks, gpu::max_cluster_blocks(short_round_trips<JoinCluster>, max_threads));
     });
-    const Limits theirs = exchanged_with_peer(mine, pair);
-    limits_ = {std::min(mine.blocks, theirs.blocks), std::min(mine.cluster, theirs.cluster)};
+    cluster_ = std::min(cluster_, exchanged_with_peer(cluster_, pair));
     buffers_ = PeerBuffers(pair, buffers);
   }
 
-  void prepare(const View&) override { inboxes_.reset(); }
-
   void round_trips(const View& view, std::uint64_t exchanges) override {
-    const Launch launch = inboxes_.launch_of(view, exchanges);
-    const Shape shape = short_shape(view.bytes, limits_.cluster);
-    if (shape.blocks == 0) return launch_long(long_round_trips, launch, view);
+    const Launch launch = launch_of(view, exchanges);
+    const Shape shape = short_shape(view.bytes, cluster_);
+    if (shape.blocks == 0) return exchange_long(long_round_trips, launch, view);
     if (shape.blocks == 1) {
-      short_round_trips<JoinBlock><<<1, shape.threads, 0, inboxes_.stream().get()>>>(launch);
+      short_round_trips<JoinBlock><<<1, shape.threads, 0, stream().get()>>>(launch);
       gpu::check_launch();
     } else {
-      gpu::launch_cluster(short_round_trips<JoinCluster>, shape.blocks, shape.threads, inboxes_.stream().get(), launch);
+      gpu::launch_cluster(short_round_trips<JoinCluster>, shape.blocks, shape.threads, stream().get(), launch);
     }
-    inboxes_.complete(launch, exchanges);
+    complete(launch, exchanges);
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    launch_long(exchange_windows, Inboxes::windows_of(inboxes_.launch_of(view, count), window), view);
+    exchange_long(exchange_windows, windows_of(launch_of(view, count), window), view);
   }
 
   void open_halo(const View& view) override { prepare(view); }
@@ -264,50 +256,40 @@ class DeviceTransport final : public KernelDriven, public Halo {
   void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
     const auto threads = view.bytes / sizeof(uint4) + 1;
     const auto blocks = std::clamp<std::size_t>((threads + halo_threads - 1) / halo_threads, 1, max_halo_blocks);
-    store_halo<<<static_cast<unsigned>(blocks), halo_threads, 0, cuda_stream>>>(
-        view.send, buffers_.opposite(view.recv), view.bytes, inboxes_.mine(), inboxes_.theirs(), inboxes_.next());
+    store_halo<<<static_cast<unsigned>(blocks), halo_threads, 0, cuda_stream>>>(view.send, buffers_.opposite(view.recv),
+                                                                                view.bytes, mine(), theirs(), next());
     gpu::check_launch();
   }
-
   void enqueue_recv(const View&, gpu::StreamHandle cuda_stream) override {
-    await_halo<<<1, 1, 0, cuda_stream>>>(inboxes_.mine(), inboxes_.wait(), inboxes_.last());
+    await_halo<<<1, 1, 0, cuda_stream>>>(mine(), wait(), last());
     gpu::check_launch();
   }
-
-  void progress() override { inboxes_.check_halos(); }
+  void progress() override { check_halos(); }
 
   void close() override {
     buffers_ = {};
-    inboxes_.close();
+    InboxDriven::close();
   }
 
   [[nodiscard]] Json facts() const override {
-    return {{"flag_in_word_up_to_bytes", std::size_t{limits_.cluster} * max_threads * line_bytes},
+    return {{"flag_in_word_up_to_bytes", std::size_t{cluster_} * max_threads * line_bytes},
             {"flag_in_word_max_threads", max_threads},
-            {"flag_in_word_max_blocks", limits_.cluster},
-            {"direct_stores_max_blocks", limits_.blocks},
+            {"flag_in_word_max_blocks", cluster_},
+            {"direct_stores_max_blocks", blocks()},
             {"direct_stores_max_threads_per_block", max_threads},
             {"windows", "direct stores at every size"},
             {"timeout_s", timeout_s()}};
   }
 
  private:
-  // Of a launch, the same on both ranks.
-  struct Limits {
-    unsigned blocks = 1;   // that are resident together
-    unsigned cluster = 1;  // blocks of a cluster
-  };
-
-  void launch_long(void (*kernel)(Launch), Launch launch, const View& view) {
+  void exchange_long(void (*kernel)(Launch), Launch launch, const View& view) {
     launch.recv_there = buffers_.opposite(view.recv);
-    launch.wait.timeout_ns += ns_per_byte * view.bytes * static_cast<std::uint64_t>(launch.window_messages);
-    const Shape shape = long_shape(view.bytes, limits_.blocks);
-    gpu::launch_together(kernel, shape.blocks, shape.threads, inboxes_.stream().get(), launch);
-    inboxes_.complete(launch, launch.count);
+    wait_for_bytes(launch);
+    launch_long(kernel, launch, view.bytes);
+    complete(launch, launch.count);
   }
 
-  Limits limits_;
-  Inboxes inboxes_{"device"};
+  unsigned cluster_ = 1;  // blocks of a cluster, the same on both ranks
   PeerBuffers buffers_;
 };
 

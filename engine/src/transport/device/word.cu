@@ -1,45 +1,41 @@
 // `device/word`: `device` in its simplest form, for messages of up to 8 bytes. One thread stores the message together
 // with its number, 16 bytes in one instruction, into the other device's memory; one thread there polls them. There is
 // no fence and no barrier: what it takes is what the link and a poll take.
-#include <algorithm>
-
-#include "gpu/kernel_launch.cuh"
-#include "transport/device/launches.cuh"
+#include "transport/device/kernel_driven.cuh"
 
 namespace volley {
 
 namespace {
 
-using device::Inboxes;
-using device::Launch;
+using namespace device;
 
 using Word = std::uint64_t;
 
 // Copies the data of a line to their place in the message at recv_offset() `offset`. Returns false if the line did not
 // arrive.
-__device__ bool receive_word(const device::PeerWait& wait, const device::FlaggedLine* line,
-                             const device::MessageWord<Word>& mine, std::uint64_t offset, std::uint32_t number) {
-  device::FlaggedLine found;
-  const bool good = device::await_peer(wait, number, [&] {
-    found = device::load_line(line);
-    return device::carries(found, number);
+__device__ bool receive_word(const PeerWait& wait, const FlaggedLine* line, const MessageWord<Word>& mine,
+                             std::uint64_t offset, std::uint32_t number) {
+  FlaggedLine found;
+  const bool good = await_peer(wait, number, [&] {
+    found = load_line(line);
+    return carries(found, number);
   });
-  if (good) device::scatter(mine, offset, device::data_of(found));
+  if (good) scatter(mine, offset, data_of(found));
   return good;
 }
 
 // The answer is loaded when the message is in its place.
 __global__ void word_round_trips(const Launch launch) {
-  const auto mine = device::message_word<Word>(launch, 0);
+  const auto mine = message_word<Word>(launch, 0);
   const auto send = [&](std::uint64_t exchange, std::uint64_t offset) {
     const auto number = static_cast<std::uint32_t>(launch.last + exchange);
-    device::store_line(launch.inbox_there->lines, device::flagged(device::gather(mine, offset), number));
+    store_line(launch.inbox_there->lines, flagged(gather(mine, offset), number));
   };
-  if (launch.leads && launch.count > 0) send(1, device::send_offset(launch, 1));
+  if (launch.leads && launch.count > 0) send(1, send_offset(launch, 1));
   for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
     const std::uint64_t next = launch.leads ? exchange + 1 : exchange;
-    const std::uint64_t from = device::send_offset(launch, next);
-    const std::uint64_t to = device::recv_offset(launch, exchange);
+    const std::uint64_t from = send_offset(launch, next);
+    const std::uint64_t to = recv_offset(launch, exchange);
     const auto number = static_cast<std::uint32_t>(launch.last + exchange);
     if (!receive_word(launch.wait, launch.inbox->lines, mine, to, number)) return;
     if (next <= launch.count) send(next, from);
@@ -48,13 +44,13 @@ __global__ void word_round_trips(const Launch launch) {
 
 // A window has so many messages in flight, a thread and a line for each; the rest of it follows when these have
 // arrived. Every message has its own number.
-constexpr unsigned messages_in_flight = device::max_threads;
-static_assert(messages_in_flight <= device::max_lines);
+constexpr unsigned messages_in_flight = max_threads;
+static_assert(messages_in_flight <= max_lines);
 
 __global__ void word_windows(const Launch launch) {
   const auto messages = static_cast<std::uint64_t>(launch.window_messages);
   const unsigned lane = threadIdx.x;
-  const auto mine = device::message_word<Word>(launch, 0);
+  const auto mine = message_word<Word>(launch, 0);
   for (std::uint64_t done = 0; done < launch.count * messages;) {
     const std::uint64_t in_window = done % messages;
     const std::uint64_t together = min(messages - in_window, std::uint64_t{messages_in_flight});
@@ -64,39 +60,37 @@ __global__ void word_windows(const Launch launch) {
     done += together;
     const bool takes_part = lane < together;
     if (launch.sends && takes_part) {
-      const Word data = device::gather(mine, place + window_offset);
-      device::store_line(&launch.inbox_there->lines[lane], device::flagged(data, number));
+      const Word data = gather(mine, place + window_offset);
+      store_line(&launch.inbox_there->lines[lane], flagged(data, number));
     }
     if (launch.receives) {
       const bool good = !takes_part || receive_word(launch.wait, &launch.inbox->lines[lane], mine, place, number);
       if (!__syncthreads_and(good)) return;
-      if (lane == 0) device::raise(launch.inbox_there->acknowledged, launch.last + done);
+      if (lane == 0) raise(launch.inbox_there->acknowledged, launch.last + done);
     }
-    if (launch.sends && !device::await_acknowledgement(launch, launch.last + done)) return;
+    if (launch.sends && !await_acknowledgement(launch, launch.last + done)) return;
   }
 }
 
-class WordTransport final : public KernelDriven {
+class WordTransport final : public InboxDriven {
  public:
+  WordTransport() : InboxDriven("device/word") {}
   [[nodiscard]] std::size_t max_message_bytes() const override { return sizeof(Word); }
-
-  void open(const RankGroup& pair, const Buffers&) override { inboxes_.open(pair, timeout_ns()); }
-  void prepare(const View&) override { inboxes_.reset(); }
-  void close() override { inboxes_.close(); }
+  void open(const RankGroup& pair, const Buffers&) override { open_inboxes(pair); }
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
-    const Launch launch = inboxes_.launch_of(view, exchanges);
-    word_round_trips<<<1, 1, 0, inboxes_.stream().get()>>>(launch);
+    const Launch launch = launch_of(view, exchanges);
+    word_round_trips<<<1, 1, 0, stream().get()>>>(launch);
     gpu::check_launch();
-    inboxes_.complete(launch, exchanges);
+    complete(launch, exchanges);
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    const Launch launch = Inboxes::windows_of(inboxes_.launch_of(view, count), window);
+    const Launch launch = windows_of(launch_of(view, count), window);
     const auto messages = static_cast<unsigned>(window.messages);
-    word_windows<<<1, std::min(messages, messages_in_flight), 0, inboxes_.stream().get()>>>(launch);
+    word_windows<<<1, std::min(messages, messages_in_flight), 0, stream().get()>>>(launch);
     gpu::check_launch();
-    inboxes_.complete(launch, count * messages);
+    complete(launch, count * messages);
   }
 
   [[nodiscard]] Json facts() const override {
@@ -104,9 +98,6 @@ class WordTransport final : public KernelDriven {
             {"windows_max_messages_in_flight", messages_in_flight},
             {"timeout_s", timeout_s()}};
   }
-
- private:
-  Inboxes inboxes_{"device/word"};
 };
 
 }  // namespace

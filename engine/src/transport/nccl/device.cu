@@ -6,21 +6,12 @@
 #include <nccl.h>
 #include <nccl_device.h>
 
-#include <memory>
-
-#include "gpu/gpu.hpp"
-#include "gpu/kernel_launch.cuh"
-#include "gpu/runtime.hpp"
-#include "transport/agreement.hpp"
-#include "transport/device/launches.cuh"
+#include "transport/device/kernel_driven.cuh"
 #include "transport/nccl/library.hpp"
-#include "transport/peer_memory.hpp"
 
 namespace volley {
 
 namespace {
-
-using device::Shape;
 
 // As many threads as one block can have, a line each.
 constexpr unsigned max_lines = device::max_threads;
@@ -148,8 +139,9 @@ struct NcclWithDevice : nccl::Nccl {
   decltype(&ncclLLA2ACreateRequirement) require_lines = library.find("ncclLLA2ACreateRequirement");
 };
 
-class NcclDeviceTransport final : public KernelDriven {
+class NcclDeviceTransport final : public device::KernelDriven {
  public:
+  NcclDeviceTransport() : KernelDriven("nccl/device") {}
   std::string unavailable(const Context& context, const RankGroup& pair) override {
     std::string reason = KernelDriven::unavailable(context, pair);
     std::shared_ptr<const nccl::Nccl> found;
@@ -169,12 +161,7 @@ class NcclDeviceTransport final : public KernelDriven {
 
   // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
   void open(const RankGroup& pair, const Buffers& buffers) override {
-    launches_.open(pair, timeout_ns());
-    agreed_step(pair, [&] {
-      max_blocks_ = std::min({device::max_blocks, gpu::resident_blocks(nccl_long_round_trips, device::max_threads),
-                              gpu::resident_blocks(nccl_windows, device::max_threads)});
-    });
-    max_blocks_ = std::min(max_blocks_, exchanged_with_peer(max_blocks_, pair));
+    open_launches(pair, nccl_long_round_trips, nccl_windows);
     if (communicator_.get() == nullptr) {
       communicator_ = nccl::communicator_of(pair, *nccl_);
       make_device_communicator(pair);
@@ -191,7 +178,7 @@ class NcclDeviceTransport final : public KernelDriven {
       if (window.handle != nullptr) nccl_->deregister_window(comm(), window.handle);
       window = {};
     }
-    launches_.close();
+    KernelDriven::close();
   }
 
   ~NcclDeviceTransport() override {
@@ -200,24 +187,22 @@ class NcclDeviceTransport final : public KernelDriven {
   }
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
-    const NcclLaunch launch = launch_of(view, exchanges);
-    if (view.bytes > short_bytes) return launch_long(nccl_long_round_trips, launch);
+    const NcclLaunch launch = nccl_launch(launch_of(view, exchanges));
+    if (view.bytes > short_bytes) return exchange_long(nccl_long_round_trips, launch);
     const std::size_t lines = round_up(view.bytes, sizeof(Word)) / sizeof(Word);
-    nccl_short_round_trips<<<1, device::threads_for(lines), 0, launches_.stream().get()>>>(launch);
+    nccl_short_round_trips<<<1, device::threads_for(lines), 0, stream().get()>>>(launch);
     gpu::check_launch();
-    complete(launch.message);
+    await_end(launch.message);
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    NcclLaunch launch = launch_of(view, count);
-    launch.message = device::Launches::windows_of(launch.message, window);
-    launch_long(nccl_windows, launch);
+    exchange_long(nccl_windows, nccl_launch(windows_of(launch_of(view, count), window)));
   }
 
   [[nodiscard]] Json facts() const override {
     Json facts = nccl::facts_of(nccl_.get());
     facts["flag_in_word_up_to_bytes"] = short_bytes;
-    facts["direct_stores_max_blocks"] = max_blocks_;
+    facts["direct_stores_max_blocks"] = blocks();
     facts["direct_stores_max_threads_per_block"] = device::max_threads;
     facts["timeout_s"] = timeout_s();
     return facts;
@@ -257,42 +242,37 @@ class NcclDeviceTransport final : public KernelDriven {
     if (buffer.handle == nullptr) throw std::runtime_error("NCCL registers no windows of device memory here");
   }
 
-  [[nodiscard]] NcclLaunch launch_of(const View& view, std::uint64_t count) const {
-    const auto& window = windows_[windows_[0].block.holds(view.recv) ? 0 : 1];
-    NcclLaunch launch{};
-    launch.message = launches_.launch_of(view, count);
-    launch.comm = device_communicator_;
-    launch.lines = lines_;
-    launch.window = window.handle;
-    launch.in_window = static_cast<std::size_t>(view.recv - window.block.base);
-    return launch;
+  [[nodiscard]] NcclLaunch nccl_launch(const device::Launch& message) const {
+    const auto& window = windows_[windows_[0].block.holds(message.recv) ? 0 : 1];
+    return {.message = message,
+            .comm = device_communicator_,
+            .lines = lines_,
+            .window = window.handle,
+            .in_window = static_cast<std::size_t>(message.recv - window.block.base)};
   }
 
-  void launch_long(void (*kernel)(NcclLaunch), const NcclLaunch& launch) {
-    const Shape shape = device::long_shape(launch.message.bytes, max_blocks_);
-    gpu::launch_together(kernel, shape.blocks, shape.threads, launches_.stream().get(), launch);
-    complete(launch.message);
+  void exchange_long(void (*kernel)(NcclLaunch), const NcclLaunch& launch) {
+    launch_long(kernel, launch, launch.message.bytes);
+    await_end(launch.message);
   }
 
   // NCCL's functions for kernels wait without a limit of their own, but end when the communicator is aborted. So the
   // host limits what all exchanges of a launch take: besides the wait for the other rank, not more than `exchange_ns`
   // each and the time of their bytes.
-  void complete(const device::Launch& message) {
+  void await_end(const device::Launch& message) {
     constexpr double exchange_ns = 10'000;
     const auto exchanges = static_cast<double>(message.count);
     const auto bytes = 2 * static_cast<double>(message.bytes) * message.window_messages;
-    communicator_.wait_for(launches_.stream(), timeout_s() + 1e-9 * exchanges * (exchange_ns + ns_per_byte * bytes));
+    communicator_.wait_for(stream(), timeout_s() + 1e-9 * exchanges * (exchange_ns + ns_per_byte * bytes));
   }
 
   // In this order, because the communicator must be destroyed before the library's functions.
   std::shared_ptr<const NcclWithDevice> nccl_;
   nccl::NcclCommunicator communicator_;
-  device::Launches launches_{"nccl/device"};
   std::array<RegisteredBuffer, 2> windows_;  // send, recv
   ncclDevComm device_communicator_{};
   ncclLLA2AHandle lines_{};
   bool has_device_communicator_ = false;
-  unsigned max_blocks_ = 1;
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 // What transports share whose kernels on two devices exchange messages without their hosts: the shape of a launch, its
-// parameters, an inbox in each device's memory, lines in it that carry a part of a message and its number, and what the
-// host does for a launch.
+// parameters, the words of a message, an inbox in each device's memory, and what the host does for a launch.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/copy.cuh"
 #include "gpu/kernels/flag.cuh"
 #include "gpu/runtime.hpp"
@@ -159,23 +159,42 @@ __device__ inline bool await_acknowledgement(const Launch& launch, std::uint64_t
   return __syncthreads_and(good);
 }
 
-// What the host has for kernels of two devices that exchange messages by themselves: a stream, the parameters of each
-// launch, and a word in host memory where a kernel reports what it waited for in vain.
-class Launches {
+// A transport whose messages are exchanged by kernels on both devices, which wait for each other without their hosts.
+// Each rank has a stream, and a word in host memory where a kernel reports what it waited for in vain.
+class KernelDriven : public Transport, public Messages {
  public:
-  explicit Launches(const char* transport) : transport_(transport) {}
+  explicit KernelDriven(const char* name) : name_(name) {}
 
-  // A kernel waits for the other one for up to `timeout_ns`: the other rank may still be checking the last batch, or
-  // its host may be slow. Both ranks throw a std::runtime_error if one of them cannot. Collective over the pair.
-  void open(const RankGroup& pair, std::uint64_t timeout_ns) {
-    control_ = pair.control.get();
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
+    if (!same_device(context.facts(pair.rank(0)), context.facts(pair.rank(1))))
+      return without_peer_access(context, pair);
+    return "needs two devices: kernels of two processes take turns on one, and cannot answer each other";
+  }
+  [[nodiscard]] Driver* messages() override { return this; }
+  [[nodiscard]] std::string once_a_batch() const override { return "the launch of a kernel"; }
+  void limit_waits(double seconds) override { timeout_s_ = seconds; }
+  void close() override {
+    report_ = {};
+    stream_ = {};
+  }
+
+ protected:
+  // Added to the time that a kernel may wait: no link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
+  static constexpr std::uint64_t ns_per_byte = 1;
+
+  // All blocks of a launch of one of `kernels` must be resident together, on both devices: a block that waits for a
+  // free place would wait for ever. Both ranks throw a std::runtime_error if one of them cannot. Collective over the
+  // pair.
+  template <class... Kernels>
+  void open_launches(const RankGroup& pair, Kernels... kernels) {
     ranks_ = {pair.rank(pair.self), pair.rank(pair.peer())};
     leads_ = pair.leads();
-    timeout_ns_ = timeout_ns;
     agreed_step(pair, [&] {
       stream_ = gpu::Stream::make();
       report_ = gpu::PinnedBuffer(sizeof(PollReport));
+      blocks_ = std::min({max_blocks, gpu::resident_blocks(kernels, max_threads)...});
     });
+    blocks_ = std::min(blocks_, exchanged_with_peer(blocks_, pair));
   }
 
   // Numbers start again when the memory has been cleared that the other device signals in. The caller agrees on this
@@ -186,13 +205,6 @@ class Launches {
     gpu::zero(signals, bytes);
     gpu::synchronize();
   }
-
-  void close() {
-    report_ = {};
-    stream_ = {};
-  }
-
-  [[nodiscard]] const gpu::Stream& stream() const { return stream_; }
 
   // The parameters of the next launch, for `count` exchanges; a derived class adds the memory of the signals.
   [[nodiscard]] Launch launch_of(const View& view, std::uint64_t count) const {
@@ -207,16 +219,25 @@ class Launches {
     launch.window_messages = 1;
     launch.leads = leads_;
     launch.sends = launch.receives = true;
-    launch.wait = {.report = report(), .peer_gave_up = nullptr, .gave_up = nullptr, .timeout_ns = timeout_ns_};
+    launch.wait = {.report = report(), .peer_gave_up = nullptr, .gave_up = nullptr, .timeout_ns = timeout_ns()};
     return launch;
   }
-
   // Turns the parameters of exchanges into those of windows.
   [[nodiscard]] static Launch windows_of(Launch launch, const Window& window) {
     launch.window_messages = window.messages;
     launch.sends = window.sends(launch.leads);
     launch.receives = window.receives(launch.leads);
     return launch;
+  }
+  // The kernels may wait as long as the bytes of an exchange or a window take.
+  static void wait_for_bytes(Launch& launch) {
+    launch.wait.timeout_ns += ns_per_byte * launch.bytes * static_cast<std::uint64_t>(launch.window_messages);
+  }
+
+  template <class Parameters>
+  void launch_long(void (*kernel)(Parameters), const Parameters& parameters, std::uint64_t bytes) const {
+    const Shape shape = long_shape(bytes, blocks_);
+    gpu::launch_together(kernel, shape.blocks, shape.threads, stream_.get(), parameters);
   }
 
   // Waits for a launch that used `numbers` numbers. Throws if its messages did not arrive.
@@ -230,24 +251,24 @@ class Launches {
     last_ += numbers;
   }
 
+  // Throws if a kernel has given up waiting for a halo.
+  void check_halos() const {
+    const auto status = std::atomic_ref(report()->status).load(std::memory_order_acquire);
+    if (status != PollStatus::ready) fail("halo " + std::to_string(report()->number), timeout_ns());
+  }
+
+  [[nodiscard]] double timeout_s() const { return timeout_s_; }  // how long a kernel may wait for the other one
+  [[nodiscard]] std::uint64_t timeout_ns() const { return static_cast<std::uint64_t>(1e9 * timeout_s_); }
+  [[nodiscard]] PollReport* report() const { return reinterpret_cast<PollReport*>(report_.data()); }
+  [[nodiscard]] const gpu::Stream& stream() const { return stream_; }
+  [[nodiscard]] unsigned blocks() const { return blocks_; }  // of a launch at most, the same on both ranks
   // The number of the last message, window or halo, the same on both ranks; complete() counts it up, or this.
   [[nodiscard]] std::uint64_t last() const { return last_; }
   std::uint64_t next() { return ++last_; }
 
-  // Throws if a kernel has given up waiting for a halo.
-  void check_halos() const {
-    const auto status = std::atomic_ref(report()->status).load(std::memory_order_acquire);
-    if (status != PollStatus::ready) fail("halo " + std::to_string(report()->number), timeout_ns_);
-  }
-
- protected:
-  [[nodiscard]] std::uint64_t timeout_ns() const { return timeout_ns_; }
-  [[nodiscard]] PollReport* report() const { return reinterpret_cast<PollReport*>(report_.data()); }
-  [[nodiscard]] MPI_Comm control() const { return control_; }
-
  private:
   [[noreturn]] void fail(const std::string& what, std::uint64_t waited_ns) const {
-    const std::string begin = transport_ + std::string(": ");
+    const std::string begin = name_ + std::string(": ");
     const std::string mine = std::to_string(ranks_[0]);
     const std::string other = "the device of rank " + std::to_string(ranks_[1]);
     if (report()->status == PollStatus::peer_gave_up) {
@@ -258,24 +279,39 @@ class Launches {
                              ": its kernel does not run, or its stores do not arrive");
   }
 
-  const char* transport_;
-  MPI_Comm control_ = MPI_COMM_NULL;
+  const char* name_;
   std::array<int, 2> ranks_{};  // this rank's and the other's number in the world
   bool leads_ = false;
-  std::uint64_t timeout_ns_ = 0;
+  double timeout_s_ = 0;
+  unsigned blocks_ = 1;
   std::uint64_t last_ = 0;
   gpu::Stream stream_;
   gpu::PinnedBuffer report_;
 };
 
-// An inbox in each device's memory that the other device writes to.
-class Inboxes : public Launches {
+// With an inbox in each device's memory that the other device writes to.
+class InboxDriven : public KernelDriven {
  public:
-  using Launches::Launches;
+  using KernelDriven::KernelDriven;
 
-  // Both ranks throw a std::runtime_error if one of them cannot. Collective over the pair.
-  void open(const RankGroup& pair, std::uint64_t timeout_ns) {
-    Launches::open(pair, timeout_ns);
+  // In a line a number has 16 bits, in those of `device/word` 32. That it overflows is harmless: messages of one size
+  // write the same lines, one after the other, so that no line still has the number of 2^16 messages ago. A window of
+  // `device/word` may leave lines out, but not for 2^32 messages.
+  void prepare(const View&) override { reset(mine_.data(), sizeof(Inbox)); }
+
+  // The other rank closes its mapping of the inbox before this rank frees the inbox.
+  void close() override {
+    theirs_ = {};
+    VOLLEY_MPI(MPI_Barrier(control_));
+    mine_ = {};
+    KernelDriven::close();
+  }
+
+ protected:
+  template <class... Kernels>
+  void open_inboxes(const RankGroup& pair, Kernels... kernels) {
+    control_ = pair.control.get();
+    open_launches(pair, kernels...);
     gpu::IpcHandle handle{};
     agreed_step(pair, [&] {
       mine_ = gpu::DeviceBuffer(sizeof(Inbox));
@@ -285,25 +321,12 @@ class Inboxes : public Launches {
     agreed_step(pair, [&] { theirs_ = mapped_from_peer(theirs, pair); });
   }
 
-  // In a line a number has 16 bits, in those of `device/word` 32. That it overflows is harmless: messages of one size
-  // write the same lines, one after the other, so that no line still has the number of 2^16 messages ago. A window of
-  // `device/word` may leave lines out, but not for 2^32 messages. Collective over the pair.
-  void reset() { Launches::reset(mine_.data(), sizeof(Inbox)); }
-
-  // The other rank closes its mapping of the inbox before this rank frees the inbox. Collective over the pair.
-  void close() {
-    theirs_ = {};
-    VOLLEY_MPI(MPI_Barrier(control()));
-    mine_ = {};
-    Launches::close();
-  }
-
   [[nodiscard]] Inbox* mine() const { return reinterpret_cast<Inbox*>(mine_.data()); }
   [[nodiscard]] Inbox* theirs() const { return reinterpret_cast<Inbox*>(theirs_.data()); }
   [[nodiscard]] PeerWait wait() const { return {report(), &mine()->gave_up, &theirs()->gave_up, timeout_ns()}; }
 
   [[nodiscard]] Launch launch_of(const View& view, std::uint64_t count) const {
-    Launch launch = Launches::launch_of(view, count);
+    Launch launch = KernelDriven::launch_of(view, count);
     launch.inbox = mine();
     launch.inbox_there = theirs();
     launch.wait = wait();
@@ -311,6 +334,7 @@ class Inboxes : public Launches {
   }
 
  private:
+  MPI_Comm control_ = MPI_COMM_NULL;
   gpu::DeviceBuffer mine_;
   gpu::IpcMapping theirs_;
 };
