@@ -7,7 +7,6 @@
 
 namespace volley {
 
-// The file of each benchmark defines its maker.
 BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_jacobi, make_collective, make_message_rate,
     make_overlap, make_probe, make_self_send, make_gpu_matrix;
 

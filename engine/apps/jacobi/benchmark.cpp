@@ -70,7 +70,6 @@ namespace {
 
 using namespace jacobi;
 
-// Seconds between two records of progress.
 constexpr double progress_every_s = 1.0;
 
 // Memory that a rank needs besides its field. Host: messages, threads, MPI. Device: messages (at least 2 MiB each) and
@@ -79,7 +78,6 @@ constexpr std::uint64_t spare_bytes(MemoryKind kind) {
   return (kind == MemoryKind::device ? std::uint64_t{512} : std::uint64_t{64}) << 20;
 }
 
-// The transports of a plan, each with its solve.
 class JacobiRun {
  public:
   JacobiRun(const Run& run, const JacobiOptions& options)

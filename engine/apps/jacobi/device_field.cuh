@@ -120,7 +120,6 @@ class DeviceField {
     gpu::synchronize();
   }
 
-  // The points before iteration `iteration`.
   [[nodiscard]] const Plane<Real>& before(std::uint64_t iteration) const { return planes_[iteration % 2]; }
   // Copies the plane before `iteration` to the other plane.
   void copy(std::uint64_t iteration, const gpu::Stream& cuda_stream) const {

@@ -26,7 +26,7 @@ namespace volley::jacobi {
 
 namespace {
 
-// Iterations from one whose parts are timed to the next: time stamps take the device some time (gpu/stopwatch.cuh).
+// Iterations from one whose parts are timed to the next: time stamps take the device some time.
 constexpr std::uint64_t timed_every = 16;
 // Querying the device and libraries takes longer than reading a word.
 constexpr unsigned polls_between_checks = 4096;
@@ -76,7 +76,6 @@ class DeviceSolver final : public Solver {
     return reinterpret_cast<ResidualMax*>(residual_memory_.data()) + iteration % 2;
   }
   [[nodiscard]] ResidualReport* report() const { return reinterpret_cast<ResidualReport*>(report_memory_.data()); }
-  // Whether the host has not yet read the residual of this iteration.
   [[nodiscard]] bool is_unread(std::uint64_t iteration) const {
     return std::find(unread_.begin(), unread_.end(), iteration) != unread_.end();
   }
@@ -200,7 +199,6 @@ class DeviceSolver final : public Solver {
     }
   }
 
-  // Reads and reduces all residuals up to that of `iteration`.
   void read_residuals(std::uint64_t iteration) {
     while (!unread_.empty() && unread_.front() <= iteration && !over()) {
       const std::uint64_t next = unread_.front();

@@ -25,7 +25,6 @@ inline constexpr int sweep_warps = 4;
 inline constexpr unsigned warp_threads = 32;
 inline constexpr unsigned every_lane = 0xFFFFFFFFU;
 
-// What a thread loads and stores at once.
 template <class Real>
 struct alignas(16) PointVector {
   static constexpr int points = 16 / sizeof(Real);
@@ -210,7 +209,6 @@ inline constexpr int right_side = static_cast<int>(Side::right);
 inline constexpr int up_side = static_cast<int>(Side::up);
 inline constexpr int down_side = static_cast<int>(Side::down);
 
-// A point of the domain or of a halo.
 template <class Real>
 __device__ Real point_of(const EdgeSweep<Real>& job, std::int64_t x, std::int64_t y) {
   if (x < 0) return job.halos[left_side].received[y];

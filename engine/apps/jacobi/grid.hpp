@@ -57,7 +57,6 @@ class Grid {
     return static_cast<int>(y * processes_x_ + x);
   }
 
-  // Messages of one iteration, of all processes.
   [[nodiscard]] std::uint64_t messages() const {
     return 2 * static_cast<std::uint64_t>((processes_x_ - 1) * processes_y_ + (processes_y_ - 1) * processes_x_);
   }

@@ -45,7 +45,6 @@ std::pair<Real*, std::int64_t> line_of_points(const Plane<Real>& plane, const Gr
 // Every call is collective over the world, except those on points.
 class Halos {
  public:
-  // Pairs every process with its neighbours.
   Halos(const Context& context, const Grid& grid, const TransportEntry& entry, std::size_t point_bytes)
       : context_(context), grid_(grid), entry_(entry), places_(entry.memory == MemoryKind::device ? 2 : 1) {
     // In each of these four rounds a process belongs to at most one pair.
@@ -59,7 +58,6 @@ class Halos {
     }
   }
 
-  // Why this rank cannot use the transport; empty if it can.
   [[nodiscard]] std::string unavailable() {
     for (auto& neighbour : neighbours_) {
       const std::string reason = neighbour.transport->unavailable(context_, neighbour.pair);
@@ -130,7 +128,6 @@ class Halos {
     }
   }
 
-  // An exchange; see transport/transport.hpp.
   void enqueue_send(gpu::StreamHandle cuda_stream) {
     for (auto& each : neighbours_) each.halo->enqueue_send(each.view(place_), cuda_stream);
   }

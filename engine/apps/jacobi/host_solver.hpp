@@ -129,7 +129,6 @@ class HostField {
     return over_rows<std::uint64_t>(of_row, std::plus<>());
   }
 
-  // The largest deviation of this rank's points from the exact solution of the continuous problem.
   [[nodiscard]] double deviation() const {
     std::vector<double> profile(static_cast<std::size_t>(grid_.columns()));
     for (std::size_t x = 0; x < profile.size(); ++x) {

@@ -18,7 +18,6 @@
 
 namespace volley::jacobi {
 
-// The part of the plan.
 struct JacobiOptions {
   std::array<int, 2> grid{1, 1};             // processes along x and y
   std::array<std::int64_t, 2> domain{3, 3};  // points of each process along x and y
@@ -44,7 +43,6 @@ class ResidualHistory {
  public:
   explicit ResidualHistory(const JacobiOptions& options) : options_(options) {}
 
-  // Whether this iteration has a residual.
   [[nodiscard]] bool due(std::uint64_t iteration) const {
     return iteration + 1 == options_.iterations || iteration % options_.check_every == 0;
   }

@@ -27,7 +27,6 @@ struct Plane {
   return (lines % 64 == 0 ? lines + 1 : lines) * cache_line_bytes;
 }
 
-// Bytes of both planes, padding included.
 [[nodiscard]] constexpr std::uint64_t host_field_bytes(std::int64_t columns, std::int64_t rows,
                                                        std::size_t point_bytes) {
   return 2 * static_cast<std::uint64_t>(rows + 2) * static_cast<std::uint64_t>(host_stride_bytes(columns, point_bytes));
@@ -37,7 +36,6 @@ struct Plane {
 // aligned and no thread must check whether its load is inside.
 inline constexpr std::int64_t pitch_bytes = 512;
 
-// Points from row to row.
 [[nodiscard]] constexpr std::int64_t device_stride(std::int64_t columns, std::size_t point_bytes) {
   const auto point = static_cast<std::int64_t>(point_bytes);
   return round_up(columns * point, pitch_bytes) / point;

@@ -88,7 +88,6 @@ class TransportSolve {
     elapsed_s_ += seconds_since(begun);
   }
 
-  // Everything after the last iteration. Returns the record.
   [[nodiscard]] Json finish(bool interleaved) {
     const auto begun = Clock::now();
     const bool opened = not_opened_.empty();
@@ -129,7 +128,6 @@ class TransportSolve {
     return largest_of_all(timed(body, count));
   }
 
-  // Tells the watchdog that a pass over the whole field follows.
   void expect_pass() {
     const auto bytes = field_bytes(entry_.memory, grid_.columns(), grid_.rows(), options_.point_bytes());
     run_.watchdog.progress(static_cast<double>(bytes) / slowest_bytes_per_s);
@@ -204,7 +202,6 @@ class TransportSolve {
     return list;
   }
 
-  // The results of all ranks.
   [[nodiscard]] Json result(bool interleaved) {
     expect_pass();
     const Json parts = parts_of_all();

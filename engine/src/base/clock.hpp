@@ -7,7 +7,6 @@ namespace volley {
 
 using Clock = std::chrono::steady_clock;
 
-// Seconds between two readings.
 inline double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }

@@ -24,7 +24,6 @@ struct Options {
 // Throws UsageError when an argument is unknown to the program or lacks its value.
 [[nodiscard]] Options parse_options(Program program, int argc, char** argv);
 
-// The text that --help prints.
 [[nodiscard]] const char* usage(Program program);
 
 }  // namespace volley

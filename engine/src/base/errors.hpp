@@ -1,4 +1,4 @@
-// Exceptions, and errors of the system as exceptions. mpi/check.hpp and gpu/check.cuh do the same for MPI and CUDA.
+// Exceptions, and errors of the system as exceptions. mpi/mpi.hpp and gpu/runtime.hpp do the same for MPI and CUDA.
 //
 // Throw anywhere: main.cpp and main_local.cpp end the program, and only main.cpp calls MPI_Abort. The watchdog, whose
 // process hangs, calls _exit.
@@ -40,7 +40,6 @@ class UnsupportedError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The exit code of a program that this exception ends.
 [[nodiscard]] Exit exit_code_of(const std::exception& error);
 
 // Where in the sources, for people: "file.cpp:12".

@@ -40,7 +40,6 @@ void read_sampling(PlanObject& given, Sampling& sampling) {
   given.boolean("tail", sampling.tail);
 }
 
-// The entry of that name, else null.
 template <class Entries>
 auto find_entry(const Entries& entries, const std::string& name) {
   const auto found = std::ranges::find_if(entries, [&](const auto& entry) { return entry.name == name; });

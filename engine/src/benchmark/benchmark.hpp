@@ -18,7 +18,6 @@ namespace volley {
 
 struct Context;
 
-// What a benchmark needs to run.
 struct Run {
   const Job& job;          // the processes
   const Context* context;  // with their communicators; null in the program without MPI
@@ -39,7 +38,6 @@ class Benchmark {
   [[nodiscard]] virtual Exit run(const Run& run) = 0;
 };
 
-// The file of each benchmark defines its maker.
 using BenchmarkMaker = std::unique_ptr<Benchmark>();
 
 struct BenchmarkEntry {

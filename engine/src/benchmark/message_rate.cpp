@@ -31,9 +31,9 @@ class PairsControl final : public GroupControl {
   [[nodiscard]] int receives() const override { return 2 * pair_ + (sender_ ? 1 : 0); }
 
   [[nodiscard]] Elapsed elapsed(const Span& mine) override {
-    if (!active_) backoff_.wait_for_empty(0, end_tag);
+    if (!active_) backoff_.receive(0, end_tag);
     for (int rank : leads() ? idle_ranks() : std::vector<int>{}) {
-      VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, rank, end_tag, world_));
+      send_text("", rank, end_tag, world_);
     }
     const bool counts = active_ && sender_;
     const Entries senders = entries(mine, counts);
@@ -42,7 +42,6 @@ class PairsControl final : public GroupControl {
     return elapsed;
   }
 
-  // So many pairs take part in the batches from now on.
   void take_part(int pairs) {
     pairs_ = pairs;
     active_ = pair_ < pairs;
@@ -105,7 +104,6 @@ class NothingToVerify final : public Verifier {
   [[nodiscard]] std::optional<Mismatch> check(const std::byte*, std::size_t, const Contents&) override { return {}; }
 };
 
-// So many pairs on one transport at one size.
 struct PairsPoint {
   std::string transport;
   int pairs = 0;

@@ -16,7 +16,6 @@ namespace volley {
 // The cell of a matrix; `samples` keeps every sample.
 [[nodiscard]] Json matrix_cell(const Series& series, bool samples);
 
-// Writes the record `row` of a matrix with its cells, and counts the cells.
 void write_row(Records& records, Json row, const Json& cells);
 
 }  // namespace volley

@@ -55,7 +55,6 @@ class TransportSet {
 
   [[nodiscard]] std::vector<Candidate>& candidates() { return candidates_; }
 
-  // The memory of an available transport's buffers.
   [[nodiscard]] Memory& memory(const Candidate& candidate) const { return *arenas_.at(candidate.arena).memory; }
 
   // Why this transport carries no messages of `bytes`, or why its memory or the host's has no room for them; empty if
@@ -74,7 +73,6 @@ class TransportSet {
   // group.
   void close();
 
-  // Writes a record for each transport.
   void write_records(Records& records);
 
  private:

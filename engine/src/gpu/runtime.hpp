@@ -41,8 +41,6 @@ using Owned = std::unique_ptr<Object, Destroy<function>>;
 
 // --- copies by the copy engines; inline: several are called inside timed regions ---
 
-// Blocking, on the default stream.
-
 inline void copy_to_host(void* host, const void* device, std::size_t bytes) {
   VOLLEY_CUDA_CHECK(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
 }
@@ -68,8 +66,6 @@ inline void copy(void* to, const void* from, std::size_t bytes) {
 
 inline void zero(void* device, std::size_t bytes) { VOLLEY_CUDA_CHECK(cudaMemset(device, 0, bytes)); }
 
-// Enqueued on a stream.
-
 inline void copy_to_host_async(void* host, const void* device, std::size_t bytes, StreamHandle cuda_stream) {
   VOLLEY_CUDA_CHECK(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda_stream));
 }
@@ -78,12 +74,10 @@ inline void copy_to_device_async(void* device, const void* host, std::size_t byt
   VOLLEY_CUDA_CHECK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, cuda_stream));
 }
 
-// Within a device, or to memory of another device that is mapped here.
 inline void copy_on_device_async(void* to, const void* from, std::size_t bytes, StreamHandle cuda_stream) {
   VOLLEY_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cuda_stream));
 }
 
-// Between any two places; CUDA finds out where they are.
 inline void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle cuda_stream) {
   VOLLEY_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda_stream));
 }
@@ -94,14 +88,9 @@ inline void copy_peer_async(void* to, int to_device, const void* from, int from_
   VOLLEY_CUDA_CHECK(cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes, cuda_stream));
 }
 
-// --- waiting ---
-
 inline void synchronize() { VOLLEY_CUDA_CHECK(cudaDeviceSynchronize()); }
 inline void synchronize_default_stream() { VOLLEY_CUDA_CHECK(cudaStreamSynchronize(nullptr)); }
 
-// --- memory ---
-
-// Memory of the current device that frees itself.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -116,7 +105,6 @@ class DeviceBuffer {
   Owned<std::byte, cudaFree> handle_;
 };
 
-// Page-locked memory of the host. Copy engines access it directly.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;
@@ -147,7 +135,6 @@ class Registration {
 // Names an allocation for other processes; it can be sent as bytes.
 using IpcHandle = cudaIpcMemHandle_t;
 
-// The handle of the allocation at `base`.
 [[nodiscard]] inline IpcHandle ipc_handle(std::byte* base) {
   IpcHandle handle{};
   VOLLEY_CUDA_CHECK(cudaIpcGetMemHandle(&handle, base));
@@ -175,7 +162,6 @@ class IpcMapping {
 
 // --- streams and events; both are empty at first ---
 
-// The result of a query.
 inline bool is_complete(cudaError_t status, const char* call) {
   if (status != cudaErrorNotReady) check(status, call);
   else cudaGetLastError();  // not an error: the next check of a kernel launch must not find it
@@ -308,7 +294,6 @@ struct Block {
 // The driver's handle of a module: what it loads of a program, the kernels and variables of one source file.
 using ModuleHandle = CUmod_st*;
 
-// The module that contains the kernel.
 [[nodiscard]] ModuleHandle module_containing(const void* kernel);
 
 }  // namespace volley::gpu

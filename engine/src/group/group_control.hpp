@@ -9,7 +9,6 @@
 
 namespace volley {
 
-// Two ranks: messages of their control communicator.
 class MpiControl final : public PairControl {
  public:
   explicit MpiControl(const RankGroup& pair)
@@ -35,7 +34,6 @@ class MpiControl final : public PairControl {
 // `seconds_between` of batches, and node_clock.hpp takes the drift between two comparisons into account.
 class GroupControl : public Control {
  public:
-  // Compares the clocks. Collective over the group.
   GroupControl(const Context& context, const RankGroup& group);
 
   [[nodiscard]] bool leads() const override { return group_.leads(); }
@@ -50,7 +48,6 @@ class GroupControl : public Control {
   // From the last rank's entry to the last rank's exit; and the mean of the ranks' own times.
   [[nodiscard]] Elapsed elapsed(const Span& mine) override;
 
-  // Compares the clocks of the nodes. Collective over the group.
   void compare_clocks();
   // Compares the clocks again, and returns the largest error of a node's clock since the last call; 0 on one node.
   // Collective over the group.

@@ -32,7 +32,6 @@ struct RankFacts {
   bool device_chosen_late = false;
 };
 
-// Whether both have the same device.
 [[nodiscard]] bool same_device(const RankFacts& one, const RankFacts& other);
 
 // The first two ranks of a node that the engine bound to the same core.
@@ -61,7 +60,6 @@ struct Placement {
 // sees no device.
 [[nodiscard]] std::optional<int> device_of(int local_rank, const Options& options, const gpu::Presence& gpus);
 
-// Makes the device of this local rank the current one.
 void choose_device(Placement& placement, const Options& options, int local_rank);
 
 struct Job {
@@ -75,13 +73,11 @@ struct Job {
   [[nodiscard]] const RankFacts& facts(int of) const { return ranks[static_cast<std::size_t>(of)]; }
 };
 
-// The facts of this process, as a rank of `job` on node number `node`.
 [[nodiscard]] RankFacts own_facts(const Job& job, const Placement& placement, int node);
 
 // A job that consists of this process. Does not bind cores and makes no device current.
 [[nodiscard]] Job make_local_job();
 
-// Facts of the job as JSON, for the exchange between ranks and for the run record.
 [[nodiscard]] Json to_json(const gpu::Device& device);
 [[nodiscard]] Json to_json(const RankFacts& facts);
 [[nodiscard]] Json to_json(const Usage& usage, int rank);

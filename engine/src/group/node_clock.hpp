@@ -36,7 +36,6 @@ class NodeClock {
     last_ = now;
   }
 
-  // The time of the first rank's clock when this one shows `own_ns`.
   [[nodiscard]] std::int64_t common_ns(std::int64_t own_ns) const { return own_ns - ahead_ns(own_ns); }
 
   // The largest error so far.

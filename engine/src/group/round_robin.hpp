@@ -1,4 +1,3 @@
-// Round-robin scheduling of pairs of ranks.
 #pragma once
 
 #include <cstdint>

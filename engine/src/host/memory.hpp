@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "host/words.hpp"
+#include "host/pattern.hpp"
 
 namespace volley {
 
@@ -101,7 +101,6 @@ class Memory : public Verifier {
 // Host memory as malloc gives it for large blocks: anonymous pages, first touched by the rank that uses them.
 [[nodiscard]] std::unique_ptr<Memory> make_host_memory();
 
-// Pages that unmap themselves.
 class Mapping {
  public:
   Mapping() = default;

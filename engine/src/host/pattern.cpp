@@ -1,4 +1,4 @@
-#include "host/words.hpp"
+#include "host/pattern.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -15,7 +15,6 @@ using CpuMask = std::vector<unsigned long>;
 [[nodiscard]] CpuMask mask_of(const std::vector<int>& cpus);
 [[nodiscard]] std::vector<int> cpus_in(const CpuMask& mask);
 
-// The logical CPUs that this process may run on.
 [[nodiscard]] std::vector<int> allowed_cpus();
 
 // The sockets (physical packages) of these CPUs, in order; empty if Linux does not report them. `root` is "/" outside

@@ -15,7 +15,6 @@ class Library {
     if (handle_ == nullptr) throw std::runtime_error(dlerror());
   }
 
-  // Converts to any function pointer.
   struct Symbol {
     void* address;
     template <class Function>
@@ -24,7 +23,6 @@ class Library {
     }
   };
 
-  // Throws std::runtime_error if the library lacks the function.
   [[nodiscard]] Symbol find(const char* name) const {
     void* found = dlsym(handle_, name);
     if (found == nullptr) throw std::runtime_error(dlerror());

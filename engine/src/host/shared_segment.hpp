@@ -17,7 +17,6 @@ class SharedSegment {
   // /dev/shm is too small: without that the first access would be a bus error.
   [[nodiscard]] static SharedSegment create(std::size_t bytes);
 
-  // Opens the segment that another process created with that name.
   [[nodiscard]] static SharedSegment open(const std::string& name, std::size_t bytes);
 
   // Removes the name. The creator does this when all processes have mapped the segment: the system then frees the

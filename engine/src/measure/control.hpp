@@ -72,7 +72,6 @@ class Control {
   [[nodiscard]] virtual Elapsed elapsed(const Span& mine) { return {.seconds = seconds_of(mine)}; }
 };
 
-// Two ends. Each times for itself.
 class PairControl : public Control {
  public:
   // `ids` name the two ends; `self` is this process's end, `peer` the other one; a process that has both ends is its

@@ -21,7 +21,6 @@ struct FaultEntry {
   Fault fault;
 };
 
-// Every fault but none.
 [[nodiscard]] std::span<const FaultEntry> faults();
 
 // One bit of a message. Consecutive numbers give bits in all parts of the message.

@@ -206,7 +206,6 @@ std::uint64_t Sampler::warm_up_exchanges(const Series& series) const {
   return static_cast<std::uint64_t>(std::clamp<double>(most, 1, workload_.limits.warm_up_exchanges));
 }
 
-// Tells the watchdog which series is measured from now on.
 void Sampler::tell_watchdog(const Series& series) {
   watchdog_.enter("transport " + series.name + ", " + control_.name() + ", " + std::to_string(series.view.bytes) +
                   " B, " + workload_.name);
@@ -319,7 +318,6 @@ double Sampler::sample(Series& series, std::uint64_t count) {
   return elapsed_s;
 }
 
-// A batch whose duration can be estimated, or the first one.
 double Sampler::timed_batch(Series& series, const View& view, std::uint64_t count) {
   return series.count_s > 0 ? batch(series, view, count) : first_batch(series, view, count);
 }

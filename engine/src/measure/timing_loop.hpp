@@ -11,7 +11,6 @@
 
 namespace volley {
 
-// Two clock readings.
 struct Span {
   Clock::time_point begin;
   Clock::time_point end;
@@ -35,13 +34,11 @@ template <class Body>
   return {begin, end};
 }
 
-// The same in seconds.
 template <class Body>
 [[nodiscard]] double timed(Body&& body, std::uint64_t count) {
   return seconds_of(timed_span(std::forward<Body>(body), count));
 }
 
-// Of a body that runs once.
 template <class Body>
 [[nodiscard]] double timed(Body&& body) {
   return timed([&](std::uint64_t) { body(); }, 1);

@@ -84,7 +84,6 @@ class Json {
   [[nodiscard]] auto begin() const { return items().begin(); }
   [[nodiscard]] auto end() const { return items().end(); }
   [[nodiscard]] const Json& operator[](std::size_t i) const { return items().at(i); }
-  // Makes an array of null.
   void push_back(Json item);
 
   // The keys and values of an object. Throw WrongJson if the value is none.
@@ -92,11 +91,9 @@ class Json {
   [[nodiscard]] Object& members() { return as<Object>(value_, "an object"); }
   // The value of a key; null if the object has none.
   [[nodiscard]] const Json* find(const std::string& key) const;
-  // Throws WrongJson if the object has no such key.
   [[nodiscard]] const Json& at(const std::string& key) const;
   // Adds the key if there is none; makes an object of null.
   [[nodiscard]] Json& operator[](const std::string& key);
-  // Takes over every key of another object.
   void update(const Json& other);
 
   // Of an array or object; null has none, any other value one.
@@ -132,12 +129,10 @@ class Json {
   Value value_;
 };
 
-// The text is not JSON.
 class NotJson : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-// The document has too many levels.
 class TooDeep : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -149,12 +144,10 @@ class TooDeep : public std::runtime_error {
 // Parses a text. Throws NotJson and TooDeep.
 [[nodiscard]] Json json_from(const std::string& text);
 
-// A value, or null where there is none.
 template <class Value>
 [[nodiscard]] Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
-// A text, or null where it is empty.
 [[nodiscard]] inline Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 }  // namespace volley

@@ -73,7 +73,6 @@ class PlanObject {
     positive(key, target, longest_s);
   }
 
-  // A whole number between two bounds.
   template <class Target, class Number>
   void integer(const char* key, Target& target, Number least, Number most = largest_count) {
     take<Number>(key, target, "a whole number from " + std::to_string(least) + " to " + std::to_string(most),
@@ -91,7 +90,6 @@ class PlanObject {
     });
   }
 
-  // One of several texts; each stands for a value.
   template <class Value>
   void choice(const char* key, Value& target, const std::vector<std::pair<std::string, Value>>& choices) {
     const Json* value = find(key);

@@ -59,7 +59,6 @@ class Records {
   int skipped_ = 0;
 };
 
-// Whether the plan's time budget is used up.
 [[nodiscard]] bool budget_used(const Plan& plan, const Records& records);
 
 // The reason for skipped points after the budget is used up.

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "host/words.hpp"
+#include "host/pattern.hpp"
 #include "mpi/mpi.hpp"
 #include "transport/transport.hpp"
 
@@ -81,7 +81,6 @@ class Collectives {
   }
 };
 
-// One operation, as the sampler drives it.
 class CollectiveDriver final : public Driver {
  public:
   CollectiveDriver(Collectives& collectives, const Collective& collective)

@@ -45,7 +45,6 @@ class RmaWindow : public mpi::Handle<MPI_Win, MPI_Win_free> {
     VOLLEY_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, get()));
     locked_ = true;
   }
-  // Nothing if the window is not locked.
   void unlock_all() {
     if (std::exchange(locked_, false)) VOLLEY_MPI(MPI_Win_unlock_all(get()));
   }
@@ -82,7 +81,6 @@ enum class Epoch {
   fenced,   // between two calls of MPI_Win_fence
 };
 
-// The message buffers of a pair as windows.
 class ExposedBuffers {
  public:
   explicit ExposedBuffers(Epoch epoch) : epoch_(epoch) {}

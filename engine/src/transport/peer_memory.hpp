@@ -16,7 +16,6 @@ namespace volley {
 // Maps the other rank's device memory that `handle` names. Throws a std::runtime_error that says what to do.
 [[nodiscard]] gpu::IpcMapping mapped_from_peer(const gpu::IpcHandle& handle, const RankGroup& pair);
 
-// The other rank's two message buffers, mapped here.
 class PeerBuffers {
  public:
   PeerBuffers() = default;

@@ -11,26 +11,23 @@ namespace volley {
 // The file of each transport defines its maker.
 TransportMaker make_mpi, make_mpi_collectives, make_null;
 TransportMaker make_put, make_put_blocking, make_put_fence, make_get, make_get_blocking;
-#if VOLLEY_WITH_CUDA
 TransportMaker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer,
-    make_device, make_device_word, make_nccl, make_nccl_allocated;
+    make_device, make_device_word, make_nccl, make_nccl_allocated, make_nccl_device, make_nvshmem;
 TransportMaker make_staged_collectives, make_nccl_collectives, make_nccl_allocated_collectives;
-#else  // listed as unavailable, with the reason of gpu/without_cuda.cpp
-constexpr TransportMaker *make_staged_pageable = make_null, *make_staged_pinned = make_null,
-                         *make_staged_pipelined = make_null, *make_staged_shared = make_null, *make_peer = make_null,
-                         *make_device = make_null, *make_device_word = make_null, *make_nccl = make_null,
-                         *make_nccl_allocated = make_null, *make_staged_collectives = make_null,
-                         *make_nccl_collectives = make_null, *make_nccl_allocated_collectives = make_null;
+#if VOLLEY_WITH_CUDA
+#define WITH_CUDA(make) make
+#else
+#define WITH_CUDA(make) make_null  // listed as unavailable, with the reason of gpu/without_cuda.cpp
 #endif
 #if VOLLEY_WITH_NCCL_HEADERS
-TransportMaker make_nccl_device;
+#define WITH_NCCL(make) make
 #else
-constexpr TransportMaker* make_nccl_device = nullptr;
+#define WITH_NCCL(make) nullptr
 #endif
 #if VOLLEY_WITH_NVSHMEM_HEADERS
-TransportMaker make_nvshmem;
+#define WITH_NVSHMEM(make) make
 #else
-constexpr TransportMaker* make_nvshmem = nullptr;
+#define WITH_NVSHMEM(make) nullptr
 #endif
 
 namespace {
@@ -51,13 +48,14 @@ const TransportEntry entries[] = {
     {"host/get/blocking", "MPI_Get, one message after the other, host memory", yes, host, extra, false,
      make_get_blocking},
     {"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", yes, device, usual, false,
-     make_staged_pageable},
+     WITH_CUDA(make_staged_pageable)},
     {"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, whole messages", yes, device, usual, true,
-     make_staged_pinned, "", make_staged_collectives,
+     WITH_CUDA(make_staged_pinned), "", WITH_CUDA(make_staged_collectives),
      "GPU - host - MPI - host - GPU, pinned memory, one after the other"},
     {"staged/pipelined", "GPU - host - MPI - host - GPU, pinned chunks, overlapped", yes, device, usual, false,
-     make_staged_pipelined},
-    {"staged/shared", "GPU - shared host memory - GPU, overlapped", no, device, usual, false, make_staged_shared},
+     WITH_CUDA(make_staged_pipelined)},
+    {"staged/shared", "GPU - shared host memory - GPU, overlapped", no, device, usual, false,
+     WITH_CUDA(make_staged_shared)},
     {"aware", "MPI on device pointers, CUDA-aware", on_device_pointers, device, usual, true, make_mpi, "",
      make_mpi_collectives},
     {"aware/put", "MPI_Put and MPI_Win_flush on device pointers", on_device_pointers, device, extra, false, make_put},
@@ -68,18 +66,19 @@ const TransportEntry entries[] = {
     {"aware/get", "MPI_Get and MPI_Win_flush on device pointers", on_device_pointers, device, extra, false, make_get},
     {"aware/get/blocking", "MPI_Get, one message after the other, on device pointers", on_device_pointers, device,
      extra, false, make_get_blocking},
-    {"peer", "copy engine over CUDA IPC", no, device, usual, true, make_peer},
-    {"device", "GPU kernels store into peer memory", no, device, usual, true, make_device},
+    {"peer", "copy engine over CUDA IPC", no, device, usual, true, WITH_CUDA(make_peer)},
+    {"device", "GPU kernels store into peer memory", no, device, usual, true, WITH_CUDA(make_device)},
     {"device/word", "GPU threads store 8 bytes and a flag into peer memory", no, device, usual, false,
-     make_device_word},
-    {"nccl", "ncclSend and ncclRecv", no, device, usual, true, make_nccl, "", make_nccl_collectives,
-     "NCCL's collectives"},
+     WITH_CUDA(make_device_word)},
+    {"nccl", "ncclSend and ncclRecv", no, device, usual, true, WITH_CUDA(make_nccl), "",
+     WITH_CUDA(make_nccl_collectives), "NCCL's collectives"},
     {"nccl/allocated", "ncclSend and ncclRecv, buffers from ncclMemAlloc", no, device, extra, false,
-     make_nccl_allocated, "", make_nccl_allocated_collectives, "NCCL's collectives, buffers from ncclMemAlloc"},
-    {"nccl/device", "GPU kernels with NCCL's device API", no, device, usual, false, make_nccl_device,
+     WITH_CUDA(make_nccl_allocated), "", WITH_CUDA(make_nccl_allocated_collectives),
+     "NCCL's collectives, buffers from ncclMemAlloc"},
+    {"nccl/device", "GPU kernels with NCCL's device API", no, device, usual, false, WITH_NCCL(make_nccl_device),
      "this engine was built without the headers of NCCL's device API (NCCL 2.28 or newer, from NCCL_HOME or the wheel "
      "nvidia-nccl-cu13); build it again with them"},
-    {"nvshmem", "GPU kernels put with NVSHMEM", no, device, usual, false, make_nvshmem,
+    {"nvshmem", "GPU kernels put with NVSHMEM", no, device, usual, false, WITH_NVSHMEM(make_nvshmem),
      "this engine was built without the headers of NVSHMEM (3.4, from NVSHMEM_HOME or the wheel nvidia-nvshmem-cu13); "
      "build it again with them"},
     {"null", "nothing: the engine's own overhead", no, none, extra, false, make_null},
@@ -97,8 +96,8 @@ const TransportEntry* find_collective_transport(std::string_view name) {
     for (auto& entry : made) {
       entry.make = entry.make_collectives;
       if (entry.collectives_summary != nullptr) entry.summary = entry.collectives_summary;
-      if (!entry.make)
-        entry.missing = "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory";
+      if (entry.make) continue;
+      entry.missing = "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory";
     }
     return made;
   }();
@@ -136,13 +135,6 @@ namespace {
 
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-// The number of ranks that share this rank's memory of that kind, this rank included.
-std::uint64_t sharers(const Context& context, MemoryKind kind) {
-  if (kind == MemoryKind::host) return static_cast<std::uint64_t>(context.local_size);
-  const auto on_my_device = [&](const RankFacts& other) { return same_device(context.facts(context.rank), other); };
-  return static_cast<std::uint64_t>(std::count_if(context.ranks.begin(), context.ranks.end(), on_my_device));
-}
-
 // Why these ranks cannot have messages in device memory; empty when they can.
 std::string without_devices(const Context& context, const std::vector<int>& ranks, bool share_device) {
   if (context.gpus.devices == 0) return context.gpus.reason;
@@ -174,7 +166,12 @@ std::string ruled_out(const Context& context, const std::vector<int>& ranks, con
 }
 
 std::uint64_t memory_share(const Context& context, MemoryKind kind, const Memory* memory, MPI_Comm comm) {
-  std::uint64_t share = memory == nullptr ? unlimited : memory->available() / sharers(context, kind);
+  const auto shares = [&](const RankFacts& other) {  // this rank's memory; this rank does, too
+    const RankFacts& mine = context.facts(context.rank);
+    return kind == MemoryKind::host ? other.node == mine.node : same_device(mine, other);
+  };
+  const auto sharers = static_cast<std::uint64_t>(std::ranges::count_if(context.ranks, shares));
+  std::uint64_t share = memory == nullptr ? unlimited : memory->available() / sharers;
   VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &share, 1, MPI_UINT64_T, MPI_MIN, comm));
   return share;
 }

@@ -19,14 +19,12 @@
 
 namespace volley {
 
-// Whether the message's bytes travel through MPI.
 enum class ThroughMpi {
   no,
   yes,
   on_device_pointers,  // which crashes where MPI is not CUDA-aware: the front end tries it in a job of its own
 };
 
-// Whose runs have a transport.
 enum class Tier {
   usual,  // everybody's
   extra,  // of those who name it, a part of its name, or `all`
@@ -34,7 +32,6 @@ enum class Tier {
 
 using TransportMaker = std::unique_ptr<Transport>();
 
-// What is known of a transport before one is made.
 struct TransportEntry {
   const char* name;
   const char* summary;  // what moves the bytes, for people
@@ -51,23 +48,18 @@ struct TransportEntry {
 
 [[nodiscard]] std::span<const TransportEntry> registry();
 
-// The entry of that name, or null. NAME+FAULT is the transport NAME with a fault of measure/faults.hpp, to test what
-// volley makes of it.
+// The entry of that name, or null. NAME+FAULT is the transport NAME with a fault of measure/faults.hpp. The second has
+// the maker and the summary for collectives: transports that carry none are unavailable, and say so.
 [[nodiscard]] const TransportEntry* find_transport(std::string_view name);
-
-// The same with the maker and the summary for collectives: transports that carry none are unavailable, and say so.
 [[nodiscard]] const TransportEntry* find_collective_transport(std::string_view name);
-
-// The same among other entries.
 [[nodiscard]] const TransportEntry* find_among(std::span<const TransportEntry> entries, std::string_view name);
 
 // A transport with a fault. `memory`: where its messages are.
 [[nodiscard]] std::unique_ptr<Transport> with_fault(std::unique_ptr<Transport> transport, Fault fault,
                                                     MemoryKind memory);
 
-// Why these world ranks cannot use a transport: they lack devices for its messages, the plan excludes it, or there is
-// none. Empty if nothing of that is the case; then the transport itself is asked. Empty on all these ranks or on none;
-// the words differ where they do not see the same devices.
+// Why these world ranks cannot use a transport, as far as that is known without asking it: they lack devices, the plan
+// excludes it, or there is none. Empty on all these ranks or on none; the words differ where they see other devices.
 [[nodiscard]] std::string ruled_out(const Context& context, const std::vector<int>& ranks, const Plan& plan,
                                     const TransportEntry& entry);
 

@@ -52,7 +52,6 @@ class Transport {
   [[nodiscard]] virtual Halo* halo() { return nullptr; }
   [[nodiscard]] virtual Collectives* collectives() { return nullptr; }
 
-  // The longest message that it carries.
   [[nodiscard]] virtual std::size_t max_message_bytes() const { return std::numeric_limits<std::size_t>::max(); }
 
   // The most bytes of host memory that this rank takes for messages of this length besides the buffers: for round

@@ -19,7 +19,6 @@ namespace volley {
 
 namespace {
 
-// Operations back to back.
 Workload collective_workload() {
   return {.name = "operations",
           .messages = {1, 0},  // one operation, checked by all ranks
@@ -29,7 +28,6 @@ Workload collective_workload() {
           .pass_counts = 4};
 }
 
-// One operation on one transport at one size, with what its series refers to.
 struct Point {
   Collective collective;
   std::uint64_t size_bytes = 0;  // as asked for

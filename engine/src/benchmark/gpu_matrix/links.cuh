@@ -63,14 +63,12 @@ struct GpuEndpoint {
   std::unique_ptr<StreamBlocker> blocker;
 };
 
-// The place of a message, and the verifier of its memory.
 struct Location {
   Verifier* verifier = nullptr;
   std::byte* at = nullptr;
   int device = -1;  // CUDA's number; -1: host memory
 };
 
-// One direction of a link.
 struct Route {
   Location from;
   Location to;
@@ -85,7 +83,6 @@ struct Route {
   }
 };
 
-// Makes the device of `place` the current one, if it is on a device.
 inline void select(const Location& place) {
   if (place.device >= 0) gpu::select(place.device);
 }

@@ -118,7 +118,6 @@ class GpuSet {
     }
   }
 
-  // The longest message that the buffers have room for, in bytes.
   std::uint64_t capacity() const { return capacity_; }
 
   // The link of a cell. If one end is the host, `second` is ignored.
@@ -230,7 +229,6 @@ Workload workload_of(const Section& section, bool quick) {
   return workload;
 }
 
-// Why a cell has no result.
 struct CellOutcome {
   const char* status;
   std::string reason;
@@ -289,7 +287,6 @@ class Measurement {
     return record;
   }
 
-  // Why the cell is not tried.
   std::optional<CellOutcome> known_problem(int first, int second) {
     if (budget_used(run_.plan, run_.records)) return CellOutcome{"skipped", budget_reason(run_.plan)};
     if (!lost_.empty()) return CellOutcome{"skipped", lost_};

@@ -3,9 +3,7 @@
 
 #include "benchmark/gpu_matrix/links.cuh"
 #include "gpu/kernel_launch.cuh"
-#include "gpu/kernels/copy.cuh"
-#include "gpu/kernels/flag.cuh"
-#include "gpu/runtime.hpp"
+#include "gpu/kernels/messages.cuh"
 
 namespace volley::gpu_matrix {
 
@@ -30,52 +28,6 @@ __global__ void chase(const std::uint64_t* from, const std::uint64_t* last, std:
   }
 }
 
-// One side of a ping-pong of stores. The kernels of both sides run at the same time.
-struct StorePingPong {
-  const std::uint64_t* send;       // 8 bytes
-  const std::uint64_t* last_send;  // of the last message
-  std::uint64_t* recv;
-  kernels::FlaggedLine* inbox;        // in this side's memory
-  kernels::FlaggedLine* inbox_there;  // in the other side's memory
-  std::uint64_t last;                 // number of the last message of earlier launches
-  std::uint64_t count;                // exchanges to make
-  bool leads;
-  std::uint64_t* expired;  // in host memory: the message that was waited for in vain
-  std::uint64_t timeout_ns;
-};
-
-// Reading the clock takes about as long as a poll of the inbox.
-constexpr unsigned polls_per_check = 1024;
-
-__device__ inline void send(const StorePingPong& job, std::uint64_t number) {
-  const std::uint64_t data = kernels::load(number < job.last + job.count ? job.send : job.last_send);
-  kernels::store_line(job.inbox_there, kernels::flagged(data, static_cast<std::uint32_t>(number)));
-}
-
-// Waits for message `number` in this side's inbox.
-__device__ inline bool receive(const StorePingPong& job, std::uint64_t number) {
-  kernels::FlaggedLine found;
-  const auto arrived = [&] {
-    found = kernels::load_line(job.inbox);
-    return kernels::carries(found, static_cast<std::uint32_t>(number));
-  };
-  const bool good = kernels::poll<polls_per_check>(job.timeout_ns, arrived, [&](bool expired) {
-    if (expired) kernels::raise(*job.expired, number);
-    return expired;
-  });
-  if (good) kernels::store(job.recv, kernels::data_of(found));
-  return good;
-}
-
-// One thread. The answer starts when the whole message is in its place.
-__global__ void store_ping_pong(const StorePingPong job) {
-  for (std::uint64_t number = job.last + 1; number <= job.last + job.count; ++number) {
-    if (job.leads) send(job, number);
-    if (!receive(job, number)) return;
-    if (!job.leads) send(job, number);
-  }
-}
-
 class RemoteLoads final : public RoutedLink {
  public:
   using RoutedLink::RoutedLink;
@@ -92,22 +44,23 @@ class RemoteLoads final : public RoutedLink {
   }
 };
 
+// The kernels of both sides, which run at the same time, store words into each other's memory.
 class RemoteStores final : public RoutedLink {
  public:
-  explicit RemoteStores(LinkSetup setup) : RoutedLink(std::move(setup)), expired_(sizeof(std::uint64_t)) {
-    *expired() = 0;
+  explicit RemoteStores(LinkSetup setup) : RoutedLink(std::move(setup)), report_(sizeof(kernels::PollReport)) {
     for (std::size_t side = 0; side < inboxes_.size(); ++side) {
       select(routes()[side].from);
-      inboxes_[side] = gpu::DeviceBuffer(sizeof(kernels::FlaggedLine));
+      inboxes_[side] = gpu::DeviceBuffer(sizeof(kernels::Inbox));
     }
   }
 
   // Numbers start again with empty inboxes.
   void prepare(const View&) override {
     last_ = 0;
+    report() = {kernels::PollStatus::ready, 0};
     for (std::size_t side = 0; side < inboxes_.size(); ++side) {
       select(routes()[side].from);
-      gpu::zero(inboxes_[side].data(), sizeof(kernels::FlaggedLine));
+      gpu::zero(inboxes_[side].data(), sizeof(kernels::Inbox));
       gpu::synchronize_default_stream();
     }
   }
@@ -116,36 +69,44 @@ class RemoteStores final : public RoutedLink {
     for (std::size_t side = 0; side < inboxes_.size(); ++side) start(side, view, exchanges);
     for (const auto& route : routes()) await(route.cuda_stream(), 2 * timeout());
     last_ += exchanges;
-    if (const auto number = std::atomic_ref(*expired()).load(std::memory_order_acquire); number != 0) {
-      throw std::runtime_error("8 bytes that one GPU's kernel stored did not arrive at the other's within " +
-                               std::to_string(static_cast<int>(timeout().count())) + " s (message " +
-                               std::to_string(number) + ")");
-    }
+    if (std::atomic_ref(report().status).load(std::memory_order_acquire) == kernels::PollStatus::ready) return;
+    throw std::runtime_error("8 bytes that one GPU's kernel stored did not arrive at the other's within " +
+                             std::to_string(static_cast<int>(timeout().count())) + " s (message " +
+                             std::to_string(report().number) + ")");
   }
 
  private:
-  [[nodiscard]] std::uint64_t* expired() const { return reinterpret_cast<std::uint64_t*>(expired_.data()); }
+  [[nodiscard]] kernels::PollReport& report() const {
+    return *reinterpret_cast<kernels::PollReport*>(report_.data());
+  }
+  [[nodiscard]] kernels::Inbox* inbox(std::size_t side) const {
+    return reinterpret_cast<kernels::Inbox*>(inboxes_[side].data());
+  }
 
   // Route `side` leaves this side; the other route arrives here.
   void start(std::size_t side, const View& view, std::uint64_t exchanges) {
     const Route& out = routes()[side];
-    const Route& in = routes()[1 - side];
+    kernels::Launch launch{};
+    launch.send = out.from.at;
+    launch.recv = routes()[1 - side].to.at;
+    launch.bytes = view.bytes;
+    launch.last_offset = view.last_offset;
+    launch.inbox = inbox(side);
+    launch.inbox_there = inbox(1 - side);
+    launch.last = last_;
+    launch.count = exchanges;
+    launch.window_messages = 1;
+    launch.leads = side == 0;
+    launch.wait = {.report = &report(),
+                   .peer_gave_up = &inbox(side)->gave_up,
+                   .gave_up = &inbox(1 - side)->gave_up,
+                   .timeout_ns = static_cast<std::uint64_t>(1e9 * timeout().count())};
     gpu::select(out.from.device);
-    store_ping_pong<<<1, 1, 0, out.cuda_stream().get()>>>(
-        {.send = reinterpret_cast<const std::uint64_t*>(out.from.at),
-         .last_send = reinterpret_cast<const std::uint64_t*>(out.source(view, 1, 1)),
-         .recv = reinterpret_cast<std::uint64_t*>(in.to.at),
-         .inbox = reinterpret_cast<kernels::FlaggedLine*>(inboxes_[side].data()),
-         .inbox_there = reinterpret_cast<kernels::FlaggedLine*>(inboxes_[1 - side].data()),
-         .last = last_,
-         .count = exchanges,
-         .leads = side == 0,
-         .expired = expired(),
-         .timeout_ns = static_cast<std::uint64_t>(1e9 * timeout().count())});
+    kernels::word_round_trips<std::uint64_t><<<1, 1, 0, out.cuda_stream().get()>>>(launch);
     gpu::check_launch();
   }
 
-  gpu::PinnedBuffer expired_;
+  gpu::PinnedBuffer report_;
   std::array<gpu::DeviceBuffer, 2> inboxes_;
   std::uint64_t last_ = 0;
 };

@@ -46,7 +46,6 @@ struct Section {
 // All sections in the order in which they are measured: first those without peer access, then those with it.
 [[nodiscard]] std::span<const Section> sections();
 
-// The section of that name, or null.
 [[nodiscard]] const Section* find_section(std::string_view name);
 
 // The section of the quick mode: its windows take less time.
@@ -57,7 +56,6 @@ struct Section {
 [[nodiscard]] const char* name_of(AccessOperation operation);
 [[nodiscard]] const char* name_of(Ends ends);
 
-// The part of the plan.
 struct GpuMatrixOptions {
   std::vector<std::string> sections;
   std::vector<int> gpus;                                   // CUDA's numbers; empty: all
@@ -66,7 +64,6 @@ struct GpuMatrixOptions {
   bool samples = false;                                    // cells keep every sample
 };
 
-// Measures the sections on GPUs that CUDA sees.
 [[nodiscard]] Exit measure(const Run& run, const GpuMatrixOptions& options);
 
 }  // namespace volley::gpu_matrix

@@ -73,7 +73,6 @@ std::uint64_t steps_for(Control& control, Watchdog& watchdog, OverlapDriver& alo
 
 namespace {
 
-// A transport beside a computation.
 struct Case {
   Limit limit;
   std::unique_ptr<OverlapDriver> alone;  // computes

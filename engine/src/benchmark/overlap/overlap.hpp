@@ -90,9 +90,7 @@ class Computations {
   std::map<Limit, std::unique_ptr<Computation>> computations_;
 };
 
-// Computes on a core of the host.
 [[nodiscard]] std::unique_ptr<Computations> make_host_computations();
-// Computes on the current device, by kernels on a stream of their own.
 [[nodiscard]] std::unique_ptr<Computations> make_device_computations();
 
 // The steps of a computation that take this long on the first rank, while the other one computes, too. Collective over

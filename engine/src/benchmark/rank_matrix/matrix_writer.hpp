@@ -18,7 +18,6 @@
 
 namespace volley {
 
-// The part of the plan.
 struct RankMatrixOptions {
   bool loaded = false;                               // all ranks at once, in a round robin
   std::vector<std::uint64_t> latency_sizes_bytes;    // of round trips

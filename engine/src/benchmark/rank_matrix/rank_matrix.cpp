@@ -17,9 +17,7 @@ namespace volley {
 
 namespace {
 
-// --- everything that the plan asks for, between two ranks
-// --------------------------------------------------------------
-
+// --- everything that the plan asks for, between two ranks ---
 Json rank_cell(const Series& series, int second, bool samples) {
   Json cell = {{"rank", second}};
   cell.update(matrix_cell(series, samples));
@@ -38,7 +36,6 @@ Json skipped_result(std::size_t cells, int second, const std::string& reason) {
 
 class PairMeasurement {
  public:
-  // Collective over the two ranks only.
   PairMeasurement(const Run& run, const std::vector<MatrixCase>& cases, bool samples, const std::array<int, 2>& ranks)
       : run_(run),
         cases_(cases),
@@ -135,7 +132,6 @@ constexpr int result_tag = 41;
 using RankPair = std::array<int, 2>;
 constexpr RankPair nobody{-1, -1};  // ends the work of a rank
 
-// What all functions below need.
 struct Work {
   const Run& run;
   const Context& context;
@@ -186,7 +182,6 @@ Json result_of(Work& work, const RankPair& ends) {
   return json_from(work.backoff.receive(ends[0], result_tag));
 }
 
-// One repetition has a result of each pair.
 void expect_pairs(const Work& work, MatrixWriter& rows) {
   for (const auto& ends : work.options.pairs) rows.expect(ends[0], 1);
   if (!work.options.pairs.empty()) return;

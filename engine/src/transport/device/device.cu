@@ -127,7 +127,6 @@ __global__ void __launch_bounds__(max_threads, 1) short_round_trips(const Launch
 
 // --- long messages ---------------------------------------------------------------------------------------------------
 
-// Tells the other device that this block's part is stored.
 __device__ inline void announce(const Launch& launch, std::uint64_t number) {
   __syncthreads();
   if (threadIdx.x == 0) raise(launch.inbox_there->arrived[blockIdx.x], number);

@@ -1,163 +1,18 @@
-// What transports share whose kernels on two devices exchange messages without their hosts: the shape of a launch, its
-// parameters, the words of a message, an inbox in each device's memory, and what the host does for a launch.
+// What transports share whose kernels on two devices exchange messages without their hosts (gpu/kernels/messages.cuh):
+// what the host does for a launch.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstddef>
 
 #include "gpu/kernel_launch.cuh"
-#include "gpu/kernels/copy.cuh"
-#include "gpu/kernels/flag.cuh"
-#include "gpu/runtime.hpp"
-#include "host/memory.hpp"
-#include "host/pattern.hpp"
-#include "measure/timing_loop.hpp"
+#include "gpu/kernels/messages.cuh"
 #include "transport/agreement.hpp"
 #include "transport/peer_memory.hpp"
 
 namespace volley::device {
 
-// How many blocks and threads move a message.
-constexpr unsigned warp_threads = 32;
-constexpr unsigned max_threads = 1024;
-
-constexpr std::size_t vector_bytes = 16;
-
-// The smallest part of a long message for a block: one vector of 16 bytes for each of 256 threads.
-constexpr std::size_t min_share_bytes = 4096;
-
-struct Shape {
-  unsigned blocks = 1;
-  unsigned threads = warp_threads;
-};
-
-// Threads of a block that make so many accesses, one each if a block can have as many: whole warps.
-constexpr unsigned threads_for(std::size_t accesses) {
-  return static_cast<unsigned>(std::clamp<std::size_t>(round_up(accesses, warp_threads), warp_threads, max_threads));
-}
-
-// Uses all blocks before more than 256 threads in each, and all threads before more than one vector for each: with more
-// multiprocessors and threads a message of medium length takes less time. A long message is limited by the link in any
-// shape.
-constexpr Shape long_shape(std::size_t bytes, unsigned max_blocks) {
-  const auto blocks = std::clamp<std::size_t>(round_up(bytes, min_share_bytes) / min_share_bytes, 1, max_blocks);
-  const unsigned threads = threads_for(round_up(bytes / blocks, vector_bytes) / vector_bytes);
-  // At least a warp: one of its lanes polls each block's word.
-  return {static_cast<unsigned>(blocks), std::max(threads, warp_threads)};
-}
-
 using namespace gpu::kernels;
-
-constexpr unsigned max_blocks = warp_threads;  // of `arrived`: one lane of a warp polls each block's word
-
-constexpr unsigned max_line_blocks = 16;  // of a message: a cluster has at most so many on any device
-constexpr unsigned max_lines = max_line_blocks * max_threads;
-
-static_assert(message_step_bytes % vector_bytes == 0 && guard_bytes % vector_bytes == 0,
-              "every message of a launch is aligned like the first one");
-
-// In the memory of the device that polls it. The other device writes everything except the last word.
-struct Inbox {
-  FlaggedLine lines[max_lines];
-  alignas(128) std::uint64_t arrived[max_blocks];  // number of the last message that the sender's block stored whole
-  alignas(128) std::uint64_t acknowledged;         // number of the last window that the receiver has received
-  alignas(128) std::uint64_t halo_arrived;         // number of the last halo that is whole
-  alignas(128) std::uint64_t gave_up;              // the other device has given up waiting
-  alignas(128) unsigned halo_blocks_stored;        // of this device's own halo: blocks that have stored their part
-};
-
-// The parameters of a launch.
-struct Launch {
-  const std::byte* send;
-  std::byte* recv;
-  std::byte* recv_there;  // the other rank's recv, mapped here
-  std::uint64_t bytes;
-  std::uint64_t last_offset;  // from `send` to the place of the last message (or window)
-  std::uint64_t stride;       // from one message to the next, in all three places; 0 in timed launches
-  Inbox* inbox;
-  Inbox* inbox_there;
-  std::uint64_t last;   // number of the last message (or window) of earlier launches
-  std::uint64_t count;  // exchanges (or windows) to make
-  int window_messages;
-  bool leads;
-  bool sends;  // in windows
-  bool receives;
-  PeerWait wait;
-};
-
-// The place of the first message of exchange (or window) `turn`, counted from 1: so many bytes after the place of the
-// launch's first message. Kernels compute it before they wait for a message, so that the answer does not wait for it.
-__device__ inline std::uint64_t recv_offset(const Launch& launch, std::uint64_t turn) {
-  return (turn - 1) * static_cast<std::uint64_t>(launch.window_messages) * launch.stride;
-}
-
-__device__ inline std::uint64_t send_offset(const Launch& launch, std::uint64_t turn) {
-  return recv_offset(launch, turn) + (turn == launch.count ? launch.last_offset : 0);
-}
-
-// --- a word of a message ---------------------------------------------------------------------------------------------
-
-// The place of one word of the first message, or of what is left of it. It is computed once for each launch, because
-// every instruction between a message and its answer increases the latency.
-template <class Word>
-struct MessageWord {
-  const std::byte* from;
-  std::byte* to;
-  unsigned bytes;   // of the message: all of the word, or what is left of it, or 0, where the message has no such word
-  bool whole_from;  // an aligned word
-  bool whole_to;
-};
-
-template <class Word>
-__device__ bool is_whole(const std::byte* at, unsigned bytes) {
-  return bytes == sizeof(Word) && reinterpret_cast<std::uintptr_t>(at) % sizeof(Word) == 0;
-}
-
-// The word that begins `offset` bytes after the beginning of the message.
-template <class Word>
-__device__ MessageWord<Word> message_word(const Launch& launch, std::uint64_t offset) {
-  const std::uint64_t left = offset < launch.bytes ? launch.bytes - offset : 0;
-  const unsigned bytes = left < sizeof(Word) ? static_cast<unsigned>(left) : unsigned{sizeof(Word)};
-  const std::byte* const from = launch.send + offset;
-  std::byte* const to = launch.recv + offset;
-  return {from, to, bytes, is_whole<Word>(from, bytes), is_whole<Word>(to, bytes)};
-}
-
-// Loads the word of the message at send_offset() `offset`.
-template <class Word>
-__device__ Word gather(const MessageWord<Word>& mine, std::uint64_t offset) {
-  const std::byte* const from = mine.from + offset;
-  if (mine.whole_from) return load(reinterpret_cast<const Word*>(from));
-  Word data = 0;
-  for (unsigned byte = 0; byte < mine.bytes; ++byte) {
-    data |= Word{load(reinterpret_cast<const std::uint8_t*>(from) + byte)} << (8 * byte);
-  }
-  return data;
-}
-
-// Stores the word of the message at recv_offset() `offset`.
-template <class Word>
-__device__ void scatter(const MessageWord<Word>& mine, std::uint64_t offset, Word data) {
-  std::byte* const to = mine.to + offset;
-  if (mine.whole_to) {
-    store(reinterpret_cast<Word*>(to), data);
-    return;
-  }
-  for (unsigned byte = 0; byte < mine.bytes; ++byte) {
-    store(reinterpret_cast<std::uint8_t*>(to) + byte, static_cast<std::uint8_t>(data >> (8 * byte)));
-  }
-}
-
-// Waits until the other device has acknowledged window (or message) `number`.
-__device__ inline bool await_acknowledgement(const Launch& launch, std::uint64_t number) {
-  bool good = true;
-  if (threadIdx.x == 0) {
-    good = await_peer(launch.wait, number, [&] { return is_raised(launch.inbox->acknowledged, number); });
-  }
-  return __syncthreads_and(good);
-}
 
 // A transport whose messages are exchanged by kernels on both devices, which wait for each other without their hosts.
 // Each rank has a stream, and a word in host memory where a kernel reports what it waited for in vain.
@@ -222,7 +77,6 @@ class KernelDriven : public Transport, public Messages {
     launch.wait = {.report = report(), .peer_gave_up = nullptr, .gave_up = nullptr, .timeout_ns = timeout_ns()};
     return launch;
   }
-  // Turns the parameters of exchanges into those of windows.
   [[nodiscard]] static Launch windows_of(Launch launch, const Window& window) {
     launch.window_messages = window.messages;
     launch.sends = window.sends(launch.leads);
@@ -251,7 +105,6 @@ class KernelDriven : public Transport, public Messages {
     last_ += numbers;
   }
 
-  // Throws if a kernel has given up waiting for a halo.
   void check_halos() const {
     const auto status = std::atomic_ref(report()->status).load(std::memory_order_acquire);
     if (status != PollStatus::ready) fail("halo " + std::to_string(report()->number), timeout_ns());

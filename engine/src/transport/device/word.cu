@@ -1,6 +1,5 @@
-// `device/word`: `device` in its simplest form, for messages of up to 8 bytes. One thread stores the message together
-// with its number, 16 bytes in one instruction, into the other device's memory; one thread there polls them. There is
-// no fence and no barrier: what it takes is what the link and a poll take.
+// `device/word`: `device` in its simplest form, for messages of up to 8 bytes. There is no fence and no barrier: what it
+// takes is what the link and a poll take.
 #include "transport/device/kernel_driven.cuh"
 
 namespace volley {
@@ -10,37 +9,6 @@ namespace {
 using namespace device;
 
 using Word = std::uint64_t;
-
-// Copies the data of a line to their place in the message at recv_offset() `offset`. Returns false if the line did not
-// arrive.
-__device__ bool receive_word(const PeerWait& wait, const FlaggedLine* line, const MessageWord<Word>& mine,
-                             std::uint64_t offset, std::uint32_t number) {
-  FlaggedLine found;
-  const bool good = await_peer(wait, number, [&] {
-    found = load_line(line);
-    return carries(found, number);
-  });
-  if (good) scatter(mine, offset, data_of(found));
-  return good;
-}
-
-// The answer is loaded when the message is in its place.
-__global__ void word_round_trips(const Launch launch) {
-  const auto mine = message_word<Word>(launch, 0);
-  const auto send = [&](std::uint64_t exchange, std::uint64_t offset) {
-    const auto number = static_cast<std::uint32_t>(launch.last + exchange);
-    store_line(launch.inbox_there->lines, flagged(gather(mine, offset), number));
-  };
-  if (launch.leads && launch.count > 0) send(1, send_offset(launch, 1));
-  for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
-    const std::uint64_t next = launch.leads ? exchange + 1 : exchange;
-    const std::uint64_t from = send_offset(launch, next);
-    const std::uint64_t to = recv_offset(launch, exchange);
-    const auto number = static_cast<std::uint32_t>(launch.last + exchange);
-    if (!receive_word(launch.wait, launch.inbox->lines, mine, to, number)) return;
-    if (next <= launch.count) send(next, from);
-  }
-}
 
 // A window has so many messages in flight, a thread and a line for each; the rest of it follows when these have
 // arrived. Every message has its own number.
@@ -80,7 +48,7 @@ class WordTransport final : public InboxDriven {
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
     const Launch launch = launch_of(view, exchanges);
-    word_round_trips<<<1, 1, 0, stream().get()>>>(launch);
+    word_round_trips<Word><<<1, 1, 0, stream().get()>>>(launch);
     gpu::check_launch();
     complete(launch, exchanges);
   }

@@ -18,7 +18,6 @@ constexpr unsigned max_lines = device::max_threads;
 using Word = std::uint64_t;  // of a line
 constexpr std::size_t short_bytes = max_lines * sizeof(Word);
 
-// The parameters of a launch.
 struct NcclLaunch {
   device::Launch message;  // without inboxes
   ncclDevComm comm;
@@ -217,7 +216,6 @@ class NcclDeviceTransport final : public device::KernelDriven {
   [[nodiscard]] ncclComm_t comm() const { return reinterpret_cast<ncclComm_t>(communicator_.get()); }
   void check(ncclResult_t result, const char* call) const { nccl_->check(static_cast<int>(result), call); }
 
-  // Collective over the pair.
   void make_device_communicator(const RankGroup& pair) {
     ncclDevResourceRequirements lines{};
     agreed_step(pair, [&] {

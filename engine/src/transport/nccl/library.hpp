@@ -104,7 +104,6 @@ struct EndCommunicator {
   }
 };
 
-// A communicator that destroys itself.
 class NcclCommunicator {
  public:
   NcclCommunicator() = default;

@@ -69,7 +69,6 @@ struct ChunkPolicy {
     return layout;
   }
 
-  // For the transport's record.
   [[nodiscard]] Json facts() const {
     Json rows = Json::array();
     for (const auto& row : table) {

@@ -110,7 +110,6 @@ class SegmentChunks {
  public:
   static constexpr bool sends_at_once = true;
 
-  // Bytes of a segment whose rings hold `ring_bytes` each.
   [[nodiscard]] static constexpr std::size_t segment_bytes(std::size_t ring_bytes) {
     return header_bytes + 2 * ring_bytes;
   }

@@ -13,6 +13,7 @@
 #include <array>
 
 #include "gpu/runtime.hpp"
+#include "transport/agreement.hpp"
 #include "transport/collectives.hpp"
 #include "transport/host_driven.hpp"
 #include "transport/staged/chunks.hpp"
@@ -277,7 +278,6 @@ class StagedCollectives final : public MpiCollectives {
     received_ = {};
   }
 
-  // What is sent and what is received.
   [[nodiscard]] std::uint64_t host_memory_bytes(std::uint64_t bytes, const std::optional<Window>&) const override {
     return 2 * bytes;
   }
