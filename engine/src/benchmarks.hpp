@@ -1,8 +1,6 @@
 // Every benchmark. To add a benchmark, add its file or folder and a line here.
 #pragma once
 
-#include <array>
-
 #include "benchmark/benchmark.hpp"
 
 namespace volley {

@@ -4,7 +4,6 @@
 // reads the plan, finds the GPUs, runs the benchmark. This file alone turns exceptions into exit codes.
 #include <cstdio>
 #include <iostream>
-#include <optional>
 
 #include "base/command_line.hpp"
 #include "base/errors.hpp"
@@ -14,7 +13,6 @@
 #include "record/records.hpp"
 
 namespace volley {
-
 namespace {
 
 PlanReading read(const Options& options) {

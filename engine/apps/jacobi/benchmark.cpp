@@ -1,15 +1,10 @@
 // The benchmark `jacobi`: Laplace's equation on a grid of processes, with the halos of each transport of the plan.
-#include <algorithm>
-#include <cmath>
-#include <map>
 #include <set>
-#include <span>
 
 #include "benchmark/transport_set.hpp"
 #include "jacobi/transport_solve.hpp"
 
 namespace volley::jacobi {
-
 namespace {
 
 // More than any machine has cores. A barrier takes memory for each thread.
@@ -46,29 +41,6 @@ void check_transports(PlanObject& given, const Plan& plan) {
                            "`" + plan.transports[i] + "` cannot exchange halos; these can: " + joined(names));
   }
 }
-
-}  // namespace
-
-void read_options(PlanObject& given, const Plan& plan, JacobiOptions& options) {
-  given.two("grid", options.grid, 1);
-  given.two("domain", options.domain, std::int64_t{3});
-  given.choice("precision", options.single_precision, {{"double", false}, {"float", true}});
-  given.integer("iterations", options.iterations, std::uint64_t{1});
-  given.positive("tolerance", options.tolerance);
-  given.integer("check_every", options.check_every, std::uint64_t{1});
-  given.boolean("overlap", options.overlap);
-  given.integer("threads", options.threads, 1, max_threads);
-  check_grid(given, plan, options);
-  check_transports(given, plan);
-}
-
-}  // namespace volley::jacobi
-
-namespace volley {
-
-namespace {
-
-using namespace jacobi;
 
 constexpr double progress_every_s = 1.0;
 
@@ -196,6 +168,23 @@ class JacobiBenchmark final : public Benchmark {
 
 }  // namespace
 
-std::unique_ptr<Benchmark> make_jacobi() { return std::make_unique<JacobiBenchmark>(); }
+void read_options(PlanObject& given, const Plan& plan, JacobiOptions& options) {
+  given.two("grid", options.grid, 1);
+  given.two("domain", options.domain, std::int64_t{3});
+  given.choice("precision", options.single_precision, {{"double", false}, {"float", true}});
+  given.integer("iterations", options.iterations, std::uint64_t{1});
+  given.positive("tolerance", options.tolerance);
+  given.integer("check_every", options.check_every, std::uint64_t{1});
+  given.boolean("overlap", options.overlap);
+  given.integer("threads", options.threads, 1, max_threads);
+  check_grid(given, plan, options);
+  check_transports(given, plan);
+}
+
+}  // namespace volley::jacobi
+
+namespace volley {
+
+std::unique_ptr<Benchmark> make_jacobi() { return std::make_unique<jacobi::JacobiBenchmark>(); }
 
 }  // namespace volley

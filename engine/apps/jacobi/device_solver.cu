@@ -11,7 +11,6 @@
 // The first block of the next iteration writes the residual of an iteration to host memory, so that the host need not
 // wait for it; the host reads it before it enqueues the iteration after the next. When the host finds the end, one more
 // iteration is running: it writes the plane of two iterations before, and the last result stays as it is.
-#include <algorithm>
 #include <atomic>
 #include <deque>
 
@@ -23,7 +22,6 @@
 #include "measure/timing_loop.hpp"
 
 namespace volley::jacobi {
-
 namespace {
 
 // Iterations from one whose parts are timed to the next: time stamps take the device some time.

@@ -11,9 +11,6 @@
 // and 8 × 8 in single precision.
 #pragma once
 
-#include <cstdint>
-#include <type_traits>
-
 #include "gpu/kernels/flag.cuh"
 #include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"

@@ -4,9 +4,7 @@
 
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <numbers>
-#include <optional>
 
 #include "host/pattern.hpp"
 

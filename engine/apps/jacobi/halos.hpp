@@ -2,13 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <limits>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "gpu/gpu.hpp"
 #include "group/context.hpp"

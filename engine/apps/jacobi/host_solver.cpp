@@ -1,7 +1,5 @@
 #include "jacobi/host_solver.hpp"
 
-#include <algorithm>
-#include <string>
 #include <system_error>
 
 #include "base/errors.hpp"

@@ -4,20 +4,9 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <array>
 #include <barrier>
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <functional>
-#include <memory>
 #include <numeric>
-#include <optional>
 #include <thread>
-#include <type_traits>
-#include <vector>
 
 #include "group/job.hpp"
 #include "host/memory.hpp"
@@ -148,13 +137,7 @@ class HostField {
 
   // The global column and row of this rank's first point that is not finite.
   [[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken() const {
-    for (std::int64_t y = 0; y < grid_.rows(); ++y) {
-      const Real* row = now().row(y);
-      const Real* end = row + grid_.columns();
-      const Real* broken = std::find_if(row, end, [](Real value) { return !std::isfinite(value); });
-      if (broken != end) return std::array{grid_.first_column() + (broken - row), grid_.first_row() + y};
-    }
-    return std::nullopt;
+    return first_broken_point(grid_, [&](std::int64_t y) { return now().row(y); });
   }
 
  private:
@@ -220,6 +203,8 @@ class HostSolver final : public Solver {
   std::uint64_t hash() override { return field_.hash(); }
   double deviation() override { return field_.deviation(); }
   std::optional<std::array<std::int64_t, 2>> first_broken() override { return field_.first_broken(); }
+
+  [[nodiscard]] const HostField<Real>& field() const { return field_; }
 
  private:
   struct alignas(cache_line_bytes) Share {

@@ -1,15 +1,6 @@
 // What solves a rank's part of the problem: on the cores of its processor, or on its device.
 #pragma once
 
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <vector>
-
 #include "group/context.hpp"
 #include "host/memory.hpp"
 #include "jacobi/grid.hpp"

@@ -2,7 +2,6 @@
 #include <emmintrin.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 
 #include "jacobi/sweep.hpp"

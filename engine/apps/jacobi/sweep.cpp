@@ -3,11 +3,9 @@
 #include "jacobi/sweep.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace volley::jacobi {
-
 namespace {
 
 template <class Real>

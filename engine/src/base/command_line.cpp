@@ -1,12 +1,8 @@
 #include "base/command_line.hpp"
-
-#include <string_view>
-
 #include "base/errors.hpp"
 #include "base/text.hpp"
 
 namespace volley {
-
 namespace {
 
 std::vector<int> parse_gpus(std::string_view text) {

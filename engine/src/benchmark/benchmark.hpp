@@ -2,11 +2,6 @@
 // or a folder here, and a line in benchmarks.hpp.
 #pragma once
 
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "base/errors.hpp"
 #include "group/job.hpp"
 #include "measure/timing_loop.hpp"

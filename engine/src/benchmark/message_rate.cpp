@@ -1,6 +1,5 @@
 // The benchmark `message_rate`: several pairs of ranks send windows of messages at once. Rank i of the first half sends
 // to rank i of the second half, which acknowledges each window.
-
 #include "benchmark/benchmark.hpp"
 #include "benchmark/series_record.hpp"
 #include "benchmark/transport_set.hpp"
@@ -11,7 +10,6 @@
 #include "transport/registry.hpp"
 
 namespace volley {
-
 namespace {
 
 // The agreements of all ranks. A sample lasts from the first sender's entry into the batch to the last sender's exit,

@@ -1,13 +1,10 @@
 // The benchmarks `probe`, which finds the transports that two ranks can use, and `self_send`, in which a rank sends to
 // itself where no second one can be started. They measure nothing.
-#include <algorithm>
-
 #include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
 #include "gpu/gpu.hpp"
 
 namespace volley {
-
 namespace {
 
 constexpr const char* one_rank = "this job has one rank, and two are needed";

@@ -1,27 +1,12 @@
 #include "benchmark/series_record.hpp"
-
-#include <algorithm>
-
 #include "measure/stopping.hpp"
 
 namespace volley {
-
 namespace {
 
 Json name_of(EndedBy ended_by) {
-  switch (ended_by) {
-    case EndedBy::ci: return "ci";
-    case EndedBy::time: return "time";
-    case EndedBy::few: return "few";
-    case EndedBy::fixed: return "fixed";
-    case EndedBy::failure: return "failure";
-    case EndedBy::open: break;
-  }
-  return nullptr;
-}
-
-std::string failure_sentence(const Mismatch& mismatch) {
-  return difference("the message that rank " + std::to_string(mismatch.rank) + " received", "was sent", mismatch);
+  constexpr std::array names{"", "ci", "time", "few", "fixed", "failure"};  // null while it is open
+  return or_null(std::string(names[static_cast<std::size_t>(ended_by)]));
 }
 
 const char* status_of(const Series& series) {
@@ -31,8 +16,9 @@ const char* status_of(const Series& series) {
 
 Json reason_of(const Series& series) {
   if (!series.skipped.empty()) return series.skipped;
-  if (series.mismatch) return failure_sentence(*series.mismatch);
-  return nullptr;
+  if (!series.mismatch) return nullptr;
+  return difference("the message that rank " + std::to_string(series.mismatch->rank) + " received", "was sent",
+                    *series.mismatch);
 }
 
 void add_end(Json& record, const Series& series) {

@@ -1,7 +1,4 @@
 #include "benchmark/transport_set.hpp"
-
-#include <algorithm>
-
 #include "gpu/gpu.hpp"
 #include "measure/series.hpp"
 #include "mpi/mpi.hpp"
@@ -9,7 +6,6 @@
 #include "transport/registry.hpp"
 
 namespace volley {
-
 namespace {
 
 // Of each buffer: for the largest message that fits, and for all messages of a pass where the two buffers then take at

@@ -1,15 +1,6 @@
 // Opens the transports of a plan that a group can use, on buffers from the arenas.
 #pragma once
 
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "group/context.hpp"
 #include "host/memory.hpp"
 #include "measure/series.hpp"

@@ -8,7 +8,6 @@
 #include "host/memory.hpp"
 
 namespace volley::gpu {
-
 namespace {
 
 // --- kernels ---
@@ -101,8 +100,8 @@ class DeviceMemory final : public Memory {
   void write_parts(std::span<const Part> parts) override {
     for (const Part& part : parts) {
       const auto launch = [&](const auto& generator) {
-        write<<<pattern_blocks(part.bytes), pattern_threads>>>(
-            reinterpret_cast<std::uint8_t*>(part.at), part.bytes, generator);
+        write<<<pattern_blocks(part.bytes), pattern_threads>>>(reinterpret_cast<std::uint8_t*>(part.at), part.bytes,
+                                                               generator);
       };
       std::visit(launch, part.words);
       check_launch();
@@ -117,8 +116,8 @@ class DeviceMemory final : public Memory {
       const Part& part = parts[i];
       auto* const found = reinterpret_cast<WrongBytes*>(found_.data()) + i;
       const auto launch = [&](const auto& generator) {
-        compare<<<pattern_blocks(part.bytes), pattern_threads>>>(
-            reinterpret_cast<const std::uint8_t*>(part.at), part.bytes, generator, found);
+        compare<<<pattern_blocks(part.bytes), pattern_threads>>>(reinterpret_cast<const std::uint8_t*>(part.at),
+                                                                 part.bytes, generator, found);
       };
       std::visit(launch, part.words);
       check_launch();

@@ -5,14 +5,11 @@
 #include <array>
 #include <cctype>
 #include <cstdio>
-#include <stdexcept>
-#include <string>
 
 #include "gpu/gpu.hpp"
 #include "gpu/runtime.hpp"
 
 namespace volley::gpu {
-
 namespace {
 
 std::string formatted_uuid(const cudaUUID_t& uuid) {
@@ -38,6 +35,26 @@ int attribute(cudaDeviceAttr which, int device) {
   int value = 0;
   VOLLEY_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
   return value;
+}
+
+// The driver's function of that name, with the signature that it has `since_cuda`: 1000 * major + 10 * minor.
+template <class Function>
+Function driver_function(const char* name, unsigned since_cuda) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+  VOLLEY_CUDA_CHECK(cudaGetDriverEntryPointByVersion(name, &function, since_cuda, cudaEnableDefault, &found));
+#else  // the signature is the one of the toolkit, which is the same for these functions
+  static_cast<void>(since_cuda);
+  VOLLEY_CUDA_CHECK(cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found));
+#endif
+  if (found != cudaDriverEntryPointSuccess) throw std::runtime_error(std::string("the NVIDIA driver has no ") + name);
+  return reinterpret_cast<Function>(function);
+}
+
+void check_driver(CUresult status, const char* call) {
+  if (status == CUDA_SUCCESS) return;
+  throw std::runtime_error(std::string(call) + " failed with error " + std::to_string(static_cast<int>(status)));
 }
 
 }  // namespace
@@ -110,30 +127,6 @@ std::string device_error(int index) {
   if (status == cudaSuccess) status = cudaMemGetInfo(&free_bytes, &total_bytes);
   return status == cudaSuccess ? "" : cudaGetErrorString(status);
 }
-
-namespace {
-
-// The driver's function of that name, with the signature that it has `since_cuda`: 1000 * major + 10 * minor.
-template <class Function>
-Function driver_function(const char* name, unsigned since_cuda) {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-#if CUDART_VERSION >= 12050
-  VOLLEY_CUDA_CHECK(cudaGetDriverEntryPointByVersion(name, &function, since_cuda, cudaEnableDefault, &found));
-#else  // the signature is the one of the toolkit, which is the same for these functions
-  static_cast<void>(since_cuda);
-  VOLLEY_CUDA_CHECK(cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found));
-#endif
-  if (found != cudaDriverEntryPointSuccess) throw std::runtime_error(std::string("the NVIDIA driver has no ") + name);
-  return reinterpret_cast<Function>(function);
-}
-
-void check_driver(CUresult status, const char* call) {
-  if (status == CUDA_SUCCESS) return;
-  throw std::runtime_error(std::string(call) + " failed with error " + std::to_string(static_cast<int>(status)));
-}
-
-}  // namespace
 
 Block block_of(const std::byte* place) {
   // The 64-bit signature came with CUDA 3.2.

@@ -2,11 +2,7 @@
 // gpu/without_cuda.cpp. Only this folder calls CUDA's host interface; kernels are in the folders that use them.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <string>
 
 #include "host/memory.hpp"
 

@@ -4,13 +4,6 @@
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
-#include <memory>
-#include <source_location>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
 #include "base/errors.hpp"
 #include "gpu/gpu.hpp"
 
@@ -91,45 +84,41 @@ inline void copy_peer_async(void* to, int to_device, const void* from, int from_
 inline void synchronize() { VOLLEY_CUDA_CHECK(cudaDeviceSynchronize()); }
 inline void synchronize_default_stream() { VOLLEY_CUDA_CHECK(cudaStreamSynchronize(nullptr)); }
 
-class DeviceBuffer {
+// Bytes that `free` releases.
+template <auto free>
+class OwnedBytes {
  public:
+  [[nodiscard]] std::byte* data() const noexcept { return handle_.get(); }
+
+ protected:
+  Owned<std::byte, free> handle_;
+};
+
+struct DeviceBuffer : OwnedBytes<cudaFree> {
   DeviceBuffer() = default;
   explicit DeviceBuffer(std::size_t bytes) {
     void* data = nullptr;
     VOLLEY_CUDA_CHECK(cudaMalloc(&data, bytes));
     handle_.reset(static_cast<std::byte*>(data));
   }
-  [[nodiscard]] std::byte* data() const noexcept { return handle_.get(); }
-
- private:
-  Owned<std::byte, cudaFree> handle_;
 };
 
-class PinnedBuffer {
- public:
+struct PinnedBuffer : OwnedBytes<cudaFreeHost> {
   PinnedBuffer() = default;
   explicit PinnedBuffer(std::size_t bytes) {
     void* data = nullptr;
     VOLLEY_CUDA_CHECK(cudaHostAlloc(&data, bytes, cudaHostAllocDefault));
     handle_.reset(static_cast<std::byte*>(data));
   }
-  [[nodiscard]] std::byte* data() const noexcept { return handle_.get(); }
-
- private:
-  Owned<std::byte, cudaFreeHost> handle_;
 };
 
 // Page-locks host memory for the current device. The memory must outlive the registration.
-class Registration {
- public:
+struct Registration : OwnedBytes<cudaHostUnregister> {
   Registration() = default;
   Registration(std::byte* memory, std::size_t bytes) {
     VOLLEY_CUDA_CHECK(cudaHostRegister(memory, bytes, cudaHostRegisterDefault));
     handle_.reset(memory);
   }
-
- private:
-  Owned<std::byte, cudaHostUnregister> handle_;
 };
 
 // Names an allocation for other processes; it can be sent as bytes.
@@ -146,18 +135,13 @@ using IpcHandle = cudaIpcMemHandle_t;
 // A mapping must be closed before the process that allocated the memory frees it: the other order is undefined (CUDA
 // Runtime API, cudaIpcOpenMemHandle). One allocation may be mapped several times; the driver counts. The device of the
 // memory need not be visible to this process.
-class IpcMapping {
- public:
+struct IpcMapping : OwnedBytes<cudaIpcCloseMemHandle> {
   IpcMapping() = default;
   explicit IpcMapping(const IpcHandle& handle) {
     void* data = nullptr;
     VOLLEY_CUDA_CHECK(cudaIpcOpenMemHandle(&data, handle, cudaIpcMemLazyEnablePeerAccess));
     handle_.reset(static_cast<std::byte*>(data));
   }
-  [[nodiscard]] std::byte* data() const noexcept { return handle_.get(); }
-
- private:
-  Owned<std::byte, cudaIpcCloseMemHandle> handle_;
 };
 
 // --- streams and events; both are empty at first ---

@@ -4,7 +4,6 @@
 #include "host/memory.hpp"
 
 namespace volley::gpu {
-
 namespace {
 
 constexpr const char* why = "this engine has no CUDA; build it with VOLLEY_CUDA=ON";

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "group/context.hpp"
@@ -8,7 +7,6 @@
 #include "mpi/mpi.hpp"
 
 namespace volley {
-
 namespace {
 
 // Checks the placement and, where that waits for MPI, chooses the device. Returns the usage error that it finds, or an

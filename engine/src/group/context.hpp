@@ -1,9 +1,6 @@
 // The ranks of the job, with their nodes, devices and placement, made once after MPI_Init; and groups of them.
 #pragma once
 
-#include <optional>
-#include <vector>
-
 #include "group/job.hpp"
 #include "mpi/mpi.hpp"
 

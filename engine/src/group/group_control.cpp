@@ -1,14 +1,7 @@
 #include "group/group_control.hpp"
-
-#include <algorithm>
-#include <array>
-#include <limits>
-#include <utility>
-
 #include "mpi/mpi.hpp"
 
 namespace volley {
-
 namespace {
 
 constexpr int clock_tag = 60;

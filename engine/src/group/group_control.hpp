@@ -1,8 +1,6 @@
 // The agreements of ranks about a measurement: of two, and of n, which have a common clock.
 #pragma once
 
-#include <cstdint>
-
 #include "group/context.hpp"
 #include "group/node_clock.hpp"
 #include "measure/control.hpp"

@@ -1,13 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <ctime>
 #include <fstream>
-#include <map>
-#include <string_view>
-#include <utility>
 
 #include "base/clock.hpp"
 #include "base/errors.hpp"
@@ -20,7 +16,6 @@
 
 extern char** environ;
 namespace volley {
-
 namespace {
 
 std::string host_name() {
@@ -69,6 +64,45 @@ void bind_and_choose_device(const Options& options, Placement& placement) {
     placement.spare_cpus = std::move(spare).value_or(std::vector<int>{});
   }
   if (launcher.local_rank && !options.gpu_after_init) choose_device(placement, options, *launcher.local_rank);
+}
+
+// Variables that configure MPI, UCX, NCCL, CUDA or the launcher. Other variables are private and are not recorded.
+constexpr auto recorded =
+    std::to_array<std::string_view>({"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_", "MPICH_", "MPIR_CVAR_", "FI_",
+                                     "I_MPI_", "MV2_", "NCCL_", "NVSHMEM_", "CUDA_", "NVIDIA_VISIBLE_DEVICES",
+                                     "SLURM_JOB_ID", "SLURM_STEP_ID", "LSB_JOBID", "LD_PRELOAD", "LD_LIBRARY_PATH"});
+
+// A variable may contain a secret, or a path of a user, if its name contains one of these.
+// src/volley/machine/capture.py has the same list.
+constexpr auto secret =
+    std::to_array<std::string_view>({"KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "JWT", "URI", "INITIAL_WDIR"});
+
+bool is_recorded(const std::string& name) {
+  std::string capitals = name;
+  for (char& c : capitals) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return std::ranges::any_of(recorded, [&](auto prefix) { return name.starts_with(prefix); }) &&
+         std::ranges::none_of(secret, [&](auto part) { return capitals.find(part) != std::string::npos; });
+}
+
+Json recorded_environment() {
+  Json found = Json::object();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string name(text.substr(0, equals));
+    if (is_recorded(name)) found[name] = std::string(text.substr(equals + 1));
+  }
+  return found;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
 }
 
 }  // namespace
@@ -155,49 +189,6 @@ Job make_local_job() {
   job.ranks.push_back(own_facts(job, placement, 0));
   return job;
 }
-
-namespace {
-
-// Variables that configure MPI, UCX, NCCL, CUDA or the launcher. Other variables are private and are not recorded.
-constexpr auto recorded =
-    std::to_array<std::string_view>({"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_", "MPICH_", "MPIR_CVAR_", "FI_",
-                                     "I_MPI_", "MV2_", "NCCL_", "NVSHMEM_", "CUDA_", "NVIDIA_VISIBLE_DEVICES",
-                                     "SLURM_JOB_ID", "SLURM_STEP_ID", "LSB_JOBID", "LD_PRELOAD", "LD_LIBRARY_PATH"});
-
-// A variable may contain a secret, or a path of a user, if its name contains one of these.
-// src/volley/machine/capture.py has the same list.
-constexpr auto secret =
-    std::to_array<std::string_view>({"KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "JWT", "URI", "INITIAL_WDIR"});
-
-bool is_recorded(const std::string& name) {
-  std::string capitals = name;
-  for (char& c : capitals) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return std::ranges::any_of(recorded, [&](auto prefix) { return name.starts_with(prefix); }) &&
-         std::ranges::none_of(secret, [&](auto part) { return capitals.find(part) != std::string::npos; });
-}
-
-Json recorded_environment() {
-  Json found = Json::object();
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const auto equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    const std::string name(text.substr(0, equals));
-    if (is_recorded(name)) found[name] = std::string(text.substr(equals + 1));
-  }
-  return found;
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text.data();
-}
-
-}  // namespace
 
 Json engine_facts(const std::optional<std::string>& mpi_built) {
   return {{"version", VOLLEY_VERSION},

@@ -1,12 +1,7 @@
 // The processes of a job, as each of them knows them: host, cores, device. Without MPI; context.hpp adds communicators.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <exception>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "base/command_line.hpp"
 #include "gpu/gpu.hpp"

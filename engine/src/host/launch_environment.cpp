@@ -6,7 +6,6 @@
 #include "base/text.hpp"
 
 namespace volley {
-
 namespace {
 
 std::optional<int> number_from(std::initializer_list<const char*> variables) {

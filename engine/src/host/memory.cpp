@@ -13,7 +13,6 @@
 #include "base/errors.hpp"
 
 namespace volley {
-
 namespace {
 
 // The largest number of bytes in a record.
@@ -155,12 +154,8 @@ std::string in_gib(std::uint64_t bytes) {
 }
 
 const char* name_of(MemoryKind kind) {
-  switch (kind) {
-    case MemoryKind::none: return "none";
-    case MemoryKind::host: return "host";
-    case MemoryKind::device: return "device";
-  }
-  return "none";
+  constexpr std::array names{"none", "host", "device"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 std::unique_ptr<Memory> make_host_memory() { return std::make_unique<HostMemory>(); }

@@ -1,12 +1,8 @@
 // Message buffers: one arena for each kind of memory, shared by all transports of a run.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <type_traits>
 #include <vector>
 

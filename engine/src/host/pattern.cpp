@@ -1,7 +1,6 @@
 #include "host/pattern.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 namespace volley {

@@ -10,7 +10,6 @@
 #include "base/errors.hpp"
 
 namespace volley {
-
 namespace {
 
 constexpr std::size_t bits_of_a_word = 8 * sizeof(CpuMask::value_type);

@@ -7,13 +7,11 @@
 #include <cerrno>
 #include <random>
 #include <sstream>
-#include <stdexcept>
 #include <system_error>
 
 #include "base/errors.hpp"
 
 namespace volley {
-
 namespace {
 
 // A descriptor that closes itself.

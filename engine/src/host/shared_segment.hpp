@@ -1,10 +1,6 @@
 // Memory that two processes of one node map: a POSIX shared memory object that unmaps and removes itself.
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <string>
-
 #include "host/memory.hpp"
 
 namespace volley {

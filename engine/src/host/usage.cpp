@@ -14,7 +14,6 @@
 #include "base/errors.hpp"
 
 namespace volley {
-
 namespace {
 
 // The columns of a CPU in /proc/stat. The columns of guests follow; the first two include them.

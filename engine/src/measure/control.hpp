@@ -2,10 +2,8 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <exception>
 #include <functional>
-#include <optional>
 #include <string>
 #include <type_traits>
 

@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <memory>
 #include <thread>
 
 #include "base/clock.hpp"
 
 namespace volley {
-
 namespace {
 
 constexpr double delay_s = 0.2e-3;

@@ -1,12 +1,9 @@
 // Faults on purpose, around any driver: what a transport can do wrong, to show that verification notices.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <future>
-#include <span>
 #include <string_view>
-#include <vector>
 
 #include "host/memory.hpp"
 #include "measure/timing_loop.hpp"

@@ -1,16 +1,10 @@
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <iomanip>
-#include <limits>
-#include <sstream>
 
 #include "measure/sampler.hpp"
 #include "measure/stopping.hpp"
 #include "measure/timing_loop.hpp"
 
 namespace volley {
-
 namespace {
 
 // Clock and call overhead (the empty sample) may be at most this share of a sample.

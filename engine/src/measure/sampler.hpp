@@ -1,11 +1,6 @@
 // Takes samples: rounds over the series of one message size, verification, the decision when to stop.
 #pragma once
 
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "measure/control.hpp"
 #include "measure/series.hpp"
 #include "measure/watchdog.hpp"

@@ -3,10 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "host/memory.hpp"
 #include "measure/timing_loop.hpp"

@@ -15,7 +15,6 @@
 #include "host/placement.hpp"
 
 namespace volley {
-
 namespace {
 
 // Where the launcher's end cannot be waited for.

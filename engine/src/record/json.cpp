@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 namespace volley {
-
 namespace {
 
 using Library = nlohmann::ordered_json;
@@ -128,13 +127,13 @@ Json json_from(const std::string& text) {
   // The writer is recursive: without a limit a document could exhaust the stack.
   constexpr int deepest = 100;
   const auto shallow = [](int depth, Library::parse_event_t, const Library&) {
-    if (depth > deepest) throw TooDeep("nested deeper than " + std::to_string(deepest) + " levels");
+    if (depth > deepest) throw NotJson("nested deeper than " + std::to_string(deepest) + " levels");
     return true;
   };
   try {
     return from_library(Library::parse(text, shallow));
   } catch (const Library::exception& error) {
-    throw NotJson(error.what());
+    throw NotJson("not a JSON document: " + std::string(error.what()));
   }
 }
 

@@ -133,15 +133,11 @@ class NotJson : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-class TooDeep : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 // The document as one line of text. Bytes that are not UTF-8 (a host name, an environment variable) are replaced.
 [[nodiscard]] std::string line_of(const Json& json);
 
-// Parses a text. Throws NotJson and TooDeep.
+// Parses a text. Throws NotJson, also where it has too many levels.
 [[nodiscard]] Json json_from(const std::string& text);
 
 template <class Value>

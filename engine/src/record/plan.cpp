@@ -9,7 +9,6 @@
 #include "base/errors.hpp"
 
 namespace volley {
-
 namespace {
 
 // Reads up to the brace that closes the document, and does not wait for the end of the input: Open MPI 5's mpirun does

@@ -2,15 +2,9 @@
 // there. This file has the part that all benchmarks share; each benchmark reads its own part, `options`.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <limits>
 #include <map>
-#include <optional>
 #include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/text.hpp"
 #include "record/json.hpp"

@@ -7,13 +7,10 @@
 #include <csignal>
 #include <cstring>
 #include <exception>
-#include <sstream>
-#include <string_view>
 
 #include "base/errors.hpp"
 
 namespace volley {
-
 namespace {
 
 // Opens every standard descriptor that is closed. Otherwise the records file would get its number, and libraries would

@@ -1,9 +1,6 @@
 // The records of a run, written line by line, each flushed, to a descriptor that nothing else in the process writes to.
 #pragma once
 
-#include <string>
-#include <utility>
-
 #include "base/clock.hpp"
 #include "record/json.hpp"
 #include "record/plan.hpp"

@@ -1,14 +1,8 @@
 // What one rank cannot do becomes known to all ranks, so that none continues alone. Outside timed regions.
 #pragma once
 
-#include <mpi.h>
-
-#include <cstddef>
-#include <exception>
+#include <algorithm>
 #include <functional>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
 
 #include "group/context.hpp"
 #include "host/shared_segment.hpp"
@@ -18,7 +12,14 @@ namespace volley {
 
 // The first reason that is not empty; if the ranks gave different reasons, with the rank that gave it, unless it names
 // one already. Collective over the group.
-[[nodiscard]] std::string agreed_reason(const RankGroup& group, const std::string& mine);
+[[nodiscard]] inline std::string agreed_reason(const RankGroup& group, const std::string& mine) {
+  const auto reasons = mpi::all_gather(mine, group.control.get());
+  const auto same = [&](const std::string& reason) { return reason == reasons.front(); };
+  if (std::all_of(reasons.begin(), reasons.end(), same)) return mine;
+  const auto given = std::find_if(reasons.begin(), reasons.end(), [](const auto& reason) { return !reason.empty(); });
+  if (given->find(" (rank ") != std::string::npos) return *given;
+  return *given + " (rank " + std::to_string(group.rank(static_cast<int>(given - reasons.begin()))) + ")";
+}
 
 // Runs `step` on each rank of the group. If it throws on one rank, all ranks throw a std::runtime_error with the agreed
 // reason. A step either does not communicate, or begins with its only collective call: a rank that fails before such a
@@ -51,10 +52,29 @@ template <class Value>
 // A segment of host memory that both ranks of a pair map. The first rank creates the segment and calls `initialise`
 // with it, the second maps it; then the segment's name is removed. Both throw a std::runtime_error if one of them
 // fails. Collective over the pair.
-[[nodiscard]] SharedSegment make_pair_segment(const RankGroup& pair, std::size_t bytes,
-                                              const std::function<void(std::byte*)>& initialise);
+[[nodiscard]] inline SharedSegment make_pair_segment(const RankGroup& pair, std::size_t bytes,
+                                                     const std::function<void(std::byte*)>& initialise) {
+  SharedSegment segment;
+  agreed_step(pair, [&] {
+    if (!pair.leads()) return;
+    segment = SharedSegment::create(bytes);
+    initialise(segment.data());
+  });
+  const std::string name = mpi::broadcast(segment.name(), 0, pair.control.get());
+  agreed_step(pair, [&] {
+    if (!pair.leads()) segment = SharedSegment::open(name, bytes);
+  });
+  segment.unlink();
+  return segment;
+}
 
 // Why the two ranks share no memory: they are on two nodes. Empty if they are on one. `consequence` ends the sentence.
-[[nodiscard]] std::string on_two_nodes(const Context& context, const RankGroup& pair, const std::string& consequence);
+[[nodiscard]] inline std::string on_two_nodes(const Context& context, const RankGroup& pair,
+                                              const std::string& consequence) {
+  const RankFacts& first = context.facts(pair.rank(0));
+  const RankFacts& second = context.facts(pair.rank(1));
+  if (first.node == second.node) return {};
+  return "the ranks are on two nodes, " + first.host + " and " + second.host + ", " + consequence;
+}
 
 }  // namespace volley

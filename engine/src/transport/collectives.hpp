@@ -1,11 +1,6 @@
 // Collective operations as a transport carries them, and those of MPI.
 #pragma once
 
-#include <mpi.h>
-
-#include <cstddef>
-#include <cstdint>
-
 #include "host/pattern.hpp"
 #include "mpi/mpi.hpp"
 #include "transport/transport.hpp"
@@ -14,11 +9,14 @@ namespace volley {
 
 enum class Operation { barrier, broadcast, allreduce, reduce_scatter, allgather, all_to_all };
 
-[[nodiscard]] const char* name_of(Operation operation);
+[[nodiscard]] inline const char* name_of(Operation operation) {
+  constexpr std::array names{"barrier", "broadcast", "allreduce", "reduce-scatter", "allgather", "all-to-all"};
+  return names[static_cast<std::size_t>(operation)];
+}
 
 // What is reduced; both have 4 bytes.
 enum class Element { float32, int32 };
-[[nodiscard]] const char* name_of(Element element);
+[[nodiscard]] inline const char* name_of(Element element) { return element == Element::float32 ? "float" : "int"; }
 
 // An operation as one rank takes part in it. `bytes` below is the size of the larger of a rank's two buffers, as
 // nccl-tests counts it: what it sends of a broadcast, an allreduce, a reduce-scatter and an all-to-all, what it

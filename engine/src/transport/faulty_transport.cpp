@@ -1,9 +1,7 @@
 // A fault on purpose around any transport: its messages and collectives (measure/faults.hpp), its halos and its
 // opening.
 #include <algorithm>
-#include <map>
 #include <new>
-#include <vector>
 
 #include "measure/faults.hpp"
 #include "transport/agreement.hpp"
@@ -11,7 +9,6 @@
 #include "transport/registry.hpp"
 
 namespace volley {
-
 namespace {
 
 // What a rank of the group does by `hang` and `delay`.

@@ -12,12 +12,6 @@
 // The calls are inlined here: between the clock readings only the call that enters the loop is indirect.
 #pragma once
 
-#include <mpi.h>
-
-#include <limits>
-#include <utility>
-#include <vector>
-
 #include "mpi/mpi.hpp"
 #include "transport/transport.hpp"
 

@@ -2,7 +2,6 @@
 #include "transport/host_driven.hpp"
 
 namespace volley {
-
 namespace {
 
 struct NullChannel {

@@ -15,8 +15,6 @@ __constant__ nvshmemi_device_host_state_t nvshmemi_device_state_d;  // the other
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
-#include <exception>
-
 #include "host/placement.hpp"
 #include "host/shared_library.hpp"
 #include "transport/device/kernel_driven.cuh"
@@ -31,7 +29,6 @@ __device__ nvshmemi_version_t nvshmemi_device_lib_version_d = {
 __constant__ unsigned char nvshmemi_ibgda_device_state_d[32768];
 
 namespace volley {
-
 namespace {
 
 // In the symmetric heap. The other rank writes all of it.

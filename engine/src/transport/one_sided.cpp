@@ -4,13 +4,7 @@
 //   put/fence      MPI_Put between two calls of MPI_Win_fence
 //   get            a notification that the message is exposed, then MPI_Get and MPI_Win_flush by the receiver
 //   get/blocking   the same, and each message of a window is completed before the next one starts
-#include <mpi.h>
-
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "host/memory.hpp"
 #include "mpi/mpi.hpp"
@@ -18,7 +12,6 @@
 #include "transport/host_driven.hpp"
 
 namespace volley {
-
 namespace {
 
 // A window that frees itself: memory of this rank which other ranks read and write. Its calls return errors.

@@ -10,7 +10,6 @@
 #include <sched.h>
 
 #include <atomic>
-#include <cstdint>
 #include <new>
 
 #include "gpu/runtime.hpp"
@@ -19,7 +18,6 @@
 #include "transport/peer_memory.hpp"
 
 namespace volley {
-
 namespace {
 
 // Each rank counts its signals to the other rank. "Delivered" and "acknowledged" follow each other in an order that

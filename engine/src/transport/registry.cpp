@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <limits>
 #include <list>
-#include <string>
 
 #include "mpi/mpi.hpp"
 #include "transport/registry.hpp"
@@ -84,6 +82,24 @@ const TransportEntry entries[] = {
     {"null", "nothing: the engine's own overhead", no, none, extra, false, make_null},
 };
 
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+// Why these ranks cannot have messages in device memory; empty when they can.
+std::string without_devices(const Context& context, const std::vector<int>& ranks, bool share_device) {
+  if (context.gpus.devices == 0) return context.gpus.reason;
+  for (auto one = ranks.begin(); one != ranks.end(); ++one) {
+    const RankFacts& facts = context.facts(*one);
+    if (!facts.device) return "rank " + std::to_string(*one) + " has no device";
+    const auto other =
+        std::find_if(ranks.begin(), one, [&](int rank) { return same_device(context.facts(rank), facts); });
+    if (share_device || other == one) continue;
+    const std::string others = context.gpus.devices > 1 ? ", and --gpus chooses others" : "";
+    return "ranks " + std::to_string(*other) + " and " + std::to_string(*one) +
+           " are on one GPU: --share-gpu allows that" + others;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::span<const TransportEntry> registry() { return entries; }
@@ -130,28 +146,6 @@ const TransportEntry* find_among(std::span<const TransportEntry> among, std::str
   }
   return &made.entry;
 }
-
-namespace {
-
-constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
-
-// Why these ranks cannot have messages in device memory; empty when they can.
-std::string without_devices(const Context& context, const std::vector<int>& ranks, bool share_device) {
-  if (context.gpus.devices == 0) return context.gpus.reason;
-  for (auto one = ranks.begin(); one != ranks.end(); ++one) {
-    const RankFacts& facts = context.facts(*one);
-    if (!facts.device) return "rank " + std::to_string(*one) + " has no device";
-    const auto other =
-        std::find_if(ranks.begin(), one, [&](int rank) { return same_device(context.facts(rank), facts); });
-    if (share_device || other == one) continue;
-    const std::string others = context.gpus.devices > 1 ? ", and --gpus chooses others" : "";
-    return "ranks " + std::to_string(*other) + " and " + std::to_string(*one) +
-           " are on one GPU: --share-gpu allows that" + others;
-  }
-  return {};
-}
-
-}  // namespace
 
 std::string ruled_out(const Context& context, const std::vector<int>& ranks, const Plan& plan,
                       const TransportEntry& entry) {

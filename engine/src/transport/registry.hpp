@@ -1,16 +1,6 @@
 // Every transport of this build. To add a transport, add its file and a line in registry.cpp.
 #pragma once
 
-#include <mpi.h>
-
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "group/context.hpp"
 #include "host/memory.hpp"
 #include "measure/faults.hpp"

@@ -1,12 +1,6 @@
 // A transport: one way for the bytes of a message to get from a buffer of one rank to a buffer of another.
 #pragma once
 
-#include <cstddef>
-#include <limits>
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "gpu/gpu.hpp"
 #include "group/context.hpp"
 #include "measure/timing_loop.hpp"

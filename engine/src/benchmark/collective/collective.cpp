@@ -1,10 +1,4 @@
 // The benchmark `collective`: operations among all ranks; seconds from the last rank's entry to the last rank's exit.
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <limits>
-#include <thread>
-
 #include "benchmark/benchmark.hpp"
 #include "benchmark/collective/verifier.hpp"
 #include "benchmark/series_record.hpp"
@@ -16,7 +10,6 @@
 #include "transport/collectives.hpp"
 
 namespace volley {
-
 namespace {
 
 Workload collective_workload() {

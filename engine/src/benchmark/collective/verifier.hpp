@@ -1,22 +1,114 @@
 // Verifies the result of a collective on each rank: it tells which rank's contribution is missing.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 
-#include "host/memory.hpp"
 #include "transport/collectives.hpp"
 
 namespace volley {
 
+constexpr std::uint64_t exact_below(Element element) {
+  return element == Element::float32 ? std::uint64_t{1} << 24 : std::uint64_t{1} << 31;
+}
+
+// How many bits vary by position; 0 where not even the numbers of the ranks can be summed.
+inline std::uint32_t varying_bits(Element element, std::uint64_t ranks) {
+  constexpr std::uint32_t most = 20;
+  const std::uint64_t fixed = ranks * (ranks + 1) + ranks * (ranks - 1) / 2;
+  std::uint32_t bits = 0;
+  while (bits < most && fixed + (ranks << (bits + 1)) <= exact_below(element)) ++bits;
+  return bits;
+}
+
+inline Contributions contributions(const Collective& collective, const Contents& contents) {
+  return {.reduces = collective.reduces(),
+          .floats = collective.element == Element::float32,
+          .ranks = static_cast<std::uint32_t>(collective.ranks),
+          .bits = varying_bits(collective.element, static_cast<std::uint64_t>(collective.ranks)),
+          .start = mixed(contents.seed)};
+}
+
+inline std::uint64_t first_element(const Contents& contents) {
+  return contents.first_word * (sizeof(std::uint64_t) / element_bytes);
+}
+
+// The value of an element of a sum; none if it is not a whole number.
+inline std::optional<std::int64_t> number_of(std::uint32_t element, bool floats) {
+  if (!floats) return static_cast<std::int32_t>(element);
+  float value = 0;
+  std::memcpy(&value, &element, sizeof value);
+  if (!(std::fabs(value) < 1e9F) || std::trunc(value) != value) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+inline std::string of_rank(std::int64_t rank) { return "rank " + std::to_string(rank); }
+
+// What is wrong with a sum, from the difference between the number that it should be and the one that it is.
+inline std::string about_sum(const Contributions& of, std::uint64_t position, std::uint32_t found) {
+  const auto number = number_of(found, of.floats);
+  if (!number) return "";
+  const std::int64_t lacks = std::int64_t{of.number(Contributions::sum, position)} - *number;
+  const auto smallest = std::int64_t{of.number(0, position)};
+  const auto ranks = std::int64_t{of.ranks};
+  if (lacks >= smallest && lacks < smallest + ranks)
+    return "it lacks what " + of_rank(lacks - smallest) + " contributed";
+  if (-lacks >= smallest && -lacks < smallest + ranks) {
+    return "it counts what " + of_rank(-lacks - smallest) + " contributed twice";
+  }
+  if (lacks != 0 && std::abs(lacks) < ranks) return "it counts one rank's contribution in place of another's";
+  return "";
+}
+
+// What is wrong with a copy: whose element it is.
+inline std::string about_copy(const Contributions& of, int rank, std::uint64_t position, std::uint64_t block,
+                              std::uint32_t found) {
+  if (found == ~of.element(rank, position)) return "what " + of_rank(rank) + " sent never arrived";
+  for (int other = 0; other < static_cast<int>(of.ranks); ++other) {
+    if (other != rank && of.element(other, position) == found) {
+      return "in place of what " + of_rank(rank) + " sent is what " + of_rank(other) + " sent";
+    }
+    const std::uint64_t elsewhere = position % block + static_cast<std::uint64_t>(other) * block;
+    if (elsewhere != position && of.element(rank, elsewhere) == found) {
+      return "in its place is another part of what " + of_rank(rank) + " sent";
+    }
+  }
+  return "";
+}
+
 // The most ranks whose sums are exact with so many varying bits at least.
-[[nodiscard]] int max_ranks(Element element);
+[[nodiscard]] inline int max_ranks(Element element) {
+  int most = 1;
+  while (varying_bits(element, static_cast<std::uint64_t>(most) + 1) >= Contributions::min_bits) ++most;
+  return most;
+}
 
 // What this rank contributes: `bytes` of its send buffer, and what must arrive. Barriers have neither.
-[[nodiscard]] Elements contributed(const Collective& collective, std::uint64_t bytes, const Contents& contents);
-[[nodiscard]] Elements expected(const Collective& collective, std::uint64_t bytes, const Contents& contents);
+[[nodiscard]] inline Elements contributed(const Collective& collective, std::uint64_t bytes, const Contents& contents) {
+  const std::uint64_t count = bytes / element_bytes;
+  return {.of = contributions(collective, contents),
+          .piece = count,
+          .position = first_element(contents),
+          .rank = collective.self,
+          .count = count};
+}
+
+[[nodiscard]] inline Elements expected(const Collective& collective, std::uint64_t bytes, const Contents& contents) {
+  const std::uint64_t count = collective.received_bytes(bytes) / element_bytes;
+  const std::uint64_t block = collective.block(bytes) / element_bytes;
+  const std::uint64_t mine = static_cast<std::uint64_t>(collective.self) * block;
+  Elements all{.of = contributions(collective, contents),
+               .piece = count,
+               .position = first_element(contents),
+               .rank = collective.reduces() ? Contributions::sum : Collective::root,
+               .count = count};
+  if (collective.operation == Operation::reduce_scatter || collective.operation == Operation::all_to_all) {
+    all.position += mine;
+  }
+  if (collective.operation == Operation::allgather || collective.operation == Operation::all_to_all) all.piece = block;
+  return all;
+}
 
 class CollectiveVerifier final : public Verifier {
  public:
@@ -24,12 +116,35 @@ class CollectiveVerifier final : public Verifier {
   CollectiveVerifier(const Collective& collective, std::uint64_t bytes, Memory& memory)
       : collective_(collective), bytes_(bytes), memory_(memory) {}
 
-  // What this rank contributes, and the contributions of the messages behind the first.
-  void fill(std::byte* message, std::size_t bytes, const Contents& contents) override;
-  // In place of what this rank must get of it, and guards around that.
-  void poison(std::byte* message, std::size_t bytes, const Contents& contents) override;
-  [[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
-                                              const Contents& contents) override;
+  void fill(std::byte* message, std::size_t bytes, const Contents& contents) override {
+    memory_.write(message, bytes, contributed(collective_, bytes, contents));
+  }
+
+  // Guards are the same for all messages of a fill, since the message before may stand for the poison of the next.
+  void poison(std::byte* message, std::size_t, const Contents& contents) override {
+    const std::uint64_t bytes = collective_.received_bytes(bytes_);
+    if (bytes > 0) memory_.poison(message, bytes, expected(collective_, bytes_, contents), contents.seed);
+  }
+
+  [[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t,
+                                              const Contents& contents) override {
+    const std::uint64_t bytes = collective_.received_bytes(bytes_);
+    if (bytes == 0) return std::nullopt;
+    const Elements right = expected(collective_, bytes_, contents);
+    const auto mismatch = memory_.check(message, bytes, right, contents.seed);
+    const std::int64_t offset = mismatch ? mismatch->offset_bytes : -1;
+    if (offset < 0 || offset >= static_cast<std::int64_t>(bytes) || !diagnosis_.empty()) return mismatch;
+    const std::uint64_t first = static_cast<std::uint64_t>(offset) / element_bytes;
+    std::array<std::byte, element_bytes> there{};
+    memory_.copy(there.data(), message + first * element_bytes, element_bytes);
+    const auto found = std::bit_cast<std::uint32_t>(there);
+    const std::uint64_t piece = first / right.piece;
+    const std::uint64_t position = right.position + first - piece * right.piece;
+    diagnosis_ = collective_.reduces()
+                     ? about_sum(right.of, position, found)
+                     : about_copy(right.of, right.rank + static_cast<int>(piece), position, right.piece, found);
+    return mismatch;
+  }
 
   // What the first mismatch on this rank means, for people; empty where there was none.
   [[nodiscard]] const std::string& diagnosis() const { return diagnosis_; }

@@ -9,7 +9,6 @@
 #include "host/placement.hpp"
 
 namespace volley::gpu_matrix {
-
 namespace {
 
 constexpr std::uint64_t first_copy_bytes = 64 << 10;
@@ -28,9 +27,9 @@ __global__ void __launch_bounds__(copy_threads, 1) copy_kernel(const uint4* from
   for (; first < units; first += threads) gpu::kernels::copy_batch<1, false>(from, to, first, threads, units);
 }
 
-class Copies : public RoutedLink {
+class Copies : public GpuLink {
  public:
-  using RoutedLink::RoutedLink;
+  using GpuLink::GpuLink;
 
   // The first copy of a link may hang, so it has a deadline. Later small copies are awaited without one, which is
   // faster.
@@ -120,9 +119,9 @@ class HostCopies final : private HostEnd, public Copies {
 
 // Small copies are enqueued after a kernel that blocks the stream, as in the CUDA sample p2pBandwidthLatencyTest: so
 // the time to enqueue copies and the time to perform them are measured separately.
-class GatedCopies final : public RoutedLink {
+class GatedCopies final : public GpuLink {
  public:
-  using RoutedLink::RoutedLink;
+  using GpuLink::GpuLink;
 
   void arm(const View& view, std::uint64_t count) override {
     gpu::select(route().driver->device);

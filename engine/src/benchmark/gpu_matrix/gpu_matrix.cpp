@@ -5,7 +5,6 @@
 #include "benchmark/gpu_matrix/section.hpp"
 
 namespace volley::gpu_matrix {
-
 namespace {
 
 class GpuMatrix final : public Benchmark {
@@ -62,7 +61,6 @@ class GpuMatrix final : public Benchmark {
 };
 
 }  // namespace
-
 }  // namespace volley::gpu_matrix
 
 namespace volley {

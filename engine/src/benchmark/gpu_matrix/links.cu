@@ -1,14 +1,9 @@
-#include "benchmark/gpu_matrix/links.cuh"
-
-#include <atomic>
-#include <future>
-
 #include "base/clock.hpp"
+#include "benchmark/gpu_matrix/links.cuh"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/flag.cuh"
 
 namespace volley::gpu_matrix {
-
 namespace {
 
 // In host memory.
@@ -59,7 +54,7 @@ void await(const gpu::Stream& cuda_stream, Seconds timeout) {
   }
 }
 
-void RoutedLink::fill(std::byte* message, std::size_t bytes, const Contents& contents) {
+void GpuLink::fill(std::byte* message, std::size_t bytes, const Contents& contents) {
   const auto offset = message - buffers().send;
   for (const auto& route : routes()) {
     select(route.from);
@@ -67,7 +62,7 @@ void RoutedLink::fill(std::byte* message, std::size_t bytes, const Contents& con
   }
 }
 
-void RoutedLink::poison(std::byte* message, std::size_t bytes, const Contents& expected) {
+void GpuLink::poison(std::byte* message, std::size_t bytes, const Contents& expected) {
   const auto offset = message - buffers().recv;
   for (const auto& route : routes()) {
     select(route.to);
@@ -76,7 +71,7 @@ void RoutedLink::poison(std::byte* message, std::size_t bytes, const Contents& e
 }
 
 // The routes are checked in parallel, because they use different GPUs or different buffers of one.
-std::optional<Mismatch> RoutedLink::check(const std::byte* message, std::size_t bytes, const Contents& expected) {
+std::optional<Mismatch> GpuLink::check(const std::byte* message, std::size_t bytes, const Contents& expected) {
   const auto offset = message - buffers().recv;
   struct PendingCheck {
     const char* reader;

@@ -1,13 +1,6 @@
 // The links between GPUs of one process: the GPUs with their buffers and streams, and the routes of the messages.
 #pragma once
 
-#include <array>
-#include <chrono>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
 #include "benchmark/gpu_matrix/section.hpp"
 #include "gpu/gpu.hpp"
 #include "gpu/runtime.hpp"
@@ -37,18 +30,6 @@ class StreamBlocker {
 class HungError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-};
-
-// One cell of a section: moves its messages when the timing loop calls it, and verifies them. The places of a view are
-// those of the messages there; a message back has the same offsets in buffers of its own.
-class GpuLink : public Driver, public Verifier {
- public:
-  // What the verification found, as a sentence; empty if everything is correct.
-  [[nodiscard]] virtual std::string complaint() const = 0;
-  // Whether peer access is enabled between the two GPUs in both directions; always true within one GPU.
-  [[nodiscard]] virtual bool peers() const = 0;
-  // Of the messages there: where they are sent from and where they arrive.
-  [[nodiscard]] virtual Buffers buffers() const = 0;
 };
 
 // No link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
@@ -93,24 +74,27 @@ void await(const gpu::Stream& cuda_stream, Seconds timeout);
 struct LinkSetup {
   const Section& section;
   std::vector<Route> routes;
-  bool peers;                // see GpuLink::peers()
+  bool peers;                // peer access is enabled between the two GPUs in both directions; true within one GPU
   Seconds timeout;           // of what the link starts
   std::uint64_t room_bytes;  // of each buffer
 };
 
-// A link whose messages are verified route by route: where they arrive and, if peer access is enabled, also by a kernel
-// of the other device.
-class RoutedLink : public GpuLink {
+// One cell of a section: moves its messages when the timing loop calls it, and verifies them route by route: where they
+// arrive and, if peer access is enabled, also by a kernel of the other device. The places of a view are those of the
+// messages there; a message back has the same offsets in buffers of its own.
+class GpuLink : public Driver, public Verifier {
  public:
-  explicit RoutedLink(LinkSetup setup) : setup_(std::move(setup)) {}
+  explicit GpuLink(LinkSetup setup) : setup_(std::move(setup)) {}
 
   void fill(std::byte* message, std::size_t bytes, const Contents& contents) final;
   void poison(std::byte* message, std::size_t bytes, const Contents& expected) final;
   [[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
                                               const Contents& expected) final;
-  [[nodiscard]] std::string complaint() const final { return complaint_; }
-  [[nodiscard]] bool peers() const final { return setup_.peers; }
-  [[nodiscard]] Buffers buffers() const final {
+  // What the verification found, as a sentence; empty if everything is correct.
+  [[nodiscard]] const std::string& complaint() const { return complaint_; }
+  [[nodiscard]] bool peers() const { return setup_.peers; }
+  // Of the messages there.
+  [[nodiscard]] Buffers buffers() const {
     return {routes().front().from.at, routes().front().to.at, setup_.room_bytes};
   }
 

@@ -1,8 +1,4 @@
 // Measures the cells of the matrices. Writes a record for the GPUs, then one for each row of each section.
-#include <algorithm>
-#include <chrono>
-#include <future>
-#include <map>
 #include <numeric>
 #include <set>
 
@@ -16,7 +12,6 @@
 #include "measure/sampler.hpp"
 
 namespace volley::gpu_matrix {
-
 namespace {
 
 // A batch of small copies is enqueued after a kernel that holds the stream. It must fit into the driver's queue,
@@ -65,12 +60,16 @@ std::uint64_t free_bytes(int device) {
   return gpu::free_memory_bytes();
 }
 
-// In parallel: a context takes a tenth of a second.
-void make_contexts(const std::vector<int>& devices) {
-  std::vector<std::future<std::uint64_t>> being_made;
-  for (const int device : devices)
-    being_made.push_back(std::async(std::launch::async, [=] { return free_bytes(device); }));
-  for (auto& each : being_made) static_cast<void>(each.get());
+// of_device() of all devices, in parallel: a context takes a tenth of a second.
+template <class OfDevice>
+auto for_each_device(const std::vector<int>& devices, const OfDevice& of_device) {
+  std::vector<std::future<decltype(of_device(0))>> pending;
+  for (const int device : devices) {
+    pending.push_back(std::async(std::launch::async, [&of_device, device] { return of_device(device); }));
+  }
+  std::vector<decltype(of_device(0))> made;
+  for (auto& each : pending) made.push_back(each.get());
+  return made;
 }
 
 // The GPUs of this machine, numbered in the order of the plan, and the links between them, all in this process.
@@ -80,20 +79,13 @@ class GpuSet {
   // they then take at most half of what is free. A link that makes no progress for `timeout` fails.
   GpuSet(const std::vector<int>& devices, std::uint64_t bytes, std::uint64_t room_bytes, Seconds timeout)
       : timeout_(timeout), capacity_(std::max(bytes, min_bytes) / page_bytes * page_bytes) {
-    make_contexts(devices);
-    for (const int device : devices) {
-      while (capacity_ > min_bytes && buffers_of_a_gpu * (capacity_ + around_bytes) > free_bytes(device)) {
-        capacity_ = std::max(capacity_ / 2 / page_bytes * page_bytes, min_bytes);
-      }
+    const std::uint64_t least_free_bytes = std::ranges::min(for_each_device(devices, free_bytes));
+    while (capacity_ > min_bytes && buffers_of_a_gpu * (capacity_ + around_bytes) > least_free_bytes) {
+      capacity_ = std::max(capacity_ / 2 / page_bytes * page_bytes, min_bytes);
     }
-    room_bytes_ = room_bytes;
-    for (const int device : devices) room_bytes_ = std::min(room_bytes_, free_bytes(device) / 2 / buffers_of_a_gpu);
-    room_bytes_ = std::max(capacity_, room_bytes_ / page_bytes * page_bytes);
-    std::vector<std::future<std::unique_ptr<GpuEndpoint>>> being_made;
-    for (const int device : devices) {
-      being_made.push_back(std::async(std::launch::async, [=, this] { return make_endpoint(device, room_bytes_); }));
-    }
-    for (auto& each : being_made) gpus_.push_back(each.get());
+    room_bytes_ = std::min(room_bytes, least_free_bytes / 2 / buffers_of_a_gpu) / page_bytes * page_bytes;
+    room_bytes_ = std::max(capacity_, room_bytes_);
+    gpus_ = for_each_device(devices, [this](int device) { return make_endpoint(device, room_bytes_); });
     access_.assign(gpus_.size(), std::vector<bool>(gpus_.size(), false));
   }
 
@@ -103,16 +95,13 @@ class GpuSet {
     for (auto& each : gpus_) static_cast<void>(each.release());
   }
 
-  // Whether kernels of the first GPU can access the second one's memory (cudaDeviceCanAccessPeer).
-  bool can_access(int first, int second) const { return gpu::can_access_peer(at(first).device, at(second).device); }
-
   // Enables peer access between all pairs that support it. GpuLink::peers() tells whether CUDA refused.
   void give_access() {
     const int count = static_cast<int>(gpus_.size());
     for (int first = 0; first < count; ++first) {
       gpu::select(at(first).device);
       for (int second = 0; second < count; ++second) {
-        if (first == second || !can_access(first, second)) continue;
+        if (first == second || !gpu::can_access_peer(at(first).device, at(second).device)) continue;
         access_[index(first)][index(second)] = gpu::enable_peer_access(at(second).device);
       }
     }
@@ -249,13 +238,14 @@ class Measurement {
     const std::string name = section.name;
     const std::array names{name + " within a GPU", name};
     Sampler sampler(control_, run_.plan.sampling, workload, run_.watchdog);
-    if (section.ends != Ends::gpus) return host_row(section, sampler, names[1]);
-    for (int first = 0; first < count(); ++first) {
+    const bool with_host = section.ends != Ends::gpus;  // one row
+    for (int first = 0; first < (with_host ? 1 : count()); ++first) {
       Json cells = Json::array();
       for (int second = 0; second < count(); ++second) {
-        cells.push_back(cell(section, sampler, names[first == second ? 0 : 1], first, second));
+        const int end = with_host ? second : first;
+        cells.push_back(cell(section, sampler, names[end == second && !with_host ? 0 : 1], end, second));
       }
-      write(section, uuid(first), cells);
+      write(section, with_host ? Json(nullptr) : Json(uuid(first)), cells);
     }
   }
 
@@ -264,12 +254,6 @@ class Measurement {
   [[nodiscard]] const std::string& uuid(int end) const { return devices_[static_cast<std::size_t>(end)].uuid; }
   [[nodiscard]] std::uint64_t bytes_of(const Section& section) const {
     return section.metric == Metric::bandwidth ? std::min(section.bytes, gpus_.capacity()) : section.bytes;
-  }
-
-  void host_row(const Section& section, Sampler& sampler, const std::string& name) {
-    Json cells = Json::array();
-    for (int end = 0; end < count(); ++end) cells.push_back(cell(section, sampler, name, end, end));
-    write(section, nullptr, cells);
   }
 
   Json cell(const Section& section, Sampler& sampler, const std::string& name, int first, int second) {
@@ -378,15 +362,14 @@ class Measurement {
   std::map<int, std::set<int>> hung_pairs_;  // for each GPU: those that it hung with
 };
 
-Json gpus_record(const std::vector<gpu::Device>& devices, const GpuSet& gpus) {
+Json gpus_record(const std::vector<gpu::Device>& devices) {
   Json found = Json::array();
   Json access = Json::array();
-  for (const auto& device : devices) found.push_back(to_json(device));
-  const int count = static_cast<int>(devices.size());
-  for (int first = 0; first < count; ++first) {
+  for (const auto& device : devices) {
+    found.push_back(to_json(device));
     Json row = Json::array();
-    for (int second = 0; second < count; ++second) {
-      row.push_back(first == second || gpus.can_access(first, second));
+    for (const auto& other : devices) {
+      row.push_back(device.index == other.index || gpu::can_access_peer(device.index, other.index));
     }
     access.push_back(row);
   }
@@ -406,16 +389,15 @@ Exit measure(const Run& run, const GpuMatrixOptions& options) {
   for (const int device : numbers) devices.push_back(gpu::describe(device));
   const std::vector<Section> chosen = sections_of(options);
   std::uint64_t largest = 0;
-  for (const auto& section : chosen) largest = std::max(largest, section.bytes);
-  const std::chrono::duration<double> timeout(std::min(max_timeout_s, run.plan.watchdog_s / 2));
   std::uint64_t room_bytes = 0;
   for (const auto& section : chosen) {
     const std::uint64_t bytes = std::min(section.bytes, options.largest_bytes);
     const std::uint64_t messages = options.quick ? 2 * 2 : 2 * static_cast<std::uint64_t>(section.window);
+    largest = std::max(largest, bytes);
     room_bytes = std::max(room_bytes, messages * pass_stride(bytes));
   }
-  GpuSet gpus(numbers, std::min(largest, options.largest_bytes), room_bytes, timeout);
-  run.records.write(gpus_record(devices, gpus));
+  GpuSet gpus(numbers, largest, room_bytes, Seconds(std::min(max_timeout_s, run.plan.watchdog_s / 2)));
+  run.records.write(gpus_record(devices));
   Measurement measurement(run, options, std::move(devices), gpus);
   for (const auto& section : chosen) measurement.measure(section);
   return Exit::good;

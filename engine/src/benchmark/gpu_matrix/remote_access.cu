@@ -1,12 +1,9 @@
 // Links whose data is moved by a single thread of a kernel: loads that wait for each other, and a ping-pong of stores.
-#include <atomic>
-
 #include "benchmark/gpu_matrix/links.cuh"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/messages.cuh"
 
 namespace volley::gpu_matrix {
-
 namespace {
 
 namespace kernels = gpu::kernels;
@@ -28,9 +25,9 @@ __global__ void chase(const std::uint64_t* from, const std::uint64_t* last, std:
   }
 }
 
-class RemoteLoads final : public RoutedLink {
+class RemoteLoads final : public GpuLink {
  public:
-  using RoutedLink::RoutedLink;
+  using GpuLink::GpuLink;
 
   void run(const View& view, std::uint64_t passes, const std::optional<Window>&) override {
     const Route& route = routes().front();
@@ -45,9 +42,9 @@ class RemoteLoads final : public RoutedLink {
 };
 
 // The kernels of both sides, which run at the same time, store words into each other's memory.
-class RemoteStores final : public RoutedLink {
+class RemoteStores final : public GpuLink {
  public:
-  explicit RemoteStores(LinkSetup setup) : RoutedLink(std::move(setup)), report_(sizeof(kernels::PollReport)) {
+  explicit RemoteStores(LinkSetup setup) : GpuLink(std::move(setup)), report_(sizeof(kernels::PollReport)) {
     for (std::size_t side = 0; side < inboxes_.size(); ++side) {
       select(routes()[side].from);
       inboxes_[side] = gpu::DeviceBuffer(sizeof(kernels::Inbox));
@@ -76,9 +73,7 @@ class RemoteStores final : public RoutedLink {
   }
 
  private:
-  [[nodiscard]] kernels::PollReport& report() const {
-    return *reinterpret_cast<kernels::PollReport*>(report_.data());
-  }
+  [[nodiscard]] kernels::PollReport& report() const { return *reinterpret_cast<kernels::PollReport*>(report_.data()); }
   [[nodiscard]] kernels::Inbox* inbox(std::size_t side) const {
     return reinterpret_cast<kernels::Inbox*>(inboxes_[side].data());
   }

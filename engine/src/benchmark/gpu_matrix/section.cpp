@@ -1,10 +1,8 @@
 #include "benchmark/gpu_matrix/section.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace volley::gpu_matrix {
-
 namespace {
 
 constexpr std::uint64_t MiB = std::uint64_t{1} << 20;
@@ -81,15 +79,8 @@ Section quick(const Section& section) {
 }
 
 const char* name_of(Metric metric) {
-  switch (metric) {
-    case Metric::bandwidth: return "bandwidth";
-    case Metric::completion: return "completion";
-    case Metric::issue: return "issue";
-    case Metric::enqueue: return "enqueue";
-    case Metric::store: return "store";
-    case Metric::load: return "load";
-  }
-  return nullptr;
+  constexpr std::array names{"bandwidth", "completion", "issue", "enqueue", "store", "load"};
+  return names[static_cast<std::size_t>(metric)];
 }
 
 const char* name_of(Engine engine) { return engine == Engine::copy_engine ? "copy engine" : "SM"; }
@@ -97,12 +88,8 @@ const char* name_of(Engine engine) { return engine == Engine::copy_engine ? "cop
 const char* name_of(AccessOperation operation) { return operation == AccessOperation::write ? "write" : "read"; }
 
 const char* name_of(Ends ends) {
-  switch (ends) {
-    case Ends::gpus: return "gpus";
-    case Ends::host_to_gpu: return "host to gpu";
-    case Ends::gpu_to_host: return "gpu to host";
-  }
-  return nullptr;
+  constexpr std::array names{"gpus", "host to gpu", "gpu to host"};
+  return names[static_cast<std::size_t>(ends)];
 }
 
 }  // namespace volley::gpu_matrix

@@ -1,12 +1,6 @@
 // What is measured between the GPUs of a node: each section is one matrix. docs/method explains each number.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "benchmark/benchmark.hpp"
 #include "measure/faults.hpp"
 #include "measure/timing_loop.hpp"

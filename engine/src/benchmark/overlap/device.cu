@@ -9,7 +9,6 @@
 #include "measure/timing_loop.hpp"
 
 namespace volley::overlap {
-
 namespace {
 
 constexpr unsigned threads = 256;

@@ -1,14 +1,11 @@
 // On the host: the exchange is started, one core computes, the exchange is awaited.
 #include <algorithm>
-#include <array>
-#include <vector>
 
 #include "benchmark/overlap/overlap.hpp"
 #include "host/memory.hpp"
 #include "measure/timing_loop.hpp"
 
 namespace volley::overlap {
-
 namespace {
 
 // The compiler must not know them, or it would leave the multiplication out.

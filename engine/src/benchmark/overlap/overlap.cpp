@@ -1,9 +1,4 @@
 // The benchmark `overlap`: an exchange between two ranks, a computation that takes about as long, and both at once.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
-
 #include "benchmark/overlap/overlap.hpp"
 #include "benchmark/pair_benchmark.hpp"
 #include "benchmark/series_record.hpp"
@@ -13,7 +8,6 @@
 #include "transport/agreement.hpp"
 
 namespace volley::overlap {
-
 namespace {
 
 // The shortest computation: much longer than the clock readings around it.
@@ -47,31 +41,6 @@ double shortest_s(OverlapDriver& driver, std::uint64_t repeats) {
   }
   return shortest;
 }
-
-}  // namespace
-
-std::uint64_t steps_for(Control& control, Watchdog& watchdog, OverlapDriver& alone, double wanted_s) {
-  std::uint64_t steps = 1;
-  double once_s = 0;
-  double expected_s = 0;  // of one computation
-  for (int attempt = 0; attempt < max_attempts; ++attempt) {
-    alone.set_steps(steps);
-    // One call is too short for the clock; a computation of another length than the last one needs a first call.
-    const auto repeats = static_cast<std::uint64_t>(std::clamp(1e-4 / std::max(once_s, 1e-9), 1.0, 1000.0));
-    watchdog.progress(10 * expected_s * batches * static_cast<double>(repeats));
-    control.ready();
-    once_s = control.shared(shortest_s(alone, repeats));
-    const double change = std::clamp(wanted_s / std::max(once_s, 1e-9), 1.0 / 16, 16.0);
-    if (std::abs(change - 1) <= length_tolerance) break;
-    const auto next = static_cast<std::uint64_t>(std::max(1.0, std::round(static_cast<double>(steps) * change)));
-    if (next == steps) break;
-    steps = next;
-    expected_s = once_s * change;
-  }
-  return steps;
-}
-
-namespace {
 
 struct Case {
   Limit limit;
@@ -251,6 +220,27 @@ class Overlap final : public PairBenchmark {
 };
 
 }  // namespace
+
+std::uint64_t steps_for(Control& control, Watchdog& watchdog, OverlapDriver& alone, double wanted_s) {
+  std::uint64_t steps = 1;
+  double once_s = 0;
+  double expected_s = 0;  // of one computation
+  for (int attempt = 0; attempt < max_attempts; ++attempt) {
+    alone.set_steps(steps);
+    // One call is too short for the clock; a computation of another length than the last one needs a first call.
+    const auto repeats = static_cast<std::uint64_t>(std::clamp(1e-4 / std::max(once_s, 1e-9), 1.0, 1000.0));
+    watchdog.progress(10 * expected_s * batches * static_cast<double>(repeats));
+    control.ready();
+    once_s = control.shared(shortest_s(alone, repeats));
+    const double change = std::clamp(wanted_s / std::max(once_s, 1e-9), 1.0 / 16, 16.0);
+    if (std::abs(change - 1) <= length_tolerance) break;
+    const auto next = static_cast<std::uint64_t>(std::max(1.0, std::round(static_cast<double>(steps) * change)));
+    if (next == steps) break;
+    steps = next;
+    expected_s = once_s * change;
+  }
+  return steps;
+}
 
 }  // namespace volley::overlap
 

@@ -1,13 +1,6 @@
 // Computations of one rank, and its part of an overlap as the sampler times it.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "measure/control.hpp"
 #include "measure/watchdog.hpp"
 #include "transport/transport.hpp"

@@ -1,16 +1,9 @@
 // Collects the results of pairs and writes the rows of the matrices. Used on the first rank.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
-#include <map>
-#include <string>
-#include <vector>
 
 #include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"

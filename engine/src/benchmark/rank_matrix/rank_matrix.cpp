@@ -1,9 +1,5 @@
 // The benchmark `rank_matrix`: every ordered pair of ranks, one pair at a time or all ranks at once. Writes a record
 // for each row. Only the first rank stores results of other pairs than its own.
-#include <algorithm>
-#include <array>
-#include <cstdint>
-
 #include "benchmark/benchmark.hpp"
 #include "benchmark/rank_matrix/matrix_writer.hpp"
 #include "benchmark/series_record.hpp"
@@ -14,7 +10,6 @@
 #include "mpi/mpi.hpp"
 
 namespace volley {
-
 namespace {
 
 // --- everything that the plan asks for, between two ranks ---

@@ -150,8 +150,9 @@ __device__ inline bool await_acknowledgement(const Launch& launch, std::uint64_t
 
 // Copies the data of a line to their place in the message at recv_offset() `offset`. Returns false if the line did not
 // arrive.
-__device__ inline bool receive_word(const PeerWait& wait, const FlaggedLine* line, const MessageWord<std::uint64_t>& mine,
-                             std::uint64_t offset, std::uint32_t number) {
+__device__ inline bool receive_word(const PeerWait& wait, const FlaggedLine* line,
+                                    const MessageWord<std::uint64_t>& mine, std::uint64_t offset,
+                                    std::uint32_t number) {
   FlaggedLine found;
   const bool good = await_peer(wait, number, [&] {
     found = load_line(line);

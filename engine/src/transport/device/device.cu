@@ -26,7 +26,6 @@
 #include "transport/device/kernel_driven.cuh"
 
 namespace volley {
-
 namespace {
 
 using namespace device;

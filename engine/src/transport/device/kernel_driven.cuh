@@ -2,7 +2,6 @@
 // what the host does for a launch.
 #pragma once
 
-#include <array>
 #include <atomic>
 
 #include "gpu/kernel_launch.cuh"

@@ -1,9 +1,8 @@
-// `device/word`: `device` in its simplest form, for messages of up to 8 bytes. There is no fence and no barrier: what it
-// takes is what the link and a poll take.
+// `device/word`: `device` in its simplest form, for messages of up to 8 bytes. There is no fence and no barrier: what
+// it takes is what the link and a poll take.
 #include "transport/device/kernel_driven.cuh"
 
 namespace volley {
-
 namespace {
 
 using namespace device;

@@ -10,7 +10,6 @@
 #include "transport/nccl/library.hpp"
 
 namespace volley {
-
 namespace {
 
 // As many threads as one block can have, a line each.

@@ -7,16 +7,6 @@
 // it has another copy of the CUDA runtime.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <exception>
-#include <limits>
-#include <memory>
-#include <source_location>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
-
 #include "base/clock.hpp"
 #include "base/errors.hpp"
 #include "gpu/gpu.hpp"

@@ -1,14 +1,11 @@
 // `nccl`: ncclSend and ncclRecv on a stream, and NCCL's collectives. `nccl/allocated`: the same, with buffers from
 // ncclMemAlloc.
-#include <memory>
-
 #include "gpu/runtime.hpp"
 #include "transport/agreement.hpp"
 #include "transport/collectives.hpp"
 #include "transport/nccl/library.hpp"
 
 namespace volley {
-
 namespace {
 
 // The declarations repeat those of nccl.h, as in nccl/library.hpp; ncclSum is 0.
@@ -98,11 +95,11 @@ class NcclTransport final : public NcclEndpoint, public Messages, public Halo {
       const std::byte* const from = (i < exchanges ? view : view.last()).message(i - 1).send;
       std::byte* const to = view.message(i - 1).recv;
       if (leads_) {
-        send(from, view.bytes);
-        recv(to, view.bytes);
+        send(from, view.bytes, peer_, stream_.get());
+        recv(to, view.bytes, peer_, stream_.get());
       } else {
-        recv(to, view.bytes);
-        send(from, view.bytes);
+        recv(to, view.bytes, peer_, stream_.get());
+        send(from, view.bytes, peer_, stream_.get());
       }
     }
     communicator_.wait_for(stream_);
@@ -117,13 +114,13 @@ class NcclTransport final : public NcclEndpoint, public Messages, public Halo {
       const View each = (i < count ? view : view.last()).message((i - 1) * messages);
       begin_group();
       for (std::uint64_t n = 0; n < messages; ++n) {
-        if (sends) send(each.message(n).send, view.bytes);
-        if (receives) recv(each.message(n).recv, view.bytes);
+        if (sends) send(each.message(n).send, view.bytes, peer_, stream_.get());
+        if (receives) recv(each.message(n).recv, view.bytes, peer_, stream_.get());
       }
       end_group();
       begin_group();
-      if (receives) send(signal_.data(), signal_bytes);
-      if (sends) recv(signal_.data() + signal_bytes, signal_bytes);
+      if (receives) send(signal_.data(), signal_bytes, peer_, stream_.get());
+      if (sends) recv(signal_.data() + signal_bytes, signal_bytes, peer_, stream_.get());
       end_group();
     }
     communicator_.wait_for(stream_);
@@ -136,22 +133,13 @@ class NcclTransport final : public NcclEndpoint, public Messages, public Halo {
   // same on all ranks: no two ranks wait for each other.
   void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
     begin_group();
-    send(view.send, view.bytes, cuda_stream);
-    recv(view.recv, view.bytes, cuda_stream);
+    send(view.send, view.bytes, peer_, cuda_stream);
+    recv(view.recv, view.bytes, peer_, cuda_stream);
     end_group();
   }
   void progress() override { communicator_.check_async(); }
 
  private:
-  void send(const std::byte* from, std::size_t bytes, gpu::StreamHandle cuda_stream) {
-    NcclEndpoint::send(from, bytes, peer_, cuda_stream);
-  }
-  void recv(std::byte* to, std::size_t bytes, gpu::StreamHandle cuda_stream) {
-    NcclEndpoint::recv(to, bytes, peer_, cuda_stream);
-  }
-  void send(const std::byte* from, std::size_t bytes) { send(from, bytes, stream_.get()); }
-  void recv(std::byte* to, std::size_t bytes) { recv(to, bytes, stream_.get()); }
-
   int peer_ = 0;
   bool leads_ = false;
 };

@@ -19,9 +19,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <thread>
 
 #include "host/memory.hpp"

@@ -1,13 +1,8 @@
 // The two chunk transports of a pipeline: through MPI, and through memory that both ranks map.
 #pragma once
 
-#include <mpi.h>
-
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <new>
-#include <vector>
 
 #include "mpi/mpi.hpp"
 #include "transport/staged/chunk_pipeline.hpp"

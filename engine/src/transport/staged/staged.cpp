@@ -1,17 +1,14 @@
 // The transports through host memory: GPU -> host -> GPU.
 //
 // `staged/pageable` and `staged/pinned`: whole messages through MPI, one step after the other, as the tutorial's
-// CUDA-staged version: a blocking cudaMemcpy of the message to a host buffer from malloc, MPI_Send; MPI_Recv, a blocking
-// cudaMemcpy to the device. Pinned is the same with page-locked memory.
+// CUDA-staged version: a blocking cudaMemcpy of the message to a host buffer from malloc, MPI_Send; MPI_Recv, a
+// blocking cudaMemcpy to the device. Pinned is the same with page-locked memory.
 //
-// `staged/pipelined`: through MPI in chunks: while one chunk is copied from the device, MPI sends the chunk before it, and
-// the chunk before that is copied to the other device.
+// `staged/pipelined`: through MPI in chunks: while one chunk is copied from the device, MPI sends the chunk before it,
+// and the chunk before that is copied to the other device.
 //
 // `staged/shared`: through one segment of host memory that both ranks map and register with their devices. The sender's
 // copy engine writes a chunk, the receiver's reads it; neither MPI nor a processor core copies data.
-#include <algorithm>
-#include <array>
-
 #include "gpu/runtime.hpp"
 #include "transport/agreement.hpp"
 #include "transport/collectives.hpp"
@@ -19,7 +16,6 @@
 #include "transport/staged/chunks.hpp"
 
 namespace volley {
-
 namespace {
 
 // Blocking copies on the default stream, as in the tutorial. A copy from pageable memory may return before its bytes
@@ -143,8 +139,8 @@ class WholeChannel : public MpiPipelineChannel<Buffer, Copies> {
     leads_ = pair.leads();
     Base::open(pair, buffers);
   }
-  // Frees the bounce buffer of the last message size. The reserve functions allocate what this size needs; the memory of
-  // windows only grows.
+  // Frees the bounce buffer of the last message size. The reserve functions allocate what this size needs; the memory
+  // of windows only grows.
   void prepare(const View& view) {
     this->mpi().prepare(view);
     bounce_ = {};
