@@ -44,8 +44,7 @@ void check_transports(PlanObject& given, const Plan& plan) {
 
 constexpr double progress_every_s = 1.0;
 
-// Memory that a rank needs besides its field. Host: messages, threads, MPI. Device: messages (at least 2 MiB each) and
-// memory of libraries.
+// What a rank needs besides its field: messages (at least 2 MiB each on a device), threads, MPI, libraries.
 constexpr std::uint64_t spare_bytes(MemoryKind kind) {
   return (kind == MemoryKind::device ? std::uint64_t{512} : std::uint64_t{64}) << 20;
 }
@@ -69,8 +68,7 @@ class JacobiRun {
     }
   }
 
-  // If all fields fit into memory together, the transports take turns, a batch each; otherwise they are solved one
-  // after the other.
+  // If all fields fit into memory together, the transports take turns, a batch each; otherwise each is solved alone.
   void solve_all() {
     std::map<MemoryKind, std::uint64_t> needed;
     for (const auto& solve : solves_) needed[solve->entry().memory] += needed_bytes(solve->entry().memory);

@@ -248,8 +248,7 @@ __global__ void __launch_bounds__(edge_threads) sweep_edges(const EdgeSweep<Real
   if (job.residual != nullptr) raise_residual<Real>(job.residual, largest);
 }
 
-// Fills the messages with the outermost points before the first iteration. The fixed points among them stay for all
-// later iterations.
+// Fills the messages with the outermost points before the first iteration. The fixed points among them stay.
 template <class Real>
 __global__ void pack_messages(const EdgeSweep<Real> job) {
   const std::int64_t threads = gridDim.x * std::int64_t{blockDim.x};

@@ -68,8 +68,7 @@ class Grid {
 
   // The points whose new values need no halo.
   [[nodiscard]] Region interior() const { return {1, columns_ - 1, 1, rows_ - 1}; }
-  // The free points that are not interior, in the order of Side: a column or a row for each neighbour; the columns have
-  // the corners.
+  // The free points that are not interior, in the order of Side: a line for each neighbour; columns have the corners.
   [[nodiscard]] std::array<Region, 4> edges() const {
     const Region all = free();
     const Region inner = interior();

@@ -68,16 +68,15 @@ class Halos {
     for (auto& neighbour : neighbours_) {
       const std::size_t capacity = (places_ - 1) * neighbour.stride + neighbour.bytes;
       neighbour.memory = make_memory(entry_.memory);
-      try {
+      const std::string problem = problem_of([&] {
         agreed_step(neighbour.pair, [&] { neighbour.buffers = neighbour.memory->reserve(capacity); });
         neighbour.opened = true;
         neighbour.transport->limit_waits(wait_s);
         agreed_step(neighbour.pair, [&] { neighbour.transport->open(neighbour.pair, neighbour.buffers); });
         neighbour.halo = neighbour.transport->halo();
         agreed_step(neighbour.pair, [&] { neighbour.halo->open_halo(neighbour.view(place_)); });
-      } catch (const std::exception& failure) {
-        if (reason.empty()) reason = failure.what();
-      }
+      });
+      if (reason.empty()) reason = problem;
     }
     return reason;
   }

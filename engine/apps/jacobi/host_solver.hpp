@@ -1,5 +1,4 @@
-// The iterations on the cores of a processor: threads, the field in host memory, and the solver with the time of each
-// part.
+// The iterations on the cores of a processor: threads, the field in host memory, the solver.
 #pragma once
 
 #include <sys/mman.h>
@@ -27,8 +26,7 @@ struct ThreadPlan {
 // bound to cores that only this rank has.
 [[nodiscard]] ThreadPlan plan_threads(const Job& job, const std::optional<int>& wanted);
 
-// The threads of a rank. While there are teams, the calling thread is bound to its core, and threads that it starts
-// inherit that.
+// The threads of a rank. The calling thread stays bound to its core, as are threads that it starts.
 class ThreadTeam {
  public:
   // The calling thread is thread 0. Throws UnsupportedError if the machine cannot start so many threads.
@@ -243,8 +241,7 @@ class HostSolver final : public Solver {
     });
   }
 
-  // Every thread sweeps its rows of the region. While messages are exchanged, thread 0 makes progress with them in
-  // between.
+  // Every thread sweeps its rows of the region. Meanwhile thread 0 makes progress with messages.
   void sweep_shares(const Region& region, bool exchanging) {
     constexpr std::int64_t rows_between_progress = 32;
     if (region.empty()) return;

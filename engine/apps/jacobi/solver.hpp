@@ -99,8 +99,7 @@ class Solver {
         world_(Communicator::duplicate(context.world.get())) {}
 
   // Computes the residual of all ranks from the bits of this rank's, a number that is not negative or a NaN. The bits
-  // have the order of the numbers, with every NaN after them: MPI_MAX of numbers may lose a NaN, MPI_MAX of their bits
-  // does not.
+  // have the order of the numbers, with every NaN after them: MPI_MAX of numbers may lose a NaN.
   void reduce(std::uint64_t iteration, std::uint64_t bits) {
     parts_.reduction_s +=
         timed([&] { VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &bits, 1, MPI_UINT64_T, MPI_MAX, world_.get())); });

@@ -11,8 +11,7 @@ namespace {
 template <class Real>
 constexpr std::int64_t line_points = cache_line_bytes / static_cast<std::int64_t>(sizeof(Real));
 
-// Points that are swept at once while the same ones of the second row below are fetched. Chunks begin at multiples of
-// it.
+// Points that are swept at once while those of the second row below are fetched; chunks begin at multiples of it.
 template <class Real>
 constexpr std::int64_t chunk_points = 2048 / static_cast<std::int64_t>(sizeof(Real));
 

@@ -17,8 +17,7 @@ struct Plane {
 };
 
 // A row is one cache line, whose last point is the left halo; the points; the right halo, up to the end of a line. It
-// gets one line more if its length would be a multiple of 4 KiB: such rows would compete for the same places of the
-// first-level cache.
+// gets one line more if its length would be a multiple of 4 KiB: such rows compete for places of the first-level cache.
 [[nodiscard]] constexpr std::int64_t host_stride_bytes(std::int64_t columns, std::size_t point_bytes) {
   const std::int64_t lines = 1 + (columns * static_cast<std::int64_t>(point_bytes)) / cache_line_bytes + 1;
   return (lines % 64 == 0 ? lines + 1 : lines) * cache_line_bytes;
@@ -47,8 +46,7 @@ inline constexpr std::int64_t pitch_bytes = 512;
 }
 
 // Writes ¼((left + right) + (up + down)) of `from` to every point of `region` in `to`. Returns the largest |new - old|,
-// or NaN where a new value is not finite. `around_caches`: the planes are larger than the caches, which do not keep the
-// new values.
+// or NaN where a new value is not finite. `around_caches`: the caches do not keep the new values.
 [[nodiscard]] double sweep(const Plane<double>& from, const Plane<double>& to, const Region& region,
                            bool around_caches);
 [[nodiscard]] float sweep(const Plane<float>& from, const Plane<float>& to, const Region& region, bool around_caches);

@@ -108,8 +108,7 @@ class TransportSolve {
   [[nodiscard]] Json skipped(const std::string& reason) const { return head("skipped", reason); }
 
  private:
-  // A batch of iterations takes about this long, and a solve has at least so many batches: the halos are checked after
-  // each.
+  // A batch of iterations takes about this long, and a solve has at least so many: each checks halos.
   static constexpr double batch_time_s = 0.2;
   static constexpr std::uint64_t min_batches = 20;
 

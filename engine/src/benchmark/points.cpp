@@ -1,5 +1,4 @@
-// The benchmarks `pingpong`, a message there and back, and `stream`, windows of messages one way or both: at each size
-// all transports in turn.
+// The benchmarks `pingpong`, a message there and back, and `stream`, windows of messages one way or both.
 #include "benchmark/pair_benchmark.hpp"
 #include "benchmark/series_record.hpp"
 

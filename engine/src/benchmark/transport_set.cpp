@@ -35,14 +35,7 @@ TransportSet::TransportSet(const Context& context, const RankGroup& group, const
     if (reason.empty()) reason = transport->unavailable(context, group);
     reason = agreed_reason(group, reason);
     std::unique_ptr<Memory> own;
-    if (reason.empty()) {
-      try {
-        own = transport->own_memory(group);
-      } catch (const std::exception& failure) {
-        reason = failure.what();
-      }
-      reason = agreed_reason(group, reason);
-    }
+    if (reason.empty()) reason = agreed_reason(group, problem_of([&] { own = transport->own_memory(group); }));
     const ArenaKey key{entry->memory, own ? name : ""};
     candidates_.push_back({.entry = entry, .transport = std::move(transport), .arena = key, .reason = reason});
     Arena& arena = arenas_[key];
@@ -114,13 +107,10 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
   for (auto& [key, arena] : arenas_) {
     if (!arena.memory) continue;
     arena.capacity = capacity_for(sizes, arena.share_bytes);
-    std::string problem;
     watchdog_.progress();
-    try {
-      agreed_step(group_, [&] { arena.buffers = arena.memory->reserve(arena.capacity); });
-    } catch (const std::runtime_error& failure) {
-      problem = std::string("buffers for its messages cannot be allocated: ") + failure.what();
-    }
+    std::string problem =
+        agreed_reason(group_, problem_of([&] { arena.buffers = arena.memory->reserve(arena.capacity); }));
+    if (!problem.empty()) problem = "buffers for its messages cannot be allocated: " + problem;
     for (auto& candidate : candidates_) {
       if (candidate.arena == key && candidate.reason.empty()) candidate.reason = problem;
     }
@@ -131,16 +121,13 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
 }
 
 void TransportSet::open(Candidate& candidate) {
-  std::string problem;
   tell_watchdog("opening", candidate.entry->name);
   const auto begun = Clock::now();
-  try {
+  const std::string problem = problem_of([&] {
     candidate.transport->limit_waits(wait_s_);
     candidate.transport->open(group_, arenas_.at(candidate.arena).buffers);
-  } catch (const std::exception& failure) {
-    problem = std::string("could not be opened: ") + failure.what();
-  }
-  candidate.reason = agreed_reason(group_, problem);
+  });
+  candidate.reason = agreed_reason(group_, problem.empty() ? "" : "could not be opened: " + problem);
   candidate.open_s = seconds_since(begun);
   candidate.open = candidate.reason.empty();
   candidate.fresh = true;

@@ -60,8 +60,7 @@ class TransportSet {
   // Allocates buffers for the largest of `sizes` that fits, and opens every available transport on them. A transport
   // that cannot be opened on one of the ranks is unavailable from then on. Collective over the group.
   void open(const std::vector<std::uint64_t>& sizes);
-  // Closes all transports, then frees the buffers: mappings of the buffers must be closed before. Collective over the
-  // group.
+  // Closes all transports, then frees the buffers, of which none is mapped any more. Collective over the group.
   void close();
 
   void write_records(Records& records);
@@ -81,8 +80,7 @@ class TransportSet {
   std::uint64_t host_share_bytes_ = 0;  // of host memory that each rank may allocate; the same on all ranks
 };
 
-// Why no more points are started: the plan's time budget is used up. Empty while there is time. The first rank decides.
-// Collective over the group.
+// That the time budget is used up, as the first rank decides; empty while there is time. Collective over the group.
 [[nodiscard]] std::string out_of_time(const RankGroup& group, const Plan& plan, const Records& records);
 
 // The record of a transport. This job cannot use it if there is a `reason`.

@@ -24,7 +24,7 @@ inline unsigned pattern_blocks(std::size_t bytes) {
 
 // If the start is aligned, stores whole words, then single bytes; otherwise only single bytes.
 template <class Generator>
-__global__ void write(std::uint8_t* at, std::uint64_t bytes, Generator generator) {
+__global__ void write_kernel(std::uint8_t* at, std::uint64_t bytes, Generator generator) {
   const std::uint64_t thread = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x;
   const std::uint64_t threads = gridDim.x * std::uint64_t{blockDim.x};
   const bool aligned = reinterpret_cast<std::uintptr_t>(at) % word_bytes == 0;
@@ -43,7 +43,7 @@ __device__ inline void add(WrongBytes& found, std::uint64_t offset, unsigned wro
 }
 
 template <class Generator>
-__global__ void compare(const std::uint8_t* at, std::uint64_t bytes, Generator generator, WrongBytes* found) {
+__global__ void compare_kernel(const std::uint8_t* at, std::uint64_t bytes, Generator generator, WrongBytes* found) {
   const std::uint64_t thread = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x;
   const std::uint64_t threads = gridDim.x * std::uint64_t{blockDim.x};
   const bool aligned = reinterpret_cast<std::uintptr_t>(at) % word_bytes == 0;
@@ -100,8 +100,8 @@ class DeviceMemory final : public Memory {
   void write_parts(std::span<const Part> parts) override {
     for (const Part& part : parts) {
       const auto launch = [&](const auto& generator) {
-        write<<<pattern_blocks(part.bytes), pattern_threads>>>(reinterpret_cast<std::uint8_t*>(part.at), part.bytes,
-                                                               generator);
+        write_kernel<<<pattern_blocks(part.bytes), pattern_threads>>>(reinterpret_cast<std::uint8_t*>(part.at),
+                                                                      part.bytes, generator);
       };
       std::visit(launch, part.words);
       check_launch();
@@ -116,8 +116,8 @@ class DeviceMemory final : public Memory {
       const Part& part = parts[i];
       auto* const found = reinterpret_cast<WrongBytes*>(found_.data()) + i;
       const auto launch = [&](const auto& generator) {
-        compare<<<pattern_blocks(part.bytes), pattern_threads>>>(reinterpret_cast<const std::uint8_t*>(part.at),
-                                                                 part.bytes, generator, found);
+        compare_kernel<<<pattern_blocks(part.bytes), pattern_threads>>>(reinterpret_cast<const std::uint8_t*>(part.at),
+                                                                        part.bytes, generator, found);
       };
       std::visit(launch, part.words);
       check_launch();

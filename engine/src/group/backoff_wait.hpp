@@ -56,8 +56,7 @@ class BackoffWait {
   static constexpr int shortest_sleep_us = 20;
   static constexpr int longest_sleep_us = 50'000;  // on a node of more than 250 ranks
 
-  // The sleep time grows with the time waited: a sleep never delays the rank much longer than the rank has waited
-  // already.
+  // Sleeps grow with the time waited, so that none delays the rank much longer than it has waited already.
   template <class Poll>
   void until(Poll poll) const {
     const auto done = [&] {

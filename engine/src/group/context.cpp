@@ -9,8 +9,7 @@
 namespace volley {
 namespace {
 
-// Checks the placement and, where that waits for MPI, chooses the device. Returns the usage error that it finds, or an
-// empty text.
+// Checks the placement and, where that waits for MPI, chooses the device. Returns the usage error, or an empty text.
 std::string finish_placement(const Options& options, const Context& context, Placement& placement) {
   try {
     if (placement.problem) std::rethrow_exception(placement.problem);

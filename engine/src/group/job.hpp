@@ -47,12 +47,11 @@ struct Placement {
   std::exception_ptr problem;  // make_context() throws it: after MPI_Init the whole job can be ended
 };
 
-// Binds this process to cores (if the options say so) and chooses its device, by the launcher's variables. Before
-// MPI_Init.
+// Before MPI_Init: binds this process to cores (if the options say so) and chooses its device, by launcher variables.
 [[nodiscard]] Placement place(const Options& options);
 
-// The device of a local rank: the one that --gpus names, else local rank % devices, as in the tutorial. None if CUDA
-// sees no device.
+// The device of a local rank: the one that --gpus names, else local rank % devices, as in the tutorial. None without
+// devices.
 [[nodiscard]] std::optional<int> device_of(int local_rank, const Options& options, const gpu::Presence& gpus);
 
 void choose_device(Placement& placement, const Options& options, int local_rank);

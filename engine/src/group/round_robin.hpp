@@ -12,8 +12,7 @@ inline int seats_of(int ranks) { return ranks % 2 == 0 ? ranks - 1 : ranks; }
 // The number of rounds in which each rank meets every other rank once: ranks - 1, or ranks if that is odd.
 [[nodiscard]] inline int rounds_of(int ranks) { return seats_of(ranks); }
 
-// The rank that `rank` meets in `round` (from 0). -1 if `rank` is idle: if the number of ranks is odd, one is idle in
-// each round.
+// The rank that `rank` meets in `round` (from 0). -1 if `rank` is idle, as one of an odd number of ranks is.
 [[nodiscard]] inline int partner_of(int ranks, int round, int rank) {
   const int seats = seats_of(ranks);
   // The rank outside of the circle meets seat r / 2, where the division is modulo the odd number of seats.

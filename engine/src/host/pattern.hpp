@@ -1,6 +1,5 @@
 // The words that verified memory must have: of messages, of the poison before a message arrives and of the guards
-// around it, and of collectives, whose results tell which rank's contribution is missing. The GPU computes them by the
-// same functions.
+// around it, and of collectives, whose results tell which rank's contribution is missing.
 #pragma once
 
 #include <bit>

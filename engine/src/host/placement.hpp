@@ -17,8 +17,7 @@ using CpuMask = std::vector<unsigned long>;
 
 [[nodiscard]] std::vector<int> allowed_cpus();
 
-// The sockets (physical packages) of these CPUs, in order; empty if Linux does not report them. `root` is "/" outside
-// tests.
+// The sockets (physical packages) of these CPUs, in order; empty if Linux reports none. `root` is "/" outside tests.
 [[nodiscard]] std::vector<int> sockets_of(const std::vector<int>& cpus, const std::string& root = "/");
 
 // The first hardware thread of each core among `cpus`, in their order.

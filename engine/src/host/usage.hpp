@@ -1,5 +1,4 @@
-// What the system did with the measuring thread: processor time, context switches, page faults, time that a hypervisor
-// took.
+// What the system did with the measuring thread: processor time, switches, page faults, time of a hypervisor.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,7 @@ struct Usage {
   std::uint64_t total_ticks = 0;  // of those CPUs, idle or not; 0 if Linux does not report it
 };
 
-// Reads the counters of the calling thread (getrusage(2)), and of these CPUs in /proc/stat (proc_stat(5)). `root` is
-// "/" outside tests.
+// Reads the counters of the calling thread (getrusage(2)), and of these CPUs (proc_stat(5)). `root`: "/" outside tests.
 [[nodiscard]] Usage usage_now(const std::vector<int>& cpus, const std::string& root = "/");
 
 [[nodiscard]] Usage operator-(const Usage& later, const Usage& earlier);

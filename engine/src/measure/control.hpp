@@ -11,8 +11,8 @@
 
 namespace volley {
 
-// The time of a batch for all ends together and, if they were measured, how far apart the ends entered it and the mean
-// of the ends' own times.
+// The time of a batch for all ends together and, if known, how far apart they entered it and the mean of their own
+// times.
 struct Elapsed {
   double seconds = 0;
   std::optional<double> entry_skew_s = {};
@@ -50,8 +50,7 @@ class Control {
   // The number of the first end that passes true; -1 if none does.
   [[nodiscard]] virtual int first_of(bool mine) = 0;
 
-  // What the first end throws that cannot take this step, the same on all ends; empty if all have taken it. No end
-  // returns before.
+  // What the first end throws that cannot take this step, the same on all ends; empty if all have taken it.
   [[nodiscard]] virtual std::string problem_of(const std::function<void()>& step) {
     std::string problem;
     try {
@@ -72,8 +71,7 @@ class Control {
 
 class PairControl : public Control {
  public:
-  // `ids` name the two ends; `self` is this process's end, `peer` the other one; a process that has both ends is its
-  // own peer.
+  // `ids` name the two ends; `self` is this process's end, `peer` the other one, or itself where one process has both.
   PairControl(const std::array<int, 2>& ids, int self, int peer) : ids_(ids), self_(self), peer_(peer) {}
 
   [[nodiscard]] bool leads() const override { return self_ == 0; }

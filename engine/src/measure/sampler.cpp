@@ -17,8 +17,7 @@ constexpr std::size_t malloc_header_bytes = 16;
 constexpr std::size_t tail_samples = 1000;
 
 // Seconds of a fixed piece of work, which show how fast the CPU is at present: the clock frequency, and other work on
-// the core. Some microseconds of integer arithmetic in registers, the same in every call. It uses no memory, so that
-// caches stay as they are.
+// the core. Some microseconds of integer arithmetic in registers, the same in every call. Caches stay as they are.
 double fixed_work_s() {
   constexpr std::uint64_t passes = 6000;
   return timed(
@@ -160,8 +159,7 @@ void Sampler::calibrate(Series& series) {
   series.count = step.count;
 }
 
-// The shortest of up to ten batches (fewer if they are long), so that an interruption does not look like a slow
-// exchange.
+// The shortest of up to ten batches, so that an interruption does not look like a slow exchange.
 double Sampler::shortest_batch_s(Series& series, std::uint64_t count) {
   double shortest_s = std::numeric_limits<double>::infinity();
   double spent_s = 0;
@@ -299,8 +297,7 @@ void Sampler::warm_up(Series& series, std::uint64_t exchanges) {
 // others since the fill. Returns the seconds of the batch.
 double Sampler::sample(Series& series, std::uint64_t count) {
   // In a long exchange the message before this one is the poison, or message 0 that of message 2; see host/pattern.hpp.
-  // It is wrong in every byte (in every element of a collective). The guards around it stay as they were, and are
-  // checked again.
+  // It is wrong in every byte (in every element of a collective). The guards around it stay.
   const bool wrong_already = is_long(series) && series.message > 0;
   ++series.message;
   View view = series.view;

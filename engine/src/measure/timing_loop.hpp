@@ -71,8 +71,7 @@ struct View {
   std::size_t stride = 0;
 
   [[nodiscard]] View last() const { return {send + last_offset, recv, bytes, 0, stride}; }
-  // Message number `i` of a call, counted from 0: that of round trip `i`, or message `n` of window `w` where i is
-  // w * window.messages + n.
+  // Message number `i` of a call, counted from 0: of round trip `i`, or of window i / window.messages.
   [[nodiscard]] View message(std::uint64_t i) const {
     return {send + i * stride, recv + i * stride, bytes, last_offset, stride};
   }

@@ -20,8 +20,7 @@ namespace volley {
 inline constexpr double slowest_bytes_per_s = 1e8;
 
 // Its thread sleeps until the time limit is over, the launcher has ended or the watchdog is destroyed, so that it does
-// not disturb what is measured on its core. (Linux before 5.3 cannot wait for the launcher: there it looks four times a
-// second.)
+// not disturb what is measured on its core. (On Linux before 5.3 it looks four times a second.)
 class Watchdog {
  public:
   // `who` begins the sentence, e.g. "rank 1 of 2". `launcher` is the parent process, if it is a launcher; 0: none.
@@ -50,8 +49,8 @@ class Watchdog {
   double timeout_s_;  // used only by the thread that makes progress
   const pid_t launcher_;
   const Clock::time_point start_;
-  // Seconds from the start. The decision uses this one value: of two values the watchdog could see one from before and
-  // one from after progress.
+  // Seconds from the start. One value decides: of two the watchdog could see one from before progress and one from
+  // after it.
   std::atomic<double> deadline_s_;
   std::atomic<double> progress_s_ = 0;  // for the sentence
   std::mutex mutex_;

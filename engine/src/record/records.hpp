@@ -20,8 +20,7 @@ class Output {
   ~Output();
 
   // Writes one line and a newline. Throws when they cannot be written (disk full, pipe closed). The first line opens
-  // the file and replaces its contents: only the rank that writes touches it, and a rejected plan does not delete the
-  // records of another run.
+  // the file and replaces its contents: a rejected plan does not delete the records of another run.
   void line(const std::string& text);
 
  private:
@@ -40,8 +39,7 @@ class Records {
   void write_point(const Json& record);
   // Counts a point, or a cell of a matrix, with this status.
   void count(const std::string& status);
-  // Writes the last record. `error` is what ended the run early, empty if nothing did; `usage` has an entry for each
-  // rank.
+  // Writes the last record. `error` is what ended the run early, empty if nothing did; `usage` has one a rank.
   void end(const std::string& error, const Json& usage = Json::array());
   // The same, but ignores that the record cannot be written, since that may be the error.
   void end_with_error(const std::string& error) noexcept;

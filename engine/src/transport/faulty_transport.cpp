@@ -1,5 +1,4 @@
-// A fault on purpose around any transport: its messages and collectives (measure/faults.hpp), its halos and its
-// opening.
+// A fault on purpose around any transport: its messages and collectives (measure/faults.hpp), halos, opening.
 #include <algorithm>
 #include <new>
 

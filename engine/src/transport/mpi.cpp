@@ -1,6 +1,5 @@
 // `host`: MPI on host memory, the tutorial's CPU version. `aware`: the same calls on device pointers, its CUDA-aware
-// version. The front end checks in a separate job whether the MPI can do that, because an MPI that cannot ends the
-// process.
+// version. The front end has tried in a job of its own whether the MPI can: one that cannot ends the process.
 #include "transport/collectives.hpp"
 #include "transport/host_driven.hpp"
 

@@ -20,8 +20,7 @@ __constant__ nvshmemi_device_host_state_t nvshmemi_device_state_d;  // the other
 #include "transport/device/kernel_driven.cuh"
 
 // What nvshmemx_cumodule_init looks for in a module, besides the state itself: the version of the headers, which these
-// define themselves from 3.7 on, and the state for InfiniBand, which is not used here but must be there, and must be
-// large enough.
+// define themselves from 3.7 on, and the state for InfiniBand, not used here but large enough.
 #if NVSHMEM_VENDOR_MAJOR_VERSION == 3 && NVSHMEM_VENDOR_MINOR_VERSION < 7
 __device__ nvshmemi_version_t nvshmemi_device_lib_version_d = {
     NVSHMEM_VENDOR_MAJOR_VERSION, NVSHMEM_VENDOR_MINOR_VERSION, NVSHMEM_VENDOR_PATCH_VERSION};
@@ -165,16 +164,11 @@ class NvshmemTransport final : public device::KernelDriven {
       return "NVSHMEM starts once in a process, and has started with ranks " + std::to_string(started_with[0]) +
              " and " + std::to_string(started_with[1]);
     }
-    try {
-      nvshmem_ = std::make_shared<const Nvshmem>();
-    } catch (const std::runtime_error& problem) {
-      return std::string("no NVSHMEM: ") + problem.what() + "; the wheel nvidia-nvshmem-cu13 brings one";
-    }
-    return {};
+    const std::string problem = problem_of([&] { nvshmem_ = std::make_shared<const Nvshmem>(); });
+    return problem.empty() ? "" : "no NVSHMEM: " + problem + "; the wheel nvidia-nvshmem-cu13 brings one";
   }
 
-  // Starts NVSHMEM with these two ranks: its heap does not exist before. Each of the two buffers is agreed on, because
-  // allocations are collective.
+  // Starts NVSHMEM with these two ranks: its heap does not exist before. Allocations are collective, and agreed on.
   std::unique_ptr<Memory> own_memory(const RankGroup& pair) override {
     if (started_with.empty()) start_nvshmem(pair);
     return gpu::make_memory([&pair, nvshmem = nvshmem_](std::size_t bytes) { return symmetric(pair, nvshmem, bytes); });

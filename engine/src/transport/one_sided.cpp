@@ -68,15 +68,11 @@ template <class Make>
   throw std::runtime_error(reason);
 }
 
-// How calls on the windows are synchronised.
-enum class Epoch {
-  passive,  // MPI_Win_lock_all, from open to close; calls are completed by MPI_Win_flush
-  fenced,   // between two calls of MPI_Win_fence
-};
-
+// The message buffers of a pair as windows. Their calls are `fenced` by MPI_Win_fence, or made between MPI_Win_lock_all
+// and MPI_Win_unlock_all, from open to close, and completed by MPI_Win_flush.
 class ExposedBuffers {
  public:
-  explicit ExposedBuffers(Epoch epoch) : epoch_(epoch) {}
+  explicit ExposedBuffers(bool fenced) : fenced_(fenced) {}
 
   // Collective over the pair.
   void open(const RankGroup& pair, const Buffers& buffers) {
@@ -84,7 +80,7 @@ class ExposedBuffers {
     const std::size_t bytes = buffers.capacity + fill_room_bytes;
     send_ = agreed_window(pair, [&] { return RmaWindow::over(buffers.send, bytes, pair.data.get()); });
     recv_ = agreed_window(pair, [&] { return RmaWindow::over(buffers.recv, bytes, pair.data.get()); });
-    if (epoch_ == Epoch::fenced) return;
+    if (fenced_) return;
     agreed_step(pair, [&] {
       for (RmaWindow* window : {&send_, &recv_}) window->lock_all();
     });
@@ -94,7 +90,7 @@ class ExposedBuffers {
   void close() {
     for (RmaWindow* window : {&send_, &recv_}) {
       if (!*window) continue;
-      if (epoch_ == Epoch::fenced) VOLLEY_MPI(MPI_Win_fence(MPI_MODE_NOSUCCEED, window->get()));
+      if (fenced_) VOLLEY_MPI(MPI_Win_fence(MPI_MODE_NOSUCCEED, window->get()));
       window->unlock_all();
       *window = RmaWindow();
     }
@@ -112,7 +108,7 @@ class ExposedBuffers {
   }
 
  private:
-  Epoch epoch_;
+  bool fenced_;
   Buffers buffers_;
   RmaWindow send_;
   RmaWindow recv_;
@@ -200,7 +196,7 @@ class NotifiedChannel : public MpiChannel {
   // What was put is in the other rank's memory, what was fetched in this rank's.
   void complete() { VOLLEY_MPI(MPI_Win_flush(peer_, window_)); }
 
-  ExposedBuffers buffers_{Epoch::passive};
+  ExposedBuffers buffers_{false};
   Notifications notifications_;
   MPI_Win window_ = MPI_WIN_NULL;  // of the latest message
   bool sending_ = false;
@@ -361,7 +357,7 @@ class FenceChannel final : public MpiChannel {
  private:
   void fence() { VOLLEY_MPI(MPI_Win_fence(0, window_)); }
 
-  ExposedBuffers buffers_{Epoch::fenced};
+  ExposedBuffers buffers_{true};
   MPI_Win window_ = MPI_WIN_NULL;
 };
 

@@ -37,8 +37,7 @@ class Transport {
   // waits for another, and all call close().
   virtual void open(const RankGroup& group, const Buffers& buffers) = 0;
 
-  // Releases everything, including the results of a failed open(). Mappings of another rank's memory must be closed
-  // before that rank frees it.
+  // Releases everything, also after a failed open(), and mappings of another rank's memory before that rank frees it.
   virtual void close() = 0;
 
   // What it carries once it is open; null: nothing of that kind.

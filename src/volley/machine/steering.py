@@ -20,7 +20,7 @@ _STEERING = (
     *("LSB_JOBID", "PBS_JOBID", "VOLLEY_ENGINE"),
 )
 """No other variable is captured.  The engine records those of libraries and launchers
-(engine/src/group/run_record.cpp)."""
+(engine/src/group/job.cpp)."""
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|JWT|URI|initial_wdir", re.IGNORECASE)
 """Variables with these words in their names may hold secrets and are not captured."""
 

@@ -31,8 +31,7 @@ class Copies : public GpuLink {
  public:
   using GpuLink::GpuLink;
 
-  // The first copy of a link may hang, so it has a deadline. Later small copies are awaited without one, which is
-  // faster.
+  // The first copy of a link may hang, so it has a deadline. Later small ones have none: that is faster.
   void prepare(const View& view) override {
     const std::uint64_t bytes = std::min(view.bytes, first_copy_bytes);
     for (const auto& route : routes()) copy(route, route.from.at, route.to.at, bytes);

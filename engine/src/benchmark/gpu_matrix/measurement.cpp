@@ -20,8 +20,7 @@ constexpr std::uint64_t max_enqueued = 256;
 constexpr std::uint64_t max_enqueued_staged = 100;
 // In quick mode: of the calls that enqueue, and of copies that the host stages.
 constexpr std::uint64_t max_enqueued_quick = 40;
-// Messages are many times as large as a GPU's caches: if a window takes longer than this, no untimed exchange has to
-// warm them.
+// Messages are many times as large as a GPU's caches: if a window takes longer, none has to warm them.
 constexpr SamplingLimits usual_limits{.long_exchange_s = 8e-3};
 // Quick mode takes about as long as the CUDA sample.
 constexpr SamplingLimits quick_limits{.sample_s = 0.2e-3,

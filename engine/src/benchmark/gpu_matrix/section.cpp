@@ -21,8 +21,7 @@ constexpr std::uint64_t with_host = 64 * MiB;
 // One int4, as the CUDA sample p2pBandwidthLatencyTest copies it.
 constexpr std::uint64_t small = 16;
 constexpr std::uint64_t word = 8;
-// So many lines that consecutive loads use different ones, and so few that they fit into the second-level cache of any
-// GPU.
+// Consecutive loads use different lines, and all of them fit into the second-level cache of any GPU.
 constexpr std::uint64_t chased = 16 << 10;
 
 using enum Metric;

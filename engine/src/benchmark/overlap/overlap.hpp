@@ -73,8 +73,7 @@ class Computations {
     if (!made) made = make(limit);
     return *made;
   }
-  // The halo stays the caller's. `progress_calls`: how often a rank that computes on the host calls the transport
-  // meanwhile.
+  // The halo stays the caller's. On the host the transport is called `progress_calls` times meanwhile.
   [[nodiscard]] virtual std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, Limit limit,
                                                               int progress_calls) = 0;
 
@@ -86,8 +85,7 @@ class Computations {
 [[nodiscard]] std::unique_ptr<Computations> make_host_computations();
 [[nodiscard]] std::unique_ptr<Computations> make_device_computations();
 
-// The steps of a computation that take this long on the first rank, while the other one computes, too. Collective over
-// the ends of `control`.
+// The steps that take this long on the first rank while the other one computes, too. Collective over both ends.
 [[nodiscard]] std::uint64_t steps_for(Control& control, Watchdog& watchdog, OverlapDriver& alone, double wanted_s);
 
 }  // namespace volley::overlap

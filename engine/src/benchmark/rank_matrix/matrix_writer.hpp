@@ -43,11 +43,14 @@ inline Json in_units(double time_s, double unit_s) {
 
 class MatrixWriter {
  public:
-  MatrixWriter(const Run& run, const RankMatrixOptions& options, const std::vector<MatrixCase>& cases)
-      : run_(run), options_(options), cases_(cases), known_(run.plan.transports.size()) {}
-
-  // The row of rank `first` is complete only after so many more results.
-  void expect(int first, int results) { missing_[first] += results; }
+  // `results_of` says how many results complete the row of a rank.
+  MatrixWriter(const Run& run, const RankMatrixOptions& options, const std::vector<MatrixCase>& cases,
+               std::function<int(int first)> results_of)
+      : run_(run),
+        options_(options),
+        cases_(cases),
+        results_of_(std::move(results_of)),
+        known_(run.plan.transports.size()) {}
 
   // Takes the result of a pair. Writes the row, a record for each case and transport, when it is complete.
   void add(int first, int repeat, const Json& result) {
@@ -59,10 +62,13 @@ class MatrixWriter {
     rows.resize(result.at("cells").size());
     for (std::size_t i = 0; i < rows.size(); ++i) take(rows[i], result.at("cells")[i], options_.samples);
     for (const auto& cell : result.at("cells")) run_.records.count(cell.at("status").get<std::string>());
-    if (--missing_[first] > 0) return;
+    const auto [missing, is_new] = missing_.try_emplace(first, 0);
+    if (is_new) missing->second = results_of_(first);
+    if (--missing->second > 0) return;
     write_transports();
     write(first, repeat);
     rows_.erase(first);
+    missing_.erase(first);
   }
 
  private:
@@ -165,7 +171,8 @@ class MatrixWriter {
   const Run& run_;
   const RankMatrixOptions& options_;
   const std::vector<MatrixCase>& cases_;
-  std::map<int, int> missing_;
+  const std::function<int(int first)> results_of_;
+  std::map<int, int> missing_;            // results, of incomplete rows by first rank
   std::map<int, std::vector<Row>> rows_;  // incomplete ones by first rank, each by case and transport
   std::vector<Json> known_;  // what a pair reported of each transport; of one that can use it if there is one
   bool begun_ = false;       // the records of the transports are written

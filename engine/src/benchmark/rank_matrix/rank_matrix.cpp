@@ -21,8 +21,7 @@ Json rank_cell(const Series& series, int second, bool samples) {
 }
 
 // The result of a pair that is not measured. A result is JSON, because it is sent to the first rank. It has
-// `transports`, those that the pair can use, and `cells`: a cell for each transport of the first case, then of the next
-// case, and so on.
+// `transports`, those that the pair can use, and `cells`: a cell for each transport of each case in turn.
 Json skipped_result(std::size_t cells, int second, const std::string& reason) {
   Series series;
   series.skipped = reason;
@@ -43,8 +42,7 @@ class PairMeasurement {
     transports_.open(sizes);
   }
 
-  // Measures every case while no other pair measures. The result is complete on the first rank. Collective over the
-  // two.
+  // Measures every case while no other pair measures. Collective over the two; complete on the first rank.
   [[nodiscard]] Json isolated() {
     Json cells = Json::array();
     for (const auto& matrix_case : cases_) {
@@ -57,7 +55,7 @@ class PairMeasurement {
 
   // Measures every case while all other pairs of the round do the same. All pairs begin a transport of a case together;
   // a pair that has finished continues without recording until all have finished. Collective over the world: a rank
-  // without a partner calls `idle_round`.
+  // without a partner takes part in the barriers.
   [[nodiscard]] Json loaded(const BackoffWait& backoff) {
     Json cells = Json::array();
     for (const auto& matrix_case : cases_) {
@@ -83,8 +81,7 @@ class PairMeasurement {
     return all;
   }
 
-  // Exchanges further messages until all pairs have finished. Before each batch the first rank tells the second one
-  // whether to continue.
+  // Exchanges further messages until all pairs have finished, as the first rank tells the second one before each batch.
   void keep_busy(const Workload& workload, Series& series, MPI_Request& all_done, const BackoffWait& backoff) {
     while (series.count > 0) {
       int done = 0;
@@ -113,109 +110,13 @@ class PairMeasurement {
   TransportSet transports_;
 };
 
-// Takes part in a round of `PairMeasurement::loaded` with so many cells, on a rank without a partner.
-void idle_round(std::size_t cells, const BackoffWait& backoff) {
-  for (std::size_t i = 0; i < cells; ++i) {
-    backoff.start_together();  // the pairs begin
-    backoff.barrier();         // all pairs have finished
-  }
-}
-
 constexpr int order_tag = 40;
 constexpr int result_tag = 41;
 
 using RankPair = std::array<int, 2>;
 constexpr RankPair nobody{-1, -1};  // ends the work of a rank
 
-struct Work {
-  const Run& run;
-  const Context& context;
-  const RankMatrixOptions& options;
-  const std::vector<MatrixCase> cases;
-  const BackoffWait backoff;
-  [[nodiscard]] std::size_t cells() const { return cases.size() * run.plan.transports.size(); }  // of a pair
-};
-
-// --- one pair at a time ----------------------------------------------------------------------------------------------
-
-// The pairs in the order of their rows: a row is complete, and written, before the next one begins. They are counted
-// and not listed: 16,384 ranks have 268 million.
-std::int64_t number_of_pairs(const Work& work) {
-  if (!work.options.pairs.empty()) return static_cast<std::int64_t>(work.options.pairs.size());
-  return std::int64_t{work.context.size} * (work.context.size - 1);
-}
-
-RankPair pair_at(const Work& work, std::int64_t place) {
-  if (!work.options.pairs.empty()) return work.options.pairs[static_cast<std::size_t>(place)];
-  const int first = static_cast<int>(place / (work.context.size - 1));
-  const int other = static_cast<int>(place % (work.context.size - 1));  // among the others
-  return {first, other < first ? other : other + 1};
-}
-
-Json measure_pair(Work& work, const RankPair& ends) {
-  work.run.watchdog.enter("checking which transports ranks " + std::to_string(ends[0]) + " and " +
-                          std::to_string(ends[1]) + " can use");
-  return PairMeasurement(work.run, work.cases, work.options.samples, ends).isolated();
-}
-
-void send_order(const Work& work, const RankPair& ends, int rank) {
-  VOLLEY_MPI(MPI_Send(ends.data(), 2, MPI_INT, rank, order_tag, work.context.world.get()));
-}
-
-// The first rank starts the measurement of a pair and returns its result.
-Json result_of(Work& work, const RankPair& ends) {
-  if (budget_used(work.run.plan, work.run.records)) {
-    return skipped_result(work.cells(), ends[1], budget_reason(work.run.plan));
-  }
-  for (const int rank : ends) {
-    if (rank != 0) send_order(work, ends, rank);
-  }
-  const Json mine = ends[0] == 0 || ends[1] == 0 ? measure_pair(work, ends) : Json();
-  if (ends[0] == 0) return mine;
-  work.run.watchdog.enter("waiting for the result of ranks " + std::to_string(ends[0]) + " and " +
-                          std::to_string(ends[1]));
-  return json_from(work.backoff.receive(ends[0], result_tag));
-}
-
-void expect_pairs(const Work& work, MatrixWriter& rows) {
-  for (const auto& ends : work.options.pairs) rows.expect(ends[0], 1);
-  if (!work.options.pairs.empty()) return;
-  for (int rank = 0; rank < work.context.size; ++rank) rows.expect(rank, work.context.size - 1);
-}
-
-// On the first rank: measures all pairs, one after the other.
-void conduct(Work& work) {
-  const std::int64_t count = number_of_pairs(work);
-  MatrixWriter rows(work.run, work.options, work.cases);
-  for (int repeat = 0; repeat < work.options.repeats; ++repeat) {
-    if (repeat > 0 && budget_used(work.run.plan, work.run.records)) break;  // every pair has a result already
-    expect_pairs(work, rows);
-    for (std::int64_t i = 0; i < count; ++i) {
-      // Each repeat begins with another pair: a drift of the machine affects all pairs equally.
-      const RankPair ends = pair_at(work, (i + repeat) % count);
-      rows.add(ends[0], repeat, result_of(work, ends));
-    }
-  }
-  for (int rank = 1; rank < work.context.size; ++rank) send_order(work, nobody, rank);
-}
-
-// On the other ranks: measures the pairs that the first rank orders.
-void follow(Work& work) {
-  while (true) {
-    work.run.watchdog.enter("waiting for its turn");
-    work.backoff.wait_for_message(0, order_tag);
-    RankPair ends{};
-    VOLLEY_MPI(MPI_Recv(ends.data(), 2, MPI_INT, 0, order_tag, work.context.world.get(), MPI_STATUS_IGNORE));
-    if (ends == nobody) return;
-    const Json result = measure_pair(work, ends);
-    if (ends[0] == work.context.rank) send_text(line_of(result), 0, result_tag, work.context.world.get());
-  }
-}
-
-// --- all ranks at once -----------------------------------------------------------------------------------------------
-
-// Half of a round of the round robin: in one half the lower rank of each pair is the first, in the other the
-// higher one.
+// Half of a round: in one half the lower rank of each pair is the first, in the other the higher one.
 struct HalfRound {
   int round;
   bool back;
@@ -227,74 +128,147 @@ struct HalfRound {
   }
 };
 
-// All half rounds; if the plan names pairs, only those in which one of these pairs meets. The other pairs of such a
-// half round load the machine as in a complete matrix.
-std::vector<HalfRound> half_rounds_of(const Work& work) {
-  const auto& pairs = work.options.pairs;
-  std::vector<HalfRound> half_rounds;
-  for (int round = 0; round < rounds_of(work.context.size); ++round) {
-    for (const bool back : {false, true}) {
-      const HalfRound half{round, back};
-      const auto meets = [&](const RankPair& ends) { return half.ends(work.context.size, ends[0]) == ends; };
-      if (pairs.empty() || std::any_of(pairs.begin(), pairs.end(), meets)) half_rounds.push_back(half);
+// A matrix, as each rank takes part in it.
+struct MatrixRun {
+  const Run& run;
+  const Context& context;
+  const RankMatrixOptions& options;
+  const std::vector<MatrixCase> cases;
+  const BackoffWait backoff;
+  [[nodiscard]] std::size_t cells() const { return cases.size() * run.plan.transports.size(); }  // of a pair
+
+  // --- one pair at a time ---
+
+  // The pairs in the order of their rows: a row is complete, and written, before the next one begins. They are counted
+  // and not listed: 16,384 ranks have 268 million.
+  RankPair pair_at(std::int64_t place) {
+    if (!options.pairs.empty()) return options.pairs[static_cast<std::size_t>(place)];
+    const int first = static_cast<int>(place / (context.size - 1));
+    const int other = static_cast<int>(place % (context.size - 1));  // among the others
+    return {first, other < first ? other : other + 1};
+  }
+
+  Json measure_pair(const RankPair& ends) {
+    run.watchdog.enter("checking which transports ranks " + std::to_string(ends[0]) + " and " +
+                       std::to_string(ends[1]) + " can use");
+    return PairMeasurement(run, cases, options.samples, ends).isolated();
+  }
+
+  void send_order(const RankPair& ends, int rank) {
+    VOLLEY_MPI(MPI_Send(ends.data(), 2, MPI_INT, rank, order_tag, context.world.get()));
+  }
+
+  // The first rank starts the measurement of a pair and returns its result.
+  Json result_of(const RankPair& ends) {
+    if (budget_used(run.plan, run.records)) return skipped_result(cells(), ends[1], budget_reason(run.plan));
+    for (const int rank : ends) {
+      if (rank != 0) send_order(ends, rank);
+    }
+    const Json mine = ends[0] == 0 || ends[1] == 0 ? measure_pair(ends) : Json();
+    if (ends[0] == 0) return mine;
+    run.watchdog.enter("waiting for the result of ranks " + std::to_string(ends[0]) + " and " +
+                       std::to_string(ends[1]));
+    return json_from(backoff.receive(ends[0], result_tag));
+  }
+
+  // On the first rank: measures all pairs, one after the other.
+  void conduct() {
+    const auto named = static_cast<std::int64_t>(options.pairs.size());
+    const std::int64_t count = named > 0 ? named : std::int64_t{context.size} * (context.size - 1);
+    MatrixWriter rows(run, options, cases, [&](int first) {
+      if (named == 0) return context.size - 1;
+      return static_cast<int>(std::ranges::count(options.pairs, first, [](const RankPair& ends) { return ends[0]; }));
+    });
+    for (int repeat = 0; repeat < options.repeats; ++repeat) {
+      if (repeat > 0 && budget_used(run.plan, run.records)) break;  // every pair has a result already
+      for (std::int64_t i = 0; i < count; ++i) {
+        // Each repeat begins with another pair: a drift of the machine affects all pairs equally.
+        const RankPair ends = pair_at((i + repeat) % count);
+        rows.add(ends[0], repeat, result_of(ends));
+      }
+    }
+    for (int rank = 1; rank < context.size; ++rank) send_order(nobody, rank);
+  }
+
+  // On the other ranks: measures the pairs that the first rank orders.
+  void follow() {
+    while (true) {
+      run.watchdog.enter("waiting for its turn");
+      backoff.wait_for_message(0, order_tag);
+      RankPair ends{};
+      VOLLEY_MPI(MPI_Recv(ends.data(), 2, MPI_INT, 0, order_tag, context.world.get(), MPI_STATUS_IGNORE));
+      if (ends == nobody) return;
+      const Json result = measure_pair(ends);
+      if (ends[0] == context.rank) send_text(line_of(result), 0, result_tag, context.world.get());
     }
   }
-  return half_rounds;
-}
 
-Json measure_half(Work& work, const RankPair& ends) {
-  if (ends == nobody) {
-    work.run.watchdog.enter("waiting while other ranks measure");
-    idle_round(work.cells(), work.backoff);
-    return {};
-  }
-  work.run.watchdog.enter("a round of measurements with rank " +
-                          std::to_string(ends[0] == work.context.rank ? ends[1] : ends[0]));
-  return PairMeasurement(work.run, work.cases, work.options.samples, ends).loaded(work.backoff);
-}
+  // --- all ranks at once ---
 
-// The first rank of each pair sends the result to rank 0, which adds all of them to the matrix.
-void collect(Work& work, const HalfRound& half, int repeat, const Json& mine, bool out_of_time, MatrixWriter& rows) {
-  const int size = work.context.size;
-  const RankPair own = half.ends(size, work.context.rank);
-  if (work.context.rank != 0) {
-    if (own[0] == work.context.rank && !out_of_time) send_text(line_of(mine), 0, result_tag, work.context.world.get());
-    return;
+  // All half rounds; if the plan names pairs, only those in which one of these pairs meets. The other pairs of such a
+  // half round load the machine as in a complete matrix.
+  std::vector<HalfRound> all_half_rounds() {
+    const auto& pairs = options.pairs;
+    std::vector<HalfRound> half_rounds;
+    for (int round = 0; round < rounds_of(context.size); ++round) {
+      for (const bool back : {false, true}) {
+        const HalfRound half{round, back};
+        const auto meets = [&](const RankPair& ends) { return half.ends(context.size, ends[0]) == ends; };
+        if (pairs.empty() || std::any_of(pairs.begin(), pairs.end(), meets)) half_rounds.push_back(half);
+      }
+    }
+    return half_rounds;
   }
-  for (int rank = 0; rank < size; ++rank) {
-    const RankPair ends = half.ends(size, rank);
-    if (ends[0] != rank) continue;
-    if (out_of_time) rows.add(rank, repeat, skipped_result(work.cells(), ends[1], budget_reason(work.run.plan)));
-    else rows.add(rank, repeat, rank == 0 ? mine : json_from(work.backoff.receive(rank, result_tag)));
-  }
-}
 
-// One repetition has a result of each pair that meets in these half rounds.
-void expect_half_rounds(const Work& work, const std::vector<HalfRound>& half_rounds, MatrixWriter& rows) {
-  const int size = work.context.size;
-  if (work.options.pairs.empty()) return expect_pairs(work, rows);
-  for (const auto& half : half_rounds) {
+  Json measure_half(const RankPair& ends) {
+    if (ends == nobody) {
+      run.watchdog.enter("waiting while other ranks measure");
+      for (std::size_t i = 0; i < cells(); ++i) {
+        backoff.start_together();  // the pairs begin
+        backoff.barrier();         // all pairs have finished
+      }
+      return {};
+    }
+    run.watchdog.enter("a round of measurements with rank " +
+                       std::to_string(ends[0] == context.rank ? ends[1] : ends[0]));
+    return PairMeasurement(run, cases, options.samples, ends).loaded(backoff);
+  }
+
+  // The first rank of each pair sends the result to rank 0, which adds all of them to the matrix.
+  void collect(const HalfRound& half, int repeat, const Json& mine, bool out_of_time, MatrixWriter& rows) {
+    const int size = context.size;
+    const RankPair own = half.ends(size, context.rank);
+    if (context.rank != 0) {
+      if (own[0] == context.rank && !out_of_time) send_text(line_of(mine), 0, result_tag, context.world.get());
+      return;
+    }
     for (int rank = 0; rank < size; ++rank) {
-      if (half.ends(size, rank)[0] == rank) rows.expect(rank, 1);
+      const RankPair ends = half.ends(size, rank);
+      if (ends[0] != rank) continue;
+      if (out_of_time) rows.add(rank, repeat, skipped_result(cells(), ends[1], budget_reason(run.plan)));
+      else rows.add(rank, repeat, rank == 0 ? mine : json_from(backoff.receive(rank, result_tag)));
     }
   }
-}
 
-void round_robin(Work& work) {
-  const auto half_rounds = half_rounds_of(work);
-  const int size = work.context.size;
-  MatrixWriter rows(work.run, work.options, work.cases);  // used on the first rank
-  bool out_of_time = false;
-  for (int repeat = 0; repeat < work.options.repeats && !out_of_time; ++repeat) {
-    if (work.context.rank == 0) expect_half_rounds(work, half_rounds, rows);
-    for (const auto& half : half_rounds) {
-      const bool used_up = work.context.rank == 0 && budget_used(work.run.plan, work.run.records);
-      out_of_time = mpi::broadcast_value(used_up, 0, work.context.world.get());
-      const Json mine = out_of_time ? Json() : measure_half(work, half.ends(size, work.context.rank));
-      collect(work, half, repeat, mine, out_of_time, rows);
+  void round_robin() {
+    const auto half_rounds = all_half_rounds();
+    const int size = context.size;
+    MatrixWriter rows(run, options, cases, [&](int first) {  // used on the first rank
+      if (options.pairs.empty()) return size - 1;
+      const auto is_first = [&](const HalfRound& half) { return half.ends(size, first)[0] == first; };
+      return static_cast<int>(std::ranges::count_if(half_rounds, is_first));
+    });
+    bool out_of_time = false;
+    for (int repeat = 0; repeat < options.repeats && !out_of_time; ++repeat) {
+      for (const auto& half : half_rounds) {
+        const bool used_up = context.rank == 0 && budget_used(run.plan, run.records);
+        out_of_time = mpi::broadcast_value(used_up, 0, context.world.get());
+        const Json mine = out_of_time ? Json() : measure_half(half.ends(size, context.rank));
+        collect(half, repeat, mine, out_of_time, rows);
+      }
     }
   }
-}
+};
 
 std::vector<MatrixCase> cases_of(const RankMatrixOptions& options) {
   std::vector<MatrixCase> cases;
@@ -334,10 +308,10 @@ class RankMatrix final : public Benchmark {
 
   Exit run(const Run& run) override {
     const Context& context = *run.context;
-    Work work{run, context, options_, cases_of(options_), BackoffWait(context, run.watchdog)};
-    if (options_.loaded) round_robin(work);
-    else if (context.rank == 0) conduct(work);
-    else follow(work);
+    MatrixRun matrix{run, context, options_, cases_of(options_), BackoffWait(context, run.watchdog)};
+    if (options_.loaded) matrix.round_robin();
+    else if (context.rank == 0) matrix.conduct();
+    else matrix.follow();
     return Exit::good;
   }
 

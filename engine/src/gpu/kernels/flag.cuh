@@ -131,8 +131,7 @@ __device__ bool poll(std::uint64_t timeout_ns, const Ready& ready, const GivesUp
   }
 }
 
-// In this rank's host memory: the message that a kernel waited for in vain. All kernels end when the status is not
-// `ready`.
+// In this rank's host memory: the message that a kernel waited for in vain. All kernels end unless it is `ready`.
 struct PollReport {
   PollStatus status;
   std::uint64_t number;

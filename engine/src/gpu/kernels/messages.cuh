@@ -29,8 +29,7 @@ constexpr unsigned threads_for(std::size_t accesses) {
 }
 
 // Uses all blocks before more than 256 threads in each, and all threads before more than one vector for each: with more
-// multiprocessors and threads a message of medium length takes less time. A long message is limited by the link in any
-// shape.
+// multiprocessors and threads a message of medium length takes less time. The link limits long ones.
 constexpr Shape long_shape(std::size_t bytes, unsigned max_blocks) {
   const auto blocks = std::clamp<std::size_t>(round_up(bytes, min_share_bytes) / min_share_bytes, 1, max_blocks);
   const unsigned threads = threads_for(round_up(bytes / blocks, vector_bytes) / vector_bytes);
@@ -148,8 +147,7 @@ __device__ inline bool await_acknowledgement(const Launch& launch, std::uint64_t
 
 // --- a ping-pong of words ---
 
-// Copies the data of a line to their place in the message at recv_offset() `offset`. Returns false if the line did not
-// arrive.
+// Copies a line's data to their place in the message at recv_offset() `offset`; false if the line did not arrive.
 __device__ inline bool receive_word(const PeerWait& wait, const FlaggedLine* line,
                                     const MessageWord<std::uint64_t>& mine, std::uint64_t offset,
                                     std::uint32_t number) {

@@ -81,8 +81,7 @@ __device__ inline PackedData gather(const MessageLine& mine, std::uint64_t offse
   return {gather(mine.head, offset), gather(mine.tail, offset)};
 }
 
-// Copies the data of a line to their place in the message at recv_offset() `offset`. Returns false if the line did not
-// arrive.
+// Copies a line's data to their place in the message at recv_offset() `offset`; false if the line did not arrive.
 __device__ inline bool receive_line(const PeerWait& wait, const FlaggedLine* line, const MessageLine& mine,
                                     std::uint64_t offset, std::uint64_t number) {
   FlaggedLine found;

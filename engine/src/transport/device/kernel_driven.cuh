@@ -36,9 +36,8 @@ class KernelDriven : public Transport, public Messages {
   // Added to the time that a kernel may wait: no link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
   static constexpr std::uint64_t ns_per_byte = 1;
 
-  // All blocks of a launch of one of `kernels` must be resident together, on both devices: a block that waits for a
-  // free place would wait for ever. Both ranks throw a std::runtime_error if one of them cannot. Collective over the
-  // pair.
+  // All blocks of a launch of one of `kernels` must be resident together, on both devices: one that waits for a place
+  // would wait for ever. Throws a std::runtime_error on both ranks. Collective over the pair.
   template <class... Kernels>
   void open_launches(const RankGroup& pair, Kernels... kernels) {
     ranks_ = {pair.rank(pair.self), pair.rank(pair.peer())};

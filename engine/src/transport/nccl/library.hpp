@@ -116,8 +116,7 @@ class NcclCommunicator {
   }
 
   // Waits until everything enqueued is complete. Polls, because a synchronizing call would never return if the other
-  // side of a kernel has failed. A hang without an error ends after `limit_s`, if there is one, or else by the
-  // watchdog.
+  // side has failed. A hang without an error ends after `limit_s` or by the watchdog.
   void wait_for(const gpu::Stream& stream, double limit_s = std::numeric_limits<double>::infinity()) {
     const auto begun = Clock::now();
     for (unsigned polls = 1; stream.busy(); ++polls) {
@@ -147,23 +146,14 @@ inline constexpr const char* once_a_batch = "the launch of NCCL's kernels and th
 // Loads the library. Returns why this rank cannot; empty if it can.
 template <class Functions>
 [[nodiscard]] std::string load(std::shared_ptr<const Functions>& nccl) {
-  try {
-    nccl = std::make_shared<const Functions>();
-    return {};
-  } catch (const std::runtime_error& problem) {
-    return std::string("no NCCL: ") + problem.what() + "; the wheel nvidia-nccl-cu13 brings one";
-  }
+  const std::string problem = problem_of([&] { nccl = std::make_shared<const Functions>(); });
+  return problem.empty() ? "" : "no NCCL: " + problem + "; the wheel nvidia-nccl-cu13 brings one";
 }
 
 // Makes a communicator of this rank alone. Returns why that fails: the driver is too old for this NCCL, or NCCL finds
 // no network interface; in open() the other ranks would wait for this one. Empty if it does not fail.
 [[nodiscard]] inline std::string try_alone(const Nccl& nccl) {
-  try {
-    const NcclCommunicator alone(nccl, 1, nccl.unique_id(), 0);
-    return {};
-  } catch (const std::runtime_error& problem) {
-    return problem.what();
-  }
+  return problem_of([&] { const NcclCommunicator alone(nccl, 1, nccl.unique_id(), 0); });
 }
 
 // The communicator of the group's ranks. Collective over the group.

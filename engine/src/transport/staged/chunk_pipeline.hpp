@@ -81,8 +81,7 @@ class ChunkPipeline {
   [[nodiscard]] ChunkTransport& transport() { return transport_; }
   [[nodiscard]] Copies& copies() { return copies_; }
 
-  // Prepares for messages of `bytes` bytes, divided in the same way on both sides. First completes the earlier
-  // messages.
+  // Prepares for messages of this length, divided equally on both sides. First completes the earlier messages.
   void prepare(std::size_t bytes, const ChunkLayout& layout) {
     clear();
     bytes_ = bytes;

@@ -139,8 +139,8 @@ class WholeChannel : public MpiPipelineChannel<Buffer, Copies> {
     leads_ = pair.leads();
     Base::open(pair, buffers);
   }
-  // Frees the bounce buffer of the last message size. The reserve functions allocate what this size needs; the memory
-  // of windows only grows.
+  // Frees the bounce buffer of the last message size. What this size needs is reserved later; memory of windows only
+  // grows.
   void prepare(const View& view) {
     this->mpi().prepare(view);
     bounce_ = {};
@@ -310,8 +310,7 @@ constexpr std::array<ChunkRow, 4> pipelined_rows{{
     {16 * mib, 1 * mib},
 }};
 
-// The ring has room for four of the largest chunks: one at each of the three stages, and one more so that no stage
-// waits for another.
+// The ring has room for four of the largest chunks: one a stage, and one more so that none waits for another.
 constexpr ChunkPolicy pipelined_policy{pipelined_rows, 4 * mib};
 
 class PipelinedChannel : public MpiPipelineChannel<gpu::PinnedBuffer, AsyncCopies> {
