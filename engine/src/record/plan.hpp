@@ -2,6 +2,7 @@
 // there. This file has the part that all benchmarks share; each benchmark reads its own part, `options`.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <sstream>
@@ -47,7 +48,10 @@ class PlanObject {
   static constexpr int largest_count = std::numeric_limits<std::int32_t>::max();
   static constexpr double longest_s = 1e9;
 
-  PlanObject(const Json& node, std::string path, Errors& errors);
+  PlanObject(const Json& node, std::string path, Errors& errors)
+      : node_(node), path_(std::move(path)), errors_(errors) {
+    if (!node_.is_object()) complain("", "expected an object");
+  }
 
   void boolean(const char* key, bool& target) {
     take<bool>(key, target, "true or false", [](const Json& value) { return value.is_boolean(); });
@@ -110,13 +114,35 @@ class PlanObject {
       else expected(place(key, i), fitting, item);
     }
   }
-  void names(const char* key, std::vector<std::string>& target, const char* fitting);
-  void integers(const char* key, std::vector<int>& target, const char* fitting, int least);
-  void sizes(const char* key, std::vector<std::uint64_t>& target);
-  // At least one of them.
-  void some_sizes(const char* key, std::vector<std::uint64_t>& target);
-  void texts(const char* key, std::map<std::string, std::string>& target);
-  void any_object(const char* key);
+  void names(const char* key, std::vector<std::string>& target, const char* fitting) {
+    list(key, target, fitting, [](const Json& value) { return value.is_string(); });
+  }
+  void integers(const char* key, std::vector<int>& target, const char* fitting, int least) {
+    list(key, target, fitting,
+         [least](const Json& value) { return is_integer(value, least, std::numeric_limits<int>::max()); });
+  }
+  void sizes(const char* key, std::vector<std::uint64_t>& target) {
+    list(key, target, "a whole number of bytes of at least 1", [](const Json& value) {
+      return is_integer(value, std::int64_t{1}, std::numeric_limits<std::int64_t>::max());
+    });
+  }
+  void some_sizes(const char* key, std::vector<std::uint64_t>& target) {
+    sizes(key, target);
+    if (target.empty()) complain(key, "expected at least one size");
+  }
+  void texts(const char* key, std::map<std::string, std::string>& target) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if (!value->is_object()) return expected(key, "an object", *value);
+    for (const auto& [name, text] : value->members()) {
+      if (text.is_string()) target[name] = text.get<std::string>();
+      else expected(std::string(key) + "." + name, "a text", text);
+    }
+  }
+  void any_object(const char* key) {
+    const Json* value = find(key);
+    if (value != nullptr && !value->is_object()) expected(key, "an object", *value);
+  }
 
   // Calls `read` with the object of that key, or with an empty one if the key is absent.
   template <class Read>
@@ -129,16 +155,33 @@ class PlanObject {
   }
 
   // Returns the value of the key. Complains and returns null if the key is absent.
-  const Json* required(const char* key, const std::string& fitting);
+  const Json* required(const char* key, const std::string& fitting) {
+    const Json* value = find(key);
+    if (value == nullptr && node_.is_object()) complain(key, "missing: expected " + fitting);
+    return value;
+  }
   // Complains about every key that was not read.
-  void finish();
+  void finish() {
+    if (!node_.is_object()) return;
+    for (const auto& [key, value] : node_.members()) {
+      if (std::find(known_.begin(), known_.end(), key) == known_.end()) complain(key, "unknown key");
+    }
+  }
 
-  void complain(const std::string& key, const std::string& what);
-  void expected(const std::string& key, const std::string& what, const Json& found);
+  void complain(const std::string& key, const std::string& what) {
+    errors_.push_back("plan: " + path_ + (key.empty() ? "" : "." + key) + ": " + what);
+  }
+  void expected(const std::string& key, const std::string& what, const Json& found) {
+    complain(key, "expected " + what + ", found " + shown(found));
+  }
   // The same for a key at the top of the plan.
-  void complain_of_plan(const std::string& key, const std::string& what);
+  void complain_of_plan(const std::string& key, const std::string& what) {
+    errors_.push_back("plan: $." + key + ": " + what);
+  }
   // "key[3]".
-  [[nodiscard]] static std::string place(const std::string& key, std::size_t i);
+  [[nodiscard]] static std::string place(const std::string& key, std::size_t i) {
+    return key + "[" + std::to_string(i) + "]";
+  }
 
  private:
   template <class Number>
@@ -155,8 +198,15 @@ class PlanObject {
     if (fits(*value)) target = value->get<Value>();
     else expected(key, fitting, *value);
   }
-  static std::string shown(const Json& value);
-  const Json* find(const char* key);
+  static std::string shown(const Json& value) {
+    std::string text = line_of(value);
+    if (text.size() > 40) text = text.substr(0, 37) + "...";
+    return text;
+  }
+  const Json* find(const char* key) {
+    known_.emplace_back(key);
+    return node_.is_object() ? node_.find(key) : nullptr;
+  }
   const Json& node_;
   std::string path_;
   Errors& errors_;
