@@ -14,21 +14,8 @@ import pytest
 from volley.report import csv as as_csv
 from volley.report import json as as_json
 from volley.report import terminal
-from volley.report.model import (
-    Cell,
-    Column,
-    ColumnRows,
-    Data,
-    Details,
-    Later,
-    Note,
-    Overview,
-    Quantity,
-    Report,
-    Row,
-    Table,
-    data_of,
-)
+from volley.report.cells import Quantity, data_of
+from volley.report.model import Cell, Column, ColumnRows, Data, Details, Later, Note, Overview, Report, Row, Table
 from volley.run.render import print_notes
 from volley.statistics.estimates import Estimate, Kind
 from volley.text import never_fail

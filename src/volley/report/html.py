@@ -20,8 +20,9 @@ import msgspec
 import vl_convert
 from markupsafe import Markup
 
+from volley.report.cells import cells_of, written
 from volley.report.csv import text_of
-from volley.report.model import Cell, Chart, Column, Data, Report, Row, Table, cells_of, written
+from volley.report.model import Cell, Chart, Column, Data, Report, Row, Table
 from volley.report.svg import with_dark_scheme
 from volley.report.vega_lite import specification
 from volley.text import count, escape_controls

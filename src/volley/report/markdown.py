@@ -9,18 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from volley.report.model import (
-    USUAL,
-    Column,
-    Details,
-    Note,
-    Overview,
-    Report,
-    Table,
-    cells_of,
-    further_details,
-    written,
-)
+from volley.report.cells import cells_of, written
+from volley.report.model import USUAL, Column, Details, Note, Overview, Report, Table, further_details
 from volley.text import escape_controls
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|&~$])")

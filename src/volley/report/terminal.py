@@ -11,6 +11,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
+from volley.report.cells import cells_of, written
 from volley.report.model import (
     USUAL,
     Cell,
@@ -23,9 +24,7 @@ from volley.report.model import (
     Style,
     Table,
     Verdict,
-    cells_of,
     further_details,
-    written,
 )
 from volley.text import align_decimals, escape_controls
 from volley.units import parse_whole

@@ -19,7 +19,8 @@ from volley.benchmarks.points.page import (
 )
 from volley.benchmarks.points.results import PointResult, PointSeries
 from volley.records.plan import Plan
-from volley.report.model import Quantity, Report, as_they_are
+from volley.report.cells import Quantity, as_they_are
+from volley.report.model import Report
 
 
 def _algorithm_Bps(point: PointResult) -> float | None:  # noqa: N802  B/s keeps its capital letter

@@ -22,25 +22,8 @@ from volley.records.launch_series import LaunchSeries
 from volley.records.record_types import Status
 from volley.records.run_log import RunLog
 from volley.references import beside_equal
-from volley.report.model import (
-    ALL,
-    EMPTY,
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Mark,
-    Note,
-    Quantity,
-    ReferenceLine,
-    Report,
-    Table,
-    as_they_are,
-    data_of,
-    plus_minus,
-    scaled,
-    spread,
-)
+from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus, scaled, spread
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Mark, Note, ReferenceLine, Report, Table
 from volley.run import report_parts
 from volley.statistics.launches import ratio, shown_above_one
 from volley.text import count, escape_controls, join_words

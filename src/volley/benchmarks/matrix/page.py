@@ -29,6 +29,7 @@ from volley.records.command_again import command_again
 from volley.records.plan import Plan
 from volley.records.record_types import Status
 from volley.references import beside_equal
+from volley.report.cells import scaled
 from volley.report.model import (
     EMPTY,
     Axis,
@@ -46,7 +47,6 @@ from volley.report.model import (
     Table,
     Value,
     Verdict,
-    scaled,
 )
 from volley.run import report_parts
 from volley.statistics.estimates import median

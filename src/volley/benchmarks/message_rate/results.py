@@ -28,27 +28,8 @@ from volley.grouping import grouped
 from volley.records.command_again import launch_again
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
-from volley.report.model import (
-    ALL,
-    EMPTY,
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Conclusion,
-    Later,
-    Note,
-    Overview,
-    Quantity,
-    Report,
-    Row,
-    Table,
-    as_they_are,
-    data_of,
-    percent,
-    ratio_cell,
-    unclear,
-)
+from volley.report.cells import ALL, Quantity, as_they_are, data_of, percent, ratio_cell, unclear
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, has_interval, ratio, shown_above_one

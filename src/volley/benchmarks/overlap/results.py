@@ -26,25 +26,8 @@ from volley.records.command_again import command_again, launch_again
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.plan import Plan
 from volley.records.run_log import Observable, RunLog
-from volley.report.model import (
-    EMPTY,
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Conclusion,
-    Later,
-    Note,
-    Overview,
-    Quantity,
-    Report,
-    Row,
-    Table,
-    as_they_are,
-    data_of,
-    ratio_cell,
-    unclear,
-)
+from volley.report.cells import Quantity, as_they_are, data_of, ratio_cell, unclear
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
 from volley.run import report_parts
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 from volley.statistics.estimates import Estimate, median

@@ -22,7 +22,8 @@ from volley.benchmarks.points.page import (
 )
 from volley.benchmarks.points.results import PointResult, PointSeries, by_transport
 from volley.records.plan import Plan
-from volley.report.model import Quantity, Report
+from volley.report.cells import Quantity
+from volley.report.model import Report
 from volley.text import escape_controls, join_words
 
 BYTES_IN_GB = 1 << 30

@@ -22,7 +22,8 @@ from volley.grouping import grouped
 from volley.machine.ucx_protocols import SizeRange, of_plan
 from volley.records.command_again import command_again, launch_again
 from volley.records.plan import Plan
-from volley.report.model import Note, percent
+from volley.report.cells import percent
+from volley.report.model import Note
 from volley.run import report_parts
 from volley.statistics.curves import Fit
 from volley.statistics.launches import FIRST_LOOK, ratio, shown_above_one

@@ -10,7 +10,8 @@ from volley.benchmarks.points.results import PointResult, PointSeries, by_name, 
 from volley.grouping import grouped
 from volley.records.command_again import command_again
 from volley.references import share_of_equal
-from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table, percent, ratio_cell, unclear
+from volley.report.cells import percent, ratio_cell, unclear
+from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table
 from volley.run.report_parts import machine_notes, over_launches
 from volley.statistics.launches import FIRST_LOOK, has_interval, shows_change
 from volley.text import count, join_words

@@ -21,26 +21,8 @@ from volley.benchmarks.points.results import (
 from volley.records.launch_series import LaunchSeries
 from volley.records.plan import Plan
 from volley.records.record_types import Transport
-from volley.report.model import (
-    ALL,
-    EMPTY,
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Later,
-    Quantity,
-    ReferenceLine,
-    Report,
-    Row,
-    Table,
-    as_they_are,
-    data_of,
-    plus_minus,
-    ratio_cell,
-    spread,
-    unclear,
-)
+from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus, ratio_cell, spread, unclear
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.curves import MIN_SIZES, POOR
 from volley.units import approximate_size, format_sig, format_size

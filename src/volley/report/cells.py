@@ -1,0 +1,164 @@
+"""Quantities of results, declared once, from which columns and marks follow, and the cells of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from volley.report.model import EMPTY, Cell, Column, Data, Later, Mark, Row
+from volley.statistics.estimates import Estimate, Kind
+from volley.statistics.launches import shows_change
+from volley.text import escape_controls
+from volley.units import format_sig
+
+UNITS = {
+    "": ("", 1.0, 1.0),
+    "µs": ("_us", 1e6, 1e6),
+    "GB/s": ("_GBps", 1e-9, 1e-9),
+    "M/s": ("_per_s", 1e-6, 1.0),
+    "%": ("", 100.0, 1.0),
+    "×": ("", 1.0, 1.0),
+}
+"""How the name of a quantity with this unit ends in CSV and JSON, and the factors from SI units to the unit of tables
+and charts, and to that of CSV and JSON."""
+
+ALL = ("single", "range", "within", "ci")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a result has, and how it is shown."""
+
+    name: str
+    """In CSV and JSON, without the unit."""
+    unit: str
+    of: Callable[[Any], Any]
+    """Returns it in SI units from a result: a number, an estimate, any other value or, for tables only, a cell."""
+    title: str | None = None
+    """The header of its column; ``None``: its name."""
+    bounds: Collection[str] = ()
+    """The kinds of estimates whose bounds are in CSV and JSON too; empty: there are no columns for bounds."""
+    digits: int = 4
+    csv: bool = True
+    """Whether CSV has it; JSON has everything."""
+
+    def column(self, **changes: Any) -> Column:
+        return Column(self.name if self.title is None else self.title, self.unit, self.digits, **changes)
+
+    def cell(self, result: Any) -> Cell:
+        value = self.of(result)
+        if isinstance(value, Cell):
+            return value
+        value = value.median if isinstance(value, Estimate) else value
+        return Cell(value * UNITS[self.unit][1] if isinstance(value, float) else value)
+
+    def mark(self, x: float, series: str, result: Any) -> Mark:
+        """Return its mark in a chart, with its interval if it has more than one observation."""
+        value: Estimate = self.of(result)
+        factor = UNITS[self.unit][1]
+        bounds = (None, None) if value.kind == "single" else (value.low * factor, value.high * factor)
+        return Mark(x, value.median * factor, series, *bounds)
+
+    @property
+    def names(self) -> list[str]:
+        ends = ("", "_low", "_high") if self.bounds else ("",)
+        return [f"{self.name}{end}{UNITS[self.unit][0]}" for end in ends]
+
+    def values(self, result: Any) -> list[Any]:
+        value, factor = self.of(result), UNITS[self.unit][2]
+        if not isinstance(value, Estimate):
+            return [value * factor if isinstance(value, float) else value, *[None] * (len(self.names) - 1)]
+        known = value.kind in self.bounds
+        bounds = [value.low * factor if known else None, value.high * factor if known else None]
+        return [value.median * factor, *(bounds if self.bounds else [])]
+
+
+def as_they_are(*names: str) -> list[Quantity]:
+    """Return quantities that results have as fields of these names."""
+    return [Quantity(name, "", attrgetter(name)) for name in names]
+
+
+def data_of(quantities: Sequence[Quantity], keys: Sequence[str], results: Iterable[Any]) -> Data:
+    """Return results for programs; ``keys`` as in :class:`Data`."""
+
+    def row(result: Any) -> dict[str, Any]:
+        return {name: value for each in quantities for name, value in zip(each.names, each.values(result), strict=True)}
+
+    columns = [name for each in quantities if each.csv for name in each.names]
+    return Data(columns, keys, Later(lambda: map(row, results)))
+
+
+# ------------------------------------------------------------------------------------------------------- cells
+
+
+def written(cell: Cell, column: Column) -> str:
+    """Return the text of a cell; control characters are escaped."""
+    value = cell.value
+    if cell.text is not None:
+        return escape_controls(cell.text)
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "✓" if value else "no"
+    if isinstance(value, float):
+        return format_sig(value, column.digits)
+    return escape_controls(str(value))
+
+
+def cells_of(row: Row) -> list[Cell]:
+    return [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
+
+
+def scaled(value: float | None, factor: float) -> float | None:
+    """Multiply a number by a factor, e.g. to convert its unit; ``None`` stays ``None``."""
+    return None if value is None else value * factor
+
+
+LARGEST_PERCENT = 1000
+"""A larger half width is not known to a digit: it is of launches that have nothing in common."""
+
+
+def percent(fraction: float, decimals: int, sign: str = "") -> str:
+    """Return a half width: ``2.5 %``; ``<0.1 %`` and ``>1000 %`` where it is less and more than that.
+
+    A sign ``±`` stands before the number: ``>±1000 %``.
+    """
+    per_cent = fraction * 100
+    if per_cent > LARGEST_PERCENT:
+        return f">{sign}{LARGEST_PERCENT} %"
+    least = 10.0**-decimals
+    return f"{sign}{per_cent:.{decimals}f} %" if per_cent >= least / 2 else f"<{sign}{least:g} %"
+
+
+def ratio_cell(ratio: Estimate | None, factor: float = 1.0) -> Cell:
+    """Return a ratio, multiplied by a factor; dim, with a tilde, if it does not differ significantly from 1."""
+    if ratio is None:
+        return EMPTY
+    number = ratio.median * factor
+    shown = format_sig(number, 3)
+    return Cell(number, text=shown) if shows_change(ratio) else Cell(number, "dim", f"~{shown}")
+
+
+def unclear(rows: Iterable[Row]) -> list[str]:
+    """Return the line of the legend on ``~`` if a cell of these rows has one."""
+    marked = any((cell.text or "").startswith("~") for row in rows for cell in cells_of(row))
+    return ["~: the difference is not significant"] if marked else []
+
+
+def plus_minus(time: Estimate | None) -> Cell:
+    """Return the half width of a CI over launches in per cent with one decimal; other bounds are in parentheses."""
+    return _half_width(time, "ci")
+
+
+def spread(time: Estimate | None) -> Cell:
+    """Return the half width of the CI within one launch, in the same way."""
+    return _half_width(time, "within")
+
+
+def _half_width(time: Estimate | None, plain: Kind) -> Cell:
+    if time is None or time.kind == "single":
+        return Cell()
+    shown = percent(time.half_width, 1).removesuffix(" %")
+    return Cell(time.half_width * 100, text=shown if time.kind == plain else f"({shown})")
