@@ -116,7 +116,7 @@ def test_commands_that_measure_nothing_are_refused(fake: str, tmp_path: Path, ca
     ],
 )
 def test_each_command_makes_one_launch(command: str, options: list[str]) -> None:
-    first, _ = parse([command, command], 1).words
+    first, _ = parse([command, command])
     assert list(_one_launch(first)) == options
 
 

@@ -24,9 +24,8 @@ _ONLY_FOR_FILES = {"--fail-on": "fail_on", "--paired": "paired", "--within": "wi
 def compare(options: CompareOptions) -> int:
     _check(options)
     if options.live:
-        first, second, code = live.measure(
-            live.parse(options.records, options.pairs), options.keep, quiet=options.output.quiet
-        )
+        lines = live.parse(options.records)
+        first, second, code = live.measure(lines, options.pairs, options.keep, quiet=options.output.quiet)
         return worst((code, _show(compare_sides(first, second, options.within, paired=True), options)))
     against = () if options.reference is None else (options.reference,)
     sides = read_sides((*against, *options.records), one_number=bool(against))

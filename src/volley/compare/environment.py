@@ -31,16 +31,7 @@ _EPHEMERAL = frozenset(
 _PLURAL = re.compile("(?<!ou)s$")
 """The end of the name of a list: ranks, but not rendezvous."""
 
-_QUIETLY = (
-    "plan launch stack",
-    "plan launch",
-    "plan options",
-    "plan sampling",
-    "plan",
-    "hardware",
-    "environment",
-    "settings",
-)
+_QUIETLY = re.compile(r"^(plan (launch (stack )?|options |sampling )?|hardware |environment |settings )")
 """Where a fact stands in the records, left out of its name."""
 
 
@@ -66,9 +57,11 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
         if not _differ(here, there) or not all(set(_numbered(place)) <= those for those in numbered):
             continue
         missing = "not set" if place[0] == "environment" else "none"
-        found.append(
-            EnvironmentDifference(_short(" ".join(place)), *(_text(each) or missing for each in (here, there)))
-        )
+        texts = [
+            [f"{value:g}" if isinstance(value, float) else str(value) for value in side[:3]] for side in (here, there)
+        ]
+        first_text, second_text = (" or ".join(each) or missing for each in texts)
+        found.append(EnvironmentDifference(_QUIETLY.sub("", " ".join(place)), first_text, second_text))
     return found
 
 
@@ -83,11 +76,6 @@ def _order(place: Sequence[str]) -> int:
     if place[0] == "plan" and place[1:2] != ("launch",):
         return 0
     return 2 if place[0] == "hardware" or place[0].startswith("rank") else 1
-
-
-def _short(name: str) -> str:
-    start = next((start for start in _QUIETLY if name.startswith(f"{start} ")), None)
-    return name.removeprefix(f"{start} ") if start else name
 
 
 def _facts(logs: Sequence[RunLog]) -> dict[tuple[str, ...], list[Setting]]:
@@ -131,7 +119,3 @@ def _differ(here: Sequence[Setting], there: Sequence[Setting]) -> bool:
         low, high = sorted((sorted(numbers[: len(here)]), sorted(numbers[len(here) :])), key=lambda side: side[0])
         return high[0] - low[-1] > APART * abs(high[0])
     return not set(here) & set(there)
-
-
-def _text(values: Sequence[Setting]) -> str:
-    return " or ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values[:3])

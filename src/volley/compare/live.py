@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,22 +25,13 @@ _MAX_LINES = 5
 """Of the messages of a command that failed."""
 
 
-@dataclass(frozen=True)
-class CommandLines:
-    """Two command lines of volley, and how often each is run."""
-
-    words: tuple[Sequence[str], Sequence[str]]
-    pairs: int
-
-
-def parse(commands: Sequence[str], pairs: int) -> CommandLines:
+def parse(commands: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Split the command lines into words; variables may stand before the command, as in a shell."""
     if len(commands) != 2:
         raise UserError(
             f"--live takes two command lines, not {len(commands)}: write volley compare --live 'volley …' 'volley …'"
         )
-    first, second = (_words(each) for each in commands)
-    return CommandLines((first, second), pairs)
+    return _words(commands[0]), _words(commands[1])
 
 
 def _words(command: str) -> Sequence[str]:
@@ -75,7 +65,9 @@ def _one_launch(words: Sequence[str]) -> Sequence[str]:
     return ("--launches", "1") if has_it else ()
 
 
-def measure(lines: CommandLines, keep: tuple[Path, Path] | None, *, quiet: bool) -> tuple[Side, Side, int]:
+def measure(
+    lines: tuple[Sequence[str], Sequence[str]], pairs: int, keep: tuple[Path, Path] | None, *, quiet: bool
+) -> tuple[Side, Side, int]:
     """Run the command lines in turn, keep their records, and return those of whole pairs, and the exit code.
 
     Ctrl-C, SIGTERM and SIGHUP stop the running command and with it the comparison.
@@ -88,14 +80,14 @@ def measure(lines: CommandLines, keep: tuple[Path, Path] | None, *, quiet: bool)
     pair, code, stop = 0, EXIT_GOOD, Stop()
     try:
         with stop, TemporaryDirectory(prefix="volley-") as folder:
-            for pair in range(lines.pairs):
+            for pair in range(pairs):
                 pair_logs = {}
                 for which in random.sample((0, 1), 2):
                     if not quiet:
-                        _say(f"pair {pair + 1} of {lines.pairs}: {'AB'[which]}")
-                    data = _launch(lines.words[which], Path(folder, "records.jsonl"), stop)
+                        _say(f"pair {pair + 1} of {pairs}: {'AB'[which]}")
+                    data = _launch(lines[which], Path(folder, "records.jsonl"), stop)
                     writers[which].write(data)
-                    pair_logs[which] = _parsed(data, shlex.join(lines.words[which]), logs[which][:1])
+                    pair_logs[which] = _parsed(data, shlex.join(lines[which]), logs[which][:1])
                 for which, found in pair_logs.items():
                     logs[which].extend(found)
     except KeyboardInterrupt:
@@ -112,7 +104,7 @@ def measure(lines: CommandLines, keep: tuple[Path, Path] | None, *, quiet: bool)
                     print(line, file=sys.stderr)
     if code == EXIT_GOOD and any(writer.trouble for writer in writers):
         code = EXIT_MACHINE
-    first, second = (Side.of(shlex.join(words), those) for words, those in zip(lines.words, logs, strict=True))
+    first, second = (Side.of(shlex.join(words), those) for words, those in zip(lines, logs, strict=True))
     return first, second, code
 
 
@@ -123,14 +115,12 @@ def _parsed(data: bytes, name: str, first: Sequence[RunLog]) -> list[RunLog]:
     return logs
 
 
-def _search_path() -> str:
-    return os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
-
-
 def _launch(words: Sequence[str], records: Path, stop: Stop) -> bytes:
     records.unlink(missing_ok=True)
     line = [*words, *_one_launch(words), "-o", str(records), "-f", "csv"]
-    environment = os.environ | {"PATH": _search_path()}
+    # This volley may have been started by its path.
+    search = [os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)]
+    environment = os.environ | {"PATH": os.pathsep.join(search)}
     try:
         command = Child(line, environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     except MachineError as error:  # the words are the user's

@@ -304,14 +304,13 @@ def _environment_notes(differences: Sequence[EnvironmentDifference], *, full: bo
         return
     shown = differences if full else differences[:MAX_DIFFERENCES]
     for each in shown:
-        first, second = (value if full else _cut(value) for value in (each.first, each.second))
+        first, second = (
+            value if full or len(value) <= MAX_LETTERS else f"{value[: MAX_LETTERS - 1]}…"
+            for value in (each.first, each.second)
+        )
         yield Note("finding", f"differs: {each.name}: {first} → {second}")
     if len(shown) < len(differences):
         yield Note("finding", f"and {count(len(differences) - len(shown), 'more difference')}: --full shows all")
-
-
-def _cut(value: str) -> str:
-    return value if len(value) <= MAX_LETTERS else f"{value[: MAX_LETTERS - 1]}…"
 
 
 # ---------------------------------------------------------------------------------------------------------- data

@@ -257,31 +257,23 @@ def _request() -> Callable[[RunLog], Hashable]:
         if log.run is None or not isinstance(log.run.plan.options, RankMatrixPlan):
             gpus = (device.uuid for record in log.of(GpuMatrixGpus) for device in record.devices)
             return request_of(log), tuple(sorted(gpus))
-        plan = _without_repetition(log.run.plan)
+        # Launches that repeat each other differ in these.
+        options = msgspec.structs.replace(log.run.plan.options, pairs=[], repeats=1, samples=False)
+        plan = msgspec.structs.replace(log.run.plan, options=options, budget_s=None, launch={}, excluded={})
         own = encoded(plan)
-        any_part = msgspec.structs.replace(plan.options, **dict.fromkeys(_SIZES, ()))
+        any_part = msgspec.structs.replace(options, latency_sizes_bytes=[], bandwidth_sizes_bytes=[])
         machine = conditions_key(log), encoded(msgspec.structs.replace(plan, options=any_part, transports=[]))
         earlier = wholes.setdefault(machine, {})
         if not log.run.plan.options.pairs:
             earlier.setdefault(own, plan)
             return own
-        return next((key for key, whole in reversed(earlier.items()) if _is_part(plan, whole)), own)
+        parts = attrgetter("transports", "options.latency_sizes_bytes", "options.bandwidth_sizes_bytes")
+        for key, whole in reversed(earlier.items()):
+            if all(set(some) <= set(every) for some, every in zip(parts(plan), parts(whole), strict=True)):
+                return key
+        return own
 
     return request
-
-
-_SIZES = ("latency_sizes_bytes", "bandwidth_sizes_bytes")
-
-
-def _is_part(plan: Plan, whole: Plan) -> bool:
-    return set(plan.transports) <= set(whole.transports) and all(
-        set(getattr(plan.options, name)) <= set(getattr(whole.options, name)) for name in _SIZES
-    )
-
-
-def _without_repetition(plan: Plan) -> Plan:
-    options = msgspec.structs.replace(plan.options, pairs=[], repeats=1, samples=False)
-    return msgspec.structs.replace(plan, options=options, budget_s=None, launch={}, excluded={})
 
 
 def cases_of(logs: Sequence[RunLog]) -> tuple[RankMatrixCase, ...]:
