@@ -57,11 +57,8 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
         if not _differ(here, there) or not all(set(_numbered(place)) <= those for those in numbered):
             continue
         missing = "not set" if place[0] == "environment" else "none"
-        texts = [
-            [f"{value:g}" if isinstance(value, float) else str(value) for value in side[:3]] for side in (here, there)
-        ]
-        first_text, second_text = (" or ".join(each) or missing for each in texts)
-        found.append(EnvironmentDifference(_QUIETLY.sub("", " ".join(place)), first_text, second_text))
+        name = _QUIETLY.sub("", " ".join(place))
+        found.append(EnvironmentDifference(name, *(_text(each) or missing for each in (here, there))))
     return found
 
 
@@ -119,3 +116,7 @@ def _differ(here: Sequence[Setting], there: Sequence[Setting]) -> bool:
         low, high = sorted((sorted(numbers[: len(here)]), sorted(numbers[len(here) :])), key=lambda side: side[0])
         return high[0] - low[-1] > APART * abs(high[0])
     return not set(here) & set(there)
+
+
+def _text(values: Sequence[Setting]) -> str:
+    return " or ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values[:3])
