@@ -23,7 +23,7 @@ from volley.benchmarks.points.page import (
     cells,
     headers,
 )
-from volley.benchmarks.points.results import PointResult, by_transport, one_launch, sent, summarise
+from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, one_launch, sent, summarise
 from volley.grouping import grouped
 from volley.records.command_again import launch_again
 from volley.records.launch_series import LaunchSeries, series_of
@@ -99,20 +99,15 @@ class Saturation:
     """Equal to ``at_least`` where the intervals decide it; ``None`` if even all pairs may not be enough."""
 
 
-@dataclass(frozen=True)
-class MessageRates:
-    """Launches of the same request and their joint results."""
-
-    series: LaunchSeries
-    results: tuple[PairsResult, ...]
-    """Ordered by transport, size and number of pairs."""
+Rates = ResultSeries[PairsResult]
 
 
-def results(logs: Iterable[RunLog]) -> list[MessageRates]:
-    return [_result(series) for series in series_of(logs)]
+def results(logs: Iterable[RunLog]) -> list[Rates]:
+    return [ResultSeries(series, _points(series)) for series in series_of(logs)]
 
 
-def _result(series: LaunchSeries) -> MessageRates:
+def _points(series: LaunchSeries) -> list[PairsResult]:
+    """Return the points ordered by transport, size and number of pairs."""
     points = summarise(series)
     alone = {(point.transport, point.size_bytes): point for point in points if len(point.ranks) == 2}
     order = {name: number for number, name in enumerate(by_transport(points))}
@@ -121,8 +116,7 @@ def _result(series: LaunchSeries) -> MessageRates:
         one = alone.get((point.transport, point.size_bytes))
         kept = ratio(one.repeated, point.repeated) if one and one is not point else None
         found.append(PairsResult(**vars(point), kept=kept))
-    found.sort(key=lambda each: (order[each.transport], each.size_bytes, each.pairs))
-    return MessageRates(series, tuple(found))
+    return sorted(found, key=lambda each: (order[each.transport], each.size_bytes, each.pairs))
 
 
 def growth(fewer: PairsResult, more: PairsResult) -> Estimate | None:
@@ -163,8 +157,8 @@ def observables(log: RunLog) -> Iterator[Observable]:
 # ------------------------------------------------------------------------------------------------------ report
 
 
-def report(result: MessageRates) -> Report:
-    names = list(by_transport(result.results))
+def report(result: Rates) -> Report:
+    names = list(by_transport(result.points))
     alone = names if len(names) == 1 else []  # the table names several transports
     return Report(
         heading=report_parts.heading(result.series, "message-rate", *alone),
@@ -173,12 +167,12 @@ def report(result: MessageRates) -> Report:
         charts=Later(lambda: _charts(result)),
         notes=report_parts.lost(
             result.series,
-            {point.transport for point in result.results if point.time},
-            failed=(f"{each.place}: {failure(each)}" for each in result.results if each.status == "failed"),
-            missing=skipped(by_transport(result.results)),
+            {point.transport for point in result.points if point.time},
+            failed=(f"{each.place}: {failure(each)}" for each in result.points if each.status == "failed"),
+            missing=skipped(by_transport(result.points)),
         ),
         remarks=Later(lambda: _remarks(result)),
-        data=data_of(QUANTITIES, KEYS, result.results),
+        data=data_of(QUANTITIES, KEYS, result.points),
         runs=result.series.describe_runs(),
     )
 
@@ -192,17 +186,17 @@ def _keeps(each: PairsResult) -> Cell:
     return ratio_cell(each.kept, 100) if each.pairs > 1 else Cell(100.0, "dim", "100")
 
 
-def _table(result: MessageRates, names: Sequence[str]) -> Table:
-    alone, found = len(names) == 1, _by_place(result.results)
-    numbers = sorted({each.pairs for each in result.results})
+def _table(result: Rates, names: Sequence[str]) -> Table:
+    alone, found = len(names) == 1, _by_place(result.points)
+    numbers = sorted({each.pairs for each in result.points})
     several = len(numbers) > 1
-    columns = [ALL_PAIRS, SPREAD if one_launch(result.results) else PLUS_MINUS]
+    columns = [ALL_PAIRS, SPREAD if one_launch(result.points) else PLUS_MINUS]
     columns += [A_PAIR, Quantity("keeps", "%", _keeps)] if several else []
     columns += [TOTAL_BANDWIDTH, *([PAIR_BANDWIDTH] if alone and several else [])]
     columns += [SAMPLES, CHECKED] if alone else []
     rows: list[list[Cell]] = []
     sections: dict[int, str] = {}
-    for size, those in sorted(grouped(result.results, attrgetter("size_bytes")).items()):
+    for size, those in sorted(grouped(result.points, attrgetter("size_bytes")).items()):
         if several:
             sections[len(rows)] = format_size(size)
         for pairs in sorted({each.pairs for each in those}):
@@ -218,8 +212,8 @@ def _table(result: MessageRates, names: Sequence[str]) -> Table:
     return Table([Column("pairs" if several else "size"), *shown], rows, title, legend, sections=sections)
 
 
-def _legend(result: MessageRates, rows: Sequence[Row], *, alone: bool, several: bool) -> Iterator[str]:
-    results = result.results
+def _legend(result: Rates, rows: Sequence[Row], *, alone: bool, several: bool) -> Iterator[str]:
+    results = result.points
     kinds: set[str] = {each.time.kind for each in results if each.time}
     if not kinds:
         return
@@ -233,13 +227,13 @@ def _legend(result: MessageRates, rows: Sequence[Row], *, alone: bool, several: 
     yield "; ".join(parts)
 
 
-def _saturations(result: MessageRates) -> Iterator[Table]:
-    sending = grouped((each for each in result.results if each.rate), attrgetter("transport", "size_bytes"))
+def _saturations(result: Rates) -> Iterator[Table]:
+    sending = grouped((each for each in result.points if each.rate), attrgetter("transport", "size_bytes"))
     found = {where: saturation(those) for where, those in sending.items()}
     if not any(found.values()):
         return
     names = list(dict.fromkeys(name for name, _ in found))
-    sizes = sorted({each.size_bytes for each in result.results})
+    sizes = sorted({each.size_bytes for each in result.points})
     rows: list[Row] = [
         [Cell(size, text=format_size(size)), *(_limit(found.get((name, size))) for name in names)] for size in sizes
     ]
@@ -257,13 +251,13 @@ def _limit(found: Saturation | None) -> Cell:
     return Cell(found.at_most, text=str(found.at_most) if exact else f"{found.at_least} to {found.at_most}")
 
 
-def _remarks(result: MessageRates) -> list[Note]:
+def _remarks(result: Rates) -> list[Note]:
     """Sum up each transport at its smallest size (``host at 8 B: 6.1 million messages/s with 4 pairs; …``), and doubt
     what varies."""
     found = []
-    for name, points in by_transport(each for each in result.results if each.messages and each.rate).items():
+    for name, points in by_transport(each for each in result.points if each.messages and each.rate).items():
         size = points[0].size_bytes
-        those = [each for each in result.results if (each.transport, each.size_bytes) == (name, size) and each.rate]
+        those = [each for each in result.points if (each.transport, each.size_bytes) == (name, size) and each.rate]
         best, most = max(those, key=attrgetter("total")), those[-1]
         text = f"{name} at {format_size(size)}: {format_sig(best.total / 1e6, 3)} million messages/s with "
         text += count(best.pairs, "pair")
@@ -275,15 +269,15 @@ def _remarks(result: MessageRates) -> list[Note]:
     wide = " reduce other load on the machine or repeat with "
     return report_parts.remarks(
         result.series,
-        {point.transport for point in result.results if point.time},
+        {point.transport for point in result.points if point.time},
         command="message-rate",
         found=found,
         doubts=[Note("warning", f"{text}:{wide}{again}") for text, again in _too_wide(result)],
     )
 
 
-def _charts(result: MessageRates) -> Iterator[Chart]:
-    sending = grouped((each for each in result.results if each.rate), attrgetter("size_bytes"))
+def _charts(result: Rates) -> Iterator[Chart]:
+    sending = grouped((each for each in result.points if each.rate), attrgetter("size_bytes"))
     for size, here in sorted(sending.items()):
         if len({each.pairs for each in here}) > 1:
             marks = [ALL_PAIRS.mark(each.pairs, each.transport, each) for each in here]
@@ -294,8 +288,8 @@ def _charts(result: MessageRates) -> Iterator[Chart]:
 # ------------------------------------------------------------------------------------------------ the one screen
 
 
-def _overview(result: MessageRates) -> Overview | None:
-    sending = [each for each in result.results if each.messages and each.rate]
+def _overview(result: Rates) -> Overview | None:
+    sending = [each for each in result.points if each.messages and each.rate]
     if len(sending) <= MAX_RESULTS:
         return None
     found = _by_place(sending)
@@ -330,8 +324,8 @@ def _overview(result: MessageRates) -> Overview | None:
     return Overview(line, list(_conclusions(result, sending)), Table(columns, rows, legend=legend))
 
 
-def _conclusions(result: MessageRates, sending: Sequence[PairsResult]) -> Iterator[Conclusion]:
-    if failed := sum(each.status == "failed" for each in result.results):
+def _conclusions(result: Rates, sending: Sequence[PairsResult]) -> Iterator[Conclusion]:
+    if failed := sum(each.status == "failed" for each in result.points):
         yield Conclusion("BROKEN", f"{count(failed, 'point')} failed")
     known = result.series.transports
     places = grouped(sending, lambda each: known[each.transport].memory if each.transport in known else "none")
@@ -351,9 +345,9 @@ def _conclusions(result: MessageRates, sending: Sequence[PairsResult]) -> Iterat
         yield Conclusion("NOISY", text, again)
 
 
-def _too_wide(result: MessageRates) -> Iterator[tuple[str, str]]:
+def _too_wide(result: Rates) -> Iterator[tuple[str, str]]:
     """Yield how many points vary by more than was asked, if any, and the command that measures more launches."""
-    plan, missed = result.series.plan, [each for each in result.results if each.missed and each.sends]
+    plan, missed = result.series.plan, [each for each in result.points if each.missed and each.sends]
     if not missed or plan is None:
         return
     worst = max(missed, key=attrgetter("half_width"))

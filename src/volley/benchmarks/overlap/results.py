@@ -15,6 +15,7 @@ from volley.benchmarks.points.records import PointRecord, Sizes
 from volley.benchmarks.points.results import (
     PointForecast,
     PointResult,
+    ResultSeries,
     by_transport,
     sent,
     summary_of,
@@ -121,13 +122,7 @@ class OverlapResult(PointResult):
     """Time from the start of the exchange until the rank knows that it is complete, beside the computation / alone."""
 
 
-@dataclass(frozen=True)
-class OverlapSeries:
-    """Launches of the same request and their joint results."""
-
-    series: LaunchSeries
-    points: tuple[OverlapResult, ...]
-
+OverlapSeries = ResultSeries[OverlapResult]
 
 LEGEND = (
     "exchange: both ranks send a message and receive one; computation: about as long as the exchange; both: at once",
@@ -155,7 +150,7 @@ KEYS = ("computation", "transport", "ranks", "size_bytes")
 
 
 def results(logs: Iterable[RunLog]) -> list[OverlapSeries]:
-    return [OverlapSeries(series, tuple(_points(series))) for series in series_of(logs)]
+    return [ResultSeries(series, list(_points(series))) for series in series_of(logs)]
 
 
 def times(logs: Sequence[RunLog]) -> list[Estimate]:

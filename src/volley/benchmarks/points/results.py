@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from operator import attrgetter
-from typing import Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from volley.benchmarks.points import Direction
 from volley.benchmarks.points.records import PointRecord
@@ -165,25 +164,32 @@ class PointResult:
 
 
 @dataclass(frozen=True)
-class PointSeries:
+class ResultSeries(Generic[Result]):
     """Launches of the same request and their joint results."""
 
     series: LaunchSeries
-    points: Sequence[PointResult]
-    tables: Sequence[list[PointResult]]
-    """The same, those that can be compared together: of one operation, with the same ranks, direction and window."""
+    points: Sequence[Result]
 
     @cached_property
-    def with_curves(self) -> list[tuple[list[PointResult], list[TransportCurve]]]:
+    def tables(self) -> list[list[Result]]:
+        """The points that can be compared together: of one operation, with the same ranks, direction and window."""
+        return list(grouped(self.points, _comparable).values())
+
+    @cached_property
+    def with_curves(self) -> list[tuple[list[Result], list[TransportCurve]]]:
         return [(points, curves(points)) for points in self.tables]
 
 
+PointSeries = ResultSeries[PointResult]
+
+_comparable = attrgetter("benchmark", "operation", "ranks", "direction", "window")
+
+
 def results(logs: Iterable[RunLog]) -> list[PointSeries]:
-    comparable = attrgetter("benchmark", "operation", "ranks", "direction", "window")
-    found = []
+    found: list[PointSeries] = []
     for series in series_of(logs):
-        tables = [_compared(points, series) for points in grouped(summarise(series), comparable).values()]
-        found.append(PointSeries(series, list(chain(*tables)), tables))
+        tables = grouped(summarise(series), _comparable).values()
+        found.append(ResultSeries(series, [point for points in tables for point in _compared(points, series)]))
     return found
 
 
