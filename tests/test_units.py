@@ -25,24 +25,10 @@ SIZES = st.integers(1, LARGEST)
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [
-        ("8", 8),
-        (" 8 ", 8),
-        ("8B", 8),
-        ("8 b", 8),
-        ("64k", 65536),
-        ("64K", 65536),
-        ("64Ki", 65536),
-        ("64 KiB", 65536),
-        ("64kb", 65536),
-        ("1M", 1 << 20),
-        ("1g", 1 << 30),
-        ("1Gi", 1 << 30),
-        ("2T", 1 << 41),
-        ("4Ei", LARGEST),
-        ("00016", 16),
-    ],
-)
+    [("8", 8), (" 8 ", 8), ("8B", 8), ("8 b", 8), ("64k", 65536), ("64K", 65536), ("64Ki", 65536),
+     ("64 KiB", 65536), ("64kb", 65536), ("1M", 1 << 20), ("1g", 1 << 30), ("1Gi", 1 << 30), ("2T", 1 << 41),
+     ("4Ei", LARGEST), ("00016", 16)],
+)  # fmt: skip
 def test_a_size_is_read_with_binary_prefixes(text: str, size: int) -> None:
     assert parse_size(text) == size
 
@@ -67,44 +53,22 @@ def test_an_empty_message_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "sizes"),
-    [
-        ("8:64", (8, 16, 32, 64)),
-        ("8:100", (8, 16, 32, 64, 100)),
-        ("8:8", (8,)),
-        ("3:13", (3, 6, 12, 13)),
-        ("8:1k:x4", (8, 32, 128, 512, 1024)),
-        ("8:1k:*4", (8, 32, 128, 512, 1024)),
-        ("8:64:+16", (8, 24, 40, 56, 64)),
-        ("1Mi:2Mi:+512Ki", (1 << 20, 3 << 19, 2 << 20)),
-        ("1k,64k,1M", (1024, 65536, 1 << 20)),
-        ("64, 8:16 , 8", (64, 8, 16)),
-        (" 8 : 32 : x2 ", (8, 16, 32)),
-        ("2147483656", ((1 << 31) + 8,)),
-    ],
-)
+    [("8:64", (8, 16, 32, 64)), ("8:100", (8, 16, 32, 64, 100)), ("8:8", (8,)), ("3:13", (3, 6, 12, 13)),
+     ("8:1k:x4", (8, 32, 128, 512, 1024)), ("8:1k:*4", (8, 32, 128, 512, 1024)), ("8:64:+16", (8, 24, 40, 56, 64)),
+     ("1Mi:2Mi:+512Ki", (1 << 20, 3 << 19, 2 << 20)), ("1k,64k,1M", (1024, 65536, 1 << 20)),
+     ("64, 8:16 , 8", (64, 8, 16)), (" 8 : 32 : x2 ", (8, 16, 32)), ("2147483656", ((1 << 31) + 8,))],
+)  # fmt: skip
 def test_lists_and_ranges(text: str, sizes: tuple[int, ...]) -> None:
     assert parse_sizes(text) == sizes
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("", "empty item"),
-        ("8,,16", "empty item"),
-        ("8,", "empty item"),
-        ("8:", "is not a message size"),
-        (":8", "is not a message size"),
-        ("64:8", "write 8:64"),
-        ("8:64:4", "not a step"),
-        ("8:64:x1", "not a step"),
-        ("8:64:x0", "not a step"),
-        ("8:64:x", "not a step"),
-        ("8:64:x1.5", "not a step"),
-        ("8:64:+0", "0 bytes"),
-        ("8:64:x2:x2", "more than a first size"),
-        ("1:1Gi:+1", "more than 4096 sizes"),
-    ],
-)
+    [("", "empty item"), ("8,,16", "empty item"), ("8,", "empty item"), ("8:", "is not a message size"),
+     (":8", "is not a message size"), ("64:8", "write 8:64"), ("8:64:4", "not a step"), ("8:64:x1", "not a step"),
+     ("8:64:x0", "not a step"), ("8:64:x", "not a step"), ("8:64:x1.5", "not a step"), ("8:64:+0", "0 bytes"),
+     ("8:64:x2:x2", "more than a first size"), ("1:1Gi:+1", "more than 4096 sizes")],
+)  # fmt: skip
 def test_errors_of_ranges_say_what_is_wrong(text: str, said: str) -> None:
     with pytest.raises(SizeError, match=said) as error:
         parse_sizes(text)
@@ -161,20 +125,10 @@ def test_computed_sizes_have_three_digits(size: float, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [
-        (0.0, "0"),
-        (0.00012345, "0.0001234"),
-        (0.33, "0.3300"),
-        (9.9996, "10.00"),
-        (19.534, "19.53"),
-        (178956.97, "178957"),
-        (1e-20, "0.0000000000"),
-        (-1.5, "-1.500"),
-        (float("inf"), "∞"),
-        (float("-inf"), "–"),
-        (float("nan"), "–"),
-    ],
-)
+    [(0.0, "0"), (0.00012345, "0.0001234"), (0.33, "0.3300"), (9.9996, "10.00"), (19.534, "19.53"),
+     (178956.97, "178957"), (1e-20, "0.0000000000"), (-1.5, "-1.500"), (float("inf"), "∞"), (float("-inf"), "–"),
+     (float("nan"), "–")],
+)  # fmt: skip
 def test_numbers_have_four_significant_digits_and_no_exponent(value: float, shown: str) -> None:
     assert format_sig(value) == shown
 
