@@ -615,12 +615,12 @@ def test_a_launch_on_this_host_has_a_folder_of_its_own_for_temporary_files(
     """Two launchers with the same process number, in two containers or one after the other, use no common folder."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     used = []
-    for _ in range(2):
+    for _ in range(1 if words else 2):
         assert measure(*words) == 0
         lines = (bin_folder / "environment").read_text(encoding="utf-8").splitlines()
         used += [Path(line.removeprefix("TMPDIR=")) for line in lines if line.startswith("TMPDIR=")]
     if words:  # the ranks may be on other hosts, where no such folder exists
-        assert used == [tmp_path, tmp_path]
+        assert used == [tmp_path]
         return
     assert [folder.parent for folder in used] == [tmp_path, tmp_path]
     assert len(set(used)) == 2
