@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import json
+import math
 import os
 import re
 import resource
@@ -39,7 +40,7 @@ from volley.records.plan import Plan
 from volley.records.record_types import End
 from volley.records.records_file import Writer, open_writer
 from volley.records.run_log import RunLog
-from volley.run import session
+from volley.run import progress, session
 from volley.run.jobs import Site, choose_transports, count_pair, count_ranks
 from volley.run.outcome import RunOutcome, judge
 from volley.statistics.launches import FIRST_LOOK
@@ -441,6 +442,8 @@ def test_an_engine_without_cuda_is_not_started_for_gpus(local: tuple[str, ...], 
 def test_good_and_bad_days_are_told_as_they_were_looked_at(
     bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(engine, "_SAY_EVERY_S", math.inf)  # what a machine at work may say
+    monkeypatch.setattr(progress, "LINES_EVERY_S", math.inf)
     monkeypatch.chdir(tmp_path)
     check_transcript("session/days", capsys, {str(bin_folder): "/mpi"})
 
