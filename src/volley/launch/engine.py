@@ -6,7 +6,6 @@ import contextlib
 import math
 import os
 import selectors
-import shutil
 import subprocess
 import time
 from collections import deque
@@ -211,9 +210,7 @@ class EngineProcess:
             stop: the flag that stops the job.
             own_session: start the job in its own session, so that Ctrl-C reaches it only through volley.  False inside
                 a foreign launcher, which ends its ranks as a process group.
-            own_scratch: give the job a folder of its own for temporary files, ``TMPDIR``, for ranks on this host only.
-                Open MPI names its folder there by the process number of mpirun: one that a killed mpirun left, or that
-                of a container with the same ``/tmp``, would keep an mpirun with the same number from starting.
+            own_scratch: see :class:`Child`; for ranks on this host only.
             max_lines: how many of the last lines of MPI's and the launcher's text are kept.
             patience: how long the launcher may take.
             note: shows what is waited for, and what the launcher printed, if that takes long.
@@ -231,24 +228,19 @@ class EngineProcess:
         engines = (engine_path.NAME, engine_path.LOCAL_NAME)
         self._program = "the engine" if Path(command[0]).name in engines else "the launcher"
         self._stop = stop
-        self._scratch = _scratch_path(environment) if own_scratch else ""
         self.stopwatch = Stopwatch()
         self.ended = 0.0
         """When the launcher ended, as ``time.monotonic`` says it; valid after the ``with`` block."""
-        try:
-            self._child = Child(
-                command,
-                {**environment, **_make_scratch(self._scratch)},
-                own_session=own_session,
-                scratch=self._scratch,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                close_fds=own_session,  # inside a launcher, PMI works through a descriptor inherited from it
-            )
-        except BaseException:
-            self._remove_scratch()
-            raise
+        self._child = Child(
+            command,
+            environment,
+            own_session=own_session,
+            own_scratch=own_scratch,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            close_fds=own_session,  # inside a launcher, PMI works through a descriptor inherited from it
+        )
         self._process = self._child.process
         stop.watch(self, GRACE_S)
         pipes = self._process.stdin, self._process.stdout, self._process.stderr
@@ -285,11 +277,6 @@ class EngineProcess:
         for pipe in (self._stdout, self._stderr):
             pipe.close()
         self._child.close()
-        self._remove_scratch()
-
-    def _remove_scratch(self) -> None:
-        if self._scratch:  # the launcher has removed what is in it, unless it was killed
-            shutil.rmtree(self._scratch, ignore_errors=True)
 
     @property
     def ending(self) -> Ending:
@@ -329,7 +316,7 @@ class EngineProcess:
                 self._patience.seen_s.append(time.monotonic() - self._limit_from)
                 self._limit(math.inf, "", "")
                 # Ranks on this host alone may have ended already; those of srun are in no session of this process.
-                self._ranks_here = bool(self._scratch) or (self._own_session and self._has_ranks())
+                self._ranks_here = bool(self._child.scratch) or (self._own_session and self._has_ranks())
             self._look_at = time.monotonic() + _LOOK_EVERY_S
             yield line
 
@@ -469,22 +456,6 @@ class _LineReader:
         if not data and (rest := b"".join(self._parts)):
             self._keep(rest)
         return bool(data)
-
-
-def _scratch_path(environment: Mapping[str, str]) -> str:
-    places = (environment.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
-    return str(Path(next(filter(None, places), "/tmp")).absolute() / f"volley-{os.urandom(8).hex()}")  # noqa: S108
-
-
-def _make_scratch(path: str) -> dict[str, str]:
-    """Make this folder and return the variable that names it; none if there shall be no folder, or can be none."""
-    if not path:
-        return {}
-    try:
-        Path(path).mkdir(0o700)
-    except OSError:
-        return {}
-    return {"TMPDIR": path}
 
 
 # ------------------------------------------------------------------------------------ the ranks of a foreign job

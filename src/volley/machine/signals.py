@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import select
+import shutil
 import signal
 import subprocess
 import threading
@@ -245,6 +246,22 @@ _LEFT_S = 5.0
 """Processes that a child left are waited for this long after SIGKILL: a driver may hold one in the kernel."""
 
 
+def _scratch_path(environment: Mapping[str, str]) -> str:
+    places = (environment.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    return str(Path(next(filter(None, places), "/tmp")).absolute() / f"volley-{os.urandom(8).hex()}")  # noqa: S108
+
+
+def _make_scratch(path: str) -> dict[str, str]:
+    """Make this folder and return the variable that names it; none if there shall be no folder, or can be none."""
+    if not path:
+        return {}
+    try:
+        Path(path).mkdir(0o700)
+    except OSError:
+        return {}
+    return {"TMPDIR": path}
+
+
 class Child:
     """A running command that ends with this process, usually in a session of its own.
 
@@ -258,31 +275,37 @@ class Child:
         environment: Mapping[str, str],
         *,
         own_session: bool = True,
-        scratch: str = "",
+        own_scratch: bool = False,
         **streams: Any,
     ) -> None:
-        """Start the command."""
-        self._guard = ChildGuard(scratch)
+        """Start the command; with ``own_scratch``, in a folder of its own for temporary files, ``TMPDIR``.
+
+        Open MPI names its folder there by the process number of mpirun: one that a killed mpirun left, or that of a
+        container with the same ``/tmp``, would keep an mpirun with the same number from starting.
+        """
+        self.scratch = _scratch_path(environment) if own_scratch else ""
+        self._guard = ChildGuard(self.scratch)
         self._own_session = own_session
         self._started = False
         try:
+            variables = {**environment, **_make_scratch(self.scratch)}
             with deferred():
                 self.process = subprocess.Popen(
                     list(command),
                     bufsize=0,
-                    env=dict(environment),
+                    env=variables,
                     start_new_session=own_session,
                     preexec_fn=self._guard.register,  # noqa: PLW1509  it takes no lock
                     **streams,
                 )
                 self._started = True
         except (OSError, subprocess.SubprocessError) as error:
-            self._guard.close()
+            self.close()
             raise MachineError(f"cannot start {command[0]}: {getattr(error, 'strerror', error)}") from None
         except BaseException:  # a signal that arrived meanwhile
             if self._started:
                 self.end()
-            self._guard.close()
+            self.close()
             raise
 
     def __enter__(self) -> Child:
@@ -330,6 +353,8 @@ class Child:
 
     def close(self) -> None:
         self._guard.close()
+        if self.scratch:  # the command has removed what is in it, unless it was killed
+            shutil.rmtree(self.scratch, ignore_errors=True)
 
     def processes(self) -> dict[int, str]:
         """Return the processes of its session that have not ended, with the names of their programs."""
