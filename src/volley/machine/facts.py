@@ -14,6 +14,7 @@ from msgspec import Meta
 from volley.errors import UserError
 from volley.files import read_bounded
 from volley.machine.hardware import Device, Gpu, PeerStatus, Settings
+from volley.machine.mpi_words import reason_in
 from volley.text import escape_controls
 
 FACTS_VERSION = 2
@@ -21,6 +22,8 @@ MAX_BYTES = 1 << 26
 """A document of facts is smaller."""
 TOPOLOGY_CALL = "ls /sys/devices/system/node; readlink -f /sys/bus/pci/devices/*"
 SETTINGS_CALL = "cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor; cat /sys/fs/cgroup/cpu.max"
+SURROUNDINGS_CALL = "df $TMPDIR; write and run there; getent hosts $(hostname)"
+OLDER = "an older volley captured these facts"
 REQUIREMENT = "/path/to/volley"
 """The argument of pip where the origin of volley is not known."""
 
@@ -40,6 +43,7 @@ class Probe(Fact, Generic[T], frozen=True, kw_only=True):
     skipped: str | None = None  # why it was not tried
     exit: int | None = None  # how its process ended; negative: by that signal
     said: str = ""  # the end of what it printed, where it has no value
+    own: bool = False  # the error is one of the probe itself: a folder, a socket
     elapsed_s: float = 0.0
 
 
@@ -66,7 +70,8 @@ class Program(Fact, frozen=True, kw_only=True):
     name: str
     path: str | None = None
     version: str | None = None
-    error: str | None = None  # what it said when the attempt failed
+    error: str | None = None  # what it said when it could not compile, or did not start
+    run_error: str | None = None  # what was said when the program that it compiled did not run
 
 
 class ToolchainFacts(Fact, frozen=True, kw_only=True):
@@ -98,6 +103,21 @@ class LimitsFacts(Fact, frozen=True, kw_only=True):
     seccomp: int = 0  # 0 off, 1 strict, 2 filter (proc(5))
     memlock_bytes: int | None = None  # RLIMIT_MEMLOCK; null: unlimited
     cma_error: str | None = None  # what process_vm_readv between two siblings answered; null: the right bytes
+
+
+class SurroundingsFacts(Fact, frozen=True, kw_only=True):
+    """What a process gets from its shell and its host, before any MPI."""
+
+    host: str = ""
+    host_error: str | None = None  # why its name has no address
+    cpus: int = 0  # on which this process may run
+    folder: str = ""  # for temporary files
+    folder_error: str | None = None  # what happened when 1 MiB was written there
+    folder_run_error: str | None = None  # what happened when a program in it was started
+    other_folder: str = ""  # another one where both work; empty: none
+    batch_system: str = ""  # whose job the variables describe
+    job_hosts: list[str] = []  # the hosts of that job
+    in_job: bool = False  # this host is one of them
 
 
 # ------------------------------------------------------------------------------------------------------------ GPUs
@@ -328,16 +348,23 @@ class JobFacts(Fact, frozen=True, kw_only=True):
         return " ".join(self.command)
 
     @property
-    def last_words(self) -> str:
-        """Why it ended, and the last line that it printed."""
-        said = [self.reason or f"it ended with status {self.status}"]
-        if self.text and self.text[-1] not in said[0]:
-            said.append(self.text[-1])
-        return "; ".join(said)
+    def why(self) -> str:
+        """Why it ended: the sentence of MPI or its launcher, else what is known of its end."""
+        return reason_in(self.text) or self.reason or f"it ended with status {self.status}"
 
     def delivered(self, transport: str) -> list[PointFacts]:
         """Return the message sizes that arrived on a transport, byte for byte."""
         return [point for point in self.points if point.transport == transport and point.status == "ok"]
+
+
+class TrialFacts(Fact, frozen=True, kw_only=True):
+    """A job that failed, once more with one change."""
+
+    change: str  # for a shell: `unset NAME` or `NAME=value`
+    settings: list[str] = []  # what was taken away, `NAME=value`; empty: something was added
+    works: bool = False
+    half_round_trip_s: float | None = None  # of the smallest message
+    reason: str = ""
 
 
 class PairFacts(Fact, frozen=True, kw_only=True):
@@ -374,8 +401,10 @@ class Facts(Fact, frozen=True, kw_only=True):
     mpi_device: Probe[JobFacts]
     launcher: Probe[JobFacts]
     peers: Probe[list[PairFacts]]
-    topology: Probe[TopologyFacts] = Probe(call=TOPOLOGY_CALL, skipped="an older volley captured these facts")
-    settings: Probe[Settings] = Probe(call=SETTINGS_CALL, skipped="an older volley captured these facts")
+    topology: Probe[TopologyFacts] = Probe(call=TOPOLOGY_CALL, skipped=OLDER)
+    settings: Probe[Settings] = Probe(call=SETTINGS_CALL, skipped=OLDER)
+    surroundings: Probe[SurroundingsFacts] = Probe(call=SURROUNDINGS_CALL, skipped=OLDER)
+    trials: Probe[list[TrialFacts]] = Probe(call="", skipped=OLDER)
 
     @property
     def gpus_on_bus(self) -> list[PciGpu]:

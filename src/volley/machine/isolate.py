@@ -90,6 +90,7 @@ def isolated(
             error=error,
             skipped=answer.get("skipped"),
             exit=status if error else None,
+            own=answer.get("own", False),
             said=clean(printed.read())[-_LONGEST_TEXT:] if error else "",
             elapsed_s=round(time.monotonic() - began, 3),
         )
@@ -123,7 +124,7 @@ def _run(work: Callable[[], Any], guard: ChildGuard, answers: int, printed: int,
         except UserError as error:
             answer = {"error": str(error)}
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
+            answer = {"error": f"{type(error).__name__}: {error}", "own": True}
         left = msgspec.json.encode(answer) + b"\n"
         while left:
             left = left[os.write(answers, left) :]

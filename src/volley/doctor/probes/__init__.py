@@ -9,13 +9,16 @@ import os
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
+
 from volley.doctor.probes import gpus, host, jobs, libraries
 from volley.doctor.remedies import SEND
 from volley.launch.engine import note_joined
 from volley.launch.inside_launcher import rank_info
 from volley.machine import capture as machine
 from volley.machine.capture import Attempt
-from volley.machine.facts import Facts
+from volley.machine.facts import SURROUNDINGS_CALL, Facts, TrialFacts
+from volley.machine.isolate import isolated
 
 
 def attempts(limit_s: float) -> tuple[Attempt, ...]:
@@ -23,6 +26,7 @@ def attempts(limit_s: float) -> tuple[Attempt, ...]:
     watchdog_s = limit_s / 2
     return (
         Attempt("system", "os-release, uname", host.system),
+        Attempt("surroundings", SURROUNDINGS_CALL, host.surroundings),
         Attempt(
             "toolchain", "c++ -std=c++20 try.cpp && ./try; cmake --version; nvcc -std=c++20 -c try.cu", host.toolchain
         ),
@@ -50,6 +54,10 @@ def capture(limit_s: float = machine.LIMIT_S, watch: Callable[[str], None] = lam
     """Try everything; return what happened.  Arguments like those of ``machine.capture``."""
     inside = rank_info(os.environ) is not None
     facts = machine.capture(attempts(limit_s), limit_s, watch, own_session=not inside)
+    again = f"{SEND} --transport host, with one change at a time"
+    watch(again)
+    tried = isolated(again, partial(jobs.trials, facts.mpi_host, limit_s), list[TrialFacts], 2 * limit_s)
+    facts = machine.without_home(msgspec.structs.replace(facts, trials=tried), os.path.expanduser("~"))  # noqa: PTH111
     if inside and facts.launcher.value is not None:
         note_joined()
     return facts

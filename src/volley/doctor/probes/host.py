@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import multiprocessing
 import os
 import resource
 import shutil
+import socket
 import subprocess
 import tempfile
 from multiprocessing.connection import Connection
@@ -14,9 +16,17 @@ from pathlib import Path
 
 import msgspec
 
+from volley.launch.allocation import allocation
 from volley.machine.cuda_driver import load
 from volley.machine.distribution import os_release
-from volley.machine.facts import DriverFacts, LimitsFacts, Program, SystemFacts, ToolchainFacts
+from volley.machine.facts import (
+    DriverFacts,
+    LimitsFacts,
+    Program,
+    SurroundingsFacts,
+    SystemFacts,
+    ToolchainFacts,
+)
 from volley.machine.sysfs import number, word
 from volley.text import clean
 
@@ -58,6 +68,57 @@ def system() -> SystemFacts:
     )
 
 
+def surroundings() -> SurroundingsFacts:
+    """Look at the folders, the host name and the batch job that a process here would be given."""
+    folder = Path(next(filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))), "/tmp"))  # noqa: S108
+    host, host_error, granted = os.uname().nodename, None, allocation(os.environ)
+    try:
+        addresses = {found[4][0] for found in socket.getaddrinfo(host, None)}
+    except OSError as error:
+        addresses, host_error = set(), error.strerror or str(error)
+    hosts = list(granted.hosts) if granted else []
+    folder_error, folder_run_error = _try_folder(folder)
+    return SurroundingsFacts(
+        host=host,
+        host_error=host_error,
+        cpus=len(os.sched_getaffinity(0)),
+        folder=str(folder),
+        folder_error=folder_error,
+        folder_run_error=folder_run_error,
+        other_folder=next((each for each in other_folders() if not any(_try_folder(Path(each)))), ""),
+        batch_system=granted.kind if granted else "",
+        job_hosts=hosts,
+        in_job=not hosts or any(_is_here(each, host, addresses) for each in hosts),
+    )
+
+
+def other_folders() -> list[str]:
+    """Return folders for temporary files that the environment does not name."""
+    chosen = os.environ.get("TMPDIR", "/tmp")  # noqa: S108
+    folders = ("/tmp", "/var/tmp", "/dev/shm", os.path.expanduser("~"))  # noqa: S108, PTH111
+    return [each for each in folders if each != chosen.rstrip("/") and os.access(each, os.W_OK)]
+
+
+def _try_folder(folder: Path) -> tuple[str | None, str | None]:
+    """Return what happened when a megabyte was written in a folder, and when a program in it was started."""
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix="volley-doctor-") as name:
+            script = Path(name, "script")
+            script.write_bytes(b"#!/bin/sh\n#" + bytes(_SHM_BYTES))
+            script.chmod(0o700)
+            return None, output_of([str(script)])[1]
+    except OSError as error:
+        return error.strerror or str(error), None
+
+
+def _is_here(name: str, host: str, addresses: set[str | int]) -> bool:
+    if name.partition(".")[0] == host.partition(".")[0] or name == "localhost":
+        return True
+    with contextlib.suppress(OSError):
+        return bool({found[4][0] for found in socket.getaddrinfo(name, None)} & addresses)
+    return False
+
+
 def toolchain() -> ToolchainFacts:
     """Compile and run a C++20 program; compile a kernel if there is an nvcc; ask CMake for its version."""
     with tempfile.TemporaryDirectory(prefix="volley-doctor-") as name:
@@ -83,8 +144,9 @@ def _compile(found: Program, source: Path, text: str, options: list[str], run: s
     if found.path is None:
         return found
     source.write_text(text, encoding="ascii")
-    error = output_of([found.path, *options, str(source)])[1] or (output_of([run])[1] if run else None)
-    return msgspec.structs.replace(found, error=error)
+    error = output_of([found.path, *options, str(source)])[1]
+    run_error = output_of([run])[1] if run and not error else None
+    return msgspec.structs.replace(found, error=error, run_error=run_error)
 
 
 def _program(name: str, command: str) -> Program:

@@ -5,22 +5,35 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import msgspec
 
 from volley.benchmarks import named
-from volley.doctor.probes.host import output_of
+from volley.doctor.probes.host import other_folders, output_of
 from volley.doctor.remedies import MESSAGES
+from volley.errors import UserError
 from volley.launch import engine_path
-from volley.launch.engine import ask_about
+from volley.launch.allocation import allocation
+from volley.launch.engine import Patience, ask_about
 from volley.launch.inside_launcher import rank_info
 from volley.machine import ucx_protocols
 from volley.machine.cuda_driver import cuda_gpu_count
-from volley.machine.facts import JobFacts, PairFacts, PointFacts, RankFacts, StackFacts, TransportFacts
+from volley.machine.facts import (
+    JobFacts,
+    PairFacts,
+    PointFacts,
+    Probe,
+    RankFacts,
+    StackFacts,
+    TransportFacts,
+    TrialFacts,
+)
 from volley.machine.isolate import Skip
 from volley.machine.mpi_stack import assemble, read_facts
 from volley.machine.nvidia_driver import has_driver
@@ -36,10 +49,11 @@ DEVICE_SIZES = (8, 1 << 15, 1 << 20)
 """UCX sends the first eagerly and the last by rendezvous; the middle one is a halo of 4096 doubles."""
 COPY_SIZES = (1 << 12, 1 << 22)
 _QUICK = {"ci": 0.05, "point_time": 0.2}
+_END_S = 3.0
 _MAX_GPUS = 4
 """Up to this number of GPUs, every pair is tried; beyond it, each GPU with the next one."""
 _MAX_RANKS = 8
-_MAX_LINES = 12
+_MAX_LINES = 100
 
 
 def stack() -> StackFacts:
@@ -134,6 +148,98 @@ def _on_gpus(*names: str) -> tuple[str, ...]:
     raise Skip("the engine was built without CUDA")
 
 
+_BATCH = re.compile(r"(SLURM|LSB|PBS|PE|SGE|NSLOTS|JOB_ID|COBALT|FLUX)(_|$)")
+_SUSPECTS = re.compile(
+    r"(OMPI|PMIX|PRTE)_MCA_|(UCX|UCC|HCOLL|MPICH|MPIR_CVAR|HYDRA|PMI|FI|I_MPI|OFI)_|MPI4JAX|LD_(PRELOAD|LIBRARY_PATH)$"
+)
+"""Variables that a shell may have inherited, and that steer an MPI, its launcher, or what they load."""
+_TRIAL_WATCHDOG_S = 5.0
+_SLOW_S = 5e-6
+"""A message of 8 B between two ranks of a host takes less through shared memory, and more through TCP."""
+
+
+def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
+    """Repeat a job that failed, or was slow, with one change at a time, until one ends the problem.
+
+    What was inherited is taken away, all of it first and then each variable alone; then other folders and other
+    components of this MPI are tried.
+    """
+    job = failed.value
+    began, slow = time.monotonic(), job is not None and job.complete and _first_time_s(job) > _SLOW_S
+    if (job and job.complete and not slow) or failed.skipped:
+        raise Skip("the job worked")
+    family = read_facts(Path(engine_path.engine_path())).mpi_family
+    found: list[TrialFacts] = []
+
+    def works(unset: Sequence[str], **added: str) -> bool:
+        if time.monotonic() - began > limit_s:
+            return False
+        kept = dict(os.environ)
+        change = [f"unset {' '.join(unset)}"] if unset else [f"{name}={quote(value)}" for name, value in added.items()]
+        try:
+            for name in unset:
+                del os.environ[name]
+            os.environ.update(added)
+            done = mpi_host(_TRIAL_WATCHDOG_S)
+        except UserError as error:
+            done = JobFacts(launcher="", command=[], wanted_ranks=2, reason=str(error))
+        finally:
+            os.environ.clear()
+            os.environ.update(kept)
+        time_s = _first_time_s(done)
+        faster = not slow or (job is not None and time_s < _first_time_s(job) / 2)
+        found.append(
+            TrialFacts(
+                change="; ".join(change),
+                settings=[f"{name}={kept[name]}" for name in unset],
+                works=done.complete and faster,
+                half_round_trip_s=time_s or None,
+                reason="" if done.complete else done.why,
+            )
+        )
+        return found[-1].works
+
+    batch = [name for name in os.environ if _BATCH.match(name)] if allocation(os.environ) else []
+    said = job.why + " ".join(job.text) if job else ""
+    named = sorted((name for name in os.environ if _SUSPECTS.match(name)), key=lambda name: not _named(name, said))
+    groups = [*([batch] if batch else []), *([name] for name in named)]
+    if any(map(works, groups)):
+        return found
+    if len(groups) > 1 and works([name for group in groups for name in group]):
+        return found
+    for folder in other_folders():
+        if works([], TMPDIR=folder):
+            return found
+    for change in (_THROUGH_SHARED_MEMORY if slow else _WITHOUT)[family]:
+        if works([], **change):
+            return found
+    return found
+
+
+def _first_time_s(job: JobFacts) -> float:
+    return next((point.half_round_trip_s for point in job.points if point.half_round_trip_s), 0.0)
+
+
+def _named(name: str, said: str) -> bool:
+    """True if the words of a failed job hold a part of the variable's value, or the parameter that it sets."""
+    words = [*re.split(r"[,:;=^]", os.environ[name]), name.partition("_MCA_")[2] or name]
+    return any(len(word) > 1 and word in said for word in words)
+
+
+_OB1 = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_mtl": "^ofi"}
+_WITHOUT: dict[str, list[dict[str, str]]] = {
+    "openmpi": [{**_OB1, "OMPI_MCA_btl": "^ofi,openib,uct"}, {**_OB1, "OMPI_MCA_btl": "self,tcp"}],
+    "mpich": [{"UCX_TLS": "self,tcp"}, {"FI_PROVIDER": "tcp"}, {"MPIR_CVAR_NOLOCAL": "1"}, {"I_MPI_FABRICS": "ofi"}],
+    "other": [{"I_MPI_FABRICS": "ofi"}, {"FI_PROVIDER": "tcp"}],
+}
+"""Settings of each MPI that avoid a network, or shared memory."""
+_THROUGH_SHARED_MEMORY: dict[str, list[dict[str, str]]] = {
+    "openmpi": [{**_OB1, "OMPI_MCA_btl": "self,sm"}, {**_OB1, "OMPI_MCA_btl": "self,vader"}],
+    "mpich": [],
+    "other": [],
+}
+
+
 def _skip_inside_launcher() -> None:
     if rank_info(os.environ):
         raise Skip("a launcher allows one job, and the test of the ranks used it; run volley doctor without a launcher")
@@ -160,7 +266,8 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
         if transports:
             plan = msgspec.structs.replace(plan, transports=list(transports))
         start = session.starts[plan.world_size]
-        with start.begin(stop) as process:
+        patience = Patience(start_s=min(start.patience.start_s, plan.watchdog_s), end_s=_END_S)
+        with replace(start, patience=patience).begin(stop) as process:
             for _, record in process.records(plan, LineReader((benchmark,))):
                 log.add(record)
     ending, run, end = process.ending, log.run, log.end

@@ -1,0 +1,74 @@
+"""The sentence in which an MPI, its launcher or a library below it says why a job failed: it is rarely the last one.
+
+Open MPI prints what failed first as a text between two rules of dashes, and after it what failed because of that;
+MPICH and Intel MPI print a stack of errors, whose last line is the innermost; UCX and the loader print one line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+_RULE = re.compile(r"[-=]{20,}|\*{20,}")
+_FIRST_CAUSES = (
+    re.compile(r"error while loading shared libraries: .*"),
+    re.compile(r"symbol lookup error: .*"),
+    re.compile(r"Could not resolve hostname .*|Host key verification failed.*|.*Permission denied \(publickey.*"),
+    re.compile(r"\w+: fatal: .*"),  # srun
+    re.compile(r"UCX +(?:ERROR|FATAL) +(.*)"),
+)
+"""Lines that explain what is printed after them, and that no line explains better."""
+_CONSEQUENCE = re.compile(
+    r"It looks like MPI_INIT failed|MPI_INIT has failed|MPI_ABORT was invoked|Primary job +terminated"
+    r"|(prte|mpi|orte)(run|exec) (has exited|detected|noticed|was unable to start)|PML add procs failed"
+    r"|WARNING|Open MPI has detected|No OpenFabrics"
+)
+"""How texts begin that say what followed, or what is no fault."""
+_DETAIL = re.compile(r"[A-Z][\w /-]{1,30}:\s+\S.*")
+"""``Component: openib``, below the sentences of Open MPI."""
+_OF_ADDRESS = re.compile(r"Host|Local host|Process \d|Daemon exit status|Exit code|Node|PID|Location|System call")
+_STACK = re.compile(r"\w+\((?:\d+|[^()]*)\)\.*: *(.*)")
+"""``MPIDU_Init_shm_alloc(178)...: unable to allocate shared memory``."""
+_ERROR = re.compile(r"\b(error|fatal|fail(ed|ure)?|cannot|could not|unable|unknown|invalid|refused|no such)\b", re.I)
+_CONTEXT = re.compile(
+    r"\*\*\*|--> |at line \d+|PMI[Xx] ERROR|Other MPI error|Fatal error in|BAD TERMINATION|EXIT CODE|Abort\(\d+\)"
+)
+"""Lines that name no reason."""
+
+
+def reason_in(lines: Sequence[str]) -> str:
+    """Return the sentence that says why a job failed, with the details that belong to it; empty if none does."""
+    for pattern in _FIRST_CAUSES:
+        if found := next(filter(None, map(pattern.search, lines)), None):
+            return found[found.lastindex or 0].strip()
+    for text in _help_texts(lines):
+        return text
+    stack = [found[1] for line in lines if (found := _STACK.search(line)) and _says_more(found[1])]
+    if stack:
+        return stack[-1]
+    for pattern in (_ERROR, re.compile(r"\w")):
+        for line in lines:
+            if pattern.search(line) and _says_more(line) and not _CONSEQUENCE.match(line):
+                return line.strip()
+    return ""
+
+
+def _says_more(line: str) -> bool:
+    return bool(line.strip()) and not _CONTEXT.search(line) and not _RULE.fullmatch(line.strip())
+
+
+def _help_texts(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the first sentence and the details of each text between rules that names a cause."""
+    block: list[str] | None = None
+    for line in (*lines, "-" * 20):  # the launcher may have been killed before the second rule
+        if not _RULE.fullmatch(line.strip()):
+            if block is not None:
+                block.append(line.strip())
+            continue
+        if block and not _CONSEQUENCE.match(block[0]) and not block[0].startswith("="):
+            details = [" ".join(each.split()) for each in block if _DETAIL.fullmatch(each)]
+            prose = " ".join(each for each in block if not _DETAIL.fullmatch(each) and each)
+            sentence = re.match(r".*?[.:;](?=\s|$)|.*", prose)
+            known = [each for each in details if not _OF_ADDRESS.match(each)]
+            yield "; ".join(filter(None, [(sentence[0] if sentence else prose).rstrip(".:; "), *known]))
+        block = [] if block is None or block else block
