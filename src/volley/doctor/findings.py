@@ -10,6 +10,7 @@ import msgspec
 
 from volley.errors import EXIT_FAILED, EXIT_GOOD
 from volley.machine.facts import Facts, JobFacts, Probe
+from volley.machine.mpi_words import reason_in
 
 DIAGNOSIS_VERSION = 1
 NO_GPU = "there is no NVIDIA GPU"
@@ -33,6 +34,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The command or call, and what it answered."""
     remedy: str = ""
     """A command if one is enough, else a sentence."""
+    explains: tuple[str, ...] = ()
+    """The checks whose problems follow from this one, whatever they say."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,14 +82,14 @@ def good(said: str) -> Finding:
     return Finding(status="good", said=said)
 
 
-def warning(said: str, evidence: str, remedy: str) -> Finding:
+def warning(said: str, evidence: str, remedy: str, explains: tuple[str, ...] = ()) -> Finding:
     """It works, but not as well as it could."""
-    return Finding(status="warning", said=said, evidence=evidence, remedy=remedy)
+    return Finding(status="warning", said=said, evidence=evidence, remedy=remedy, explains=explains)
 
 
-def broken(said: str, evidence: str, remedy: str) -> Finding:
+def broken(said: str, evidence: str, remedy: str, explains: tuple[str, ...] = ()) -> Finding:
     """It does not work."""
-    return Finding(status="broken", said=said, evidence=evidence, remedy=remedy)
+    return Finding(status="broken", said=said, evidence=evidence, remedy=remedy, explains=explains)
 
 
 def not_applicable(why: str) -> Finding:
@@ -103,14 +106,16 @@ def found_by(probe: Probe[T], what: str, remedy: str) -> T:
     """Return what a probe found.
 
     Raises:
-        Unjudged: if it was skipped; or if it crashed or hung, with ``what`` and ``remedy``.
+        Unjudged: if it was skipped, or failed itself; or if it crashed or hung, with ``what`` and ``remedy``.
     """
     if probe.value is not None:
         return probe.value
     if probe.skipped is not None:
         raise Unjudged(not_tested(probe.skipped))
-    printed = f"; {probe.said.splitlines()[-1]}" if probe.said else ""
-    raise Unjudged(broken(f"{what}: {probe.error}", f"{probe.call}: {probe.error}{printed}", remedy))
+    if probe.own:  # what is tested is not at fault
+        raise Unjudged(not_tested(f"doctor's own test failed: {probe.error}"))
+    said = "; ".join(filter(None, [probe.error, reason_in(probe.said.splitlines())]))
+    raise Unjudged(broken(f"{what}: {probe.error}", f"{probe.call}: {said}", remedy))
 
 
 def peer_table(facts: Facts) -> list[list[bool]]:
@@ -126,7 +131,15 @@ def peer_table(facts: Facts) -> list[list[bool]]:
     raise Unjudged(not_tested(said) if on_bus >= 2 else not_applicable(ONE_GPU))
 
 
-def job_failed(probe: Probe[JobFacts], job: JobFacts, said: str, remedy: str) -> Finding:
+def job_failed(job: JobFacts, said: str, remedy: str) -> Finding:
     """A job ended early, or hung."""
-    reason = probe.error or job.reason or "no message was sent"
-    return broken(f"{said}: {reason}", f"{job.command_line}: {job.last_words}", remedy)
+    ended = f" ({job.reason})" if job.reason and job.reason != job.why else ""
+    return broken(f"{said}: {job.why}", f"{job.command_line}: {job.why}{ended}", remedy)
+
+
+def sends_wrong_bytes(facts: Facts) -> tuple[str, ...]:
+    """Return the checks whose transfers of GPU memory delivered wrong bytes."""
+    copies = [point for pair in facts.peers.value or [] for point in pair.job.points]
+    sent = facts.mpi_device.value.points if facts.mpi_device.value else []
+    by_check = {"peer copies": copies, "MPI, GPU memory": [point for point in sent if point.transport == "aware"]}
+    return tuple(name for name, points in by_check.items() if any(point.status == "failed" for point in points))

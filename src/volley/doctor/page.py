@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TextIO
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from volley.doctor.findings import Diagnosis, Finding, Status
+from volley.doctor.findings import NO_GPU, Diagnosis, Finding, Status
 from volley.grouping import grouped
 from volley.machine.facts import Facts
 from volley.report.terminal import console_on, print_hanging, print_line
@@ -43,14 +44,27 @@ def render(diagnosis: Diagnosis, facts: Facts, out: TextIO, *, verbose: bool) ->
             console.print(Text(f"\n{layer}", "bold"))
             _print(console, list(findings), diagnosis)
     else:
+        if not facts.has_gpu:
+            print_line(console, f"{NO_GPU}: the checks of GPUs do not apply", wrap=True)
         problems = [each for each in diagnosis.findings if each.status not in _FINE]
         if problems:
             console.print()
-            _print(console, sorted(problems, key=lambda each: _ORDER.index(each.status)), diagnosis)
+            _print(console, _together(sorted(problems, key=lambda each: _ORDER.index(each.status))), diagnosis)
         console.print()
         _print_fine_layers(console, diagnosis)
     counts = ", ".join(f"{times} {status}" for status, times in diagnosis.counts.items() if times)
     console.print(Text(f"\n{counts}" + ("" if verbose else "; -v shows every finding")))
+
+
+def _together(problems: Sequence[Finding]) -> list[Finding]:
+    """Make one finding of those that were not tested for one reason; what they said is a consequence."""
+    found = []
+    for each in grouped(problems, lambda one: one if one.status != "not tested" else one.said + one.remedy).values():
+        names = "; ".join(one.check for one in each)
+        first = msgspec.structs.replace(each[0], evidence=each[0].evidence if each[0].status != "not tested" else "")
+        several = {"check": f"{len(each)} checks", "said": f"{first.said} ({names})"} if len(each) > 1 else {}
+        found.append(msgspec.structs.replace(first, **several))
+    return found
 
 
 def _print(console: Console, findings: Sequence[Finding], diagnosis: Diagnosis) -> None:

@@ -24,6 +24,8 @@ TOPOLOGY_CALL = "ls /sys/devices/system/node; readlink -f /sys/bus/pci/devices/*
 SETTINGS_CALL = "cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor; cat /sys/fs/cgroup/cpu.max"
 SURROUNDINGS_CALL = "df $TMPDIR; write and run there; getent hosts $(hostname)"
 OLDER = "an older volley captured these facts"
+SHARED_MEMORY_S = 5e-6
+"""Half a round trip of 8 B between two ranks of a host takes less through shared memory, and more through TCP."""
 REQUIREMENT = "/path/to/volley"
 """The argument of pip where the origin of volley is not known."""
 
@@ -285,6 +287,8 @@ class StackFacts(Fact, frozen=True, kw_only=True):
     described: str = ""
     prepared: bool = False  # volley put a CUDA-aware UCX in front of this MPI
     mpiexec: str | None = None
+    start_error: str | None = None  # why the engine does not start; what follows is then from its build
+    libdir: str | None = None  # where the MPI was when the engine was built, if it is still there
     cuda_built: str | None = None
     cuda_architectures: list[str] = []
     ompi_info: str | None = None  # path of the ompi_info beside that mpirun
@@ -352,6 +356,16 @@ class JobFacts(Fact, frozen=True, kw_only=True):
         """Why it ended: the sentence of MPI or its launcher, else what is known of its end."""
         return reason_in(self.text) or self.reason or f"it ended with status {self.status}"
 
+    @property
+    def fast(self) -> bool:
+        """True if it ended well, with the latency of shared memory."""
+        return self.complete and 0.0 < self.first_time_s <= SHARED_MEMORY_S
+
+    @property
+    def first_time_s(self) -> float:
+        """The half round trip of the smallest message, in s; 0.0: none arrived."""
+        return next((point.half_round_trip_s for point in self.points if point.half_round_trip_s), 0.0)
+
     def delivered(self, transport: str) -> list[PointFacts]:
         """Return the message sizes that arrived on a transport, byte for byte."""
         return [point for point in self.points if point.transport == transport and point.status == "ok"]
@@ -405,6 +419,14 @@ class Facts(Fact, frozen=True, kw_only=True):
     settings: Probe[Settings] = Probe(call=SETTINGS_CALL, skipped=OLDER)
     surroundings: Probe[SurroundingsFacts] = Probe(call=SURROUNDINGS_CALL, skipped=OLDER)
     trials: Probe[list[TrialFacts]] = Probe(call="", skipped=OLDER)
+
+    @property
+    def mpi_family(self) -> str:
+        """The MPI that the jobs loaded: openmpi, mpich, intel or other."""
+        jobs = (self.mpi_host.value, self.launcher.value, self.mpi_device.value)
+        if any("Intel" in (job.library or "") for job in jobs if job):
+            return "intel"
+        return self.stack.value.mpi_family if self.stack.value else ""
 
     @property
     def gpus_on_bus(self) -> list[PciGpu]:

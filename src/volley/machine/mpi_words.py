@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-_RULE = re.compile(r"[-=]{20,}|\*{20,}")
+_RULE = re.compile(r"-{20,}|\*{20,}|={20,}")
 _FIRST_CAUSES = (
     re.compile(r"error while loading shared libraries: .*"),
     re.compile(r"symbol lookup error: .*"),
@@ -19,9 +19,9 @@ _FIRST_CAUSES = (
 )
 """Lines that explain what is printed after them, and that no line explains better."""
 _CONSEQUENCE = re.compile(
-    r"It looks like MPI_INIT failed|MPI_INIT has failed|MPI_ABORT was invoked|Primary job +terminated"
-    r"|(prte|mpi|orte)(run|exec) (has exited|detected|noticed|was unable to start)|PML add procs failed"
-    r"|WARNING|Open MPI has detected|No OpenFabrics"
+    r"It looks like \w+ failed|MPI_INIT has failed|MPI_ABORT was invoked|Primary job +terminated"
+    r"|(prte|mpi|orte)(run|exec)(\.\w+)? (has exited|detected|noticed|was unable to start)|PML add procs failed"
+    r"|WARNING|\*\*\*|\[|Open MPI has detected|No OpenFabrics"
 )
 """How texts begin that say what followed, or what is no fault."""
 _DETAIL = re.compile(r"[A-Z][\w /-]{1,30}:\s+\S.*")
@@ -29,6 +29,11 @@ _DETAIL = re.compile(r"[A-Z][\w /-]{1,30}:\s+\S.*")
 _OF_ADDRESS = re.compile(r"Host|Local host|Process \d|Daemon exit status|Exit code|Node|PID|Location|System call")
 _STACK = re.compile(r"\w+\((?:\d+|[^()]*)\)\.*: *(.*)")
 """``MPIDU_Init_shm_alloc(178)...: unable to allocate shared memory``."""
+_LAST_CAUSES = (
+    re.compile(r"EXIT STRING: (.*)"),
+    re.compile(r"((?:PMIX ERROR|ORTE_ERROR_LOG): .*?)(?= in file|$)"),
+)
+"""Lines that say less than a text or a stack."""
 _ERROR = re.compile(r"\b(error|fatal|fail(ed|ure)?|cannot|could not|unable|unknown|invalid|refused|no such)\b", re.I)
 _CONTEXT = re.compile(
     r"\*\*\*|--> |at line \d+|PMI[Xx] ERROR|Other MPI error|Fatal error in|BAD TERMINATION|EXIT CODE|Abort\(\d+\)"
@@ -46,6 +51,9 @@ def reason_in(lines: Sequence[str]) -> str:
     stack = [found[1] for line in lines if (found := _STACK.search(line)) and _says_more(found[1])]
     if stack:
         return stack[-1]
+    for pattern in _LAST_CAUSES:
+        if found := next(filter(None, map(pattern.search, lines)), None):
+            return found[1].strip()
     for pattern in (_ERROR, re.compile(r"\w")):
         for line in lines:
             if pattern.search(line) and _says_more(line) and not _CONSEQUENCE.match(line):
@@ -61,11 +69,11 @@ def _help_texts(lines: Sequence[str]) -> Iterator[str]:
     """Yield the first sentence and the details of each text between rules that names a cause."""
     block: list[str] | None = None
     for line in (*lines, "-" * 20):  # the launcher may have been killed before the second rule
-        if not _RULE.fullmatch(line.strip()):
+        if not re.fullmatch(r"-{20,}", line.strip()):
             if block is not None:
                 block.append(line.strip())
             continue
-        if block and not _CONSEQUENCE.match(block[0]) and not block[0].startswith("="):
+        if block and not _CONSEQUENCE.match(block[0]):
             details = [" ".join(each.split()) for each in block if _DETAIL.fullmatch(each)]
             prose = " ".join(each for each in block if not _DETAIL.fullmatch(each) and each)
             sentence = re.match(r".*?[.:;](?=\s|$)|.*", prose)

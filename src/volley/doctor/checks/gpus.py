@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from volley.doctor.findings import (
@@ -13,6 +14,7 @@ from volley.doctor.findings import (
     not_applicable,
     not_tested,
     peer_table,
+    sends_wrong_bytes,
     warning,
 )
 from volley.doctor.remedies import SEND, boot_with, install_driver, install_volley, sudo, system
@@ -29,16 +31,30 @@ _ON_ERROR = {
 }
 """CUresult (cuda.h): no device; system not ready (NVSwitch without its manager); driver and library of two versions; a
 compatibility library in front of the driver's; unknown, which mostly means that nvidia_uvm is missing."""
+_NO_GPU_SHOWN = 100
 _EXCLUSIVE, _PROHIBITED = 3, 2
 """CUcomputemode."""
+_ON_A_BOARD = re.compile(r"SXM|HBM3|\b(H200|H800|H20|B200|B300|GB200|GB300)$")
+"""Products whose NVLinks a board connects to other GPUs: the names of NVML.  Those of an A100 PCIe, an H100 NVL or a
+workstation's card need a bridge, which connects some of them; those of a GH200 are for other nodes."""
+_NONE = "Not Supported"
+_TRANSLATE = ("intel_iommu=on", "amd_iommu=on", "iommu=force", "iommu=nopt")
 _REDIRECT = 0x04 | 0x08
 """ACS control: P2P Request Redirect and P2P Completion Redirect (PCI Express Base Specification 7.7.12.3)."""
+_JOBS_ON_GPUS = ("MPI, GPU memory", "MPI, GPU speed", "GPU of each rank", "CUDA IPC", "peer copies")
+_OF_PEERS = ("GPUs", "peer access", "NVLink", "MPI, GPU speed", "GPU of each rank", "CUDA IPC", "peer copies")
+_LACKS = re.compile(r"not.supported", re.IGNORECASE)
+"""NVML of what a GPU does not have."""
 _NO_DEVICE = "CUDA shows no device"
 
 
 def devices(facts: Facts) -> Finding:
     """Calls cuInit; compares the GPUs of /sys/bus/pci with those that CUDA shows."""
     cuda, on_bus = found_by(facts.cuda, "CUDA", install_driver(facts)), len(facts.gpus_on_bus)
+    shown = facts.environment.get("CUDA_VISIBLE_DEVICES")
+    if shown is not None and not cuda.devices and cuda.status in (0, _NO_GPU_SHOWN):
+        said = f"CUDA_VISIBLE_DEVICES={shown or chr(39) * 2} hides every GPU"
+        return broken(said, f"{cuda.failed_call or 'cuDeviceGetCount'}: no device", "unset CUDA_VISIBLE_DEVICES")
     if cuda.status:
         remedy = _ON_ERROR.get(cuda.status, "nvidia-smi").format(sudo=sudo(facts))
         said = f"{cuda.status_name} ({cuda.status})"
@@ -68,9 +84,11 @@ def mig(facts: Facts) -> Finding:
     gpus = found_by(facts.nvml, "NVML", "nvidia-smi").gpus
     divided = ",".join(str(gpu.index) for gpu in gpus if gpu.mig)
     if not divided:
-        return good("off")
+        unknown = [gpu.unread["mig"] for gpu in gpus if "mig" in gpu.unread and not _LACKS.search(gpu.unread["mig"])]
+        return not_tested(f"NVML does not say: {unknown[0]}") if unknown else good("off")
     said = f"MIG is on for GPU {divided}: instances have neither peer access nor CUDA IPC with each other"
-    return warning(said, f"nvmlDeviceGetMigMode: enabled on {divided}", f"{sudo(facts)}nvidia-smi -i {divided} -mig 0")
+    remedy = f"{sudo(facts)}nvidia-smi -i {divided} -mig 0"
+    return warning(said, f"nvmlDeviceGetMigMode: enabled on {divided}", remedy, _OF_PEERS)
 
 
 def compute_mode(facts: Facts) -> Finding:
@@ -78,14 +96,17 @@ def compute_mode(facts: Facts) -> Finding:
     found = facts.cuda_devices
     if not found:
         return not_tested(_NO_DEVICE)
-    modes = {device.index: device.attributes.get("COMPUTE_MODE", 0) for device in found}
+    modes = {device.index: device.attributes.get("COMPUTE_MODE") for device in found}
     for mode, said, judge in (
         (_PROHIBITED, "accepts no process", broken),
         (_EXCLUSIVE, "accepts one process: it refuses a second rank or a tool", warning),
     ):
         if hit := ",".join(str(index) for index, value in modes.items() if value == mode):
             evidence = f"cuDeviceGetAttribute(COMPUTE_MODE): {mode}"
-            return judge(f"GPU {hit} {said}", evidence, f"{sudo(facts)}nvidia-smi -i {hit} -c DEFAULT")
+            remedy = f"{sudo(facts)}nvidia-smi -i {hit} -c DEFAULT"
+            return judge(f"GPU {hit} {said}", evidence, remedy, _JOBS_ON_GPUS)
+    if None in modes.values():
+        return not_tested("CUDA does not say it")
     return good("default: any number of processes")
 
 
@@ -124,14 +145,14 @@ def _covered(device: CudaDevice, compiled: list[str]) -> bool:
 def clocks(facts: Facts) -> Finding:
     """Asks NVML what limits the clocks of each GPU."""
     gpus = found_by(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE").gpus
-    known = [gpu for gpu in gpus if gpu.clocks_event_reasons is not None]
-    if not known:
-        return not_tested("NVML does not say what holds the clocks down")
     slowed = {
         gpu.index: join_words(reason for reason in gpu.clocks_event_reasons or () if reason in SLOWDOWNS)
-        for gpu in known
+        for gpu in gpus
     }
     shown = join_words(f"GPU {index}: {reasons}" for index, reasons in slowed.items() if reasons)
+    unknown = join_words(str(gpu.index) for gpu in gpus if gpu.clocks_event_reasons is None)
+    if not shown and unknown:
+        return not_tested("NVML does not say what holds the clocks down")
     if not shown:
         return good("neither power nor heat limits them")
     evidence = f"nvmlDeviceGetCurrentClocksEventReasons: {shown}"
@@ -153,28 +174,47 @@ def peer_access(facts: Facts) -> Finding:
     evidence = f"cuDeviceCanAccessPeer: {len(reach)} of {pairs} pairs{why}"
     if not reach:
         said = "no GPU reaches another: every message goes through the host's memory"
-        return warning(said, evidence, "nvidia-smi topo -p2p r")
+        return warning(said, evidence, "nvidia-smi topo -p2p r", ("MPI, GPU speed", "CUDA IPC", "peer copies"))
     shown = join_words(f"{one}–{other}" for one, other in reach)
     return warning(
         f"only {shown} reach each other; all other pairs go through the host's memory",
         evidence,
         f"put the ranks that communicate most on such a pair, as {SEND} --gpus {reach[0][0]},{reach[0][1]}; "
         "nvidia-smi topo -p2p r shows the reason",
+        ("MPI, GPU speed",),
     )
 
 
 def nvlink(facts: Facts) -> Finding:
-    """Asks NVML for the state of every link."""
-    found = found_by(facts.nvml, "NVML", "nvidia-smi nvlink -s").gpus
-    links = {gpu.index: (gpu.nvlinks_inactive, len(gpu.nvlinks or ()) + gpu.nvlinks_inactive) for gpu in found}
-    if not any(number for _, number in links.values()):
+    """Asks NVML for the state of every link; compares it with the product, and with the other GPUs of its kind."""
+    gpus = found_by(facts.nvml, "NVML", "nvidia-smi nvlink -s").gpus
+    unread = [gpu for gpu in gpus if gpu.nvlinks is None and not _LACKS.search(gpu.unread.get("nvlinks", _NONE))]
+    active = {gpu.index: len(gpu.nvlinks or ()) for gpu in gpus}
+    total = {gpu.index: active[gpu.index] + gpu.nvlinks_inactive for gpu in gpus}
+    if not any(total.values()):
+        if unread:
+            return not_tested(f"NVML does not say: {unread[0].unread['nvlinks']}")
         return not_applicable("these GPUs show no NVLink")
-    shown = join_words(f"GPU {index}: {down} of {number} down" for index, (down, number) in links.items() if down)
-    if shown:
+    # A board connects all links of its GPUs where there are several; bridges are the user's, and connect some.
+    boards = {gpu.index for gpu in gpus if _ON_A_BOARD.search(gpu.name or "")}
+    expected = {
+        gpu.index: total[gpu.index]
+        if gpu.index in boards and len(boards) > 1
+        else max(active[other.index] for other in gpus if other.name == gpu.name)
+        for gpu in gpus
+    }
+    down = {index: want - active[index] for index, want in expected.items() if active[index] < want}
+    if down:
+        shown = join_words(f"GPU {index}: {number} of {total[index]} down" for index, number in down.items())
         remedy = "{sudo}dmesg | grep -i xid; with an NVSwitch: {sudo}systemctl restart nvidia-fabricmanager"
-        return warning(shown, f"nvmlDeviceGetNvLinkState: {shown}", remedy.format(sudo=sudo(facts)))
-    counts = sorted({number for _, number in links.values()})
-    return good(f"{join_words(map(str, counts))} links a GPU, all up")
+        evidence = f"nvmlDeviceGetNvLinkState: {shown}"
+        return warning(shown, evidence, remedy.format(sudo=sudo(facts)), ("peer access", "MPI, GPU speed"))
+    counts = join_words(map(str, sorted({*active.values()})))
+    if active == total:
+        return good(f"{counts} links a GPU, all up")
+    if not any(active.values()):
+        return good("no link is connected, as on a GPU without a bridge or a neighbour")
+    return good(f"{counts} links a GPU are up, as many as its product connects; all GPUs of a kind are alike")
 
 
 def pcie(facts: Facts) -> Finding:
@@ -220,12 +260,23 @@ def iommu(facts: Facts) -> Finding:
     if not found.units:
         return good("none active" + (" in this virtual machine" if system(facts).virtual else ""))
     translating = join_words(kind for kind in found.types if kind != "identity")
-    if not translating:
+    said = f"it translates the GPUs' addresses ({translating}): peer copies over PCIe go through it"
+    evidence = f"iommu_group/type: {translating}"
+    if not found.types:  # a kernel before 5.11 does not say
+        on = [word for word in found.parameters if word in _TRANSLATE]
+        if not on or "iommu=pt" in found.parameters:
+            shown = f" and was started with {join_words(found.parameters)}" if found.parameters else ""
+            return not_tested(f"active; this kernel does not say whether it translates the GPUs' addresses{shown}")
+        said = f"the kernel was started with {join_words(on)} and without iommu=pt: it translates the GPUs' addresses"
+        evidence = f"/proc/cmdline: {join_words(found.parameters)}; no iommu_group/type"
+    elif not translating:
         return good("active; it does not translate the GPUs' addresses")
+    # The kernel switches ACS on for the isolation of what it translates.
     return warning(
-        f"it translates the GPUs' addresses ({translating}): peer copies over PCIe go through it",
-        f"ls /sys/class/iommu: {join_words(found.units)}; iommu_group/type: {translating}",
+        said,
+        f"ls /sys/class/iommu: {join_words(found.units)}; {evidence}",
         boot_with(facts, "iommu=pt"),
+        ("ACS", *sends_wrong_bytes(facts)),
     )
 
 
@@ -240,6 +291,7 @@ def acs(facts: Facts) -> Finding:
             f"ACS redirects peer traffic through the root complex on {count(len(on), 'bridge')} above the GPUs",
             f"ACS control register: request or completion redirect on {join_words(on)}",
             f"for b in {' '.join(on)}; do {sudo(facts)}setpci -s $b ECAP_ACS+0x6.w=0000; done",
+            sends_wrong_bytes(facts),
         )
     if system(facts).virtual:
         return not_tested("a virtual machine cannot see the PCIe bridges of its host")

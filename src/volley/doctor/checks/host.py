@@ -12,6 +12,7 @@ from volley.doctor.remedies import install, install_driver, install_volley, sudo
 from volley.machine.cuda_releases import OLDEST_DRIVERS
 from volley.machine.facts import DriverFacts, Facts
 from volley.machine.hardware import RAISE_CLOCK
+from volley.machine.mpi_words import reason_in
 from volley.text import count, join_words
 from volley.units import format_sig, format_size
 
@@ -19,10 +20,16 @@ _CMAKE = (3, 25)
 """The version that volley's CMakeLists.txt requires."""
 _CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 """The device nodes that every use of CUDA opens, beside those of its GPUs."""
+_OLD_COMPILER = re.compile(r"try\.cpp:|c\+\+20|unrecognized|unknown argument|invalid value", re.IGNORECASE)
+"""In the words of a compiler that does not know the program's C++20."""
 _OLDEST_CUDA = 12
 """Older compilers have no C++20 (OLDEST_NVCC in build_backend/machine.py)."""
 _SMALL_SHM = 64 << 20
 """The size in a Docker container by default (docker run --shm-size): too little for many ranks, or for NCCL."""
+_SEGMENTS = 32 << 20
+"""Open MPI 5 makes a segment of 16 MiB for each of two ranks, the most of the MPIs that were tried."""
+_SHARING = ("UCX", "UCX transfer", "MPI, host memory", "MPI, GPU memory", "launcher")
+"""Checks that need shared memory."""
 _RANKS = 2
 """A ping-pong has two ranks, and each polls on a CPU of its own."""
 _REMOUNT = "mount -o remount,size=8G /dev/shm"
@@ -37,8 +44,16 @@ def compiler(facts: Facts) -> Finding:
         said = "no C++ compiler: neither volley nor an MPI can be built here"
         return warning(said, "c++ --version: not found", install(facts, "c++"))
     if found.error:
-        evidence = f"{found.path}: {found.error}"
-        return broken("a C++20 program does not compile", evidence, install(facts, "newer c++"))
+        said = reason_in(found.error.splitlines())
+        old = _OLD_COMPILER.search(found.error)
+        remedy = install(facts, "newer c++") if old else f"echo 'int main() {{}}' | {found.path} -x c++ -"
+        return broken("a C++20 program does not compile", f"{found.path}: {said}", remedy)
+    if found.run_error:
+        remedy = "compile and start a program by hand: the compiler works"
+        if "GLIBCXX" in found.run_error or "CXXABI" in found.run_error:
+            remedy = f"export LD_LIBRARY_PATH=$(dirname $({found.path} -print-file-name=libstdc++.so.6))"
+        said = "a C++20 program was compiled and does not run"
+        return broken(said, f"the program: {found.run_error}", remedy)
     return good(f"{found.version or found.path} compiled a C++20 program that runs")
 
 
@@ -60,7 +75,8 @@ def nvcc(facts: Facts) -> Finding:
     if found.path is None:
         return not_applicable("no nvcc on PATH; volley's build downloads its own")
     if found.error:
-        return broken("a kernel does not compile", f"{found.path}: {found.error}", install(facts, "toolkit"))
+        evidence = f"{found.path}: {reason_in(found.error.splitlines())}"
+        return broken("a kernel does not compile", evidence, install(facts, "toolkit"))
     return good(f"{found.version or found.path} compiled a kernel")
 
 
@@ -78,7 +94,8 @@ def driver(facts: Facts) -> Finding:
         return good("CUDA works, through a driver that the kernel does not show")
     if not on_bus:
         return not_applicable(NO_GPU)
-    held = "; the driver nouveau uses the GPU" if "nouveau" in found.modules else ""
+    held = join_words(sorted({gpu.driver for gpu in facts.gpus_on_bus if gpu.driver} - {"nvidia"}))
+    held = f"; the driver {held} uses the GPU" if held else ""
     said = f"{count(on_bus, 'NVIDIA GPU')} on the PCI bus but no NVIDIA driver{held}"
     return broken(said, f"{facts.driver.call}: no such file", install_driver(facts))
 
@@ -95,9 +112,11 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
         else:
             remedy = f"{sudo(facts)}chmod 666 {' '.join(shut)}"
         return broken(f"the driver is loaded, but this user cannot open {nodes}", f"{call}: {nodes}", remedy)
-    if found.nodes and "/dev/nvidia-uvm" not in found.nodes:
+    if "/dev/nvidia-uvm" not in found.nodes and not facts.cuda_devices:
         said = "the driver is loaded, but /dev/nvidia-uvm is missing: CUDA does not start without it"
-        return broken(said, f"{call}: only {join_words(found.nodes)}", f"{sudo(facts)}nvidia-modprobe -u -c=0")
+        evidence = f"{call}: {f'only {join_words(found.nodes)}' if found.nodes else 'no /dev/nvidia*'}"
+        remedy = "docker run --gpus all" if system(facts).container else f"{sudo(facts)}nvidia-modprobe -u -c=0"
+        return broken(said, evidence, remedy)
     if found.library:
         remedy = install_driver(facts)
         if system(facts).container:
@@ -145,26 +164,48 @@ def cpu_clock(facts: Facts) -> Finding:
 
 
 def cpu_quota(facts: Facts) -> Finding:
-    """Reads the CPU quota of every control group above this process; two ranks need two CPUs."""
+    """Reads the CPUs of this process, and the CPU quota of every control group above it; two ranks need two CPUs."""
+    cpus = facts.surroundings.value.cpus if facts.surroundings.value else _RANKS
+    inside = facts.launcher.value and facts.launcher.value.inside  # there each rank may have one of its own
+    if cpus < _RANKS and not inside:
+        said = f"this process may run on {count(cpus, 'CPU')}: two ranks take turns"
+        remedy = "taskset -p $$ shows what this shell may use; ask for more cores"
+        if system(facts).container:
+            remedy = "docker run --cpuset-cpus=0,1"
+        return warning(said, f"sched_getaffinity: {count(cpus, 'CPU')}", remedy, ("binding", "MPI, host memory"))
     found = found_by(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
     if small := found.small_quota(_RANKS):
         remedy = (
             "docker run --cpus=2" if system(facts).container else "raise CPUQuota of the service, or ask for more cores"
         )
-        return warning(small, f"cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us: {found.quota_cpus:g}", remedy)
+        evidence = f"cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us: {found.quota_cpus:g}"
+        return warning(small, evidence, remedy, ("MPI, host memory",))
     return good("none" if found.quota_cpus is None else f"{format_sig(found.quota_cpus, 3)} CPUs")
 
 
 def shm(facts: Facts) -> Finding:
-    """Writes 1 MiB to /dev/shm."""
+    """Writes 1 MiB to /dev/shm; compares what is free there with the segments of two ranks."""
     found = found_by(facts.limits, "/dev/shm", "df /dev/shm")
     remedy = "docker run --shm-size=8g (or --ipc=host)" if system(facts).container else sudo(facts) + _REMOUNT
     if found.shm_error:
         said = "/dev/shm cannot be written: ranks of one node have no shared memory"
-        return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy)
+        if found.shm_error == "No such file or directory":
+            remedy = f"{sudo(facts)}mount -m -t tmpfs tmpfs /dev/shm"
+        return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy, _SHARING)
+    free = min(found.shm_free_bytes, found.shm_bytes)
+    evidence = f"statvfs(/dev/shm): {found.shm_bytes} bytes, {found.shm_free_bytes} free"
+    if free < _SEGMENTS:
+        need = f"two ranks may need {format_size(_SEGMENTS)} there"
+        job = facts.mpi_host.value
+        judge = warning if job and job.fast else broken  # some MPIs need less
+        if found.shm_bytes > _SMALL_SHM:
+            said = f"/dev/shm is full, {format_size(free)} of {format_size(found.shm_bytes)} are free: {need}"
+            remedy = "ls -lS /dev/shm; remove the files of jobs that have ended, e.g. rm /dev/shm/*_segment.*"
+            return judge(said, evidence, remedy, _SHARING)
+        return judge(f"/dev/shm holds {format_size(found.shm_bytes)}: {need}", evidence, remedy, _SHARING)
     if found.shm_bytes <= _SMALL_SHM:
         said = f"/dev/shm holds {format_size(found.shm_bytes)}: too little for many ranks, or for NCCL"
-        return warning(said, f"statvfs(/dev/shm): {found.shm_bytes} bytes", remedy)
+        return warning(said, evidence, remedy)
     return good(f"{found.shm_bytes / 2**30:.1f} GiB, writable")
 
 
@@ -191,7 +232,7 @@ def cma(facts: Facts) -> Finding:
 
 def memlock(facts: Facts) -> Finding:
     """Reads RLIMIT_MEMLOCK, if there is an RDMA device."""
-    if not (facts.bus.value and facts.bus.value.infiniband):
+    if not found_by(facts.bus, "the RDMA devices", "ls /sys/class/infiniband").infiniband:
         return not_applicable("no RDMA device")
     limit = found_by(facts.limits, "the limit of locked memory", "ulimit -l").memlock_bytes
     if limit is None:

@@ -32,12 +32,11 @@ def launcher(facts: Facts) -> Finding:
     job = found_by(facts.launcher, "starting ranks", "volley transports --launcher openmpi")
     if not job.complete:
         # Ranks that do not find each other were started with the wrong process manager's protocol.
-        remedy = "volley transports --dry-run"
-        if "srun" in job.launcher:
-            remedy = f"srun --mpi=list; srun --mpi=pmix -n {job.wanted_ranks} volley transports"
-        elif job.inside:
-            remedy = "volley transports --launcher srun --launcher-arg=--mpi=pmix"
-        return job_failed(facts.launcher, job, "the launcher does not start the processes as one job", remedy)
+        remedy = f"{job.command_line} by hand; --dry-run shows it with its variables"
+        if "srun" in job.launcher or job.inside:
+            pmi = "pmi2" if facts.mpi_family == "mpich" else "pmix"
+            remedy = f"srun --mpi=list; srun --mpi={pmi} -n {job.wanted_ranks} volley transports"
+        return job_failed(job, "the launcher does not start the processes as one job", remedy)
     nodes = len({rank.node for rank in job.ranks})
     local = ", ".join(str(rank.local_rank) for rank in job.ranks)
     return good(f"{job.launcher}: {count(len(job.ranks), 'rank')} on {count(nodes, 'node')}, local ranks {local}")
@@ -63,6 +62,7 @@ def rank_gpus(facts: Facts) -> Finding:
             "each rank sees one GPU only, so no rank can map a peer's memory: CUDA IPC and peer copies are off",
             f"{job.command_line}: every rank's device is number 0, and no two are the same{hiding}",
             remedy,
+            ("GPUs", "peer access", "CUDA IPC", "peer copies"),
         )
     return good(f"rank {join_words(f'{rank.rank} on GPU {rank.device.index}' for rank in with_gpu if rank.device)}")
 
@@ -139,7 +139,8 @@ def cuda_ipc(facts: Facts) -> Finding:
             if system(facts).container:
                 flags = "--gpus all --ipc=host --pid=host --cap-add=SYS_PTRACE"
                 remedy = f"run all ranks in one container: docker run {flags}"
-            return broken(said, f"GPUs {one} and {other}: {transport.reason}", remedy)
+            evidence = f"GPUs {one} and {other}: {transport.reason}"
+            return broken(said, evidence, remedy, ("MPI, GPU speed", "peer copies"))
     if not tried:
         return not_tested("the job ended before this was tried")
     return good(f"{count(len(tried), 'pair')} of processes mapped each other's GPU memory")
@@ -157,11 +158,11 @@ def integrity(facts: Facts) -> Finding:
             return broken(
                 f"GPUs {one} and {other}: {transport} delivered wrong bytes",
                 f"{send} {transport}: {wrong[0].reason}",
-                boot_with(facts, "iommu=pt") + "; see the findings on IOMMU and ACS",
+                boot_with(facts, "iommu=pt"),
             )
         if not pair.job.complete:
             said = f"GPUs {one} and {other}: the job that copies between them failed"
-            return broken(said, pair.job.last_words, f"{send} peer,device")
+            return broken(said, pair.job.why, f"{send} peer,device")
     verified = sum(point.messages_verified for pair in pairs for point in pair.job.points)
     if not verified:
         return not_tested("no pair of GPUs can copy without the host")

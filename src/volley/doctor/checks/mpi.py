@@ -5,14 +5,20 @@ from __future__ import annotations
 from volley.doctor.findings import Finding, broken, found_by, good, job_failed, not_applicable, not_tested, warning
 from volley.doctor.remedies import AWARE_SOURCE, SEND, aware_wheels, install, install_volley, sudo, system
 from volley.machine.facts import Facts, JobFacts, PointFacts
+from volley.machine.mpi_words import reason_in
 from volley.text import join_words, mpi_name
 from volley.units import format_sig, format_size
 
 _CUDA_COMPONENTS = ("cuda_cpy", "cuda_ipc", "gdr_copy")
 """UCX's components that take GPU memory (ucx_info -d)."""
-_WITHOUT_FABRIC = f"OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm,tcp OMPI_MCA_mtl=^ofi {SEND} --transport host"
+_TALK = {
+    "openmpi": "OMPI_MCA_pml_base_verbose=100 OMPI_MCA_btl_base_verbose=100",
+    "mpich": "HYDRA_DEBUG=1 UCX_LOG_LEVEL=info FI_LOG_LEVEL=info",
+    "intel": "I_MPI_DEBUG=10 I_MPI_HYDRA_DEBUG=1",
+}
+"""What makes each MPI say what it tries."""
 _AWARE, _STAGED = "aware", "staged/pinned"
-_SEE_COPIES = f"{SEND} --transport {_AWARE},{_STAGED}; see the findings on IOMMU, ACS and peer copies"
+_SEE_COPIES = f"{SEND} --transport {_AWARE},{_STAGED},peer shows which transports deliver wrong bytes"
 _SLOWER = 1.05
 """From this ratio on a warning calls ``aware`` slower: doctor's jobs stop at an interval of 5 %."""
 
@@ -63,17 +69,32 @@ def ucx_transfer(facts: Facts) -> Finding:
     """`ucx_perftest` between two processes, on GPU memory if there is a GPU."""
     probe = facts.ucx_transfer
     if probe.skipped is not None:
-        return not_tested(probe.skipped, install(facts, "ucx") if facts.has_gpu else "")
+        return not_tested(probe.skipped, install(facts, "ucx")) if facts.has_gpu else not_applicable(probe.skipped)
     found = found_by(probe, "a transfer by UCX alone", "UCX_LOG_LEVEL=info ucx_perftest")
     memory = "GPU" if found.memory == "cuda" else "host"
     if found.status == 0:
         return good(f"ucx_perftest sent {memory} memory between two processes")
-    last = found.said.splitlines()[-1] if found.said else f"status {found.status}"
-    remedy = aware_wheels(facts) if memory == "GPU" else "ucx_info -d"
+    last = reason_in(found.said.splitlines()) or f"status {found.status}"
+    remedy = aware_wheels(facts) if memory == "GPU" else "UCX_LOG_LEVEL=info ucx_perftest; ucx_info -d"
     return broken(f"ucx_perftest cannot send {memory} memory", f"{probe.call}: {last}", remedy)
 
 
 # ------------------------------------------------------------------------------------------------- MPI
+
+
+def engine(facts: Facts) -> Finding:
+    """Starts `volley-engine --about`, which loads the MPI that it was built with."""
+    stack = found_by(facts.stack, "the engine", install_volley(facts))
+    if not stack.start_error:
+        return good(f"starts, with {stack.described}")
+    remedy = f"load the environment module of {stack.described.partition(' (')[0]}"
+    if stack.libdir:
+        remedy = f"export LD_LIBRARY_PATH={stack.libdir}:$LD_LIBRARY_PATH"
+    rebuild = install_volley(facts, variables="MPI_HOME=…")
+    evidence = f"volley-engine --about: {reason_in(stack.start_error.splitlines())}"
+    return broken(
+        "the engine does not start", evidence, f"{remedy}; or build volley for the MPI that is here: {rebuild}"
+    )
 
 
 def library(facts: Facts) -> Finding:
@@ -103,13 +124,22 @@ def _jobs(facts: Facts) -> list[JobFacts]:
 
 
 def host(facts: Facts) -> Finding:
-    """Verified messages between two ranks."""
-    job = found_by(facts.mpi_host, "MPI between two ranks", _WITHOUT_FABRIC)
+    """Verified messages between two ranks; if they fail or are slow, once more with one change at a time."""
+    verbose = f"{_TALK.get(facts.mpi_family, '')} {SEND} --transport host".strip()
+    remedy = f"{verbose} shows what MPI tries; no change of its settings by doctor ended this"
+    trials = facts.trials.value or []
+    if ended := [trial for trial in trials if trial.works]:
+        remedy = f"{'export ' if not ended[0].settings else ''}{ended[0].change}"
+    job = found_by(facts.mpi_host, "MPI between two ranks", remedy)
     if wrong := _wrong_bytes(job, "host"):
-        return broken("MPI delivered wrong bytes between two ranks", f"{job.command_line}: {wrong}", _WITHOUT_FABRIC)
+        return broken("MPI delivered wrong bytes between two ranks", f"{job.command_line}: {wrong}", remedy)
     points = job.delivered("host")
     if not job.complete or facts.mpi_host.error or not points:
-        return job_failed(facts.mpi_host, job, "MPI does not work between two ranks", _WITHOUT_FABRIC)
+        return job_failed(job, "MPI does not work between two ranks", remedy)
+    refused = [trial.reason for trial in trials if trial.reason and not trial.settings]
+    if not job.fast and (ended or refused):
+        said = f"{format_size(points[0].size_bytes)} take {_us(points[0])} µs: MPI does not use shared memory"
+        return warning(said, refused[0] if refused else f"{ended[0].change}: faster", remedy)
     return good(_times(points))
 
 
@@ -173,7 +203,7 @@ def device(facts: Facts) -> Finding:
         return broken("MPI delivered wrong bytes of GPU memory", f"{job.command_line}: {wrong}", _SEE_COPIES)
     points = job.delivered(_AWARE)
     if not job.complete or not points:
-        return job_failed(facts.mpi_device, job, "MPI is not CUDA-aware", remedy)
+        return job_failed(job, "MPI is not CUDA-aware", remedy)
     protocol = f"; UCX: {job.protocols[-1]}" if job.protocols else ""  # of the largest messages
     return good(_times(points) + protocol)
 

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -17,10 +18,10 @@ import msgspec
 from volley.benchmarks import named
 from volley.doctor.probes.host import other_folders, output_of
 from volley.doctor.remedies import MESSAGES
-from volley.errors import UserError
+from volley.errors import MachineError, UserError
 from volley.launch import engine_path
 from volley.launch.allocation import allocation
-from volley.launch.engine import Patience, ask_about
+from volley.launch.engine import About, Patience, ask_about
 from volley.launch.inside_launcher import rank_info
 from volley.machine import ucx_protocols
 from volley.machine.cuda_driver import cuda_gpu_count
@@ -59,8 +60,12 @@ _MAX_LINES = 100
 def stack() -> StackFacts:
     """Ask the engine, its build facts and the ompi_info beside its mpirun."""
     path = Path(engine_path.engine_path())
-    with ask_about(path) as answer:
-        about = answer()
+    start_error = None
+    try:
+        with ask_about(path) as answer:
+            about = answer()
+    except MachineError as error:
+        about, start_error = About(), str(error)
     assembled = assemble(path, read_facts(path))
     built, mpiexec = assembled.built, assembled.mpiexec
     info, said = None, ""
@@ -75,14 +80,16 @@ def stack() -> StackFacts:
     return StackFacts(
         engine_version=about.version,
         mpi_built=about.mpi_built,
+        start_error=start_error,
+        libdir=built.mpi_libdir if built.mpi_libdir and Path(built.mpi_libdir).is_dir() else None,
         mpi_source=built.mpi_source,
         mpi_family=built.mpi_family,
         mpi_version=built.mpi_version,
         described=assembled.describe(),
         prepared=bool(assembled.mca),
         mpiexec=str(mpiexec) if mpiexec else None,
-        cuda_built=about.cuda_built,
-        cuda_architectures=list(about.cuda_architectures),
+        cuda_built=built.cuda_version if start_error else about.cuda_built,
+        cuda_architectures=list(built.cuda_architectures if start_error else about.cuda_architectures),
         ompi_info=info,
         ompi_cuda=aware[1] == "true" if aware else None,
         ompi_pml=sorted(set(re.findall(r"^mca:pml:(\w+):version", said, re.MULTILINE))),
@@ -154,8 +161,6 @@ _SUSPECTS = re.compile(
 )
 """Variables that a shell may have inherited, and that steer an MPI, its launcher, or what they load."""
 _TRIAL_WATCHDOG_S = 5.0
-_SLOW_S = 5e-6
-"""A message of 8 B between two ranks of a host takes less through shared memory, and more through TCP."""
 
 
 def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
@@ -165,10 +170,12 @@ def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
     components of this MPI are tried.
     """
     job = failed.value
-    began, slow = time.monotonic(), job is not None and job.complete and _first_time_s(job) > _SLOW_S
-    if (job and job.complete and not slow) or failed.skipped:
+    began, slow = time.monotonic(), bool(job and job.complete and job.points and not job.fast)
+    if (job and job.fast) or failed.skipped:
         raise Skip("the job worked")
-    family = read_facts(Path(engine_path.engine_path())).mpi_family
+    if slow and not _slow_again():
+        raise Skip("the job worked; other work made it slow the first time")
+    built = read_facts(Path(engine_path.engine_path()))
     found: list[TrialFacts] = []
 
     def works(unset: Sequence[str], **added: str) -> bool:
@@ -186,44 +193,44 @@ def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
         finally:
             os.environ.clear()
             os.environ.update(kept)
-        time_s = _first_time_s(done)
-        faster = not slow or (job is not None and time_s < _first_time_s(job) / 2)
         found.append(
             TrialFacts(
-                change="; ".join(change),
+                change=" ".join(change),
                 settings=[f"{name}={kept[name]}" for name in unset],
-                works=done.complete and faster,
-                half_round_trip_s=time_s or None,
+                works=done.complete and (not slow or (done.fast and _slow_again())),
+                half_round_trip_s=done.first_time_s or None,
                 reason="" if done.complete else done.why,
             )
         )
         return found[-1].works
 
     batch = [name for name in os.environ if _BATCH.match(name)] if allocation(os.environ) else []
-    said = job.why + " ".join(job.text) if job else ""
-    named = sorted((name for name in os.environ if _SUSPECTS.match(name)), key=lambda name: not _named(name, said))
-    groups = [*([batch] if batch else []), *([name] for name in named)]
+    suspects = [name for name, value in os.environ.items() if value and _SUSPECTS.match(name)]
+    for said in (" ".join(job.text), job.why) if job else ():  # first those that the failure names
+        suspects.sort(key=partial(_unnamed, said))
+    groups = [*([batch] if batch else []), *([name] for name in suspects)]
     if any(map(works, groups)):
         return found
     if len(groups) > 1 and works([name for group in groups for name in group]):
         return found
-    for folder in other_folders():
-        if works([], TMPDIR=folder):
-            return found
-    for change in (_THROUGH_SHARED_MEMORY if slow else _WITHOUT)[family]:
+    folders = [] if slow else [{"TMPDIR": folder} for folder in other_folders()]
+    others = _WITHOUT[built.mpi_family]
+    if slow:
+        others = _THROUGH_SHARED_MEMORY.get(built.mpi_version[:1], []) if built.mpi_family == "openmpi" else []
+    for change in folders + others:
         if works([], **change):
-            return found
+            break
     return found
 
 
-def _first_time_s(job: JobFacts) -> float:
-    return next((point.half_round_trip_s for point in job.points if point.half_round_trip_s), 0.0)
+def _slow_again() -> bool:
+    return not mpi_host(_TRIAL_WATCHDOG_S).fast
 
 
-def _named(name: str, said: str) -> bool:
-    """True if the words of a failed job hold a part of the variable's value, or the parameter that it sets."""
+def _unnamed(said: str, name: str) -> bool:
+    """False if the words of a failed job hold a part of the variable's value, or the parameter that it sets."""
     words = [*re.split(r"[,:;=^]", os.environ[name]), name.partition("_MCA_")[2] or name]
-    return any(len(word) > 1 and word in said for word in words)
+    return not any(re.search(rf"\b{re.escape(word)}\b", said) for word in words if word)
 
 
 _OB1 = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_mtl": "^ofi"}
@@ -234,10 +241,10 @@ _WITHOUT: dict[str, list[dict[str, str]]] = {
 }
 """Settings of each MPI that avoid a network, or shared memory."""
 _THROUGH_SHARED_MEMORY: dict[str, list[dict[str, str]]] = {
-    "openmpi": [{**_OB1, "OMPI_MCA_btl": "self,sm"}, {**_OB1, "OMPI_MCA_btl": "self,vader"}],
-    "mpich": [],
-    "other": [],
+    "4": [{**_OB1, "OMPI_MCA_btl": "self,vader"}],
+    "5": [{**_OB1, "OMPI_MCA_btl": "self,sm"}],
 }
+"""Settings of each Open MPI that fail, and say why, where shared memory cannot be used."""
 
 
 def _skip_inside_launcher() -> None:
