@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -26,7 +27,7 @@ def run(options: DoctorOptions) -> int:
         raise UserError(f"--timeout {options.timeout:g}: each layer needs at least one second, e.g. --timeout 60")
     if options.capture and str(options.capture) != "-":  # before anything is tried
         refuse_unwritable(options.capture, "facts")
-    facts = read_facts(options.source) if options.source is not None else _capture(options.timeout)
+    facts = read_facts(options.source) if options.source is not None else _capture(options.timeout, options.hosts)
     if options.capture and str(options.capture) == "-":
         sys.stdout.write(ascii_json(encode(facts)))
         return EXIT_GOOD
@@ -45,9 +46,12 @@ def run(options: DoctorOptions) -> int:
     return diagnosis.exit_code
 
 
-def _capture(limit_s: float) -> Facts:
+def _capture(limit_s: float, names: tuple[str, ...]) -> Facts:
+    from volley.launch.allocation import allocation  # noqa: PLC0415  start-up: judging kept facts does without
     from volley.doctor.probes import capture  # noqa: PLC0415  start-up: judging kept facts does without
 
+    granted = allocation(os.environ)
+    names = names or tuple(granted.hosts if granted else ())
     drawn = sys.stderr.isatty()
 
     def watch(call: str) -> None:
@@ -56,7 +60,7 @@ def _capture(limit_s: float) -> Facts:
             sys.stderr.flush()
 
     try:
-        return capture(limit_s, watch)
+        return capture(limit_s, watch, names)
     finally:
         if drawn:
             sys.stderr.write("\r\x1b[K")

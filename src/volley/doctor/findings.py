@@ -64,7 +64,9 @@ class LayerCheck:
     remedy: str
     """In general, for docs/doctor.md."""
     gpu: bool = False
-    """Not applicable if there is no GPU."""
+    """Left out if there is no GPU."""
+    hosts: bool = False
+    """Left out if only one host is looked at."""
     needs: tuple[str, ...] = ()
     """Earlier checks: if one of them is broken, this check only names it."""
 

@@ -23,6 +23,14 @@ class DoctorOptions(Options):
         panel=WHAT,
         help="Judge facts that --capture saved, instead of this machine.",
     )
+    hosts: tuple[str, ...] = option(
+        read=option_values.hosts,
+        default=(),
+        metavar="A,B",
+        shown="those of the job",
+        panel=WHAT,
+        help="Look at each of these hosts as well, and between them: names, interfaces, ports, versions, limits.",
+    )
     timeout: float = option(
         read=option_values.seconds,
         default=60.0,

@@ -388,6 +388,26 @@ class PairFacts(Fact, frozen=True, kw_only=True):
     job: JobFacts
 
 
+class HostFacts(Fact, frozen=True, kw_only=True):
+    """A host of several, as it sees itself and the others."""
+
+    name: str  # as it was asked for
+    error: str = ""  # why it did not answer
+    port: int = 0  # on which it listened
+    interfaces: dict[str, str] = {}  # address and length of the network's prefix, by interface
+    names: dict[str, list[str]] = {}  # addresses of each host's name, as this host looks them up
+    settings: dict[str, str] = {}  # versions and limits, which should be alike
+    reached: dict[str, str] = {}  # `ok` or the error, by `HOST ADDRESS`
+
+
+class HostsFacts(Fact, frozen=True, kw_only=True):
+    """Several hosts, and a job of MPI over them."""
+
+    hosts: list[HostFacts]
+    job: JobFacts
+    carried: dict[str, int] = {}  # bytes that each device of the first host sent during the job
+
+
 class Facts(Fact, frozen=True, kw_only=True):
     """Everything that doctor captured."""
 
@@ -419,6 +439,7 @@ class Facts(Fact, frozen=True, kw_only=True):
     settings: Probe[Settings] = Probe(call=SETTINGS_CALL, skipped=OLDER)
     surroundings: Probe[SurroundingsFacts] = Probe(call=SURROUNDINGS_CALL, skipped=OLDER)
     trials: Probe[list[TrialFacts]] = Probe(call="", skipped=OLDER)
+    hosts: Probe[HostsFacts] = Probe(call="", skipped="one host")
 
     @property
     def mpi_family(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from volley.doctor.checks import gpus, host, jobs, mpi, surroundings
+from volley.doctor.checks import gpus, host, hosts, jobs, mpi, surroundings
 from volley.doctor.findings import (
     STATUSES,
     Diagnosis,
@@ -29,7 +29,8 @@ _SHELL, _TOOLS, _DRIVER, _GPUS, _INTERCONNECT = (
     "GPUs",
     "GPU interconnect",
 )
-_LIMITS, _LIBRARIES, _MPI, _LAUNCHER, _DATA = "limits", "libraries", "MPI", "launcher", "data between GPUs"
+_LIMITS, _LIBRARIES, _MPI, _LAUNCHER = "limits", "libraries", "MPI", "launcher"
+_DATA, _HOSTS = "data between GPUs", "between hosts"
 
 _CUDA = ("driver", "driver age")
 """Every answer of CUDA depends on these."""
@@ -93,12 +94,19 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("binding", _LAUNCHER, jobs.binding, "The launcher's binding arguments.", needs=_JOBS),
     LayerCheck("CUDA IPC", _DATA, jobs.cuda_ipc, "One container for all ranks.", gpu=True, needs=_TWO_RANKS),
     LayerCheck("peer copies", _DATA, jobs.integrity, "IOMMU and ACS.", gpu=True, needs=_TWO_RANKS),
+    LayerCheck("hosts", _HOSTS, hosts.answers, "ssh without a password; the same path of volley.", hosts=True),
+    LayerCheck("names", _HOSTS, hosts.names, "A line in /etc/hosts.", hosts=True),
+    LayerCheck("ports", _HOSTS, hosts.ports, "Open ports.", hosts=True),
+    LayerCheck("alike", _HOSTS, hosts.alike, "The same versions and limits.", hosts=True),
+    LayerCheck("MPI between hosts", _HOSTS, hosts.between, "The common interface.", hosts=True, needs=_JOBS),
+    LayerCheck("GPUDirect RDMA", _HOSTS, hosts.gpudirect, "`modprobe nvidia_peermem`.", gpu=True, needs=_SEEN),
 )
 
 
 def diagnose(facts: Facts) -> Diagnosis:
     """Judge the facts; this function reads nothing else."""
-    checks = [check for check in CHECKS if facts.has_gpu or not check.gpu]
+    several = facts.hosts.skipped is None
+    checks = [check for check in CHECKS if (facts.has_gpu or not check.gpu) and (several or not check.hosts)]
     judged = {check.name: _judge(check, facts) for check in checks}
     causes: dict[str, list[str]] = {}
     for check in checks:

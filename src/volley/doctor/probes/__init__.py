@@ -6,12 +6,12 @@ Each tries something and returns what happened; the checks judge it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
 
-from volley.doctor.probes import gpus, host, jobs, libraries
+from volley.doctor.probes import gpus, host, hosts, jobs, libraries
 from volley.doctor.remedies import SEND
 from volley.launch.engine import note_joined
 from volley.launch.inside_launcher import rank_info
@@ -21,9 +21,13 @@ from volley.machine.facts import SURROUNDINGS_CALL, Facts, TrialFacts
 from volley.machine.isolate import isolated
 
 
-def attempts(limit_s: float) -> tuple[Attempt, ...]:
-    """Return the probes in their order; the watchdog of their jobs ends these after half of the limit."""
+def attempts(limit_s: float, names: Sequence[str] = ()) -> tuple[Attempt, ...]:
+    """Return the probes in their order; the watchdog of their jobs ends these after half of the limit.
+
+    ``names`` are the hosts to look at, if there are several.
+    """
     watchdog_s = limit_s / 2
+    between = Attempt("hosts", f"{SEND} --hosts {','.join(names)}", partial(hosts.hosts, names, watchdog_s), times=2)
     return (
         Attempt("system", "os-release, uname", host.system),
         Attempt("surroundings", SURROUNDINGS_CALL, host.surroundings),
@@ -47,13 +51,16 @@ def attempts(limit_s: float) -> tuple[Attempt, ...]:
         Attempt("peers", f"{SEND} --transport peer,device", partial(jobs.peers, watchdog_s), times=6),
         machine.TOPOLOGY,
         machine.SETTINGS,
+        *([between] if len(names) > 1 else []),
     )
 
 
-def capture(limit_s: float = machine.LIMIT_S, watch: Callable[[str], None] = lambda _: None) -> Facts:
+def capture(
+    limit_s: float = machine.LIMIT_S, watch: Callable[[str], None] = lambda _: None, names: Sequence[str] = ()
+) -> Facts:
     """Try everything; return what happened.  Arguments like those of ``machine.capture``."""
     inside = rank_info(os.environ) is not None
-    facts = machine.capture(attempts(limit_s), limit_s, watch, own_session=not inside)
+    facts = machine.capture(attempts(limit_s, names), limit_s, watch, own_session=not inside)
     again = f"{SEND} --transport host, with one change at a time"
     watch(again)
     tried = isolated(again, partial(jobs.trials, facts.mpi_host, limit_s), list[TrialFacts], 2 * limit_s)

@@ -113,6 +113,17 @@ def mpi_device(watchdog_s: float) -> JobFacts:
     return _send(transports, DEVICE_SIZES, watchdog=watchdog_s, share_gpu=cuda_gpu_count() < 2)
 
 
+def over_hosts(names: tuple[str, ...], sizes: tuple[int, ...], watchdog_s: float) -> JobFacts:
+    """Send verified messages between two ranks on different hosts, of GPU memory as well if there is any."""
+    aware = _carried("aware") if cuda_gpu_count() else ()
+    if aware:
+        os.environ.update(ucx_protocols.VARIABLES)
+    try:
+        return _send(("host", *aware), sizes, watchdog=watchdog_s, hosts=names, ranks=len(names), share_gpu=True)
+    except UserError as error:
+        return JobFacts(launcher="", command=[], wanted_ranks=len(names), reason=str(error))
+
+
 def launcher(watchdog_s: float) -> JobFacts:
     """Start ranks that report their host and device; inside a launcher, this process is the first rank."""
     ranks = None if rank_info(os.environ) else min(max(cuda_gpu_count(), 2), _MAX_RANKS)

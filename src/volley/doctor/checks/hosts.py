@@ -1,0 +1,148 @@
+"""Several hosts: whether each answers, whether they find and reach each other, are alike, and what MPI took."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+
+from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
+from volley.doctor.remedies import SEND, install_volley, sudo
+from volley.machine.facts import Facts, HostFacts, HostsFacts
+from volley.text import join_few, join_words
+from volley.units import format_sig, format_size
+
+_JOB = "MPI between hosts"
+_ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
+"""How interfaces begin that lead to containers and virtual machines of one host."""
+_TAKE = {
+    "openmpi": "OMPI_MCA_btl_tcp_if_include={net} OMPI_MCA_oob_tcp_if_include={net} PRTE_MCA_prte_if_include={net} "
+    "UCX_NET_DEVICES={name}",
+    "mpich": "FI_TCP_IFACE={name} UCX_NET_DEVICES={name} HYDRA_IFACE={name}",
+    "intel": "FI_TCP_IFACE={name} I_MPI_HYDRA_IFACE={name}",
+}
+"""What makes each MPI take an interface."""
+_SHARE_BYTES = 1 << 24
+"""The job over the hosts sends more than this, and nothing else does in its time."""
+
+
+def _hosts(facts: Facts) -> HostsFacts:
+    found = found_by(facts.hosts, "other hosts", f"{SEND} --hosts A,B --dry-run")
+    return found
+
+
+def answers(facts: Facts) -> Finding:
+    """Starts a process on each host, with srun or ssh, as the launcher does."""
+    silent = [host for host in _hosts(facts).hosts if host.error]
+    if not silent:
+        return good(f"{join_few(host.name for host in _hosts(facts).hosts)} answer")
+    said = f"no process of volley can be started on {join_few(host.name for host in silent)}"
+    last = silent[0].error.splitlines()[-1]
+    remedy = f"ssh {silent[0].name} true must work without a password"
+    if "volley" in last or "No such file" in last or "not found" in last:
+        remedy = f"install volley at the same path on {silent[0].name}: {install_volley(facts)}"
+    return broken(said, f"{silent[0].name}: {last}", remedy, ("names", "ports", "alike", "interfaces", _JOB))
+
+
+def names(facts: Facts) -> Finding:
+    """Looks up the name of each host on each host; compares the answer with the addresses that it has."""
+    found = [host for host in _hosts(facts).hosts if not host.error]
+    own = {host.name: {each.partition("/")[0] for each in host.interfaces.values()} for host in found}
+    for host in found:
+        for name, addresses in host.names.items():
+            if name not in own or (name == host.name and addresses):
+                continue
+            strangers = [each for each in addresses if each not in own[name] or each.startswith("127.")]
+            if strangers or not addresses:
+                known = join_few(sorted(each for each in own[name] if not each.startswith("127.")))
+                wrong = f"is {join_words(strangers)}, which {name} does not have" if strangers else "has no address"
+                first = next((each for each in known.replace(",", "").split() if each), "ADDRESS")
+                line = f"echo '{first} {name}' | {sudo(facts)}tee -a /etc/hosts"
+                remedy = f"on {host.name}: {line}, and remove the line that is there"
+                said = f"on {host.name}, the name {name} {wrong}"
+                return broken(said, f"getaddrinfo({name}) on {host.name}; {name} has {known}", remedy, ("ports", _JOB))
+    return good("each host knows the addresses of the others")
+
+
+def ports(facts: Facts) -> Finding:
+    """Connects from each host to a port of each other one, at each of its addresses that are not of one host only."""
+    hosts = _hosts(facts).hosts
+    for host in hosts:
+        tried: dict[str, list[str]] = {}
+        for target, answer in host.reached.items():
+            tried.setdefault(target.partition(" ")[0], []).append(f"{target}, {answer}")
+        for name, answers in tried.items():
+            if not any(answer.endswith(", ok") for answer in answers):
+                said = f"{host.name} answers, but cannot open a TCP connection to {name}: a firewall, or no route"
+                opened = f"open all TCP ports between {host.name} and {name} in the firewall of {name}"
+                return broken(said, f"connect on {host.name}: {join_words(answers)}", opened, (_JOB,))
+    return good("each host connects to each other one")
+
+
+def alike(facts: Facts) -> Finding:
+    """Compares the versions of MPI, UCX and the driver, and the limits, of all hosts."""
+    hosts = [host for host in _hosts(facts).hosts if not host.error]
+    for name in hosts[0].settings if hosts else ():
+        values = {host.name: host.settings.get(name, "") or "none" for host in hosts}
+        if len(set(values.values())) > 1:
+            usual = Counter(values.values()).most_common(1)[0][0]
+            shown = join_few(f"{value} on {host}" for host, value in values.items())
+            other = next(host for host, value in values.items() if value != usual)
+            remedy = f"make {name} of {other} what the others have: {usual}"
+            return warning(f"{name} differs: {shown}", f"on each host: {shown}", remedy, (_JOB,))
+    return good("versions and limits are the same on each host")
+
+
+def between(facts: Facts) -> Finding:
+    """Verified messages between two ranks on different hosts; the counters of the devices say which one they took."""
+    found = _hosts(facts)
+    job = found.job
+    common = _common(found.hosts)
+    choice = ""
+    if common:
+        net, name = common[0]
+        choice = "export " + _TAKE.get(facts.mpi_family, _TAKE["mpich"]).format(net=net, name=name)
+    only = {name for host in found.hosts for name in host.interfaces if name.startswith(_ONLY_HERE)} - {"lo"}
+    points = job.delivered("host")
+    if not job.complete or not points:
+        also = f"; {join_few(sorted(only))} exist on one host only" if only else ""
+        remedy = choice or f"{SEND} --hosts {','.join(host.name for host in found.hosts)} shows the output"
+        return broken(f"MPI does not work between the hosts: {job.why}{also}", f"{job.command_line}: {job.why}", remedy)
+    took = [f"{name} ({format_size(number)})" for name, number in found.carried.items() if number > _SHARE_BYTES]
+    time_us = format_sig(job.first_time_s * 1e6, 3)
+    said = f"{format_size(points[0].size_bytes)} in {time_us} µs, through {join_words(took) or 'an unknown interface'}"
+    if any(name.startswith(_ONLY_HERE) for name in found.carried if found.carried[name] > _SHARE_BYTES):
+        return warning(f"MPI took an interface of one host: {said}", "tx_bytes of each interface", choice or SEND)
+    return good(said)
+
+
+def _common(hosts: list[HostFacts]) -> list[tuple[str, str]]:
+    """Return the networks in which every host has an address, and the name of the first one's interface."""
+    known = [
+        {str(ipaddress.ip_interface(each).network): name for name, each in host.interfaces.items()}
+        for host in hosts
+        if not host.error
+    ]
+    shared = set(known[0]).intersection(*known[1:]) if known else set()
+    return [(net, known[0][net]) for net in sorted(shared) if not known[0][net].startswith(_ONLY_HERE)]
+
+
+def gpudirect(facts: Facts) -> Finding:
+    """Reads in UCX's words how GPU memory went to the other host; looks for the modules that let a network card do it."""
+    if not found_by(facts.bus, "the RDMA devices", "ls /sys/class/infiniband").infiniband:
+        return not_applicable("no RDMA device")
+    job = facts.hosts.value.job if facts.hosts.value else None
+    direct = [line for line in job.protocols if "zero-copy" in line and "/cuda" not in line] if job else []
+    if direct:
+        return good(f"used: {direct[-1]}")
+    modules = facts.driver.value.modules if facts.driver.value else []
+    by_module = {"nvidia_peermem", "nv_peer_mem"} & set(modules)
+    by_dmabuf = any(device.attributes.get("DMA_BUF_SUPPORTED") for device in facts.cuda_devices)
+    if not by_module and not by_dmabuf:
+        said = "not possible: the module nvidia_peermem is not loaded; network cards cannot read GPU memory"
+        evidence = f"/proc/modules: {join_words(modules) or 'none of NVIDIA'}"
+        return warning(said, evidence, f"{sudo(facts)}modprobe nvidia_peermem")
+    if job and job.protocols:
+        said = f"possible, and not used: {job.protocols[-1]}"
+        return warning(said, f"{job.command_line}: {job.protocols[-1]}", "unset UCX_TLS UCX_NET_DEVICES; ucx_info -d")
+    how = join_words(sorted(by_module)) or "DMA-BUF"
+    return not_tested(f"possible ({how}); --hosts tries it between two hosts")

@@ -1,0 +1,157 @@
+"""More than one host: each looks at itself and connects to the others, and then a job of MPI runs over all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import ipaddress
+import json
+import os
+import resource
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import join
+
+import msgspec
+
+from volley.doctor.probes import host as here
+from volley.doctor.probes import jobs, libraries
+from volley.launch.engine_path import engine_path
+from volley.machine.facts import HostFacts, HostsFacts, UcxFacts
+from volley.machine.isolate import isolated
+from volley.machine.mpi_stack import assemble, read_facts
+from volley.machine.steering import steering
+from volley.units import format_size
+
+_ADDRESS, _MASK = 0x8915, 0x891B
+"""SIOCGIFADDR and SIOCGIFNETMASK (netdevice(7))."""
+_CONNECT_S, _ANSWER_S = 3.0, 30.0
+_SIZES = (8, 4 << 20)
+
+
+def hosts(names: Sequence[str], watchdog_s: float) -> HostsFacts:
+    """Look at each host, let each connect to the others, and send messages between two ranks on different hosts."""
+    asked = [subprocess.Popen(_on(name, names), **_PIPES) for name in names]  # type: ignore[call-overload]
+    found = [_answer(process, HostFacts, name) for process, name in zip(asked, names, strict=True)]
+    for process, one in zip(asked, found, strict=True):
+        targets = [
+            (other.name, address.partition("/")[0], other.port)
+            for other in found
+            if other.name != one.name and other.port
+            for address in sorted({each for name, each in other.interfaces.items() if name not in _BRIDGES})
+        ]
+        with contextlib.suppress(OSError):
+            process.stdin.write(json.dumps(targets) + "\n")
+            process.stdin.flush()
+    for index, process in enumerate(asked):
+        reached = _answer(process, dict[str, str], "") if found[index].port else {}
+        found[index] = msgspec.structs.replace(found[index], reached=reached)
+    for process in asked:
+        process.stdin.close()
+        process.kill()
+        process.wait()
+    before = _carried()
+    job = jobs.over_hosts(tuple(names), _SIZES, watchdog_s)
+    moved = {name: number - before.get(name, 0) for name, number in _carried().items()}
+    return HostsFacts(hosts=found, job=job, carried={name: number for name, number in moved.items() if number > 0})
+
+
+_PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+_BRIDGES = ("lo", "docker0", "virbr0")
+
+
+def _on(name: str, names: Sequence[str]) -> list[str]:
+    """Return the command that looks at a host: with srun in a job of Slurm, else with ssh, as the launchers do."""
+    variables = {**dict(steering(os.environ)), "VOLLEY_ENGINE": engine_path()}
+    variables |= {key: os.environ[key] for key in ("PYTHONPATH",) if key in os.environ}
+    again = [sys.executable, "-c", "from volley.doctor.probes.hosts import serve; serve()", *names]
+    words = ["env", *(f"{key}={value}" for key, value in variables.items()), *again]
+    if name.partition(".")[0] == os.uname().nodename.partition(".")[0]:
+        return words
+    if "SLURM_JOB_ID" in os.environ and shutil.which("srun"):
+        return ["srun", "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={name}", *words]
+    return ["ssh", "-oBatchMode=yes", "-oConnectTimeout=10", name, join(words)]
+
+
+def _answer(process: subprocess.Popen[str], kind: type, name: str):  # type: ignore[no-untyped-def]
+    line = process.stdout.readline() if process.stdout else ""
+    if line:
+        return msgspec.json.decode(line, type=kind)
+    return kind(name=name, error=process.stderr.read().strip()) if name else {}  # type: ignore[union-attr]
+
+
+def serve() -> None:
+    """Print what this host is, then whether it reaches the addresses that standard input names; listen until it ends."""
+    with socket.create_server(("", 0), backlog=1024) as listener:
+        print(msgspec.json.encode(_look(sys.argv[1:], listener.getsockname()[1])).decode(), flush=True)
+        reached = {}
+        for name, address, port in json.loads(sys.stdin.readline() or "[]"):
+            try:
+                socket.create_connection((address, port), _CONNECT_S).close()
+                reached[f"{name} {address}"] = "ok"
+            except OSError as error:
+                reached[f"{name} {address}"] = f"port {port}: {error.strerror or error}"
+        print(json.dumps(reached), flush=True)
+        sys.stdin.read()
+
+
+def _look(names: Sequence[str], port: int) -> HostFacts:
+    limits = {name: resource.getrlimit(number)[0] for name, number in _LIMITS.items()}
+    shown = {
+        name: "unlimited" if soft == resource.RLIM_INFINITY else format_size(soft) for name, soft in limits.items()
+    }
+    path = Path(engine_path())
+    mpiexec = assemble(path, read_facts(path)).mpiexec
+    mpi = here.output_of([str(mpiexec), "--version"])[0].strip().splitlines() if mpiexec else []
+    ucx = isolated("", libraries.ucx, UcxFacts, _ANSWER_S).value
+    driver = here.driver()
+    return HostFacts(
+        name=next((name for name in names if name.partition(".")[0] == os.uname().nodename.partition(".")[0]), ""),
+        port=port,
+        interfaces=_interfaces(),
+        names={name: _addresses(name) for name in names},
+        settings={
+            "MPI": next(filter(None, map(str.strip, mpi)), ""),
+            "UCX": ucx.version if ucx else "",
+            "NVIDIA driver": driver.version or "",
+            "nvidia_peermem": "loaded" if {"nvidia_peermem", "nv_peer_mem"} & set(driver.modules) else "",
+            **shown,
+        },
+    )
+
+
+_LIMITS = {"locked memory": resource.RLIMIT_MEMLOCK, "open files": resource.RLIMIT_NOFILE}
+
+
+def _addresses(name: str) -> list[str]:
+    with contextlib.suppress(OSError):
+        return sorted({str(found[4][0]) for found in socket.getaddrinfo(name, None, socket.AF_INET)})
+    return []
+
+
+def _interfaces() -> dict[str, str]:
+    found = {}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode()[:15])
+            with contextlib.suppress(OSError):  # it has no address
+                address, mask = (fcntl.ioctl(asked, call, request)[20:24] for call in (_ADDRESS, _MASK))
+                found[name] = str(ipaddress.ip_interface((address, socket.inet_ntoa(mask))))
+    return found
+
+
+def _carried() -> dict[str, int]:
+    """Return the bytes that each network device of this host has sent; RDMA devices count four at a time."""
+    files = {path: 1 for path in Path("/sys/class/net").glob("*/statistics/tx_bytes")}
+    files |= {path: 4 for path in Path("/sys/class/infiniband").glob("*/ports/*/counters/port_xmit_data")}
+    found: dict[str, int] = {}
+    for path, unit in files.items():
+        name = path.parts[4]
+        with contextlib.suppress(OSError, ValueError):
+            found[name] = found.get(name, 0) + unit * int(path.read_text(encoding="ascii"))
+    return found
