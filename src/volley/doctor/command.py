@@ -47,8 +47,8 @@ def run(options: DoctorOptions) -> int:
 
 
 def _capture(limit_s: float, names: tuple[str, ...]) -> Facts:
-    from volley.launch.allocation import allocation  # noqa: PLC0415  start-up: judging kept facts does without
     from volley.doctor.probes import capture  # noqa: PLC0415  start-up: judging kept facts does without
+    from volley.launch.allocation import allocation  # noqa: PLC0415  start-up: judging kept facts does without
 
     granted = allocation(os.environ)
     names = names or tuple(granted.hosts if granted else ())

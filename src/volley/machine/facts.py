@@ -405,7 +405,8 @@ class HostsFacts(Fact, frozen=True, kw_only=True):
 
     hosts: list[HostFacts]
     job: JobFacts
-    carried: dict[str, int] = {}  # bytes that each device of the first host sent during the job
+    carried: dict[str, int] = {}  # bytes that each device of this host sent during the job
+    trial: TrialFacts | None = None  # the job without the interfaces of containers, if it failed
 
 
 class Facts(Fact, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ _FIRST_CAUSES = (
 _CONSEQUENCE = re.compile(
     r"It looks like \w+ failed|MPI_INIT has failed|MPI_ABORT was invoked|Primary job +terminated"
     r"|(prte|mpi|orte)(run|exec)(\.\w+)? (has exited|detected|noticed|was unable to start)|PML add procs failed"
-    r"|WARNING|\*\*\*|\[|Open MPI has detected|No OpenFabrics"
+    r"|\*\*\*|\[|Open MPI has detected|No OpenFabrics"
 )
 """How texts begin that say what followed, or what is no fault."""
 _DETAIL = re.compile(r"[A-Z][\w /-]{1,30}:\s+\S.*")
@@ -46,14 +46,18 @@ def reason_in(lines: Sequence[str]) -> str:
     for pattern in _FIRST_CAUSES:
         if found := next(filter(None, map(pattern.search, lines)), None):
             return found[found.lastindex or 0].strip()
-    for text in _help_texts(lines):
-        return text
+    texts = list(_help_texts(lines))
+    for text in texts:
+        if not text.startswith("WARNING"):
+            return text
     stack = [found[1] for line in lines if (found := _STACK.search(line)) and _says_more(found[1])]
     if stack:
         return stack[-1]
     for pattern in _LAST_CAUSES:
         if found := next(filter(None, map(pattern.search, lines)), None):
             return found[1].strip()
+    if texts:
+        return texts[0]
     for pattern in (_ERROR, re.compile(r"\w")):
         for line in lines:
             if pattern.search(line) and _says_more(line) and not _CONSEQUENCE.match(line):

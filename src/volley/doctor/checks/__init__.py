@@ -98,6 +98,7 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("names", _HOSTS, hosts.names, "A line in /etc/hosts.", hosts=True),
     LayerCheck("ports", _HOSTS, hosts.ports, "Open ports.", hosts=True),
     LayerCheck("alike", _HOSTS, hosts.alike, "The same versions and limits.", hosts=True),
+    LayerCheck("interfaces", _HOSTS, hosts.interfaces, "`export …`: without them, the same job worked.", hosts=True),
     LayerCheck("MPI between hosts", _HOSTS, hosts.between, "The common interface.", hosts=True, needs=_JOBS),
     LayerCheck("GPUDirect RDMA", _HOSTS, hosts.gpudirect, "`modprobe nvidia_peermem`.", gpu=True, needs=_SEEN),
 )

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
 
 from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
 from volley.doctor.remedies import SEND, install_volley, sudo
-from volley.machine.facts import Facts, HostFacts, HostsFacts
+from volley.machine.facts import Facts, HostsFacts
 from volley.text import join_few, join_words
 from volley.units import format_sig, format_size
 
 _JOB = "MPI between hosts"
-_ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
-"""How interfaces begin that lead to containers and virtual machines of one host."""
-_TAKE = {
-    "openmpi": "OMPI_MCA_btl_tcp_if_include={net} OMPI_MCA_oob_tcp_if_include={net} PRTE_MCA_prte_if_include={net} "
-    "UCX_NET_DEVICES={name}",
-    "mpich": "FI_TCP_IFACE={name} UCX_NET_DEVICES={name} HYDRA_IFACE={name}",
-    "intel": "FI_TCP_IFACE={name} I_MPI_HYDRA_IFACE={name}",
-}
-"""What makes each MPI take an interface."""
 _SHARE_BYTES = 1 << 24
 """The job over the hosts sends more than this, and nothing else does in its time."""
 
 
 def _hosts(facts: Facts) -> HostsFacts:
-    found = found_by(facts.hosts, "other hosts", f"{SEND} --hosts A,B --dry-run")
-    return found
+    return found_by(facts.hosts, "other hosts", f"{SEND} --hosts A,B --dry-run")
 
 
 def answers(facts: Facts) -> Finding:
@@ -59,7 +48,7 @@ def names(facts: Facts) -> Finding:
                 line = f"echo '{first} {name}' | {sudo(facts)}tee -a /etc/hosts"
                 remedy = f"on {host.name}: {line}, and remove the line that is there"
                 said = f"on {host.name}, the name {name} {wrong}"
-                return broken(said, f"getaddrinfo({name}) on {host.name}; {name} has {known}", remedy, ("ports", _JOB))
+                return warning(said, f"getaddrinfo({name}) on {host.name}; {name} has {known}", remedy, ("ports", _JOB))
     return good("each host knows the addresses of the others")
 
 
@@ -92,42 +81,37 @@ def alike(facts: Facts) -> Finding:
     return good("versions and limits are the same on each host")
 
 
+def interfaces(facts: Facts) -> Finding:
+    """Compares the interfaces of all hosts; repeats a failed job without those that lead to containers only."""
+    found = _hosts(facts)
+    shared = Counter(each for host in found.hosts for name, each in host.interfaces.items() if name != "lo")
+    twice = [each for each, times in shared.items() if times > 1]
+    trial = found.trial
+    if trial and trial.works:
+        said = f"{join_words(twice)} is the address of several hosts" if twice else "an interface is of one host only"
+        said = f"MPI takes an interface that does not lead to the other hosts: {said}"
+        return broken(said, f"{found.job.command_line}: {found.job.why}", f"export {trial.change}", (_JOB,))
+    also = f"; {join_words(twice)} on several hosts, which MPI does not take" if twice else ""
+    names = join_few(f"{name} ({each})" for name, each in found.hosts[0].interfaces.items() if name != "lo")
+    return good(f"{found.hosts[0].name}: {names}{also}")
+
+
 def between(facts: Facts) -> Finding:
     """Verified messages between two ranks on different hosts; the counters of the devices say which one they took."""
     found = _hosts(facts)
-    job = found.job
-    common = _common(found.hosts)
-    choice = ""
-    if common:
-        net, name = common[0]
-        choice = "export " + _TAKE.get(facts.mpi_family, _TAKE["mpich"]).format(net=net, name=name)
-    only = {name for host in found.hosts for name in host.interfaces if name.startswith(_ONLY_HERE)} - {"lo"}
-    points = job.delivered("host")
+    job, points = found.job, found.job.delivered("host")
     if not job.complete or not points:
-        also = f"; {join_few(sorted(only))} exist on one host only" if only else ""
-        remedy = choice or f"{SEND} --hosts {','.join(host.name for host in found.hosts)} shows the output"
-        return broken(f"MPI does not work between the hosts: {job.why}{also}", f"{job.command_line}: {job.why}", remedy)
-    took = [f"{name} ({format_size(number)})" for name, number in found.carried.items() if number > _SHARE_BYTES]
+        remedy = f"{SEND} --hosts {','.join(host.name for host in found.hosts)} shows the whole output"
+        return broken(f"MPI does not work between the hosts: {job.why}", f"{job.command_line}: {job.why}", remedy)
+    took = [f"{name} ({number / 1e6:.0f} MB)" for name, number in found.carried.items() if number > _SHARE_BYTES]
     time_us = format_sig(job.first_time_s * 1e6, 3)
-    said = f"{format_size(points[0].size_bytes)} in {time_us} µs, through {join_words(took) or 'an unknown interface'}"
-    if any(name.startswith(_ONLY_HERE) for name in found.carried if found.carried[name] > _SHARE_BYTES):
-        return warning(f"MPI took an interface of one host: {said}", "tx_bytes of each interface", choice or SEND)
-    return good(said)
-
-
-def _common(hosts: list[HostFacts]) -> list[tuple[str, str]]:
-    """Return the networks in which every host has an address, and the name of the first one's interface."""
-    known = [
-        {str(ipaddress.ip_interface(each).network): name for name, each in host.interfaces.items()}
-        for host in hosts
-        if not host.error
-    ]
-    shared = set(known[0]).intersection(*known[1:]) if known else set()
-    return [(net, known[0][net]) for net in sorted(shared) if not known[0][net].startswith(_ONLY_HERE)]
+    return good(
+        f"{format_size(points[0].size_bytes)} in {time_us} µs, through {join_words(took) or 'an unknown interface'}"
+    )
 
 
 def gpudirect(facts: Facts) -> Finding:
-    """Reads in UCX's words how GPU memory went to the other host; looks for the modules that let a network card do it."""
+    """Reads in UCX's words how GPU memory went to another host; looks for the module that lets cards read it."""
     if not found_by(facts.bus, "the RDMA devices", "ls /sys/class/infiniband").infiniband:
         return not_applicable("no RDMA device")
     job = facts.hosts.value.job if facts.hosts.value else None

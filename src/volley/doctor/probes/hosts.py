@@ -22,7 +22,7 @@ import msgspec
 from volley.doctor.probes import host as here
 from volley.doctor.probes import jobs, libraries
 from volley.launch.engine_path import engine_path
-from volley.machine.facts import HostFacts, HostsFacts, UcxFacts
+from volley.machine.facts import HostFacts, HostsFacts, TrialFacts, UcxFacts
 from volley.machine.isolate import isolated
 from volley.machine.mpi_stack import assemble, read_facts
 from volley.machine.steering import steering
@@ -37,13 +37,16 @@ _SIZES = (8, 4 << 20)
 def hosts(names: Sequence[str], watchdog_s: float) -> HostsFacts:
     """Look at each host, let each connect to the others, and send messages between two ranks on different hosts."""
     asked = [subprocess.Popen(_on(name, names), **_PIPES) for name in names]  # type: ignore[call-overload]
-    found = [_answer(process, HostFacts, name) for process, name in zip(asked, names, strict=True)]
+    found = [
+        msgspec.structs.replace(_answer(process, HostFacts, name), name=name)
+        for process, name in zip(asked, names, strict=True)
+    ]
     for process, one in zip(asked, found, strict=True):
         targets = [
             (other.name, address.partition("/")[0], other.port)
             for other in found
             if other.name != one.name and other.port
-            for address in sorted({each for name, each in other.interfaces.items() if name not in _BRIDGES})
+            for address in sorted({each for name, each in other.interfaces.items() if not name.startswith(ONLY_HERE)})
         ]
         with contextlib.suppress(OSError):
             process.stdin.write(json.dumps(targets) + "\n")
@@ -52,17 +55,45 @@ def hosts(names: Sequence[str], watchdog_s: float) -> HostsFacts:
         reached = _answer(process, dict[str, str], "") if found[index].port else {}
         found[index] = msgspec.structs.replace(found[index], reached=reached)
     for process in asked:
-        process.stdin.close()
         process.kill()
+        with contextlib.suppress(OSError):
+            process.stdin.close()
         process.wait()
     before = _carried()
     job = jobs.over_hosts(tuple(names), _SIZES, watchdog_s)
     moved = {name: number - before.get(name, 0) for name, number in _carried().items()}
-    return HostsFacts(hosts=found, job=job, carried={name: number for name, number in moved.items() if number > 0})
+    return HostsFacts(
+        hosts=found,
+        job=job,
+        carried={name: number for name, number in moved.items() if number > 0},
+        trial=None if job.complete else _without_bridges(found, names, watchdog_s),
+    )
+
+
+def _without_bridges(found: Sequence[HostFacts], names: Sequence[str], watchdog_s: float) -> TrialFacts | None:
+    """Repeat a job that failed without the interfaces that lead nowhere; nothing if no host has one."""
+    bridges = sorted({name for one in found for name in one.interfaces if name.startswith(ONLY_HERE)} - {"lo"})
+    others = [name for name in found[0].interfaces if not name.startswith(ONLY_HERE)]
+    family = read_facts(Path(engine_path())).mpi_family
+    if not bridges or not others:
+        return None
+    value = ",".join(["127.0.0.0/8", *bridges]) if family == "openmpi" else others[0]
+    variables = dict.fromkeys(_WITHOUT[family], value)
+    os.environ.update(variables)
+    done = jobs.over_hosts(tuple(names), _SIZES, watchdog_s)
+    change = " ".join(f"{name}={value}" for name in variables)
+    return TrialFacts(change=change, works=done.complete, reason="" if done.complete else done.why)
 
 
 _PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-_BRIDGES = ("lo", "docker0", "virbr0")
+ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
+"""How interfaces begin that lead to nothing but containers and virtual machines of one host."""
+_WITHOUT = {
+    "openmpi": ("OMPI_MCA_btl_tcp_if_exclude", "OMPI_MCA_oob_tcp_if_exclude"),
+    "mpich": ("FI_TCP_IFACE", "UCX_NET_DEVICES", "HYDRA_IFACE", "I_MPI_HYDRA_IFACE"),
+    "other": ("FI_TCP_IFACE", "I_MPI_HYDRA_IFACE"),
+}
+"""Open MPI leaves interfaces out; the others are told which one to take."""
 
 
 def _on(name: str, names: Sequence[str]) -> list[str]:
@@ -86,7 +117,7 @@ def _answer(process: subprocess.Popen[str], kind: type, name: str):  # type: ign
 
 
 def serve() -> None:
-    """Print what this host is, then whether it reaches the addresses that standard input names; listen until it ends."""
+    """Print what this host is, then which addresses it reaches; listen until standard input ends."""
     with socket.create_server(("", 0), backlog=1024) as listener:
         print(msgspec.json.encode(_look(sys.argv[1:], listener.getsockname()[1])).decode(), flush=True)
         reached = {}
@@ -111,7 +142,7 @@ def _look(names: Sequence[str], port: int) -> HostFacts:
     ucx = isolated("", libraries.ucx, UcxFacts, _ANSWER_S).value
     driver = here.driver()
     return HostFacts(
-        name=next((name for name in names if name.partition(".")[0] == os.uname().nodename.partition(".")[0]), ""),
+        name="",
         port=port,
         interfaces=_interfaces(),
         names={name: _addresses(name) for name in names},
@@ -147,8 +178,8 @@ def _interfaces() -> dict[str, str]:
 
 def _carried() -> dict[str, int]:
     """Return the bytes that each network device of this host has sent; RDMA devices count four at a time."""
-    files = {path: 1 for path in Path("/sys/class/net").glob("*/statistics/tx_bytes")}
-    files |= {path: 4 for path in Path("/sys/class/infiniband").glob("*/ports/*/counters/port_xmit_data")}
+    files = dict.fromkeys(Path("/sys/class/net").glob("*/statistics/tx_bytes"), 1)
+    files |= dict.fromkeys(Path("/sys/class/infiniband").glob("*/ports/*/counters/port_xmit_data"), 4)
     found: dict[str, int] = {}
     for path, unit in files.items():
         name = path.parts[4]
