@@ -35,6 +35,7 @@ def rank(number: int, cores: list[int], by: str, device: Any = None) -> dict[str
     return {"rank": number, "local_rank": number, **known}
 
 
+KNOWN = msgspec.to_builtins(BASE.cuda_devices[0])
 CTL, UVM, GPU = "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0"
 NO_DRIVER = {"version": None, "modules": [], "nodes": {}, "headers": False}
 OTHER_JOBS = {CTL: "ok", UVM: "ok", GPU: "ok", "/dev/nvidia1": "Operation not permitted"}
@@ -48,6 +49,17 @@ DOWN = [
     {"index": 0, "uuid": "GPU-0", "nvlinks": [LINK], "nvlinks_inactive": 1},
     {"index": 1, "uuid": "GPU-1", "nvlinks": [LINK, LINK]},
 ]
+UNREAD = {"index": 0, "uuid": "GPU-0", "unread": {"nvlinks": "GPU is lost"}}
+
+
+def links(name: str, *each: tuple[int, int]) -> list[dict[str, Any]]:
+    """GPUs of a product with so many active and inactive links."""
+    return [
+        {"index": n, "uuid": f"GPU-{n}", "name": name, "nvlinks": [LINK] * up, "nvlinks_inactive": down}
+        for n, (up, down) in enumerate(each)
+    ]
+
+
 UNMAPPED = {"node": "ok", "module": "2.4", "library": "2.4", "mapped": False, "map_error": "gdr_map failed with 22"}
 CRASHED = {"complete": False, "status": 139, "reason": "SIGSEGV", "points": []}
 
@@ -63,7 +75,17 @@ def pcie(generation: int | None) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("check", "changes", "status", "said", "remedy"),
     [
-        ("driver", {"driver": {"nodes": {CTL: "ok", GPU: "ok"}}}, "broken", "uvm is missing", "nvidia-modprobe"),
+        (
+            "driver",
+            {"driver": {"nodes": {CTL: "ok", GPU: "ok"}}, "cuda": failed_cuda(999, "UNKNOWN")},
+            *("broken", "uvm is missing", "nvidia-modprobe"),
+        ),
+        ("driver", {"driver": {"nodes": {}}, "cuda": failed_cuda(100, "NO_DEVICE")}, "broken", "uvm", "modprobe"),
+        (
+            "GPUs",
+            {"cuda": failed_cuda(100, "NO_DEVICE"), "environment": {"CUDA_VISIBLE_DEVICES": ""}},
+            *("broken", "CUDA_VISIBLE_DEVICES='' hides every GPU", "unset CUDA_VISIBLE_DEVICES"),
+        ),
         ("driver", {"driver": {"nodes": {CTL: "ok", UVM: "ok", GPU: "denied"}}}, "broken", GPU, f"chmod 666 {GPU}"),
         ("driver", {"driver": {"library": "gone"}, "system": DOCKER}, "broken", "library", "compute,util"),
         ("driver", {"driver": NO_DRIVER, "cuda": None, "system": DOCKER}, "broken", "2 NVIDIA GPUs", "run --gpus all"),
@@ -89,6 +111,7 @@ def pcie(generation: int | None) -> list[dict[str, Any]]:
         ("GPUs", {"bus": FOUR, "system": DOCKER}, "warning", "2 of 4", "--gpus all"),
         ("GPUs", {"bus": FOUR}, "warning", "2 of 4", "dmesg"),
         ("GPUs", {"cuda": "it crashed: SIGSEGV"}, "broken", "SIGSEGV", "driver"),
+        ("compute mode", {"cuda": {"devices": [{**KNOWN, "attributes": {}}], "peers": []}}, "not tested", "not say", ""),
         ("compute mode", {"cuda": cuda(COMPUTE_MODE=2)}, "broken", "0,1", "-c DEFAULT"),
         ("compute mode", {"cuda": cuda(COMPUTE_MODE=3)}, "warning", "one process", "-c"),
         ("GPU architectures", {"cuda": cuda(COMPUTE_CAPABILITY_MAJOR=7)}, "broken", "7.0", "ARCHITECTURES='70'"),
@@ -100,9 +123,20 @@ def pcie(generation: int | None) -> list[dict[str, Any]]:
         ("GPU architectures", {"stack": {"cuda_built": None}}, "broken", "without CUDA", "VOLLEY_CUDA=ON"),
         ("peer access", {"cuda": cuda(reaches=False)}, "warning", "no GPU reaches another", "topo -p2p"),
         ("NVLink", {"nvml": {"gpus": DOWN}}, "warning", "GPU 0: 1 of 2 down", "xid"),
+        ("NVLink", {"nvml": {"gpus": links("NVIDIA H200", (18, 0), (17, 1))}}, "warning", "GPU 1: 1 of 18", "xid"),
+        ("NVLink", {"nvml": {"gpus": links("NVIDIA H200", (14, 4), (14, 4))}}, "warning", "GPU 0: 4 of 18", "xid"),
+        ("NVLink", {"nvml": {"gpus": links("NVIDIA H200", (0, 18))}}, "good", "no link is connected", ""),
+        ("NVLink", {"nvml": {"gpus": links("NVIDIA A100 80GB PCIe", (0, 12), (0, 12))}}, "good", "no link", ""),
+        ("NVLink", {"nvml": {"gpus": links("NVIDIA H100 NVL", (12, 6), (12, 6))}}, "good", "12 links a GPU", ""),
+        ("NVLink", {"nvml": {"gpus": links("NVIDIA H100 NVL", (12, 6), (8, 10))}}, "warning", "GPU 1: 4 of 18", "xid"),
+        ("NVLink", {"nvml": {"gpus": links("NVIDIA GH200 480GB", (0, 18))}}, "good", "no link", ""),
+        ("NVLink", {"nvml": {"gpus": [UNREAD]}}, "not tested", "GPU is lost", ""),
         ("NVLink", {"nvml": None}, "not tested", "no", ""),
         ("PCIe", {"pcie_load": pcie(None)}, "not tested", "virtual machine", ""),
         ("PCIe", {"pcie_load": pcie(4)}, "warning", "0000:00:04.0 at PCIe 4.0 ×16 of 5.0 ×16", "slot"),
+        ("IOMMU", {"iommu": {"units": ["dmar0"]}}, "not tested", "does not say", ""),
+        ("IOMMU", {"iommu": {"units": ["dmar0"], "parameters": ["iommu=pt"]}}, "not tested", "iommu=pt", ""),
+        ("IOMMU", {"iommu": {"units": ["dmar0"], "parameters": ["amd_iommu=on"]}}, "warning", "amd_iommu", "iommu=pt"),
         ("IOMMU", {"iommu": {"units": ["dmar0"], "types": ["identity"]}}, "good", "does not translate", ""),
         ("ACS", {"iommu": {"readable": False}, "system": METAL}, "not tested", "root", "sudo volley"),
         (
@@ -110,6 +144,10 @@ def pcie(generation: int | None) -> list[dict[str, Any]]:
             {"iommu": {"bridges": [{"address": "0000:16:00.0", "acs_control": 0x11}]}, "system": METAL},
             *("good", "off on 1 bridge", ""),
         ),
+        ("MIG", {"nvml": {"gpus": [{**UNREAD, "unread": {"mig": "GPU is lost"}}]}}, "not tested", "GPU is lost", ""),
+        ("shared memory", {"limits": {"shm_bytes": 4 << 20}}, "warning", "4 MiB: two ranks", "remount"),
+        ("shared memory", {"limits": {"shm_free_bytes": 0}}, "warning", "full", "rm /dev/shm"),
+        ("shared memory", {"limits": {"shm_bytes": 4 << 20}, "mpi_host": CRASHED}, "broken", "4 MiB", "remount"),
         ("shared memory", {"limits": {"shm_error": "no space"}}, "broken", "cannot be written", "remount"),
         ("CMA", {"limits": {"cma_error": "not permitted", "ptrace_scope": 1}}, "warning", "", "ptrace_scope=0"),
         ("CMA", {"limits": {"cma_error": "not implemented"}}, "warning", "copied twice", "ask the administrator"),
@@ -245,7 +283,8 @@ def test_a_quota_below_two_cpus_is_a_warning(cpus: float | None, status: str) ->
     [(None, "not tested"), ([], "good"), (["idle"], "good"), (["idle", "hardware power brake"], "warning")],
 )
 def test_clocks_that_power_or_heat_holds_down_are_a_warning(reasons: list[str] | None, status: str) -> None:
-    gpus = [{"index": 0, "uuid": "GPU-0"}, {"index": 1, "uuid": "GPU-1", "clocks_event_reasons": reasons}]
+    gpus = [{"index": 0, "uuid": "GPU-0", "clocks_event_reasons": []}]
+    gpus += [{"index": 1, "uuid": "GPU-1", "clocks_event_reasons": reasons}]
     found = finding("GPU clocks", nvml={"gpus": gpus})
     assert found.status == status
     if status == "warning":

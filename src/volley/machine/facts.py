@@ -446,7 +446,7 @@ class Facts(Fact, frozen=True, kw_only=True):
     def mpi_family(self) -> str:
         """The MPI that the jobs loaded: openmpi, mpich, intel or other."""
         jobs = (self.mpi_host.value, self.launcher.value, self.mpi_device.value)
-        if any("Intel" in (job.library or "") for job in jobs if job):
+        if any("Intel" in (job.library or "") or "i_hydra" in "".join(job.text) for job in jobs if job):
             return "intel"
         return self.stack.value.mpi_family if self.stack.value else ""
 

@@ -21,16 +21,17 @@ _FIRST_CAUSES = (
 _CONSEQUENCE = re.compile(
     r"It looks like \w+ failed|MPI_INIT has failed|MPI_ABORT was invoked|Primary job +terminated"
     r"|(prte|mpi|orte)(run|exec)(\.\w+)? (has exited|detected|noticed|was unable to start)|PML add procs failed"
-    r"|\*\*\*|\[|Open MPI has detected|No OpenFabrics"
+    r"|Open MPI has detected|No OpenFabrics"
 )
 """How texts begin that say what followed, or what is no fault."""
-_DETAIL = re.compile(r"[A-Z][\w /-]{1,30}:\s+\S.*")
+_DETAIL = re.compile(r"(?!WARNING|ERROR)[A-Z][\w /-]{1,30}:\s+\S.*")
 """``Component: openib``, below the sentences of Open MPI."""
 _OF_ADDRESS = re.compile(r"Host|Local host|Process \d|Daemon exit status|Exit code|Node|PID|Location|System call")
 _STACK = re.compile(r"\w+\((?:\d+|[^()]*)\)\.*: *(.*)")
 """``MPIDU_Init_shm_alloc(178)...: unable to allocate shared memory``."""
 _LAST_CAUSES = (
     re.compile(r"EXIT STRING: (.*)"),
+    re.compile(r"^\[mpiexec@.*?\] \w+ \(.*?\): (.*)"),
     re.compile(r"((?:PMIX ERROR|ORTE_ERROR_LOG): .*?)(?= in file|$)"),
 )
 """Lines that say less than a text or a stack."""
@@ -43,26 +44,26 @@ _CONTEXT = re.compile(
 
 def reason_in(lines: Sequence[str]) -> str:
     """Return the sentence that says why a job failed, with the details that belong to it; empty if none does."""
-    for pattern in _FIRST_CAUSES:
-        if found := next(filter(None, map(pattern.search, lines)), None):
-            return found[found.lastindex or 0].strip()
+    return next(_reasons(lines), "").strip()
+
+
+def _reasons(lines: Sequence[str]) -> Iterator[str]:
+    """Yield what may be the reason, the best first."""
+    yield from _matches(_FIRST_CAUSES, lines)
     texts = list(_help_texts(lines))
-    for text in texts:
-        if not text.startswith("WARNING"):
-            return text
+    yield from (text for text in texts if not text.startswith("WARNING"))
     stack = [found[1] for line in lines if (found := _STACK.search(line)) and _says_more(found[1])]
-    if stack:
-        return stack[-1]
-    for pattern in _LAST_CAUSES:
-        if found := next(filter(None, map(pattern.search, lines)), None):
-            return found[1].strip()
-    if texts:
-        return texts[0]
-    for pattern in (_ERROR, re.compile(r"\w")):
-        for line in lines:
-            if pattern.search(line) and _says_more(line) and not _CONSEQUENCE.match(line):
-                return line.strip()
-    return ""
+    yield from stack[-1:]
+    yield from _matches(_LAST_CAUSES, lines)
+    yield from texts
+    others = [line for line in lines if _says_more(line) and not _CONSEQUENCE.match(line)]
+    yield from filter(_ERROR.search, others)
+    yield from others
+
+
+def _matches(patterns: Sequence[re.Pattern[str]], lines: Sequence[str]) -> Iterator[str]:
+    for pattern in patterns:
+        yield from (found[found.lastindex or 0] for found in map(pattern.search, lines) if found)
 
 
 def _says_more(line: str) -> bool:
@@ -77,7 +78,7 @@ def _help_texts(lines: Sequence[str]) -> Iterator[str]:
             if block is not None:
                 block.append(line.strip())
             continue
-        if block and not _CONSEQUENCE.match(block[0]):
+        if block and not _CONSEQUENCE.match(block[0]) and not block[0].startswith(("[", "***")):
             details = [" ".join(each.split()) for each in block if _DETAIL.fullmatch(each)]
             prose = " ".join(each for each in block if not _DETAIL.fullmatch(each) and each)
             sentence = re.match(r".*?[.:;](?=\s|$)|.*", prose)

@@ -100,7 +100,12 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("alike", _HOSTS, hosts.alike, "The same versions and limits.", hosts=True),
     LayerCheck("interfaces", _HOSTS, hosts.interfaces, "`export …`: without them, the same job worked.", hosts=True),
     LayerCheck("MPI between hosts", _HOSTS, hosts.between, "The common interface.", hosts=True, needs=_JOBS),
-    LayerCheck("GPUDirect RDMA", _HOSTS, hosts.gpudirect, "`modprobe nvidia_peermem`.", gpu=True, needs=_SEEN),
+    LayerCheck(
+        *("GPUDirect RDMA", _HOSTS, hosts.gpudirect, "`modprobe nvidia_peermem`."),
+        gpu=True,
+        hosts=True,
+        needs=("MPI between hosts", "MPI, GPU memory"),
+    ),
 )
 
 
@@ -113,7 +118,7 @@ def diagnose(facts: Facts) -> Diagnosis:
     for check in checks:
         found, explained = judged[check.name], []
         if found.status not in _FINE:
-            explained = [name for name, each in judged.items() if check.name in each.explains and name != check.name]
+            explained = [name for name, each in judged.items() if check.name in each.explains]
         if found.status in {"broken", "not tested"}:
             explained += [name for name in check.needs if judged.get(name, found).status == "broken"]
         causes[check.name] = list(dict.fromkeys(explained))

@@ -97,7 +97,7 @@ def driver(facts: Facts) -> Finding:
     held = join_words(sorted({gpu.driver for gpu in facts.gpus_on_bus if gpu.driver} - {"nvidia"}))
     held = f"; the driver {held} uses the GPU" if held else ""
     said = f"{count(on_bus, 'NVIDIA GPU')} on the PCI bus but no NVIDIA driver{held}"
-    return broken(said, f"{facts.driver.call}: no such file", install_driver(facts))
+    return broken(said, f"{facts.driver.call}: no such file", install_driver(facts), ("GDRCopy", "UCX"))
 
 
 def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
@@ -193,8 +193,9 @@ def shm(facts: Facts) -> Finding:
             remedy = f"{sudo(facts)}mount -m -t tmpfs tmpfs /dev/shm"
         return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy, _SHARING)
     free = min(found.shm_free_bytes, found.shm_bytes)
-    evidence = f"statvfs(/dev/shm): {found.shm_bytes} bytes, {found.shm_free_bytes} free"
+    evidence = f"statvfs(/dev/shm): {found.shm_bytes} bytes"
     if free < _SEGMENTS:
+        evidence += f", {free} free"
         need = f"two ranks may need {format_size(_SEGMENTS)} there"
         job = facts.mpi_host.value
         judge = warning if job and job.fast else broken  # some MPIs need less

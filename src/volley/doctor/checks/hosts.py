@@ -114,19 +114,18 @@ def gpudirect(facts: Facts) -> Finding:
     """Reads in UCX's words how GPU memory went to another host; looks for the module that lets cards read it."""
     if not found_by(facts.bus, "the RDMA devices", "ls /sys/class/infiniband").infiniband:
         return not_applicable("no RDMA device")
-    job = facts.hosts.value.job if facts.hosts.value else None
-    direct = [line for line in job.protocols if "zero-copy" in line and "/cuda" not in line] if job else []
+    job = _hosts(facts).job
+    direct = [line for line in job.protocols if "zero-copy" in line and "/cuda" not in line]
     if direct:
         return good(f"used: {direct[-1]}")
     modules = facts.driver.value.modules if facts.driver.value else []
     by_module = {"nvidia_peermem", "nv_peer_mem"} & set(modules)
     by_dmabuf = any(device.attributes.get("DMA_BUF_SUPPORTED") for device in facts.cuda_devices)
     if not by_module and not by_dmabuf:
-        said = "not possible: the module nvidia_peermem is not loaded; network cards cannot read GPU memory"
+        said = "not used: the module nvidia_peermem is not loaded, so network cards cannot read GPU memory"
         evidence = f"/proc/modules: {join_words(modules) or 'none of NVIDIA'}"
         return warning(said, evidence, f"{sudo(facts)}modprobe nvidia_peermem")
-    if job and job.protocols:
-        said = f"possible, and not used: {job.protocols[-1]}"
-        return warning(said, f"{job.command_line}: {job.protocols[-1]}", "unset UCX_TLS UCX_NET_DEVICES; ucx_info -d")
-    how = join_words(sorted(by_module)) or "DMA-BUF"
-    return not_tested(f"possible ({how}); --hosts tries it between two hosts")
+    if not job.protocols:
+        return not_tested("UCX did not say how it sent GPU memory")
+    evidence = f"{job.command_line}: {job.protocols[-1]}"
+    return warning(f"not used: {job.protocols[-1]}", evidence, "unset UCX_TLS UCX_NET_DEVICES; ucx_info -d")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from volley.doctor.findings import Finding, broken, found_by, good, job_failed, not_applicable, not_tested, warning
 from volley.doctor.remedies import AWARE_SOURCE, SEND, aware_wheels, install, install_volley, sudo, system
 from volley.machine.facts import Facts, JobFacts, PointFacts
@@ -17,6 +19,8 @@ _TALK = {
     "intel": "I_MPI_DEBUG=10 I_MPI_HYDRA_DEBUG=1",
 }
 """What makes each MPI say what it tries."""
+_NOT_AWARE = ("UCX", "UCX transfer", "MPI self-report", "MPI, GPU speed")
+"""What follows from an MPI that takes no GPU memory."""
 _AWARE, _STAGED = "aware", "staged/pinned"
 _SEE_COPIES = f"{SEND} --transport {_AWARE},{_STAGED},peer shows which transports deliver wrong bytes"
 _SLOWER = 1.05
@@ -126,8 +130,8 @@ def _jobs(facts: Facts) -> list[JobFacts]:
 def host(facts: Facts) -> Finding:
     """Verified messages between two ranks; if they fail or are slow, once more with one change at a time."""
     verbose = f"{_TALK.get(facts.mpi_family, '')} {SEND} --transport host".strip()
-    remedy = f"{verbose} shows what MPI tries; no change of its settings by doctor ended this"
     trials = facts.trials.value or []
+    remedy = f"{verbose} shows what MPI tries{'; no other setting of it that doctor tried works' if trials else ''}"
     if ended := [trial for trial in trials if trial.works]:
         remedy = f"{'export ' if not ended[0].settings else ''}{ended[0].change}"
     job = found_by(facts.mpi_host, "MPI between two ranks", remedy)
@@ -198,12 +202,13 @@ def device(facts: Facts) -> Finding:
     job = found_by(facts.mpi_device, "MPI on GPU memory", remedy)
     refused = [each.reason for each in job.transports if each.transport == _AWARE and not each.available]
     if refused:
-        return broken(f"MPI does not accept GPU memory: {refused[0]}", f"{job.command_line}: {refused[0]}", remedy)
+        evidence = f"{job.command_line}: {refused[0]}"
+        return broken(f"MPI does not accept GPU memory: {refused[0]}", evidence, remedy, _NOT_AWARE)
     if wrong := _wrong_bytes(job, _AWARE):
         return broken("MPI delivered wrong bytes of GPU memory", f"{job.command_line}: {wrong}", _SEE_COPIES)
     points = job.delivered(_AWARE)
     if not job.complete or not points:
-        return job_failed(job, "MPI is not CUDA-aware", remedy)
+        return replace(job_failed(job, "MPI is not CUDA-aware", remedy), explains=_NOT_AWARE)
     protocol = f"; UCX: {job.protocols[-1]}" if job.protocols else ""  # of the largest messages
     return good(_times(points) + protocol)
 

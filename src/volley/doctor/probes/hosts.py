@@ -28,7 +28,7 @@ from volley.machine.mpi_stack import assemble, read_facts
 from volley.machine.steering import steering
 from volley.units import format_size
 
-_ADDRESS, _MASK = 0x8915, 0x891B
+_CALLS = (0x8915, 0x891B)
 """SIOCGIFADDR and SIOCGIFNETMASK (netdevice(7))."""
 _CONNECT_S, _ANSWER_S = 3.0, 30.0
 _SIZES = (8, 4 << 20)
@@ -171,8 +171,8 @@ def _interfaces() -> dict[str, str]:
         for _, name in socket.if_nameindex():
             request = struct.pack("256s", name.encode()[:15])
             with contextlib.suppress(OSError):  # it has no address
-                address, mask = (fcntl.ioctl(asked, call, request)[20:24] for call in (_ADDRESS, _MASK))
-                found[name] = str(ipaddress.ip_interface((address, socket.inet_ntoa(mask))))
+                address, mask = (socket.inet_ntoa(fcntl.ioctl(asked, call, request)[20:24]) for call in _CALLS)
+                found[name] = str(ipaddress.ip_interface(f"{address}/{mask}"))
     return found
 
 

@@ -60,12 +60,12 @@ _MAX_LINES = 100
 def stack() -> StackFacts:
     """Ask the engine, its build facts and the ompi_info beside its mpirun."""
     path = Path(engine_path.engine_path())
-    start_error = None
+    start_error: str | None = None
     try:
         with ask_about(path) as answer:
             about = answer()
-    except MachineError as error:
-        about, start_error = About(), str(error)
+    except MachineError as reason:
+        about, start_error = About(), str(reason)
     assembled = assemble(path, read_facts(path))
     built, mpiexec = assembled.built, assembled.mpiexec
     info, said = None, ""

@@ -1,0 +1,314 @@
+"""States of a machine, as changes to the facts of one that works, and the one finding of each (docs/doctor.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from machine_facts import changed, facts_of
+from volley.doctor.checks import diagnose
+from volley.machine.facts import Facts, Probe
+
+_BASE = facts_of("h200x2-no-gdrcopy")
+_TEXTS = (Path(__file__).parent / "mpi_outputs.txt").read_text("utf-8").strip("\n").split("\n\n")
+_SAID = {each.splitlines()[0][2:]: [line[2:] for line in each.splitlines()[2:]] for each in _TEXTS}
+_AROUND = {"host": "node1", "cpus": 8, "folder": "/scratch", "other_folder": "/tmp", "in_job": True}
+_CLOCKS = [
+    {**msgspec.to_builtins(gpu), "clocks_event_reasons": []}
+    for gpu in (_BASE.nvml.value.gpus if _BASE.nvml.value else [])
+]
+GOOD = changed(
+    _BASE,
+    surroundings=_AROUND,
+    settings={"host": "node1"},
+    trials=None,
+    gdrcopy={"node": "ok", "module": "2.4", "library": "2.4", "mapped": True},
+    nvml={"gpus": _CLOCKS},
+    iommu={"units": [], "readable": True},
+    system={"virtual": False},
+)
+"""A machine without problems."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Changes to the facts, and what doctor must find."""
+
+    finding: str
+    remedy: str
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+def failed(output: str, **more: Any) -> dict[str, Any]:
+    """A job that ended with one of the kept outputs."""
+    ended = {"complete": False, "status": 1, "reason": "the job ended with status 1", "library": None}
+    return {**ended, "text": _SAID[output], "points": [], "ranks": [], **more}
+
+
+def all_jobs(output: str, **others: Any) -> dict[str, Any]:
+    """No job works, for one reason."""
+    job = failed(output)
+    peers = [{"gpus": [0, 1], "job": {**msgspec.to_builtins(GOOD.mpi_host.value), **job}}]
+    return {"mpi_host": job, "mpi_device": job, "launcher": job, "peers": peers, **others}
+
+
+def _tried(*settings: str, works: bool = True) -> list[dict[str, Any]]:
+    names = " ".join(each.partition("=")[0] for each in settings)
+    return [{"change": f"unset {names}", "settings": list(settings), "works": works}]
+
+
+def _cuda(**changes: Any) -> dict[str, Any]:
+    none = {"status": 100, "status_name": "CUDA_ERROR_NO_DEVICE", "failed_call": "cuInit", "devices": [], "peers": []}
+    return {**none, **changes}
+
+
+def _devices(number: int, *, reaches: bool, **attributes: int) -> dict[str, Any]:
+    devices = [msgspec.to_builtins(device) for device in GOOD.cuda_devices[:number]]
+    for device in devices:
+        device["attributes"] |= attributes
+    return {
+        "devices": devices,
+        "peers": [[one == other or reaches for other in range(number)] for one in range(number)],
+    }
+
+
+def _gpus(*changes: dict[str, Any]) -> dict[str, Any]:
+    return {"gpus": [{**gpu, **change} for gpu, change in zip(_CLOCKS, changes, strict=False)]}
+
+
+_NO_GPU_JOBS = {"pcie_load": None, "peers": None, "mpi_device": None, "ucx_transfer": None}
+_SLOWER = {"points": [{"transport": "host", "size_bytes": 8, "status": "ok", "half_round_trip_s": 1.2e-5}]}
+_WRONG = {"transport": "peer", "size_bytes": 4096, "status": "failed", "reason": "4096 of 4096 bytes differ"}
+_COPY = msgspec.to_builtins(GOOD.peers.value)[0] if GOOD.peers.value else {}
+_UNAWARE = {
+    "complete": False,
+    "status": 139,
+    "reason": "the job ended with status 139 (SIGSEGV)",
+    "points": [],
+    "text": [],
+}
+_ALIKE = {"MPI": "Open MPI 5.0.11", "UCX": "1.20.1", "NVIDIA driver": "580.65.06", "locked memory": "unlimited"}
+
+
+def _hosts(
+    job: dict[str, Any] | None = None, *, docker: bool = False, b: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    known = {"a": ["192.0.2.1"], "b": ["192.0.2.2"]}
+    both = {"docker0": "172.17.0.1/16"} if docker else {}
+    one = {"name": "a", "port": 1, "names": known, "settings": _ALIKE, "reached": {"b 192.0.2.2": "ok"}}
+    two = {"name": "b", "port": 1, "names": known, "settings": _ALIKE, "reached": {"a 192.0.2.1": "ok"}}
+    one["interfaces"] = {"eth0": "192.0.2.1/24", **both}
+    two["interfaces"] = {"eth0": "192.0.2.2/24", **both}
+    whole = {**msgspec.to_builtins(GOOD.mpi_host.value), **(job or {})}
+    trial = {"change": "OMPI_MCA_btl_tcp_if_exclude=127.0.0.0/8,docker0", "works": True} if docker else None
+    return {"hosts": [one, {**two, **(b or {})}], "job": whole, "carried": {"eth0": 1 << 26}, "trial": trial}
+
+
+_SHM_MPICH = "MPICH 4.0.2: 4 MiB of /dev/shm"
+_BTL = "Open MPI 5.0.11: OMPI_MCA_btl=openib,self,vader"
+_OTHER_HOST = "Open MPI 5.0.11: the variables of a job on another host"
+_GONE = "volley-engine: error while loading shared libraries: libmpi.so.40: cannot open shared object file"
+_NOEXEC = "[Errno 13] Permission denied: '/scratch/try'"
+
+STATES: dict[str, State] = {
+    "TMPDIR without exec": State(
+        "temporary files",
+        r"^export TMPDIR=/tmp$",
+        {
+            "surroundings": {**_AROUND, "folder_run_error": _NOEXEC},
+            "toolchain": {"compiler": {"name": "c++", "path": "/usr/bin/c++", "run_error": _NOEXEC}},
+        },
+    ),
+    "TMPDIR is full": State(
+        "temporary files",
+        r"^export TMPDIR=/tmp$",
+        all_jobs(
+            "Open MPI 5.0.11: TMPDIR is full",
+            surroundings={**_AROUND, "folder_error": "No space left on device"},
+            trials=[{"change": "TMPDIR=/tmp", "works": True}],
+            toolchain={"compiler": {"name": "c++", "path": "c++", "error": "try.cpp: No space left on device"}},
+        ),
+    ),
+    "variables of a job on another host": State(
+        "job variables",
+        r"grep -o '\^SLURM_",
+        all_jobs(
+            _OTHER_HOST,
+            surroundings={**_AROUND, "batch_system": "slurm", "job_hosts": ["gpu07"], "in_job": False},
+            trials=_tried("SLURM_JOB_ID=7", "SLURM_NODELIST=gpu07"),
+        ),
+    ),
+    "OMPI_MCA_btl of an older Open MPI": State(
+        "inherited settings", r"^unset OMPI_MCA_btl$", all_jobs(_BTL, trials=_tried("OMPI_MCA_btl=openib,self,vader"))
+    ),
+    "UCX_TLS leaves nothing": State(
+        "inherited settings",
+        r"^unset UCX_TLS$",
+        all_jobs(
+            "MPICH 4.0.2: UCX_TLS=rc without a network card",
+            trials=_tried("UCX_TLS=rc"),
+            ucx_transfer={"memory": "cuda", "status": 255, "said": "UCX  ERROR no usable transports/devices"},
+        ),
+    ),
+    "inherited settings make MPI slow": State(
+        "inherited settings", r"^unset OMPI_MCA_btl$", {"mpi_host": _SLOWER, "trials": _tried("OMPI_MCA_btl=self,tcp")}
+    ),
+    "the library of MPI is gone": State(
+        "engine",
+        r"^load the environment module of Open MPI",
+        all_jobs(
+            "a loader", stack={"start_error": _GONE, "described": "Open MPI 5.0.11 (system), CUDA 13.0"}, trials=[]
+        ),
+    ),
+    "another MPI's library is loaded": State(
+        "inherited settings",
+        r"^unset LD_LIBRARY_PATH$",
+        all_jobs("a loader", stack={"start_error": _GONE}, trials=_tried("LD_LIBRARY_PATH=/opt/other/lib")),
+    ),
+    "the host's name has no address": State(
+        "host name",
+        r"/etc/hosts$",
+        all_jobs(
+            "Intel MPI 2021.18: I_MPI_HYDRA_IFACE=eth9",
+            surroundings={**_AROUND, "host_error": "Name or service not known"},
+        ),
+    ),
+    "one CPU for two ranks": State(
+        "CPU quota", "taskset", {"surroundings": {**_AROUND, "cpus": 1}, "mpi_host": _SLOWER, "trials": []}
+    ),
+    "/dev/shm is small, with MPICH": State(
+        "shared memory",
+        "remount,size=8G",
+        all_jobs(
+            _SHM_MPICH,
+            limits={"shm_bytes": 4 << 20, "shm_free_bytes": 4 << 20},
+            stack={"mpi_family": "mpich"},
+            trials=[{"change": "UCX_TLS=self,tcp", "works": True}],
+            ucx_transfer={"memory": "host", "status": 255, "said": "UCX  ERROR Not enough memory"},
+        ),
+    ),
+    "/dev/shm is small, with Open MPI": State(
+        "shared memory",
+        "remount,size=8G",
+        {
+            "limits": {"shm_bytes": 4 << 20, "shm_free_bytes": 4 << 20},
+            "mpi_host": _SLOWER,
+            "trials": [
+                {"change": "OMPI_MCA_btl=self,sm", "reason": "there is not enough space for /dev/shm/sm_segment"}
+            ],
+        },
+    ),
+    "/dev/shm is missing": State(
+        "shared memory",
+        "mount -m",
+        all_jobs(_SHM_MPICH, limits={"shm_bytes": 0, "shm_error": "No such file or directory"}),
+    ),
+    "MPI fails for a reason of its own": State(
+        "MPI, host memory",
+        r"^OMPI_MCA_pml_base_verbose=100",
+        all_jobs("Open MPI 5.0.11: OMPI_MCA_btl_tcp_if_include=eth9", trials=_tried("UCX_TLS=all", works=False)),
+    ),
+    "no NVIDIA driver": State(
+        "driver",
+        "install",
+        {
+            "driver": {"version": None, "nodes": {}, "modules": [], "library": "no such file"},
+            **dict.fromkeys(("cuda", "nvml", "gdrcopy"), None),
+            **_NO_GPU_JOBS,
+            "launcher": {"ranks": [], "transports": []},
+            "ucx": {"components": [{"name": "tcp", "resources": 1}]},
+        },
+    ),
+    "CUDA_VISIBLE_DEVICES is empty": State(
+        "GPUs",
+        "^unset CUDA_VISIBLE_DEVICES$",
+        {
+            "environment": {"CUDA_VISIBLE_DEVICES": ""},
+            "cuda": _cuda(),
+            **_NO_GPU_JOBS,
+            "gdrcopy": {"mapped": None},
+            "launcher": {
+                "ranks": [{**each, "device": None} for each in msgspec.to_builtins(GOOD.launcher.value)["ranks"]]
+            },
+        },
+    ),
+    "a divided GPU (MIG)": State(
+        "MIG",
+        "-mig 0",
+        {
+            "nvml": _gpus({"mig": True}, {"mig": True}),
+            "cuda": _devices(2, reaches=False),
+            "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "complete": False, "points": []}}],
+        },
+    ),
+    "GPUs for one process each": State(
+        "compute mode",
+        "-c DEFAULT",
+        {"cuda": _devices(2, reaches=True, COMPUTE_MODE=3), "mpi_device": _UNAWARE},
+    ),
+    "GPUs without peer access": State(
+        "peer access",
+        "topo -p2p",
+        {"cuda": _devices(2, reaches=False), "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "points": []}}]},
+    ),
+    "an IOMMU that translates": State(
+        "IOMMU",
+        "iommu=pt",
+        {
+            "iommu": {
+                "units": ["dmar0"],
+                "types": ["DMA-FQ"],
+                "bridges": [{"address": "0000:16:00.0", "acs_control": 29}],
+            },
+            "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "points": [_WRONG]}}],
+        },
+    ),
+    "an MPI without CUDA": State(
+        "MPI, GPU memory",
+        "volley",
+        {
+            "mpi_device": _UNAWARE,
+            "ucx": {"components": [{"name": "tcp", "resources": 1}]},
+            "ucx_transfer": {"memory": "cuda", "status": 255, "said": "Unsupported memory type cuda"},
+            "stack": {"mpi_source": "system", "ompi_cuda": True, "ompi_pml": []},
+        },
+    ),
+    "a host that does not answer": State(
+        "hosts", "ssh b true", {"hosts": _hosts(failed(_OTHER_HOST), b={"error": "timeout"})}
+    ),
+    "a name with another address": State(
+        "names",
+        "192.0.2.1 a",
+        {
+            "hosts": _hosts(
+                failed(_OTHER_HOST),
+                b={"names": {"a": ["127.0.1.1"], "b": ["192.0.2.2"]}, "reached": {"a 192.0.2.1": "refused"}},
+            )
+        },
+    ),
+    "a firewall between hosts": State(
+        "ports", "firewall", {"hosts": _hosts(failed(_OTHER_HOST), b={"reached": {"a 192.0.2.1": "port 7: timed out"}})}
+    ),
+    "different versions of MPI": State(
+        "alike",
+        "what the others have",
+        {"hosts": _hosts(failed(_OTHER_HOST), b={"settings": {**_ALIKE, "MPI": "Open MPI 4.1.4"}})},
+    ),
+    "docker0 on both hosts": State("interfaces", "if_exclude", {"hosts": _hosts(failed(_OTHER_HOST), docker=True)}),
+}
+
+
+def state(name: str) -> Facts:
+    """The facts of a state."""
+    return changed(GOOD, **STATES[name].changes)
+
+
+def blamed(facts: Facts) -> list[str]:
+    """The checks that find a problem of their own."""
+    return [each.check for each in diagnose(facts).findings if each.status in {"warning", "broken"}]
+
+
+assert isinstance(GOOD.trials, Probe)

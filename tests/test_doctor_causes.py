@@ -1,0 +1,153 @@
+"""A finding is a cause: of each state of a machine there is one, its remedy ends the problem, and nothing else is blamed.
+
+The states are facts (``doctor_states``), and real ones where a namespace can make them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from doctor_states import STATES, blamed, state
+from machine_facts import NAMES, facts_of
+from the_command import Command
+from volley.doctor.checks import CHECKS, diagnose
+from volley.machine import facts as f
+from volley.machine.mpi_words import reason_in
+
+OUTPUTS = (Path(__file__).parent / "mpi_outputs.txt").read_text("utf-8").strip("\n").split("\n\n")
+
+
+@pytest.mark.parametrize("output", OUTPUTS, ids=[each.splitlines()[0] for each in OUTPUTS])
+def test_the_reason_is_the_sentence_that_says_why(output: str) -> None:
+    """Real outputs of each MPI (``> `` the reason), found among what follows from it."""
+    _, reason, *lines = output.splitlines()
+    assert reason_in([line[2:] for line in lines]) == reason[2:]
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_a_state_of_a_machine_is_one_finding(name: str) -> None:
+    check, remedy = STATES[name].finding, STATES[name].remedy
+    findings = {each.check: each for each in diagnose(state(name)).findings}
+    assert blamed(state(name)) == [check]
+    assert re.search(remedy, findings[check].remedy), findings[check].remedy
+    assert findings[check].evidence
+    said = {each.said for each in findings.values() if each.said.startswith("fix first")}
+    assert said <= {f"fix first: {check}"}
+
+
+@pytest.mark.parametrize("family", ["openmpi", "mpich", "intel"])
+def test_remedies_are_in_the_words_of_the_mpi_in_use(family: str) -> None:
+    words = {"openmpi": r"OMPI_MCA|PRTE_MCA|mpirun", "mpich": r"MPIR_CVAR|HYDRA|UCX_|FI_LOG", "intel": r"I_MPI"}
+    others = "|".join(each for name, each in words.items() if name != family)
+    library = "Intel(R) MPI Library 2021.18" if family == "intel" else None
+    for name in STATES:
+        facts = state(name)
+        assert facts.mpi_host.value or facts.mpi_host.skipped is None
+        if facts.trials.value or facts.mpi_host.value is None or facts.stack.value is None:
+            continue  # what a trial found is in the words of the MPI that it tried
+        stack = f.Probe(call="", value=_as(facts.stack.value, mpi_family="mpich" if library else family))
+        job = f.Probe(call="", value=_as(facts.mpi_host.value, library=library))
+        for finding in diagnose(_as(facts, stack=stack, mpi_host=job, hosts=f.Probe(call="", skipped="one"))).findings:
+            assert not re.search(others, finding.remedy) or finding.check in {"MPI, GPU memory", "UCX transfer"}, name
+
+
+def _as(struct, **changes):  # type: ignore[no-untyped-def]
+    import msgspec
+
+    return msgspec.structs.replace(struct, **changes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_machine_that_works_has_no_cause_in_its_shell(name: str) -> None:
+    findings = {each.check: each for each in diagnose(facts_of(name)).findings}
+    assert {findings[check.name].status for check in CHECKS if check.layer == "shell and host"} <= {
+        "not tested",
+        "good",
+    }
+
+
+def test_every_captured_fact_is_judged() -> None:
+    """Each field of the facts is read by a check, a remedy or a page; what nobody reads is not captured."""
+    package = Path(f.__file__).parent.parent
+    readers = [*package.glob("doctor/**/*.py"), *package.glob("topo/*.py"), package / "machine/facts.py"]
+    text = "\n".join(path.read_text("utf-8") for path in readers if "probes" not in path.parts)
+    kinds = [
+        each for each in vars(f).values() if isinstance(each, type) and issubclass(each, f.Fact) and each is not f.Fact
+    ]
+    unread = [f"{kind.__name__}.{field}" for kind in kinds for field in kind.__struct_fields__]
+    assert [each for each in unread if not re.search(rf"\.{each.partition('.')[2]}\b", text)] == []
+
+
+# ------------------------------------------------------------------------------------- states that are made for real
+
+
+def namespace(script: str) -> list[str]:
+    """A command before which ``script`` changes the mounts or the name of a host of its own."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("only root can make this state, with unshare")
+    if subprocess.run(["unshare", "-mu", "true"], check=False).returncode:
+        pytest.skip("this machine allows no namespaces")
+    return ["unshare", "-mu", "sh", "-ec", f'{script}; exec "$@"', "sh"]
+
+
+FULL = "mount -t tmpfs -o size=8k tmpfs /mnt; dd if=/dev/zero of=/mnt/x bs=1k count=20 2>/dev/null || true"
+OTHER_JOB = {
+    **{"SLURM_JOB_ID": "7", "SLURM_JOBID": "7", "SLURM_JOB_NODELIST": "gpu07", "SLURM_NODELIST": "gpu07"},
+    **{"SLURM_TASKS_PER_NODE": "2", "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1", "SLURM_NTASKS": "2"},
+    "SLURM_JOB_CPUS_PER_NODE": "2",
+}
+UCX = {"OMPI_MCA_pml": "ucx", "OMPI_MCA_pml_ucx_tls": "any", "OMPI_MCA_pml_ucx_devices": "any", "UCX_TLS": "rc"}
+REAL = {
+    "variables of a job on another host": ("", OTHER_JOB, "job variables", ""),
+    "a parameter of Open MPI 4": ("", {"OMPI_MCA_btl": "openib,self,vader"}, "inherited settings", ""),
+    "a layer that finds no device": ("", {"OMPI_MCA_pml": "ucx"}, "inherited settings", ""),
+    "UCX without a transport": ("", UCX, "inherited settings", ""),
+    "a parameter of PMIx": ("", {"PMIX_MCA_gds": "nosuch"}, "inherited settings", ""),
+    "TMPDIR without exec": (
+        *("mount -t tmpfs -o noexec,size=1g tmpfs /mnt", {"TMPDIR": "/mnt"}, "temporary files", ""),
+    ),
+    "TMPDIR is full": (FULL, {"TMPDIR": "/mnt"}, "temporary files", ""),
+    "TMPDIR is read-only": ("mount -t tmpfs -o ro tmpfs /mnt", {"TMPDIR": "/mnt"}, "temporary files", ""),
+    "/dev/shm is small": (
+        *("mount -t tmpfs -o size=4m tmpfs /dev/shm", {}, "shared memory", "mount -o remount,size=8G /dev/shm"),
+    ),
+    "/dev/shm is read-only": (
+        *("mount -t tmpfs -o ro tmpfs /dev/shm", {}, "shared memory", "mount -o remount,rw,size=8G /dev/shm"),
+    ),
+}
+"""What makes a state, the variables of the shell, the finding, and the remedy where it is not the one that is shown: in a
+container, it is for the container's host."""
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_state_is_found_and_its_remedy_ends_it(
+    name: str, engine: Path, volley_command: Path, tmp_path: Path
+) -> None:
+    script, variables, check, remedy = REAL[name]
+    before = namespace(script) if script else []
+    here = Command(volley_command, engine, tmp_path / "state")
+    found = doctor(here, before, variables)
+    assert [each["check"] for each in found if each["status"] == "broken"] == [check]
+    (cause,) = (each for each in found if each["check"] == check)
+    assert cause["evidence"]
+    assert not set(cause["evidence"]) <= set("-= ")
+    shown = remedy or cause["remedy"].partition("; or ")[0]
+    again = doctor(here, [*before, "sh", "-c", f'{shown}; exec "$@"', "sh"], variables)
+    assert [each for each in again if each["status"] == "broken"] == []
+    assert {each["check"]: each["status"] for each in again}["MPI, host memory"] == "good"
+
+
+def doctor(here: Command, before: Sequence[str], variables: dict[str, str]) -> list[dict[str, str]]:
+    """The findings on this machine, in a state."""
+    done = here("doctor", "--json", "--timeout=30", before=before, **variables)
+    assert done.code in {0, 1}, done.err
+    found: list[dict[str, str]] = json.loads(done.out)["findings"]
+    return found
