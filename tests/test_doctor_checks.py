@@ -37,7 +37,7 @@ def rank(number: int, cores: list[int], by: str, device: Any = None) -> dict[str
 
 KNOWN = msgspec.to_builtins(BASE.cuda_devices[0])
 CTL, UVM, GPU = "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0"
-NO_DRIVER = {"version": None, "modules": [], "nodes": {}, "headers": False}
+NO_DRIVER = {"version": None, "modules": [], "nodes": {}, "headers": False, "library": "no such file"}
 OTHER_JOBS = {CTL: "ok", UVM: "ok", GPU: "ok", "/dev/nvidia1": "Operation not permitted"}
 ALL_SHUT = {CTL: "ok", UVM: "ok", GPU: "Operation not permitted"}
 FOUR = {"gpus": [{"address": f"0000:00:{4 + number:02x}.0", "device_id": "0x0"} for number in range(4)]}
@@ -105,13 +105,29 @@ def pcie(generation: int | None) -> list[dict[str, Any]]:
             {"driver": {"nodes": OTHER_JOBS}, "environment": SLURM, "cuda": cuda(1)},
             *("good", "1 of 2 GPUs: all GPUs of this job", ""),
         ),
+        (
+            "driver",
+            {
+                "driver": {**NO_DRIVER, "library": None},
+                "cuda": None,
+                "bus": {"gpus": [{"address": "0000:3b:00.0", "device_id": "0x2335"}]},
+            },
+            *("broken", "its module is not loaded in this kernel", "install linux-headers-$(uname -r); sudo dkms auto"),
+        ),
+        ("engine", {"stack": {"engine_version": "0.0.9"}}, "warning", "of volley 0.0.9", "pip install"),
         ("driver age", {"stack": {"cuda_built": None}}, "not tested", "built without CUDA", ""),
         ("GPUs", {"cuda": failed_cuda(803, "DRIVER_MISMATCH")}, "broken", "MISMATCH (803)", "reboot"),
         ("GPUs", {"cuda": failed_cuda(802, "SYSTEM_NOT_READY")}, "broken", "NOT_READY", "nvidia-fabricmanager"),
         ("GPUs", {"bus": FOUR, "system": DOCKER}, "warning", "2 of 4", "--gpus all"),
         ("GPUs", {"bus": FOUR}, "warning", "2 of 4", "dmesg"),
         ("GPUs", {"cuda": "it crashed: SIGSEGV"}, "broken", "SIGSEGV", "driver"),
-        ("compute mode", {"cuda": {"devices": [{**KNOWN, "attributes": {}}], "peers": []}}, "not tested", "not say", ""),
+        (
+            "compute mode",
+            {"cuda": {"devices": [{**KNOWN, "attributes": {}}], "peers": []}},
+            "not tested",
+            "not say",
+            "",
+        ),
         ("compute mode", {"cuda": cuda(COMPUTE_MODE=2)}, "broken", "0,1", "-c DEFAULT"),
         ("compute mode", {"cuda": cuda(COMPUTE_MODE=3)}, "warning", "one process", "-c"),
         ("GPU architectures", {"cuda": cuda(COMPUTE_CAPABILITY_MAJOR=7)}, "broken", "7.0", "ARCHITECTURES='70'"),
@@ -172,7 +188,7 @@ def pcie(generation: int | None) -> list[dict[str, Any]]:
         (
             "MPI self-report",
             {"stack": {"ompi_cuda": True}, "mpi_device": CRASHED},
-            *("warning", "the transfer failed", "volley setup"),
+            *("not tested", "fix first: MPI, GPU memory", ""),
         ),
         (
             "launcher",

@@ -42,9 +42,7 @@ def test_any_probes_may_be_lost_together(crashed: set[str], skipped: set[str], n
     lost = {each: f.Probe(call="tried", error="it crashed: SIGSEGV", exit=-11) for each in crashed}
     lost |= {each: f.Probe(call="tried", skipped="no") for each in skipped}
     facts = msgspec.structs.replace(facts_of(name), **lost)
-    assert len(diagnose(facts).findings) == sum(not (check.gpu and not facts.has_gpu) for check in CHECKS) - (
-        0 if facts.hosts.skipped is None else sum(check.hosts and (facts.has_gpu or not check.gpu) for check in CHECKS)
-    )
+    assert len(diagnose(facts).findings) == sum(check.applies(facts) for check in CHECKS)
 
 
 def test_facts_survive_their_own_encoding() -> None:

@@ -19,7 +19,7 @@ import msgspec
 from volley.benchmarks import BENCHMARKS, plain
 from volley.cli import COMMANDS, EXIT_CODES, UNITS
 from volley.command.commandline import Command, panels
-from volley.doctor.checks import CHECKS
+from volley.doctor.checks import CHECKS, diagnose
 from volley.errors import EXIT_FAILED, EXIT_GOOD
 from volley.launch.preflight import SELF_SEND, SelfSendPlan
 from volley.machine.hardware import Hardware, Settings
@@ -273,11 +273,18 @@ $ volley doctor --json                   # the same for programs
 $ volley doctor --device-query           # the CUDA properties of each GPU, in the layout of the CUDA sample deviceQuery
 $ volley doctor --capture node1.json     # save the facts as well
 $ volley doctor --from node1.json        # judge saved facts, on any machine
+$ volley doctor --hosts a,b              # look at these hosts as well, and between them
 ```
 
 Each test runs in a separate process and ends after `--timeout` seconds: a crash or a hang is a finding, and doctor
 continues. Inside a launcher (`srun -n 4 volley doctor`) doctor examines the ranks of that job and skips tests that
-need a separate job.
+need a separate job. If the job between two ranks fails or is slow, doctor repeats it with one change at a time: without
+each variable that the shell has inherited, with other folders, with other components of the MPI in use. The remedy is
+the change that ended the problem. The evidence is the sentence in which that MPI says why.
+
+With `--hosts`, or in a job on several hosts, doctor starts a process on each host, with srun or ssh. The processes
+compare names, interfaces, versions and limits, and connect to each other; then two ranks on different hosts send
+messages, and the counters of the network devices say which one MPI took.
 
 | status | meaning |
 | --- | --- |
@@ -285,7 +292,7 @@ need a separate job.
 | warning | it works, but not as well as it could |
 | broken | it does not work; the exit code is 1 |
 | not applicable | the check does not apply to this machine |
-| not tested | the finding gives the reason; "fix first" names the broken layer that the test needs |
+| not tested | the finding gives the reason, and unknown is not good; "fix first" names the finding that explains it |
 
 **Facts and findings are separate.** `--capture` saves facts without findings; the checks are pure functions from facts
 to findings. So a file can reproduce the problems of a machine: tests/machines contains such files with the expected
@@ -293,7 +300,18 @@ findings. Facts contain the environment variables of MPI, UCX, CUDA, NCCL and la
 replaces the home folder. Facts also contain host names, the UUIDs of GPUs and the names of network devices.
 
 A remedy is a command for this machine's distribution (Debian, Ubuntu, RHEL, SUSE and related ones), with `sudo` if this
-user is not root. Doctor runs none of them.
+user is not root. Doctor runs none of them; it only tries settings for the jobs that it starts itself.
+"""
+
+
+_STATES = """
+## States of a machine and their one finding
+
+A finding is a cause. What fails because of it says "fix first" and is not tested until then. Each row is a test, which
+changes the facts of a machine with two GPUs that works; the remedy is the one for that machine.
+
+| state | finding | not tested because of it | remedy |
+| --- | --- | --- | --- |
 """
 
 
@@ -304,6 +322,16 @@ def doctor_page() -> Iterator[str]:
     yield from ("", "## The checks", "", "| layer | check | test | remedy |", "| --- | --- | --- | --- |")
     for check in CHECKS:
         yield f"| {check.layer} | {check.name} | {check.judge.__doc__} | {check.remedy} |"
+    yield from _STATES.rstrip().splitlines()
+    sys.path.append(str(ROOT / "tests"))
+    from doctor_states import STATES, state  # noqa: PLC0415  it is a part of the tests
+
+    for name in STATES:
+        findings = diagnose(state(name)).findings
+        follows = [each.check for each in findings if each.said.startswith("fix first: ")]
+        (cause,) = (each for each in findings if each.status in ("broken", "warning"))
+        remedy = cause.remedy.replace("|", "\\|")
+        yield f"| {name} | {cause.status}: **{cause.check}** | {'; '.join(follows) or '–'} | `{remedy}` |"
 
 
 # --------------------------------------------------------------------------------------------------- main

@@ -70,6 +70,10 @@ class LayerCheck:
     needs: tuple[str, ...] = ()
     """Earlier checks: if one of them is broken, this check only names it."""
 
+    def applies(self, facts: Facts) -> bool:
+        """True if there is what it judges."""
+        return (facts.has_gpu or not self.gpu) and (facts.hosts.skipped is None or not self.hosts)
+
 
 class Unjudged(Exception):  # noqa: N818  not an error: this is what the check finds
     """The facts lack what a check judges: the finding in place of its own."""

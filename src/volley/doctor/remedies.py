@@ -18,6 +18,7 @@ _ELSEWHERE = {
     "c++": "install a C++20 compiler",
     "newer c++": "install a C++20 compiler and name it in CXX",
     "cmake": "pip install cmake",
+    "kernel headers": "install the headers of this kernel",
     "driver": "install the NVIDIA driver: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/",
     "toolkit": "install the CUDA toolkit: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/",
     "gdrcopy": "build and load GDRCopy: https://github.com/NVIDIA/gdrcopy",

@@ -111,8 +111,7 @@ CHECKS: tuple[LayerCheck, ...] = (
 
 def diagnose(facts: Facts) -> Diagnosis:
     """Judge the facts; this function reads nothing else."""
-    several = facts.hosts.skipped is None
-    checks = [check for check in CHECKS if (facts.has_gpu or not check.gpu) and (several or not check.hosts)]
+    checks = [check for check in CHECKS if check.applies(facts)]
     judged = {check.name: _judge(check, facts) for check in checks}
     causes: dict[str, list[str]] = {}
     for check in checks:
@@ -120,7 +119,7 @@ def diagnose(facts: Facts) -> Diagnosis:
         if found.status not in _FINE:
             explained = [name for name, each in judged.items() if check.name in each.explains]
         if found.status in {"broken", "not tested"}:
-            explained += [name for name in check.needs if judged.get(name, found).status == "broken"]
+            explained += [name for name in check.needs if name in judged and judged[name].status == "broken"]
         causes[check.name] = list(dict.fromkeys(explained))
     findings = []
     for check in checks:

@@ -97,7 +97,13 @@ def driver(facts: Facts) -> Finding:
     held = join_words(sorted({gpu.driver for gpu in facts.gpus_on_bus if gpu.driver} - {"nvidia"}))
     held = f"; the driver {held} uses the GPU" if held else ""
     said = f"{count(on_bus, 'NVIDIA GPU')} on the PCI bus but no NVIDIA driver{held}"
-    return broken(said, f"{facts.driver.call}: no such file", install_driver(facts), ("GDRCopy", "UCX"))
+    evidence = f"lspci -d 10de: {join_words(gpu.device_id for gpu in facts.gpus_on_bus)}; {facts.driver.call}: none"
+    remedy = install_driver(facts)
+    if found.library is None and not held and not system(facts).container:  # e.g. after an update of the kernel
+        said = "the driver's library is installed, but its module is not loaded in this kernel"
+        headers = "" if found.headers else f"{install(facts, 'kernel headers')}; "
+        remedy = f"{headers}{sudo(facts)}dkms autoinstall; {sudo(facts)}modprobe nvidia"
+    return broken(said, evidence, remedy, ("GDRCopy", "UCX"))
 
 
 def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:

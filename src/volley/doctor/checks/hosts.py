@@ -64,7 +64,7 @@ def ports(facts: Facts) -> Finding:
                 said = f"{host.name} answers, but cannot open a TCP connection to {name}: a firewall, or no route"
                 opened = f"open all TCP ports between {host.name} and {name} in the firewall of {name}"
                 return broken(said, f"connect on {host.name}: {join_words(answers)}", opened, (_JOB,))
-    return good("each host connects to each other one")
+    return good(f"each host connects to each other one, e.g. to port {hosts[0].port}")
 
 
 def alike(facts: Facts) -> Finding:

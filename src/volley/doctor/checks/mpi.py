@@ -89,6 +89,9 @@ def ucx_transfer(facts: Facts) -> Finding:
 def engine(facts: Facts) -> Finding:
     """Starts `volley-engine --about`, which loads the MPI that it was built with."""
     stack = found_by(facts.stack, "the engine", install_volley(facts))
+    if not stack.start_error and stack.engine_version not in ("", facts.volley):
+        said = f"the engine is of volley {stack.engine_version}, and this is volley {facts.volley}"
+        return warning(said, f"volley-engine --about: {stack.engine_version}", install_volley(facts))
     if not stack.start_error:
         return good(f"starts, with {stack.described}")
     remedy = f"load the environment module of {stack.described.partition(' (')[0]}"
@@ -183,7 +186,9 @@ def self_report(facts: Facts) -> Finding:
     if works is None:
         return good(f"{shown}; only a transfer can prove this")
     if True in says.values() and not works:
-        return warning(f"{shown}, but the transfer failed", f"{facts.mpi_device.call}: failed", AWARE_SOURCE)
+        return warning(
+            f"{shown}, but the transfer failed", f"{stack.ompi_info if stack else 'MPI'}: {shown}", AWARE_SOURCE
+        )
     if True not in says.values() and works:
         return good(f"{shown}, and the transfer worked: the flag is about how MPI was built")
     return good(f"{shown}, and the transfer {'worked' if works else 'failed'}")
