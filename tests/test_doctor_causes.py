@@ -120,7 +120,7 @@ REAL = {
         *("mount -t tmpfs -o ro tmpfs /dev/shm", {}, "shared memory", "mount -o remount,rw,size=8G /dev/shm"),
     ),
 }
-"""What makes a state, the variables of the shell, the finding; and the remedy where the one that is shown may be for the
+"""What makes a state, the variables of the shell, the finding; and the remedy, if the one that is shown may be for the
 host of a container."""
 
 

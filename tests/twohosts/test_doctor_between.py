@@ -1,4 +1,4 @@
-"""``volley doctor --hosts`` on pretended hosts: what keeps MPI from one to the other is named, and its remedy ends it."""
+"""``volley doctor --hosts`` on pretended hosts names what keeps MPI from one to the other, and the remedy ends it."""
 
 from __future__ import annotations
 
