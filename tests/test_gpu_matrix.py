@@ -49,7 +49,7 @@ def with_rows(section: str, count: int = 4, **changes: Any) -> RunLog:
 def slow_pairs() -> RunLog:
     """A slow bandwidth and a slow latency, and a slow pair whose interval reaches back to comparable pairs."""
     wide = made.cell(made.uuid(2), made.time_s(made.facts_of("uni/read"), False, 1.2), peer_access=True)
-    wide = msgspec.structs.replace(wide, low_s=(wide.median_s or 0) * 0.8)
+    wide = msgspec.structs.replace(wide, low_s=(wide.median_s or 0) * 0.8, compared_counts=2, compared_in_flight=2)
     changed = {
         "uni": made.rows("uni", devices(4), slow={(0, 2): 1 / 0.61}),
         "uni/read": made.rows("uni/read", devices(4), other={(0, 2): wide}),

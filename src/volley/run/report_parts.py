@@ -154,6 +154,13 @@ def notes_of(
     ]
 
 
+def compared_fewer(in_flight: int, window: int | None, named: str) -> str:
+    """Say that the pass that compares every message had fewer of them in flight than the samples; 0: no pass."""
+    if in_flight:
+        return f"verification compared windows of {in_flight} messages, not of {window}: {named}"
+    return f"verification compared only the last message of each sample, memory has no room for more: {named}"
+
+
 def lost(
     series: LaunchSeries, measured: Collection[str], failed: Iterable[str] = (), missing: Iterable[str] = ()
 ) -> list[Note]:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from volley.benchmarks.matrix import HINT, RANKS_POINT_TIME_S
-from volley.benchmarks.matrix.records import GpuMatrixCell
+from volley.benchmarks.matrix.records import GpuMatrixCell, GpuMatrixRow
 from volley.benchmarks.matrix.results import (
     HOST,
     WITHIN,
@@ -28,6 +28,7 @@ from volley.grouping import grouped
 from volley.records.command_again import command_again
 from volley.records.plan import Plan
 from volley.records.record_types import Status
+from volley.records.run_log import RunLog
 from volley.references import beside_equal
 from volley.report.cells import scaled
 from volley.report.model import (
@@ -92,6 +93,7 @@ def report(results: MatrixResults) -> Report:
     observed = map(observables, series.logs)
     if equal := beside_equal((device.name for device in results.devices), "gpu_matrix", observed):
         notes.append(Note("finding", equal))
+    notes += [Note("finding", text) for text in _compared(series.logs)]
     tables = list(_tables(results))
     return Report(
         heading=_heading(results),
@@ -110,6 +112,18 @@ def report(results: MatrixResults) -> Report:
         if results.of_gpus
         else {},
     )
+
+
+def _compared(logs: Sequence[RunLog]) -> Iterator[str]:
+    fewer = {
+        row.section: (cell.compared_in_flight, row.window)
+        for log in logs
+        for row in log.of(GpuMatrixRow)
+        for cell in row.cells
+        if cell.messages_verified and cell.compared_in_flight is not None and cell.compared_in_flight < row.window
+    }
+    for (in_flight, window), sections in grouped(fewer, fewer.__getitem__).items():
+        yield report_parts.compared_fewer(in_flight, window, join_words(sections))
 
 
 def _heading(results: MatrixResults) -> list[str]:

@@ -272,10 +272,7 @@ def _compared(points: Iterable[PointResult]) -> Iterator[str]:
         fewer, lambda point: (point.compared and point.compared[1], point.window)
     ).items():
         named = "; ".join(f"{name} at {size_range(those)}" for name, those in by_name(alike).items())
-        if in_flight:
-            yield f"verification compared windows of {in_flight} messages, not of {window}: {named}"
-        else:
-            yield f"verification compared only the last message of each sample, memory has no room for more: {named}"
+        yield report_parts.compared_fewer(in_flight or 0, window, named)
 
 
 def _summary(points: Sequence[PointResult], half: float | None) -> str:
