@@ -54,7 +54,7 @@ def job(facts: Facts) -> Finding:
                 f"the {prefix}* variables of this shell are of a job that the launcher cannot reach, on {names}{where}",
                 f"{join_few(trial.settings, 3)}; {_why(facts)}",
                 f"unset $(env | grep -o '^{prefix}[A-Za-z0-9_]*'); or start volley on {names}, in that job",
-                _JOBS,
+                (*_JOBS, "hosts", "MPI between hosts"),
             )
     if not found.in_job:
         return warning(

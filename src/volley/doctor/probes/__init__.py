@@ -60,7 +60,7 @@ def capture(
 ) -> Facts:
     """Try everything; return what happened.  Arguments like those of ``machine.capture``."""
     inside = rank_info(os.environ) is not None
-    facts = machine.capture(attempts(limit_s, names), limit_s, watch, own_session=not inside)
+    facts = machine.capture(attempts(limit_s, () if inside else names), limit_s, watch, own_session=not inside)
     again = f"{SEND} --transport host, with one change at a time"
     watch(again)
     tried = isolated(again, partial(jobs.trials, facts.mpi_host, limit_s), list[TrialFacts], 2 * limit_s)
