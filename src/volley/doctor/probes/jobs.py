@@ -217,6 +217,7 @@ def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
 
     batch = [name for name in os.environ if _BATCH.match(name)] if allocation(os.environ) else []
     suspects = [name for name, value in os.environ.items() if value and _SUSPECTS.match(name)]
+    suspects.sort(key=lambda name: name.startswith("LD_"))  # without them, another MPI may be loaded
     for said in (" ".join(job.text), job.why) if job else ():  # first those that the failure names
         suspects.sort(key=partial(_unnamed, said))
     groups = [*([batch] if batch else []), *([name] for name in suspects)]
