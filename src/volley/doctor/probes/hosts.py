@@ -147,7 +147,7 @@ def _look(names: Sequence[str], port: int) -> HostFacts:
         interfaces=_interfaces(),
         names={name: _addresses(name) for name in names},
         settings={
-            "MPI": next(filter(None, map(str.strip, mpi)), ""),
+            "MPI": next((line.strip() for line in mpi if any(map(str.isdigit, line))), ""),
             "UCX": ucx.version if ucx else "",
             "NVIDIA driver": driver.version or "",
             "nvidia_peermem": "loaded" if {"nvidia_peermem", "nv_peer_mem"} & set(driver.modules) else "",

@@ -177,8 +177,7 @@ _TRIAL_WATCHDOG_S = 5.0
 def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
     """Repeat a job that failed, or was slow, with one change at a time, until one ends the problem.
 
-    What was inherited is taken away, all of it first and then each variable alone; then other folders and other
-    components of this MPI are tried.
+    What was inherited is taken away, each variable alone and then all; then other folders and components are tried.
     """
     job = failed.value
     began, slow = time.monotonic(), bool(job and job.complete and job.points and not job.fast)
@@ -226,9 +225,10 @@ def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
     if len(groups) > 1 and works([name for group in groups for name in group]):
         return found
     folders = [] if slow else [{"TMPDIR": folder} for folder in other_folders()]
-    others = _WITHOUT[built.mpi_family]
+    family = "intel" if "I_MPI_ROOT" in os.environ or (job and "i_hydra" in "".join(job.text)) else built.mpi_family
+    others = _WITHOUT.get(family, [])
     if slow:
-        others = _THROUGH_SHARED_MEMORY.get(built.mpi_version[:1], []) if built.mpi_family == "openmpi" else []
+        others = _THROUGH_SHARED_MEMORY.get(f"{family} {built.mpi_version[:1]}", [])
     for change in folders + others:
         if works([], **change):
             break
@@ -248,13 +248,13 @@ def _unnamed(said: str, name: str) -> bool:
 _OB1 = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_mtl": "^ofi"}
 _WITHOUT: dict[str, list[dict[str, str]]] = {
     "openmpi": [{**_OB1, "OMPI_MCA_btl": "^ofi,openib,uct"}, {**_OB1, "OMPI_MCA_btl": "self,tcp"}],
-    "mpich": [{"UCX_TLS": "self,tcp"}, {"FI_PROVIDER": "tcp"}, {"MPIR_CVAR_NOLOCAL": "1"}, {"I_MPI_FABRICS": "ofi"}],
-    "other": [{"I_MPI_FABRICS": "ofi"}, {"FI_PROVIDER": "tcp"}],
+    "mpich": [{"UCX_TLS": "self,tcp"}, {"FI_PROVIDER": "tcp"}, {"MPIR_CVAR_NOLOCAL": "1"}],
+    "intel": [{"I_MPI_FABRICS": "ofi"}, {"FI_PROVIDER": "tcp"}],
 }
 """Settings of each MPI that avoid a network, or shared memory."""
 _THROUGH_SHARED_MEMORY: dict[str, list[dict[str, str]]] = {
-    "4": [{**_OB1, "OMPI_MCA_btl": "self,vader"}],
-    "5": [{**_OB1, "OMPI_MCA_btl": "self,sm"}],
+    "openmpi 4": [{**_OB1, "OMPI_MCA_btl": "self,vader"}],
+    "openmpi 5": [{**_OB1, "OMPI_MCA_btl": "self,sm"}],
 }
 """Settings of each Open MPI that fail, and say why, where shared memory cannot be used."""
 
