@@ -26,7 +26,12 @@ ANY = "unset OMPI_MCA_pml OMPI_MCA_btl;"
     [
         ((), "true", None, ""),
         (NAMES, BRIDGE, "interfaces", "shown"),
-        (NAMES[1:], f"ip route replace blackhole {ADDRESSES[0]}", "ports", f"ip route replace {ADDRESSES[0]} dev link0"),
+        (
+            NAMES[1:],
+            f"ip route replace blackhole {ADDRESSES[0]}",
+            "ports",
+            f"ip route replace {ADDRESSES[0]} dev link0",
+        ),
         (NAMES[1:], LOOP, "names", "umount /etc/hosts"),
     ],
 )

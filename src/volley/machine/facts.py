@@ -360,7 +360,7 @@ class JobFacts(Fact, frozen=True, kw_only=True):
     def fast(self) -> bool:
         """True if it ended well, and ranks of one host took no longer than through shared memory."""
         apart = len({rank.node for rank in self.ranks}) > 1
-        return self.complete and 0.0 < self.first_time_s and (apart or self.first_time_s <= SHARED_MEMORY_S)
+        return self.complete and self.first_time_s > 0.0 and (apart or self.first_time_s <= SHARED_MEMORY_S)
 
     @property
     def first_time_s(self) -> float:
