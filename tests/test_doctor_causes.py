@@ -142,6 +142,13 @@ def test_a_real_state_is_found_and_its_remedy_ends_it(
     assert {each["check"]: each["status"] for each in again}["MPI, host memory"] == "good"
 
 
+def test_a_run_that_fails_names_the_inherited_setting(engine: Path, volley_command: Path, tmp_path: Path) -> None:
+    here = Command(volley_command, engine, tmp_path / "state")
+    done = here("pingpong", "-t", "host", "-s", "8", "--launches", "1", OMPI_MCA_pml="ucx")
+    assert done.code == 1
+    assert "in this shell: OMPI_MCA_pml=ucx; volley doctor tries without" in done.err.splitlines()[-1]
+
+
 def doctor(here: Command, before: Sequence[str], variables: dict[str, str]) -> list[dict[str, str]]:
     """The findings on this machine, in a state."""
     done = here("doctor", "--json", "--timeout=30", before=before, **variables)

@@ -42,6 +42,18 @@ _CONTEXT = re.compile(
 """Lines that name no reason."""
 
 
+SETTING = re.compile(
+    r"(OMPI|PMIX|PRTE)_MCA_|(UCX|UCC|HCOLL|MPICH|MPIR_CVAR|HYDRA|PMI|FI|I_MPI|OFI)_|LD_(PRELOAD|LIBRARY_PATH)$"
+)
+"""Variables that a shell may have inherited, and that steer an MPI, its launcher, or what they load."""
+
+
+def names_setting(said: str, name: str, value: str) -> bool:
+    """Return whether the words of a failed job hold a part of a variable's value, or the parameter that it sets."""
+    words = [*re.split(r"[,:;=^]", value), name.partition("_MCA_")[2] or name]
+    return any(re.search(rf"\b{re.escape(word)}\b", said) for word in words if word and not word.isdigit())
+
+
 def reason_in(lines: Sequence[str]) -> str:
     """Return the sentence that says why a job failed, with the details that belong to it; empty if none does."""
     return next(_reasons(lines), "").strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
@@ -9,9 +10,10 @@ from dataclasses import dataclass
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_USAGE
 from volley.launch.engine import Ending
 from volley.machine import ucx_protocols
+from volley.machine.mpi_words import SETTING, names_setting, reason_in
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
-from volley.text import escape_controls
+from volley.text import escape_controls, join_words
 
 _LOADER = 127
 """The exit status of ld.so if a library is missing; the status is 1 if a library has another version."""
@@ -89,8 +91,15 @@ def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None
 
 
 def _with_launcher_text(sentence: str, ending: Ending) -> tuple[str, ...]:
-    """Return the message, preceded by the launcher's text if the engine gave no reason."""
-    return (*(() if ending.sentences else _last(ending.others)), f"volley: {escape_controls(sentence)}")
+    """Return the message, preceded by the launcher's text if the engine gave no reason; name settings that it names."""
+    if ending.sentences:
+        return (f"volley: {escape_controls(sentence)}",)
+    said = reason_in(ending.others)
+    named = [f"{name}={value}" for name, value in os.environ.items() if SETTING.match(name)]
+    named = [setting for setting in named if names_setting(said, *setting.split("=", 1))]
+    if named:
+        sentence = f"{sentence}: {said}; in this shell: {join_words(named)}; volley doctor tries without"
+    return (*_last(ending.others), f"volley: {escape_controls(sentence)}")
 
 
 def _last(said: Sequence[str]) -> tuple[str, ...]:

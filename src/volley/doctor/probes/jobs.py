@@ -8,7 +8,6 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -37,6 +36,7 @@ from volley.machine.facts import (
 )
 from volley.machine.isolate import Skip
 from volley.machine.mpi_stack import assemble, read_facts
+from volley.machine.mpi_words import SETTING, names_setting
 from volley.machine.nvidia_driver import has_driver
 from volley.machine.signals import Stop
 from volley.records.records_file import LineReader
@@ -167,10 +167,6 @@ def _on_gpus(*names: str) -> tuple[str, ...]:
 
 
 _BATCH = re.compile(r"(SLURM|LSB|PBS|PE|SGE|NSLOTS|JOB_ID|COBALT|FLUX)(_|$)")
-_SUSPECTS = re.compile(
-    r"(OMPI|PMIX|PRTE)_MCA_|(UCX|UCC|HCOLL|MPICH|MPIR_CVAR|HYDRA|PMI|FI|I_MPI|OFI)_|MPI4JAX|LD_(PRELOAD|LIBRARY_PATH)$"
-)
-"""Variables that a shell may have inherited, and that steer an MPI, its launcher, or what they load."""
 _TRIAL_WATCHDOG_S = 5.0
 
 
@@ -215,10 +211,10 @@ def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
         return found[-1].works
 
     batch = [name for name in os.environ if _BATCH.match(name)] if allocation(os.environ) else []
-    suspects = [name for name, value in os.environ.items() if value and _SUSPECTS.match(name)]
+    suspects = [name for name, value in os.environ.items() if value and SETTING.match(name)]
     suspects.sort(key=lambda name: name.startswith("LD_"))  # without them, another MPI may be loaded
     for said in (" ".join(job.text), job.why) if job else ():  # first those that the failure names
-        suspects.sort(key=partial(_unnamed, said))
+        suspects.sort(key=lambda name, said=said: not names_setting(said, name, os.environ[name]))  # type: ignore[misc]
     groups = [*([batch] if batch else []), *([name] for name in suspects)]
     if any(map(works, groups)):
         return found
@@ -237,12 +233,6 @@ def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
 
 def _slow_again() -> bool:
     return not mpi_host(_TRIAL_WATCHDOG_S).fast
-
-
-def _unnamed(said: str, name: str) -> bool:
-    """False if the words of a failed job hold a part of the variable's value, or the parameter that it sets."""
-    words = [*re.split(r"[,:;=^]", os.environ[name]), name.partition("_MCA_")[2] or name]
-    return not any(re.search(rf"\b{re.escape(word)}\b", said) for word in words if word)
 
 
 _OB1 = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_mtl": "^ofi"}
