@@ -222,3 +222,11 @@ def test_lists_of_hosts_mean_what_slurm_means(slurm: Cluster, text: str) -> None
     done = slurm.run(["scontrol", "show", "hostnames", text])
     assert done.returncode == 0, done.stderr
     assert list(expand(text)) == done.stdout.split()
+
+
+def test_doctor_in_a_job_on_two_nodes_looks_at_both(volley: Volley) -> None:
+    done = volley.run("doctor", "--json", "--timeout", "30", before=("salloc", "--nodes=2", "--ntasks-per-node=1"))
+    assert done.returncode in {0, 1}, done.stderr
+    found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
+    assert {found[name]["status"] for name in ("job variables", "hosts", "names", "ports", "alike")} == {"good"}
+    assert "through link0" in found["MPI between hosts"]["said"]
