@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from doctor_states import STATES, blamed, state
+from doctor_states import GOOD, STATES, blamed, state
 from machine_facts import NAMES, facts_of
 from the_command import Command
 from volley.doctor.checks import CHECKS, diagnose
@@ -69,6 +69,20 @@ def test_a_machine_that_works_has_no_cause_in_its_shell(name: str) -> None:
         "not tested",
         "good",
     }
+
+
+def test_hosts_that_do_not_answer_in_time_are_one_finding() -> None:
+    late = replace(state("docker0 on both hosts"), hosts=f.Probe(call="ssh b", error="no answer within 60 s"))
+    assert blamed(late) == ["hosts"]
+
+
+def test_what_doctor_itself_cannot_do_is_nobodys_fault() -> None:
+    """A socket or a folder of a probe: the compiler, UCX and MPI are not blamed for it."""
+    own = f.Probe(call="tried", error="OSError: [Errno 28] No space left on device", own=True)
+    changes = dict.fromkeys(("toolchain", "ucx_transfer", "gdrcopy", "limits", "mpi_host"), own)
+    findings = {each.check: each for each in diagnose(replace(GOOD, **changes)).findings}
+    assert [each.check for each in findings.values() if each.status in {"warning", "broken"}] == []
+    assert findings["compiler"].said.startswith("doctor's own test failed: OSError")
 
 
 def test_every_captured_fact_is_judged() -> None:

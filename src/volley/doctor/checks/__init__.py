@@ -95,11 +95,20 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("CUDA IPC", _DATA, jobs.cuda_ipc, "One container for all ranks.", gpu=True, needs=_TWO_RANKS),
     LayerCheck("peer copies", _DATA, jobs.integrity, "IOMMU and ACS.", gpu=True, needs=_TWO_RANKS),
     LayerCheck("hosts", _HOSTS, hosts.answers, "ssh without a password; the same path of volley.", hosts=True),
-    LayerCheck("names", _HOSTS, hosts.names, "A line in /etc/hosts.", hosts=True),
-    LayerCheck("ports", _HOSTS, hosts.ports, "Open ports.", hosts=True),
-    LayerCheck("alike", _HOSTS, hosts.alike, "The same versions and limits.", hosts=True),
-    LayerCheck("interfaces", _HOSTS, hosts.interfaces, "`export …`: without them, the same job worked.", hosts=True),
-    LayerCheck("MPI between hosts", _HOSTS, hosts.between, "The common interface.", hosts=True, needs=_JOBS),
+    LayerCheck("names", _HOSTS, hosts.names, "A line in /etc/hosts.", hosts=True, needs=("hosts",)),
+    LayerCheck("ports", _HOSTS, hosts.ports, "Open ports.", hosts=True, needs=("hosts",)),
+    LayerCheck("alike", _HOSTS, hosts.alike, "The same versions and limits.", hosts=True, needs=("hosts",)),
+    LayerCheck(
+        "interfaces",
+        _HOSTS,
+        hosts.interfaces,
+        "`export …`: without them, the same job worked.",
+        hosts=True,
+        needs=("hosts",),
+    ),
+    LayerCheck(
+        "MPI between hosts", _HOSTS, hosts.between, "The common interface.", hosts=True, needs=("hosts", *_JOBS)
+    ),
     LayerCheck(
         *("GPUDirect RDMA", _HOSTS, hosts.gpudirect, "`modprobe nvidia_peermem`."),
         gpu=True,

@@ -42,13 +42,15 @@ def names(facts: Facts) -> Finding:
                 continue
             strangers = [each for each in addresses if each not in own[name] or each.startswith("127.")]
             if strangers or not addresses:
-                known = join_few(sorted(each for each in own[name] if not each.startswith("127.")))
+                known = sorted(each for each in own[name] if not each.startswith("127.")) or ["ADDRESS"]
                 wrong = f"is {join_words(strangers)}, which {name} does not have" if strangers else "has no address"
-                first = next((each for each in known.replace(",", "").split() if each), "ADDRESS")
-                line = f"echo '{first} {name}' | {sudo(facts)}tee -a /etc/hosts"
-                remedy = f"on {host.name}: {line}, and remove the line that is there"
-                said = f"on {host.name}, the name {name} {wrong}"
-                return warning(said, f"getaddrinfo({name}) on {host.name}; {name} has {known}", remedy, ("ports", _JOB))
+                line = f"echo '{known[0]} {name}' | {sudo(facts)}tee -a /etc/hosts"
+                return warning(
+                    f"on {host.name}, the name {name} {wrong}",
+                    f"getaddrinfo({name}) on {host.name}; {name} has {join_few(known)}",
+                    f"on {host.name}: {line}, and remove the line that is there",
+                    ("ports", _JOB),
+                )
     return good("each host knows the addresses of the others")
 
 

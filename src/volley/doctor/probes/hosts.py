@@ -113,7 +113,7 @@ def _answer(process: subprocess.Popen[str], kind: type, name: str):  # type: ign
     line = process.stdout.readline() if process.stdout else ""
     if line:
         return msgspec.json.decode(line, type=kind)
-    return kind(name=name, error=process.stderr.read().strip()) if name else {}  # type: ignore[union-attr]
+    return kind(name=name, error=process.stderr.read().strip() or "no answer") if name else {}  # type: ignore[union-attr]
 
 
 def serve() -> None:

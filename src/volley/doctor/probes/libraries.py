@@ -13,6 +13,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import msgspec
+
 from volley.doctor.probes.host import open_node
 from volley.machine.cuda_driver import CudaDriver, CudaError, cuda_gpu_count, load
 from volley.machine.facts import GdrcopyFacts, TransferFacts, UcxComponent, UcxFacts
@@ -27,7 +29,7 @@ _PATTERN = b"volley" * 64
 _NAMED, _COUNTED = 1 << 0, 1 << 1
 """UCT_COMPONENT_ATTR_FIELD_NAME and UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT (uct/api/uct.h)."""
 _TRANSFER_S = 20.0
-_LONGEST_TEXT = 400
+_LONGEST_TEXT = 2000
 
 
 class _GdrHandle(ctypes.Structure):
@@ -153,13 +155,19 @@ def ucx_transfer() -> TransferFacts:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    environment, quiet = perftest_environment(program), subprocess.DEVNULL
+    environment, pipe = perftest_environment(program), subprocess.PIPE
     what = ["-t", "tag_lat", "-m", memory, "-s", str(1 << 20), "-n", "10", "-w", "1"]
-    with subprocess.Popen([program, "-p", port], env=environment, stdout=quiet, stderr=quiet) as server:
+    with subprocess.Popen([program, "-p", port], env=environment, stdout=pipe, stderr=subprocess.STDOUT) as server:
         try:
-            return _perftest_client([program, "127.0.0.1", "-p", port, *what], environment, memory)
+            found = _perftest_client([program, "127.0.0.1", "-p", port, *what], environment, memory)
         finally:
             server.kill()
+        if found.status == 0 or "onnect" not in found.said:
+            return found
+        said = clean(server.stdout.read()) if server.stdout else ""
+    if "UCX" not in said:  # no fault of UCX
+        raise OSError(f"the client of ucx_perftest did not reach its server on 127.0.0.1: {found.said[:100]}")
+    return msgspec.structs.replace(found, said=said[-_LONGEST_TEXT:])
 
 
 def perftest_environment(program: str) -> dict[str, str]:
