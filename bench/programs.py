@@ -173,7 +173,7 @@ def read_starter(ranks: int = PAIR) -> Starter:
         raise BenchError(f"volley cannot start a job here: {done.stderr.strip()}")
     words = shlex.split(done.stderr.strip().splitlines()[-1])
     start = next(index for index, word in enumerate(words) if not ASSIGNMENT.match(word))
-    program = words.index("--plan") - 1
+    program = words.index("--mpi-library") - 1
     environment = dict(word.split("=", 1) for word in words[:start])
     return Starter(environment, tuple(words[start:program]), tuple(words[program:]))
 

@@ -30,6 +30,7 @@ from sweeps import Width, launch_sweeps, narrower
 
 from volley.errors import UserError
 from volley.statistics.estimates import Estimate, estimate
+from volley.text import mpi_name
 from volley.units import format_cpulist, format_sig, format_size
 
 TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
@@ -148,7 +149,7 @@ def machine_of(bench: Bench) -> Machine:
         cpu=run.ranks[0].cpu,
         cores=bench.rank_cores,
         bound_by=[rank.bound_by for rank in run.ranks],
-        mpi=run.engine.mpi_built or "none",
+        mpi=mpi_name(run.mpi.library) if run.mpi else "none",
         volley=run.engine.version,
         measured_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         load_at_start=os.getloadavg()[0],

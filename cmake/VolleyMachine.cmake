@@ -1,17 +1,15 @@
-# Where MPI, nvcc and nlohmann/json come from: build_backend/machine.py decides, for the backend and for CMake alike.
+# Where nvcc and nlohmann/json come from: build_backend/machine.py decides, for the backend and for CMake alike.
 # Asked once, at the first configure; the answers stay in the cache with the paths that follow from them.
 #
-# Sets VOLLEY_MPI_SOURCE (wheel | system), VOLLEY_MPICC, VOLLEY_MPIEXEC, VOLLEY_NVCC (empty: none is wanted or there is
-# none), VOLLEY_NO_NVCC_BECAUSE (in words), VOLLEY_GPUS_HERE (the architectures of this machine's GPUs, if known), VOLLEY_NCCL_INCLUDE and
+# Sets VOLLEY_NVCC (empty: none is wanted or there is none), VOLLEY_NO_NVCC_BECAUSE (in words), VOLLEY_GPUS_HERE (the architectures of this machine's GPUs, if known), VOLLEY_NCCL_INCLUDE and
 # VOLLEY_NVSHMEM_INCLUDE (headers for kernels; empty: none), VOLLEY_JSON_INCLUDE.
-if(NOT DEFINED VOLLEY_MPI_SOURCE)
+if(NOT DEFINED VOLLEY_NVCC)
   if(NOT Python_EXECUTABLE)   # scikit-build-core and the presets say which
     find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
   endif()
 
   # What was said with -D counts as if it had been said in the environment.
-  foreach(pair "MPI_C_COMPILER=MPICC" "MPI_HOME=MPI_HOME" "CMAKE_CUDA_COMPILER=CUDACXX"
-               "VOLLEY_CUDA=VOLLEY_CUDA" "VOLLEY_CUDA_ARCHITECTURES=VOLLEY_CUDA_ARCHITECTURES")
+  foreach(pair "CMAKE_CUDA_COMPILER=CUDACXX" "VOLLEY_CUDA=VOLLEY_CUDA" "VOLLEY_CUDA_ARCHITECTURES=VOLLEY_CUDA_ARCHITECTURES")
     string(REGEX MATCH "(.*)=(.*)" pair "${pair}")
     if(NOT "${${CMAKE_MATCH_1}}" STREQUAL "")
       set(ENV{${CMAKE_MATCH_2}} "${${CMAKE_MATCH_1}}")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from installations import CHECKOUT, QUICK, Installation, new_environment, pip_wheel, scrubbed, uv_install
+from installations import new_environment, uv_install
 from the_command import Command
 
 # A machine at work is slow.
@@ -21,8 +21,8 @@ settings.register_profile("volley", deadline=None)
 settings.load_profile("volley")
 
 
-#: Fixtures that take long: another MPI's build, a browser, a cluster and hosts that are only pretended.
-SLOW_FIXTURES = {"mpich_installation", "browser", "slurm", "join_hosts"}
+#: Fixtures that take long: another MPI, a browser, a cluster and hosts that are only pretended.
+SLOW_FIXTURES = {"mpich", "browser", "slurm", "join_hosts"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,6 +40,8 @@ def pytest_sessionstart() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.environ.pop("COLUMNS", None)
+    # The MPI of the tests is that of this environment, whatever the machine has.
+    os.environ["PATH"] = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
     os.environ |= {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1"}  # our own runs never use NVLink multicast
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         # An Open MPI launcher does not start where a killed one with the same process number has left its files ("The
@@ -68,22 +70,22 @@ def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
     return Command(volley_command, engine, tmp_path)
 
 
-@pytest.fixture(scope="session")
-def mpich_installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """Volley built against MPICH's wheel, in an environment of its own: the two wheels own the same file names.
+def wheel_of_mpi(name: str, factory: pytest.TempPathFactory) -> Path:
+    """The prefix of an environment with the wheel of an MPI: the wheels own the same file names.
 
     Workers of pytest-xdist share it: their folders lie in one folder of the session.
     """
-    base = tmp_path_factory.getbasetemp()
-    home = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "mpich"
-    home.mkdir(exist_ok=True)
-    made = Installation(home / "env")
-    with (home / "lock").open("w") as lock:
+    base = factory.getbasetemp()
+    prefix = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with prefix.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (home / "done").exists():
-            new_environment(made.prefix)
-            uv_install(made, "mpich>=5,<6")
-            settings = scrubbed(MPI_HOME=str(made.prefix), VOLLEY_CUDA="OFF")
-            uv_install(made, pip_wheel(CHECKOUT, home / "wheel", *QUICK, env=settings))
-            (home / "done").touch()
-    return made
+        if not (prefix / "done").exists():
+            uv_install(new_environment(prefix), name)
+            (prefix / "done").touch()
+    return prefix
+
+
+@pytest.fixture(scope="session")
+def mpich(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MPICH's wheel, in an environment of its own."""
+    return wheel_of_mpi("mpich", tmp_path_factory)

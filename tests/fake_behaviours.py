@@ -15,7 +15,7 @@ from example_records import RankMatrixCell, pingpong, row_of, run, transport
 from volley.benchmarks.pair.records import PingPong
 from volley.machine.hardware import Device
 from volley.records.plan import Plan
-from volley.records.record_types import End, EngineFacts, MpiFacts, Rank
+from volley.records.record_types import End, Rank
 from volley.records.records_file import encode_line
 
 
@@ -263,12 +263,3 @@ def silent(_plan: Plan) -> int:
 def stubborn(plan: Plan) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     return endless(plan)
-
-
-def mislinked(plan: Plan) -> int:
-    begin(plan, engine=EngineFacts(version="0.1.0", mpi_built="Open MPI 5.0.11"), mpi=OTHER_MPI)
-    end(plan)
-    return 0
-
-
-OTHER_MPI = MpiFacts(library="Open MPI v4.1.4, package: Debian", standard="3.1")

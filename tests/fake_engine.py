@@ -1,6 +1,6 @@
 """A stand-in for the engine: keeps its contract on the command line, measures nothing, and misbehaves on request.
 
-``VOLLEY_FAKE`` names what it does.  ``install`` puts it into a folder with build facts and an mpirun that starts it.
+``VOLLEY_FAKE`` names what it does.  ``install`` puts it into a folder with an mpirun that starts it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest import MonkeyPatch  # noqa: PT013  the stand-in itself does not need it
 
 ABOUT = {
     "version": "0.1.0",
-    "mpi_built": "Open MPI 5.0.11",
+    "mpi": {"library": "Open MPI v5.0.11", "standard": "3.1", "interface": "libmpi.so.40"},
     "cuda_built": None,
     "cuda_architectures": [],
     "transports": [
@@ -30,7 +34,6 @@ ABOUT = {
     ],
     "faults": [{"name": "flip", "summary": "example of a fault"}],
 }
-FACTS = {"mpi_family": "openmpi", "mpi_version": "5.0.11", "mpi_source": "system", "cuda_version": None}
 MPIRUN = """#!/bin/sh
 printf '%s ' "$@" >"$(dirname "$0")/started"
 env >"$(dirname "$0")/environment"
@@ -41,8 +44,11 @@ done
 """
 
 
-def install(folder: Path, **facts: object) -> Path:
-    """Make ``folder`` hold an engine's two programs, its build facts and its mpirun; return the first."""
+def install(folder: Path, **about: object) -> Path:
+    """Make ``folder`` hold an engine's two programs, what it says of itself and an mpirun; return the first.
+
+    With ``folder`` on PATH, that mpirun is of an Open MPI, whose library is in ``lib`` beside it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     search = [str(Path(__file__).parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     engine, local, mpirun = folder / "volley-engine", folder / "volley-engine-local", folder / "mpirun"
@@ -52,7 +58,17 @@ def install(folder: Path, **facts: object) -> Path:
     mpirun.write_text(MPIRUN, encoding="utf-8")
     for program in (engine, local, mpirun):
         program.chmod(0o755)
-    (folder / "build.json").write_text(json.dumps({**FACTS, "mpiexec": str(mpirun), **facts}), encoding="utf-8")
+    (folder / "prterun").touch()
+    (folder.parent / "lib").mkdir(exist_ok=True)
+    (folder.parent / "lib/libmpi.so.40").touch()
+    (folder / "about.json").write_text(json.dumps({**ABOUT, **about}), encoding="utf-8")
+    return engine
+
+
+def use(patch: MonkeyPatch, engine: Path) -> Path:
+    """Let volley take this engine, and the mpirun in its folder."""
+    patch.setenv("VOLLEY_ENGINE", str(engine))
+    patch.setenv("PATH", str(engine.parent), prepend=os.pathsep)
     return engine
 
 
@@ -66,11 +82,11 @@ def main() -> None:
     # A test limits the size of files.
     with contextlib.suppress(OSError), (Path(sys.argv[0]).parent / "starts").open("a", encoding="utf-8") as starts:
         starts.write(json.dumps([Path(sys.argv[0]).name, *arguments, dict(os.environ)]) + "\n")
-    if arguments == ["--about"]:
+    if "--about" in arguments:
         if behaviour == "thinks":
             (Path(sys.argv[0]).parent / "asked").touch()
             time.sleep(600)
-        print(json.dumps(ABOUT))
+        print(Path(sys.argv[0]).with_name("about.json").read_text(encoding="utf-8"))
         return
     if "--follower" in arguments:
         sys.stderr.write(f"following with {arguments}\n")

@@ -33,7 +33,7 @@ UV_NAMES = {
 }
 #: What steers a build or a loader; a test that wants one of these sets it itself.
 STEERING = (
-    *("CUDACXX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "MPICC", "MPI_HOME", "PYTHONPATH"),
+    *("CUDACXX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH"),
     *("VIRTUAL_ENV", "VOLLEY_CUDA", "VOLLEY_CUDA_ARCHITECTURES", "VOLLEY_ENGINE"),
 )
 
@@ -107,11 +107,6 @@ class Installation:
     def engine(self) -> Path:
         (found,) = self.prefix.glob("lib/python3*/site-packages/volley/bin/volley-engine")
         return found
-
-    @property
-    def build(self) -> dict[str, Any]:
-        """What the build wrote down for the front."""
-        return dict(json.loads(self.engine.with_name("build.json").read_text()))
 
     def about(self) -> dict[str, Any]:
         """The engine's account of itself, without MPI_Init and without any help from the environment."""

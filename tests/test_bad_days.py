@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from the_command import FEW, Command, Finished, check_plan, finish, finish_with
+from the_command import FEW, Command, Finished, check_plan, engine_words, finish, finish_with
 from volley.benchmarks import BENCHMARKS
 from volley.records.records_file import read_runs
 
@@ -73,7 +73,7 @@ def as_ranks(volley: Command, first: Sequence[str], second: Sequence[str], text:
 
 def test_only_the_first_rank_opens_the_file_of_the_records(volley: Command, tmp_path: Path) -> None:
     records = tmp_path / "records"
-    first, second = ([str(volley.engine), "--plan", "-", "--records", str(path)] for path in (records, "/proc/no/file"))
+    first, second = ([*engine_words(volley.engine), "--records", str(path)] for path in (records, "/proc/no/file"))
     done = as_ranks(volley, first, second, json.dumps(plan()))
     assert done.code == 0, done.err
     assert records.read_text().splitlines()[-1].startswith('{"record":"end"')
@@ -83,7 +83,7 @@ def test_only_the_first_rank_opens_the_file_of_the_records(volley: Command, tmp_
 
 
 def test_an_error_before_the_ranks_know_each_other_names_its_rank(volley: Command) -> None:
-    bound = [str(volley.engine), "--plan", "-", "--bind"]
+    bound = [*engine_words(volley.engine), "--bind"]
     done = as_ranks(volley, bound, ["env", "OMPI_COMM_WORLD_LOCAL_RANK=0", *bound], json.dumps(plan()))
     assert done.code != 0
     assert "volley-engine: rank 1: the launcher's variables call this process local rank 0, MPI says 1" in done.err
@@ -91,7 +91,8 @@ def test_an_error_before_the_ranks_know_each_other_names_its_rank(volley: Comman
 
 def test_a_follower_without_anybody_to_follow_ends_the_job(volley: Command) -> None:
     """The front end is another rank than MPI's rank 0: rank 0 has no plan, and the other rank waits for it."""
-    follower, front = [str(volley.engine), "--follower"], [str(volley.engine), "--plan", "-"]
+    front = engine_words(volley.engine)
+    follower = [*front[:3], "--follower"]
     done = as_ranks(volley, follower, front, json.dumps(plan()))
     assert done.code != 0
     assert "volley-engine: rank 0: no plan" in done.err
@@ -102,7 +103,7 @@ def test_a_rank_that_hangs_at_the_end_of_mpi_is_ended(engine: Path, tmp_path: Pa
     source.write_text("int pause(void);\nint MPI_Finalize(void) { return pause(); }\n")
     subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, source], check=True)
     alone = {"plan": 2, "benchmark": "self_send", "transports": ["host"], "world_size": 1, "watchdog_s": 1}
-    command = ["env", f"LD_PRELOAD={library}", str(engine), "--plan", "-"]
+    command = ["env", f"LD_PRELOAD={library}", *engine_words(engine)]
     done = finish_with(command, json.dumps({**alone, "options": {"sizes_bytes": []}}))
     assert done.code == 4
     assert "watchdog: rank 0 of 1 made no progress for 1 s in MPI_Finalize" in done.err

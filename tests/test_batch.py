@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fake_engine import ABOUT, install
+from fake_engine import ABOUT, install, use
 from the_command import check_transcript
 from volley import cli
 from volley.batch import COMMAND, script
@@ -22,7 +22,7 @@ from volley.launch.engine import About
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An engine of an Open MPI with its mpirun, neither of them started; volley itself is called as /v/volley."""
-    installed = install(tmp_path / "bin", cuda_version="13.0")
+    installed = install(tmp_path / "bin", cuda_built="13.0")
     about = msgspec.convert(ABOUT, About)
     risky = [msgspec.structs.replace(each, device_pointers="/p" in each.name) for each in about.transports]
     known = msgspec.structs.replace(about, transports=tuple(risky))
@@ -99,7 +99,7 @@ def test_an_engine_for_no_gpus_gets_no_job_for_gpus(stand_in: Path, capsys: pyte
 def test_without_an_engine_that_starts_there_is_no_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path)))
+    use(monkeypatch, install(tmp_path / "bin"))
     monkeypatch.setenv("VOLLEY_FAKE", "broken")
     assert cli.main(["batch", "--scheduler", "slurm", "--", "pingpong"]) == 3
     assert "libmpi.so.40" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fake_engine import install
+from fake_engine import install, use
 from volley.doctor.checks import diagnose
 from volley.doctor.probes import attempts, capture, gpus, host, jobs, libraries
 from volley.errors import MachineError, UserError
@@ -109,7 +109,7 @@ def test_nothing_is_printed_on_our_streams(capfd: pytest.CaptureFixture[str]) ->
 def test_an_mpi_that_hangs_in_init_is_a_finding_and_doctor_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    use(monkeypatch, install(tmp_path / "bin"))
     monkeypatch.setenv("VOLLEY_FAKE", "silent")
     tried: list[str] = []
     facts = capture(2.0, tried.append)
@@ -123,7 +123,7 @@ def test_an_mpi_that_hangs_in_init_is_a_finding_and_doctor_goes_on(
 
 
 def test_an_engine_that_does_not_start_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    use(monkeypatch, install(tmp_path / "bin"))
     monkeypatch.setenv("VOLLEY_FAKE", "broken")
     facts = capture(20.0)
     findings = {finding.check: finding for finding in diagnose(facts).findings}
@@ -146,7 +146,7 @@ def test_an_engine_that_does_not_start_is_a_finding(tmp_path: Path, monkeypatch:
 def test_a_job_is_kept_as_it_ended(
     behaviour: str, complete: bool, reason: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    use(monkeypatch, install(tmp_path / "bin"))
     monkeypatch.setenv("VOLLEY_FAKE", behaviour)
     job = jobs.mpi_host(20.0)
     assert job.complete == complete
@@ -158,7 +158,7 @@ def test_a_job_is_kept_as_it_ended(
 def test_an_engine_without_gpu_transports_is_not_asked_for_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    use(monkeypatch, install(tmp_path / "bin"))
     monkeypatch.setattr(jobs, "has_driver", lambda: True)
     with pytest.raises(Skip, match="built without CUDA"):
         jobs._on_gpus("aware", "peer")

@@ -174,11 +174,6 @@ def pcie(generation: int | None) -> list[dict[str, Any]]:
         ),
         ("GDRCopy", {"gdrcopy": UNMAPPED}, "broken", "it cannot map GPU memory", "modprobe gdrdrv"),
         ("UCX transfer", {"ucx_transfer": {"memory": "host", "status": 0}}, "good", "host memory", ""),
-        (
-            "MPI library",
-            {"stack": {"mpi_version": "4.1.6", "mpi_built": "Open MPI 4.1.6"}},
-            *("broken", "another library", "LD_LIBRARY_PATH"),
-        ),
         ("MPI library", {"stack": {"other_mpirun": "/usr/bin/mpirun"}}, "warning", "another MPI", "mpirun -n 2"),
         (
             "MPI self-report",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from installations import Installation
 from machine_facts import MACHINES, kept
 from screens import check_screen
 from the_command import Command
@@ -189,8 +189,9 @@ def test_inside_a_launcher_kept_facts_are_judged_once(here: Command) -> None:
 # --------------------------------------------------------------------------------------- another real MPI
 
 
-def test_a_machine_with_mpich(mpich_installation: Installation) -> None:
-    found = mpich_installation.doctor()
+def test_a_machine_with_mpich(here: Command, mpich: Path) -> None:
+    done = replace(here, mpi=str(mpich))("doctor", "--json")
+    found = {each["check"]: (each["status"], each["said"]) for each in json.loads(done.out)["findings"]}
     assert found["MPI library"][1].startswith("MPICH")
     assert found["MPI, host memory"][0] == "good"
     assert found["launcher"] == ("good", "mpich: 2 ranks on 1 node, local ranks 0, 1")

@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from example_records import run as example_run
-from fake_engine import install
+from fake_engine import install, use
 from fake_nvml import FakeNvml, NVMLError
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command
@@ -271,7 +271,7 @@ def test_where_nothing_is_known_there_is_no_line_rate() -> None:
 @pytest.fixture
 def gpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with a driver and two GPUs, and an engine that uses them; return the file for records."""
-    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    use(monkeypatch, install(tmp_path / "bin"))
     monkeypatch.setenv("VOLLEY_FAKE", "gpus")
     monkeypatch.setattr(session, "has_driver", lambda: True)
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(machine(H200)[0]))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fake_engine import install
-from installations import Installation
 from the_command import FEW, Command, imports_of
 from volley import cli
 from volley.launch.inside_launcher import gpu_arguments, rank_info, scrubbed
@@ -171,9 +172,8 @@ def test_what_a_launcher_s_job_cannot_be_is_said_once_and_nobody_hangs(
     assert done.err.count(sentence) == 1
 
 
-def test_a_launcher_asked_for_starts_its_own_job_from_the_first_rank_alone(volley: Command, engine: Path) -> None:
-    family = "mpich" if "mpich" in engine.with_name("build.json").read_text() else "openmpi"
-    done = volley("pingpong", *FEW, "--launcher", family, "--format", "csv", before=volley.mpirun(2))
+def test_a_launcher_asked_for_starts_its_own_job_from_the_first_rank_alone(volley: Command) -> None:
+    done = volley("pingpong", *FEW, "--launcher", "openmpi", "--format", "csv", before=volley.mpirun(2))
     assert done.code == 0, done.err
     assert len(done.out.splitlines()) == 3
     (log,) = done.records
@@ -223,7 +223,7 @@ def test_where_jsrun_is_the_script_s_volley_goes_on_as_the_ranks(volley: Command
 def test_jsrun_is_asked_for_gpus_where_they_are_used(
     volley_command: Path, tmp_path: Path, words: tuple[str, ...], options: str
 ) -> None:
-    volley = Command(volley_command, install(tmp_path / "bin", cuda_version="13.0"), tmp_path)
+    volley = Command(volley_command, install(tmp_path / "bin", cuda_built="13.0"), tmp_path)
     done = volley(*words, **job_with_jsrun(tmp_path, "exit 5"))
     assert (done.code, done.out, done.err) == (5, "", "")
     asked = f"--nrs=1 --rs_per_host=1 {options.format(gpus='--gpu_per_rs=ALL_GPUS')} {volley_command}"
@@ -245,7 +245,8 @@ HEAVY = {"msgspec", "rich", "subprocess", "volley.run.session", "volley.launch.e
 
 def test_a_follower_becomes_the_engine_before_it_imports_anything_of_weight(stand_in: Command) -> None:
     done = stand_in("-m", "volley", "pingpong", "--gpus=1,0", "--gpu-after-init", **FOLLOWER)
-    assert "following with ['--follower', '--gpus', '1,0', '--gpu-after-init']" in done.err
+    library = f"'--mpi-library', '{stand_in.engine.parents[1]}/lib/libmpi.so.40'"
+    assert f"following with [{library}, '--follower', '--gpus', '1,0', '--gpu-after-init']" in done.err
     before_exec = done.err.split("import time: self [us]")[1]
     assert "volley.launch.inside_launcher" in imports_of(before_exec)
     assert not HEAVY & imports_of(before_exec)
@@ -261,11 +262,12 @@ HYDRA = {"PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}
 
 
 def test_a_launcher_of_another_mpi_is_named_by_the_first_rank_only(stand_in: Command) -> None:
-    first = stand_in("-m", "volley", "pingpong", PMI_RANK="0", **HYDRA)
-    assert first.code == 2
-    assert "linked to Open MPI 5.0.11 (system)" in first.err
-    assert f"{stand_in.engine.parent / 'mpirun'} -n 2 volley" in first.err
-    other = stand_in("-m", "volley", "pingpong", PMI_RANK="1", **HYDRA)
+    alone = {**HYDRA, "PATH": str(stand_in.engine.parent)}
+    first = stand_in("-m", "volley", "pingpong", PMI_RANK="0", **alone)
+    assert first.code == 3
+    assert "the MPI is Open MPI v5.0.11 (" in first.err
+    assert re.search(r"start volley without a launcher, or with \S+/mpirun -n 2 volley", first.err)
+    other = stand_in("-m", "volley", "pingpong", PMI_RANK="1", **alone)
     assert (other.code, other.out, other.err) == (0, "", "")
 
 
@@ -275,36 +277,38 @@ def test_ranks_that_wait_in_mpi_init_are_let_go_after_an_error(stand_in: Command
     assert stand_in("-m", "volley", "pingpong", "--sizes", "8x", **step).code == 2
     assert not joined.exists()  # every rank has read the same command line
     assert stand_in("-m", "volley", "pingpong", "--transport", "hots", **step).code == 2
-    assert joined.read_text() == f"--plan {os.devnull}"
+    assert joined.read_text().endswith(f"/libmpi.so.40 --plan {os.devnull}")
     joined.unlink()
     assert stand_in("-m", "volley", "pingpong", *FEW, **step).code == 0
-    assert joined.read_text() == "--plan -"  # it measured: nobody is waiting any more
+    assert joined.read_text().endswith("--plan -")  # it measured: nobody is waiting any more
 
 
 # --------------------------------------------------------------------------------------- another real MPI
 
 
-def test_the_same_under_mpich(mpich_installation: Installation, engine: Path, tmp_path: Path) -> None:
-    mpich = Command(mpich_installation.volley, mpich_installation.engine, tmp_path)
-    hydra = mpich.mpirun(2)
+def test_the_same_under_mpich(volley: Command, mpich: Path) -> None:
+    volley = replace(volley, mpi=str(mpich))
+    hydra = volley.mpirun(2)
     for before in ((), hydra):
-        done = mpich("pingpong", *FEW, "--format", "csv", before=before)
+        done = volley("pingpong", *FEW, "--format", "csv", before=before)
         assert done.code == 0, done.err
         assert len(done.out.splitlines()) == 3
-    refused = mpich("pingpong", "--sizes", "8x", before=hydra)  # hydra would let the second rank wait for ever
+    refused = volley("pingpong", "--sizes", "8x", before=hydra)  # hydra would let the second rank wait for ever
     assert refused.code == 2
-    assert mpich("pingpong", *FEW, before=mpich.mpirun(3)).code == 2
-    failed = mpich("pingpong", "--transport", "host+flip", *FEW)
+    assert volley("pingpong", *FEW, before=volley.mpirun(3)).code == 2
+    failed = volley("pingpong", "--transport", "host+flip", *FEW)
     assert failed.code == 1
     assert "FAILED" in failed.out
 
 
-def test_an_engine_of_open_mpi_under_mpich_s_mpiexec(
-    mpich_installation: Installation, volley: Command, tmp_path: Path
-) -> None:
-    hydra = Command(mpich_installation.volley, mpich_installation.engine, tmp_path).mpirun(2)
-    if "mpich" in volley.engine.with_name("build.json").read_text():
-        pytest.skip("the volley under test was built against MPICH itself")
-    done = volley("pingpong", *FEW, before=hydra)
-    assert done.code == 2
+def test_open_mpi_under_mpich_s_mpiexec(volley: Command, mpich: Path) -> None:
+    hydra = replace(volley, mpi=str(mpich)).mpirun(2)
+    done = volley("pingpong", *FEW, "--mpi", "openmpi", before=hydra)
+    assert done.code == 3
     assert done.err.count("a launcher of another MPI started this job") == 1
+    done = volley("pingpong", *FEW, before=hydra)  # the MPI of that mpiexec is taken, whatever PATH says
+    assert done.code == 0, done.err
+    (log,) = done.records
+    assert log.run
+    assert log.run.mpi
+    assert log.run.mpi.interface == "libmpi.so.12"

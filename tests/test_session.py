@@ -13,14 +13,13 @@ import signal
 import sys
 import threading
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import example_records
-from fake_engine import ABOUT, install
+from fake_engine import ABOUT, install, use
 from the_command import check_transcript
 from volley import cli
 from volley.benchmarks import BENCHMARKS, named, plain
@@ -52,7 +51,7 @@ SIZES = (8, 64)
 def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An engine that obeys ``VOLLEY_FAKE``, on a machine of one's own, with a home of its own."""
     folder = tmp_path / "bin"
-    monkeypatch.setenv("VOLLEY_ENGINE", str(install(folder)))
+    use(monkeypatch, install(folder))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(engine, "_LOADED_S", 60.0)  # also where the watchdog of a test is short
     for name in list(os.environ):
@@ -106,9 +105,9 @@ def test_the_plan_says_how_the_job_was_started(bin_folder: Path, tmp_path: Path)
     assert launch["command"][0] == str(bin_folder / "mpirun")
     started = (bin_folder / "started").read_text(encoding="utf-8").split()
     assert launch["command"][1:] == started
-    assert started[-6:] == [str(bin_folder / "volley-engine"), "--plan", "-", "--bind", "--gpus", "1,0"]
+    assert started[-5:] == ["--plan", "-", "--bind", "--gpus", "1,0"]
     assert "--mca pml ob1" in " ".join(started)
-    assert launch["stack"]["mpi_version"] == "5.0.11"
+    assert launch["stack"]["mpi_library"] == str(bin_folder.parent / "lib/libmpi.so.40")
     arguments = [["--launcher-arg", word] for word in ("--mca", "pml", "ob1")]
     assert sorted(launch["asked"]) == sorted([["--sizes", "8,64"], ["--launches", "1"], *arguments, ["--gpus", "1,0"]])
 
@@ -320,7 +319,6 @@ def test_a_part_that_cannot_be_prepared_is_named_and_left_out(
 
 ABOUT_FAKE = About(
     version="0.1.0",
-    mpi_built="Open MPI 5.0.11",
     transports=tuple(TransportAbout(**each) for each in ABOUT["transports"]),  # type: ignore[attr-defined]
     faults=tuple(FaultAbout(**each) for each in ABOUT["faults"]),  # type: ignore[attr-defined]
 )
@@ -413,15 +411,14 @@ def test_a_job_that_was_given_no_plan_is_not_waited_for(bin_folder: Path) -> Non
 @pytest.fixture
 def local(tmp_path: Path, bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Words of a matrix between GPUs; this engine was built with CUDA, and there is a driver."""
-    install(tmp_path / "bin", cuda_version="13.0", mpiexec=str(tmp_path / "no-mpirun"))
+    install(tmp_path / "bin", cuda_built="13.0")
     monkeypatch.setattr("volley.benchmarks.matrix.records.has_driver", lambda: True)
     return ("--section", "uni")
 
 
-def test_a_local_engine_is_started_alone_and_asked_nothing_before(
-    local: tuple[str, ...], bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_local_engine_is_started_alone(
+    local: tuple[str, ...], bin_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(session, "ask_about", None)
     assert measure(*local, command="matrix") == 3
     assert "no measurement was possible on this machine" in capsys.readouterr().err
     assert (bin_folder / "joined").read_text(encoding="utf-8") == "--plan -"
@@ -852,18 +849,3 @@ def test_ctrl_c_while_modules_load_ends_the_engine(monkeypatch: pytest.MonkeyPat
     assert loaded
     with pytest.raises(ProcessLookupError):
         os.kill(int(started.read_text()), 0)
-
-
-def test_an_engine_that_does_not_start_is_told_before_what_it_lacks(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    engine_file = install(tmp_path / "bin")
-    engine_file.with_name("build.json").unlink()
-
-    def does_not_start() -> About:
-        raise MachineError("the engine does not start")
-
-    monkeypatch.setenv("VOLLEY_ENGINE", str(engine_file))
-    monkeypatch.setattr(session, "ask_about", lambda *_: nullcontext(does_not_start))
-    with pytest.raises(MachineError, match="does not start"):
-        session.measure(read_command(["pingpong"]))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_engine import install
+from fake_engine import install, use
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command
 from volley.machine import settings
@@ -137,7 +137,7 @@ def test_the_quota_of_the_control_groups(
 def test_the_settings_stand_behind_the_run_where_a_rank_is_on_this_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    use(monkeypatch, install(tmp_path / "bin"))
     output = tmp_path / "r.jsonl"
     words = ["pingpong", "-t", "host", "--sizes", "8", "--launches", "1", "-o", str(output), "--format", "csv"]
     for host, kinds in (("example-node", ["run", "settings", "transport"]), ("login-node", ["run", "transport"])):

@@ -82,7 +82,7 @@ def test_builds_everything_tells_components_of_each_other_and_proves_the_result(
     assert "[3/4] UCX: configure, build, install: done in" in said
     assert "proven: 8 B and 1048576 B there and back between two ranks on host memory" in said
     assert "NOT TESTED: device memory, because there is no NVIDIA driver" in said
-    assert f"to measure with it: MPI_HOME={place.prefix} " in said
+    assert f"to measure with it: volley --mpi {place.prefix}" in said
     assert place.builds() == [1, 1, 1]
     assert not any((place.own / "build").iterdir())
     ucx, openmpi = place.log("ucx"), place.log("openmpi")

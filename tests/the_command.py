@@ -19,7 +19,7 @@ from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.launch.inside_launcher import scrubbed
 from volley.launch.launchers import cores
-from volley.machine.mpi_stack import assemble, read_facts
+from volley.machine.mpi_choice import choose_mpi
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 
@@ -53,12 +53,16 @@ class Command:
     volley: Path
     engine: Path
     state: Path
+    mpi: str = ""
+    """The prefix of the MPI whose mpirun is the first on PATH."""
 
     def environment(self, **changes: str) -> dict[str, str]:
         """A plain user's environment: no allocation, no launcher, nobody's choice of components."""
         gone = ("SLURM_", "LSB_", "PBS_", "SGE_", "PE_HOSTFILE", "OMPI_", "VOLLEY_")
         plain = {name: value for name, value in scrubbed(os.environ).items() if not name.startswith(gone)}
         mine = {"XDG_STATE_HOME": str(self.state), "VOLLEY_ENGINE": str(self.engine), "COLUMNS": "120"}
+        first = f"{self.mpi}/bin" if self.mpi else str(self.engine.parent)  # that of a stand-in
+        mine["PATH"] = f"{first}{os.pathsep}{plain['PATH']}"
         return {**plain, **mine, **changes}
 
     def start(self, *words: str, before: Sequence[str] = (), **changes: str) -> subprocess.Popen[str]:
@@ -78,12 +82,18 @@ class Command:
 
     def mpirun(self, ranks: int) -> list[str]:
         """The engine's own launcher, for so many ranks on this machine, whoever we are."""
-        stack = assemble(self.engine, read_facts(self.engine))
-        if stack.built.mpi_family == "mpich":
-            return [str(stack.mpiexec), "-n", str(ranks)]
+        mpi = choose_mpi("", self.environment())
+        if mpi.family == "mpich":
+            return [str(mpi.launcher), "-n", str(ranks)]
         crowded = ["--map-by", ":OVERSUBSCRIBE"] if ranks > cores() else []
         local = ["--bind-to", "none", "--mca", "btl", "^ofi", "--mca", "mtl", "^ofi"]
-        return [str(stack.mpiexec), "--allow-run-as-root", "-n", str(ranks), *crowded, *local]
+        return [str(mpi.launcher), "--allow-run-as-root", "-n", str(ranks), *crowded, *local]
+
+
+def engine_words(engine: Path, prefix: Path | None = None) -> list[str]:
+    """An engine that reads a plan from standard input, with the MPI of a prefix or the first one on PATH."""
+    library = choose_mpi(str(prefix) if prefix else "", os.environ).library
+    return [str(engine), "--mpi-library", library, "--plan", "-"]
 
 
 def finish(process: subprocess.Popen[str]) -> Finished:

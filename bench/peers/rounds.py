@@ -16,10 +16,12 @@ from pathlib import Path
 
 from programs import BenchError, account, read_starter
 
+from volley.launch.engine import ask_about
 from volley.launch.engine_path import engine_path
 from volley.launch.launchers import PAIR
 from volley.machine import nvml
-from volley.machine.mpi_stack import assemble, read_facts
+from volley.machine.mpi_choice import choose_mpi
+from volley.machine.mpi_stack import assemble
 from volley.machine.nvidia_driver import has_driver
 from volley.text import mpi_name
 
@@ -36,7 +38,9 @@ def place(programs: Path, keep: Path | None = None, ranks: int = PAIR) -> Place:
 
 def machine(where: Place) -> Machine:
     """Describe the machine."""
-    run, path = where.run, Path(engine_path())
+    run, chosen = where.run, choose_mpi("", os.environ)
+    with ask_about(Path(engine_path()), chosen.library) as answer:
+        about = answer()
     return Machine(
         measured_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         volley=run.engine.version,
@@ -45,7 +49,7 @@ def machine(where: Place) -> Machine:
         gpus=list({rank.device.uuid: rank.device.name for rank in run.ranks if rank.device}.values()),
         driver=nvml.read("before", ()).driver_version if has_driver() else None,
         mpi=mpi_name(run.mpi.library) if run.mpi else "",
-        stack=_without_folders(assemble(path, read_facts(path)).describe()),
+        stack=_without_folders(assemble(chosen, about.mpi, about.cuda_built).describe()),
         load=os.getloadavg()[0],
     )
 

@@ -3,7 +3,6 @@
 // In order: reads the arguments, places this process, starts MPI, gathers the facts of all ranks, reads the plan, runs
 // the benchmark. This file alone turns exceptions into exit codes and calls MPI_Abort. Benchmarks without MPI
 // run in another program, main_local.cpp.
-#include <mpi.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -45,9 +44,15 @@ Watchdog* start_watchdog() {
   return new Watchdog("this rank", std::numeric_limits<double>::infinity(), launcher);
 }
 
-// The answer to --about: what the engine was built from, its transports, and the sections of the GPU matrix.
-Json about() {
-  Json answer = engine_facts(mpi_built());
+// The answer to --about: what the engine was built from, its transports, the sections of the GPU matrix, and what the
+// MPI library says of itself.
+Json about(const Options& options) {
+  Json answer = engine_facts();
+  answer["mpi"] = nullptr;
+  if (!options.mpi_library.empty()) {
+    load_mpi(options.mpi_library);
+    answer["mpi"] = mpi_facts();
+  }
   Json transports = Json::array();
   for (const auto& entry : registry()) {
     transports.push_back({{"name", entry.name},
@@ -98,6 +103,8 @@ Json shared_usage(const Context& context, const Usage& mine) {
 }
 
 Exit measure(const Options& options, Session& session) {
+  if (options.mpi_library.empty()) throw UsageError("--mpi-library names the MPI library of this job; see --help");
+  load_mpi(options.mpi_library);
   Startup startup{.main_s = process_age_s()};
   Watchdog& watchdog = *(session.watchdog = start_watchdog());
   session.output.emplace(Output::claim(options.records));
@@ -117,7 +124,7 @@ Exit measure(const Options& options, Session& session) {
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
     watchdog.watch_over("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size),
                         plan.watchdog_s);
-    session.records->write(run_record(context, plan, clock_read_s(), mpi_built(), mpi_facts(), startup));
+    session.records->write(run_record(context, plan, clock_read_s(), mpi_facts(), startup));
     const auto& cpus = context.facts(context.rank).cores;
     const Usage before = usage_now(cpus);
     code = benchmark->run({context, &context, plan, *session.records, watchdog});
@@ -135,7 +142,7 @@ Exit perform(const Options& options, Session& session) {
   switch (options.task) {
     case Options::Task::measure: return measure(options, session);
     case Options::Task::check: static_cast<void>(read(read_plan_text(options.plan))); break;
-    case Options::Task::about: std::cout << line_of(about()) << '\n'; break;
+    case Options::Task::about: std::cout << line_of(about(options)) << '\n'; break;
     case Options::Task::help: std::cout << usage(Program::ranks); break;
   }
   return Exit::good;

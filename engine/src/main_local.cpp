@@ -31,7 +31,7 @@ Exit measure(const Options& options, Output& output, std::optional<Records>& rec
   startup.placed_s = process_age_s();
   benchmark->check(job);
   records.emplace(&output);
-  records->write(run_record(job, plan, clock_read_s(), std::nullopt, nullptr, startup));
+  records->write(run_record(job, plan, clock_read_s(), nullptr, startup));
   const auto& cpus = job.ranks.front().cores;
   const Usage before = usage_now(cpus);
   const Exit code = benchmark->run({job, nullptr, plan, *records, watchdog});

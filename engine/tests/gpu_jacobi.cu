@@ -6,9 +6,8 @@
 #include "jacobi/device_field.cuh"
 #include "jacobi/device_sweep.cuh"
 #include "jacobi/solver.hpp"
+#include "start_mpi.hpp"
 #include "transport/registry.hpp"
-
-#include <mpi.h>
 
 #include <array>
 #include <bit>
@@ -97,7 +96,7 @@ void a_nan_anywhere_is_seen() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main() {
   const auto presence = gpu::presence();
   if (presence.devices == 0) {
     std::printf("%s\n", presence.reason.c_str());
@@ -105,7 +104,7 @@ int main(int argc, char** argv) {
   }
   const Options options;
   const Placement placement = place(options);
-  MPI_Init(&argc, &argv);
+  start_mpi();
   {
     const Context context = make_context(options, placement);
     on_domains_of_all_kinds(context);

@@ -3,17 +3,18 @@
 #include "expect.hpp"
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"
+#include "start_mpi.hpp"
 #include "transport/agreement.hpp"
 #include "transport/host_driven.hpp"
 #include "transport/registry.hpp"
 
-#include <mpi.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/resource.h>
@@ -86,15 +87,12 @@ void a_failed_open_can_be_closed(const RankGroup& pair) {
 // The next lock of a window that this rank is refused, counted from 1; 0: none.
 int refused_lock = 0;
 
-}  // namespace
+decltype(MPI_Win_lock_all) lock_all_of_mpi = nullptr;
 
-// In place of MPI's.
-int MPI_Win_lock_all(int assertion, MPI_Win window) {
+int lock_all_or_refuse(int assertion, MPI_Win window) {
   const bool refused = refused_lock > 0 && --refused_lock == 0;
-  return refused ? MPI_ERR_OTHER : PMPI_Win_lock_all(assertion, window);
+  return refused ? MPI_ERR_OTHER : lock_all_of_mpi(assertion, window);
 }
-
-namespace {
 
 // Two windows of buffers and that of notifications: whichever one rank cannot lock, the other does not wait.
 void a_refused_lock_is_known_to_both(const RankGroup& pair) {
@@ -326,7 +324,8 @@ void a_shared_gpu_has_a_remedy() {
 }  // namespace
 
 int main() {
-  MPI_Init(nullptr, nullptr);
+  start_mpi();
+  lock_all_of_mpi = std::exchange(MPI_Win_lock_all, lock_all_or_refuse);
   {
     const Context context = make_context(Options{}, place(Options{}));
     std::vector<int> all;

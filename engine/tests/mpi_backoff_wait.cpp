@@ -4,8 +4,8 @@
 #include "expect.hpp"
 #include "group/backoff_wait.hpp"
 #include "record/records.hpp"
+#include "start_mpi.hpp"
 
-#include <mpi.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace volley {
 BenchmarkMaker make_message_rate;
@@ -27,7 +28,7 @@ bool slept_last = false;  // and no barrier of MPI came after that
 
 }  // namespace
 
-// In place of the system's and of MPI's.
+// In place of the system's.
 extern "C" int usleep(useconds_t time_us) {
   ++sleeps;
   slept_last = true;
@@ -35,12 +36,14 @@ extern "C" int usleep(useconds_t time_us) {
   return nanosleep(&time, nullptr);
 }
 
-int MPI_Barrier(MPI_Comm comm) {
-  slept_last = false;
-  return PMPI_Barrier(comm);
-}
-
 namespace {
+
+decltype(MPI_Barrier) barrier_of_mpi = nullptr;
+
+int seen_barrier(MPI_Comm comm) {
+  slept_last = false;
+  return barrier_of_mpi(comm);
+}
 
 void ranks_begin_together(const Context& context) {
   Watchdog watchdog("rank " + std::to_string(context.rank), 60);
@@ -82,7 +85,8 @@ void ranks_of_other_pairs_sleep(const Context& context) {
 }  // namespace
 
 int main() {
-  MPI_Init(nullptr, nullptr);
+  start_mpi();
+  barrier_of_mpi = std::exchange(MPI_Barrier, seen_barrier);
   {
     const Context context = make_context(Options{}, place(Options{}));
     ranks_begin_together(context);

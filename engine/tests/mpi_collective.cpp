@@ -1,6 +1,4 @@
 // At 1, 2 and 4 ranks: what ranks contribute tells them apart, and every way to break a collective is found.
-#include <mpi.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -19,6 +17,7 @@
 #include "measure/faults.hpp"
 #include "measure/sampler.hpp"
 #include "mpi/mpi.hpp"
+#include "start_mpi.hpp"
 #include "transport/collectives.hpp"
 #include "transport/registry.hpp"
 
@@ -260,7 +259,7 @@ void clocks_of_nodes_are_compared(Context& context, const RankGroup& group) {
 }  // namespace
 
 int main() {
-  MPI_Init(nullptr, nullptr);
+  start_mpi();
   {
     Context context = make_context(Options{}, place(Options{}));
     if (context.size == 1) contributions_differ();

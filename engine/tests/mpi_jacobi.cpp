@@ -3,10 +3,10 @@
 #include "host/placement.hpp"
 #include "jacobi/host_solver.hpp"
 #include "jacobi/transport_solve.hpp"
+#include "start_mpi.hpp"
 #include "transport/host_driven.hpp"
 #include "transport/registry.hpp"
 
-#include <mpi.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -244,10 +244,10 @@ void halos_are_opened_where_the_rank_may_run(Context& context) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main() {
   const Options options;
   const Placement placement = place(options);
-  MPI_Init(&argc, &argv);
+  start_mpi();
   {
     Context context = make_context(options, placement);
     on_every_grid(context);

@@ -3,8 +3,8 @@
 #include "expect.hpp"
 #include "group/context.hpp"
 #include "record/records.hpp"
+#include "start_mpi.hpp"
 
-#include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -233,7 +233,7 @@ void a_delayed_pair_takes_longer(const Context& context) {
 }  // namespace
 
 int main() {
-  MPI_Init(nullptr, nullptr);
+  start_mpi();
   {
     const Context context = make_context(Options{}, place(Options{}));
     if (context.size > 1) {  // there is no matrix of one rank: plans refuse it

@@ -6,10 +6,10 @@
 #include "measure/sampler.hpp"
 #include "measure/series.hpp"
 #include "mpi/mpi.hpp"
+#include "start_mpi.hpp"
 #include "transport/host_driven.hpp"
 #include "transport/registry.hpp"
 
-#include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -265,7 +265,7 @@ void what_is_sent_was_written(const Context& context, const RankGroup& pair) {
 }  // namespace
 
 int main() {
-  MPI_Init(nullptr, nullptr);
+  start_mpi();
   {
     const Context context = make_context(Options{}, place(Options{}));
     ranks_know_each_other(context);

@@ -73,7 +73,8 @@ def _follow(place: RankInfo) -> int:
         request = cli.read(sys.argv[1:])
         if request and request[0].joins(request[1]):
             job = getattr(request[1], "job", None)  # doctor has none
-            exec_engine(place, gpu_arguments(job.gpus, after_init=job.gpu_after_init) if job else ())
+            words = gpu_arguments(job.gpus, after_init=job.gpu_after_init) if job else ()
+            exec_engine(place, job.mpi if job else "", words)
     except (UserError, OSError):  # the first rank meets the same error
         pass
     return EXIT_GOOD

@@ -11,7 +11,7 @@ from typing import Any
 
 from volley import batch, benchmarks, compare, doctor, report_file, setup, show, topo
 from volley.benchmarks import plain
-from volley.command.commandline import Command, HelpAsked, UnknownOptionError, completion_script, help_text
+from volley.command.commandline import Command, HelpAsked, UnknownOptionError, completion_script, help_text, value_of
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
 from volley.files import NO_ROOM
 from volley.launch.inside_launcher import RankInfo
@@ -119,7 +119,7 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
     if place and place.size != 1 and request and request[0].joins(request[1]):
         from volley.launch import engine  # noqa: PLC0415  start-up: already loaded, or needed only after an error
 
-        engine.release()
+        engine.release(place.launcher, value_of(request[1], "--mpi") or "")
     return code
 
 

@@ -111,7 +111,8 @@ def count(number: int, word: str) -> str:
 
 def mpi_name(library: str) -> str:
     """Return name and version from the text of MPI_Get_library_version: ``Open MPI v5.0.11, package: …``."""
-    return " ".join(escape_controls(library.partition(",")[0]).replace("Version:", "").split())[:60]
+    name = escape_controls(re.split(", | for ", library)[0])
+    return " ".join(name.replace("Version:", "").split())[:60]
 
 
 # ------------------------------------------------------------------------------------------ what a file can encode

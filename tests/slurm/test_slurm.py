@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from pretend_cluster import Cluster
 from pretend_hosts import NAMES
 
-from installations import Installation
 from the_command import FEW
 from volley.benchmarks import BENCHMARKS
 from volley.command.option_values import expand
@@ -30,6 +31,8 @@ class Volley:
     engine: Path
     slurm: Cluster
     folder: Path
+    prefix: Path = Path(sys.prefix)
+    """That of the MPI."""
 
     def run(self, *words: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
         """Run a command with ``volley`` behind it."""
@@ -37,7 +40,9 @@ class Volley:
 
     def state(self) -> dict[str, str]:
         """The engine under test, and a home of its own for the records."""
-        return {"XDG_STATE_HOME": str(self.folder), "VOLLEY_ENGINE": str(self.engine), "COLUMNS": "120"}
+        return {"XDG_STATE_HOME": str(self.folder), "VOLLEY_ENGINE": str(self.engine), "COLUMNS": "120"} | {
+            "PATH": f"{self.prefix}/bin:{os.environ['PATH']}"
+        }
 
     def sbatch(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Let volley write a script, hand it in, and wait for the job; what it printed is the answer's output."""
@@ -66,14 +71,6 @@ def volley(volley_command: Path, engine: Path, slurm: Cluster, tmp_path: Path) -
     return Volley(volley_command, engine, slurm, tmp_path)
 
 
-def family(engine: Path) -> str:
-    return "mpich" if "mpich" in engine.with_name("build.json").read_text() else "openmpi"
-
-
-def pmi(engine: Path) -> str:
-    return "--mpi=pmi2" if family(engine) == "mpich" else "--mpi=pmix"
-
-
 def one_on_each_node(run: Run) -> bool:
     return [(rank.host, rank.node, rank.local_rank) for rank in run.ranks] == [(NAMES[0], 0, 0), (NAMES[1], 1, 0)]
 
@@ -92,7 +89,7 @@ GRANTED = {
 
 
 def test_srun_starts_volley_which_becomes_the_ranks(volley: Volley) -> None:
-    step = ("srun", "-N", "2", "-n", "2", pmi(volley.engine))
+    step = ("srun", "-N", "2", "-n", "2", "--mpi=pmix")
     done = volley.run(*REQUEST, "--format", "csv", before=step)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 3
@@ -103,7 +100,7 @@ def test_srun_starts_volley_which_becomes_the_ranks(volley: Volley) -> None:
 
 
 def test_srun_with_three_ranks_is_refused_and_nobody_hangs(volley: Volley) -> None:
-    done = volley.run(*REQUEST, before=("srun", "-N", "2", "-n", "3", pmi(volley.engine)))
+    done = volley.run(*REQUEST, before=("srun", "-N", "2", "-n", "3", "--mpi=pmix"))
     assert done.returncode != 0
     assert done.stderr.count("volley: pingpong needs 2 ranks and this job has 3: start it with -n 2") == 1
 
@@ -114,11 +111,11 @@ def test_srun_that_does_not_speak_to_the_mpi_is_found_out(volley: Volley) -> Non
     assert "volley: start volley without a launcher, or with" in done.stderr
 
 
-def test_srun_starts_the_ranks_of_an_mpich(mpich_installation: Installation, slurm: Cluster, tmp_path: Path) -> None:
-    mpich = Volley(mpich_installation.volley, mpich_installation.engine, slurm, tmp_path)
-    done = mpich.run(*REQUEST, before=("srun", "-N", "2", "-n", "2", "--mpi=pmi2"))
+def test_srun_starts_the_ranks_of_an_mpich(volley: Volley, mpich: Path) -> None:
+    volley = replace(volley, prefix=mpich)
+    done = volley.run(*REQUEST, before=("srun", "-N", "2", "-n", "2", "--mpi=pmi2"))
     assert done.returncode == 0, done.stderr
-    assert one_on_each_node(mpich.records())
+    assert one_on_each_node(volley.records())
 
 
 # -------------------------------------------------------------------------------------- volley starts srun
@@ -159,7 +156,7 @@ def test_the_engine_s_own_mpirun_finds_the_nodes(volley: Volley) -> None:
     done = volley.run(*REQUEST, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
     assert done.returncode == 0, done.stderr
     run = volley.records()
-    assert run.plan.launch["launcher"] == family(volley.engine)
+    assert run.plan.launch["launcher"] == "openmpi"
     assert one_on_each_node(run)
 
 
@@ -202,11 +199,11 @@ def test_volley_outlives_the_ranks_that_srun_ends(volley: Volley) -> None:
 
 @pytest.mark.parametrize("within", ["an allocation", "a step"])
 def test_doctor_tries_the_ranks_of_the_job(volley: Volley, within: str) -> None:
-    step = ("srun", "-N", "2", "-n", "2", pmi(volley.engine))
+    step = ("srun", "-N", "2", "-n", "2", "--mpi=pmix")
     job = ("salloc", "--quiet", "-N", "2", "-n", "2")
     done = volley.run("doctor", "--json", before=job if within == "an allocation" else step)
     found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
-    launcher = family(volley.engine) if within == "an allocation" else "srun"
+    launcher = "openmpi" if within == "an allocation" else "srun"
     assert found["launcher"]["said"] == f"{launcher}: 2 ranks on 2 nodes, local ranks 0, 0"
     assert found["launcher"]["status"] == found["binding"]["status"] == "good"
     assert found["MPI, host memory"]["status"] == ("good" if within == "an allocation" else "not tested")

@@ -30,12 +30,12 @@ const char* usage(Program program) {
   }
   return "volley-engine: runs the plan of a benchmark and writes records (JSON Lines)\n"
          "\n"
-         "  volley-engine --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1] [--gpu-after-init]\n"
-         "                [--follower]\n"
+         "  volley-engine --mpi-library FILE --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1]\n"
+         "                [--gpu-after-init] [--follower]\n"
          "  volley-engine --check --plan FILE|-     validate a plan: one line for each error\n"
-         "  volley-engine --about                   what this engine was built from, as JSON\n"
+         "  volley-engine --about [--mpi-library FILE]   what this engine and an MPI library are, as JSON\n"
          "\n"
-         "Start it with the mpirun of the MPI it was built with; every rank gets the same arguments,\n"
+         "Start it with the mpirun that belongs to the library; every rank gets the same arguments,\n"
          "the first rank reads the plan. For the GPUs of one process: volley-engine-local.\n"
          "Exit codes: 0 good, 1 a point failed, 2 usage error, 3 the machine cannot, 4 no progress.\n";
 }
@@ -56,6 +56,7 @@ Options parse_options(Program program, int argc, char** argv) {
     else if (name == "--check") options.task = Options::Task::check;
     else if (name == "--help" || name == "-h") options.task = Options::Task::help;
     else if (ranks && name == "--about") options.task = Options::Task::about;
+    else if (ranks && name == "--mpi-library") options.mpi_library = value();
     else if (ranks && name == "--gpus") options.gpus = parse_gpus(value());
     else if (ranks && name == "--gpu-after-init") options.gpu_after_init = true;
     else if (ranks && name == "--bind") options.bind = true;

@@ -14,6 +14,7 @@ struct Options {
   Task task = Task::measure;
   std::string plan;             // path, or "-" for standard input; only the first rank reads it
   std::string records = "-";    // path, or "-" for the standard output that the engine was started with
+  std::string mpi_library;      // path of the MPI library that the job runs with
   bool bind = false;            // the engine binds each rank before MPI_Init, to one core
   bool share = false;           // the same, to an equal share of the cores, for ranks that have threads
   bool follower = false;        // another rank is the front end: this one must not be rank 0

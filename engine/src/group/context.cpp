@@ -34,8 +34,8 @@ void check_launcher(const Options& options, const Context& context) {
   if (context.size > 1 || !several) return;
   throw AgreedUsageError(
       "this process is a job of one rank, but its launcher started several: the launcher does not belong to " +
-      mpi_built() +
-      ", with which this engine was built; use the mpirun of that MPI, or an "
+      options.mpi_library +
+      ", with which this engine runs; use the mpirun of that MPI, or an "
       "`srun --mpi=` type that it supports (pmix for Open MPI 5, pmi2 for MPICH)");
 }
 

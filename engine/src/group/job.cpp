@@ -190,9 +190,8 @@ Job make_local_job() {
   return job;
 }
 
-Json engine_facts(const std::optional<std::string>& mpi_built) {
+Json engine_facts() {
   return {{"version", VOLLEY_VERSION},
-          {"mpi_built", or_null(mpi_built)},
           {"cuda_built", or_null(std::string(VOLLEY_CUDA_BUILT))},
           {"cuda_architectures", split(VOLLEY_CUDA_ARCHITECTURES, ' ')}};
 }
@@ -257,15 +256,14 @@ RankFacts rank_from_json(const Json& json) {
   return facts;
 }
 
-Json run_record(const Job& job, const Plan& plan, double clock_read_s, const std::optional<std::string>& mpi_built,
-                const Json& mpi, const Startup& startup) {
+Json run_record(const Job& job, const Plan& plan, double clock_read_s, const Json& mpi, const Startup& startup) {
   Json ranks = Json::array();
   for (const auto& facts : job.ranks) ranks.push_back(to_json(facts));
   const double tick = static_cast<double>(Clock::period::num) / static_cast<double>(Clock::period::den);
   return {{"record", "run"},
           {"version", record_version},
           {"started_at", utc_now()},
-          {"engine", engine_facts(mpi_built)},
+          {"engine", engine_facts()},
           {"mpi", mpi},
           {"clock", {{"name", "steady_clock"}, {"resolution_s", tick}, {"read_s", clock_read_s}}},
           {"startup",

@@ -77,8 +77,8 @@ struct Job {
 [[nodiscard]] Json to_json(const Usage& usage, int rank);
 [[nodiscard]] RankFacts rank_from_json(const Json& json);
 
-// What the engine was built from. `mpi_built` is none in the program without MPI.
-[[nodiscard]] Json engine_facts(const std::optional<std::string>& mpi_built);
+// What the engine was built from.
+[[nodiscard]] Json engine_facts();
 
 // When a start-up step was done, in seconds from the start of this process.
 struct Startup {
@@ -89,7 +89,7 @@ struct Startup {
 };
 
 // The run record. `clock_read_s` was measured at the start; `mpi` is null in the program without MPI.
-[[nodiscard]] Json run_record(const Job& job, const Plan& plan, double clock_read_s,
-                              const std::optional<std::string>& mpi_built, const Json& mpi, const Startup& startup);
+[[nodiscard]] Json run_record(const Job& job, const Plan& plan, double clock_read_s, const Json& mpi,
+                              const Startup& startup);
 
 }  // namespace volley

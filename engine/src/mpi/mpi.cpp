@@ -1,17 +1,13 @@
 #include "mpi/mpi.hpp"
 
-#include <mpi.h>
-#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>
-#endif
-
+#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <string_view>
 
 namespace volley {
 
 bool mpi_is_running() {
+  if (MPI_Initialized == nullptr) return false;  // no library is loaded yet
   int begun = 0;
   int over = 0;
   MPI_Initialized(&begun);
@@ -27,17 +23,18 @@ void fail_mpi(int status, const char* call, std::source_location where) {
 }
 
 LargeDatatype large_datatype(std::size_t bytes) {
-  // Whole chunks and a rest, as one structure of two contiguous blocks.
-  constexpr std::size_t chunk_bytes = std::size_t{1} << 30;
-  MPI_Datatype chunk = MPI_DATATYPE_NULL;
-  VOLLEY_MPI(MPI_Type_contiguous(static_cast<int>(chunk_bytes), MPI_BYTE, &chunk));
-  const int lengths[] = {static_cast<int>(bytes / chunk_bytes), static_cast<int>(bytes % chunk_bytes)};
-  const MPI_Aint starts[] = {0, static_cast<MPI_Aint>(bytes / chunk_bytes * chunk_bytes)};
-  const MPI_Datatype types[] = {chunk, MPI_BYTE};
+  // Blocks without a gap; an MPI knows this as one piece.
+  constexpr std::size_t block_bytes = std::size_t{1} << 30;
+  std::vector<int> lengths;
+  std::vector<MPI_Aint> starts;
+  for (std::size_t start = 0; start < bytes; start += block_bytes) {
+    lengths.push_back(static_cast<int>(std::min(block_bytes, bytes - start)));
+    starts.push_back(static_cast<MPI_Aint>(start));
+  }
   MPI_Datatype made = MPI_DATATYPE_NULL;
-  VOLLEY_MPI(MPI_Type_create_struct(2, lengths, starts, types, &made));
+  VOLLEY_MPI(
+      MPI_Type_create_hindexed(static_cast<int>(lengths.size()), lengths.data(), starts.data(), MPI_BYTE, &made));
   VOLLEY_MPI(MPI_Type_commit(&made));
-  VOLLEY_MPI(MPI_Type_free(&chunk));
   return LargeDatatype(made);
 }
 
@@ -76,39 +73,3 @@ std::vector<std::string> all_gather(const std::string& text, MPI_Comm comm) {
 }
 
 }  // namespace volley::mpi
-
-namespace volley {
-
-std::string mpi_built() {
-#if defined(OMPI_MAJOR_VERSION)
-  return "Open MPI " + std::to_string(OMPI_MAJOR_VERSION) + "." + std::to_string(OMPI_MINOR_VERSION) + "." +
-         std::to_string(OMPI_RELEASE_VERSION);
-#elif defined(MVAPICH2_VERSION)
-  return std::string("MVAPICH ") + MVAPICH2_VERSION;
-#elif defined(I_MPI_VERSION)
-  return std::string("Intel MPI ") + I_MPI_VERSION;
-#elif defined(MPICH_VERSION)
-  return std::string("MPICH ") + MPICH_VERSION;
-#else
-  return "MPI " + std::to_string(MPI_VERSION) + "." + std::to_string(MPI_SUBVERSION);
-#endif
-}
-
-Json mpi_facts() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  VOLLEY_MPI(MPI_Get_library_version(text.data(), &length));
-  const std::string_view library(text.data());
-  int major = 0;
-  int minor = 0;
-  VOLLEY_MPI(MPI_Get_version(&major, &minor));
-  Json facts = {{"library", std::string(library.substr(0, library.find('\n')))},
-                {"standard", std::to_string(major) + "." + std::to_string(minor)},
-                {"cuda_query", nullptr}};
-#if defined(MPIX_CUDA_AWARE_SUPPORT)
-  facts["cuda_query"] = MPIX_Query_cuda_support() == 1;
-#endif
-  return facts;
-}
-
-}  // namespace volley

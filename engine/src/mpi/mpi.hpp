@@ -1,8 +1,6 @@
 // What the engine takes of MPI: errors as exceptions that name the call and its place in the sources, handles that free
-// themselves, small collectives outside every timed region, and which MPI it is.
+// themselves, and small collectives outside every timed region.
 #pragma once
-
-#include <mpi.h>
 
 #include <cstddef>
 #include <exception>
@@ -14,7 +12,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "record/json.hpp"
+#include "mpi/interface.hpp"
 
 namespace volley {
 
@@ -38,7 +36,7 @@ inline void check_mpi(int status, const char* call, std::source_location where =
 namespace volley::mpi {
 
 // A handle of MPI that can be moved and frees itself: of a communicator, a window or a datatype.
-template <class Type, int (*free)(Type*)>
+template <class Type, int (*&free)(Type*)>
 class Handle {
  public:
   Handle() = default;
@@ -106,6 +104,37 @@ using LargeDatatype = mpi::Handle<MPI_Datatype, MPI_Type_free>;
 // One element of this type is `bytes` bytes.
 [[nodiscard]] LargeDatatype large_datatype(std::size_t bytes);
 
+// The requests of calls that are in flight together, as the library expects an array of handles.
+class RequestList {
+ public:
+  // A place for one more, until the next.
+  [[nodiscard]] MPI_Request* add() {
+    ++count_;
+    halves_.resize(static_cast<std::size_t>(count_) * mpi_handle_bytes / sizeof(std::uint32_t));
+    return reinterpret_cast<MPI_Request*>(&halves_.back() + 1 - mpi_handle_bytes / sizeof(std::uint32_t));
+  }
+  void wait() {
+    VOLLEY_MPI(MPI_Waitall(count_, first(), MPI_STATUSES_IGNORE));
+    clear();
+  }
+  // Lets MPI move what is in flight.
+  void test() {
+    int done = 0;
+    VOLLEY_MPI(MPI_Testall(count_, first(), &done, MPI_STATUSES_IGNORE));
+    if (done != 0) clear();
+  }
+
+ private:
+  [[nodiscard]] MPI_Request* first() { return reinterpret_cast<MPI_Request*>(halves_.data()); }
+  void clear() {
+    count_ = 0;
+    halves_.clear();
+  }
+
+  int count_ = 0;
+  std::vector<std::uint32_t> halves_;
+};
+
 }  // namespace volley
 
 namespace volley::mpi {
@@ -125,13 +154,3 @@ template <class Value>
 }
 
 }  // namespace volley::mpi
-
-namespace volley {
-
-// The name and version of the MPI that the engine was compiled against, e.g. "Open MPI 5.0.11".
-[[nodiscard]] std::string mpi_built();
-
-// What the library that runs reports about itself, for the run record.
-[[nodiscard]] Json mpi_facts();
-
-}  // namespace volley

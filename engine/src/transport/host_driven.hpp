@@ -117,24 +117,17 @@ class MpiChannel {
   }
 
   void start_send(const View& view) {
-    VOLLEY_MPI(MPI_Isend(view.send, count_, type_, peer_, message_tag, comm_, &requests_.emplace_back()));
+    VOLLEY_MPI(MPI_Isend(view.send, count_, type_, peer_, message_tag, comm_, requests_.add()));
   }
 
   void start_recv(const View& view) {
-    VOLLEY_MPI(MPI_Irecv(view.recv, count_, type_, peer_, message_tag, comm_, &requests_.emplace_back()));
+    VOLLEY_MPI(MPI_Irecv(view.recv, count_, type_, peer_, message_tag, comm_, requests_.add()));
   }
 
-  void finish() {
-    VOLLEY_MPI(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE));
-    requests_.clear();
-  }
+  void finish() { requests_.wait(); }
 
   // MPI moves large messages only during its calls.
-  void progress() {
-    int done = 0;
-    VOLLEY_MPI(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE));
-    if (done != 0) requests_.clear();
-  }
+  void progress() { requests_.test(); }
 
   // A rank that sends to itself needs no acknowledgement, and MPI_Send would wait for a receive that comes only later.
   void acknowledge() {
@@ -158,7 +151,7 @@ class MpiChannel {
   MPI_Datatype type_ = MPI_BYTE;
   LargeDatatype large_;
   int acknowledgement_ = 0;
-  std::vector<MPI_Request> requests_;
+  RequestList requests_;
 };
 
 // `host` and `aware`, for messages and halos.

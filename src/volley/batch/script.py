@@ -25,7 +25,8 @@ from volley.launch.allocation import Allocation
 from volley.launch.engine import ask_about
 from volley.launch.launchers import Launcher, choose
 from volley.launch.start import this_volley
-from volley.machine.mpi_stack import Stack, assemble, read_facts
+from volley.machine.mpi_choice import choose_mpi
+from volley.machine.mpi_stack import Stack, assemble
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import Site
 from volley.text import escape_controls, join_words
@@ -110,7 +111,8 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
         raise UserError(f"--ranks {options.ranks} and, after the --, --ranks {asked.job.ranks}: leave one of them out")
     asked = replace(asked, job=replace(asked.job, ranks=options.ranks or asked.job.ranks))
     path = Path(engine_path.engine_path())
-    with ask_about(path) as answer:
+    chosen = choose_mpi(asked.job.mpi, os.environ)
+    with ask_about(path, chosen.library) as answer:
         about = answer()
     plans = [job.plan for job in benchmark.jobs(asked, Site(about)).planned]
     ranks = max(plan.world_size for plan in plans)
@@ -118,7 +120,7 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
         raise UserError(f"{ranks} ranks do not spread over {options.nodes} nodes: write --nodes {ranks}")
     used = about.of(name for plan in plans for name in plan.transports)
     on_gpus = any(each.memory == "device" for each in used)
-    launcher = _launcher(options, assemble(path, read_facts(path)))
+    launcher = _launcher(options, assemble(chosen, about.mpi, about.cuda_built))
     resources = JobResources(options, ranks, launcher.name)
     needed, gpus, share = resources.ranks_per_node, options.gpus_per_node, asked.job.share_gpu
     if on_gpus and gpus and gpus < needed and not share:
@@ -214,7 +216,9 @@ def _check_one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) 
         raise UserError(
             f"--launcher {options.launcher}: between GPUs of one node there are no ranks to start; leave it out"
         )
-    if read_facts(Path(engine_path.engine_path())).cuda_version is None:
+    with ask_about(Path(engine_path.engine_path())) as answer:
+        about = answer()
+    if about.cuda_built is None:
         raise MachineError(f"this engine was built without CUDA and sees no GPU; {benchmark.hint}")
     engine_path.local_engine_path()  # raises if it is missing
     there, gpus = options.gpus_per_node, asked.job.gpus

@@ -94,6 +94,13 @@ class JobOptions(Options):
         help="Choose the GPUs after MPI_Init, as the OLCF tutorial's programs do, not before it."
     )
     share_gpu: bool = flag(help="Allow two ranks on one GPU; the records say so.")
+    mpi: str = option(
+        read=option_values.text,
+        default="",
+        shown="that of mpirun on PATH, else a wheel's",
+        metavar="NAME|PATH",
+        help="MPI of the ranks: wheel, openmpi, mpich, or the path of a prefix, of an mpirun or of a library.",
+    )
     launcher: str = option(
         read=option_values.choice(*LAUNCHERS),
         default="auto",

@@ -19,6 +19,8 @@ import msgspec
 
 from volley.errors import MachineError, UserError
 from volley.launch import engine_path
+from volley.machine.mpi_choice import choose_mpi
+from volley.machine.mpi_stack import MpiAbout
 from volley.machine.signals import GRACE_S, Child, Stop, signal_name
 from volley.machine.transports import without_fault
 from volley.records.plan import Plan
@@ -94,7 +96,8 @@ class FaultAbout(msgspec.Struct, frozen=True):
 
 class About(msgspec.Struct, frozen=True):
     version: str = ""
-    mpi_built: str = ""
+    mpi: MpiAbout | None = None
+    """The MPI library that it was asked about."""
     transports: tuple[TransportAbout, ...] = ()
     faults: tuple[FaultAbout, ...] = ()
     cuda_built: str | None = None
@@ -106,13 +109,15 @@ class About(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def ask_about(engine: Path, stop: Stop | None = None, watchdog_s: float = _ABOUT_S) -> Iterator[Callable[[], About]]:
+def ask_about(
+    engine: Path, library: str = "", stop: Stop | None = None, watchdog_s: float = _ABOUT_S
+) -> Iterator[Callable[[], About]]:
     """Start ``volley-engine --about`` and yield a function that waits for the answer.
 
-    The engine loads its MPI library before it answers; the caller can do other work in the meantime.  An engine that
-    has not answered at the end of the context is killed, and so it is when ``stop`` is set.
+    The engine loads the MPI ``library``, if one is given, before it answers; the caller can do other work in the
+    meantime.  An engine that has not answered at the end of the context is killed, and so it is when ``stop`` is set.
     """
-    pipe, command = subprocess.PIPE, [str(engine), "--about"]
+    pipe, command = subprocess.PIPE, [str(engine), "--about", *(("--mpi-library", library) if library else ())]
     child = Child(command, os.environ, own_session=False, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
     within_s = min(watchdog_s + _LOADED_S, _ABOUT_S)
     until = time.monotonic() + within_s
@@ -125,7 +130,10 @@ def ask_about(engine: Path, stop: Stop | None = None, watchdog_s: float = _ABOUT
         try:
             return msgspec.json.decode(out, type=About)
         except msgspec.MsgspecError:
-            text = clean(err) or f"it ended with status {child.process.returncode} and no message"
+            text = clean(err)
+            if text.startswith(_PREFIX):  # the MPI library is not usable
+                raise MachineError(text.removeprefix(_PREFIX)) from None
+            text = text or f"it ended with status {child.process.returncode} and no message"
             raise MachineError(f"the engine {engine} does not start: {text}") from None
 
     stop = stop or Stop()
@@ -469,16 +477,21 @@ def note_joined() -> None:
     _joined = True
 
 
-def release() -> None:
+def release(launcher: str, mpi: str) -> None:
     """End the other ranks of a foreign job if rank 0 failed before it started an engine.
 
     The other ranks wait for rank 0 in MPI_Init; hydra and srun would let them wait for ever.  This function starts an
     engine with an empty plan as rank 0: all ranks then leave together, with exit code 2.
+
+    Args:
+        launcher: the kind of launcher that started the ranks.
+        mpi: the value of ``--mpi``.
     """
     if _joined:
         return
     try:
-        command = [engine_path.engine_path(), "--plan", os.devnull]
+        library = choose_mpi(mpi, os.environ, launcher).library
+        command = [engine_path.engine_path(), "--mpi-library", library, "--plan", os.devnull]
         subprocess.run(
             command, close_fds=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=_RELEASE_S, check=False
         )

@@ -5,13 +5,13 @@ other ranks parse the same command line and exec the engine.  Therefore only lig
 """
 
 # pathlib is not among the light modules
-# ruff: noqa: PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
 import os
 
 from volley.launch.engine_path import engine_path
+from volley.machine.mpi_choice import choose_mpi
 from volley.units import parse_whole
 
 TYPE_CHECKING = False  # start-up: to import typing, or even collections.abc, takes longer than all of this
@@ -86,33 +86,22 @@ def mismatch(launcher: str, family: str) -> bool:
     return (launcher, family) in (("mpich", "openmpi"), ("openmpi", "mpich"))
 
 
-def exec_engine(place: RankInfo, arguments: Sequence[str]) -> None:
-    """Replace this process, a rank other than 0, by the engine.
+def exec_engine(place: RankInfo, mpi: str, arguments: Sequence[str]) -> None:
+    """Replace this process, a rank other than 0, by the engine; ``mpi`` is the value of ``--mpi``.
 
     The function returns only if the launcher does not fit the engine; rank 0 reports that.
     """
     engine = engine_path()
-    if mismatch(place.launcher, str(_build_facts(engine).get("mpi_family"))):
+    chosen = choose_mpi(mpi, os.environ, place.launcher)
+    if mismatch(place.launcher, chosen.family):
         return
-    os.execv(engine, [engine, "--follower", *arguments])  # noqa: S606
+    os.execv(engine, [engine, "--mpi-library", chosen.library, "--follower", *arguments])  # noqa: S606
 
 
 def gpu_arguments(gpus: Sequence[int], *, after_init: bool) -> tuple[str, ...]:
     """Return the engine's arguments for the GPU of each rank; none if ``gpus`` is empty and they are chosen early."""
     chosen = ("--gpus", ",".join(map(str, gpus))) if gpus else ()
     return (*chosen, *(("--gpu-after-init",) if after_init else ()))
-
-
-def _build_facts(engine: str) -> dict[str, object]:
-    """Return the build facts (``build.json``) beside an engine; empty if there is no readable file."""
-    import json  # noqa: PLC0415  start-up: only needed by ranks
-
-    try:
-        with open(os.path.join(os.path.dirname(engine), "build.json"), encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:

@@ -42,7 +42,7 @@ class LaunchSpec:
     """The program of every rank, with its arguments."""
     ranks: int
     family: str = "openmpi"
-    """The MPI that the engine was linked to: ``openmpi``, ``mpich`` or ``other``."""
+    """The MPI of the ranks: ``openmpi`` or ``mpich``."""
     mpiexec: Path | None = None
     """That MPI's own mpirun."""
     hosts: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ class Launcher(ABC):
 
     name: str
     program: str
-    """The name of the program on PATH; the path of the engine's own mpirun is known."""
+    """The name of the program on PATH; the path of the MPI's own mpirun is known."""
     title: str
     """The name in messages."""
     mpi_family: str | None = None
@@ -251,21 +251,21 @@ def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
     """Choose a launcher; ``asked`` is a name, or ``auto``.
 
     ``auto`` means: jsrun in an LSF allocation that has it (there it is the only way to start ranks on the nodes); else
-    the mpirun of the engine's own MPI, which can use an allocation; else srun in a Slurm allocation.
+    the mpirun of the job's own MPI, which can use an allocation; else srun in a Slurm allocation.
 
     Raises:
-        UserError: if the named launcher cannot start this engine.
-        MachineError: if there is no launcher.
+        UserError: if there is no launcher of that name.
+        MachineError: if there is no launcher, or if the named one belongs to another MPI.
     """
-    family = stack.built.mpi_family
+    family = stack.family
     if asked != "auto":
         if asked not in LAUNCHERS:
             raise UserError(f"unknown launcher {asked!r}; the launchers are {join_words(('auto', *LAUNCHERS))}")
         launcher = LAUNCHERS[asked]
-        if launcher.mpi_family and family not in (launcher.mpi_family, "other"):
-            raise UserError(
-                f"the engine is linked to {stack.describe()}, and {launcher.title} would start every rank as a "
-                f"separate job of one rank; use --launcher {family}, or leave it out"
+        if launcher.mpi_family and family != launcher.mpi_family:
+            raise MachineError(
+                f"the MPI is {stack.describe()}, and {launcher.title} would start every rank as a separate job of one "
+                f"rank; use --mpi {launcher.mpi_family}, or leave --launcher out"
             )
         return launcher
     if jsrun := jsrun_of(allocation):
@@ -293,7 +293,7 @@ def command(launcher: Launcher, spec: LaunchSpec) -> tuple[str, ...]:
         MachineError: if the launcher's program is not on PATH.
     """
     program: str | None = str(spec.mpiexec)
-    if launcher.name != spec.family or not spec.mpiexec:  # else it is the mpirun of the engine's own MPI
+    if launcher.name != spec.family or not spec.mpiexec:  # else it is the mpirun of the job's own MPI
         program = _on_path(launcher.program)
     if program is None:
         raise MachineError(

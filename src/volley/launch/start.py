@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from volley.command.options import JobOptions
-from volley.errors import UserError
+from volley.errors import MachineError, UserError
 from volley.launch import inside_launcher
 from volley.launch.allocation import Allocation, allocation
 from volley.launch.engine import USUAL_LINES, EngineProcess, Patience, TransportAbout
@@ -78,6 +78,10 @@ class Start:
         return shlex.join([*(f"{name}={value}" for name, value in self.added.items()), *self.tokens])
 
 
+def _engine(path: Path, stack: Stack) -> tuple[str, ...]:
+    return (str(path), "--mpi-library", stack.library, "--plan", "-")
+
+
 def _hint(stack: Stack, ranks: int) -> str:
     mpiexec = str(stack.mpiexec) if stack.mpiexec else "the mpirun of that MPI"
     return f"start volley without a launcher, or with {mpiexec} -n {ranks} volley"
@@ -119,20 +123,21 @@ def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: Rank
     """Return how to start the engine as rank 0 of a foreign job, with the job's binding and environment.
 
     Raises:
-        UserError: if the job belongs to another MPI, or if ``--launches`` is larger than 1.
+        MachineError: if the job belongs to another MPI.
+        UserError: if ``--launches`` is larger than 1.
     """
     hint = _hint(stack, place.size or PAIR)
-    if inside_launcher.mismatch(place.launcher, stack.built.mpi_family):
-        raise UserError(
-            f"the engine is linked to {stack.describe()}, and a launcher of another MPI started this job: the ranks "
-            f"could not communicate; {hint}"
+    if inside_launcher.mismatch(place.launcher, stack.family):
+        raise MachineError(
+            f"the MPI is {stack.describe()}, and a launcher of another MPI started this job: the ranks could not "
+            f"communicate; {hint}"
         )
     if job.launches and job.launches > 1:
         raise UserError(
             f"--launches {job.launches}: a launcher started this job, so only one launch is possible; leave --launches "
             "out, or start volley without a launcher"
         )
-    tokens = (str(path), "--plan", "-", *inside_launcher.gpu_arguments(job.gpus, after_init=job.gpu_after_init))
+    tokens = (*_engine(path, stack), *inside_launcher.gpu_arguments(job.gpus, after_init=job.gpu_after_init))
     return Start(place.launcher, tokens, {}, dict(os.environ), inside_launcher=True, hint=hint)
 
 
@@ -156,14 +161,12 @@ def start_by_launcher(
     environment = inside_launcher.scrubbed(os.environ)
     wanted = LaunchSpec(
         engine=(
-            str(path),
-            "--plan",
-            "-",
+            *_engine(path, stack),
             "--bind-share" if share_cores else "--bind",
             *inside_launcher.gpu_arguments(job.gpus, after_init=job.gpu_after_init),
         ),
         ranks=ranks,
-        family=stack.built.mpi_family,
+        family=stack.family,
         mpiexec=stack.mpiexec,
         hosts=job.hosts,
         allocation=granted,

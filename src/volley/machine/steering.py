@@ -41,8 +41,12 @@ _CONCERNS = (
     (re.compile(r"UCX_|MPICH_|MPIR_CVAR_|FI_|I_MPI_|MV2_|OMPI_MCA_(pml|btl|mtl|osc|coll|smsc)(_|$)"), "MPI"),
 )
 """Variables that may change the performance, and the library whose transports they concern."""
-_TALK = re.compile(r"LOG|DEBUG|VERBOSE|INFO|WARN|COLOR|VERSION|HOME")
-"""Parts of the names of variables that change only what a library prints, or where it is found."""
+_TALK = re.compile(
+    r"LOG|DEBUG|VERBOSE|INFO|WARN|COLOR|VERSION|HOME|INTERFACE_HOSTNAME"
+    "|I_MPI_(ROOT|HYDRA_|BIND_WIN_|INTERNAL_|PIN_MAPPING|RETURN_)"
+)
+"""Parts of the names of variables that change only what a library prints, or where it is found; and those with which
+hydra tells ranks what it has decided."""
 
 
 def steering(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -86,7 +86,9 @@ class LaunchSeries:
 Conditions = Mapping[str, Hashable]
 """What must be equal for launches to belong together, by name; ``None`` or nothing where the records do not say."""
 
-_SET_BY_LAUNCHER = re.compile(r"job_?id|step_id|session_dir|precondition_transports|num_procs", re.IGNORECASE)
+_SET_BY_LAUNCHER = re.compile(
+    r"job_?id|step_id|session_dir|precondition_transports|num_procs|uuid|pin_map", re.IGNORECASE
+)
 """Variables that a launcher sets for each job: they name it, or count its ranks, and configure nothing."""
 
 MAX_NAMED = 4
@@ -101,9 +103,10 @@ def software(run: Run) -> Conditions:
     """Return the programs of a run, and the recorded variables that configure them."""
     engine = run.engine
     built = f"CUDA {engine.cuda_built} for {' '.join(engine.cuda_architectures)}" if engine.cuda_built else "no CUDA"
+    mpi = engine.mpi_built or ("any MPI" if run.mpi else "no MPI")
     return {
         "MPI": run.mpi and run.mpi.library,
-        "engine": f"{engine.version}, {engine.mpi_built or 'no MPI'}, {built}",
+        "engine": f"{engine.version}, {mpi}, {built}",
         **{name: value for name, value in run.environment.items() if not _SET_BY_LAUNCHER.search(name)},
     }
 

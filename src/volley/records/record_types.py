@@ -41,7 +41,9 @@ class EngineFacts(Frozen, frozen=True, kw_only=True):
     """The libraries that the engine was built with."""
 
     version: str
-    mpi_built: Annotated[str | None, Meta(description="MPI library that the engine was compiled against; null: none.")]
+    mpi_built: Annotated[
+        str | None, Meta(description="MPI that the engine was compiled against; null: none, as every engine since 0.2.")
+    ] = None
     cuda_built: Annotated[str | None, Meta(description="CUDA compiler version; null: built without CUDA.")] = None
     cuda_architectures: list[str] = []
 
@@ -51,6 +53,9 @@ class MpiFacts(Frozen, frozen=True, kw_only=True):
 
     library: Annotated[str, Meta(description="first line of MPI_Get_library_version.")]
     standard: Annotated[str, Meta(description="MPI_Get_version, as `major.minor`.")]
+    interface: Annotated[
+        str | None, Meta(description="its binary interface: libmpi.so.40, libmpi.so.12 or libmpi_abi.so.1.")
+    ] = None
     cuda_query: Annotated[
         bool | None, Meta(description="MPIX_Query_cuda_support where it exists; recorded, never relied on.")
     ] = None

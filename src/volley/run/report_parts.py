@@ -41,7 +41,8 @@ def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
         return ["The record that describes the run is missing: machine and MPI are unknown."]
     parts = [f"volley {command}", *more]
     if run.mpi:
-        parts.append(mpi_name(run.mpi.library))
+        interface = f" ({run.mpi.interface})" if run.mpi.interface else ""
+        parts.append(mpi_name(run.mpi.library) + interface)
     launcher = run.plan.launch.get("launcher")
     if isinstance(launcher, str) and launcher != "none":
         parts.append(f"launched by {launcher}")
@@ -59,13 +60,15 @@ def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
 def _tuned(run: Run, transports: Iterable[Transport]) -> list[str]:
     """Return the variables of the environment that may have changed the performance of what was measured.
 
-    What volley itself passes to Open MPI's mpirun is a part of the software that it names, and not of the environment.
+    What volley itself passes to mpirun is a part of the software that it names, and not of the environment.
     """
     measured = [each for each in transports if each.available]
     libraries = {each.transport.partition("/")[0] for each in measured} | {"MPI" for each in measured if each.mpi}
     command = run.plan.launch.get("command")
     words = command if isinstance(command, list) else []
-    own = {f"OMPI_MCA_{name}" for option, name in pairwise(words) if option == "--mca"}
+    own = {f"OMPI_MCA_{name}" for option, name in pairwise(words) if option == "--mca"} | {
+        name for option, name in pairwise(words) if option == "-genv"
+    }
     return tuned({name: value for name, value in run.environment.items() if name not in own}, libraries)
 
 

@@ -26,7 +26,8 @@ from volley.launch.preflight import Preflight, Trials
 from volley.launch.start import Start, become, patience, start_by_launcher, start_inside_launcher, volley_with_jsrun
 from volley.machine import settings
 from volley.machine.hardware import Hardware, Settings
-from volley.machine.mpi_stack import Stack, assemble, read_facts
+from volley.machine.mpi_choice import choose_mpi
+from volley.machine.mpi_stack import Stack, assemble
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
 from volley.machine.transports import without_fault
@@ -146,22 +147,20 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Sess
     if benchmark.local:
         site = Site(About(), None, granted)
         jobs = benchmark.jobs(options, site)
-        built = read_facts(Path(engine_path.engine_path()))
-        if built.cuda_version is None:
+        with ask_about(Path(engine_path.engine_path()), "", stop) as answer:
+            cuda_built = answer().cuda_built
+        if cuda_built is None:
             hint = f"; {benchmark.hint}" if benchmark.hint else ""
             raise MachineError(f"this engine was built without CUDA and sees no GPU{hint}")
         path = Path(engine_path.local_engine_path())
-        stack = Stack(built, mpiexec=None)  # it starts no MPI
+        stack = Stack(cuda_built=cuda_built)
     else:
         path = Path(engine_path.engine_path())
-        with ask_about(path, stop, options.job.watchdog) as answer:
-            try:
-                _load_pages(benchmark, options.output.format)  # while the engine loads its MPI library
-                stack = assemble(path, read_facts(path))
-            except UserError:
-                answer()  # that the engine does not start explains more
-                raise
+        chosen = choose_mpi(options.job.mpi, os.environ, position.launcher if position else "")
+        with ask_about(path, chosen.library, stop, options.job.watchdog) as answer:
+            _load_pages(benchmark, options.output.format)  # while the engine loads the MPI library
             about = answer()
+        stack = assemble(chosen, about.mpi, about.cuda_built)
         site = Site(about, position, granted)
         jobs = benchmark.jobs(options, site)
     session = Session(benchmark, options, jobs, site, path, stack)
@@ -351,8 +350,6 @@ class Session:
                     cpus = {cpu for rank in record.ranks if rank.host == here.host for cpu in rank.cores}
                     _keep(settings.of(here, cpus) if cpus and self.jobs.hardware else None, log, writer)
                     _keep(before and self._narrowed(before, record), log, writer)
-                    if note := _other_library(record):
-                        progress.note(note)
                 progress.on_record(record)
         log.problems += process.losses
         _keep(process.stopwatch.times(process.ended, self.ended), log, writer)
@@ -410,13 +407,3 @@ def _keep(record: Settings | Hardware | LaunchTimes | None, log: RunLog, writer:
         return
     writer.write(encode_line(record))
     log.add(record)
-
-
-def _other_library(run: Run) -> str | None:
-    """Return a message if the MPI library at run time has another major or minor version than at build time."""
-    if run.mpi is None or run.engine.mpi_built is None:
-        return None
-    version = run.engine.mpi_built.split()[-1]
-    if ".".join(version.split(".")[:2]) in run.mpi.library:
-        return None
-    return f"the engine was built against {run.engine.mpi_built} and runs with {run.mpi.library}"

@@ -10,7 +10,6 @@ from typing import TextIO
 
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.machine.distribution import Distribution, this_distribution
-from volley.machine.reinstall import install_command
 from volley.setup import from_source, wheels
 from volley.setup.options import SetupOptions
 from volley.setup.proof import MpiInstallation, prove, sentences
@@ -89,7 +88,7 @@ def _from_source(options: SetupOptions, environment: Mapping[str, str], out: Tex
         from_source.build(script, folders, environment, out)
         _prove(options, MpiInstallation(prefix / "bin"), folders, environment, out)
     say(out, f"to use it: export PATH={quote(str(prefix / 'bin'))}:$PATH")
-    say(out, f"to measure with it: {install_command(MPI_HOME=str(prefix))}")
+    say(out, f"to measure with it: volley --mpi {quote(str(prefix))}")
     return EXIT_GOOD
 
 

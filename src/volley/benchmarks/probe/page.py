@@ -39,8 +39,10 @@ def report(series: LaunchSeries) -> Report:
         if each.available
     ]
     table = Table(columns=[Column("available", align="left"), Column("what moves the bytes", align="left")], rows=rows)
+    stack = series.run.plan.launch.get("stack", {}) if series.run else {}
+    here = [f"MPI library {stack['mpi_library']}, launcher {stack['mpiexec']}"] if stack.get("mpi_library") else []
     return Report(
-        heading=report_parts.heading(series, "transports"),
+        heading=[*report_parts.heading(series, "transports"), *here],
         tables=[table] if rows else [],
         notes=report_parts.notes_of(series, ()),
         data=Data(COLUMNS, ("transport",), [{name: getattr(each, name) for name in COLUMNS} for each in transports]),

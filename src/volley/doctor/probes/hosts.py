@@ -24,7 +24,7 @@ from volley.doctor.probes import jobs, libraries
 from volley.launch.engine_path import engine_path
 from volley.machine.facts import HostFacts, HostsFacts, TrialFacts, UcxFacts
 from volley.machine.isolate import isolated
-from volley.machine.mpi_stack import assemble, read_facts
+from volley.machine.mpi_choice import choose_mpi
 from volley.machine.steering import steering
 from volley.units import format_size
 
@@ -74,7 +74,7 @@ def _without_bridges(found: Sequence[HostFacts], names: Sequence[str], watchdog_
     """Repeat a job that failed without the interfaces that lead nowhere; nothing if no host has one."""
     bridges = sorted({name for one in found for name in one.interfaces if name.startswith(ONLY_HERE)} - {"lo"})
     others = [name for name in found[0].interfaces if not name.startswith(ONLY_HERE)]
-    family = read_facts(Path(engine_path())).mpi_family
+    family = choose_mpi("", os.environ).family
     if not bridges or not others:
         return None
     value = ",".join(["127.0.0.0/8", *bridges]) if family == "openmpi" else others[0]
@@ -136,9 +136,8 @@ def _look(names: Sequence[str], port: int) -> HostFacts:
     shown = {
         name: "unlimited" if soft == resource.RLIM_INFINITY else format_size(soft) for name, soft in limits.items()
     }
-    path = Path(engine_path())
-    mpiexec = assemble(path, read_facts(path)).mpiexec
-    mpi = here.output_of([str(mpiexec), "--version"])[0].strip().splitlines() if mpiexec else []
+    mpiexec = choose_mpi("", os.environ).launcher
+    mpi = here.output_of([mpiexec, "--version"])[0].strip().splitlines() if mpiexec else []
     ucx = isolated("", libraries.ucx, UcxFacts, _ANSWER_S).value
     driver = here.driver()
     return HostFacts(

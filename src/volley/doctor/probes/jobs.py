@@ -35,7 +35,8 @@ from volley.machine.facts import (
     TrialFacts,
 )
 from volley.machine.isolate import Skip
-from volley.machine.mpi_stack import assemble, read_facts
+from volley.machine.mpi_choice import choose_mpi
+from volley.machine.mpi_stack import Stack, assemble
 from volley.machine.mpi_words import SETTING, names_setting
 from volley.machine.nvidia_driver import has_driver
 from volley.machine.signals import Stop
@@ -58,18 +59,19 @@ _MAX_LINES = 100
 
 
 def stack() -> StackFacts:
-    """Ask the engine, its build facts and the ompi_info beside its mpirun."""
+    """Ask the engine, the MPI library and the ompi_info beside its mpirun."""
     path = Path(engine_path.engine_path())
-    start_error: str | None = None
+    chosen, start_error = choose_mpi("", os.environ), ""
+    assembled, about = Stack(source=chosen.source, library=chosen.library), About()
     try:
-        with ask_about(path) as answer:
+        with ask_about(path, chosen.library) as answer:
             about = answer()
+        assembled = assemble(chosen, about.mpi, about.cuda_built)
     except MachineError as reason:
-        about, start_error = About(), str(reason)
-    assembled = assemble(path, read_facts(path))
-    built, mpiexec = assembled.built, assembled.mpiexec
+        start_error = str(reason)
+    mpiexec = Path(chosen.launcher) if chosen.launcher else None
     info, said = None, ""
-    if built.mpi_family == "openmpi" and mpiexec:
+    if chosen.family == "openmpi" and mpiexec:
         program = str(mpiexec.with_name("ompi_info"))
         said, error = output_of([program, "--parsable", "--all"])
         info = program if said or not error else None
@@ -79,17 +81,14 @@ def stack() -> StackFacts:
         other = None
     return StackFacts(
         engine_version=about.version,
-        mpi_built=about.mpi_built,
-        start_error=start_error,
-        libdir=built.mpi_libdir if built.mpi_libdir and Path(built.mpi_libdir).is_dir() else None,
-        mpi_source=built.mpi_source,
-        mpi_family=built.mpi_family,
-        mpi_version=built.mpi_version,
+        start_error=start_error or None,
+        mpi_source=chosen.source,
+        mpi_family=chosen.family,
         described=assembled.describe(),
         prepared=bool(assembled.mca),
         mpiexec=str(mpiexec) if mpiexec else None,
-        cuda_built=built.cuda_version if start_error else about.cuda_built,
-        cuda_architectures=list(built.cuda_architectures if start_error else about.cuda_architectures),
+        cuda_built=about.cuda_built,
+        cuda_architectures=list(about.cuda_architectures),
         ompi_info=info,
         ompi_cuda=aware[1] == "true" if aware else None,
         ompi_pml=sorted(set(re.findall(r"^mca:pml:(\w+):version", said, re.MULTILINE))),
@@ -181,7 +180,6 @@ def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
         raise Skip("the job worked")
     if slow and not _slow_again():
         raise Skip("the job worked; other work made it slow the first time")
-    built = read_facts(Path(engine_path.engine_path()))
     found: list[TrialFacts] = []
 
     def works(unset: Sequence[str], **added: str) -> bool:
@@ -221,10 +219,14 @@ def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
     if len(groups) > 1 and works([name for group in groups for name in group]):
         return found
     folders = [] if slow else [{"TMPDIR": folder} for folder in other_folders()]
-    family = "intel" if "I_MPI_ROOT" in os.environ or (job and "i_hydra" in "".join(job.text)) else built.mpi_family
+    family = (
+        "intel"
+        if "I_MPI_ROOT" in os.environ or (job and "i_hydra" in "".join(job.text))
+        else choose_mpi("", os.environ).family
+    )
     others = _WITHOUT.get(family, [])
-    if slow:
-        others = _THROUGH_SHARED_MEMORY.get(f"{family} {built.mpi_version[:1]}", [])
+    if slow and job and (major := "".join(re.findall(r"\d", job.library or "")[:1])):
+        others = _THROUGH_SHARED_MEMORY.get(f"{family} {major}", [])
     for change in folders + others:
         if works([], **change):
             break
