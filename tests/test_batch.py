@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fake_engine import ABOUT, install, use
+from fake_engine import install, use
 from the_command import check_transcript
 from volley import cli
 from volley.batch import COMMAND, script
@@ -23,13 +23,16 @@ from volley.launch.engine import About
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An engine of an Open MPI with its mpirun, neither of them started; volley itself is called as /v/volley."""
     installed = install(tmp_path / "bin", cuda_built="13.0")
-    about = msgspec.convert(ABOUT, About)
-    risky = [msgspec.structs.replace(each, device_pointers="/p" in each.name) for each in about.transports]
-    known = msgspec.structs.replace(about, transports=tuple(risky))
-    monkeypatch.setenv("VOLLEY_ENGINE", str(installed))
+    use(monkeypatch, installed)
+
+    def known() -> About:
+        about = msgspec.json.decode(installed.with_name("about.json").read_bytes(), type=About)
+        risky = [msgspec.structs.replace(each, device_pointers="/p" in each.name) for each in about.transports]
+        return msgspec.structs.replace(about, transports=tuple(risky))
+
     monkeypatch.setattr("volley.benchmarks.matrix.has_driver", lambda: False)
     monkeypatch.setattr(script, "this_volley", lambda: ("/v/volley",))
-    monkeypatch.setattr(script, "ask_about", lambda _: nullcontext(lambda: known))
+    monkeypatch.setattr(script, "ask_about", lambda *_: nullcontext(known))
     return installed
 
 

@@ -79,7 +79,7 @@ def test_every_option_of_ping_pong_arrives(ask: Ask, tmp_path: Path) -> None:
         *("--point-time", "2", "--size-time", "9", "--tail", "--launches", "6", "--budget", "30", "--no-verify"),
         "--fresh-buffers",
         *("-n", "2", "--hosts", "a,b", "--gpus", "0, 3", "--gpu-after-init", "--share-gpu", "--launcher", "srun"),
-        *("--launcher-arg=--mca", "--launcher-arg", "x", "--watchdog", "5", "--dry-run"),
+        *("--mpi", "mpich", "--launcher-arg=--mca", "--launcher-arg", "x", "--watchdog", "5", "--dry-run"),
         *("-o", str(tmp_path / "r.jsonl"), "-f", "json"),
     )
     points, job = options.points, options.job
@@ -88,7 +88,8 @@ def test_every_option_of_ping_pong_arrives(ask: Ask, tmp_path: Path) -> None:
     assert (options.sampling.budget, options.sampling.verify) == (30.0, False)
     assert (job.launches, job.ranks, job.hosts, job.gpus) == (6, 2, ("a", "b"), (0, 3))
     assert (job.gpu_after_init, job.share_gpu) == (True, True)
-    assert (job.launcher, job.launcher_arg, job.watchdog, job.dry_run) == ("srun", ("--mca", "x"), 5.0, True)
+    assert (job.mpi, job.launcher, job.launcher_arg) == ("mpich", "srun", ("--mca", "x"))
+    assert (job.watchdog, job.dry_run) == (5.0, True)
     assert (options.output.output, options.output.format) == (tmp_path / "r.jsonl", "json")
     assert job.given == vars(job).keys() - {"given", "typed"}
 
@@ -317,7 +318,8 @@ def start(*words, really=session.ask_about):
 engine.EngineProcess.records, session.ask_about = records, start
 sys.exit(cli.main(["pingpong", "-s", "8", "-f", "{format_name}", "-o", "{tmp_path / "r.jsonl"}"]))
 """
-    done = python(script, VOLLEY_ENGINE=str(engine))
+    path = f"{engine.parent}{os.pathsep}{os.environ['PATH']}"
+    done = python(script, VOLLEY_ENGINE=str(engine), PATH=path)
     assert done.returncode == 0, done.stderr
 
 

@@ -283,7 +283,7 @@ def test_what_colours_mean_is_said_where_there_are_any(color: bool) -> None:
 
 def test_an_engine_that_lacks_its_other_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, install(tmp_path / "bin"))
-    (tmp_path / "volley-engine-local").unlink()
+    (tmp_path / "bin/volley-engine-local").unlink()
     with pytest.raises(
         MachineError,
         match=r"the program .*/volley-engine-local, which measures between GPUs, does not exist: point VOLLEY_ENGINE",

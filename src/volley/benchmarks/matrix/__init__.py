@@ -57,7 +57,7 @@ USUAL = tuple(name for name in SECTIONS if not name.startswith(("issue", "enqueu
 
 OF_RANKS = frozenset({
     "transport", "latency", "bandwidth", "mode", "window", "direction", "repeats", "remeasure", "warmup", "iterations",
-    "ranks", "hosts", "gpu_after_init", "share_gpu", "launcher", "launcher_arg",
+    "ranks", "hosts", "gpu_after_init", "share_gpu", "mpi", "launcher", "launcher_arg",
 })  # fmt: skip
 """The options that only the matrix between ranks has."""
 
