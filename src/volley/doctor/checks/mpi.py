@@ -195,7 +195,7 @@ def device(facts: Facts) -> Finding:
     elif stack and "ucx" in stack.ompi_pml and stack.ompi_cuda:
         remedy = f"OMPI_MCA_pml=ucx {SEND} --transport {_AWARE}"
     else:
-        remedy = f"{AWARE_SOURCE}; or choose a CUDA-aware MPI of the site with --mpi"
+        remedy = f"{AWARE_SOURCE}  # or choose a CUDA-aware MPI of the site with --mpi"
     job = found_by(facts.mpi_device, "MPI on GPU memory", remedy)
     refused = [each.reason for each in job.transports if each.transport == _AWARE and not each.available]
     if refused:
