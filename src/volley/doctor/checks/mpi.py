@@ -87,7 +87,7 @@ def ucx_transfer(facts: Facts) -> Finding:
 
 
 def engine(facts: Facts) -> Finding:
-    """Starts `volley-engine --about`, which loads the MPI that it was built with."""
+    """Starts `volley-engine --about`, which loads the MPI library of the jobs."""
     stack = found_by(facts.stack, "the engine", install_volley(facts))
     if not stack.start_error and stack.engine_version not in ("", facts.volley):
         said = f"the engine is of volley {stack.engine_version}, and this is volley {facts.volley}"
@@ -97,11 +97,8 @@ def engine(facts: Facts) -> Finding:
     remedy = f"load the environment module of {stack.described.partition(' (')[0]}"
     if stack.libdir:
         remedy = f"export LD_LIBRARY_PATH={stack.libdir}:$LD_LIBRARY_PATH"
-    rebuild = install_volley(facts, variables="MPI_HOME=…")
     evidence = f"volley-engine --about: {reason_in(stack.start_error.splitlines())}"
-    return broken(
-        "the engine does not start", evidence, f"{remedy}; or build volley for the MPI that is here: {rebuild}"
-    )
+    return broken("the engine does not start", evidence, f"{remedy}; or choose another MPI with --mpi")
 
 
 def library(facts: Facts) -> Finding:
