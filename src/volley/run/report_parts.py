@@ -50,7 +50,7 @@ def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
     lines = [" · ".join([*parts, run.started_at]), *_places(run.ranks)]
     if settings := _tuned(run, series.transports.values()):
         more_settings = f" and {len(settings) - MAX_SETTINGS} more" if len(settings) > MAX_SETTINGS else ""
-        lines.append(f"{', '.join(settings[:MAX_SETTINGS])}{more_settings} in the environment")
+        lines.append(f"{'; '.join(settings[:MAX_SETTINGS])}{more_settings} in the environment")
     if series.apart:
         here = join_few((f"{name} (here {value})" for name, value in series.apart.items()), MAX_NAMED)
         lines.append(f"separate from other launches of the same request, which differ in {here}")
