@@ -1,0 +1,181 @@
+"""How often `volley check` finds what is wrong with a cluster, and how often it fails a good one: resampled noise.
+
+    python bench/check_rates.py [--clusters N]
+
+A simulated cluster is a two-level fat tree: the nodes of a leaf switch are joined to each of as many spines as the leaf
+has nodes, and a static route takes every message to a node over the same spine.  The noise is that of recorded matrices
+(`bench/slow_pair_rates.py` says how it is taken from them): each node has stretches of consecutive recorded visits, and
+a pair has the larger noise of its two nodes.  The schedule and the judgement are those of `volley check`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from slow_pair_rates import FOLDER, STRETCH, visits_of
+from volley.check.judgement import LOOKS, Flags, Floats, Integers, Judgement, Places, Visits, judge
+from volley.check.schedule import matchings, with_known_good
+from volley.check.cluster import CHOOSING, REPEATS, joined
+
+RECORDS = FOLDER / "noise-2-ranks-later.jsonl"
+LEAVES = {16: 4, 256: 16, 1024: 32, 16384: 64}
+"""The nodes of a leaf switch, by the number of nodes."""
+CROSSING_S, LOCAL_S = 1.85, 1.8
+"""What a visit takes between and within leaf switches, in any unit."""
+SEED = 20260103
+CORRUPT = 0.25
+"""A corrupting cable corrupts this share of the visits that cross it."""
+RARE = 1 / 20
+"""An intermittent fault slows this share of the visits of its node."""
+
+
+@dataclass
+class Cluster:
+    """A fat tree whose messages take longer on the faulty part."""
+
+    nodes: int
+    noise: Floats
+    round_trips: bool
+    fault: str
+    slower: float
+    dice: random.Random
+    rails: int = 1
+    part: int = 0
+    spine: int = 0
+    half: Flags = field(default_factory=lambda: np.zeros(0, bool))
+
+    def __post_init__(self) -> None:
+        self.rails = 2 if self.fault == "NIC" else 1
+        self.arrays = np.random.default_rng(self.dice.randrange(1 << 32))
+        self.places = Places(
+            np.repeat(np.arange(self.nodes), self.rails), np.repeat(np.arange(self.nodes) // LEAVES[self.nodes], self.rails)
+        )
+        self.part = self.dice.randrange(self.ranks)
+        self.spine = self.dice.randrange(LEAVES[self.nodes])
+        self.half = self.arrays.permutation(self.ranks) < self.ranks // 2
+
+    @property
+    def ranks(self) -> int:
+        return self.nodes * self.rails
+
+    def crosses(self, first: Integers, second: Integers) -> Flags:
+        """Return which messages from the first to the second rank cross the faulty part."""
+        node, leaf = self.places.node, self.places.switch
+        own, home = node[self.part], leaf[self.part]
+        away = leaf[first] != leaf[second]
+        return {
+            "none": lambda: np.zeros(first.shape, bool),
+            "node": lambda: (node[first] == own) | (node[second] == own),
+            "NIC": lambda: (first == self.part) | (second == self.part),
+            "cable to leaf": lambda: node[second] == own,
+            "cable to spine": lambda: away
+            & ((leaf[first] == home) | (leaf[second] == home))
+            & (node[second] % LEAVES[self.nodes] == self.spine),
+            "switch": lambda: (leaf[first] == home) | (leaf[second] == home),
+            "half": lambda: self.half[first] | self.half[second],
+            "corrupting cable": lambda: node[second] == own,
+            "intermittent": lambda: (node[first] == own) | (node[second] == own),
+        }[self.fault]()
+
+    def visits(self, rounds: list[list[tuple[int, int]]], choosing: int, base: int) -> Visits:
+        """Visit the pairs of the rounds as often as a launch does."""
+        shape = [len(pairs) for pairs in rounds]
+        both = np.array([pair for pairs in rounds for pair in pairs])
+        first, second = (np.tile(column, REPEATS) for column in both.T)
+        turn = np.repeat(np.arange(len(rounds) * REPEATS), shape * REPEATS)
+        repetition = base + turn // len(rounds)
+        stretches = turn.max() // STRETCH + 1
+        start = self.arrays.integers(len(self.noise), size=(self.ranks, stretches))
+        off = [
+            self.noise[(start[end, turn // STRETCH] + turn % STRETCH) % len(self.noise)] for end in (first, second)
+        ]
+        leaf = self.places.switch
+        time_s = np.where(leaf[first] == leaf[second], LOCAL_S, CROSSING_S) * np.maximum(*off)
+        there, back = self.crosses(first, second), self.crosses(second, first)
+        hit = (there | back if self.round_trips else there) * 1.0
+        wrong = np.zeros(first.shape, bool)
+        if self.fault == "corrupting cable":
+            wrong = (hit > 0) & (self.arrays.random(first.shape) < CORRUPT)
+        else:
+            if self.fault == "intermittent":
+                hit *= self.arrays.random(first.shape) < RARE
+            time_s *= 1 + self.slower * hit
+        return Visits(first, second, repetition, time_s, wrong, repetition < choosing)
+
+    def checked(self) -> Judgement:
+        """Check it, and look again until everything is decided."""
+        switches = self.places.switch.tolist()
+        visits = self.visits(matchings(self.ranks, self.dice, switches), CHOOSING, 0)
+        found = judge(visits, self.places, one_way=not self.round_trips)
+        for look in range(1, LOOKS):
+            if not found.open:
+                break
+            suspects = [rank for part in found.parts for rank in part.ranks if part.kind not in ("link", "some")]
+            rounds = with_known_good(self.ranks, suspects, self.dice, switches)
+            visits = joined(visits, self.visits(rounds, 0, look * REPEATS))
+            found = judge(visits, self.places, one_way=not self.round_trips)
+        return found
+
+    def right(self, found: Judgement) -> bool:
+        """Return whether the faulty part was named."""
+        node, home = int(self.places.node[self.part]), int(self.places.switch[self.part])
+        wanted = {
+            "NIC": ("rank", self.part),
+            "cable to spine": ("link", home),
+            "switch": ("switch", home),
+            "half": ("some", -1),
+        }.get(self.fault, ("node", node))
+        return any((part.kind, part.number) == wanted for part in (*found.bad, *found.open))
+
+    def blamed_good(self, found: Judgement) -> bool:
+        """Return whether a node was blamed that has nothing to do with the fault."""
+        node, leaf = self.places.node, self.places.switch
+        own = {int(node[self.part])}
+        if self.fault == "switch":
+            own = set(node[leaf == leaf[self.part]].tolist())
+        if self.fault in ("none", "cable to spine"):
+            own = set()
+        blamed = {int(node[rank]) for part in found.bad if part.kind in ("rank", "node", "pair") for rank in part.ranks}
+        blamed |= {-1 for part in found.bad if part.kind in ("switch", "link") and part.number != leaf[self.part]}
+        return bool(blamed - own)
+
+
+def main() -> None:
+    """Print the table of docs/method/check.md."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clusters", type=int, default=200, help="simulated clusters of 16 nodes; fewer of larger ones")
+    parser.add_argument("--nodes", type=int, nargs="+", default=list(LEAVES))
+    parser.add_argument("--faults", nargs="+", default=None)
+    given = parser.parse_args()
+    noises = {name: np.array([visit.off for visit in those]) for name, those in visits_of(RECORDS).items()}
+    faults = [("none", 0.0)]
+    faults += [(name, slower) for name in ("node", "NIC", "cable to leaf", "cable to spine", "switch", "half", "intermittent") for slower in (0.05, 0.10)]
+    faults += [("corrupting cable", 0.0), ("intermittent", 1.0)]
+    print("| noise | nodes | clusters | fault | slower | found | undecided | good node blamed |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for pattern, noise in noises.items():
+        for nodes in given.nodes:
+            for name, slower in faults:
+                if given.faults and name not in given.faults:
+                    continue
+                dice = random.Random(SEED)  # noqa: S311  a simulation
+                count = max(5, given.clusters * 16 // max(nodes, 64))
+                right = wrong = unsure = 0
+                for _ in range(count):
+                    cluster = Cluster(nodes, noise, pattern == "pingpong", name, slower, dice)
+                    found = cluster.checked()
+                    right += cluster.right(found) if name != "none" else bool(found.bad)
+                    unsure += bool(found.open)
+                    wrong += cluster.blamed_good(found)
+                shares = " | ".join(f"{each / count:.1%}".replace("%", " %") for each in (right, unsure, wrong))
+                print(f"| {pattern} | {nodes:,} | {count} | {name} | {slower:.0%} | {shares} |".replace("%", " %").replace("  ", " "), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,403 @@
+"""Which part of a cluster is bad: pure functions over arrays of visits of pairs.
+
+A visit is one measurement of one pair of ranks, while all other ranks measured with other partners.  Its ratio is its
+time over the median of comparable visits of the same repetition, so that a drift of the machine cancels: the population
+is the yardstick.
+
+Every rank, node and switch is tested by its visits with ranks that look good: a sign test (W. J. Conover, Practical
+Nonparametric Statistics, 3.2 and 3.4) says whether it is slow for certain, and the interval of its median whether it is
+good.  What is neither is undecided, and is measured again.  The probability that a test errs is divided among all parts
+and all looks at growing data (Bonferroni).
+
+A bad link above a switch makes a few pairs of many nodes slow.  So the first visits choose the pairs that look slow, and
+the other visits decide: judged by the visits that chose them, the slowest of many equal pairs would always look slow.
+
+A visit whose data was wrong needs no test.  What all such visits have in common is to blame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volley.statistics.estimates import interval_rank
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+SUSPECT_FROM = np.log(1.02)
+"""A suspect is slower than the population by this much.  It is below what is called slow: a suspect costs time only."""
+SLOW_FROM = np.log(1.03)
+"""A part is slow if it is slower than this for certain."""
+GOOD_BELOW = np.log(1.05)
+"""A part is good if the upper end of the 95 % interval of its ratio is below this."""
+QUARTER = 0.25
+"""A rank is judged by the quarter of its partners with which it is fastest: a slow partner says nothing about it."""
+MOST = 0.75
+"""A node or a switch is to blame if at least this share of its ranks, or of its nodes, is slow."""
+UNEVEN_FROM = 1 / 3
+"""If more ranks than this share are slow, the population is no yardstick: nothing says which of them are good."""
+FALSE_ALARM = 0.01
+"""The largest probability that anything good of a cluster is called slow."""
+LOOKS = 5
+"""How often growing data may be judged."""
+FEWEST = 12
+"""A rank with fewer visits is missing: a sign test that shares its error with others needs more, too."""
+SHARED = 0.8
+"""A rank that is in this share of the wrong pairs of a switch explains them better than the switch."""
+
+Kind = Literal["rank", "node", "switch", "link", "node or link", "pair", "some"]
+"""``link``: one of the links between a switch and the others; ``some``: more than a third of the cluster."""
+State = Literal["slow", "wrong", "good", "undecided", "uneven"]
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Visits of pairs, as columns."""
+
+    first: Integers
+    second: Integers
+    repetition: Integers
+    """Visits of one repetition were close in time, and are compared with each other."""
+    time_s: Floats
+    """NaN: not measured."""
+    wrong: Flags
+    """The data that arrived was wrong."""
+    choose: Flags
+    """Visits that make suspects; the others decide about them."""
+
+    def but(self, chosen: Flags) -> Visits:
+        """Return some of the visits."""
+        return Visits(*(column[chosen] for column in self.columns))
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        return self.first, self.second, self.repetition, self.time_s, self.wrong, self.choose
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where each rank is: the number of its node and of its switch (-1: unknown)."""
+
+    node: Integers
+    switch: Integers
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the cluster and what is known about it."""
+
+    kind: Kind
+    number: int
+    """Of the rank, node or switch; of ``pair`` the first rank, with the second in ``ranks``."""
+    state: State
+    ranks: Sequence[int]
+    slower: float | None = None
+    """How much more time its pairs take than the population's, as a fraction."""
+    visits: int = 0
+    """Those by which it was judged."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the visits say about the cluster."""
+
+    parts: list[Part] = field(default_factory=list)
+    """All that is not good, and the suspects that were found good."""
+    missing: list[int] = field(default_factory=list)
+    """Ranks of which nothing was measured, or too little to call them good."""
+
+    @property
+    def bad(self) -> list[Part]:
+        return [part for part in self.parts if part.state in ("slow", "wrong")]
+
+    @property
+    def open(self) -> list[Part]:
+        return [part for part in self.parts if part.state in ("undecided", "uneven")]
+
+
+def group_quantile(groups: Integers, values: Floats, quantile: float, count: int) -> Floats:
+    """Return the lower quantile of the values of each group; NaN for an empty one."""
+    order = np.lexsort((values, groups))
+    sizes = np.bincount(groups, minlength=count)
+    starts = np.cumsum(sizes) - sizes
+    found = np.full(count, np.nan)
+    has = sizes > 0
+    at = starts[has] + np.ceil(sizes[has] * quantile).astype(int) - 1
+    found[has] = values[order][np.maximum(at, starts[has])]
+    return found
+
+
+def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) -> Judgement:
+    """Judge a cluster by its visits.
+
+    Args:
+        visits: all of them; those on one node do not count.
+        places: where each rank is.
+        one_way: the first rank of a pair sends, so that a rank may be slow in one direction only.
+        looks: how often such data is judged, at most, until everything is decided.
+    """
+    ranks = len(places.node)
+    visits = visits.but(places.node[visits.first] != places.node[visits.second])
+    wrong = _wrong_parts(visits, places)
+    accused = {rank for part in wrong for rank in part.ranks}
+    clean = visits.but(~visits.wrong & ~np.isnan(visits.time_s))
+    measured = np.bincount(np.concatenate([clean.first, clean.second]), minlength=ranks)
+    missing = [int(rank) for rank in np.flatnonzero(measured < FEWEST) if rank not in accused]
+    if not len(clean.first):
+        return Judgement(wrong, missing)
+    evidence = Evidence(clean, _ratios(clean, places), places, one_way, looks)
+    if uneven := evidence.uneven():
+        return Judgement([*wrong, uneven], missing)
+    links = evidence.links()
+    parts = evidence.parts()
+    explained = {part.number for part in (*links, *parts) if part.kind == "link" and part.state == "slow"}
+    hidden = accused.union(missing)
+    kept = {
+        (part.kind, part.number): part
+        for part in (*parts, *links)
+        if not hidden.issuperset(part.ranks)
+        and (part.kind not in ("rank", "node") or int(places.switch[part.ranks[0]]) not in explained)
+    }
+    return Judgement([*wrong, *kept.values()], missing)
+
+
+def _inside(visits: Visits, places: Places) -> Flags:
+    """Return which pairs are on one switch."""
+    switch = places.switch
+    inside: Flags = (switch[visits.first] == switch[visits.second]) & (switch[visits.first] >= 0)
+    return inside
+
+
+def _ratios(visits: Visits, places: Places) -> Floats:
+    """Return the logarithm of each time over the median of its repetition and kind: within or between switches."""
+    _, group = np.unique(visits.repetition * 2 + _inside(visits, places), return_inverse=True)
+    logs = np.log(visits.time_s)
+    return logs - group_quantile(group, logs, 0.5, int(group.max(initial=-1)) + 1)[group]
+
+
+def _pairs(visits: Visits, ratio: Floats, ranks: int) -> tuple[Integers, Integers, Floats]:
+    """Return the pairs: the first and the second rank, and the median of their visits."""
+    keys, group = np.unique(visits.first * ranks + visits.second, return_inverse=True)
+    return keys // ranks, keys % ranks, group_quantile(group, ratio, 0.5, len(keys))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What sign tests need of the visits of several parts."""
+
+    visits: Integers
+    fast: Integers
+    """Ratios that are not above what is called slow."""
+    slow: Integers
+    """Ratios that are not below what is called good."""
+
+    def states(self, tests: int) -> tuple[Flags, Flags]:
+        """Return which parts are slow for certain, and which are good."""
+        certain, usual = np.zeros_like(self.visits), np.zeros_like(self.visits)
+        for count in np.unique(self.visits):
+            these = self.visits == count
+            certain[these] = interval_rank(int(count), FALSE_ALARM / tests)
+            usual[these] = interval_rank(int(count))
+        return self.fast < certain, self.slow < usual
+
+
+class Evidence:
+    """The visits of a cluster, ready to test its parts."""
+
+    def __init__(self, visits: Visits, ratio: Floats, places: Places, one_way: bool, looks: int) -> None:
+        """Find out which ranks look slow, and compare all visits with those of the other ranks."""
+        self.visits, self.places, self.one_way, self.looks = visits, places, one_way, looks
+        self.ranks = len(places.node)
+        self.local = _inside(visits, places)
+        if self.local.all():  # one switch: nothing is beyond it
+            self.local = ~self.local
+        self.looks_slow, level = self._look(ratio)
+        good = ~self.looks_slow[visits.first] & ~self.looks_slow[visits.second]
+        self.ratio = ratio - level
+        for kind in (self.local, ~self.local):
+            if (good & kind).any():
+                self.ratio[kind] = ratio[kind] - np.median(ratio[good & kind])
+
+    def _look(self, ratio: Floats) -> tuple[Flags, float]:
+        """Return which ranks look slow, and the level of the others.
+
+        Only pairs beyond a switch count: what is slow above a switch is slow for all its nodes, and pairs within it
+        would hide that.
+        """
+        beyond = ~self.local
+        first, second, middle = _pairs(self.visits.but(beyond), ratio[beyond], self.ranks)
+        ends = np.concatenate([first, second + self.ranks * self.one_way])
+        scores = group_quantile(ends, np.concatenate([middle, middle]), QUARTER, 2 * self.ranks)
+        level = float(np.nanquantile(scores, QUARTER))
+        return (scores - level > SUSPECT_FROM).reshape(2, self.ranks).any(axis=0), level
+
+    def _counts(self, chosen: Flags, number: Integers, ends: int) -> Counts:
+        """Count the chosen visits of each part with ranks that look good: as first (0), as second (1)."""
+        count = int(number.max(initial=-1)) + 1
+        pairs = (self.visits.first, self.visits.second)
+        totals = np.zeros((3, count), int)
+        for end in (0, 1) if not self.one_way else (ends,):
+            part, other = number[pairs[end]], pairs[1 - end]
+            its = chosen & (part >= 0) & ~self.looks_slow[other] & (part != number[other])
+            for row, also in enumerate((True, self.ratio <= SLOW_FROM, self.ratio >= GOOD_BELOW)):
+                totals[row] += np.bincount(part[its & also], minlength=count)
+        return Counts(*totals)
+
+    def _states(self, chosen: Flags, number: Integers) -> tuple[Flags, Flags]:
+        """Return which parts are slow in either direction, and which are good in both."""
+        tests = self.looks * 4 * self.ranks
+        both = [self._counts(chosen, number, end).states(tests) for end in (0, 1)]
+        return both[0][0] | both[1][0], both[0][1] & both[1][1]
+
+    def uneven(self) -> Part | None:
+        """Return what says that a large part of the cluster is slower than the rest; ``None`` if it is not so."""
+        if self.looks_slow.sum() <= UNEVEN_FROM * self.ranks:
+            return None
+        slow = self.looks_slow[self.visits.first] & self.looks_slow[self.visits.second] & ~self.local
+        part = self._tested(Part("some", -1, "undecided", np.flatnonzero(self.looks_slow).tolist()), slow)
+        return replace(part, state="uneven") if part.state == "slow" else None
+
+    def parts(self) -> list[Part]:
+        """Test switches, nodes and ranks; return the largest that are slow, and what is undecided."""
+        beyond = ~self.local
+        found: list[Part] = []
+        explained = np.zeros(self.ranks, bool)
+        rank = np.arange(self.ranks)
+        levels: list[tuple[Kind, Integers]] = [("switch", self.places.switch), ("node", self.places.node)]
+        if len(np.unique(self.places.node)) < self.ranks:
+            levels.append(("rank", rank))
+        for kind, number in levels:
+            slow, good = self._states(beyond, number)
+            share, nodes = _share(self.looks_slow | explained, number), _share(rank == rank, number)
+            for each in np.flatnonzero(slow if kind == levels[-1][0] else slow & (share >= MOST)):
+                inside = number == each
+                if explained[inside].all() or (kind == "switch" and len(np.unique(self.places.node[inside])) < 2):
+                    continue
+                found.append(self._placed(Part(kind, int(each), "slow", np.flatnonzero(inside).tolist())))
+                explained |= inside
+            if kind == levels[-1][0]:
+                left = ~slow & ~good & (nodes > 0)
+                found += [
+                    self._estimated(Part(kind, int(each), "undecided", np.flatnonzero(number == each).tolist()))
+                    for each in np.flatnonzero(left)
+                    if not explained[number == each].all()
+                ]
+        return found
+
+    def _placed(self, part: Part) -> Part:
+        """Return the part; a node that is slow beyond its switch only is good: a link of the switch is slow."""
+        part, switch = self._estimated(part), int(self.places.switch[part.ranks[0]])
+        if part.kind == "switch" or switch < 0 or not self.local.any():
+            return part
+        near = self._tested(replace(part, state="undecided"), self._its(part) & self.local)
+        if near.state == "good":
+            ranks = np.flatnonzero(self.places.switch == switch).tolist()
+            return replace(part, kind="link", number=switch, ranks=ranks)
+        return part if near.state == "slow" else replace(part, kind="node or link")
+
+    def _its(self, part: Part) -> Flags:
+        """Return the visits between a part and ranks that look good."""
+        inside = np.zeros(self.ranks, bool)
+        inside[list(part.ranks)] = True
+        first, second = self.visits.first, self.visits.second
+        as_first = inside[first] & ~inside[second] & ~self.looks_slow[second]
+        as_second = inside[second] & ~inside[first] & ~self.looks_slow[first]
+        if not self.one_way:
+            return as_first | as_second
+        medians = [np.median(self.ratio[its & ~self.local]) if (its & ~self.local).any() else -np.inf
+                   for its in (as_first, as_second)]
+        slow = [median > SUSPECT_FROM for median in medians]
+        return as_first & (slow[0] or not slow[1]) | as_second & (slow[1] or not slow[0])
+
+    def _estimated(self, part: Part) -> Part:
+        ratio = self.ratio[self._its(part) & ~self.local]
+        return replace(part, slower=float(np.expm1(np.median(ratio))), visits=len(ratio)) if len(ratio) else part
+
+    def _tested(self, part: Part, its: Flags) -> Part:
+        """Test these visits together."""
+        ratio = self.ratio[its]
+        if not len(ratio):
+            return part
+        counts = Counts(*(np.array([number]) for number in (len(ratio), (ratio <= SLOW_FROM).sum(), (ratio >= GOOD_BELOW).sum())))
+        slow, good = counts.states(self.looks * 4 * self.ranks)
+        state: State = "slow" if slow[0] else "good" if good[0] else part.state
+        return replace(part, state=state, slower=float(np.expm1(np.median(ratio))), visits=len(ratio))
+
+    def links(self) -> list[Part]:
+        """Test the switches with more slow pairs with other switches than usual.
+
+        With static routes the messages of a switch are spread over its links, so a bad link makes some pairs of most of
+        its nodes slow.  Pairs of ranks that look slow with everybody do not count.
+        """
+        chosen = self.visits.choose & ~self.local
+        first, second, middle = _pairs(self.visits.but(chosen), self.ratio[chosen], self.ranks)
+        switch = self.places.switch
+        crossing = (switch[first] >= 0) & (switch[second] >= 0) & ~self.looks_slow[first] & ~self.looks_slow[second]
+        count = int(switch.max(initial=-1)) + 1
+        if count < 2 or not crossing.any():
+            return []
+        slow = crossing & (middle > SLOW_FROM)
+        totals, bad = (
+            sum(np.bincount(switch[end][those], minlength=count) for end in (first, second)) for those in (crossing, slow)
+        )
+        expected = totals * np.median(bad[totals > 0] / totals[totals > 0])
+        found = []
+        for number in np.flatnonzero(bad > expected + 3 * np.sqrt(expected) + 2):
+            its = slow & ((switch[first] == number) | (switch[second] == number))
+            keys = first[its] * self.ranks + second[its]
+            again = np.isin(self.visits.first * self.ranks + self.visits.second, keys) & ~self.visits.choose
+            part = Part("link", int(number), "undecided", np.flatnonzero(switch == number).tolist())
+            if len(np.unique(np.where(switch[first] == number, first, second)[its])) > 1:
+                found.append(self._tested(part, again))
+        return [part for part in found if part.state == "slow"]
+
+
+def _share(chosen: Flags, number: Integers) -> Floats:
+    """Return the share of the ranks of each part that is chosen."""
+    placed, count = number >= 0, int(number.max(initial=-1)) + 1
+    sizes = np.bincount(number[placed], minlength=count)
+    share: Floats = np.bincount(number[placed & chosen], minlength=count) / np.maximum(sizes, 1)
+    return share
+
+
+def _wrong_parts(visits: Visits, places: Places) -> list[Part]:
+    """Return what the pairs have in common whose data was wrong; what is left are single pairs."""
+    ranks = len(places.node)
+    keys = np.unique(visits.first[visits.wrong] * ranks + visits.second[visits.wrong])
+    first, second = keys // ranks, keys % ranks
+    parts: list[Part] = []
+    while len(first):
+        shared = _shared(first, second, np.arange(ranks), ranks)
+        nodes = _shared(first, second, places.node, int(places.node.max()) + 1)
+        switches = _shared(first, second, places.switch, int(places.switch.max(initial=-1)) + 1)
+        top = {"rank": shared.max(initial=0), "node": nodes.max(initial=0), "switch": switches.max(initial=0)}
+        if top["node"] < 2 and top["switch"] < 2:
+            break
+        kind: Kind = "rank"
+        number, where = int(shared.argmax()), np.arange(ranks)
+        if top["rank"] < SHARED * top["node"] or _ranks_a_node(places) == 1:
+            kind, number, where = "node", int(nodes.argmax()), places.node
+        if max(top["rank"], top["node"]) < SHARED * top["switch"]:
+            kind, number, where = "link", int(switches.argmax()), places.switch
+        its = (where[first] == number) | (where[second] == number)
+        parts.append(Part(kind, number, "wrong", np.flatnonzero(where == number).tolist(), visits=int(its.sum())))
+        first, second = first[~its], second[~its]
+    parts += [Part("pair", int(one), "wrong", [int(one), int(other)]) for one, other in zip(first, second, strict=True)]
+    return parts
+
+
+def _ranks_a_node(places: Places) -> int:
+    return int(np.bincount(places.node).max(initial=1))
+
+
+def _shared(first: Integers, second: Integers, where: Integers, count: int) -> Any:
+    """Return the number of these pairs that have an end in each part."""
+    one, other = where[first], where[second]
+    ends = np.concatenate([one[one >= 0], other[(other >= 0) & (other != one)]])
+    return np.bincount(ends, minlength=count)
