@@ -114,10 +114,9 @@ class Cluster:
         visits = self.visits(matchings(self.ranks, self.dice, switches), CHOOSING, 0)
         found = judge(visits, self.places, one_way=not self.round_trips)
         for look in range(1, LOOKS):
-            if not found.open:
+            if not found.suspects:
                 break
-            suspects = [rank for part in found.parts for rank in part.ranks if part.kind not in ("link", "some")]
-            rounds = with_known_good(self.ranks, suspects, self.dice, switches)
+            rounds = with_known_good(self.ranks, found.suspects, self.dice, switches)
             visits = joined(visits, self.visits(rounds, 0, look * REPEATS))
             found = judge(visits, self.places, one_way=not self.round_trips)
         return found
@@ -159,7 +158,7 @@ def main() -> None:
     faults += [("corrupting cable", 0.0), ("intermittent", 1.0)]
     print("| noise | nodes | clusters | fault | slower | found | undecided | good node blamed |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for pattern, noise in noises.items():
+    for pattern, noise in list(noises.items())[-1:]:
         for nodes in given.nodes:
             for name, slower in faults:
                 if given.faults and name not in given.faults:

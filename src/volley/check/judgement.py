@@ -32,10 +32,10 @@ Flags = NDArray[np.bool_]
 
 SUSPECT_FROM = np.log(1.02)
 """A suspect is slower than the population by this much.  It is below what is called slow: a suspect costs time only."""
-SLOW_FROM = np.log(1.03)
+SLOW_FROM = np.log(1.025)
 """A part is slow if it is slower than this for certain."""
-GOOD_BELOW = np.log(1.05)
-"""A part is good if the upper end of the 95 % interval of its ratio is below this."""
+GOOD_BELOW = np.log(1.04)
+"""A part is good if it is not slower than this for certain."""
 QUARTER = 0.25
 """A rank is judged by the quarter of its partners with which it is fastest: a slow partner says nothing about it."""
 MOST = 0.75
@@ -44,7 +44,9 @@ UNEVEN_FROM = 1 / 3
 """If more ranks than this share are slow, the population is no yardstick: nothing says which of them are good."""
 FALSE_ALARM = 0.01
 """The largest probability that anything good of a cluster is called slow."""
-LOOKS = 5
+MISSED = 0.001
+"""The largest probability that a part is called good that is slower than ``GOOD_BELOW``."""
+LOOKS = 8
 """How often growing data may be judged."""
 FEWEST = 12
 """A rank with fewer visits is missing: a sign test that shares its error with others needs more, too."""
@@ -119,6 +121,12 @@ class Judgement:
     @property
     def open(self) -> list[Part]:
         return [part for part in self.parts if part.state in ("undecided", "uneven")]
+
+    @property
+    def suspects(self) -> list[int]:
+        """The ranks that more visits are to decide about: whether they are slow, or whether they or a link."""
+        unsure = [part for part in self.parts if part.state == "undecided" or part.kind == "node or link"]
+        return sorted({rank for part in unsure for rank in part.ranks})
 
 
 def group_quantile(groups: Integers, values: Floats, quantile: float, count: int) -> Floats:
@@ -203,7 +211,7 @@ class Counts:
         for count in np.unique(self.visits):
             these = self.visits == count
             certain[these] = interval_rank(int(count), FALSE_ALARM / tests)
-            usual[these] = interval_rank(int(count))
+            usual[these] = interval_rank(int(count), MISSED)
         return self.fast < certain, self.slow < usual
 
 
