@@ -54,7 +54,8 @@ class Cluster:
         self.rails = 2 if self.fault == "NIC" else 1
         self.arrays = np.random.default_rng(self.dice.randrange(1 << 32))
         self.places = Places(
-            np.repeat(np.arange(self.nodes), self.rails), np.repeat(np.arange(self.nodes) // LEAVES[self.nodes], self.rails)
+            np.repeat(np.arange(self.nodes), self.rails),
+            np.repeat(np.arange(self.nodes) // LEAVES[self.nodes], self.rails),
         )
         self.part = self.dice.randrange(self.ranks)
         self.spine = self.dice.randrange(LEAVES[self.nodes])
@@ -74,9 +75,11 @@ class Cluster:
             "node": lambda: (node[first] == own) | (node[second] == own),
             "NIC": lambda: (first == self.part) | (second == self.part),
             "cable to leaf": lambda: node[second] == own,
-            "cable to spine": lambda: away
-            & ((leaf[first] == home) | (leaf[second] == home))
-            & (node[second] % LEAVES[self.nodes] == self.spine),
+            "cable to spine": lambda: (
+                away
+                & ((leaf[first] == home) | (leaf[second] == home))
+                & (node[second] % LEAVES[self.nodes] == self.spine)
+            ),
             "switch": lambda: (leaf[first] == home) | (leaf[second] == home),
             "half": lambda: self.half[first] | self.half[second],
             "corrupting cable": lambda: node[second] == own,
@@ -92,9 +95,7 @@ class Cluster:
         repetition = base + turn // len(rounds)
         stretches = turn.max() // STRETCH + 1
         start = self.arrays.integers(len(self.noise), size=(self.ranks, stretches))
-        off = [
-            self.noise[(start[end, turn // STRETCH] + turn % STRETCH) % len(self.noise)] for end in (first, second)
-        ]
+        off = [self.noise[(start[end, turn // STRETCH] + turn % STRETCH) % len(self.noise)] for end in (first, second)]
         leaf = self.places.switch
         time_s = np.where(leaf[first] == leaf[second], LOCAL_S, CROSSING_S) * np.maximum(*off)
         there, back = self.crosses(first, second), self.crosses(second, first)
@@ -148,13 +149,19 @@ class Cluster:
 def main() -> None:
     """Print the table of docs/method/check.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clusters", type=int, default=200, help="simulated clusters of 16 nodes; fewer of larger ones")
+    parser.add_argument(
+        "--clusters", type=int, default=200, help="simulated clusters of 16 nodes; fewer of larger ones"
+    )
     parser.add_argument("--nodes", type=int, nargs="+", default=list(LEAVES))
     parser.add_argument("--faults", nargs="+", default=None)
     given = parser.parse_args()
     noises = {name: np.array([visit.off for visit in those]) for name, those in visits_of(RECORDS).items()}
     faults = [("none", 0.0)]
-    faults += [(name, slower) for name in ("node", "NIC", "cable to leaf", "cable to spine", "switch", "half", "intermittent") for slower in (0.05, 0.10)]
+    faults += [
+        (name, slower)
+        for name in ("node", "NIC", "cable to leaf", "cable to spine", "switch", "half", "intermittent")
+        for slower in (0.05, 0.10)
+    ]
     faults += [("corrupting cable", 0.0), ("intermittent", 1.0)]
     print("| noise | nodes | clusters | fault | slower | found | undecided | good node blamed |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
@@ -173,7 +180,12 @@ def main() -> None:
                     unsure += bool(found.open)
                     wrong += cluster.blamed_good(found)
                 shares = " | ".join(f"{each / count:.1%}".replace("%", " %") for each in (right, unsure, wrong))
-                print(f"| {pattern} | {nodes:,} | {count} | {name} | {slower:.0%} | {shares} |".replace("%", " %").replace("  ", " "), flush=True)
+                print(
+                    f"| {pattern} | {nodes:,} | {count} | {name} | {slower:.0%} | {shares} |".replace(
+                        "%", " %"
+                    ).replace("  ", " "),
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from volley import batch, benchmarks, compare, doctor, report_file, setup, show, topo
+from volley import batch, benchmarks, check, compare, doctor, report_file, setup, show, topo
 from volley.benchmarks import plain
 from volley.command.commandline import Command, HelpAsked, UnknownOptionError, completion_script, help_text, value_of
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
@@ -21,6 +21,7 @@ COMMANDS = (
     *benchmarks.commands(),
     *show.COMMANDS,
     report_file.COMMAND,
+    check.COMMAND,
     *compare.COMMANDS,
     *(tool.COMMAND for tool in (batch, doctor, topo, setup)),
 )

@@ -1,14 +1,196 @@
-"""Many nodes."""
+"""The part of a check that many ranks make together: the launches, and what their records say about each part."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
 import numpy as np
 
-from volley.check.judgement import Visits
+from volley.benchmarks.matrix import RANKS
+from volley.benchmarks.matrix.records import RankMatrixPlan, RankMatrixRow
+from volley.check.judgement import LOOKS, Judgement, Places, Visits, judge
+from volley.check.schedule import matchings, with_known_good
+from volley.command.option_values import HostListError, expand
+from volley.errors import UserError
+from volley.records.plan import Plan, Sampling
+from volley.records.record_types import Rank
+from volley.records.run_log import RunLog
+from volley.run.benchmark import Benchmark
+from volley.run.jobs import Job, Jobs, Site, choose_transports, make_plan
+from volley.units import format_duration
 
 REPEATS = 8
+"""Visits of every pair in a launch."""
 CHOOSING = 3
+"""The first repetitions of the first launch choose pairs; the later ones decide about them."""
+REPEATS_ALONE = 24
+"""Visits where there can be no second launch, because a launcher started volley."""
+LATENCY_BYTES, BANDWIDTH_BYTES = 8, 1 << 20
+POINT_S = 0.02
+"""The time of a visit and a message size.  A visit must not be precise: a part has a hundred of them."""
+BESIDE_S = 0.05
+"""The time of a visit apart from its samples: synchronisation, opening, calibration."""
+SEED = 34
+"""Every check of as many ranks has the same rounds, so that two checks can be compared."""
+
+Case = tuple[str, str, int]
+"""Transport, pattern and size of the messages."""
+
+
+def switches_in(path: Path) -> dict[str, str]:
+    """Return the switch of each node, from a topology.conf of Slurm.
+
+    Raises:
+        UserError: if the file cannot be read or no line names the nodes of a switch.
+    """
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UserError(f"--switches {path}: {error.strerror}") from None
+    found: dict[str, str] = {}
+    for line in text.replace("\\\n", " ").splitlines():
+        words = dict(word.split("=", 1) for word in line.partition("#")[0].split() if "=" in word)
+        named = {key.lower(): value for key, value in words.items()}
+        if "switchname" in named and "nodes" in named:
+            try:
+                nodes = expand(named["nodes"])
+            except HostListError as error:
+                raise UserError(f"--switches {path}: {error}") from None
+            found.update(dict.fromkeys(nodes, named["switchname"]))
+    if not found:
+        raise UserError(f"--switches {path}: no line with SwitchName= and Nodes=, as topology.conf of Slurm has them")
+    return found
+
+
+def numbers(names: Sequence[str]) -> list[int]:
+    """Number the names in order of appearance; the empty name is -1."""
+    known = {name: number for number, name in enumerate(dict.fromkeys(filter(None, names)))}
+    return [known.get(name, -1) for name in names]
 
 
 def joined(*parts: Visits) -> Visits:
+    """Return all of these visits."""
     return Visits(*(np.concatenate(columns) for columns in zip(*(part.columns for part in parts), strict=True)))
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of the parts of a cluster; on a single node each rank is a node, and a socket is a switch."""
+
+    ranks: Sequence[Rank]
+    switch_of: Mapping[str, str]
+
+    @property
+    def one_node(self) -> bool:
+        return len({rank.host for rank in self.ranks}) == 1
+
+    def switch(self, rank: Rank) -> str:
+        """Return the name of its switch; empty if unknown."""
+        if self.one_node:
+            return f"socket {rank.sockets[0]}" if len(rank.sockets) == 1 else ""
+        return self.switch_of.get(rank.host, self.switch_of.get(rank.host.partition(".")[0], ""))
+
+    def node(self, rank: Rank) -> str:
+        return f"rank {rank.rank}" if self.one_node else rank.host
+
+    @property
+    def places(self) -> Places:
+        switches = numbers([self.switch(rank) for rank in self.ranks])
+        return Places(np.array(numbers([self.node(rank) for rank in self.ranks])), np.array(switches))
+
+
+def benchmark_of(switch_of: Mapping[str, str], budget_s: float) -> Benchmark:
+    """Return the matrix between ranks with the rounds and the launches of a check."""
+    return replace(RANKS, jobs=partial(_jobs, switch_of=switch_of, budget_s=budget_s))
+
+
+def _jobs(options: Any, site: Site, *, switch_of: Mapping[str, str], budget_s: float) -> Jobs:
+    alone = site.position is not None
+    ranks = options.ranks_of(site)
+    hosts = list(options.job.hosts) or list(site.allocation.hosts if site.allocation else ())
+    switches = numbers([switch_of.get(host, "") for host in hosts]) if len(hosts) == ranks else []
+    rounds = matchings(ranks, random.Random(SEED), switches)  # noqa: S311  a schedule
+    repeats = REPEATS_ALONE if alone else REPEATS
+    part = RankMatrixPlan(
+        mode="loaded",
+        latency_sizes_bytes=[LATENCY_BYTES],
+        bandwidth_sizes_bytes=[BANDWIDTH_BYTES],
+        rounds=[[list(pair) for pair in pairs] for pairs in rounds],
+        repeats=repeats,
+    )
+    transports = choose_transports(options.transport, site, usual=("host",))
+    plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
+    sampling = Sampling(ci=0.01, point_time_s=POINT_S, size_time_s=None, tail=False)
+    plan = msgspec.structs.replace(plan, sampling=sampling, budget_s=budget_s)
+    expected_s = len(rounds) * repeats * (BESIDE_S + 2 * len(transports) * POINT_S)
+    note = (
+        f"{ranks} ranks meet {len(rounds)} partners, all at once: about {format_duration(expected_s)} after the start"
+    )
+    again = None if alone else partial(_next_job, switch_of=switch_of, budget_s=budget_s)
+    return Jobs((Job(plan),), next_job=again, note=note)
+
+
+def _next_job(
+    logs: Sequence[RunLog],
+    elapsed_s: float,
+    _say: Callable[[str], None],
+    *,
+    switch_of: Mapping[str, str],
+    budget_s: float,
+) -> Job | None:
+    """Return the launch in which the undecided parts meet good ones; ``None`` if all is decided or the time is over."""
+    last = logs[-1] if logs else None
+    if last is None or last.run is None or last.end is None or not last.complete or len(logs) == LOOKS:
+        return None
+    left_s = budget_s - elapsed_s
+    suspects = sorted(set(chain.from_iterable(each.suspects for each in judgements(logs, switch_of).values())))
+    if not suspects or left_s < last.end.elapsed_s:
+        return None
+    names = Names(last.run.ranks, switch_of)
+    dice = random.Random(SEED + len(logs))  # noqa: S311  a schedule
+    rounds = with_known_good(len(names.ranks), suspects, dice, names.places.switch.tolist())
+    part = msgspec.structs.replace(last.run.plan.options, rounds=[[list(pair) for pair in each] for each in rounds])
+    plan = msgspec.structs.replace(last.run.plan, options=part, budget_s=left_s)
+    return Job(plan, note=f"measuring again with good partners: {len(suspects)} undecided of {len(names.ranks)} ranks")
+
+
+def judgements(logs: Sequence[RunLog], switch_of: Mapping[str, str]) -> dict[Case, Judgement]:
+    """Judge the records of all launches: one judgement for each transport, pattern and size."""
+    runs = [log.run for log in logs if log.run]
+    if not runs:
+        return {}
+    places = Names(runs[0].ranks, switch_of).places
+    plan: Plan = runs[0].plan
+    choosing = plan.options.repeats * CHOOSING // REPEATS
+    columns: dict[Case, list[list[Any]]] = {}
+    base = 0
+    for log in logs:
+        for row in log.of(RankMatrixRow):
+            first, second, repetition, time_s, wrong, choose = columns.setdefault(
+                (row.transport, row.pattern, row.size_bytes), [[], [], [], [], [], []]
+            )
+            failed = {each.rank for each in row.failed}
+            seconds = row.seconds
+            first += [row.rank] * len(seconds)
+            second += seconds
+            repetition += [base + row.repeat] * len(seconds)
+            time_s += [low or median for low, median in zip(row.lows_s, row.times_s, strict=True)]
+            wrong += [rank in failed for rank in seconds]
+            choose += [log is logs[0] and row.repeat < choosing] * len(seconds)
+        base += log.run.plan.options.repeats if log.run else 0
+    types = (np.int64, np.int64, np.int64, np.float64, np.bool_, np.bool_)
+    return {
+        case: judge(
+            Visits(*(np.array(column, kind) for column, kind in zip(lists, types, strict=True))),
+            places,
+            one_way=case[1] == "stream",
+        )
+        for case, lists in columns.items()
+    }

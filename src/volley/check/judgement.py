@@ -48,6 +48,8 @@ MISSED = 0.001
 """The largest probability that a part is called good that is slower than ``GOOD_BELOW``."""
 LOOKS = 8
 """How often growing data may be judged."""
+SMALLEST = 3
+"""Of two nodes nobody can say which one is slow."""
 FEWEST = 12
 """A rank with fewer visits is missing: a sign test that shares its error with others needs more, too."""
 SHARED = 0.8
@@ -159,6 +161,8 @@ def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) 
     missing = [int(rank) for rank in np.flatnonzero(measured < FEWEST) if rank not in accused]
     if not len(clean.first):
         return Judgement(wrong, missing)
+    if len(np.unique(places.node)) < SMALLEST:
+        return Judgement([*wrong, Part("some", -1, "undecided", list(range(ranks)))], missing)
     evidence = Evidence(clean, _ratios(clean, places), places, one_way, looks)
     if uneven := evidence.uneven():
         return Judgement([*wrong, uneven], missing)
@@ -318,8 +322,10 @@ class Evidence:
         as_second = inside[second] & ~inside[first] & ~self.looks_slow[first]
         if not self.one_way:
             return as_first | as_second
-        medians = [np.median(self.ratio[its & ~self.local]) if (its & ~self.local).any() else -np.inf
-                   for its in (as_first, as_second)]
+        medians = [
+            np.median(self.ratio[its & ~self.local]) if (its & ~self.local).any() else -np.inf
+            for its in (as_first, as_second)
+        ]
         slow = [median > SUSPECT_FROM for median in medians]
         return as_first & (slow[0] or not slow[1]) | as_second & (slow[1] or not slow[0])
 
@@ -332,7 +338,9 @@ class Evidence:
         ratio = self.ratio[its]
         if not len(ratio):
             return part
-        counts = Counts(*(np.array([number]) for number in (len(ratio), (ratio <= SLOW_FROM).sum(), (ratio >= GOOD_BELOW).sum())))
+        counts = Counts(
+            *(np.array([number]) for number in (len(ratio), (ratio <= SLOW_FROM).sum(), (ratio >= GOOD_BELOW).sum()))
+        )
         slow, good = counts.states(self.looks * 4 * self.ranks)
         state: State = "slow" if slow[0] else "good" if good[0] else part.state
         return replace(part, state=state, slower=float(np.expm1(np.median(ratio))), visits=len(ratio))
@@ -352,7 +360,8 @@ class Evidence:
             return []
         slow = crossing & (middle > SLOW_FROM)
         totals, bad = (
-            sum(np.bincount(switch[end][those], minlength=count) for end in (first, second)) for those in (crossing, slow)
+            sum(np.bincount(switch[end][those], minlength=count) for end in (first, second))
+            for those in (crossing, slow)
         )
         expected = totals * np.median(bad[totals > 0] / totals[totals > 0])
         found = []

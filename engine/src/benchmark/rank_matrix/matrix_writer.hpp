@@ -16,7 +16,8 @@ struct RankMatrixOptions {
   std::vector<std::uint64_t> latency_sizes_bytes;    // of round trips
   std::vector<std::uint64_t> bandwidth_sizes_bytes;  // of windows
   Window window;
-  std::vector<std::array<int, 2>> pairs;  // empty: all
+  std::vector<std::array<int, 2>> pairs;                // empty: all
+  std::vector<std::vector<std::array<int, 2>>> rounds;  // of pairs that measure at once; empty: a round robin
   int repeats = 1;
   bool samples = false;  // cells keep every sample
 };
@@ -138,7 +139,7 @@ class MatrixWriter {
   [[nodiscard]] Json columns(Row& row) const {
     auto& cells = row.cells;
     std::sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) { return a.second < b.second; });
-    const bool whole = cells.size() + 1 == static_cast<std::size_t>(run_.context->size);
+    const bool whole = options_.rounds.empty() && cells.size() + 1 == static_cast<std::size_t>(run_.context->size);
     double shortest_s = std::numeric_limits<double>::infinity();
     for (const auto& cell : cells) {
       if (cell.median_s > 0) shortest_s = std::min(shortest_s, cell.median_s);

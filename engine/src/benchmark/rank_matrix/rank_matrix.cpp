@@ -1,5 +1,7 @@
 // The benchmark `rank_matrix`: every ordered pair of ranks, one pair at a time or all ranks at once. Writes a record
 // for each row. Only the first rank stores results of other pairs than its own.
+#include <set>
+
 #include "benchmark/benchmark.hpp"
 #include "benchmark/rank_matrix/matrix_writer.hpp"
 #include "benchmark/series_record.hpp"
@@ -116,15 +118,33 @@ constexpr int result_tag = 41;
 using RankPair = std::array<int, 2>;
 constexpr RankPair nobody{-1, -1};  // ends the work of a rank
 
-// Half of a round: in one half the lower rank of each pair is the first, in the other the higher one.
-struct HalfRound {
-  int round;
-  bool back;
+// Pairs that measure at the same time: a round that the plan names, or half of one of the round robin. In one half the
+// lower rank of each pair is the first, in the other the higher one.
+struct Round {
+  int number = 0;
+  bool back = false;
+  const std::vector<RankPair>* named = nullptr;
+
   [[nodiscard]] RankPair ends(int ranks, int rank) const {  // the pair of this rank; nobody if it is idle
-    const int other = partner_of(ranks, round, rank);
+    if (named != nullptr) {
+      const auto has = [&](const RankPair& pair) { return pair[0] == rank || pair[1] == rank; };
+      const auto found = std::ranges::find_if(*named, has);
+      return found == named->end() ? nobody : *found;
+    }
+    const int other = partner_of(ranks, number, rank);
     if (other < 0) return nobody;
     const auto [low, high] = std::minmax(rank, other);
     return back ? RankPair{high, low} : RankPair{low, high};
+  }
+
+  [[nodiscard]] std::vector<RankPair> pairs(int ranks) const {
+    if (named != nullptr) return *named;
+    std::vector<RankPair> all;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const RankPair own = ends(ranks, rank);
+      if (own[0] == rank) all.push_back(own);
+    }
+    return all;
   }
 };
 
@@ -205,22 +225,24 @@ struct MatrixRun {
 
   // --- all ranks at once ---
 
-  // All half rounds; if the plan names pairs, only those in which one of these pairs meets. The other pairs of such a
-  // half round load the machine as in a complete matrix.
-  std::vector<HalfRound> all_half_rounds() {
+  // The rounds that the plan names, or those of the round robin; if the plan names pairs, only the half rounds in which
+  // one of these pairs meets. The other pairs of such a half round load the machine as in a complete matrix.
+  std::vector<Round> all_rounds() {
     const auto& pairs = options.pairs;
-    std::vector<HalfRound> half_rounds;
-    for (int round = 0; round < rounds_of(context.size); ++round) {
+    std::vector<Round> rounds;
+    for (const auto& named : options.rounds) rounds.push_back({.named = &named});
+    if (!rounds.empty()) return rounds;
+    for (int number = 0; number < rounds_of(context.size); ++number) {
       for (const bool back : {false, true}) {
-        const HalfRound half{round, back};
+        const Round half{number, back};
         const auto meets = [&](const RankPair& ends) { return half.ends(context.size, ends[0]) == ends; };
-        if (pairs.empty() || std::any_of(pairs.begin(), pairs.end(), meets)) half_rounds.push_back(half);
+        if (pairs.empty() || std::any_of(pairs.begin(), pairs.end(), meets)) rounds.push_back(half);
       }
     }
-    return half_rounds;
+    return rounds;
   }
 
-  Json measure_half(const RankPair& ends) {
+  Json measure_round(const RankPair& ends) {
     if (ends == nobody) {
       run.watchdog.enter("waiting while other ranks measure");
       for (std::size_t i = 0; i < cells(); ++i) {
@@ -235,36 +257,35 @@ struct MatrixRun {
   }
 
   // The first rank of each pair sends the result to rank 0, which adds all of them to the matrix.
-  void collect(const HalfRound& half, int repeat, const Json& mine, bool out_of_time, MatrixWriter& rows) {
+  void collect(const Round& round, int repeat, const Json& mine, bool out_of_time, MatrixWriter& rows) {
     const int size = context.size;
-    const RankPair own = half.ends(size, context.rank);
     if (context.rank != 0) {
-      if (own[0] == context.rank && !out_of_time) send_text(line_of(mine), 0, result_tag, context.world.get());
+      const bool is_first = round.ends(size, context.rank)[0] == context.rank;
+      if (is_first && !out_of_time) send_text(line_of(mine), 0, result_tag, context.world.get());
       return;
     }
-    for (int rank = 0; rank < size; ++rank) {
-      const RankPair ends = half.ends(size, rank);
-      if (ends[0] != rank) continue;
-      if (out_of_time) rows.add(rank, repeat, skipped_result(cells(), ends[1], budget_reason(run.plan)));
-      else rows.add(rank, repeat, rank == 0 ? mine : json_from(backoff.receive(rank, result_tag)));
+    for (const auto& [first, second] : round.pairs(size)) {
+      if (out_of_time) rows.add(first, repeat, skipped_result(cells(), second, budget_reason(run.plan)));
+      else rows.add(first, repeat, first == 0 ? mine : json_from(backoff.receive(first, result_tag)));
     }
   }
 
-  void round_robin() {
-    const auto half_rounds = all_half_rounds();
+  void measure_rounds() {
+    const auto rounds = all_rounds();
     const int size = context.size;
-    MatrixWriter rows(run, options, cases, [&](int first) {  // used on the first rank
-      if (options.pairs.empty()) return size - 1;
-      const auto is_first = [&](const HalfRound& half) { return half.ends(size, first)[0] == first; };
-      return static_cast<int>(std::ranges::count_if(half_rounds, is_first));
-    });
+    std::map<int, int> results;  // of each first rank, on rank 0
+    for (const auto& round : rounds) {
+      if (context.rank != 0) break;
+      for (const auto& ends : round.pairs(size)) ++results[ends[0]];
+    }
+    MatrixWriter rows(run, options, cases, [&](int first) { return results[first]; });
     bool out_of_time = false;
     for (int repeat = 0; repeat < options.repeats && !out_of_time; ++repeat) {
-      for (const auto& half : half_rounds) {
+      for (const auto& round : rounds) {
         const bool used_up = context.rank == 0 && budget_used(run.plan, run.records);
         out_of_time = mpi::broadcast_value(used_up, 0, context.world.get());
-        const Json mine = out_of_time ? Json() : measure_half(half.ends(size, context.rank));
-        collect(half, repeat, mine, out_of_time, rows);
+        const Json mine = out_of_time ? Json() : measure_round(round.ends(size, context.rank));
+        collect(round, repeat, mine, out_of_time, rows);
       }
     }
   }
@@ -285,6 +306,21 @@ bool is_pair(const Json& value) {
   return value.is_array() && value.size() == 2 && is_rank(value[0]) && is_rank(value[1]) && value[0] != value[1];
 }
 
+bool is_round(const Json& value) {
+  if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_pair)) return false;
+  std::set<int> ranks;
+  for (const auto& pair : value) ranks.insert({pair[0].get<int>(), pair[1].get<int>()});
+  return ranks.size() == 2 * value.size();
+}
+
+void refuse_strangers(PlanObject& options, const char* key, const std::vector<RankPair>& pairs, int ranks) {
+  for (const auto& [first, second] : pairs) {
+    if (std::max(first, second) < ranks) continue;
+    options.complain(key,
+                     "there is no rank " + std::to_string(std::max(first, second)) + " among " + std::to_string(ranks));
+  }
+}
+
 class RankMatrix final : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
@@ -293,23 +329,24 @@ class RankMatrix final : public Benchmark {
     options.sizes("bandwidth_sizes_bytes", options_.bandwidth_sizes_bytes);
     read_window(options, options_.window);
     options.list("pairs", options_.pairs, "two different ranks", is_pair);
+    options.list("rounds", options_.rounds, "a list of pairs in which no rank is twice", is_round);
     options.integer("repeats", options_.repeats, 1);
     options.boolean("samples", options_.samples);
     if (plan.world_size < 2) options.complain_of_plan("world_size", "a matrix needs at least 2 ranks, found 1");
     if (options_.latency_sizes_bytes.empty() && options_.bandwidth_sizes_bytes.empty()) {
       options.complain("", "expected at least one size in `latency_sizes_bytes` or `bandwidth_sizes_bytes`");
     }
-    for (const auto& [first, second] : options_.pairs) {
-      if (std::max(first, second) < plan.world_size) continue;
-      options.complain("pairs", "there is no rank " + std::to_string(std::max(first, second)) + " among " +
-                                    std::to_string(plan.world_size));
+    refuse_strangers(options, "pairs", options_.pairs, plan.world_size);
+    for (const auto& round : options_.rounds) refuse_strangers(options, "rounds", round, plan.world_size);
+    if (!options_.rounds.empty() && (!options_.loaded || !options_.pairs.empty())) {
+      options.complain("rounds", "needs the mode `loaded`, without `pairs`");
     }
   }
 
   Exit run(const Run& run) override {
     const Context& context = *run.context;
     MatrixRun matrix{run, context, options_, cases_of(options_), BackoffWait(context, run.watchdog)};
-    if (options_.loaded) matrix.round_robin();
+    if (options_.loaded) matrix.measure_rounds();
     else if (context.rank == 0) matrix.conduct();
     else matrix.follow();
     return Exit::good;

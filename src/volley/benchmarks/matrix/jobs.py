@@ -87,7 +87,8 @@ class RankMatrixForecast(Forecast):
 
 def forecast(plan: Plan) -> Forecast:
     part: RankMatrixPlan = plan.options
-    firsts = plan.world_size if part.mode == "loaded" else len({pair[0] for pair in part.pairs})
+    named = part.pairs if part.mode == "isolated" else [pair for pairs in part.rounds for pair in pairs]
+    firsts = len({pair[0] for pair in named})
     cases = (len(part.latency_sizes_bytes) + len(part.bandwidth_sizes_bytes)) * len(plan.transports)
     return RankMatrixForecast((firsts or plan.world_size) * cases * part.repeats, plan.budget_s)
 

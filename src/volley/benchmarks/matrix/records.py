@@ -57,6 +57,10 @@ class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
             description="first and second rank; empty: every ordered pair. `loaded`: the rounds that hold one of these."
         ),
     ] = []
+    rounds: Annotated[
+        list[list[RankPair]],
+        Meta(description="`loaded`: pairs that measure at the same time, round by round; empty: a round robin."),
+    ] = []
     repeats: Annotated[
         Count, Meta(description="visits of every pair; `isolated`: each repetition starts at another pair.")
     ] = 1

@@ -1,0 +1,135 @@
+"""``volley check``: run the measurements, judge their records, show the findings."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from volley import benchmarks
+from volley.benchmarks.matrix import GPUS
+from volley.check import cluster, formats, layers, limits
+from volley.check.findings import Finding, exit_code, in_order, of_cluster
+from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
+from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
+from volley.launch.allocation import allocation
+from volley.launch.inside_launcher import rank_info
+from volley.machine.nvidia_driver import gpu_count, has_driver
+from volley.machine.signals import Stop
+from volley.records.records_file import Writer, open_writer
+from volley.records.run_log import RunLog
+from volley.run.benchmark import Benchmark
+from volley.run.jobs import LaunchCount
+from volley.run.progress import Progress
+from volley.run.session import prepare
+from volley.statistics.estimates import median
+from volley.text import escape_controls
+
+
+@dataclass
+class Check:
+    """A check while it measures."""
+
+    options: CheckOptions
+    writer: Writer
+    stop: Stop
+    budget_s: float
+    findings: list[Finding] = field(default_factory=list)
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def left_s(self) -> float:
+        return self.budget_s - (time.monotonic() - self.begun)
+
+    def launches(self, layer: str, benchmark: Benchmark, options: Any) -> list[RunLog]:
+        """Run a benchmark and return its records; what prevents it, or ends it early, becomes a finding."""
+        chosen = self.options.output
+        if self.left_s <= 0:
+            why = f"the {self.budget_s:g} s of this check were over"
+            self.findings.append(Finding(verdict="UNDECIDED", layer=layer, why=why, decides="a longer --budget"))
+            return []
+        try:
+            session = prepare(benchmark, options, self.stop)
+        except UserError as error:
+            self.findings.append(Finding(verdict="NOT POSSIBLE", layer=layer, why=str(error), decides="volley doctor"))
+            return []
+        shown = "table" if chosen.format == "table" else "json"
+        with Progress(
+            shown, LaunchCount(len(session.jobs.planned), len(session.jobs.planned)), quiet=chosen.quiet
+        ) as progress:
+            session.run(self.writer, progress, self.stop)
+        measured = any(log.statuses for log in session.logs)
+        for outcome in session.outcomes:
+            if outcome.code != EXIT_GOOD and not any("failed" in log.statuses for log in session.logs):
+                why = " ".join(line.removeprefix("volley: ") for line in outcome.lines[-1:])
+                verdict = "FAIL" if measured and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"
+                self.findings.append(
+                    Finding(verdict=verdict, layer=layer, why=why or "no reason", decides="volley doctor")
+                )
+        return session.logs
+
+
+def run(options: CheckOptions) -> int:
+    """Run the command; return the exit code."""
+    known = limits.read(options.expect) if options.expect and not options.learn else None
+    switch_of = cluster.switches_in(options.switches) if options.switches else {}
+    with Stop() as stop:
+        writer = open_writer(options.output.output, "check")
+        one = _is_one_machine(options)
+        usual_s = (GPUS_S if has_driver() else MACHINE_S) if one else CLUSTER_S
+        check = Check(options, writer, stop, options.budget or usual_s)
+        try:
+            times = _machine(check, known) if one else {}
+            if stop.signal is None:
+                _ranks(check, switch_of)
+        finally:
+            writer.close()
+        if stop.signal is not None:
+            print("volley: stopped", file=sys.stderr)
+            return 128 + stop.signal
+    if options.learn and options.expect:
+        checks = limits.add(options.expect, {name: median(seconds) for name, seconds in times.items()})
+        print(f"{options.expect}: {checks} checks; limits need {limits.FEWEST}", file=sys.stderr)
+    found = in_order(check.findings)
+    formats.render(found, options.output.format, sys.stdout)
+    if not options.output.quiet and (line := writer.last_line()):
+        print(escape_controls(line), file=sys.stderr)
+    return exit_code(found)
+
+
+def _is_one_machine(options: CheckOptions) -> bool:
+    if rank_info(os.environ) or len(options.job.hosts) > 1:
+        return False
+    granted = allocation(os.environ)
+    return granted is None or granted.nodes == 1
+
+
+def _machine(check: Check, known: limits.Limits | None) -> dict[str, list[float]]:
+    """Measure and judge the layers of this machine; return the seconds of each launch, by what was measured."""
+    gpus = gpu_count() if has_driver() else 0
+    measured = []
+    for layer in layers.layers(gpus):
+        if check.stop.signal is not None:
+            break
+        benchmark, asked = benchmarks.read(layer.words)
+        asked = replace(asked, output=replace(asked.output, quiet=True))
+        logs = [log for _ in range(layer.times) for log in check.launches(layer.name, benchmark, asked)]
+        if logs:
+            measured.append((layer, benchmark, logs))
+    times = {name: seconds for _, each, logs in measured for name, seconds in layers.measured(each, logs).items()}
+    for layer, benchmark, logs in measured:
+        check.findings += layers.judge(layer, benchmark, logs, known, len(times))
+    return times
+
+
+def _ranks(check: Check, switch_of: dict[str, str]) -> None:
+    """Measure and judge all ranks together."""
+    options = check.options
+    benchmark = cluster.benchmark_of(switch_of, max(check.left_s, 0.0))
+    logs = check.launches("all ranks", benchmark, options)
+    first = next((log.run for log in logs if log.run), None)
+    if first:
+        judged = cluster.judgements(logs, switch_of)
+        check.findings += of_cluster(judged, first.ranks, switch_of)

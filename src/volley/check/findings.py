@@ -1,0 +1,131 @@
+"""What a check found, in words: one finding for each layer that passed, and one for each part that did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from volley.check.cluster import Case, Names
+from volley.check.judgement import GOOD_BELOW, SMALLEST, Judgement, Part
+from volley.check.schedule import PARTNERS
+from volley.document import Frozen
+from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE
+from volley.records.record_types import Rank
+from volley.text import count, join_few
+from volley.units import format_size
+
+Verdict = Literal["FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS"]
+ORDER: tuple[Verdict, ...] = ("FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS")
+"""The most important first."""
+EXIT_UNDECIDED = 4
+EXIT_CODES = {"FAIL": EXIT_FAILED, "UNDECIDED": EXIT_UNDECIDED, "NOT POSSIBLE": EXIT_MACHINE, "PASS": EXIT_GOOD}
+NAMED = 8
+"""A sentence names at most this many parts of a list."""
+
+
+class Finding(Frozen, frozen=True, kw_only=True):
+    """What is known about a layer, or about a part of the cluster in it."""
+
+    verdict: Verdict
+    layer: Annotated[str, Meta(description="what was measured.")]
+    part: Annotated[str, Meta(description="the part of the machine or cluster; empty: all of it.")] = ""
+    why: str
+    yardstick: Annotated[
+        Literal["data", "population", "limits", "reference", "link state", "none"],
+        Meta(description="what it was compared with; `data`: the bytes that arrived."),
+    ] = "none"
+    decides: Annotated[str, Meta(description="what would decide it, or what to do.")] = ""
+    nodes: Annotated[list[str], Meta(description="the nodes that a batch system should drain.")] = []
+
+
+def exit_code(findings: Sequence[Finding]) -> int:
+    """Return the exit code: 0 only if there are findings and all of them are PASS."""
+    worst = next((verdict for verdict in ORDER if any(each.verdict == verdict for each in findings)), "NOT POSSIBLE")
+    return EXIT_CODES[worst]
+
+
+def in_order(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, the most important first."""
+    return sorted(findings, key=lambda each: ORDER.index(each.verdict))
+
+
+def layer_of(case: Case) -> str:
+    transport, pattern, size_bytes = case
+    quantity = "latency" if pattern == "pingpong" else "bandwidth"
+    return f"{quantity}, {format_size(size_bytes)}, {transport}"
+
+
+def of_cluster(
+    judgements: Mapping[Case, Judgement], ranks: Sequence[Rank], switch_of: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Say what the judgements of a cluster are."""
+    names = Names(ranks, switch_of)
+    what = "ranks" if names.one_node else "nodes"
+    for case, judgement in judgements.items():
+        layer = layer_of(case)
+        for part in (*judgement.bad, *judgement.open):
+            yield _of_part(part, layer, names, what)
+        if judgement.missing:
+            lost = join_few(dict.fromkeys(names.node(ranks[rank]) for rank in judgement.missing), NAMED)
+            yield Finding(
+                verdict="UNDECIDED",
+                layer=layer,
+                part=lost,
+                why="not measured, or too rarely",
+                decides="a longer --budget, or the reason why the run ended",
+            )
+        if not judgement.bad and not judgement.open and not judgement.missing:
+            total = len(set(names.places.node.tolist()))
+            met = min(PARTNERS, len(ranks) - 1)
+            yield Finding(
+                verdict="PASS",
+                layer=layer,
+                why=f"none of {total} {what} is {_percent(GOOD_BELOW)} slower than the others, each with "
+                f"{count(met, 'partner')}",
+                yardstick="population",
+                decides="a fault of a single pair is found by volley matrix only",
+            )
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"
+
+
+def _of_part(part: Part, layer: str, names: Names, what: str) -> Finding:
+    ranks = [names.ranks[rank] for rank in part.ranks]
+    nodes = list(dict.fromkeys(rank.host for rank in ranks))
+    single = "" if names.one_node else "node "
+    switch = next(iter(filter(None, map(names.switch, ranks))), "")
+    places = list(dict.fromkeys(map(names.node, ranks)))
+    title = {
+        "node": f"{single}{places[0]}",
+        "rank": f"rank {part.ranks[0]} of {nodes[0]} and its NIC",
+        "switch": f"switch {switch}",
+        "link": f"a link of switch {switch}",
+        "node or link": f"{single}{places[0]}, or a link of switch {switch}",
+        "pair": f"the pair {' and '.join(places)}",
+        "some": f"{count(len(places), what.removesuffix('s'))}: {join_few(places, NAMED)}",
+    }[part.kind]
+    drained = nodes if part.kind in ("node", "rank") and not names.one_node else []
+    if part.state == "wrong":
+        why = "wrong data arrived" + (f" in {count(part.visits, 'pair')}" if part.visits else "")
+        return Finding(verdict="FAIL", layer=layer, part=title, why=why, yardstick="data", nodes=drained)
+    slower = f"{_percent(part.slower or 0)} slower than the other {what} (median of {count(part.visits, 'visit')})"
+    if part.state == "slow":
+        return Finding(verdict="FAIL", layer=layer, part=title, why=slower, yardstick="population", nodes=drained)
+    if part.state == "uneven":
+        why, decides = slower, "limits of this site: --expect FILE; nothing here says which of the two groups is good"
+    elif part.kind == "some" and len(places) < SMALLEST:
+        why, decides = "of two nobody can say which one is slow", "limits of this site (--expect FILE), or a third node"
+    else:
+        why, decides = f"perhaps {slower}" if part.visits else "too few visits with good partners", "a longer --budget"
+    return Finding(
+        verdict="UNDECIDED",
+        layer=layer,
+        part=title,
+        why=why,
+        yardstick="population",
+        decides=decides.replace("nodes", what),
+    )

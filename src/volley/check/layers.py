@@ -1,0 +1,215 @@
+"""The layers of one machine: which benchmarks measure them, and what their records say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from volley.benchmarks.matrix import GPUS
+from volley.benchmarks.matrix.results import results as matrix_results
+from volley.check.findings import NAMED, Finding
+from volley.check.limits import FALSE_ALARM, FEWEST, Limits, limit_s
+from volley.machine.hardware import Gpu
+from volley.records.run_log import RunLog
+from volley.references import share_of_equal
+from volley.run.benchmark import Benchmark
+from volley.statistics.estimates import median
+from volley.text import count, join_few
+
+NEAR = 0.95
+"""A published result is of one machine and has no interval: this share of its speed passes, less is undecided."""
+TIMES = 3
+"""How often the matrix of GPUs is measured: a pair that is slow each time is slow."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What is measured: a command line of volley, which may be typed to measure more of it."""
+
+    name: str
+    words: tuple[str, ...]
+    times: int = 1
+
+
+def layers(gpus: int) -> list[Layer]:
+    """Return the layers of a machine with so many GPUs."""
+    short = ("--launches", "3", "--point-time", "0.05")
+    found = [
+        Layer("messages in host memory", ("pingpong", "--transport", "host", "--sizes", "8,64k,1M", *short)),
+        Layer(
+            "allreduce in host memory",
+            ("collective", "--operation", "allreduce", "--transport", "host", "--sizes", "1M", *short),
+        ),
+    ]
+    if gpus:
+        sections = "host-to-gpu,gpu-to-host" + (",uni,uni/kernel" if gpus > 1 else "")
+        words = ("matrix", "--section", sections, "--point-time", "0.03", "--budget", "6")
+        found.append(Layer("GPUs: host, copy engines, kernels", words, TIMES))
+    if gpus > 1:
+        found += [
+            Layer("MPI on device memory", ("pingpong", "--transport", "aware", "--sizes", "8,64M", *short)),
+            Layer("NCCL allreduce", ("collective", "--operation", "allreduce", "--transport", "nccl", "--sizes", "64M", "--ranks", str(gpus), *short)),
+        ]  # fmt: skip
+    return found
+
+
+def measured(benchmark: Benchmark, logs: Sequence[RunLog]) -> dict[str, list[float]]:
+    """Return the seconds of each launch, by what was measured: ``pingpong: host, 8 B``."""
+    found: dict[str, list[float]] = {}
+    for log in logs:
+        for each in benchmark.observables(log):
+            for at, seconds in zip(each.at, each.seconds, strict=True):
+                found.setdefault(f"{benchmark.name}: {each.series}, {at}", []).append(seconds)
+    return found
+
+
+def judge(
+    layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog], limits: Limits | None, judged: int
+) -> Iterator[Finding]:
+    """Say what the launches of a layer say; ``judged``: how many times of all layers are compared with limits."""
+    again = f"volley {' '.join(layer.words)}"
+    if any("failed" in log.statuses for log in logs):
+        yield Finding(verdict="FAIL", layer=layer.name, why="wrong data arrived", yardstick="data", decides=again)
+        return
+    unavailable = {each.transport: each.reason for log in logs for each in log.transports if not each.available}
+    for transport, reason in unavailable.items():
+        yield Finding(verdict="NOT POSSIBLE", layer=layer.name, why=f"{transport}: {reason}", decides="volley doctor")
+    states = list(_states(layer, logs))
+    yield from states
+    times = measured(benchmark, logs)
+    if not times or not all(log.good for log in logs):
+        if not unavailable:
+            yield Finding(verdict="UNDECIDED", layer=layer.name, why="not everything was measured", decides=again)
+        return
+    slow = list(_slow_pairs(layer, benchmark, logs))
+    yield from slow
+    if limits is not None:
+        yield _by_limits(layer, times, limits, judged)
+    elif shares := _shares(benchmark, logs):
+        yield _by_reference(layer, shares, again)
+    elif not slow:
+        if benchmark is GPUS and len(logs[0].gpus("before")) > 2:
+            why = "no GPU is slower than the others"
+            yield Finding(verdict="PASS", layer=layer.name, why=why, yardstick="population")
+        else:
+            why = (
+                f"the data of {count(len(times), 'point')} was right, and nothing says how fast this machine should be"
+            )
+            yield Finding(
+                verdict="UNDECIDED",
+                layer=layer.name,
+                why=why,
+                decides="on good nodes: volley check --expect FILE --learn",
+            )
+
+
+def _slow_pairs(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[Finding]:
+    """Name the pairs of GPUs that were slower than comparable ones in every launch, and in some."""
+    if benchmark is not GPUS:
+        return
+    launches = [
+        {(case.name, each.pair): each.ratio for case in result.cases for each in case.suspects}
+        for log in logs
+        for result in matrix_results([log])
+    ]
+    for name, pair in dict.fromkeys(place for launch in launches for place in launch):
+        ratios = [launch[name, pair] for launch in launches if (name, pair) in launch]
+        always = len(ratios) == len(launches)
+        yield Finding(
+            verdict="FAIL" if always else "UNDECIDED",
+            layer=layer.name,
+            part=f"GPUs {pair[0]} → {pair[1]}".replace("-1", "host"),
+            why=f"{name}: {(median(ratios) - 1) * 100:.0f} % slower than comparable pairs in {len(ratios)} of {len(logs)} launches",
+            yardstick="population",
+            decides="" if always else f"volley {' '.join(layer.words)}",
+        )
+
+
+def _by_limits(layer: Layer, times: Mapping[str, Sequence[float]], limits: Limits, judged: int) -> Finding:
+    over, open_, unknown = [], [], []
+    for name, seconds in times.items():
+        limit = limit_s(limits.seconds.get(name, ()), judged)
+        if limit is None:
+            unknown.append(name)
+        elif min(seconds) > limit:
+            over.append(f"{name} {(median(seconds) / limit - 1) * 100:.0f} % above its limit")
+        elif median(seconds) > limit:
+            open_.append(name)
+    if over:
+        why, verdict, decides = join_few(over, NAMED), "FAIL", ""
+    elif unknown:
+        why = f"fewer than {FEWEST} good checks are known of {join_few(unknown, 2)}"
+        verdict, decides = "UNDECIDED", "on good nodes: --learn"
+    elif open_:
+        why, verdict = f"some launches are above the limit: {join_few(open_, NAMED)}", "UNDECIDED"
+        decides = "another check"
+    else:
+        why = f"{count(len(times), 'time')} within the limits, which fail {FALSE_ALARM * 100:.0f} % of good nodes"
+        verdict, decides = "PASS", ""
+    return Finding(verdict=verdict, layer=layer.name, why=why, yardstick="limits", decides=decides)  # type: ignore[arg-type]
+
+
+def _shares(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str, float]]:
+    """Return the places of published results of the same GPUs: the reference, the place, the share of its speed."""
+    gpus = {gpu.name for log in logs for gpu in log.gpus("before")}
+    found = []
+    for log in logs if len(gpus) == 1 else ():
+        for each in benchmark.observables(log):
+            for at, seconds in zip(each.at, each.seconds, strict=True):
+                if share := share_of_equal(
+                    str(next(iter(gpus))), (benchmark.name, each.series), at, seconds, each.work
+                ):
+                    found.append((share[0], f"{each.series}, {at}", share[1]))
+    return found
+
+
+def _by_reference(layer: Layer, shares: Sequence[tuple[str, str, float]], again: str) -> Finding:
+    slow = {place for _, place, share in shares if share < NEAR}
+    name, middle = shares[0][0], median([share for _, _, share in shares])
+    why = f"{middle * 100:.0f} % of the speed of {name} ({count(len(shares), 'time')})"
+    if slow:
+        why += f"; below {NEAR * 100:.0f} %: {join_few(sorted(slow), NAMED)}"
+    return Finding(
+        verdict="UNDECIDED" if slow else "PASS",
+        layer=layer.name,
+        why=why,
+        yardstick="reference",
+        decides=f"limits of this site (--expect FILE), or {again}" if slow else "",
+    )
+
+
+def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[Finding]:
+    """Say what is wrong with links and clocks: inactive links, narrow links, errors that were counted meanwhile."""
+    before = {gpu.uuid: gpu for log in reversed(logs) for gpu in log.gpus("before")}
+    after = {gpu.uuid: gpu for log in logs for gpu in log.gpus("after")}
+    for uuid, gpu in after.items():
+        part = f"GPU {gpu.index}"
+        if gpu.nvlinks_inactive and gpu.nvlinks:
+            why = f"{count(gpu.nvlinks_inactive, 'NVLink')} inactive"
+            yield Finding(verdict="FAIL", layer=layer.name, part=part, why=why, yardstick="link state")
+        if gpu.pcie_width and gpu.pcie_width_max and gpu.pcie_width < gpu.pcie_width_max:
+            why = f"PCIe has {gpu.pcie_width} of {gpu.pcie_width_max} lanes"
+            yield Finding(verdict="FAIL", layer=layer.name, part=part, why=why, yardstick="link state")
+        for name, number in _growth(before.get(uuid, gpu), gpu):
+            yield Finding(
+                verdict="FAIL" if name == "uncorrected ECC errors" else "UNDECIDED",
+                layer=layer.name,
+                part=part,
+                why=f"{name}: {number:g} more than before",
+                yardstick="link state",
+                decides="another check; a number that keeps growing is a fault",
+            )
+
+
+def _growth(before: Gpu, after: Gpu) -> Iterator[tuple[str, float]]:
+    """Yield what was counted between two readings."""
+    pairs = {
+        "uncorrected ECC errors": (before.ecc_uncorrected, after.ecc_uncorrected),
+        "PCIe replays": (before.pcie_replays, after.pcie_replays),
+        "seconds of thermal slowdown": (before.thermal_slowdown_s, after.thermal_slowdown_s),
+    }
+    for name, number in (after.nvlink_errors or {}).items():
+        pairs[f"NVLink {name} errors"] = (before.nvlink_errors or {}).get(name, number), number
+    for name, (first, last) in pairs.items():
+        if first is not None and last is not None and last > first:
+            yield name, last - first
