@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
-
 from slow_pair_rates import FOLDER, STRETCH, visits_of
+
+from volley.check.cluster import CHOOSING, REPEATS, joined
 from volley.check.judgement import LOOKS, Flags, Floats, Integers, Judgement, Places, Visits, judge
 from volley.check.schedule import matchings, with_known_good
-from volley.check.cluster import CHOOSING, REPEATS, joined
 
 RECORDS = FOLDER / "noise-2-ranks-later.jsonl"
 LEAVES = {16: 4, 256: 16, 1024: 32, 16384: 64}

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from volley import benchmarks
-from volley.benchmarks.matrix import GPUS
 from volley.check import cluster, formats, layers, limits
-from volley.check.findings import Finding, exit_code, in_order, of_cluster
+from volley.check.findings import CheckFinding, Verdict, exit_code, in_order, of_cluster
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
 from volley.launch.allocation import allocation
@@ -36,7 +35,7 @@ class Check:
     writer: Writer
     stop: Stop
     budget_s: float
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[CheckFinding] = field(default_factory=list)
     begun: float = field(default_factory=time.monotonic)
 
     @property
@@ -48,12 +47,14 @@ class Check:
         chosen = self.options.output
         if self.left_s <= 0:
             why = f"the {self.budget_s:g} s of this check were over"
-            self.findings.append(Finding(verdict="UNDECIDED", layer=layer, why=why, decides="a longer --budget"))
+            self.findings.append(CheckFinding(verdict="UNDECIDED", layer=layer, why=why, decides="a longer --budget"))
             return []
         try:
             session = prepare(benchmark, options, self.stop)
         except UserError as error:
-            self.findings.append(Finding(verdict="NOT POSSIBLE", layer=layer, why=str(error), decides="volley doctor"))
+            self.findings.append(
+                CheckFinding(verdict="NOT POSSIBLE", layer=layer, why=str(error), decides="volley doctor")
+            )
             return []
         shown = "table" if chosen.format == "table" else "json"
         with Progress(
@@ -64,9 +65,9 @@ class Check:
         for outcome in session.outcomes:
             if outcome.code != EXIT_GOOD and not any("failed" in log.statuses for log in session.logs):
                 why = " ".join(line.removeprefix("volley: ") for line in outcome.lines[-1:])
-                verdict = "FAIL" if measured and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"
+                verdict: Verdict = "FAIL" if measured and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"
                 self.findings.append(
-                    Finding(verdict=verdict, layer=layer, why=why or "no reason", decides="volley doctor")
+                    CheckFinding(verdict=verdict, layer=layer, why=why or "no reason", decides="volley doctor")
                 )
         return session.logs
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from volley.check.cluster import Case, Names
-from volley.check.judgement import GOOD_BELOW, SMALLEST, Judgement, Part
+from volley.check.judgement import GOOD_BELOW, SMALLEST, Judgement, ClusterPart
 from volley.check.schedule import PARTNERS
 from volley.document import Frozen
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE
@@ -25,7 +25,7 @@ NAMED = 8
 """A sentence names at most this many parts of a list."""
 
 
-class Finding(Frozen, frozen=True, kw_only=True):
+class CheckFinding(Frozen, frozen=True, kw_only=True):
     """What is known about a layer, or about a part of the cluster in it."""
 
     verdict: Verdict
@@ -37,16 +37,16 @@ class Finding(Frozen, frozen=True, kw_only=True):
         Meta(description="what it was compared with; `data`: the bytes that arrived."),
     ] = "none"
     decides: Annotated[str, Meta(description="what would decide it, or what to do.")] = ""
-    nodes: Annotated[list[str], Meta(description="the nodes that a batch system should drain.")] = []
+    nodes: Annotated[tuple[str, ...], Meta(description="the nodes that a batch system should drain.")] = ()
 
 
-def exit_code(findings: Sequence[Finding]) -> int:
+def exit_code(findings: Sequence[CheckFinding]) -> int:
     """Return the exit code: 0 only if there are findings and all of them are PASS."""
     worst = next((verdict for verdict in ORDER if any(each.verdict == verdict for each in findings)), "NOT POSSIBLE")
     return EXIT_CODES[worst]
 
 
-def in_order(findings: Sequence[Finding]) -> list[Finding]:
+def in_order(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
     """Return the findings, the most important first."""
     return sorted(findings, key=lambda each: ORDER.index(each.verdict))
 
@@ -59,7 +59,7 @@ def layer_of(case: Case) -> str:
 
 def of_cluster(
     judgements: Mapping[Case, Judgement], ranks: Sequence[Rank], switch_of: Mapping[str, str]
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Say what the judgements of a cluster are."""
     names = Names(ranks, switch_of)
     what = "ranks" if names.one_node else "nodes"
@@ -69,7 +69,7 @@ def of_cluster(
             yield _of_part(part, layer, names, what)
         if judgement.missing:
             lost = join_few(dict.fromkeys(names.node(ranks[rank]) for rank in judgement.missing), NAMED)
-            yield Finding(
+            yield CheckFinding(
                 verdict="UNDECIDED",
                 layer=layer,
                 part=lost,
@@ -79,7 +79,7 @@ def of_cluster(
         if not judgement.bad and not judgement.open and not judgement.missing:
             total = len(set(names.places.node.tolist()))
             met = min(PARTNERS, len(ranks) - 1)
-            yield Finding(
+            yield CheckFinding(
                 verdict="PASS",
                 layer=layer,
                 why=f"none of {total} {what} is {_percent(GOOD_BELOW)} slower than the others, each with "
@@ -93,7 +93,7 @@ def _percent(share: float) -> str:
     return f"{share * 100:.0f} %"
 
 
-def _of_part(part: Part, layer: str, names: Names, what: str) -> Finding:
+def _of_part(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding:
     ranks = [names.ranks[rank] for rank in part.ranks]
     nodes = list(dict.fromkeys(rank.host for rank in ranks))
     single = "" if names.one_node else "node "
@@ -108,20 +108,20 @@ def _of_part(part: Part, layer: str, names: Names, what: str) -> Finding:
         "pair": f"the pair {' and '.join(places)}",
         "some": f"{count(len(places), what.removesuffix('s'))}: {join_few(places, NAMED)}",
     }[part.kind]
-    drained = nodes if part.kind in ("node", "rank") and not names.one_node else []
+    drained = tuple(nodes) if part.kind in ("node", "rank") and not names.one_node else ()
     if part.state == "wrong":
         why = "wrong data arrived" + (f" in {count(part.visits, 'pair')}" if part.visits else "")
-        return Finding(verdict="FAIL", layer=layer, part=title, why=why, yardstick="data", nodes=drained)
+        return CheckFinding(verdict="FAIL", layer=layer, part=title, why=why, yardstick="data", nodes=drained)
     slower = f"{_percent(part.slower or 0)} slower than the other {what} (median of {count(part.visits, 'visit')})"
     if part.state == "slow":
-        return Finding(verdict="FAIL", layer=layer, part=title, why=slower, yardstick="population", nodes=drained)
+        return CheckFinding(verdict="FAIL", layer=layer, part=title, why=slower, yardstick="population", nodes=drained)
     if part.state == "uneven":
         why, decides = slower, "limits of this site: --expect FILE; nothing here says which of the two groups is good"
     elif part.kind == "some" and len(places) < SMALLEST:
         why, decides = "of two nobody can say which one is slow", "limits of this site (--expect FILE), or a third node"
     else:
         why, decides = f"perhaps {slower}" if part.visits else "too few visits with good partners", "a longer --budget"
-    return Finding(
+    return CheckFinding(
         verdict="UNDECIDED",
         layer=layer,
         part=title,

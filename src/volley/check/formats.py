@@ -9,7 +9,7 @@ from xml.sax.saxutils import quoteattr
 
 import msgspec
 
-from volley.check.findings import ORDER, Finding, exit_code
+from volley.check.findings import ORDER, CheckFinding, exit_code
 from volley.document import Frozen
 from volley.text import ascii_json, count, escape_controls
 
@@ -23,10 +23,10 @@ class Document(Frozen, frozen=True, kw_only=True):
 
     version: int = 1
     exit_code: int
-    findings: list[Finding]
+    findings: list[CheckFinding]
 
 
-def render(findings: Sequence[Finding], format_name: str, out: TextIO) -> None:
+def render(findings: Sequence[CheckFinding], format_name: str, out: TextIO) -> None:
     """Write the findings in one of the formats."""
     lines = {
         "table": _table, "json": _json, "junit": _junit, "prometheus": _prometheus, "nhc": _nhc, "slurm": _slurm
@@ -34,11 +34,11 @@ def render(findings: Sequence[Finding], format_name: str, out: TextIO) -> None:
     out.write("".join(f"{line}\n" for line in lines))
 
 
-def _name(finding: Finding) -> str:
+def _name(finding: CheckFinding) -> str:
     return escape_controls(": ".join(filter(None, (finding.part, finding.layer))))
 
 
-def _table(findings: Sequence[Finding]) -> list[str]:
+def _table(findings: Sequence[CheckFinding]) -> list[str]:
     totals = [
         f"{number} {verdict}" for verdict in ORDER if (number := sum(each.verdict == verdict for each in findings))
     ]
@@ -54,19 +54,18 @@ def _table(findings: Sequence[Finding]) -> list[str]:
     return lines
 
 
-def _json(findings: Sequence[Finding]) -> list[str]:
+def _json(findings: Sequence[CheckFinding]) -> list[str]:
     document = Document(exit_code=exit_code(findings), findings=list(findings))
     return [ascii_json(msgspec.json.format(msgspec.json.encode(document), indent=2))]
 
 
-def _junit(findings: Sequence[Finding]) -> list[str]:
+def _junit(findings: Sequence[CheckFinding]) -> list[str]:
     """A FAIL is a failure; what is undecided or not possible is an error, because it did not pass."""
     failed = sum(each.verdict == "FAIL" for each in findings)
-    passed = sum(each.verdict == "PASS" for each in findings)
+    errors = sum(each.verdict not in ("FAIL", "PASS") for each in findings)
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<testsuite name="volley check" tests="{len(findings)}" failures="{failed}" '
-        f'errors="{len(findings) - failed - passed}">',
+        f'<testsuite name="volley check" tests="{len(findings)}" failures="{failed}" errors="{errors}">',
     ]
     for each in findings:
         tag = "failure" if each.verdict == "FAIL" else "error"
@@ -76,7 +75,7 @@ def _junit(findings: Sequence[Finding]) -> list[str]:
     return [*lines, "</testsuite>"]
 
 
-def _prometheus(findings: Sequence[Finding]) -> list[str]:
+def _prometheus(findings: Sequence[CheckFinding]) -> list[str]:
     def text(value: str) -> str:
         return escape_controls(value).replace("\\", "\\\\").replace('"', '\\"')
 
@@ -95,7 +94,7 @@ def _prometheus(findings: Sequence[Finding]) -> list[str]:
     return [*lines, *dict.fromkeys(samples)]
 
 
-def _nhc(findings: Sequence[Finding]) -> list[str]:
+def _nhc(findings: Sequence[CheckFinding]) -> list[str]:
     """Node Health Check shows the line of a check that fails as the reason of the node."""
     if exit_code(findings) == 0:
         return []
@@ -107,13 +106,12 @@ def _nhc(findings: Sequence[Finding]) -> list[str]:
     ]
 
 
-def _slurm(findings: Sequence[Finding]) -> list[str]:
+def _slurm(findings: Sequence[CheckFinding]) -> list[str]:
     """Return the commands that drain the nodes to blame; volley prints and never runs them."""
     reasons: dict[str, str] = {}
     for each in findings:
         for node in each.nodes if each.verdict == "FAIL" else ():
-            reasons.setdefault(node, f"volley: {each.why}, {each.layer}")
+            reasons.setdefault(node, escape_controls(f"volley: {each.why}, {each.layer}").replace('"', ""))
     return [
-        f'scontrol update NodeName={escape_controls(node)} State=DRAIN Reason="{escape_controls(why).replace(chr(34), "")}"'
-        for node, why in reasons.items()
+        f'scontrol update NodeName={escape_controls(node)} State=DRAIN Reason="{why}"' for node, why in reasons.items()
     ]

@@ -9,8 +9,8 @@ Nonparametric Statistics, 3.2 and 3.4) says whether it is slow for certain, and 
 good.  What is neither is undecided, and is measured again.  The probability that a test errs is divided among all parts
 and all looks at growing data (Bonferroni).
 
-A bad link above a switch makes a few pairs of many nodes slow.  So the first visits choose the pairs that look slow, and
-the other visits decide: judged by the visits that chose them, the slowest of many equal pairs would always look slow.
+A bad link above a switch makes a few pairs of many nodes slow.  So the first visits choose the pairs that look slow,
+and the others decide: judged by the visits that chose them, the slowest of many equal pairs would always look slow.
 
 A visit whose data was wrong needs no test.  What all such visits have in common is to blame.
 """
@@ -93,7 +93,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Part:
+class ClusterPart:
     """A part of the cluster and what is known about it."""
 
     kind: Kind
@@ -111,17 +111,17 @@ class Part:
 class Judgement:
     """What the visits say about the cluster."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[ClusterPart] = field(default_factory=list)
     """All that is not good, and the suspects that were found good."""
     missing: list[int] = field(default_factory=list)
     """Ranks of which nothing was measured, or too little to call them good."""
 
     @property
-    def bad(self) -> list[Part]:
+    def bad(self) -> list[ClusterPart]:
         return [part for part in self.parts if part.state in ("slow", "wrong")]
 
     @property
-    def open(self) -> list[Part]:
+    def open(self) -> list[ClusterPart]:
         return [part for part in self.parts if part.state in ("undecided", "uneven")]
 
     @property
@@ -162,7 +162,7 @@ def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) 
     if not len(clean.first):
         return Judgement(wrong, missing)
     if len(np.unique(places.node)) < SMALLEST:
-        return Judgement([*wrong, Part("some", -1, "undecided", list(range(ranks)))], missing)
+        return Judgement([*wrong, ClusterPart("some", -1, "undecided", list(range(ranks)))], missing)
     evidence = Evidence(clean, _ratios(clean, places), places, one_way, looks)
     if uneven := evidence.uneven():
         return Judgement([*wrong, uneven], missing)
@@ -267,18 +267,18 @@ class Evidence:
         both = [self._counts(chosen, number, end).states(tests) for end in (0, 1)]
         return both[0][0] | both[1][0], both[0][1] & both[1][1]
 
-    def uneven(self) -> Part | None:
+    def uneven(self) -> ClusterPart | None:
         """Return what says that a large part of the cluster is slower than the rest; ``None`` if it is not so."""
         if self.looks_slow.sum() <= UNEVEN_FROM * self.ranks:
             return None
         slow = self.looks_slow[self.visits.first] & self.looks_slow[self.visits.second] & ~self.local
-        part = self._tested(Part("some", -1, "undecided", np.flatnonzero(self.looks_slow).tolist()), slow)
+        part = self._tested(ClusterPart("some", -1, "undecided", np.flatnonzero(self.looks_slow).tolist()), slow)
         return replace(part, state="uneven") if part.state == "slow" else None
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ClusterPart]:
         """Test switches, nodes and ranks; return the largest that are slow, and what is undecided."""
         beyond = ~self.local
-        found: list[Part] = []
+        found: list[ClusterPart] = []
         explained = np.zeros(self.ranks, bool)
         rank = np.arange(self.ranks)
         levels: list[tuple[Kind, Integers]] = [("switch", self.places.switch), ("node", self.places.node)]
@@ -286,23 +286,23 @@ class Evidence:
             levels.append(("rank", rank))
         for kind, number in levels:
             slow, good = self._states(beyond, number)
-            share, nodes = _share(self.looks_slow | explained, number), _share(rank == rank, number)
+            share = _share(self.looks_slow | explained, number)
             for each in np.flatnonzero(slow if kind == levels[-1][0] else slow & (share >= MOST)):
                 inside = number == each
                 if explained[inside].all() or (kind == "switch" and len(np.unique(self.places.node[inside])) < 2):
                     continue
-                found.append(self._placed(Part(kind, int(each), "slow", np.flatnonzero(inside).tolist())))
+                found.append(self._placed(ClusterPart(kind, int(each), "slow", np.flatnonzero(inside).tolist())))
                 explained |= inside
             if kind == levels[-1][0]:
-                left = ~slow & ~good & (nodes > 0)
+                left = ~slow & ~good
                 found += [
-                    self._estimated(Part(kind, int(each), "undecided", np.flatnonzero(number == each).tolist()))
+                    self._estimated(ClusterPart(kind, int(each), "undecided", np.flatnonzero(number == each).tolist()))
                     for each in np.flatnonzero(left)
                     if not explained[number == each].all()
                 ]
         return found
 
-    def _placed(self, part: Part) -> Part:
+    def _placed(self, part: ClusterPart) -> ClusterPart:
         """Return the part; a node that is slow beyond its switch only is good: a link of the switch is slow."""
         part, switch = self._estimated(part), int(self.places.switch[part.ranks[0]])
         if part.kind == "switch" or switch < 0 or not self.local.any():
@@ -313,7 +313,7 @@ class Evidence:
             return replace(part, kind="link", number=switch, ranks=ranks)
         return part if near.state == "slow" else replace(part, kind="node or link")
 
-    def _its(self, part: Part) -> Flags:
+    def _its(self, part: ClusterPart) -> Flags:
         """Return the visits between a part and ranks that look good."""
         inside = np.zeros(self.ranks, bool)
         inside[list(part.ranks)] = True
@@ -329,11 +329,11 @@ class Evidence:
         slow = [median > SUSPECT_FROM for median in medians]
         return as_first & (slow[0] or not slow[1]) | as_second & (slow[1] or not slow[0])
 
-    def _estimated(self, part: Part) -> Part:
+    def _estimated(self, part: ClusterPart) -> ClusterPart:
         ratio = self.ratio[self._its(part) & ~self.local]
         return replace(part, slower=float(np.expm1(np.median(ratio))), visits=len(ratio)) if len(ratio) else part
 
-    def _tested(self, part: Part, its: Flags) -> Part:
+    def _tested(self, part: ClusterPart, its: Flags) -> ClusterPart:
         """Test these visits together."""
         ratio = self.ratio[its]
         if not len(ratio):
@@ -345,7 +345,7 @@ class Evidence:
         state: State = "slow" if slow[0] else "good" if good[0] else part.state
         return replace(part, state=state, slower=float(np.expm1(np.median(ratio))), visits=len(ratio))
 
-    def links(self) -> list[Part]:
+    def links(self) -> list[ClusterPart]:
         """Test the switches with more slow pairs with other switches than usual.
 
         With static routes the messages of a switch are spread over its links, so a bad link makes some pairs of most of
@@ -360,7 +360,7 @@ class Evidence:
             return []
         slow = crossing & (middle > SLOW_FROM)
         totals, bad = (
-            sum(np.bincount(switch[end][those], minlength=count) for end in (first, second))
+            np.bincount(np.concatenate([switch[first][those], switch[second][those]]), minlength=count)
             for those in (crossing, slow)
         )
         expected = totals * np.median(bad[totals > 0] / totals[totals > 0])
@@ -369,7 +369,7 @@ class Evidence:
             its = slow & ((switch[first] == number) | (switch[second] == number))
             keys = first[its] * self.ranks + second[its]
             again = np.isin(self.visits.first * self.ranks + self.visits.second, keys) & ~self.visits.choose
-            part = Part("link", int(number), "undecided", np.flatnonzero(switch == number).tolist())
+            part = ClusterPart("link", int(number), "undecided", np.flatnonzero(switch == number).tolist())
             if len(np.unique(np.where(switch[first] == number, first, second)[its])) > 1:
                 found.append(self._tested(part, again))
         return [part for part in found if part.state == "slow"]
@@ -383,12 +383,12 @@ def _share(chosen: Flags, number: Integers) -> Floats:
     return share
 
 
-def _wrong_parts(visits: Visits, places: Places) -> list[Part]:
+def _wrong_parts(visits: Visits, places: Places) -> list[ClusterPart]:
     """Return what the pairs have in common whose data was wrong; what is left are single pairs."""
     ranks = len(places.node)
     keys = np.unique(visits.first[visits.wrong] * ranks + visits.second[visits.wrong])
     first, second = keys // ranks, keys % ranks
-    parts: list[Part] = []
+    parts: list[ClusterPart] = []
     while len(first):
         shared = _shared(first, second, np.arange(ranks), ranks)
         nodes = _shared(first, second, places.node, int(places.node.max()) + 1)
@@ -403,9 +403,13 @@ def _wrong_parts(visits: Visits, places: Places) -> list[Part]:
         if max(top["rank"], top["node"]) < SHARED * top["switch"]:
             kind, number, where = "link", int(switches.argmax()), places.switch
         its = (where[first] == number) | (where[second] == number)
-        parts.append(Part(kind, number, "wrong", np.flatnonzero(where == number).tolist(), visits=int(its.sum())))
+        parts.append(
+            ClusterPart(kind, number, "wrong", np.flatnonzero(where == number).tolist(), visits=int(its.sum()))
+        )
         first, second = first[~its], second[~its]
-    parts += [Part("pair", int(one), "wrong", [int(one), int(other)]) for one, other in zip(first, second, strict=True)]
+    parts += [
+        ClusterPart("pair", int(one), "wrong", [int(one), int(other)]) for one, other in zip(first, second, strict=True)
+    ]
     return parts
 
 

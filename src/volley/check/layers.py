@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.matrix.results import results as matrix_results
-from volley.check.findings import NAMED, Finding
+from volley.check.findings import NAMED, CheckFinding
 from volley.check.limits import FALSE_ALARM, FEWEST, Limits, limit_s
 from volley.machine.hardware import Gpu
 from volley.records.run_log import RunLog
@@ -46,10 +46,11 @@ def layers(gpus: int) -> list[Layer]:
         words = ("matrix", "--section", sections, "--point-time", "0.03", "--budget", "6")
         found.append(Layer("GPUs: host, copy engines, kernels", words, TIMES))
     if gpus > 1:
+        allreduce = ("collective", "--operation", "allreduce", "--transport", "nccl", "--ranks", str(gpus))
         found += [
             Layer("MPI on device memory", ("pingpong", "--transport", "aware", "--sizes", "8,64M", *short)),
-            Layer("NCCL allreduce", ("collective", "--operation", "allreduce", "--transport", "nccl", "--sizes", "64M", "--ranks", str(gpus), *short)),
-        ]  # fmt: skip
+            Layer("NCCL allreduce", (*allreduce, "--sizes", "64M", *short)),
+        ]
     return found
 
 
@@ -65,21 +66,23 @@ def measured(benchmark: Benchmark, logs: Sequence[RunLog]) -> dict[str, list[flo
 
 def judge(
     layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog], limits: Limits | None, judged: int
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Say what the launches of a layer say; ``judged``: how many times of all layers are compared with limits."""
     again = f"volley {' '.join(layer.words)}"
     if any("failed" in log.statuses for log in logs):
-        yield Finding(verdict="FAIL", layer=layer.name, why="wrong data arrived", yardstick="data", decides=again)
+        yield CheckFinding(verdict="FAIL", layer=layer.name, why="wrong data arrived", yardstick="data", decides=again)
         return
     unavailable = {each.transport: each.reason for log in logs for each in log.transports if not each.available}
     for transport, reason in unavailable.items():
-        yield Finding(verdict="NOT POSSIBLE", layer=layer.name, why=f"{transport}: {reason}", decides="volley doctor")
+        yield CheckFinding(
+            verdict="NOT POSSIBLE", layer=layer.name, why=f"{transport}: {reason}", decides="volley doctor"
+        )
     states = list(_states(layer, logs))
     yield from states
     times = measured(benchmark, logs)
     if not times or not all(log.good for log in logs):
         if not unavailable:
-            yield Finding(verdict="UNDECIDED", layer=layer.name, why="not everything was measured", decides=again)
+            yield CheckFinding(verdict="UNDECIDED", layer=layer.name, why="not everything was measured", decides=again)
         return
     slow = list(_slow_pairs(layer, benchmark, logs))
     yield from slow
@@ -90,12 +93,12 @@ def judge(
     elif not slow:
         if benchmark is GPUS and len(logs[0].gpus("before")) > 2:
             why = "no GPU is slower than the others"
-            yield Finding(verdict="PASS", layer=layer.name, why=why, yardstick="population")
+            yield CheckFinding(verdict="PASS", layer=layer.name, why=why, yardstick="population")
         else:
             why = (
                 f"the data of {count(len(times), 'point')} was right, and nothing says how fast this machine should be"
             )
-            yield Finding(
+            yield CheckFinding(
                 verdict="UNDECIDED",
                 layer=layer.name,
                 why=why,
@@ -103,7 +106,7 @@ def judge(
             )
 
 
-def _slow_pairs(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[Finding]:
+def _slow_pairs(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
     """Name the pairs of GPUs that were slower than comparable ones in every launch, and in some."""
     if benchmark is not GPUS:
         return
@@ -115,17 +118,18 @@ def _slow_pairs(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> I
     for name, pair in dict.fromkeys(place for launch in launches for place in launch):
         ratios = [launch[name, pair] for launch in launches if (name, pair) in launch]
         always = len(ratios) == len(launches)
-        yield Finding(
+        yield CheckFinding(
             verdict="FAIL" if always else "UNDECIDED",
             layer=layer.name,
             part=f"GPUs {pair[0]} → {pair[1]}".replace("-1", "host"),
-            why=f"{name}: {(median(ratios) - 1) * 100:.0f} % slower than comparable pairs in {len(ratios)} of {len(logs)} launches",
+            why=f"{name}: {(median(ratios) - 1) * 100:.0f} % slower than comparable pairs in {len(ratios)} of "
+            f"{len(logs)} launches",
             yardstick="population",
             decides="" if always else f"volley {' '.join(layer.words)}",
         )
 
 
-def _by_limits(layer: Layer, times: Mapping[str, Sequence[float]], limits: Limits, judged: int) -> Finding:
+def _by_limits(layer: Layer, times: Mapping[str, Sequence[float]], limits: Limits, judged: int) -> CheckFinding:
     over, open_, unknown = [], [], []
     for name, seconds in times.items():
         limit = limit_s(limits.seconds.get(name, ()), judged)
@@ -146,7 +150,7 @@ def _by_limits(layer: Layer, times: Mapping[str, Sequence[float]], limits: Limit
     else:
         why = f"{count(len(times), 'time')} within the limits, which fail {FALSE_ALARM * 100:.0f} % of good nodes"
         verdict, decides = "PASS", ""
-    return Finding(verdict=verdict, layer=layer.name, why=why, yardstick="limits", decides=decides)  # type: ignore[arg-type]
+    return CheckFinding(verdict=verdict, layer=layer.name, why=why, yardstick="limits", decides=decides)  # type: ignore[arg-type]
 
 
 def _shares(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str, float]]:
@@ -163,13 +167,13 @@ def _shares(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str
     return found
 
 
-def _by_reference(layer: Layer, shares: Sequence[tuple[str, str, float]], again: str) -> Finding:
+def _by_reference(layer: Layer, shares: Sequence[tuple[str, str, float]], again: str) -> CheckFinding:
     slow = {place for _, place, share in shares if share < NEAR}
     name, middle = shares[0][0], median([share for _, _, share in shares])
     why = f"{middle * 100:.0f} % of the speed of {name} ({count(len(shares), 'time')})"
     if slow:
         why += f"; below {NEAR * 100:.0f} %: {join_few(sorted(slow), NAMED)}"
-    return Finding(
+    return CheckFinding(
         verdict="UNDECIDED" if slow else "PASS",
         layer=layer.name,
         why=why,
@@ -178,7 +182,7 @@ def _by_reference(layer: Layer, shares: Sequence[tuple[str, str, float]], again:
     )
 
 
-def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[Finding]:
+def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
     """Say what is wrong with links and clocks: inactive links, narrow links, errors that were counted meanwhile."""
     before = {gpu.uuid: gpu for log in reversed(logs) for gpu in log.gpus("before")}
     after = {gpu.uuid: gpu for log in logs for gpu in log.gpus("after")}
@@ -186,12 +190,12 @@ def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[Finding]:
         part = f"GPU {gpu.index}"
         if gpu.nvlinks_inactive and gpu.nvlinks:
             why = f"{count(gpu.nvlinks_inactive, 'NVLink')} inactive"
-            yield Finding(verdict="FAIL", layer=layer.name, part=part, why=why, yardstick="link state")
+            yield CheckFinding(verdict="FAIL", layer=layer.name, part=part, why=why, yardstick="link state")
         if gpu.pcie_width and gpu.pcie_width_max and gpu.pcie_width < gpu.pcie_width_max:
             why = f"PCIe has {gpu.pcie_width} of {gpu.pcie_width_max} lanes"
-            yield Finding(verdict="FAIL", layer=layer.name, part=part, why=why, yardstick="link state")
+            yield CheckFinding(verdict="FAIL", layer=layer.name, part=part, why=why, yardstick="link state")
         for name, number in _growth(before.get(uuid, gpu), gpu):
-            yield Finding(
+            yield CheckFinding(
                 verdict="FAIL" if name == "uncorrected ECC errors" else "UNDECIDED",
                 layer=layer.name,
                 part=part,

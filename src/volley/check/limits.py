@@ -1,14 +1,15 @@
 """A site's limits: learned from what good nodes measured, with a stated rate of false alarms.
 
-The logarithms of the times of good nodes are taken as normal.  A time is above the limit if it is above the prediction
-interval of one further good node (G. J. Hahn, W. Q. Meeker, Statistical Intervals, 4.8): mean + t · s · √(1 + 1/n), with
-Student's t at the probability of a false alarm divided by the number of times that are judged (Bonferroni).
+The logarithms of the times of good nodes are taken as normal.  The limit is the end of the prediction interval of one
+further good node (G. J. Hahn, W. Q. Meeker, Statistical Intervals, 4.8): mean + t · s · √(1 + 1/n), with Student's t at
+the probability of a false alarm divided by the number of times that are judged (Bonferroni).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -28,7 +29,7 @@ class Limits(Frozen, frozen=True, kw_only=True):
     """What good nodes measured: the seconds of each, by what was measured."""
 
     version: int = 1
-    seconds: dict[str, list[PositiveSeconds]] = {}
+    seconds: dict[str, list[PositiveSeconds]]
 
 
 def read(path: Path) -> Limits:
@@ -66,6 +67,7 @@ def limit_s(good_s: Sequence[float], judged: int) -> float | None:
     return float(np.exp(logs.mean() + t * logs.std(ddof=1) * math.sqrt(1 + 1 / count)))
 
 
+@cache
 def student(probability: float, freedom: int) -> float:
     """Return the quantile of Student's t above the median: its density is summed until the probability is reached.
 
@@ -73,7 +75,7 @@ def student(probability: float, freedom: int) -> float:
     2.78
     """
     # t = √f · tan(angle) turns the tail into a finite range of angles.
-    angle = np.linspace(0, math.pi / 2, 200_001)
+    angle = np.linspace(0, math.pi / 2, 20_001)
     density = np.cos(angle) ** (freedom - 1)
     below = np.cumsum((density[1:] + density[:-1]) / 2)
     place = int(np.searchsorted(below / below[-1], 2 * probability - 1))

@@ -74,7 +74,7 @@ def _inside(first: Iterable[int], switches: Sequence[int], dice: random.Random) 
     members = grouped(range(len(switches)), lambda rank: switches[rank])
     rounds = []
     for _ in range(INSIDE if len(members) > 1 else 0):
-        pairs = []
+        pairs: list[Pair] = []
         for those in members.values():
             dice.shuffle(those)
             those.sort(key=lambda rank: rank not in wanted)

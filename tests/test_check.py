@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import io
+import json
+import random
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from example_records import matrix_log, rows
+from the_command import Command
+from volley.check import cluster, formats, limits
+from volley.check.findings import CheckFinding, exit_code, in_order, of_cluster
+from volley.check.judgement import Flags, Integers, Judgement, Places, Visits, judge
+from volley.check.schedule import matchings, with_known_good
+from volley.errors import UserError
+
+Where = Callable[[Integers, Integers], Flags]
+NODES, LEAF = 64, 8
+PLACES = Places(np.arange(NODES), np.arange(NODES) // LEAF)
+
+
+def visits(slow: Where, slower: float = 0.1, wrong: Where | None = None, places: Places = PLACES) -> Visits:
+    """What a launch measures where some pairs are slower, or get wrong data, with noise of 1 %."""
+    rounds = matchings(len(places.node), random.Random(1), places.switch.tolist())
+    pairs = np.array([pair for pairs in rounds for pair in pairs])
+    first, second = (np.tile(column, cluster.REPEATS) for column in pairs.T)
+    repetition = np.repeat(np.arange(cluster.REPEATS), len(pairs))
+    time_s = np.random.default_rng(1).lognormal(-13, 0.01, len(first)) * (1 + slower * slow(first, second))
+    bad = np.zeros(len(first), bool) if wrong is None else wrong(first, second)
+    return Visits(first, second, repetition, time_s, bad, repetition < cluster.CHOOSING)
+
+
+def touches(*ranks: int) -> Where:
+    return lambda first, second: np.isin(first, ranks) | np.isin(second, ranks)
+
+
+def nowhere(first: Integers, second: Integers) -> Flags:
+    return np.zeros(len(first), bool)
+
+
+def link_of_switch_2(first: Integers, second: Integers) -> Flags:
+    """A static route takes every message to a node over the same spine: here over the slow link of switch 2."""
+    leaf = PLACES.switch
+    return (leaf[first] != leaf[second]) & ((leaf[first] == 2) | (leaf[second] == 2)) & (second % LEAF == 5)
+
+
+def named(found: Judgement) -> list[tuple[str, int]]:
+    return [(part.kind, part.number) for part in found.bad]
+
+
+@pytest.mark.parametrize(("ranks", "switches"), [(2, []), (5, []), (16, [0] * 8 + [1] * 8), (65, [])])
+def test_nobody_meets_two_ranks_at_once(ranks: int, switches: list[int]) -> None:
+    for rounds in (
+        matchings(ranks, random.Random(1), switches),
+        with_known_good(ranks, [0], random.Random(1), switches),
+    ):
+        for pairs in rounds:
+            ends = [rank for pair in pairs for rank in pair]
+            assert len(ends) == len(set(ends))
+    met = [{*pair} - {0} for pairs in matchings(ranks, random.Random(1)) for pair in pairs if 0 in pair]
+    assert len({partner for partners in met for partner in partners}) == min(16, ranks - 1)
+
+
+def test_suspects_meet_good_ranks_only() -> None:
+    for pairs in with_known_good(30, [3, 4, 5], random.Random(1)):
+        assert all(len({3, 4, 5} & set(pair)) < 2 for pair in pairs)
+
+
+@pytest.mark.parametrize(
+    ("slow", "found"),
+    [
+        (nowhere, []),
+        (touches(17), [("node", 17)]),
+        (touches(17, 40), [("node", 17), ("node", 40)]),
+        (touches(*range(16, 24)), [("switch", 2)]),
+        (link_of_switch_2, [("link", 2)]),
+    ],
+)
+def test_the_part_to_blame(slow: Where, found: list[tuple[str, int]]) -> None:
+    judged = judge(visits(slow), PLACES, one_way=True)
+    assert named(judged) == found
+    assert judged.open == judged.missing == []
+
+
+def test_one_of_five_and_two_of_ten_nodes() -> None:
+    for nodes, slow in ((5, (2,)), (10, (3, 7))):
+        places = Places(np.arange(nodes), np.full(nodes, -1))
+        judged = judge(visits(touches(*slow), places=places), places, one_way=False)
+        assert named(judged) == [("node", each) for each in slow]
+
+
+def test_half_of_the_cluster_is_no_population() -> None:
+    judged = judge(visits(touches(*range(0, NODES, 2))), PLACES, one_way=False)
+    assert judged.bad == []
+    assert [(part.kind, part.state) for part in judged.open] == [("some", "uneven")]
+
+
+def test_a_rank_of_a_good_node() -> None:
+    places = Places(np.arange(NODES) // 2, np.full(NODES, -1))
+    assert named(judge(visits(touches(17), places=places), places, one_way=True)) == [("rank", 17)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "found"),
+    [(touches(9), [("node", 9)]), (link_of_switch_2, [("link", 2)])],
+)
+def test_wrong_data_is_blamed_on_what_the_pairs_share(wrong: Where, found: list[tuple[str, int]]) -> None:
+    judged = judge(visits(nowhere, wrong=wrong), PLACES, one_way=True)
+    assert [(part.kind, part.number) for part in judged.bad if part.state == "wrong"] == found
+
+
+def test_a_single_wrong_pair_accuses_neither_of_its_nodes() -> None:
+    all_visits = visits(nowhere)
+    one, other = int(all_visits.first[0]), int(all_visits.second[0])
+    wrong = (all_visits.first == one) & (all_visits.second == other)
+    judged = judge(visits(nowhere, wrong=lambda *_: wrong), PLACES, one_way=True)
+    assert [(part.kind, list(part.ranks)) for part in judged.bad] == [("pair", [one, other])]
+
+
+def test_what_is_missing_does_not_pass() -> None:
+    everything = visits(nowhere)
+    judged = judge(everything.but(~touches(30)(everything.first, everything.second)), PLACES, one_way=True)
+    assert judged.missing == [30]
+    assert judge(everything.but(everything.first < 0), PLACES, one_way=True).missing == list(range(NODES))
+    assert exit_code([]) == 3
+
+
+def test_of_two_nodes_none_is_good() -> None:
+    places = Places(np.arange(2), np.full(2, -1))
+    assert judge(visits(nowhere, places=places), places, one_way=False).open
+
+
+def test_the_records_of_a_cluster() -> None:
+    log = matrix_log(4, rows(4))
+    judged = cluster.judgements([log], {})
+    assert log.run is not None
+    found = list(of_cluster(judged, log.run.ranks, {}))
+    assert [each.layer for each in found] == ["latency, 8 B, host"]
+    assert found[0].verdict == "UNDECIDED", "three visits of a rank say too little"
+
+
+def test_switches_of_slurm(tmp_path: Path) -> None:
+    file = tmp_path / "topology.conf"
+    file.write_text(
+        "# two leaves\nSwitchName=s1 Nodes=cn[01-02],login\nswitchname=s2 nodes=cn03\nSwitchName=top Switches=s[1-2]\n"
+    )
+    assert cluster.switches_in(file) == {"cn01": "s1", "cn02": "s1", "login": "s1", "cn03": "s2"}
+    file.write_text("SwitchName=top Switches=s[1-2]\n")
+    with pytest.raises(UserError, match="no line with SwitchName"):
+        cluster.switches_in(file)
+
+
+def test_limits_are_learned(tmp_path: Path) -> None:
+    file = tmp_path / "limits.json"
+    with pytest.raises(UserError, match="--learn makes it"):
+        limits.read(file)
+    dice = random.Random(1)
+    for number in range(1, limits.FEWEST + 1):
+        assert limits.add(file, {"pingpong: host, 8 B": dice.gauss(1e-6, 1e-8)}) == number
+    good_s = limits.read(file).seconds["pingpong: host, 8 B"]
+    limit = limits.limit_s(good_s, 1)
+    assert limit is not None
+    assert max(good_s) < limit < 1.2e-6
+    assert limits.limit_s(good_s[1:], 1) is None
+
+
+def test_how_often_a_good_node_is_above_a_limit() -> None:
+    good = np.random.default_rng(1).lognormal(0, 0.03, (4000, 8))
+    above = [float(row[-1]) > (limits.limit_s(row[:-1].tolist(), 1) or 0) for row in good]
+    assert 0.2 * limits.FALSE_ALARM < np.mean(above) < 2 * limits.FALSE_ALARM
+
+
+FINDINGS = in_order([
+    CheckFinding(verdict="PASS", layer="bandwidth", why="all of them are equal", yardstick="population"),
+    CheckFinding(verdict="FAIL", layer='latency "8 B"', part="node cn3", why="12 % slower <", nodes=("cn3",)),
+    CheckFinding(verdict="UNDECIDED", layer="latency", part="node cn4", why="perhaps", decides="a longer --budget"),
+])  # fmt: skip
+
+
+def shown(name: str) -> str:
+    out = io.StringIO()
+    formats.render(FINDINGS, name, out)
+    return out.getvalue()
+
+
+def test_the_finding_comes_first() -> None:
+    assert exit_code(FINDINGS) == 1
+    assert shown("table").splitlines()[0] == "1 FAIL, 1 UNDECIDED, 1 PASS"
+    assert "cn3" in shown("table").splitlines()[1]
+
+
+def test_formats_of_other_programs() -> None:
+    assert json.loads(shown("json"))["findings"][0]["nodes"] == ["cn3"]
+    suite = ET.fromstring(shown("junit"))
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    assert "volley_check_exit_code 1\n" in shown("prometheus")
+    assert shown("nhc").startswith("ERROR: volley check: FAIL node cn3")
+    assert shown("slurm") == ('scontrol update NodeName=cn3 State=DRAIN Reason="volley: 12 % slower <, latency 8 B"\n')
+
+
+def test_the_screen_of_many_nodes_is_short() -> None:
+    out = io.StringIO()
+    formats.render([FINDINGS[0]] * 16_384, "table", out)
+    assert len(out.getvalue().splitlines()) <= 60
+
+
+def test_a_check_of_one_machine(volley_command: Path, engine: Path, tmp_path: Path) -> None:
+    """Nothing says how fast this machine should be, so nothing passes."""
+    volley = Command(volley_command, engine, tmp_path)
+    done = volley("check", "--format", "json", "--ranks", "2", "-o", str(tmp_path / "records.jsonl"))
+    found = json.loads(done.out)["findings"]
+    assert done.code == 4, done.err
+    assert {each["verdict"] for each in found} == {"UNDECIDED"}
+
+
+def test_a_corrupting_transport_fails(volley_command: Path, engine: Path, tmp_path: Path) -> None:
+    volley = Command(volley_command, engine, tmp_path)
+    done = volley(
+        "check", "--format", "json", "--ranks", "2", "--transport", "host+flip", "-o", str(tmp_path / "r.jsonl")
+    )
+    assert done.code == 1, done.err
+    assert any(each["yardstick"] == "data" for each in json.loads(done.out)["findings"])
