@@ -1,6 +1,6 @@
 """How often `volley check` finds what is wrong with a cluster, and how often it fails a good one: resampled noise.
 
-    python bench/check_rates.py [--clusters N]
+    python bench/check_rates.py [--share S] [--write PAGE]
 
 A simulated cluster is a two-level fat tree: the nodes of a leaf switch are joined to each of as many spines as the leaf
 has nodes, and a static route takes every message to a node over the same spine.  The noise is that of recorded matrices
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from slow_pair_rates import FOLDER, STRETCH, visits_of
@@ -27,6 +28,15 @@ LEAVES = {16: 4, 256: 16, 1024: 32, 16384: 64}
 CROSSING_S, LOCAL_S = 1.85, 1.8
 """What a visit takes between and within leaf switches, in any unit."""
 SEED = 20260103
+CLUSTERS = {16: 60, 256: 16, 1024: 4, 16384: 1}
+"""How many clusters are simulated for a cell of the table, by the number of nodes: larger ones take longer."""
+FAULTS = (
+    ("none", 0.0),
+    *((name, share) for name in ("node", "NIC", "cable to leaf", "cable to spine", "switch") for share in (0.05, 0.10)),
+    ("half", 0.10),
+    ("corrupting cable", 0.0),
+    ("intermittent", 0.10),
+)
 CORRUPT = 0.25
 """A corrupting cable corrupts this share of the visits that cross it."""
 RARE = 1 / 20
@@ -144,46 +154,45 @@ class Cluster:
         return bool(blamed - own)
 
 
-def main() -> None:
-    """Print the table of docs/method/check.md."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--clusters", type=int, default=200, help="simulated clusters of 16 nodes; fewer of larger ones"
-    )
-    parser.add_argument("--nodes", type=int, nargs="+", default=list(LEAVES))
-    parser.add_argument("--faults", nargs="+", default=None)
-    given = parser.parse_args()
+def cell(nodes: int, count: int, noise: tuple[str, Floats], fault: str, slower: float) -> str:
+    """Return how often the fault was found and, in parentheses, how often a good node was blamed."""
+    dice = random.Random(SEED)  # noqa: S311  a simulation
+    right = wrong = 0
+    for _ in range(count):
+        simulated = Cluster(nodes, noise[1], noise[0] == "pingpong", fault, slower, dice)
+        found = simulated.checked()
+        right += simulated.right(found) if fault != "none" else bool(found.bad)
+        wrong += simulated.blamed_good(found)
+    return f"{right / count:.0%} ({wrong / count:.0%})".replace("%", " %")
+
+
+def table(share: float) -> list[str]:
+    """Return the table of docs/method/check.md; ``share``: of the usual number of simulated clusters."""
     noises = {name: np.array([visit.off for visit in those]) for name, those in visits_of(RECORDS).items()}
-    faults = [("none", 0.0)]
-    faults += [
-        (name, slower)
-        for name in ("node", "NIC", "cable to leaf", "cable to spine", "switch", "half", "intermittent")
-        for slower in (0.05, 0.10)
-    ]
-    faults += [("corrupting cable", 0.0), ("intermittent", 1.0)]
-    print("| noise | nodes | clusters | fault | slower | found | undecided | good node blamed |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for pattern, noise in list(noises.items())[-1:]:
-        for nodes in given.nodes:
-            for name, slower in faults:
-                if given.faults and name not in given.faults:
-                    continue
-                dice = random.Random(SEED)  # noqa: S311  a simulation
-                count = max(5, given.clusters * 16 // max(nodes, 64))
-                right = wrong = unsure = 0
-                for _ in range(count):
-                    cluster = Cluster(nodes, noise, pattern == "pingpong", name, slower, dice)
-                    found = cluster.checked()
-                    right += cluster.right(found) if name != "none" else bool(found.bad)
-                    unsure += bool(found.open)
-                    wrong += cluster.blamed_good(found)
-                shares = " | ".join(f"{each / count:.1%}".replace("%", " %") for each in (right, unsure, wrong))
-                print(
-                    f"| {pattern} | {nodes:,} | {count} | {name} | {slower:.0%} | {shares} |".replace(
-                        "%", " %"
-                    ).replace("  ", " "),
-                    flush=True,
-                )
+    heads = [f"{name} {slower:.0%}".replace("%", " %") if slower else name for name, slower in FAULTS]
+    lines = [f"| noise | nodes | clusters | {' | '.join(heads)} |", "| --- " * (3 + len(heads)) + "|"]
+    for pattern, noise in noises.items():
+        for nodes, usual in CLUSTERS.items():
+            count = max(1, round(usual * share))
+            cells = [cell(nodes, count, (pattern, noise), name, slower) for name, slower in FAULTS]
+            lines.append(f"| {pattern} | {nodes:,} | {count} | {' | '.join(cells)} |")
+            print(lines[-1], flush=True)
+    return lines
+
+
+def main() -> None:
+    """Print the table, or write it into a page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--share", type=float, default=1.0, help="of the usual number of simulated clusters")
+    parser.add_argument("--write", type=Path, help="the page to write it into")
+    given = parser.parse_args()
+    lines = table(given.share)
+    if given.write:
+        page = given.write.read_text("utf-8")
+        start, end = "<!-- check rates -->\n", "<!-- end -->"
+        before, _, rest = page.partition(start)
+        text = "\n".join(lines)
+        given.write.write_text(f"{before}{start}{text}\n{rest[rest.index(end) :]}", "utf-8")
 
 
 if __name__ == "__main__":

@@ -129,3 +129,10 @@ def test_a_plan_of_a_matrix_is_checked_by_the_engine(engine: Path) -> None:
     bad = check_plan(engine, {**plan, "options": {"latency_sizes_bytes": [8], "pairs": [[0, 2]]}})
     assert bad.code == 2
     assert "$.options.pairs: there is no rank 2 among 2" in bad.err
+    for mode, rounds, complaint in (
+        ("loaded", [[[0, 2]]], "$.options.rounds: there is no rank 2 among 2"),
+        ("loaded", [[[0, 1], [1, 0]]], "a list of pairs in which no rank is twice"),
+        ("isolated", [[[0, 1]]], "$.options.rounds: needs the mode `loaded`"),
+    ):
+        options = {"latency_sizes_bytes": [8], "mode": mode, "rounds": rounds}
+        assert complaint in check_plan(engine, {**plan, "options": options}).err

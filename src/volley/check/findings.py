@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from volley.check.cluster import Case, Names
-from volley.check.judgement import GOOD_BELOW, SMALLEST, Judgement, ClusterPart
+from volley.check.judgement import GOOD_BELOW, SMALLEST, ClusterPart, Judgement
 from volley.check.schedule import PARTNERS
 from volley.document import Frozen
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE
