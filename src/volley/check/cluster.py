@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ class Names:
     ranks: Sequence[Rank]
     switch_of: Mapping[str, str]
 
-    @property
+    @cached_property
     def one_node(self) -> bool:
         return len({rank.host for rank in self.ranks}) == 1
 
@@ -100,7 +100,7 @@ class Names:
     def node(self, rank: Rank) -> str:
         return f"rank {rank.rank}" if self.one_node else rank.host
 
-    @property
+    @cached_property
     def places(self) -> Places:
         switches = numbers([self.switch(rank) for rank in self.ranks])
         return Places(np.array(numbers([self.node(rank) for rank in self.ranks])), np.array(switches))

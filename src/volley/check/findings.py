@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal
 
+import numpy as np
 from msgspec import Meta
 
 from volley.check.cluster import Case, Names
-from volley.check.judgement import GOOD_BELOW, SMALLEST, ClusterPart, Judgement
+from volley.check.judgement import GOOD_BELOW, ClusterPart, Judgement
 from volley.check.schedule import PARTNERS
 from volley.document import Frozen
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE
@@ -65,8 +66,21 @@ def of_cluster(
     what = "ranks" if names.one_node else "nodes"
     for case, judgement in judgements.items():
         layer = layer_of(case)
-        for part in (*judgement.bad, *judgement.open):
-            yield _of_part(part, layer, names, what)
+        for part in judgement.bad:
+            yield _bad(part, layer, names, what)
+        for part in judgement.open:
+            if part.kind == "some":
+                yield _uneven(part, layer, names, what)
+        if unsure := [part for part in judgement.open if part.kind != "some"]:
+            yield CheckFinding(
+                verdict="UNDECIDED",
+                layer=layer,
+                part=join_few([_title(part, names) for part in unsure], NAMED),
+                why=f"neither slow nor good for certain: {_range([part.slower or 0.0 for part in unsure])} slower than "
+                f"the other {what}",
+                yardstick="population",
+                decides="a longer --budget",
+            )
         if judgement.missing:
             lost = join_few(dict.fromkeys(names.node(ranks[rank]) for rank in judgement.missing), NAMED)
             yield CheckFinding(
@@ -82,7 +96,7 @@ def of_cluster(
             yield CheckFinding(
                 verdict="PASS",
                 layer=layer,
-                why=f"none of {total} {what} is {_percent(GOOD_BELOW)} slower than the others, each with "
+                why=f"none of {total} {what} is {_percent(np.expm1(GOOD_BELOW))} slower than the others, each with "
                 f"{count(met, 'partner')}",
                 yardstick="population",
                 decides="a fault of a single pair is found by volley matrix only",
@@ -93,39 +107,50 @@ def _percent(share: float) -> str:
     return f"{share * 100:.0f} %"
 
 
-def _of_part(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding:
+def _range(shares: Sequence[float]) -> str:
+    low, high = (f"{share * 100:.0f}".replace("-0", "0") for share in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def _title(part: ClusterPart, names: Names) -> str:
+    """Name a part as its reader knows it."""
     ranks = [names.ranks[rank] for rank in part.ranks]
-    nodes = list(dict.fromkeys(rank.host for rank in ranks))
-    single = "" if names.one_node else "node "
-    switch = next(iter(filter(None, map(names.switch, ranks))), "")
-    places = list(dict.fromkeys(map(names.node, ranks)))
-    title = {
-        "node": f"{single}{places[0]}",
-        "rank": f"rank {part.ranks[0]} of {nodes[0]} and its NIC",
-        "switch": f"switch {switch}",
-        "link": f"a link of switch {switch}",
-        "node or link": f"{single}{places[0]}, or a link of switch {switch}",
-        "pair": f"the pair {' and '.join(places)}",
-        "some": f"{count(len(places), what.removesuffix('s'))}: {join_few(places, NAMED)}",
+    node = names.node(ranks[0]) if names.one_node else f"node {ranks[0].host}"
+    switch = names.switch(ranks[0])
+    return {
+        "node": node,
+        "rank": f"rank {part.ranks[0]} of {ranks[0].host} and its NIC",
+        "switch": switch if names.one_node else f"switch {switch}",
+        "link": f"a link of {'' if names.one_node else 'switch '}{switch}",
+        "node or link": f"{node}, or a link of {switch}",
+        "pair": f"the pair {' and '.join(map(names.node, ranks))}",
+        "some": f"{len(ranks)} ranks: {join_few(dict.fromkeys(map(names.node, ranks)), NAMED)}",
     }[part.kind]
-    drained = tuple(nodes) if part.kind in ("node", "rank") and not names.one_node else ()
+
+
+def _bad(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding:
+    drained: tuple[str, ...] = ()
+    if part.kind in ("node", "rank") and not names.one_node:
+        drained = tuple(dict.fromkeys(names.ranks[rank].host for rank in part.ranks))
     if part.state == "wrong":
         why = "wrong data arrived" + (f" in {count(part.visits, 'pair')}" if part.visits else "")
-        return CheckFinding(verdict="FAIL", layer=layer, part=title, why=why, yardstick="data", nodes=drained)
-    slower = f"{_percent(part.slower or 0)} slower than the other {what} (median of {count(part.visits, 'visit')})"
-    if part.state == "slow":
-        return CheckFinding(verdict="FAIL", layer=layer, part=title, why=slower, yardstick="population", nodes=drained)
-    if part.state == "uneven":
-        why, decides = slower, "limits of this site: --expect FILE; nothing here says which of the two groups is good"
-    elif part.kind == "some" and len(places) < SMALLEST:
-        why, decides = "of two nobody can say which one is slow", "limits of this site (--expect FILE), or a third node"
     else:
-        why, decides = f"perhaps {slower}" if part.visits else "too few visits with good partners", "a longer --budget"
+        why = f"{_percent(part.slower or 0)} slower than the other {what} (median of {count(part.visits, 'visit')})"
     return CheckFinding(
-        verdict="UNDECIDED",
+        verdict="FAIL",
         layer=layer,
-        part=title,
+        part=_title(part, names),
         why=why,
-        yardstick="population",
-        decides=decides.replace("nodes", what),
+        yardstick="data" if part.state == "wrong" else "population",
+        nodes=drained,
     )
+
+
+def _uneven(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding:
+    if part.state == "uneven":
+        why = f"{_percent(part.slower or 0)} slower than the other {what}, and nothing says which of the two are good"
+        decides = "limits of this site: --expect FILE"
+    else:
+        why, decides = f"of two {what} nobody can say which one is slow", "limits of this site, or a third one"
+    title = _title(part, names)
+    return CheckFinding(verdict="UNDECIDED", layer=layer, part=title, why=why, yardstick="population", decides=decides)
