@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +29,7 @@ LEAVES = {16: 4, 256: 16, 1024: 32, 16384: 64}
 CROSSING_S, LOCAL_S = 1.85, 1.8
 """What a visit takes between and within leaf switches, in any unit."""
 SEED = 20260103
-CLUSTERS = {16: 60, 256: 16, 1024: 4, 16384: 1}
+CLUSTERS = {16: 100, 256: 24, 1024: 6, 16384: 1}
 """How many clusters are simulated for a cell of the table, by the number of nodes: larger ones take longer."""
 FAULTS = (
     ("none", 0.0),
@@ -78,7 +79,7 @@ class Cluster:
         node, leaf = self.places.node, self.places.switch
         own, home = node[self.part], leaf[self.part]
         away = leaf[first] != leaf[second]
-        return {
+        where: dict[str, Callable[[], Flags]] = {
             "none": lambda: np.zeros(first.shape, bool),
             "node": lambda: (node[first] == own) | (node[second] == own),
             "NIC": lambda: (first == self.part) | (second == self.part),
@@ -92,7 +93,8 @@ class Cluster:
             "half": lambda: self.half[first] | self.half[second],
             "corrupting cable": lambda: node[second] == own,
             "intermittent": lambda: (node[first] == own) | (node[second] == own),
-        }[self.fault]()
+        }
+        return where[self.fault]()
 
     def visits(self, rounds: list[list[tuple[int, int]]], choosing: int, base: int) -> Visits:
         """Visit the pairs of the rounds as often as a launch does."""

@@ -45,7 +45,9 @@ def nowhere(first: Integers, second: Integers) -> Flags:
 def link_of_switch_2(first: Integers, second: Integers) -> Flags:
     """A static route takes every message to a node over the same spine: here over the slow link of switch 2."""
     leaf = PLACES.switch
-    return (leaf[first] != leaf[second]) & ((leaf[first] == 2) | (leaf[second] == 2)) & (second % LEAF == 5)
+    crossing: Flags = (leaf[first] != leaf[second]) & ((leaf[first] == 2) | (leaf[second] == 2))
+    its: Flags = crossing & (second % LEAF == 5)
+    return its
 
 
 def named(found: Judgement) -> list[tuple[str, int]]:
@@ -83,7 +85,8 @@ def test_suspects_meet_good_ranks_only() -> None:
 def test_the_part_to_blame(slow: Where, found: list[tuple[str, int]]) -> None:
     judged = judge(visits(slow), PLACES, one_way=True)
     assert named(judged) == found
-    assert judged.open == judged.missing == []
+    assert judged.open == []
+    assert judged.missing == []
 
 
 def test_one_of_five_and_two_of_ten_nodes() -> None:

@@ -229,15 +229,16 @@ class Evidence:
         self.local = _inside(visits, places)
         if self.local.all():  # one switch: nothing is beyond it
             self.local = ~self.local
-        self.looks_slow, level = self._look(ratio)
+        self.excess, level = self._look(ratio)
+        self.looks_slow = self.excess > SUSPECT_FROM
         good = ~self.looks_slow[visits.first] & ~self.looks_slow[visits.second]
         self.ratio = ratio - level
         for kind in (self.local, ~self.local):
             if (good & kind).any():
                 self.ratio[kind] = ratio[kind] - np.median(ratio[good & kind])
 
-    def _look(self, ratio: Floats) -> tuple[Flags, float]:
-        """Return which ranks look slow, and the level of the others.
+    def _look(self, ratio: Floats) -> tuple[Floats, float]:
+        """Return how much slower than the level of good ranks each rank looks, and that level.
 
         Only pairs beyond a switch count: what is slow above a switch is slow for all its nodes, and pairs within it
         would hide that.
@@ -247,7 +248,7 @@ class Evidence:
         ends = np.concatenate([first, second + self.ranks * self.one_way])
         scores = group_quantile(ends, np.concatenate([middle, middle]), QUARTER, 2 * self.ranks)
         level = float(np.nanquantile(scores, QUARTER))
-        return (scores - level > SUSPECT_FROM).reshape(2, self.ranks).any(axis=0), level
+        return np.fmax(*(scores - level).reshape(2, self.ranks)), level
 
     def _counts(self, chosen: Flags, number: Integers, ends: int) -> Counts:
         """Count the chosen visits of each part with ranks that look good: as first (0), as second (1)."""
@@ -269,10 +270,14 @@ class Evidence:
 
     def uneven(self) -> ClusterPart | None:
         """Return what says that a large part of the cluster is slower than the rest; ``None`` if it is not so."""
-        if self.looks_slow.sum() <= UNEVEN_FROM * self.ranks:
+        if not self.looks_slow.any():
             return None
-        slow = self.looks_slow[self.visits.first] & self.looks_slow[self.visits.second] & ~self.local
-        part = self._tested(ClusterPart("some", -1, "undecided", np.flatnonzero(self.looks_slow).tolist()), slow)
+        # What looks a little slow by its noise is not counted among what is much slower.
+        apart = self.excess > max(SUSPECT_FROM, float(np.median(self.excess[self.looks_slow])) / 2)
+        if apart.sum() <= UNEVEN_FROM * self.ranks:
+            return None
+        within = apart[self.visits.first] & apart[self.visits.second] & ~self.local
+        part = self._tested(ClusterPart("some", -1, "undecided", np.flatnonzero(apart).tolist()), within)
         return replace(part, state="uneven") if part.state == "slow" else None
 
     def parts(self) -> list[ClusterPart]:
@@ -318,16 +323,19 @@ class Evidence:
         inside = np.zeros(self.ranks, bool)
         inside[list(part.ranks)] = True
         first, second = self.visits.first, self.visits.second
-        as_first = inside[first] & ~inside[second] & ~self.looks_slow[second]
-        as_second = inside[second] & ~inside[first] & ~self.looks_slow[first]
+        as_first: Flags = inside[first] & ~inside[second] & ~self.looks_slow[second]
+        as_second: Flags = inside[second] & ~inside[first] & ~self.looks_slow[first]
+        both: Flags = as_first | as_second
         if not self.one_way:
-            return as_first | as_second
+            return both
         medians = [
             np.median(self.ratio[its & ~self.local]) if (its & ~self.local).any() else -np.inf
             for its in (as_first, as_second)
         ]
         slow = [median > SUSPECT_FROM for median in medians]
-        return as_first & (slow[0] or not slow[1]) | as_second & (slow[1] or not slow[0])
+        if slow[0] == slow[1]:
+            return both
+        return as_first if slow[0] else as_second
 
     def _estimated(self, part: ClusterPart) -> ClusterPart:
         ratio = self.ratio[self._its(part) & ~self.local]
