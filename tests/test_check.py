@@ -7,16 +7,23 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from example_records import matrix_log, rows
 from the_command import Command
-from volley.check import cluster, formats, limits
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.matrix import GPUS
+from volley.check import cluster, formats, layers, limits
 from volley.check.findings import CheckFinding, exit_code, in_order, of_cluster
 from volley.check.judgement import Flags, Integers, Judgement, Places, Visits, judge
 from volley.check.schedule import matchings, with_known_good
 from volley.errors import UserError
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
+
+ROOT = Path(__file__).parents[1]
 
 Where = Callable[[Integers, Integers], Flags]
 NODES, LEAF = 64, 8
@@ -177,6 +184,47 @@ def test_how_often_a_good_node_is_above_a_limit() -> None:
     assert 0.2 * limits.FALSE_ALARM < np.mean(above) < 2 * limits.FALSE_ALARM
 
 
+def gpu_log() -> RunLog:
+    (log,) = read_runs(ROOT / "results" / "h200-x2" / "matrix.jsonl", BENCHMARKS)
+    return log
+
+
+def judged_gpus(*logs: RunLog) -> list[CheckFinding]:
+    return list(layers.judge(layers.Layer("GPUs", ("matrix",)), GPUS, logs, None, 1))
+
+
+def test_gpus_are_as_fast_as_the_published_ones() -> None:
+    assert [(each.verdict, each.yardstick) for each in judged_gpus(gpu_log())] == [("PASS", "reference")]
+
+
+def test_a_link_that_is_down_and_errors_during_the_check() -> None:
+    log = gpu_log()
+    for place, changes in enumerate(
+        (
+            {"pcie_replays": 1},
+            {"pcie_replays": 2, "nvlinks_inactive": 2, "pcie_width": 8, "pcie_width_max": 16},
+        )
+    ):
+        first, *others = log.hardware[place].gpus
+        gpus = [msgspec.structs.replace(first, **changes), *others]
+        log.hardware[place] = msgspec.structs.replace(log.hardware[place], gpus=gpus)
+    found = [each for each in judged_gpus(log) if each.yardstick == "link state"]
+    assert [each.verdict for each in found] == ["FAIL", "FAIL", "UNDECIDED"]
+    assert "2 NVLinks inactive" in found[0].why
+
+
+def test_times_above_the_limits_fail() -> None:
+    log = gpu_log()
+    layer = layers.Layer("GPUs", ("matrix",))
+    times = layers.measured(GPUS, [log])
+    for factor, verdict in ((1.0, "PASS"), (0.5, "FAIL")):
+        spread = [factor * (1 + number / 100) for number in range(6)]
+        known = limits.Limits(seconds={name: [seconds[0] * each for each in spread] for name, seconds in times.items()})
+        assert [each.verdict for each in layers.judge(layer, GPUS, [log], known, 1)] == [verdict]
+    known = limits.Limits(seconds={})
+    assert [each.verdict for each in layers.judge(layer, GPUS, [log], known, 1)] == ["UNDECIDED"]
+
+
 FINDINGS = in_order([
     CheckFinding(verdict="PASS", layer="bandwidth", why="all of them are equal", yardstick="population"),
     CheckFinding(verdict="FAIL", layer='latency "8 B"', part="node cn3", why="12 % slower <", nodes=("cn3",)),
@@ -218,6 +266,14 @@ def test_a_check_of_one_machine(volley_command: Path, engine: Path, tmp_path: Pa
     found = json.loads(done.out)["findings"]
     assert done.code == 4, done.err
     assert {each["verdict"] for each in found} == {"UNDECIDED"}
+
+
+def test_a_rank_that_hangs_fails(volley_command: Path, engine: Path, tmp_path: Path) -> None:
+    volley = Command(volley_command, engine, tmp_path)
+    words = ("--ranks", "2", "--transport", "host+hang", "--watchdog", "4", "-o", str(tmp_path / "r.jsonl"))
+    done = volley("check", *words)
+    assert done.code == 1, done.err
+    assert "no progress" in done.out
 
 
 def test_a_corrupting_transport_fails(volley_command: Path, engine: Path, tmp_path: Path) -> None:

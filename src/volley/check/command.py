@@ -61,11 +61,11 @@ class Check:
             shown, LaunchCount(len(session.jobs.planned), len(session.jobs.planned)), quiet=chosen.quiet
         ) as progress:
             session.run(self.writer, progress, self.stop)
-        measured = any(log.statuses for log in session.logs)
+        began = any(log.run for log in session.logs)
         for outcome in session.outcomes:
             if outcome.code != EXIT_GOOD and not any("failed" in log.statuses for log in session.logs):
                 why = " ".join(line.removeprefix("volley: ") for line in outcome.lines[-1:])
-                verdict: Verdict = "FAIL" if measured and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"
+                verdict: Verdict = "FAIL" if began and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"
                 self.findings.append(
                     CheckFinding(verdict=verdict, layer=layer, why=why or "no reason", decides="volley doctor")
                 )
