@@ -268,6 +268,14 @@ def test_a_check_of_one_machine(volley_command: Path, engine: Path, tmp_path: Pa
     assert {each["verdict"] for each in found} == {"UNDECIDED"}
 
 
+def test_a_node_without_a_rank_does_not_pass(volley_command: Path, engine: Path, tmp_path: Path) -> None:
+    """The launcher put both ranks on one of the two hosts."""
+    volley = Command(volley_command, engine, tmp_path)
+    done = volley("check", "--hosts", "localhost,127.0.0.1", "--budget", "5", "-o", str(tmp_path / "r.jsonl"))
+    assert done.code == 4, done.err
+    assert "the ranks were on 1 of 2 nodes" in done.out
+
+
 def test_a_rank_that_hangs_fails(volley_command: Path, engine: Path, tmp_path: Path) -> None:
     volley = Command(volley_command, engine, tmp_path)
     words = ("--ranks", "2", "--transport", "host+hang", "--watchdog", "4", "-o", str(tmp_path / "r.jsonl"))

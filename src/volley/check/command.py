@@ -24,7 +24,7 @@ from volley.run.jobs import LaunchCount
 from volley.run.progress import Progress
 from volley.run.session import prepare
 from volley.statistics.estimates import median
-from volley.text import escape_controls
+from volley.text import count, escape_controls
 
 
 @dataclass
@@ -134,3 +134,10 @@ def _ranks(check: Check, switch_of: dict[str, str]) -> None:
     if first:
         judged = cluster.judgements(logs, switch_of)
         check.findings += of_cluster(judged, first.ranks, switch_of)
+        granted = allocation(os.environ)
+        asked = len(set(options.job.hosts)) or (granted.nodes if granted else 1)
+        seen = len({rank.host for rank in first.ranks})
+        if seen < asked:
+            why = f"the ranks were on {seen} of {count(asked, 'node')}"
+            how = f"--ranks {asked} or more, spread over the nodes"
+            check.findings.append(CheckFinding(verdict="UNDECIDED", layer="all ranks", why=why, decides=how))

@@ -84,5 +84,6 @@ class CheckOptions(BenchmarkOptions):
         from volley.launch.launchers import PAIR, cores  # noqa: PLC0415  start-up: --help does without
         from volley.run.jobs import count_ranks  # noqa: PLC0415  start-up: --help does without
 
-        usual = site.ranks_given or len(self.job.hosts) or min(cores(), MAX_USUAL_RANKS)
+        nodes = site.allocation.nodes if site.allocation and site.allocation.nodes > 1 else 0
+        usual = site.ranks_given or len(self.job.hosts) or nodes or min(cores(), MAX_USUAL_RANKS)
         return count_ranks(self.job, site, usual=max(usual, PAIR))
