@@ -118,6 +118,21 @@ def test_srun_starts_the_ranks_of_an_mpich(volley: Volley, mpich: Path) -> None:
     assert one_on_each_node(volley.records())
 
 
+@pytest.mark.parametrize(
+    ("transport", "code", "verdict"),
+    [("host", 4, "of two nodes nobody can say which one is slow"), ("host+flip", 1, "wrong data arrived")],
+)
+def test_srun_starts_a_check_of_two_nodes(volley: Volley, transport: str, code: int, verdict: str) -> None:
+    records = str(volley.folder / "r.jsonl")
+    words = ("check", "--transport", transport, "--budget", "20", "--format", "json", "-o", records)
+    done = volley.run(*words, before=("srun", "-N", "2", "-n", "2", "--mpi=pmix"))
+    assert done.returncode == code, done.stderr
+    found = json.loads(done.stdout)["findings"]
+    assert {each["layer"] for each in found} == {f"latency, 8 B, {transport}", f"bandwidth, 1 MiB, {transport}"}
+    assert verdict in found[0]["why"]
+    assert "volley-a and volley-b" in found[0]["part"]
+
+
 # -------------------------------------------------------------------------------------- volley starts srun
 
 

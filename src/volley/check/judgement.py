@@ -392,24 +392,29 @@ def _share(chosen: Flags, number: Integers) -> Floats:
 
 
 def _wrong_parts(visits: Visits, places: Places) -> list[ClusterPart]:
-    """Return what the pairs have in common whose data was wrong; what is left are single pairs."""
+    """Return what the pairs have in common whose data was wrong; what is left are single pairs.
+
+    A part is to blame if its pairs with two nodes or more were wrong: of one pair nothing says which end it is.
+    """
     ranks = len(places.node)
-    keys = np.unique(visits.first[visits.wrong] * ranks + visits.second[visits.wrong])
+    ends = visits.first[visits.wrong], visits.second[visits.wrong]
+    keys = np.unique(np.minimum(*ends) * ranks + np.maximum(*ends))
     first, second = keys // ranks, keys % ranks
+    several_ranks = len(np.unique(places.node)) < ranks
     parts: list[ClusterPart] = []
     while len(first):
-        shared = _shared(first, second, np.arange(ranks), ranks)
-        nodes = _shared(first, second, places.node, int(places.node.max()) + 1)
-        switches = _shared(first, second, places.switch, int(places.switch.max(initial=-1)) + 1)
-        top = {"rank": shared.max(initial=0), "node": nodes.max(initial=0), "switch": switches.max(initial=0)}
-        if top["node"] < 2 and top["switch"] < 2:
+        kinds: list[tuple[Kind, Integers]] = [("node", places.node), ("link", places.switch)]
+        if several_ranks:
+            kinds.insert(0, ("rank", np.arange(ranks)))
+        best: tuple[int, Kind, int, Integers] | None = None
+        for kind, where in kinds:  # the larger part only if it explains clearly more
+            partners = _partners(first, second, where, places.node)
+            most = int(partners.max(initial=0))
+            if most > 1 and (best is None or best[0] < SHARED * most):
+                best = most, kind, int(partners.argmax()), where
+        if best is None:
             break
-        kind: Kind = "rank"
-        number, where = int(shared.argmax()), np.arange(ranks)
-        if top["rank"] < SHARED * top["node"] or _ranks_a_node(places) == 1:
-            kind, number, where = "node", int(nodes.argmax()), places.node
-        if max(top["rank"], top["node"]) < SHARED * top["switch"]:
-            kind, number, where = "link", int(switches.argmax()), places.switch
+        _, kind, number, where = best
         its = (where[first] == number) | (where[second] == number)
         parts.append(
             ClusterPart(kind, number, "wrong", np.flatnonzero(where == number).tolist(), visits=int(its.sum()))
@@ -421,12 +426,8 @@ def _wrong_parts(visits: Visits, places: Places) -> list[ClusterPart]:
     return parts
 
 
-def _ranks_a_node(places: Places) -> int:
-    return int(np.bincount(places.node).max(initial=1))
-
-
-def _shared(first: Integers, second: Integers, where: Integers, count: int) -> Any:
-    """Return the number of these pairs that have an end in each part."""
-    one, other = where[first], where[second]
-    ends = np.concatenate([one[one >= 0], other[(other >= 0) & (other != one)]])
-    return np.bincount(ends, minlength=count)
+def _partners(first: Integers, second: Integers, where: Integers, node: Integers) -> Integers:
+    """Return with how many nodes each part has pairs among these."""
+    part, other = np.concatenate([where[first], where[second]]), np.concatenate([node[second], node[first]])
+    found = np.unique((part * (int(node.max()) + 1) + other)[part >= 0]) // (int(node.max()) + 1)
+    return np.bincount(found, minlength=1)
