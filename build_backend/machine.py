@@ -1,7 +1,7 @@
 """What the machine offers a build: the CUDA compiler, nlohmann/json; and what must come from a wheel instead.
 
-One truth for two readers.  The build backend (volley_build.py) asks which wheels a build needs.  CMake runs this file and
-gets the paths, as ``NAME=value`` lines.
+One truth for two readers.  The build backend (volley_build.py) asks which wheels a build needs.
+CMake runs this file and gets the paths, as ``NAME=value`` lines.
 
 The rule is short: what the user points at wins (``CUDACXX``, an ``nvcc`` on ``PATH``, ``CUDA_HOME`` or ``CUDA_PATH``),
 and everything else comes from PyPI.
