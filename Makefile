@@ -124,10 +124,7 @@ $(VENV)/.test: $(INSTALLED)
 	@$(IN_VENV) "$$(ls build/dist/*.whl)$(call with_extras,test)"
 	@touch $@
 
-$(VENV)/.check-rates: $(INSTALLED)
-	PYTHONPATH=src $(VENV)/bin/python bench/check_rates.py --write docs/method/check.md
-
-docs: $(INSTALLED)
+$(VENV)/.docs: $(INSTALLED)
 	@$(IN_VENV) "$$(ls build/dist/*.whl)$(call with_extras,docs)"
 	@touch $@
 
@@ -200,6 +197,9 @@ bench-peers: $(INSTALLED)
 
 coverage: $(INSTALLED)
 	PYTHONPATH=src $(VENV)/bin/python bench/coverage.py
+
+check-rates: $(INSTALLED)
+	PYTHONPATH=src $(VENV)/bin/python bench/check_rates.py --write docs/method/check.md
 
 docs: $(INSTALLED)
 	PYTHONPATH=src $(VENV)/bin/python docs/make/generate.py
