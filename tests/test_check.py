@@ -268,6 +268,12 @@ def test_a_check_of_one_machine(volley_command: Path, engine: Path, tmp_path: Pa
     assert {each["verdict"] for each in found} == {"UNDECIDED"}
 
 
+def test_limits_of_one_machine_are_not_those_of_many(volley_command: Path, engine: Path, tmp_path: Path) -> None:
+    done = Command(volley_command, engine, tmp_path)("check", "--hosts", "a,b", "--expect", "new.json", "--learn")
+    assert done.code == 2
+    assert "--expect has limits of one machine" in done.err
+
+
 def test_a_node_without_a_rank_does_not_pass(volley_command: Path, engine: Path, tmp_path: Path) -> None:
     """The launcher put both ranks on one of the two hosts."""
     volley = Command(volley_command, engine, tmp_path)

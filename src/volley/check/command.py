@@ -76,9 +76,11 @@ def run(options: CheckOptions) -> int:
     """Run the command; return the exit code."""
     known = limits.read(options.expect) if options.expect and not options.learn else None
     switch_of = cluster.switches_in(options.switches) if options.switches else {}
+    one = _is_one_machine(options)
+    if options.expect and not one:
+        raise UserError("--expect has limits of one machine: leave it out, or check each machine by itself")
     with Stop() as stop:
         writer = open_writer(options.output.output, "check")
-        one = _is_one_machine(options)
         usual_s = (GPUS_S if has_driver() else MACHINE_S) if one else CLUSTER_S
         check = Check(options, writer, stop, options.budget or usual_s)
         try:

@@ -149,8 +149,8 @@ def _bad(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding
 def _uneven(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding:
     if part.state == "uneven":
         why = f"{_percent(part.slower or 0)} slower than the other {what}, and nothing says which of the two are good"
-        decides = "limits of this site: --expect FILE"
+        decides = f"a check together with {what} that are known to be good"
     else:
-        why, decides = f"of two {what} nobody can say which one is slow", "limits of this site, or a third one"
+        why, decides = f"of two {what} nobody can say which one is slow", "a check with a third one"
     title = _title(part, names)
     return CheckFinding(verdict="UNDECIDED", layer=layer, part=title, why=why, yardstick="population", decides=decides)

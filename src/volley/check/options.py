@@ -46,7 +46,7 @@ class CheckOptions(BenchmarkOptions):
     )
     expect: Path | None = option(
         read=option_values.file,
-        help="File with what good nodes of this site measured; slower than its limits is FAIL.",
+        help="Of one machine: file with what good nodes of this site measured; slower than its limits is FAIL.",
     )
     learn: bool = flag(help="Add what this check measures to the file of --expect: on a node that is good.")
     budget: float | None = option(
