@@ -162,7 +162,7 @@ def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) 
     if not len(clean.first):
         return Judgement(wrong, missing)
     if len(np.unique(places.node)) < SMALLEST:
-        return Judgement([*wrong, ClusterPart("some", -1, "undecided", list(range(ranks)))], missing)
+        return Judgement([*wrong, ClusterPart("some", -1, "undecided", list(range(ranks)))])
     evidence = Evidence(clean, _ratios(clean, places), places, one_way, looks)
     if uneven := evidence.uneven():
         return Judgement([*wrong, uneven], missing)
