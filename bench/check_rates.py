@@ -29,7 +29,7 @@ LEAVES = {16: 4, 256: 16, 1024: 32, 16384: 64}
 CROSSING_S, LOCAL_S = 1.85, 1.8
 """What a visit takes between and within leaf switches, in any unit."""
 SEED = 20260103
-CLUSTERS = {16: 100, 256: 24, 1024: 6, 16384: 1}
+CLUSTERS = {"pingpong": {16: 100, 256: 24, 1024: 6, 16384: 1}, "stream": {16: 100, 256: 24, 1024: 6}}
 """How many clusters are simulated for a cell of the table, by the number of nodes: larger ones take longer."""
 FAULTS = (
     ("none", 0.0),
@@ -141,7 +141,8 @@ class Cluster:
             "switch": ("switch", home),
             "half": ("some", -1),
         }.get(self.fault, ("node", node))
-        return any((part.kind, part.number) == wanted for part in (*found.bad, *found.open))
+        blamed = found.open if self.fault == "half" else found.bad
+        return any((part.kind, part.number) == wanted for part in blamed)
 
     def blamed_good(self, found: Judgement) -> bool:
         """Return whether a node was blamed that has nothing to do with the fault."""
@@ -174,7 +175,7 @@ def table(share: float) -> list[str]:
     heads = [f"{name} {slower:.0%}".replace("%", " %") if slower else name for name, slower in FAULTS]
     lines = [f"| noise | nodes | clusters | {' | '.join(heads)} |", "| --- " * (3 + len(heads)) + "|"]
     for pattern, noise in noises.items():
-        for nodes, usual in CLUSTERS.items():
+        for nodes, usual in CLUSTERS[pattern].items():
             count = max(1, round(usual * share))
             cells = [cell(nodes, count, (pattern, noise), name, slower) for name, slower in FAULTS]
             lines.append(f"| {pattern} | {nodes:,} | {count} | {' | '.join(cells)} |")
