@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import sysconfig
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from installations import new_environment, uv_install
+from installations import wheel_of_mpi
 from the_command import Command
 
 # A machine at work is slow.
@@ -68,21 +67,6 @@ def volley_command() -> Path:
 @pytest.fixture
 def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
     return Command(volley_command, engine, tmp_path)
-
-
-def wheel_of_mpi(name: str, factory: pytest.TempPathFactory) -> Path:
-    """The prefix of an environment with the wheel of an MPI: the wheels own the same file names.
-
-    Workers of pytest-xdist share it: their folders lie in one folder of the session.
-    """
-    base = factory.getbasetemp()
-    prefix = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
-    with prefix.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (prefix / "done").exists():
-            uv_install(new_environment(prefix), name)
-            (prefix / "done").touch()
-    return prefix
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -132,3 +133,18 @@ def uv_install(into: Installation, *what: str | Path, **settings: str) -> None:
 def with_scripts(**settings: str) -> dict[str, str]:
     """The scrubbed environment, with the programs of this Python's environment (uv) in reach."""
     return scrubbed(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}") | settings
+
+
+def wheel_of_mpi(name: str, factory: pytest.TempPathFactory) -> Path:
+    """The prefix of an environment with the wheel of an MPI: the wheels own the same file names.
+
+    Workers of pytest-xdist share it: their folders lie in one folder of the session.
+    """
+    base = factory.getbasetemp()
+    prefix = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with prefix.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (prefix / "done").exists():
+            uv_install(new_environment(prefix), name)
+            (prefix / "done").touch()
+    return prefix

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import wheel_of_mpi
+from installations import wheel_of_mpi
 from the_command import FEW, Command, finish_with
 from volley.machine.mpi_choice import choose_mpi
 

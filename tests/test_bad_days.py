@@ -114,9 +114,10 @@ def test_a_rank_that_hangs_in_mpi_init_ends_with_its_launcher(engine: Path, tmp_
     source, library = tmp_path / "hang.c", tmp_path / "hang.so"
     source.write_text("int pause(void);\nint MPI_Init_thread(int *a, char ***b, int c, int *d) { return pause(); }\n")
     subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, source], check=True)
-    script = '"$1" --plan - </dev/null & echo $!; wait'
+    script = '"$@" </dev/null & echo $!; wait'
     variables = {**os.environ, "OMPI_COMM_WORLD_LOCAL_RANK": "0", "LD_PRELOAD": str(library)}
-    with subprocess.Popen(["sh", "-c", script, "sh", str(engine)], env=variables, stdout=subprocess.PIPE) as launcher:
+    command = ["sh", "-c", script, "sh", *engine_words(engine)]
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE) as launcher:
         assert launcher.stdout is not None
         rank = int(launcher.stdout.readline())
         time.sleep(1)  # the rank comes to MPI_Init

@@ -301,5 +301,5 @@ def test_the_other_ranks_know_when_a_child_has_met_them(monkeypatch: pytest.Monk
     started: list[object] = []
     monkeypatch.setattr(engine.subprocess, "run", lambda *words, **_: started.append(words))
     engine.note_joined()
-    engine.release()
+    engine.release("openmpi", "")
     assert started == []

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import gpu_records as made
 from example_records import pingpong, run
 from fake_engine import install, use
 from screens import check_formats, shown
+from the_command import engine_words
 from volley import benchmarks
 from volley.benchmarks import matrix as options
 from volley.benchmarks.jacobi.records import JacobiPlan
@@ -236,10 +238,9 @@ def test_runs_of_other_benchmarks_share_a_table_and_no_run_is_dropped() -> None:
 LOCAL = Plan(benchmark="gpu_matrix", world_size=1, transports=[], options=GpuMatrixPlan(sections=["uni"]))
 
 
-def performed(program: Path, plan: Plan) -> subprocess.CompletedProcess[bytes]:
+def performed(words: Sequence[str], plan: Plan) -> subprocess.CompletedProcess[bytes]:
     """Run a plan in one process."""
-    text = msgspec.json.encode(plan)
-    return subprocess.run([program, "--plan", "-"], input=text, capture_output=True, check=False, timeout=60)
+    return subprocess.run(words, input=msgspec.json.encode(plan), capture_output=True, check=False, timeout=60)
 
 
 @pytest.fixture
@@ -257,7 +258,7 @@ def test_the_local_engine_needs_no_mpi(local_engine: Path) -> None:
         needed = [tag.needed for tag in section.iter_tags("DT_NEEDED")]
     assert needed
     assert not [name for name in needed if "mpi" in name or "uc" in name]
-    ended = performed(local_engine, LOCAL)
+    ended = performed([str(local_engine), "--plan", "-"], LOCAL)
     read = LineReader((options.GPUS,))
     records = [read(line) for line in ended.stdout.splitlines()]
     assert [type(record) for record in (records[0], records[-1])] == [Run, End]
@@ -268,8 +269,9 @@ def test_the_local_engine_needs_no_mpi(local_engine: Path) -> None:
 
 def test_each_program_of_the_engine_has_benchmarks_of_its_own(engine: Path, local_engine: Path) -> None:
     jacobi = Plan(benchmark="jacobi", world_size=1, transports=["host"], options=JacobiPlan(grid=[1, 1], domain=[8, 8]))
-    for program, plan, found in ((engine, LOCAL, b"gpu_matrix"), (local_engine, jacobi, b"jacobi")):
-        ended = performed(program, plan)
+    local = [str(local_engine), "--plan", "-"]
+    for words, plan, found in ((engine_words(engine), LOCAL, b"gpu_matrix"), (local, jacobi, b"jacobi")):
+        ended = performed(words, plan)
         assert (ended.returncode, ended.stdout) == (2, b"")
         assert b"plan: $.benchmark: expected one of" in ended.stderr
         assert b'found "' + found in ended.stderr
