@@ -88,6 +88,7 @@ def test_the_wheel_is_the_last_resort(open_mpi: Path, intel: Path, monkeypatch: 
         ("mpich", 3, "--mpi mpich: there is no MPI"),
         ("/dev", 3, "--mpi /dev: there is no MPI"),
         ("/nowhere/bin", 2, "there is no such file or folder"),
+        ("/dev/full", 2, "there is no such file or folder"),
         ("mpihc", 2, "write wheel, openmpi, mpich, or the path"),
     ],
 )

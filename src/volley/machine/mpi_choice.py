@@ -94,6 +94,10 @@ def _usual(environment: Mapping[str, str], started_by: str) -> Choice | None:
     return first
 
 
+_MOST_BYTES = 32 << 20
+"""Of a file that may be a launcher: more than any has."""
+
+
 def family_of(launcher: str) -> str:
     """Return the family of a launcher; empty if it is unknown.
 
@@ -103,7 +107,7 @@ def family_of(launcher: str) -> str:
     folder, name = os.path.split(real)
     try:
         with open(real, "rb") as file:
-            hydra = "hydra" in name or b"hydra" in file.read()
+            hydra = "hydra" in name or b"hydra" in file.read(_MOST_BYTES)
     except OSError:
         return ""
     if hydra:
@@ -115,7 +119,7 @@ def _at(path: str) -> Choice | None:
     """Return the MPI of a prefix, of a launcher or of a library."""
     if os.path.isdir(path):
         return next(_in_folder(os.path.join(path, "bin")), None) or _alone(path)
-    if not os.path.exists(path):
+    if not os.path.isfile(path):
         raise UserError(f"--mpi {path}: there is no such file or folder")
     if ".so" not in os.path.basename(path):
         return _of_launcher(path)
