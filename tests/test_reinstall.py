@@ -39,7 +39,7 @@ def test_a_checkout_is_installed_again_from_where_it_lies(monkeypatch: pytest.Mo
     monkeypatch.setattr(reinstall, "__file__", str(checkout / "src/volley/machine/reinstall.py"))
     assert reinstall.install_command() == f"{PIP} --force-reinstall --no-cache-dir {checkout}"
     assert reinstall.install_command("cuda13") == f"{PIP} '{checkout}[cuda13]'"
-    assert reinstall.install_command(MPI_HOME="…").startswith(f"MPI_HOME=… {PIP}")
+    assert reinstall.install_command(CUDACXX="…").startswith(f"CUDACXX=… {PIP}")
     assert reinstall.install_command(VOLLEY_CUDA_ARCHITECTURES="80;90").startswith("VOLLEY_CUDA_ARCHITECTURES='80;90' ")
 
 

@@ -67,7 +67,7 @@ def install_volley(facts: Facts, extra: str = "", variables: str = "") -> str:
     Args:
         facts: where it came from.
         extra: a set of optional dependencies, such as ``cuda13``; nothing is built again for them.
-        variables: the environment of the build, such as ``MPI_HOME=…``.
+        variables: the environment of the build, such as ``CUDACXX=…``.
     """
     name, at, url = facts.requirement.partition(" @ ")  # of a package that came from a URL
     requirement = f"{name}[{extra}]{at}{url}" if extra else facts.requirement

@@ -25,7 +25,7 @@ def install_command(extra: str = "", python: str = "", **variables: str) -> str:
     Args:
         extra: a set of optional dependencies, such as ``cuda13``.
         python: the Python to install into; this one unless given.
-        variables: the environment of the build, such as ``MPI_HOME="/opt/mpi"``.
+        variables: the environment of the build, such as ``CUDACXX="/opt/cuda/bin/nvcc"``.
     """
     before = "".join(f"{name}={value if value == ELLIPSIS else quote(value)} " for name, value in variables.items())
     again = ["--force-reinstall", "--no-cache-dir"] if not extra and not python else []
