@@ -100,7 +100,8 @@ def _on(name: str, names: Sequence[str]) -> list[str]:
     """Return the command that looks at a host: with srun in a job of Slurm, else with ssh, as the launchers do."""
     variables = {**dict(steering(os.environ)), "VOLLEY_ENGINE": engine_path()}
     variables |= {key: os.environ[key] for key in ("PYTHONPATH",) if key in os.environ}
-    again = [sys.executable, "-c", "from volley.doctor.probes.hosts import serve; serve()", *names]
+    launcher = choose_mpi("", os.environ).launcher or ""  # PATH of a shell without a login may have another
+    again = [sys.executable, "-c", "from volley.doctor.probes.hosts import serve; serve()", launcher, *names]
     words = ["env", *(f"{key}={value}" for key, value in variables.items()), *again]
     if name.partition(".")[0] == os.uname().nodename.partition(".")[0]:
         return words
@@ -119,7 +120,7 @@ def _answer(process: subprocess.Popen[str], kind: type, name: str):  # type: ign
 def serve() -> None:
     """Print what this host is, then which addresses it reaches; listen until standard input ends."""
     with socket.create_server(("", 0), backlog=1024) as listener:
-        print(msgspec.json.encode(_look(sys.argv[1:], listener.getsockname()[1])).decode(), flush=True)
+        print(msgspec.json.encode(_look(sys.argv[1], sys.argv[2:], listener.getsockname()[1])).decode(), flush=True)
         reached = {}
         for name, address, port in json.loads(sys.stdin.readline() or "[]"):
             try:
@@ -131,13 +132,12 @@ def serve() -> None:
         sys.stdin.read()
 
 
-def _look(names: Sequence[str], port: int) -> HostFacts:
+def _look(launcher: str, names: Sequence[str], port: int) -> HostFacts:
     limits = {name: resource.getrlimit(number)[0] for name, number in _LIMITS.items()}
     shown = {
         name: "unlimited" if soft == resource.RLIM_INFINITY else format_size(soft) for name, soft in limits.items()
     }
-    mpiexec = choose_mpi("", os.environ).launcher
-    mpi = here.output_of([mpiexec, "--version"])[0].strip().splitlines() if mpiexec else []
+    mpi = here.output_of([launcher, "--version"])[0].strip().splitlines() if launcher else []
     ucx = isolated("", libraries.ucx, UcxFacts, _ANSWER_S).value
     driver = here.driver()
     return HostFacts(
