@@ -12,6 +12,7 @@ import pytest
 from installations import wheel_of_mpi
 from the_command import FEW, Command, finish_with
 from volley.machine.mpi_choice import choose_mpi
+from volley.records.launch_series import series_of
 
 HEADER = Path(__file__).parents[1] / "engine/src/mpi/interface.hpp"
 DEBIAN = Path("/usr/lib", f"{os.uname().machine}-linux-gnu")
@@ -67,6 +68,8 @@ def test_every_benchmark_runs_verified_on_every_mpi(volley: Command, mpi: tuple[
         assert len(log.run.ranks) == 2
         assert {each.bound_by for each in log.run.ranks} == {"engine"}
         assert set(log.statuses) == {"ok"}
+    twice = volley("pingpong", *FEW, "--launches", "2", "--mpi", asked)
+    assert [len(series.logs) for series in series_of(twice.records)] == [2]  # no variable of one job keeps them apart
     wrong = volley("pingpong", "--transport", "host+flip", *FEW, *ONCE, "--mpi", asked)
     assert wrong.code == 1
 

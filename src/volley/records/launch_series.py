@@ -87,7 +87,7 @@ Conditions = Mapping[str, Hashable]
 """What must be equal for launches to belong together, by name; ``None`` or nothing where the records do not say."""
 
 _SET_BY_LAUNCHER = re.compile(
-    r"job_?id|step_id|session_dir|precondition_transports|num_procs|uuid|pin_map", re.IGNORECASE
+    r"job_?id|step_id|session_dir|tmpdir_base|precondition_transports|num_procs|uuid|pin_map", re.IGNORECASE
 )
 """Variables that a launcher sets for each job: they name it, or count its ranks, and configure nothing."""
 
