@@ -10,7 +10,7 @@ from volley.benchmarks.matrix.results import results as matrix_results
 from volley.check.findings import NAMED, CheckFinding
 from volley.check.limits import FALSE_ALARM, FEWEST, Limits, limit_s
 from volley.machine.hardware import Gpu
-from volley.records.run_log import RunLog
+from volley.records.run_log import Observable, RunLog
 from volley.references import share_of_equal
 from volley.run.benchmark import Benchmark
 from volley.statistics.estimates import median
@@ -54,13 +54,19 @@ def layers(gpus: int) -> list[Layer]:
     return found
 
 
-def measured(benchmark: Benchmark, logs: Sequence[RunLog]) -> dict[str, list[float]]:
-    """Return the seconds of each launch, by what was measured: ``pingpong: host, 8 B``."""
-    found: dict[str, list[float]] = {}
+def _places(benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[tuple[Observable, str, float]]:
+    """Yield what each launch measured: the observable, the place in it, the seconds."""
     for log in logs:
         for each in benchmark.observables(log):
             for at, seconds in zip(each.at, each.seconds, strict=True):
-                found.setdefault(f"{benchmark.name}: {each.series}, {at}", []).append(seconds)
+                yield each, at, seconds
+
+
+def measured(benchmark: Benchmark, logs: Sequence[RunLog]) -> dict[str, list[float]]:
+    """Return the seconds of each launch, by what was measured: ``pingpong: host, 8 B``."""
+    found: dict[str, list[float]] = {}
+    for each, at, seconds in _places(benchmark, logs):
+        found.setdefault(f"{benchmark.name}: {each.series}, {at}", []).append(seconds)
     return found
 
 
@@ -156,14 +162,13 @@ def _by_limits(layer: Layer, times: Mapping[str, Sequence[float]], limits: Limit
 def _shares(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str, float]]:
     """Return the places of published results of the same GPUs: the reference, the place, the share of its speed."""
     gpus = {gpu.name for log in logs for gpu in log.gpus("before")}
+    if len(gpus) != 1:
+        return []
+    (gpu,) = gpus
     found = []
-    for log in logs if len(gpus) == 1 else ():
-        for each in benchmark.observables(log):
-            for at, seconds in zip(each.at, each.seconds, strict=True):
-                if share := share_of_equal(
-                    str(next(iter(gpus))), (benchmark.name, each.series), at, seconds, each.work
-                ):
-                    found.append((share[0], f"{each.series}, {at}", share[1]))
+    for each, at, seconds in _places(benchmark, logs):
+        if share := share_of_equal(str(gpu), (benchmark.name, each.series), at, seconds, each.work):
+            found.append((share[0], f"{each.series}, {at}", share[1]))
     return found
 
 
