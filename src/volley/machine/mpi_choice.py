@@ -122,7 +122,7 @@ def _at(path: str) -> Choice | None:
     if not os.path.isfile(path):
         raise UserError(f"--mpi {path}: there is no such file or folder")
     if ".so" not in os.path.basename(path):
-        return _of_launcher(path)
+        return _of_launcher(path, family_of(path))
     prefix = os.path.dirname(path)
     while prefix != "/":  # the library may be in lib/x86_64-linux-gnu
         prefix = os.path.dirname(prefix)
@@ -141,26 +141,26 @@ def _launchers(folder: str, family: str = "") -> Iterator[str]:
 
 def _in_folder(folder: str, family: str = "") -> Iterator[Choice]:
     for launcher in _launchers(folder, family):
-        if family in ("", family_of(launcher)) and (found := _of_launcher(launcher)):
+        its = family_of(launcher)
+        if family in ("", its) and (found := _of_launcher(launcher, its)):
             yield found
 
 
-def _of_launcher(launcher: str) -> Choice | None:
-    """Return the MPI to which a launcher belongs; ``None`` if no library is beside it.
+def _of_launcher(launcher: str, family: str) -> Choice | None:
+    """Return the MPI to which a launcher of this family belongs; ``None`` if no library is beside it.
 
     Raises:
         MachineError: if the library beside it is that of another MPI.
     """
-    family = family_of(launcher)
     other = ""
     for path in dict.fromkeys((launcher, os.path.realpath(launcher))):
         prefix = os.path.dirname(os.path.dirname(path))
         if library := _library(prefix, family):
-            better = next(
-                (each for each in _launchers(os.path.dirname(path), family) if family_of(each) == family), path
-            )
-            is_script = family == "mpich" and os.path.basename(path) in ("mpirun", "mpiexec")
-            return Choice(library, better if is_script else path, family, _source(prefix))
+            beside: Iterator[str] = iter(())
+            if family == "mpich" and os.path.basename(path) in ("mpirun", "mpiexec"):  # may be a script
+                beside = _launchers(os.path.dirname(path), family)
+            program = next((each for each in beside if family_of(each) == family), path)
+            return Choice(library, program, family, _source(prefix))
         other = other or _library(prefix, "")
     if other and family:
         raise MachineError(
