@@ -36,7 +36,9 @@ _SIZES = (8, 4 << 20)
 
 def hosts(names: Sequence[str], watchdog_s: float) -> HostsFacts:
     """Look at each host, let each connect to the others, and send messages between two ranks on different hosts."""
-    asked = [subprocess.Popen(_on(name, names), **_PIPES) for name in names]  # type: ignore[call-overload]
+    mpi = choose_mpi("", os.environ)
+    look = _look_command(mpi.launcher or "", names)
+    asked = [subprocess.Popen(_on(name, look), **_PIPES) for name in names]  # type: ignore[call-overload]
     found = [
         msgspec.structs.replace(_answer(process, HostFacts, name), name=name)
         for process, name in zip(asked, names, strict=True)
@@ -66,15 +68,16 @@ def hosts(names: Sequence[str], watchdog_s: float) -> HostsFacts:
         hosts=found,
         job=job,
         carried={name: number for name, number in moved.items() if number > 0},
-        trial=None if job.complete else _without_bridges(found, names, watchdog_s),
+        trial=None if job.complete else _without_bridges(found, names, mpi.family, watchdog_s),
     )
 
 
-def _without_bridges(found: Sequence[HostFacts], names: Sequence[str], watchdog_s: float) -> TrialFacts | None:
+def _without_bridges(
+    found: Sequence[HostFacts], names: Sequence[str], family: str, watchdog_s: float
+) -> TrialFacts | None:
     """Repeat a job that failed without the interfaces that lead nowhere; nothing if no host has one."""
     bridges = sorted({name for one in found for name in one.interfaces if name.startswith(ONLY_HERE)} - {"lo"})
     others = [name for name in found[0].interfaces if not name.startswith(ONLY_HERE)]
-    family = choose_mpi("", os.environ).family
     if not bridges or not others:
         return None
     value = ",".join(["127.0.0.0/8", *bridges]) if family == "openmpi" else others[0]
@@ -96,15 +99,18 @@ _WITHOUT = {
 """Open MPI leaves interfaces out; the others are told which one to take."""
 
 
-def _on(name: str, names: Sequence[str]) -> list[str]:
-    """Return the command that looks at a host: with srun in a job of Slurm, else with ssh, as the launchers do."""
+def _look_command(launcher: str, names: Sequence[str]) -> list[str]:
+    """Return the command that looks at the host on which it runs: at this launcher, as PATH there may have another."""
     variables = {**dict(steering(os.environ)), "VOLLEY_ENGINE": engine_path()}
     variables |= {key: os.environ[key] for key in ("PYTHONPATH",) if key in os.environ}
-    launcher = choose_mpi("", os.environ).launcher or ""  # PATH of a shell without a login may have another
     again = [sys.executable, "-c", "from volley.doctor.probes.hosts import serve; serve()", launcher, *names]
-    words = ["env", *(f"{key}={value}" for key, value in variables.items()), *again]
+    return ["env", *(f"{key}={value}" for key, value in variables.items()), *again]
+
+
+def _on(name: str, words: Sequence[str]) -> list[str]:
+    """Return a command as it is started on a host: with srun in a job of Slurm, else with ssh, as the launchers do."""
     if name.partition(".")[0] == os.uname().nodename.partition(".")[0]:
-        return words
+        return [*words]
     if "SLURM_JOB_ID" in os.environ and shutil.which("srun"):
         return ["srun", "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={name}", *words]
     return ["ssh", "-oBatchMode=yes", "-oConnectTimeout=10", name, join(words)]
