@@ -125,7 +125,11 @@ exec env -i PATH="$PATH" HOME="$HOME" sh -c "$*"
 """In place of ssh: a shell without the environment of this one, as on another host."""
 
 
-OWN_VARIABLES = "import json, os, sys; print(json.dumps({name: os.environ.get(name) for name in sys.argv[1:]}))"
+OWN_VARIABLES = (
+    "import json, os, sys;"
+    "os.write(1, (json.dumps({name: os.environ.get(name) for name in sys.argv[1:]}) + '\\n').encode())"
+)
+"""Each rank writes its line at once: with PYTHONUNBUFFERED, print() writes the end of a line by itself."""
 
 
 @pytest.mark.parametrize("hosts", [(), ("volley-a", "volley-b")])
