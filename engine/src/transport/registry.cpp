@@ -45,7 +45,7 @@ const TransportEntry entries[] = {
     {"host/get", "MPI_Get and MPI_Win_flush, host memory", yes, host, extra, false, make_get},
     {"host/get/blocking", "MPI_Get, one message after the other, host memory", yes, host, extra, false,
      make_get_blocking},
-    {"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", yes, device, usual, false,
+    {"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", yes, device, usual, true,
      WITH_CUDA(make_staged_pageable)},
     {"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, whole messages", yes, device, usual, true,
      WITH_CUDA(make_staged_pinned), "", WITH_CUDA(make_staged_collectives),

@@ -2,7 +2,8 @@
 //
 // `staged/pageable` and `staged/pinned`: whole messages through MPI, one step after the other, as the tutorial's
 // CUDA-staged version: a blocking cudaMemcpy of the message to a host buffer from malloc, MPI_Send; MPI_Recv, a
-// blocking cudaMemcpy to the device. Pinned is the same with page-locked memory.
+// blocking cudaMemcpy to the device. Pinned is the same with page-locked memory, which the copy engine accesses
+// directly, by asynchronous copies that the host waits for.
 //
 // `staged/pipelined`: through MPI in chunks: while one chunk is copied from the device, MPI sends the chunk before it,
 // and the chunk before that is copied to the other device.
@@ -188,8 +189,10 @@ class WholeChannel : public MpiPipelineChannel<Buffer, Copies> {
   Buffer bounce_;
 };
 
+// Whole messages and halos. Halos are copied on the stream of the kernels that compute. A copy to pageable memory keeps
+// the host until the stream has executed it, as in the normal MPI version of NVIDIA's Jacobi example.
 template <class Buffer, class Copies>
-class Whole : public HostDriven<WholeChannel<Buffer, Copies>> {
+class Whole final : public HostDriven<WholeChannel<Buffer, Copies>>, public Halo {
   using Base = HostDriven<WholeChannel<Buffer, Copies>>;
 
  public:
@@ -205,23 +208,19 @@ class Whole : public HostDriven<WholeChannel<Buffer, Copies>> {
     this->channel_.reserve_window(window);
     Base::windows(view, count, window);
   }
-};
 
-// `staged/pinned`: whole messages through page-locked host memory, which the copy engine accesses directly, by
-// asynchronous copies that the host waits for. Halos are copied on the stream of the kernels that compute.
-class StagedPinned final : public Whole<gpu::PinnedBuffer, AsyncCopies>, public Halo {
- public:
-  [[nodiscard]] Halo* halo() override { return this; }
-  void open_halo(const View& view) override {
-    channel_.mpi().prepare(view);
-    halo_out_ = gpu::PinnedBuffer(view.bytes);
-    halo_in_ = gpu::PinnedBuffer(view.bytes);
-  }
   // Those who exchange halos say so with a window both ways.
   [[nodiscard]] std::uint64_t host_memory_bytes(std::uint64_t bytes,
                                                 const std::optional<Window>& window) const override {
-    const std::uint64_t messages = Whole::host_memory_bytes(bytes, window);
+    const std::uint64_t messages = Base::host_memory_bytes(bytes, window);
     return window && window->direction == Direction::bi ? std::max(messages, 2 * bytes) : messages;
+  }
+
+  [[nodiscard]] Halo* halo() override { return this; }
+  void open_halo(const View& view) override {
+    this->channel_.mpi().prepare(view);
+    halo_out_ = Buffer(view.bytes);
+    halo_in_ = Buffer(view.bytes);
   }
   [[nodiscard]] bool staged_through_host() const override { return true; }
   void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
@@ -229,23 +228,23 @@ class StagedPinned final : public Whole<gpu::PinnedBuffer, AsyncCopies>, public 
   }
   void start(const View& view) override {
     const View host{halo_out_.data(), halo_in_.data(), view.bytes};
-    channel_.mpi().start_recv(host);
-    channel_.mpi().start_send(host);
+    this->channel_.mpi().start_recv(host);
+    this->channel_.mpi().start_send(host);
   }
-  void progress() override { channel_.mpi().progress(); }
-  void finish() override { channel_.mpi().finish(); }
+  void progress() override { this->channel_.mpi().progress(); }
+  void finish() override { this->channel_.mpi().finish(); }
   void enqueue_recv(const View& view, gpu::StreamHandle cuda_stream) override {
     gpu::copy_to_device_async(view.recv, halo_in_.data(), view.bytes, cuda_stream);
   }
   void close() override {
-    Whole::close();
+    Base::close();
     halo_out_ = {};
     halo_in_ = {};
   }
 
  private:
-  gpu::PinnedBuffer halo_out_;
-  gpu::PinnedBuffer halo_in_;
+  Buffer halo_out_;
+  Buffer halo_in_;
 };
 
 // Ordinary host memory, as malloc gives it.
@@ -381,7 +380,7 @@ class SharedChannel : public PipelineChannel<SegmentChunks, AsyncCopies> {
 }  // namespace
 
 std::unique_ptr<Transport> make_staged_pageable() { return std::make_unique<Whole<PageableBuffer, BlockingCopies>>(); }
-std::unique_ptr<Transport> make_staged_pinned() { return std::make_unique<StagedPinned>(); }
+std::unique_ptr<Transport> make_staged_pinned() { return std::make_unique<Whole<gpu::PinnedBuffer, AsyncCopies>>(); }
 std::unique_ptr<Transport> make_staged_collectives() { return std::make_unique<StagedCollectives>(); }
 std::unique_ptr<Transport> make_staged_pipelined() { return std::make_unique<HostDriven<PipelinedChannel>>(); }
 std::unique_ptr<Transport> make_staged_shared() { return std::make_unique<HostDriven<SharedChannel>>(); }
