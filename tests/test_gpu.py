@@ -271,7 +271,8 @@ def test_every_transport_gives_the_field_of_the_cpu(
 @pytest.mark.parametrize(("along", "at_600"), [(1, "0.000402"), (2, "0.000403")])
 def test_the_residuals_of_the_example(volley: Command, along: int, at_600: str) -> None:
     """Those that NVIDIA's CUDA-aware MPI example prints for 4096² points a process on 2 × 1 and 2 × 2: six digits."""
-    log = measured(volley, "jacobi", "--grid", "2", str(along), "--domain", "4096", "4096", "-t", "staged/pinned", SHARED)
+    words = ("--grid", "2", str(along), "--domain", "4096", "4096")
+    log = measured(volley, "jacobi", *words, "-t", "staged/pinned", SHARED)
     (point,) = log.of(JacobiPoint)
     before, after = "0.250000 0.002397 0.001204 0.000804 0.000603 0.000483", "0.000345 0.000302 0.000269 0.000242"
     assert point.iterations == 1000
@@ -300,7 +301,7 @@ def test_a_local_domain_beyond_2_to_the_31_points_is_the_field_of_two_halves(vol
     hashes = []
     for along in (1, 2):
         words = ("--grid", "1", str(along), "--domain", "65536", str(33000 // along), SHARED)
-        log = measured(volley, "jacobi", *words, "-t", "staged", "--precision", "float", "--iterations", "3")
+        log = measured(volley, "jacobi", *words, "-t", "staged/pinned", "--precision", "float", "--iterations", "3")
         (point,) = log.of(JacobiPoint)
         if point.status == "skipped":
             pytest.skip(point.reason or "")
