@@ -9,7 +9,7 @@
 # make bench-peers PEERS=DIR   volley beside other programs that you built into DIR, on GPUs (BENCH="--only links --budget 300")
 # make coverage   docs/method/coverage.md: how often intervals hold and verdicts are wrong, on recorded launches
 # make check-rates   the table of docs/method/check.md: how often volley check finds a fault, on simulated clusters
-# make docs       generated files: schema/, docs/cli.md, docs/records.md, the figures that pages take from records and code
+# make docs       generated files: schema/, docs/cli.md, docs/records.md, docs/data.md, the figures that pages take from records and code
 # make pictures   docs/pictures/
 # make clean      remove what the build made;  make distclean removes the environments too
 #

@@ -211,7 +211,7 @@ def test_show_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     data = (EXAMPLES / "pingpong-host.jsonl").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert cli.main(["show", "-", "-f", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["report"] == 2
+    assert json.loads(capsys.readouterr().out)["schema"] == 3
 
 
 def test_show_of_a_line_that_cannot_be_read_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 
 import example_records
@@ -30,6 +31,7 @@ RECORDS = [
     ROOT / "results/h200-x4/matrix.jsonl",
     ROOT / "results/h200-x2/jacobi-scaling.jsonl",
 ]
+DATA_SCHEMA = Draft202012Validator(json.loads((ROOT / "schema/data.schema.json").read_text("utf-8")))
 Capture = pytest.CaptureFixture[str]
 SAMPLE = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\\\|\\"|\\n)*",?)*)\} (\S+)')
 """A sample of Prometheus' text format."""
@@ -44,6 +46,7 @@ def is_valid(format_name: str, text: str) -> None:
     """Check the syntax of a format."""
     if format_name == "json":
         assert json.loads(text)["series"]
+        DATA_SCHEMA.validate(json.loads(text))
     elif format_name == "csv":
         header, *rows = csv.reader(io.StringIO(text))
         assert len(set(header)) == len(header)
@@ -173,8 +176,8 @@ def as_prometheus(*reports: Report) -> list[str]:
 def test_numbers_are_in_si_units_and_texts_are_labels() -> None:
     row = {
         "what": 'a "b"\\',
-        "latency_us": 2.5,
-        "rate_GBps": 1.5,
+        "latency_s": 2.5e-6,
+        "rate_Bps": 1.5e9,
         "run_s": 3,
         "ok": True,
         "status": "failed",

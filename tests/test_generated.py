@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator, ValidationError
 import generate
 from volley.benchmarks import named
 from volley.records.plan import Plan
+from volley.report.columns import MEANINGS, base
 
 ROOT = Path(__file__).parents[1]
 
@@ -43,7 +44,12 @@ def test_a_list_says_whether_its_length_is_fixed() -> None:
     assert "| `grid` | list of 2 integer ≥ 1, ≤ 2³¹ − 1 |" in page
 
 
-@pytest.mark.parametrize("name", ["plan", "record"])
+def test_every_column_has_one_meaning() -> None:
+    columns = {base(name) for names in generate.columns_by_command().values() for name in names}
+    assert columns | {"schema", "run", "date", "launch"} == set(MEANINGS)
+
+
+@pytest.mark.parametrize("name", ["plan", "record", "data"])
 def test_schemas_are_schemas(name: str) -> None:
     Draft202012Validator.check_schema(json.loads((ROOT / f"schema/{name}.schema.json").read_text("utf-8")))
 

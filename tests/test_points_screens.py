@@ -498,11 +498,11 @@ def test_data(name: str) -> None:
 def test_numbers_of_a_row_follow_from_the_samples() -> None:
     (row,) = csv.DictReader(io.StringIO(shown([log(pingpong(SAMPLES, size=1000))], "csv")[0]))
     for what in ("latency", "time"):
-        assert [float(row[f"{what}{end}_us"]) for end in ("", "_low", "_high")] == [1.003, 1.0, 1.006]
-    assert float(row["bandwidth_GBps"]) == pytest.approx(1 / 1.003)
+        assert [float(row[f"{what}{end}_s"]) for end in ("", "_low", "_high")] == [1.003e-6, 1e-6, 1.006e-6]
+    assert float(row["bandwidth_Bps"]) == pytest.approx(1e9 / 1.003)
     peer, staged = json.loads(shown(NOTES["line-rate"], "json")[0])["series"][0]["data"]
     assert peer["of_line_rate"] == pytest.approx(400 / 478.116, rel=1e-4)
-    assert staged["line_rate_GBps"] == pytest.approx(63.015, rel=1e-4)
+    assert staged["line_rate_Bps"] == pytest.approx(63.015e9, rel=1e-4)
 
 
 # ------------------------------------------------------------------------------------------------------- properties
@@ -577,4 +577,4 @@ def test_the_line_of_olcf_is_what_the_tutorials_printf_gives(size: int, time: fl
 @given(st.sampled_from(["failed", "skipped"]), st.lists(st.floats(1e-9, 1.0), max_size=9))
 def test_a_point_that_is_not_good_has_a_row_without_numbers(status: str, samples: list[float]) -> None:
     (row,) = csv.DictReader(io.StringIO(shown([log(pingpong(samples, status=status))], "csv")[0]))
-    assert (row["latency_us"], row["bandwidth_GBps"], row["bandwidth_high_GBps"], row["status"]) == ("", "", "", status)
+    assert (row["latency_s"], row["bandwidth_Bps"], row["bandwidth_high_Bps"], row["status"]) == ("", "", "", status)

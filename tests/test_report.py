@@ -43,7 +43,7 @@ def table(columns: list[Column], *rows: Row) -> str:
 
 @pytest.mark.parametrize(
     ("kind", "row"),
-    [("ci", "2.5,2,3"), ("single", "2.5,,")],
+    [("ci", "2.5e-06,2e-06,3e-06,3"), ("single", "2.5e-06,,,3")],
 )
 def test_columns_data_and_marks_follow_from_a_quantity(kind: Kind, row: str) -> None:
     quantity = Quantity("wait", "µs", lambda result: result, "waiting", bounds=("within", "ci"))
@@ -52,7 +52,7 @@ def test_columns_data_and_marks_follow_from_a_quantity(kind: Kind, row: str) -> 
     assert quantity.cell(None) == Cell()
     out = io.StringIO()
     as_csv.render([Report(["heading"], data=data_of([quantity], (), [result, None]))], out)
-    assert out.getvalue() == f"wait_us,wait_low_us,wait_high_us\n{row}\n,,\n"
+    assert out.getvalue() == f"wait_s,wait_low_s,wait_high_s,schema\n{row}\n,,,3\n"
     mark = quantity.mark(8, "host", result)
     assert (mark.x, mark.y, mark.series) == (8, pytest.approx(2.5), "host")
     assert (mark.low, mark.high) == ((None, None) if kind == "single" else pytest.approx((2, 3)))
@@ -144,18 +144,18 @@ def as_text(*reports: Report) -> str:
 
 def test_csv_writes_every_kind_of_value() -> None:
     text = as_text(data(a=None, b=True, c=0.1 + 0.2, d=(0, 1), e="x, y", f=3, nested={"g": 1}))
-    assert text == 'a,b,c,d,e,f\n,yes,0.3,0-1,"x, y",3\n'
+    assert text == 'a,b,c,d,e,f,schema\n,yes,0.3,0-1,"x, y",3,3\n'
 
 
 def test_csv_is_one_table_whatever_the_columns_and_says_where_rows_come_from() -> None:
     first, second = (replace(data(a=1), origin={"run": name, "host": "n"}) for name in ("x.jsonl", "y.jsonl"))
-    assert as_text(first, second) == "a,run,host\n1,x.jsonl,n\n1,y.jsonl,n\n"
-    assert as_text(first, data(b=2)) == "a,b,run,host\n1,,x.jsonl,n\n,2,,\n"
-    assert as_text(replace(data(host="own"), origin={"host": "other"})) == "host\nown\n"
+    assert as_text(first, second) == "a,run,host,schema\n1,x.jsonl,n,3\n1,y.jsonl,n,3\n"
+    assert as_text(first, data(b=2)) == "a,b,run,host,schema\n1,,x.jsonl,n,3\n,2,,,3\n"
+    assert as_text(replace(data(host="own"), origin={"host": "other"})) == "host,schema\nown,3\n"
 
 
 def test_csv_shows_its_header_where_nothing_was_measured() -> None:
-    assert as_text(Report(["x"], data=Data(("a", "b")))) == "a,b\n"
+    assert as_text(Report(["x"], data=Data(("a", "b")))) == "a,b,schema\n"
 
 
 def test_json_has_whole_rows_what_belongs_beside_them_and_no_nan() -> None:
@@ -166,7 +166,7 @@ def test_json_has_whole_rows_what_belongs_beside_them_and_no_nan() -> None:
     as_json.render([page], out)
     assert out.getvalue().isascii()
     assert json.loads(out.getvalue()) == {
-        "report": 2,
+        "schema": 3,
         "series": [{"runs": [{"n": 1}], "data": [{"a": None, "nested": {"b": "é"}}], "more": [2]}],
     }
 

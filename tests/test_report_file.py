@@ -203,11 +203,11 @@ def test_curves_have_intervals_line_rates_and_changes_of_protocol() -> None:
     latency, bandwidth = chart(report, "Latency"), chart(report, "Bandwidth")
     assert latency.x.log
     assert latency.y.log
-    rows = {(row["transport"], row["size_bytes"]): row for row in report.data.rows if row["bandwidth_GBps"]}
-    for curve, name in ((latency, "latency_us"), (bandwidth, "bandwidth_GBps")):
-        low, high = (name.replace("_", f"_{bound}_") for bound in ("low", "high"))
+    rows = {(row["transport"], row["size_bytes"]): row for row in report.data.rows if row["bandwidth_Bps"]}
+    for curve, name, factor in ((latency, "latency_s", 1e6), (bandwidth, "bandwidth_Bps", 1e-9)):
+        names = name, name.replace("_", "_low_"), name.replace("_", "_high_")
         shown = {(mark.series, mark.x): (mark.y, mark.low, mark.high) for mark in curve.marks}
-        assert shown == {key: pytest.approx((row[name], row[low], row[high])) for key, row in rows.items()}
+        assert shown == {key: pytest.approx(tuple(row[each] * factor for each in names)) for key, row in rows.items()}
     levels = {line.label: line.at for line in bandwidth.lines if line.axis == "y"}
     assert levels == {
         "line rate of NVLink: 478.1 GB/s": pytest.approx(478.116),
@@ -220,13 +220,13 @@ def test_curves_have_intervals_line_rates_and_changes_of_protocol() -> None:
 def test_a_heat_map_has_the_pairs_without_the_diagonal() -> None:
     (report,) = reports(MATRIX)
     rates = {
-        (str(row["first"]), str(row["second"])): row["bandwidth_GBps"]
+        (str(row["first"]), str(row["second"])): row["bandwidth_Bps"]
         for row in report.data.rows
         if row["section"] == "uni"
     }
     shown = {(mark.y, mark.x): mark.value for mark in chart(report, "CE write, peer access on").marks}
     assert len(shown) == 16
-    assert shown == {pair: None if pair[0] == pair[1] else pytest.approx(rate) for pair, rate in rates.items()}
+    assert shown == {pair: None if pair[0] == pair[1] else pytest.approx(rate / 1e9) for pair, rate in rates.items()}
 
 
 def test_a_large_heat_map_shows_the_slowest_pair_of_each_block() -> None:

@@ -1,5 +1,5 @@
-"""Writes what is derived from the types and the command line: schema/*.json, docs/records.md, docs/cli.md,
-docs/doctor.md and the references made from our own records.
+"""Writes what is derived from the types and the command line: schema/*.json, docs/records.md, docs/data.md,
+docs/cli.md, docs/doctor.md and the references made from our own records.
 
 ``python docs/make/generate.py`` writes the files in a checkout, ``--check`` only compares; a test does the same, so
 that they cannot drift apart.
@@ -16,9 +16,12 @@ from typing import Any, Union
 
 import msgspec
 
+from volley import references
 from volley.benchmarks import BENCHMARKS, plain
+from volley.check.formats import Document
 from volley.cli import COMMANDS, EXIT_CODES, UNITS
 from volley.command.commandline import Command, panels
+from volley.compare.page import COLUMNS as COMPARE_COLUMNS
 from volley.doctor.checks import CHECKS, diagnose
 from volley.errors import EXIT_FAILED, EXIT_GOOD
 from volley.launch.preflight import SELF_SEND, SelfSendPlan
@@ -28,6 +31,9 @@ from volley.records.plan import Plan
 from volley.records.record_types import End, Run, Transport
 from volley.records.records_file import read_runs
 from volley.references import Figures, Reference, machine_of
+from volley.report.columns import MEANINGS, SCHEMA, base, meaning
+from volley.run.render import reports_of, results_of
+from volley.show.command import COLUMNS as LIST_COLUMNS
 from volley.statistics.estimates import median
 from volley.units import LARGEST_COUNT, LARGEST_WHOLE
 
@@ -53,7 +59,9 @@ def generate() -> dict[str, str]:
     return {
         "schema/plan.schema.json": _json({"$schema": DIALECT, "title": "volley plan", **plan}),
         "schema/record.schema.json": _json({"$schema": DIALECT, "title": "volley record, one line", **record}),
+        "schema/data.schema.json": _json(data_schema()),
         "docs/records.md": _page(records_page(plan, record)),
+        "docs/data.md": _page(data_page()),
         "docs/cli.md": _page(cli_page()),
         "docs/doctor.md": _page(doctor_page()),
         **{f"src/volley/references/{name}.json": own_reference(name) for name in OWN_REFERENCES},
@@ -217,6 +225,114 @@ def _references(component: Any) -> Iterator[str]:
     elif isinstance(component, list):
         for value in component:
             yield from _references(value)
+
+
+# ------------------------------------------------------------------------------------------- docs/data.md
+
+_DATA = """
+`--format csv` and `--format json` of every command have the same columns. Schema:
+[data](../schema/data.schema.json).
+
+Every quantity is in SI units, and its name ends with the unit. The bounds of its interval have `_low` and `_high`
+before the unit: `latency_s`, `latency_low_s`, `latency_high_s`.
+
+| end | unit |
+| --- | --- |
+| `_s` | seconds |
+| `_bytes` | bytes |
+| `_Bps` | bytes per second |
+| `_per_s` | per second |
+| none | a number of things, a ratio (0.05 is 5 %), a text, or yes and no |
+
+The version of the schema is VERSION: `schema` in JSON, and the column `schema` in CSV. It rises if a name or a meaning
+changes. New columns do not change it; they come last, before those that say where a row comes from.
+
+- **CSV**: one table, one row for each result; a column that a result does not have is empty there. Numbers have nine
+  significant digits. The columns `run`, `host`, `date` and `launch` say where a row comes from.
+- **JSON**: `series` has an object for each series of launches: `runs` are the [records](records.md) of each launch
+  without the samples, `data` are the rows, and further keys have what is not in rows: `curves` and `crossovers` of
+  ping-pongs, `sides` and `environment` of a comparison. A missing value is `null`, never NaN.
+- **Prometheus** has the columns of CSV as metrics, with the units that it prescribes: `volley_latency_seconds`.
+"""
+
+_CHECK = """
+## `volley check --format json`
+
+A check writes findings instead of rows: an object with `schema`, `exit_code` and `findings`.
+"""
+
+
+@cache
+def columns_by_command() -> dict[str, dict[str, bool]]:
+    """Return the columns of each command, and whether CSV has them, from examples of all benchmarks."""
+    found: dict[str, dict[str, bool]] = {}
+    for path in sorted((ROOT / "schema/examples").glob("*.jsonl")):
+        for report in reports_of(results_of(read_runs(path, BENCHMARKS), BENCHMARKS)):
+            columns = found.setdefault(report.origin["benchmark"], {})
+            columns.update(dict.fromkeys(report.data.columns, True))
+            for row in report.data.rows:
+                columns.update({name: name in report.data.columns for name in row})
+    found["compare"] = {**dict.fromkeys(COMPARE_COLUMNS, True), "probability": False}
+    found["list"] = dict.fromkeys(LIST_COLUMNS, True)
+    found["references"] = dict.fromkeys(references.COLUMNS, True)
+    return found
+
+
+def data_page() -> Iterator[str]:
+    """Yield the lines of docs/data.md."""
+    yield from (_NOTE.format(source="src/volley/report/columns.py and docs/make/generate.py"), "", "# Data")
+    yield from _DATA.replace("VERSION", str(SCHEMA)).rstrip().splitlines()
+    yield from ("", "## The columns", "", "| column | meaning | benchmark or command |", "| --- | --- | --- |")
+    by_command = columns_by_command()
+    everywhere = ("schema", "benchmark", "run", "host", "date", "launch")
+    for name, words in MEANINGS.items():
+        commands = [
+            f"{command}{'' if any(columns[each] for each in here) else ' (JSON)'}"
+            for command, columns in by_command.items()
+            if (here := [each for each in columns if base(each) == name])
+        ]
+        bounds = any(base(each) == name != each for columns in by_command.values() for each in columns)
+        yield f"| `{name}`{' ±' if bounds else ''} | {words} | {'all' if name in everywhere else ', '.join(commands)} |"
+    yield from ("", "±: with bounds.")
+    yield from _CHECK.rstrip().splitlines()
+    yield ""
+    yield from list(_tables(_check_components(), ["CheckFinding"], level="###"))[:-1]
+
+
+def _check_components() -> dict[str, Any]:
+    _, components = msgspec.json.schema_components([Document], ref_template="#/$defs/{name}")
+    whole: dict[str, Any] = _null_last(components)
+    return whole
+
+
+def data_schema() -> dict[str, Any]:
+    """Return the JSON Schema of what ``--format json`` writes."""
+    names = dict.fromkeys(name for columns in columns_by_command().values() for name in columns)
+    row = {"type": "object", "properties": {name: _column(name) for name in names}, "additionalProperties": False}
+    series = {
+        "type": "object",
+        "properties": {"runs": {"type": "array"}, "data": {"type": "array", "items": row}},
+        "required": ["runs", "data"],
+    }
+    results = {
+        "type": "object",
+        "properties": {"schema": {"const": SCHEMA}, "series": {"type": "array", "items": series}},
+        "required": ["schema", "series"],
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": DIALECT,
+        "title": f"volley data, version {SCHEMA}",
+        "anyOf": [results, {"$ref": "#/$defs/Document"}],
+        "$defs": _check_components(),
+    }
+
+
+def _column(name: str) -> dict[str, Any]:
+    """Return the schema of a column: its unit says what type it has."""
+    types = {"_s": "number", "_Bps": "number", "_bytes": "integer"}
+    type_ = next((each for end, each in types.items() if name.endswith(end)), None)
+    return {"description": meaning(name), **({"type": [type_, "null"]} if type_ else {})}
 
 
 # -------------------------------------------------------------------------------------------- docs/cli.md

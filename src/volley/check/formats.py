@@ -11,6 +11,7 @@ import msgspec
 
 from volley.check.findings import ORDER, CheckFinding, exit_code
 from volley.document import Frozen
+from volley.report.columns import SCHEMA
 from volley.text import ascii_json, count, escape_controls
 
 MAX_SHOWN = 24
@@ -21,7 +22,7 @@ WIDTH = 120
 class Document(Frozen, frozen=True, kw_only=True):
     """The findings of a check as JSON."""
 
-    version: int = 1
+    schema: int = SCHEMA
     exit_code: int
     findings: list[CheckFinding]
 

@@ -28,7 +28,7 @@ MAX_LETTERS = 60
 """Letters of a value in a line about the environments; --full shows all."""
 
 COLUMNS = (
-    "benchmark", "series", "at", "verdict", "ratio", "ratio_low", "ratio_high", "interval", "same_within_percent",
+    "benchmark", "series", "at", "verdict", "ratio", "ratio_low", "ratio_high", "interval", "same_within",
     "launches_needed", "first_s", "second_s", "first_launches", "second_launches",
 )  # fmt: skip
 """The columns of CSV.  ``ratio`` is the time of the second run / that of the first; its ``interval`` is a 95 %
@@ -329,7 +329,7 @@ def _columns(comparison: Comparison) -> dict[str, Sequence[Any]]:
         "ratio_low": found.low.tolist(),
         "ratio_high": found.high.tolist(),
         "interval": found.kind.tolist(),
-        "same_within_percent": _whole(shown),
+        "same_within": [number / 100 if number else number for number in _whole(shown)],
         "launches_needed": _whole(comparison.launches_needed),
         "first_s": comparison.seconds[0].tolist(),
         "second_s": comparison.seconds[1].tolist(),

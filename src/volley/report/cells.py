@@ -14,15 +14,15 @@ from volley.text import escape_controls
 from volley.units import format_sig
 
 UNITS = {
-    "": ("", 1.0, 1.0),
-    "µs": ("_us", 1e6, 1e6),
-    "GB/s": ("_GBps", 1e-9, 1e-9),
-    "M/s": ("_per_s", 1e-6, 1.0),
-    "%": ("", 100.0, 1.0),
-    "×": ("", 1.0, 1.0),
+    "": ("", 1.0),
+    "µs": ("_s", 1e6),
+    "GB/s": ("_Bps", 1e-9),
+    "M/s": ("_per_s", 1e-6),
+    "%": ("", 100.0),
+    "×": ("", 1.0),
 }
-"""How the name of a quantity with this unit ends in CSV and JSON, and the factors from SI units to the unit of tables
-and charts, and to that of CSV and JSON."""
+"""How the name of a quantity with this unit in tables and charts ends in CSV and JSON, which are in SI units, and the
+factor from SI units to it."""
 
 ALL = ("single", "range", "within", "ci")
 
@@ -67,12 +67,11 @@ class Quantity:
         return [f"{self.name}{end}{UNITS[self.unit][0]}" for end in ends]
 
     def values(self, result: Any) -> list[Any]:
-        value, factor = self.of(result), UNITS[self.unit][2]
+        value = self.of(result)
         if not isinstance(value, Estimate):
-            return [value * factor if isinstance(value, float) else value, *[None] * (len(self.names) - 1)]
-        known = value.kind in self.bounds
-        bounds = [value.low * factor if known else None, value.high * factor if known else None]
-        return [value.median * factor, *(bounds if self.bounds else [])]
+            return [value, *[None] * (len(self.names) - 1)]
+        bounds = [value.low, value.high] if value.kind in self.bounds else [None, None]
+        return [value.median, *(bounds if self.bounds else [])]
 
 
 def as_they_are(*names: str) -> list[Quantity]:

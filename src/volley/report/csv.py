@@ -1,4 +1,4 @@
-"""Comma-separated values: one row per result, with the columns of its benchmark and where the result comes from."""
+"""Comma-separated values: a row for each result, with the columns of its benchmark, its origin, and the schema."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import Any, TextIO
 
+from volley.report.columns import SCHEMA
 from volley.report.model import USUAL, Details, Report
 from volley.text import escape_controls
 
@@ -13,10 +14,11 @@ from volley.text import escape_controls
 def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) -> None:
     """Write the results of all reports as one table; a column that a report does not have is empty there."""
     columns = [name for report in reports for name in report.data.columns]
-    header = list(dict.fromkeys([*columns, *(name for report in reports for name in report.origin)]))
+    header = list(dict.fromkeys([*columns, *(name for report in reports for name in report.origin), "schema"]))
     out.write(f"{','.join(header)}\n")
     for report in reports:
-        origin = {name: _quoted(text_of(report.origin.get(name))) for name in header if name not in report.data.columns}
+        known = {**report.origin, "schema": SCHEMA}
+        origin = {name: _quoted(text_of(known.get(name))) for name in header if name not in report.data.columns}
         for part in report.data.parts():
             rows = max(map(len, part.values()), default=0)
             texts = [

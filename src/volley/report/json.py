@@ -9,9 +9,8 @@ from typing import Any, TextIO
 
 import msgspec
 
+from volley.report.columns import SCHEMA
 from volley.report.model import USUAL, Details, Report
-
-REPORT_VERSION = 2
 
 
 def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) -> None:
@@ -19,7 +18,7 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
 
     A result is one line and is written at once: a matrix may have millions of them.
     """
-    out.write(f'{{\n"report": {REPORT_VERSION},\n"series": [')
+    out.write(f'{{\n"schema": {SCHEMA},\n"series": [')
     for number, report in enumerate(reports):
         out.write(f'{"," if number else ""}\n{{\n"runs": {_text(report.runs, indent=2)},\n"data": [')
         for place, row in enumerate(report.data.rows):

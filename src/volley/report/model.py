@@ -211,7 +211,7 @@ class ColumnRows(Sequence[Mapping[str, Any]]):
 
 @dataclass(frozen=True)
 class Data:
-    """The results for programs: one row per result; keys contain the unit, e.g. ``latency_us``."""
+    """The results for programs: one row per result; in SI units, e.g. ``latency_s``: docs/data.md."""
 
     columns: Sequence[str] = ()
     """The columns of CSV, in this order: a stable interface for scripts."""

@@ -1,8 +1,8 @@
 """Prometheus' text format, version 0.0.4, e.g. for the textfile collector of the node exporter.
 
-Each column of CSV becomes one metric in SI units: ``latency_us`` becomes ``volley_latency_seconds``.  The columns that
-tell rows apart, the benchmark and the host are labels.  Samples have no timestamp, because that collector refuses them;
-``volley_start_time_seconds`` says when the run began.
+Each column of CSV becomes one metric with its unit in full: ``latency_s`` becomes ``volley_latency_seconds``.  The
+columns that tell rows apart, the benchmark and the host are labels.  Samples have no timestamp, because that collector
+refuses them; ``volley_start_time_seconds`` says when the run began.
 """
 
 from __future__ import annotations
@@ -14,19 +14,13 @@ from datetime import datetime
 from typing import Any, TextIO
 
 from volley.grouping import grouped
+from volley.report.columns import meaning
 from volley.report.csv import text_of
 from volley.report.model import USUAL, Details, Report
 from volley.text import escape_controls
 
-_UNITS = {
-    "_us": ("_seconds", 1e-6),
-    "_per_s": ("_per_second", 1.0),
-    "_s": ("_seconds", 1.0),
-    "GBps": ("bytes_per_second", 1e9),
-    "GLUps": ("updates_per_second", 1e9),
-    "_percent": ("_ratio", 0.01),
-}
-"""The last part of a column's name, that of its metric, and the factor to the metric's unit."""
+_UNITS = {"_per_s": "_per_second", "_s": "_seconds", "_Bps": "_bytes_per_second"}
+"""The last part of a column's name, and that of its metric."""
 
 _PLACE = ("benchmark", "host")
 _RUN = ("run", "launch")
@@ -53,17 +47,17 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
         numbers: dict[str, str] = {}
         texts: dict[str, str] = {}
         suffix = next((each for each in _UNITS if column.endswith(each)), "")
-        ending, factor = _UNITS.get(suffix, ("", 1))
         for own, (report, columns) in zip(labels, tables, strict=True):
             if column in report.data.columns and column not in report.data.keys:
                 known = _LabelTexts(column)
                 for label, value in zip(own, columns[column], strict=True):
                     if isinstance(value, float | int):
-                        numbers[label] = _number(value * factor)
+                        numbers[label] = _number(value)
                     elif value is not None:
                         texts[f"{label}{known[value]}".removeprefix(",")] = "1"
-        _write(f"volley_{_word(column.removesuffix(suffix) + ending)}", f"Column {column} of CSV.", numbers, out)
-        _write(f"volley_{_word(column)}", f"Column {column} of CSV, as a label.", texts, out)
+        name = column.removesuffix(suffix) + _UNITS.get(suffix, "")
+        _write(f"volley_{_word(name)}", f"Column {column}: {meaning(column)}.", numbers, out)
+        _write(f"volley_{_word(column)}", f"Column {column}, as a label: {meaning(column)}.", texts, out)
 
 
 def _write(name: str, about: str, samples: Mapping[str, str], out: TextIO) -> None:

@@ -59,7 +59,7 @@ class ListOptions(Options):
 _MAX_RUNS = 20
 """The newest runs that are listed; ``--full`` lists all."""
 
-_COLUMNS = ("number", "started_at", "benchmark", "host", "launches", "points", "failed", "elapsed_s", "status", "path")
+COLUMNS = ("number", "started_at", "benchmark", "host", "launches", "points", "failed", "elapsed_s", "status", "path")
 
 
 def report(*, full: bool) -> Report:
@@ -82,7 +82,7 @@ def report(*, full: bool) -> Report:
     return Report(
         heading=[f"{count(len(files), 'run')} kept in {join_words(folders)}"],
         tables=[Table(columns, list(map(_cells, rows)), legend=legend)] if rows else [],
-        data=Data(_COLUMNS, ("path",), rows),
+        data=Data(COLUMNS, ("path",), rows),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TextIO
 
@@ -277,10 +277,6 @@ def _own(*names: str, csv: bool = True) -> list[Quantity]:
     return [Quantity(name, "", attrgetter(f"point.{name}"), csv=csv) for name in names]
 
 
-def _rate(name: str, per_update: Callable[[Solution], float], *, csv: bool = True) -> Quantity:
-    return Quantity(name, "", lambda each: scaled(each.updates_per_s, per_update(each) * 1e-9), csv=csv)
-
-
 def _of_part(part: str) -> tuple[Quantity, Quantity]:
     share = Quantity(f"{part}_share", "", lambda each: each.shares.get(part))
     return share, Quantity(part, "µs", lambda each: each.parts_s.get(part))
@@ -300,11 +296,9 @@ _QUANTITIES = [
     *_own("deviation"),
     *as_they_are("run_s"),
     Quantity("iteration", "µs", attrgetter("time"), bounds=ALL),
-    _rate("GLUps", lambda _: 1),
-    _rate("algorithmic_GBps", attrgetter("algorithmic_bytes")),
-    _rate("compulsory_GBps", attrgetter("compulsory_bytes")),
-    Quantity("copy", "GB/s", attrgetter("copy_Bps")),
-    *as_they_are("of_copy", "communication_s"),
+    *as_they_are("updates_per_s"),
+    Quantity("algorithmic", "GB/s", lambda each: scaled(each.updates_per_s, each.algorithmic_bytes)),
+    *as_they_are("compulsory_Bps", "copy_Bps", "of_copy", "communication_s"),
     *_SHARES,
     *_TIMES,
     Quantity("first_iteration", "µs", attrgetter("first_s")),
@@ -312,10 +306,10 @@ _QUANTITIES = [
     *as_they_are("messages_timed", "messages_verified"),
     *_own("field_hash", "reason"),
     Quantity("interval", "", lambda each: each.time and each.time.kind),
-    _rate("GFLOPS", lambda _: FLOPS, csv=False),
+    Quantity("flop_per_s", "", lambda each: scaled(each.updates_per_s, FLOPS), csv=False),
     Quantity("check_every", "", attrgetter("check_every"), csv=False),
     Quantity("verified", "", attrgetter("verified"), csv=False),
-    *_own("interleaved", "cold_exchange_s", "copy_bytes", "mismatch", "elapsed_s", csv=False),
+    *_own("interleaved", "copy_bytes", "mismatch", "elapsed_s", csv=False),
 ]
 """The first nine tell rows apart."""
 

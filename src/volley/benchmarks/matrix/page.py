@@ -30,7 +30,6 @@ from volley.records.plan import Plan
 from volley.records.record_types import Status
 from volley.records.run_log import RunLog
 from volley.references import beside_equal
-from volley.report.cells import scaled
 from volley.report.model import (
     EMPTY,
     Axis,
@@ -533,10 +532,10 @@ def _data(results: MatrixResults) -> Data:
 
 _RANK_COLUMNS = (
     "transport", "size_bytes", "mode", "pattern", "direction", "window", "first_rank", "second_rank", "kind", "status",
-    "samples", "time_us", "time_low_us", "time_high_us", "bandwidth_GBps", "of_line_rate", "ratio", "ratio_again",
+    "samples", "time_s", "time_low_s", "time_high_s", "bandwidth_Bps", "of_line_rate", "ratio", "ratio_again",
     "ratio_again_low", "flagged", "reason",
 )  # fmt: skip
-"""The first eight tell rows apart.  ``time_us`` is half a round trip of a ping-pong, or else a window, the median over
+"""The first eight tell rows apart.  ``time_s`` is half a round trip of a ping-pong, or else a window, the median over
 the visits; its bounds are their range, those of a single visit its 95 % interval.  ``ratio_again`` is the ratio to the
 controls where the pair was measured again, ``flagged`` says whether that flagged it."""
 
@@ -563,7 +562,7 @@ def _rank_columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
             judged[name][place] = value
     for pair in case.line_rates:
         judged["of_line_rate"][int(place_of[case.kinds.place(pair)])] = case.of_line_rate(pair)
-    rates = (case.moved_bytes or np.nan) / case.times_s[where] / 1e9
+    rates = (case.moved_bytes or np.nan) / case.times_s[where]
     ratios = case.comparison.ratios[where]
     return {
         **{name: [getattr(row, name)] * number for name in _RANK_COLUMNS[:6]},
@@ -571,10 +570,10 @@ def _rank_columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
         "second_rank": seconds,
         "kind": np.array(case.kinds.names, object)[case.kinds.numbers[where]].tolist(),
         "samples": case.samples[where].tolist(),
-        "time_us": _or_none(case.times_s[where] * 1e6),
-        "time_low_us": _or_none(case.lows_s[where] * 1e6),
-        "time_high_us": _or_none(case.highs_s[where] * 1e6),
-        "bandwidth_GBps": _or_none(rates),
+        "time_s": _or_none(case.times_s[where]),
+        "time_low_s": _or_none(case.lows_s[where]),
+        "time_high_s": _or_none(case.highs_s[where]),
+        "bandwidth_Bps": _or_none(rates),
         "ratio": _or_none(ratios),
         "comparable_pairs": _or_none(case.comparison.comparable[where], np.isnan(ratios)),
         **judged,
@@ -593,14 +592,14 @@ def _or_none(numbers: Floats | Integers, unknown: Booleans | None = None) -> lis
 
 _GPU_COLUMNS = (
     "section", "metric", "engine", "operation", "direction", "size_bytes", "window", "first", "second", "peer_access",
-    "status", "samples", "time_us", "time_low_us", "time_high_us", "bandwidth_GBps", "of_line_rate", "ratio",
+    "status", "samples", "time_s", "time_low_s", "time_high_s", "bandwidth_Bps", "of_line_rate", "ratio",
     "messages_verified", "reason", "launches",
 )  # fmt: skip
-"""The first ten tell rows apart.  ``time_us`` is the time of the metric (docs/method), ``ratio`` that time over the
-median of comparable pairs.  ``time_low_us`` and ``time_high_us`` are the 95 % interval of its median: within the launch
+"""The first ten tell rows apart.  ``time_s`` is the time of the metric (docs/method), ``ratio`` that time over the
+median of comparable pairs.  ``time_low_s`` and ``time_high_s`` are the 95 % interval of its median: within the launch
 where there is one, over launches where there are three or more; of two launches they are the range."""
 
-_LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "gpu")
+_LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "work_s", "gpu")
 """Fields of the cell that a row has in other columns, or omits because they are long."""
 
 
@@ -609,10 +608,10 @@ def _gpu_data(case: GpuMatrixCase, pair: Pair, cell: GpuMatrixCell, launches: in
     return {
         **{name: value for name, value in asdict(cell).items() if name not in _LEFT_OUT},
         "kind": case.kinds.kind(pair),
-        "time_us": scaled(cell.median_s, 1e6),
-        "time_low_us": scaled(cell.low_s, 1e6),
-        "time_high_us": scaled(cell.high_s, 1e6),
-        "bandwidth_GBps": scaled(case.rate_Bps(pair), 1e-9),
+        "time_s": cell.median_s,
+        "time_low_s": cell.low_s,
+        "time_high_s": cell.high_s,
+        "bandwidth_Bps": case.rate_Bps(pair),
         "of_line_rate": case.of_line_rate(pair),
         "ratio": compared and compared.ratio,
         "comparable_pairs": compared and compared.comparable,

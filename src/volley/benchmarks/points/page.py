@@ -60,7 +60,7 @@ QUANTITIES = (
     Quantity("speedup_interval", "", lambda point: point.speedup and point.speedup.kind),
     TIME, *as_they_are("of_line_rate"),
     Quantity("line_rate", "GB/s", lambda point: point.line_rate_Bps, csv=False),
-    Quantity("groups", "", lambda point: [{"time_us": group.median * 1e6, "launches": group.launches}
+    Quantity("groups", "", lambda point: [{"time_s": group.median, "launches": group.launches}
                                           for group in point.groups], csv=False),
     Quantity("mismatch", "", lambda point: point.mismatch, csv=False),
     Quantity("warnings", "", lambda point: point.warnings, csv=False),
