@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -18,14 +19,19 @@ from comparison_records import SIZES, launches, write
 from gpu_records import log as gpu_log
 from screens import SCREENS, check_screen
 from volley import cli
+from volley.benchmarks import BENCHMARKS
 from volley.compare import page
 from volley.compare.comparison import Comparison, Side, compare, side_of
 from volley.compare.environment import _PLURAL, environment_differences
 from volley.machine.hardware import Hardware
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange
 from volley.records.record_types import MpiFacts
+from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.run.render import render_reports
+from volley.statistics import two_runs
+
+ROOT = Path(__file__).parents[1]
 
 Capture = pytest.CaptureFixture[str]
 Logs = list[RunLog]
@@ -221,11 +227,48 @@ def test_launches_of_other_conditions_that_measured_other_things_are_one_side() 
 
 # ------------------------------------------------------------------------------------------- the command and its codes
 
-CHECK, ALL = ("--fail-on", "slower:5%"), ("--fail-on", "changed:5%")
+CHECK = ("--fail-on", "slower:5%")
+GATES = """
+baseline again --fail-on slower:5%
+baseline again --fail-on slower:5% --quiet
+baseline slower --fail-on slower:5%
+baseline slower --fail-on slower
+baseline slower --fail-on slower:20%
+slower baseline --fail-on slower:5%
+slower baseline --fail-on changed:5%
+baseline slower-and-faster --fail-on changed:9%,undecided
+noise-a noise-b --fail-on slower:5%
+noise-a noise-b --fail-on slower:15%
+noise-a noise-b --fail-on slower:15%,undecided
+noise-a noise-b --fail-on slower:20%,undecided
+noise-a noise-b --fail-on undecided
+baseline noise-b --fail-on undecided --quiet
+baseline again --fail-on undecided
+one-a one-b --fail-on slower:5%
+one-a one-b --fail-on undecided
+baseline some-once --fail-on slower:5%
+baseline fewer --fail-on slower:5%
+fewer baseline --fail-on slower:5%
+baseline failed --fail-on slower:5%
+failed baseline --fail-on slower:5%
+baseline two-fewer --fail-on slower:100%
+baseline truncated --fail-on slower:100%
+truncated baseline --fail-on slower:100%
+slower --with baseline --tolerance 30%
+slower --with baseline --tolerance 5%
+again --with baseline --tolerance 0.1%
+one-b --with baseline --tolerance 5%
+RESULTS/volley.jsonl --with h200-x2 --tolerance 10%
+h200-x2 RESULTS/pingpong-all.jsonl --fail-on slower:10%
+"""
 FILES: dict[str, Callable[[], Logs]] = {
     "baseline": lambda: launches(1),
     "again": lambda: launches(2),
     "slower": lambda: launches(2, slower={"aware": 1.1}),
+    "slower-and-faster": faster_at_the_largest,
+    "noise-a": lambda: launches(1, noise=0.1),
+    "noise-b": lambda: launches(2, noise=0.1),
+    "some-once": lambda: without(launches(2), slice(1, 3), of=slice(1, None)),
     "one-a": lambda: launches(1, count=1),
     "one-b": lambda: launches(2, count=1),
     "fewer": lambda: launches(2, names=["host"]),
@@ -244,30 +287,7 @@ MIXED = "mixed.jsonl has launches that do not belong together; they differ in UC
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["{baseline}", "{slower}", *CHECK], 1, "volley: --fail-on: aware at "),
-        (["{baseline}", "{slower}", "--fail-on", "slower"], 1, ""),
-        (["{baseline}", "{slower}", "--fail-on", "slower:20%"], 0, ""),
-        (["{baseline}", "{slower}", *ALL], 1, ""),
-        (["{baseline}", "{slower}", "--fail-on", "slower:200%"], 0, ""),
-        (["{slower}", "{baseline}", *CHECK], 0, ""),
-        (["{slower}", "{baseline}", *ALL], 1, ""),
-        (["{one-a}", "{one-b}", *CHECK], 2, "--fail-on needs a verdict"),
-        (["{baseline}", "{fewer}", *CHECK], 1, "volley: --fail-on: {fewer} lacks 3 points: aware\n"),
-        (["{fewer}", "{baseline}", *CHECK], 0, ""),
         (["{baseline}", "{failed}"], 0, ""),
-        (["{baseline}", "{failed}", *CHECK], 1, "volley: --fail-on: 1 point of {failed} failed\n"),
-        (["{failed}", "{baseline}", *CHECK], 0, ""),
-        (
-            ["{baseline}", "{two-fewer}", "--fail-on", "slower:100%"],
-            1,
-            "volley: --fail-on: {two-fewer} lacks 2 points: host at 4 KiB and host at 1 MiB\n",
-        ),
-        (
-            ["{baseline}", "{truncated}", "--fail-on", "slower:100%"],
-            1,
-            "volley: --fail-on: {truncated} has 2 incomplete launches\n",
-        ),
-        (["{truncated}", "{baseline}", "--fail-on", "slower:100%"], 0, ""),
         (["{twice}", "{slower}"], 0, "the records repeat 6 launches"),
         (["{baseline}", "{baseline}"], 2, "contain the same launch"),
         (["{baseline}", "{stream}"], 2, "baseline.jsonl is of volley pingpong and {stream} is of volley stream: "),
@@ -306,19 +326,35 @@ def test_exit_codes_and_what_is_said(
     assert code != 2 or len(err.splitlines()) == 1
 
 
-def test_the_bound_of_the_interval_decides_and_is_named(tmp_path: Path, capsys: Capture) -> None:
-    first, second = launches(1, count=8, noise=0.02), launches(2, count=8, noise=0.02, slower={"aware": 1.07})
-    found = compared(first, second)
-    ratios, lows = found.differences.ratio, found.differences.low
-    (point,) = (each for each in found.of("changed").tolist() if found.at[each] == "8 B")
-    assert lows[point] < ratios[point] - 0.005
-    paths = [str(write(tmp_path / f"{name}.jsonl", logs)) for name, logs in (("a", first), ("b", second))]
-    limits = {share: bool((lows[found.of("changed")] >= 1 + share).any()) for share in (0.01, 0.05, 0.06, 0.07)}
-    assert set(limits.values()) == {True, False}
-    for share, fails in limits.items():
-        assert cli.main(["compare", *paths, "--fail-on", f"slower:{share * 100:g}%"]) == int(fails)
-        said = re.search(r"--fail-on: aware at .* takes 1\.\d+ times as long \(95 % CI 1\.", capsys.readouterr().err)
-        assert bool(said) == fails
+def test_gates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    """What ``--fail-on`` and ``--tolerance`` say, and their exit codes; results of H200s pass the check of the docs."""
+    for name, logs in FILES.items():
+        write(tmp_path / name, logs())
+    (tmp_path / "RESULTS").symlink_to(ROOT / "results/h200-x2")
+    monkeypatch.chdir(tmp_path)
+    parts = []
+    for line in GATES.strip().splitlines():
+        code = cli.main(["compare", *line.split()])
+        parts.append(f"$ volley compare {line}\n{capsys.readouterr().err}[{code}]\n")
+    check_screen(SCREENS / "compare/gates.txt", "\n".join(parts))
+
+
+def test_a_gate_sees_the_changes_that_it_says_it_sees() -> None:
+    """Of recorded launches of the same program: two runs say it, and a third one has one point slower by so much."""
+    logs = read_runs(ROOT / "results/h100-x2/six-launches.jsonl.gz", BENCHMARKS)
+    first = Side.of("recorded", logs)
+    draw, runs, seen = random.Random(1), 8, []
+    for _ in range(8):
+        drawn = draw.sample(range(first.seconds.shape[1]), 3 * runs)
+        one, other, later = (first.seconds[:, drawn[start : start + runs]] for start in range(0, 3 * runs, runs))
+        measured = ~np.isnan(first.seconds[:, drawn]).any(axis=1)
+        said = two_runs.differences(one[measured], other[measured])
+        for point in draw.sample(range(int(measured.sum())), 5):
+            slower = later[measured]
+            slower[point] *= 1 + said.detectable(0.05)[point]
+            found = two_runs.differences(one[measured], slower)
+            seen.append(bool(found.changed[point] and found.low[point] >= 1.05))
+    assert np.mean(seen) >= 0.9
 
 
 def test_the_same_file_twice_is_refused_before_its_records_are_read(

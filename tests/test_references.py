@@ -131,7 +131,7 @@ def test_a_run_is_compared_with_a_reference(capsys: Capture) -> None:
     assert cli.main(["compare", "h200-x2", records, "--fail-on", "slower:1%", "--full"]) == 0
     assert "0.0 % faster" in capsys.readouterr().out
     assert cli.main(["compare", "summit", records, "--fail-on", "slower:10%"]) == 1
-    assert "volley: --fail-on: host at 256 B takes 1.217 times as long (no CI, one launch); " in capsys.readouterr().err
+    assert "failed: host at 256 B takes 1.217 times as long (no CI, one launch); " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [(), ("summit",), ("t4",), ("summit", "-f", "csv")], ids=" ".join)
@@ -169,14 +169,12 @@ def test_a_reference_is_read_from_standard_input(home: Path, monkeypatch: pytest
     assert "aware" in capsys.readouterr().out
 
 
-def test_a_baseline_and_a_tolerance_set_the_exit_code(home: Path, capsys: Capture) -> None:
+def test_a_baseline_and_a_tolerance_set_the_exit_code(home: Path) -> None:
     baseline = str(write(home / "baseline.jsonl", launches(1)))
     later = str(write(home / "later.jsonl", launches(2, slower={"aware": 1.2})))
     assert cli.main(["compare", later, "--expect", baseline]) == 0
     assert cli.main(["compare", later, "--expect", baseline, "--tolerance", "30%"]) == 0
-    capsys.readouterr()
     assert cli.main(["compare", later, "--expect", baseline, "--tolerance", "10%"]) == 1
-    assert "volley: --tolerance: aware at " in capsys.readouterr().err
     assert cli.main(["compare", baseline, "--with", later, "--tolerance", "10%"]) == 0
     failed = launches(3)
     failed[0].records.append(example_records.pingpong(size=16, status="failed"))

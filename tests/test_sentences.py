@@ -573,8 +573,12 @@ def test_no_sentence_of_a_comparison_says_more_than_its_interval() -> None:
             if said.endswith(("slower", "faster")):
                 assert low[point] > 1 if said.endswith("slower") else high[point] < 1
         for share in (0.01, 0.02, 0.3, 2.0):  # as large as the true changes: half of the estimates are above
-            for point in found.failing(FailOn(either_way=True, share=share)).tolist():
+            either, slower = (FailOn("", share, either_way=either_way) for either_way in (True, False))
+            for point in found.failing(either).tolist():
                 assert low[point] >= 1 + share or high[point] <= 1 / (1 + share)
-            for point in found.failing(FailOn(either_way=False, share=share)).tolist():
+            for point in found.failing(slower).tolist():
                 assert low[point] >= 1 + share
+            assert not set(found.failing(slower)) & set(found.undecided(slower))
+            for point in set(range(len(found.at))) - set(found.failing(slower)) - set(found.undecided(slower)):
+                assert high[point] < 1 + share
     assert {"CHANGED", "NO VERDICT", "SAME", "NO CHANGE SHOWN"} <= kinds

@@ -33,7 +33,7 @@ Units: a latency is the half round trip in µs; GB/s are 10^9 bytes a second; si
 """
 EXIT_CODES = """
 Exit codes: 0 success; 1 a point, a step or the run failed; 2 usage error; 3 this machine cannot run the request;
-130 stopped by Ctrl-C.
+4 undecided (check, compare --fail-on); 130 stopped by Ctrl-C.
 """
 
 _LONGEST_LINE = 4000

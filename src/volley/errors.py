@@ -7,6 +7,8 @@ EXIT_FAILED = 1
 """A check or verification failed, or the run was aborted."""
 EXIT_USAGE = 2
 EXIT_MACHINE = 3
+EXIT_UNDECIDED = 4
+"""The measurements decide neither that something is bad nor that it is good."""
 EXIT_INTERRUPTED = 130
 """Ctrl-C: 128 + SIGINT, as shells report it."""
 

@@ -12,7 +12,7 @@ from volley.check.cluster import Case, Names
 from volley.check.judgement import GOOD_BELOW, ClusterPart, Judgement
 from volley.check.schedule import PARTNERS
 from volley.document import Frozen
-from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE
+from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED
 from volley.records.record_types import Rank
 from volley.text import count, join_few
 from volley.units import format_size
@@ -20,7 +20,6 @@ from volley.units import format_size
 Verdict = Literal["FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS"]
 ORDER: tuple[Verdict, ...] = ("FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS")
 """The most important first."""
-EXIT_UNDECIDED = 4
 EXIT_CODES = {"FAIL": EXIT_FAILED, "UNDECIDED": EXIT_UNDECIDED, "NOT POSSIBLE": EXIT_MACHINE, "PASS": EXIT_GOOD}
 NAMED = 8
 """A sentence names at most this many parts of a list."""

@@ -9,13 +9,13 @@ from volley.compare import live, page
 from volley.compare.comparison import Comparison, read_sides
 from volley.compare.comparison import compare as compare_sides
 from volley.compare.options import CompareOptions, FailOn, ReferencesOptions
-from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
+from volley.errors import EXIT_GOOD, UserError
 from volley.records.records_file import read_runs
 from volley.references import add, list_report, one_report, own, published
 from volley.run.outcome import worst
 from volley.run.render import render, render_reports
 from volley.statistics.two_runs import min_to_decide
-from volley.text import did_you_mean, escape_controls, join_few, join_words
+from volley.text import did_you_mean, escape_controls, join_words
 
 _ONLY_FOR_FILES = {"--fail-on": "fail_on", "--paired": "paired", "--within": "within"}
 """Options that need intervals, by their names."""
@@ -62,21 +62,15 @@ def _check(options: CompareOptions) -> None:
 
 def _show(comparison: Comparison, options: CompareOptions) -> int:
     render_reports([page.report(comparison, full=options.output.full)], options.output.format, sys.stdout)
-    name, condition = "--fail-on", options.fail_on
+    condition = options.fail_on
     if options.tolerance is not None:
-        name, condition = "--tolerance", FailOn(either_way=False, share=options.tolerance)
+        condition = FailOn(f"--tolerance {options.tolerance * 100:g}%", options.tolerance)
     if condition is None:
         return EXIT_GOOD
-    if comparison.lost:
-        print(f"volley: {name}: {escape_controls('; '.join(comparison.lost))}", file=sys.stderr)
-        return EXIT_FAILED
-    if comparison.first.repeats and not comparison.possible:
-        raise UserError(f"{name} needs a verdict, and {page.too_few(comparison)}")
-    failing = comparison.failing(condition)
-    if failing.size:
-        points = join_few(page.point_words(comparison, point) for point in failing.tolist())
-        print(f"volley: {name}: {escape_controls(points)}", file=sys.stderr)
-    return EXIT_FAILED if failing.size else EXIT_GOOD
+    code, words = page.gate(comparison, condition)
+    if code or not options.output.quiet:
+        print(f"volley: {condition.typed}: {escape_controls(words)}", file=sys.stderr)
+    return code
 
 
 def references(options: ReferencesOptions) -> int:

@@ -25,7 +25,16 @@ from volley.records.record_types import Run
 from volley.records.records_file import first_and_last, parse_runs, read_file, without_repeats
 from volley.records.run_log import Observable, RunLog
 from volley.references import Reference, published
-from volley.statistics.two_runs import Differences, Floats, Integers, can_decide, differences, medians_of, min_to_decide
+from volley.statistics.two_runs import (
+    SWEEP,
+    Differences,
+    Floats,
+    Integers,
+    can_decide,
+    differences,
+    medians_of,
+    min_to_decide,
+)
 from volley.text import count, join_few, join_words
 
 
@@ -135,9 +144,6 @@ def side_of(data: bytes, name: str) -> Side:
 
 Verdict = Literal["changed", "same", "undecided"]
 
-SWEEP = 2.0
-"""For a change to hold over a whole sweep, its interval must be about so many times as narrow as to exclude 1."""
-
 MAX_LAUNCHES = 1000
 """More launches than this are not recommended to anybody."""
 
@@ -204,10 +210,9 @@ class Comparison:
         found, at_least = self.differences, min_to_decide(paired=self.paired)
         fewer = np.minimum(*found.launches)
         off = np.abs(np.log(found.ratio))
-        width = np.maximum(np.log(found.high / found.ratio), np.log(found.ratio / found.low))
         room = np.maximum(math.log1p(self.within) - off, off / SWEEP)
         with np.errstate(all="ignore"):  # no room at all
-            needed = np.ceil(fewer * (width / room) ** 2)
+            needed = np.ceil(fewer * (found.width / room) ** 2)
         needed = np.where(needed <= MAX_LAUNCHES, np.maximum(needed, np.maximum(fewer + 1, at_least)), np.nan)
         return np.where(self.verdicts == "undecided", np.where(found.kind == "ci", needed, at_least), np.nan)
 
@@ -255,11 +260,28 @@ class Comparison:
         """Return the points to which the condition applies with their whole interval; beside a reference, which allows
         no verdict, that of the other run.
         """
+        if condition.share is None:
+            return np.empty(0, np.int64)
         found = self.differences
         shown = found.changed if self.first.repeats else np.ones(len(self.at), bool)
         at_least = np.where(found.ratio > 1, found.low, 1 / found.high)
         counts = shown & (condition.either_way | (found.ratio > 1))
         return np.flatnonzero(counts & (at_least - 1 >= condition.share))
+
+    def undecided(self, condition: FailOn) -> Integers:
+        """Return the points whose interval neither shows what the condition names nor excludes it."""
+        if condition.share is None:
+            return self.of("undecided")
+        found, limit = self.differences, 1 + condition.share
+        excluded = (found.high < limit) & ((found.low > 1 / limit) | (not condition.either_way))
+        excluded &= (found.kind == "ci") | (not self.first.repeats)
+        return np.setdiff1d(np.flatnonzero(~excluded), self.failing(condition))
+
+    def detectable(self, share: float) -> Floats:
+        """Return the smallest change of each point that is shown to be larger than ``share``; infinite if none is."""
+        launches = zip(*(those.tolist() for those in self.differences.launches), strict=True)
+        able = [not self.first.repeats or can_decide(*each, paired=self.paired) for each in launches]
+        return np.where(able, self.differences.detectable(share), math.inf)
 
 
 def either_way(ratios: Floats) -> Floats:

@@ -16,18 +16,30 @@ from volley.errors import UserError
 class FailOn:
     """When the exit code is 1."""
 
-    either_way: bool
+    typed: str
+    """The option with its value, as messages name it."""
+    share: float | None
+    """The smallest change that counts, as a fraction; ``None``: no change counts."""
+    either_way: bool = False
     """Points that are faster count too."""
-    share: float
-    """The smallest change that counts, as a fraction."""
+    undecided: bool = False
+    """Undecided points count too."""
 
 
 def _fail_on(option_name: str, words: Sequence[str]) -> FailOn:
-    what, _, share = words[-1].partition(":")
-    if what not in {"slower", "changed"}:
-        raise UserError(f"{option_name}: {words[-1]!r} is not a condition: write {option_name} slower:5% or changed:5%")
-    least = option_values.fraction(option_name, share or "1%", before=f"{what}:", most=option_values.LARGEST_SLOWDOWN)
-    return FailOn(either_way=what == "changed", share=least)
+    typed, share = f"{option_name} {words[-1]}", None
+    changes: list[str] = []
+    conditions = words[-1].split(",")
+    for condition in conditions:
+        what, _, percentage = condition.partition(":")
+        if what in {"slower", "changed"} and not changes:
+            most = option_values.LARGEST_SLOWDOWN
+            share = option_values.fraction(option_name, percentage or "1%", before=f"{what}:", most=most)
+            changes.append(what)
+        elif condition != "undecided":
+            valid = "slower:5%, changed:5%, undecided or slower:5%,undecided"
+            raise UserError(f"{option_name}: {words[-1]!r} is not a condition: write {option_name} {valid}")
+    return FailOn(typed, share, either_way="changed" in changes, undecided="undecided" in conditions)
 
 
 def _two_files(option_name: str, words: Sequence[str]) -> tuple[Path, Path]:
@@ -82,11 +94,12 @@ class CompareOptions(Options):
     )
     fail_on: FailOn | None = option(
         read=_fail_on,
-        metavar="WHAT:PERCENT",
+        metavar="WHAT:PERCENT,…",
         panel=OUTPUT,
         help="Exit code 1 if a point is shown to be slower (slower:5%), or to differ (changed:5%), by this percentage "
         "with its whole 95 % interval, or if the second run has a failed point or an incomplete launch, or lacks a "
-        "point of the first.",
+        "point of the first; with undecided (slower:5%,undecided) also if a point is undecided. Exit code 4 if all "
+        "points are undecided.",
     )
     keep: tuple[Path, Path] | None = option(
         "--output",

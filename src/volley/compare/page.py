@@ -12,6 +12,8 @@ from volley.benchmarks import named
 from volley.command.commandline import declared
 from volley.compare.comparison import Comparison, Side, Verdict, either_way
 from volley.compare.environment import EnvironmentDifference, environment_differences
+from volley.compare.options import FailOn
+from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_UNDECIDED
 from volley.records.command_again import command_again
 from volley.references import machine_of
 from volley.report.model import Cell, Column, ColumnRows, Data, Note, Report, Row, Style, Table
@@ -116,6 +118,38 @@ def point_words(comparison: Comparison, point: int) -> str:
     bounds = f"{found.low[point]:.3f} to {found.high[point]:.3f}"
     how = {"ci": f"95 % CI {bounds}", "range": f"no CI, {bounds} in all launches", "single": "no CI, one launch"}
     return f"{series} at {comparison.at[point]} takes {found.ratio[point]:.3f} times as long ({how[found.kind[point]]})"
+
+
+def gate(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
+    """Return the exit code of ``--fail-on``, and a line: passed, failed or undecided, and what the gate can see."""
+    failing, undecided, points = comparison.failing(condition), comparison.undecided(condition), len(comparison.at)
+    sees = f"; this gate sees {_detectable(comparison, condition)}" if condition.share else ""
+    if comparison.lost or failing.size:
+        reasons = [*comparison.lost, *(point_words(comparison, point) for point in failing.tolist())]
+        return EXIT_FAILED, f"failed: {join_few(reasons)}{sees}"
+    if not undecided.size:
+        return EXIT_GOOD, f"passed{sees}"
+    why = f"{undecided.size} of {count(points, 'point')} {_are(undecided.size)} undecided{sees}"
+    if comparison.first.repeats and not comparison.possible:
+        why = too_few(comparison)
+    if condition.undecided:
+        return EXIT_FAILED, f"failed: {why}"
+    return (EXIT_UNDECIDED, f"undecided: {why}") if undecided.size == points else (EXIT_GOOD, f"passed, {why}")
+
+
+def _detectable(comparison: Comparison, condition: FailOn) -> str:
+    """``slowdowns of 6 % or more``, or ``changes of 6 % or more at half of the points, of 14 % or more at all``."""
+    what = "changes" if condition.either_way else "slowdowns"
+    seen = np.sort(comparison.detectable(condition.share or 0.0))
+    known = seen[np.isfinite(seen)]
+    if not known.size:
+        return f"no {what} for certain, because there are no 95 % intervals"
+    half, largest = (f"{math.ceil(100 * change - 1e-9)} %" for change in (known[(len(known) - 1) // 2], known[-1]))
+    if known.size < seen.size:
+        return f"{what} of {largest} or more at {known.size} of {count(seen.size, 'point')}, and none at the others"
+    if half == largest:
+        return f"{what} of {largest} or more"
+    return f"{what} of {half} or more at half of the points, of {largest} or more at all"
 
 
 def too_few(comparison: Comparison) -> str:

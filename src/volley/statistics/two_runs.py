@@ -62,6 +62,9 @@ need not pay for it."""
 SMALLEST = 0.01
 """A change of less than 1 % is not called one: two runs never agree in everything."""
 
+SWEEP = 2.0
+"""For a change to hold over a whole sweep, its interval must be about so many times as narrow as to exclude 1."""
+
 MAX_PERMUTATIONS = 1000
 """If there are more permutations than this, so many are drawn: LEVEL is then known to within 0.002."""
 
@@ -114,6 +117,16 @@ class Differences:
         long as the first one; infinite without an interval.  Both one-sided tests of equivalence hold at 2.5 %
         (D. J. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987) 657-680)."""
         return np.where(self.kind == "ci", np.maximum(self.high, 1 / self.low) - 1, math.inf)
+
+    @cached_property
+    def width(self) -> Floats:
+        """The logarithm of the ratio of the farther bound to the middle."""
+        return np.maximum(np.log(self.high / self.ratio), np.log(self.ratio / self.low))
+
+    def detectable(self, share: float) -> Floats:
+        """Return the smallest change of each result that a repetition shows to be larger than ``share``; infinite
+        without an interval (docs/method/two-runs.md)."""
+        return np.where(self.kind == "ci", (1 + share) * np.exp(SWEEP * self.width) - 1, math.inf)
 
 
 @lru_cache(maxsize=256)
