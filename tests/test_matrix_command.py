@@ -16,7 +16,7 @@ from volley.benchmarks.matrix.results import cases_of
 FEW = ("--iterations", "3", "--latency", "8", "--bandwidth", "4k", "--window", "4")
 
 
-@pytest.mark.parametrize("mode", ["isolated", "loaded"])
+@pytest.mark.parametrize("mode", ["isolated", "nodes", "loaded"])
 def test_every_pair_of_four_ranks_is_measured_and_verified(volley: Command, mode: str) -> None:
     done = volley("matrix", "--ranks", "4", "--mode", mode, "--no-remeasure", "--format", "csv", *FEW)
     assert done.code == 0, done.err
@@ -103,7 +103,7 @@ def test_inside_a_launcher_all_its_ranks_take_part(volley: Command) -> None:
     [
         (("--ranks", "1"), "a matrix needs at least 2 ranks, not 1: write --ranks 2 or more"),
         (("--ranks", "2000"), "3998000 pairs of 2000 ranks would take about"),
-        (("--mode", "busy"), "--mode: there is no 'busy'; choose isolated or loaded"),
+        (("--mode", "busy"), "--mode: there is no 'busy'; choose isolated, nodes or loaded"),
         (("--latency", "none", "--bandwidth", "none"), "nothing to measure"),
         (("--latency", "8:1Qi"), "--latency: "),
         (("--format", "olcf"), "there is no 'olcf'"),
@@ -121,6 +121,15 @@ def test_a_long_matrix_says_so_before_it_starts(volley: Command) -> None:
     assert done.code == 0
     assert json.loads(done.out)["world_size"] == 64
     assert "4032 pairs of 64 ranks will take about 22 min 11 s" in done.err
+
+
+def test_nodes_measure_at_the_same_time(volley: Command) -> None:
+    hosts = ("--hosts", ",".join(f"cn{number}" for number in range(64)))
+    done = volley("matrix", "--dry-run", *hosts)
+    assert json.loads(done.out)["options"]["mode"] == "nodes"
+    assert "4032 pairs of 64 ranks, one of each of 64 nodes at a time, will take about 42 s" in done.err
+    done = volley("matrix", "--dry-run", *hosts, "--mode", "isolated")
+    assert json.loads(done.out)["options"]["mode"] == "isolated"
 
 
 def test_a_plan_of_a_matrix_is_checked_by_the_engine(engine: Path) -> None:

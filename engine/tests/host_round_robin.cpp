@@ -27,6 +27,23 @@ void each_two_meet_once(int ranks) {
   EXPECT(static_cast<int>(met.size()) == ranks * (ranks - 1));
 }
 
+// Every ordered pair meets once, and no party has two pairs at a time.
+void one_pair_of_each_party(const std::vector<int>& party_of) {
+  const Parties parties(party_of);
+  std::set<RankPair> met;
+  for (const auto& round : all_rounds_of(parties)) {
+    std::set<int> busy;
+    for (const auto& pair : round.pairs(parties)) {
+      EXPECT(met.insert(pair).second);
+      EXPECT(round.ends(parties, pair[0]) == pair && round.ends(parties, pair[1]) == pair);
+      const std::set<int> its{parties.of[static_cast<std::size_t>(pair[0])],
+                              parties.of[static_cast<std::size_t>(pair[1])]};
+      for (const int party : its) EXPECT(busy.insert(party).second);
+    }
+  }
+  EXPECT(met.size() == party_of.size() * (party_of.size() - 1));
+}
+
 void a_large_job_does_not_overflow() {
   const int ranks = 100'000;
   const int last = rounds_of(ranks) - 1;
@@ -38,6 +55,9 @@ void a_large_job_does_not_overflow() {
 
 int main() {
   for (int ranks = 2; ranks <= 33; ++ranks) each_two_meet_once(ranks);
+  one_pair_of_each_party({0, 1, 2, 3, 4});
+  one_pair_of_each_party({0, 0, 0});
+  one_pair_of_each_party({0, 1, 2, 0, 1, 2, 0, 3});
   a_large_job_does_not_overflow();
   return test::finish();
 }

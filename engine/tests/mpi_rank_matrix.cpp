@@ -1,4 +1,4 @@
-// At 2 and 4 ranks: whole matrices, isolated and loaded, from plan to records.
+// At 2 and 4 ranks: whole matrices in each mode, from plan to records.
 #include "benchmark/benchmark.hpp"
 #include "expect.hpp"
 #include "group/context.hpp"
@@ -25,16 +25,12 @@ using namespace volley;
 namespace {
 
 // The plan as JSON: tests change it before it is read.
-Json plan_of(int ranks, bool loaded) {
+Json plan_of(int ranks, const std::string& mode) {
   return {{"plan", plan_version},
           {"benchmark", "rank_matrix"},
           {"world_size", ranks},
           {"transports", {"host"}},
-          {"options",
-           {{"mode", loaded ? "loaded" : "isolated"},
-            {"window", 4},
-            {"latency_sizes_bytes", {8}},
-            {"bandwidth_sizes_bytes", {1000}}}},
+          {"options", {{"mode", mode}, {"window", 4}, {"latency_sizes_bytes", {8}}, {"bandwidth_sizes_bytes", {1000}}}},
           {"sampling", {{"mode", "fixed"}, {"iterations", 3}}}};
 }
 
@@ -112,14 +108,14 @@ void whole(const std::vector<Json>& rows, int ranks, std::size_t cases, Judge ju
   }
 }
 
-void every_pair_is_measured(const Context& context, bool loaded) {
-  Json plan = plan_of(context.size, loaded);
+void every_pair_is_measured(const Context& context, const std::string& mode) {
+  Json plan = plan_of(context.size, mode);
   plan["options"]["samples"] = true;
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   EXPECT(records.front().at("record") == "transport" && records.front().at("available").get<bool>());
   whole(rows_in(records), context.size, 2, [&](const Json& row, const Json& cell) {
-    EXPECT(row.at("mode") == (loaded ? "loaded" : "isolated"));
+    EXPECT(row.at("mode") == mode);
     EXPECT(cell.at("status") == "ok" && cell.at("medians").get<double>() * row.at("unit_s").get<double>() > 0);
     EXPECT(cell.at("samples") == 1 && cell.at("samples_s").size() == 1 && cell.at("lows").is_null());
     EXPECT(cell.at("visits") == std::vector<int>{1});
@@ -127,8 +123,8 @@ void every_pair_is_measured(const Context& context, bool loaded) {
   });
 }
 
-void adaptive_cells_have_intervals(const Context& context, bool loaded) {
-  Json plan = plan_of(context.size, loaded);
+void adaptive_cells_have_intervals(const Context& context, const std::string& mode) {
+  Json plan = plan_of(context.size, mode);
   plan["sampling"] = {{"point_time_s", 0.02}};
   plan["options"]["direction"] = "bi";
   const auto records = records_of(context, plan);
@@ -144,8 +140,8 @@ void adaptive_cells_have_intervals(const Context& context, bool loaded) {
 }
 
 // Wrong data fails its own cells; the others are measured all the same.
-void wrong_data_fails_its_cell(const Context& context, bool loaded) {
-  Json plan = plan_of(context.size, loaded);
+void wrong_data_fails_its_cell(const Context& context, const std::string& mode) {
+  Json plan = plan_of(context.size, mode);
   plan["transports"] = {"host+flip", "host"};
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
@@ -156,8 +152,8 @@ void wrong_data_fails_its_cell(const Context& context, bool loaded) {
   });
 }
 
-void what_is_unavailable_is_skipped(const Context& context, bool loaded) {
-  Json plan = plan_of(context.size, loaded);
+void what_is_unavailable_is_skipped(const Context& context, const std::string& mode) {
+  Json plan = plan_of(context.size, mode);
   plan["excluded"] = {{"host", "a reason"}};
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
@@ -168,8 +164,8 @@ void what_is_unavailable_is_skipped(const Context& context, bool loaded) {
 }
 
 // A transport that one rank cannot open is skipped with that rank's reason; the others are measured.
-void what_cannot_be_opened_is_skipped(const Context& context, bool loaded) {
-  Json plan = plan_of(context.size, loaded);
+void what_cannot_be_opened_is_skipped(const Context& context, const std::string& mode) {
+  Json plan = plan_of(context.size, mode);
   plan["transports"] = {"host+unopened", "host"};
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
@@ -178,8 +174,8 @@ void what_cannot_be_opened_is_skipped(const Context& context, bool loaded) {
   });
 }
 
-void a_budget_that_is_used_up_skips_the_rest(const Context& context, bool loaded) {
-  Json plan = plan_of(context.size, loaded);
+void a_budget_that_is_used_up_skips_the_rest(const Context& context, const std::string& mode) {
+  Json plan = plan_of(context.size, mode);
   plan["budget_s"] = 1e-9;
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
@@ -188,7 +184,7 @@ void a_budget_that_is_used_up_skips_the_rest(const Context& context, bool loaded
 }
 
 void chosen_pairs_are_repeated(const Context& context) {
-  Json plan = plan_of(context.size, false);
+  Json plan = plan_of(context.size, "isolated");
   plan["options"]["pairs"] = {{1, 0}, {0, 1}};
   plan["options"]["repeats"] = 3;
   const auto records = records_of(context, plan);
@@ -203,7 +199,7 @@ void chosen_pairs_are_repeated(const Context& context) {
 
 // Loaded, the rounds of a chosen pair are played by all.
 void chosen_rounds_are_played_by_all(const Context& context) {
-  Json plan = plan_of(context.size, true);
+  Json plan = plan_of(context.size, "loaded");
   plan["options"]["pairs"] = Json::array({Json::array({1, 0})});
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
@@ -212,9 +208,20 @@ void chosen_rounds_are_played_by_all(const Context& context) {
   for (const auto& row : rows) EXPECT(row.at("medians").size() == 1);
 }
 
+// Of two nodes one pair meets at a time, and within the nodes a pair of each.
+void one_pair_of_each_node(const Context& context) {
+  if (context.size < 4) return;
+  Json plan = plan_of(context.size, "nodes");
+  for (const auto& [pair, firsts] : {std::pair{std::array{3, 0}, 1U}, std::pair{std::array{1, 0}, 2U}}) {
+    plan["options"]["pairs"] = Json::array({pair});
+    const auto records = records_of(context, plan);
+    if (context.rank == 0) EXPECT(rows_in(records).size() == 2 * firsts);
+  }
+}
+
 // Each message between ranks 0 and 2 waits, so neither way can be shorter than the wait.
 void a_delayed_pair_takes_longer(const Context& context) {
-  Json plan = plan_of(context.size, false);
+  Json plan = plan_of(context.size, "isolated");
   plan["transports"] = {"host+delay"};
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
@@ -235,18 +242,20 @@ void a_delayed_pair_takes_longer(const Context& context) {
 int main() {
   start_mpi();
   {
-    const Context context = make_context(Options{}, place(Options{}));
-    if (context.size > 1) {  // there is no matrix of one rank: plans refuse it
-      for (const bool loaded : {false, true}) {
-        every_pair_is_measured(context, loaded);
-        adaptive_cells_have_intervals(context, loaded);
-        wrong_data_fails_its_cell(context, loaded);
-        what_is_unavailable_is_skipped(context, loaded);
-        what_cannot_be_opened_is_skipped(context, loaded);
-        a_budget_that_is_used_up_skips_the_rest(context, loaded);
+    Context context = make_context(Options{}, place(Options{}));
+    for (auto& each : context.ranks) each.node = each.rank / 2;  // as if there were two nodes
+    if (context.size > 1) {                                      // there is no matrix of one rank: plans refuse it
+      for (const char* mode : {"isolated", "nodes", "loaded"}) {
+        every_pair_is_measured(context, mode);
+        adaptive_cells_have_intervals(context, mode);
+        wrong_data_fails_its_cell(context, mode);
+        what_is_unavailable_is_skipped(context, mode);
+        what_cannot_be_opened_is_skipped(context, mode);
+        a_budget_that_is_used_up_skips_the_rest(context, mode);
       }
       chosen_pairs_are_repeated(context);
       chosen_rounds_are_played_by_all(context);
+      one_pair_of_each_node(context);
       a_delayed_pair_takes_longer(context);
     }
     int failures = test::failures();

@@ -1,13 +1,14 @@
 #!/bin/sh
-# Two pretend hosts joined by a wire, alive until standard input ends.  Runs as process 1 of a process namespace of its
+# Two pretend hosts joined by a wire, or several joined by a switch, alive until standard input ends.  Runs as process 1 of a process namespace of its
 # own (pretend_hosts.py starts it so), which is why nothing that was started in a host outlives it.
 # SPDX-License-Identifier: Apache-2.0
 #   lab.sh FOLDER RELAY DELAY_NS RATE_BPS
+#   lab.sh FOLDER switch
 # FOLDER/hosts is the hosts file, "ADDRESS NAME" a line, localhost first; FOLDER/NAME.cores is each host's processors.
 # Prints "ready" when the wire is up, "stopped" when it is not, and leaves in FOLDER/NAME.pid the process that holds
 # each host's namespaces.
 set -eu
-folder=$1 relay=$2 delay_ns=$3 rate_bps=$4
+folder=$1 relay=$2
 
 host() { # NAME: a host's namespaces, held by a process that does nothing
     # A fresh sysfs shows this host's network devices (UCX reads them); shared memory must not reach another host.
@@ -40,15 +41,29 @@ go_first() {
     done
 }
 
+plug_in() { # NAME ADDRESS: a cable between the host, where it is eth0, and the switch, which is a bridge
+    process=$(cat "$folder/$1.pid")
+    ip link add "$1" type veth peer name eth0 netns "$process"
+    ip link set "$1" master switch up
+    nsenter --target "$process" --net sh -euc 'ip link set lo up; ip address add "$1/24" dev eth0; ip link set eth0 up' \
+        host "$2"
+}
+
+if [ "$relay" = switch ]; then ip link add switch type bridge && ip link set switch up; fi
 ends=
 while read -r address name; do
     if [ "$name" = localhost ]; then continue; fi
     host "$name"
     wait_for "$folder/$name.pid"
+    if [ "$relay" = switch ]; then plug_in "$name" "$address"; fi
     ends="$ends $(cat "$folder/$name.pid") $address"
 done <"$folder/hosts"
 
-# shellcheck disable=SC2086  # two words an end
-{ "$relay" $ends "$delay_ns" "$rate_bps" || echo stopped; } </dev/null &
+if [ "$relay" = switch ]; then
+    echo ready
+else
+    # shellcheck disable=SC2086  # two words an end
+    { "$relay" $ends "$3" "$4" || echo stopped; } </dev/null &
+fi
 go_first </dev/null >/dev/null &
 exec cat >/dev/null

@@ -1,8 +1,9 @@
-"""Two pretend hosts on one machine, joined by a wire of known delay and rate.
+"""Pretend hosts on one machine: two joined by a wire of known delay and rate, or several by a switch.
 
 Each host is a set of namespaces (network, host name, mounts, shared memory) with its own processors, ``lab.sh`` holds
-them, ``relay.c`` is the wire and ``stand-ins/ssh`` goes between them.  All of it lives in one process namespace that
-ends with this process, so nothing that was started in a host can outlive a test run, however that ended.
+them, ``relay.c`` is the wire, a bridge of Linux the switch, and ``stand-ins/ssh`` goes between them.  All of it lives
+in one process namespace that ends with this process, so nothing that was started in a host can outlive a test run,
+however that ended.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_lowercase
 
 HERE = Path(__file__).parent
 NAMES = ("volley-a", "volley-b")
 # 192.0.2.0/24 is set aside for documentation (RFC 5737): it is nobody's real network.
-ADDRESSES = ("192.0.2.1", "192.0.2.2")
+NETWORK = "192.0.2"
+ADDRESSES = (f"{NETWORK}.1", f"{NETWORK}.2")
 READY_TIMEOUT_S = 20
 
 # Sizes in bytes of what a full TCP segment holds the wire for: see the rule at the top of relay.c.
@@ -50,10 +53,11 @@ class Wire:
 
 @dataclass(frozen=True)
 class Lab:
-    """The two hosts, while they exist."""
+    """The hosts, while they exist."""
 
     folder: Path
     holder: int
+    names: Sequence[str]
 
     def command(self, name: str, tokens: Sequence[str]) -> list[str]:
         """``tokens`` as a command that runs on host ``name``."""
@@ -120,11 +124,11 @@ def _check_namespaces() -> None:
         raise NoHostsError(f"no TUN device here: {error}") from error
 
 
-def _share_cores(folder: Path) -> None:
+def _share_cores(folder: Path, names: Sequence[str]) -> None:
     """Deals this process's processors out to the hosts, so that their first ranks do not meet on one."""
     cores = sorted(os.sched_getaffinity(0))
-    for index, name in enumerate(NAMES):
-        mine = cores[index :: len(NAMES)] or cores
+    for index, name in enumerate(names):
+        mine = cores[index % len(cores) :: len(names)]
         (folder / f"{name}.cores").write_text(",".join(map(str, mine)))
 
 
@@ -147,21 +151,38 @@ def lab(folder: Path, relay: Path, wire: Wire) -> Iterator[Lab]:
 
     Raises NoHostsError where the machine forbids them.
     """
+    arguments = [str(relay), str(round(wire.delay_s * 1e9)), str(round(wire.rate_bps))]
+    with _hosts(folder, NAMES, arguments) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def switched(folder: Path, count: int) -> Iterator[Lab]:
+    """So many hosts joined by a switch; the device of each is eth0.
+
+    Raises NoHostsError where the machine forbids them.
+    """
+    with _hosts(folder, [f"volley-{letter}" for letter in ascii_lowercase[:count]], ["switch"]) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def _hosts(folder: Path, names: Sequence[str], arguments: Sequence[str]) -> Iterator[Lab]:
     _check_namespaces()
     folder.mkdir(parents=True)
-    _share_cores(folder)
-    hosts = [("127.0.0.1", "localhost"), *zip(ADDRESSES, NAMES, strict=True)]
+    _share_cores(folder, names)
+    addresses = [f"{NETWORK}.{number}" for number, _ in enumerate(names, 1)]
+    hosts = [("127.0.0.1", "localhost"), *zip(addresses, names, strict=True)]
     (folder / "hosts").write_text("".join(f"{address} {name}\n" for address, name in hosts))
-    command = ["unshare", *_user_flags("--user", "--map-root-user"), "--pid", "--mount", "--fork", "--mount-proc"]
-    command += [str(HERE / "lab.sh"), str(folder), str(relay)]
-    command += [str(round(wire.delay_s * 1e9)), str(round(wire.rate_bps))]
+    command = ["unshare", *_user_flags("--user", "--map-root-user"), "--pid", "--mount", "--net", "--fork"]
+    command += ["--mount-proc", str(HERE / "lab.sh"), str(folder), *arguments]
     with (folder / "lab.log").open("w+") as log:
         holder = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True
         )
         try:
             _wait_ready(holder, log.name)
-            yield Lab(folder, holder.pid)
+            yield Lab(folder, holder.pid, names)
         finally:
             assert holder.stdin is not None
             assert holder.stdout is not None

@@ -11,8 +11,12 @@
 
 namespace volley {
 
+// How many pairs measure at the same time: one, one for each node, or as many as there can be.
+enum class MatrixMode { isolated, nodes, loaded };
+constexpr std::array matrix_modes{"isolated", "nodes", "loaded"};
+
 struct RankMatrixOptions {
-  bool loaded = false;                               // all ranks at once, in a round robin
+  MatrixMode mode = MatrixMode::isolated;
   std::vector<std::uint64_t> latency_sizes_bytes;    // of round trips
   std::vector<std::uint64_t> bandwidth_sizes_bytes;  // of windows
   Window window;
@@ -122,7 +126,7 @@ class MatrixWriter {
         Json record = {{"record", "rank_matrix"},
                        {"version", record_version},
                        {"transport", transport},
-                       {"mode", options_.loaded ? "loaded" : "isolated"},
+                       {"mode", matrix_modes[static_cast<std::size_t>(options_.mode)]},
                        {"pattern", windows ? "stream" : "pingpong"},
                        {"direction", windows ? Json(name_of(options_.window.direction)) : Json(nullptr)},
                        {"window", windows ? Json(options_.window.messages) : Json(nullptr)},

@@ -1,5 +1,5 @@
-// The benchmark `rank_matrix`: every ordered pair of ranks, one pair at a time or all ranks at once. Writes a record
-// for each row. Only the first rank stores results of other pairs than its own.
+// The benchmark `rank_matrix`: every ordered pair of ranks, one pair at a time, one of each node, or all ranks at once.
+// Writes a record for each row. Only the first rank stores results of other pairs than its own.
 #include <set>
 
 #include "benchmark/benchmark.hpp"
@@ -115,38 +115,12 @@ class PairMeasurement {
 constexpr int order_tag = 40;
 constexpr int result_tag = 41;
 
-using RankPair = std::array<int, 2>;
-constexpr RankPair nobody{-1, -1};  // ends the work of a rank
-
-// Pairs that measure at the same time: a round that the plan names, or half of one of the round robin. In one half the
-// lower rank of each pair is the first, in the other the higher one.
-struct Round {
-  int number = 0;
-  bool back = false;
-  const std::vector<RankPair>* named = nullptr;
-
-  [[nodiscard]] RankPair ends(int ranks, int rank) const {  // the pair of this rank; nobody if it is idle
-    if (named != nullptr) {
-      const auto has = [&](const RankPair& pair) { return pair[0] == rank || pair[1] == rank; };
-      const auto found = std::ranges::find_if(*named, has);
-      return found == named->end() ? nobody : *found;
-    }
-    const int other = partner_of(ranks, number, rank);
-    if (other < 0) return nobody;
-    const auto [low, high] = std::minmax(rank, other);
-    return back ? RankPair{high, low} : RankPair{low, high};
-  }
-
-  [[nodiscard]] std::vector<RankPair> pairs(int ranks) const {
-    if (named != nullptr) return *named;
-    std::vector<RankPair> all;
-    for (int rank = 0; rank < ranks; ++rank) {
-      const RankPair own = ends(ranks, rank);
-      if (own[0] == rank) all.push_back(own);
-    }
-    return all;
-  }
-};
+// Ranks of which one pair measures at a time: those of a node, or in the mode `loaded` each rank by itself.
+Parties parties_of(const Context& context, MatrixMode mode) {
+  std::vector<int> of;
+  for (const auto& each : context.ranks) of.push_back(mode == MatrixMode::nodes ? each.node : each.rank);
+  return Parties(of);
+}
 
 // A matrix, as each rank takes part in it.
 struct MatrixRun {
@@ -155,6 +129,7 @@ struct MatrixRun {
   const RankMatrixOptions& options;
   const std::vector<MatrixCase> cases;
   const BackoffWait backoff;
+  const Parties parties = parties_of(context, options.mode);
   [[nodiscard]] std::size_t cells() const { return cases.size() * run.plan.transports.size(); }  // of a pair
 
   // --- one pair at a time ---
@@ -223,21 +198,17 @@ struct MatrixRun {
     }
   }
 
-  // --- all ranks at once ---
+  // --- many pairs at once ---
 
-  // The rounds that the plan names, or those of the round robin; if the plan names pairs, only the half rounds in which
-  // one of these pairs meets. The other pairs of such a half round load the machine as in a complete matrix.
+  // The rounds that the plan names, or those of the round robin; if the plan names pairs, only those in which one of
+  // these pairs meets. The other pairs of such a round load the machine as in a complete matrix.
   std::vector<Round> all_rounds() {
-    const auto& pairs = options.pairs;
     std::vector<Round> rounds;
     for (const auto& named : options.rounds) rounds.push_back({.named = &named});
     if (!rounds.empty()) return rounds;
-    for (int number = 0; number < rounds_of(context.size); ++number) {
-      for (const bool back : {false, true}) {
-        const Round half{number, back};
-        const auto meets = [&](const RankPair& ends) { return half.ends(context.size, ends[0]) == ends; };
-        if (pairs.empty() || std::any_of(pairs.begin(), pairs.end(), meets)) rounds.push_back(half);
-      }
+    for (const auto& round : all_rounds_of(parties)) {
+      const auto meets = [&](const RankPair& ends) { return round.ends(parties, ends[0]) == ends; };
+      if (options.pairs.empty() || std::ranges::any_of(options.pairs, meets)) rounds.push_back(round);
     }
     return rounds;
   }
@@ -258,13 +229,12 @@ struct MatrixRun {
 
   // The first rank of each pair sends the result to rank 0, which adds all of them to the matrix.
   void collect(const Round& round, int repeat, const Json& mine, bool out_of_time, MatrixWriter& rows) {
-    const int size = context.size;
     if (context.rank != 0) {
-      const bool is_first = round.ends(size, context.rank)[0] == context.rank;
+      const bool is_first = round.ends(parties, context.rank)[0] == context.rank;
       if (is_first && !out_of_time) send_text(line_of(mine), 0, result_tag, context.world.get());
       return;
     }
-    for (const auto& [first, second] : round.pairs(size)) {
+    for (const auto& [first, second] : round.pairs(parties)) {
       if (out_of_time) rows.add(first, repeat, skipped_result(cells(), second, budget_reason(run.plan)));
       else rows.add(first, repeat, first == 0 ? mine : json_from(backoff.receive(first, result_tag)));
     }
@@ -272,11 +242,10 @@ struct MatrixRun {
 
   void measure_rounds() {
     const auto rounds = all_rounds();
-    const int size = context.size;
     std::map<int, int> results;  // of each first rank, on rank 0
     for (const auto& round : rounds) {
       if (context.rank != 0) break;
-      for (const auto& ends : round.pairs(size)) ++results[ends[0]];
+      for (const auto& ends : round.pairs(parties)) ++results[ends[0]];
     }
     MatrixWriter rows(run, options, cases, [&](int first) { return results[first]; });
     bool out_of_time = false;
@@ -284,7 +253,7 @@ struct MatrixRun {
       for (const auto& round : rounds) {
         const bool used_up = context.rank == 0 && budget_used(run.plan, run.records);
         out_of_time = mpi::broadcast_value(used_up, 0, context.world.get());
-        const Json mine = out_of_time ? Json() : measure_round(round.ends(size, context.rank));
+        const Json mine = out_of_time ? Json() : measure_round(round.ends(parties, context.rank));
         collect(round, repeat, mine, out_of_time, rows);
       }
     }
@@ -324,7 +293,8 @@ void refuse_strangers(PlanObject& options, const char* key, const std::vector<Ra
 class RankMatrix final : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
-    options.choice("mode", options_.loaded, {{"isolated", false}, {"loaded", true}});
+    options.choice("mode", options_.mode,
+                   {{"isolated", MatrixMode::isolated}, {"nodes", MatrixMode::nodes}, {"loaded", MatrixMode::loaded}});
     options.sizes("latency_sizes_bytes", options_.latency_sizes_bytes);
     options.sizes("bandwidth_sizes_bytes", options_.bandwidth_sizes_bytes);
     read_window(options, options_.window);
@@ -338,7 +308,7 @@ class RankMatrix final : public Benchmark {
     }
     refuse_strangers(options, "pairs", options_.pairs, plan.world_size);
     for (const auto& round : options_.rounds) refuse_strangers(options, "rounds", round, plan.world_size);
-    if (!options_.rounds.empty() && (!options_.loaded || !options_.pairs.empty())) {
+    if (!options_.rounds.empty() && (options_.mode != MatrixMode::loaded || !options_.pairs.empty())) {
       options.complain("rounds", "needs the mode `loaded`, without `pairs`");
     }
   }
@@ -346,7 +316,7 @@ class RankMatrix final : public Benchmark {
   Exit run(const Run& run) override {
     const Context& context = *run.context;
     MatrixRun matrix{run, context, options_, cases_of(options_), BackoffWait(context, run.watchdog)};
-    if (options_.loaded) matrix.measure_rounds();
+    if (options_.mode != MatrixMode::isolated) matrix.measure_rounds();
     else if (context.rank == 0) matrix.conduct();
     else matrix.follow();
     return Exit::good;

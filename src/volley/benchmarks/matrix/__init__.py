@@ -109,10 +109,10 @@ class MatrixOptions(TransportOptions, SampledOptions):
         shown="1Mi",
         help="Message sizes whose bandwidth is measured, with many messages in flight; none: no bandwidth.",
     )
-    mode: Literal["isolated", "loaded"] = option(
-        read=option_values.choice("isolated", "loaded"),
-        default="isolated",
-        help="isolated: one pair at a time; loaded: the rounds of a round robin, in which all ranks are busy.",
+    mode: Literal["isolated", "nodes", "loaded"] | None = option(
+        read=option_values.choice("isolated", "nodes", "loaded"),
+        shown="nodes if volley knows of several, else isolated",
+        help="isolated: one pair at a time; nodes: one pair of each node at a time; loaded: all ranks are busy.",
     )
     windows: WindowOptions = group(WindowOptions)
     repeats: int = option(

@@ -24,7 +24,7 @@ from volley.units import format_duration, format_size
 MAX_USUAL_RANKS = 8
 """The largest default number of ranks: the 56 pairs of 8 ranks take 20 s."""
 
-WORTH_SAYING_S = 60.0
+WORTH_SAYING_S = 10.0
 """The user is told before the start if a matrix is expected to take longer."""
 
 LONGEST_S = 86_400.0
@@ -39,8 +39,10 @@ def jobs(options: MatrixOptions, site: Site) -> Jobs:
     ranks = count_ranks(options.job, site, usual=usual)
     if ranks < PAIR:
         raise UserError(f"a matrix needs at least {PAIR} ranks, not {ranks}: write --ranks {PAIR} or more")
+    granted = site.allocation.nodes if site.allocation else 1
+    nodes = min(len(set(options.job.hosts)) or granted, ranks)
     part = RankMatrixPlan(
-        mode=options.mode,
+        mode=options.mode or ("nodes" if nodes > 1 else "isolated"),
         latency_sizes_bytes=list(options.latency),
         bandwidth_sizes_bytes=list(options.bandwidth),
         window=options.windows.window,
@@ -51,18 +53,30 @@ def jobs(options: MatrixOptions, site: Site) -> Jobs:
     transports = choose_transports(options.points.transport, site, usual=("host",))
     plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
     again = partial(next_job, inside_launcher=site.position is not None)
-    return Jobs((Job(plan),), next_job=again if options.remeasure else None, note=_expected_time(plan, part))
+    return Jobs((Job(plan),), next_job=again if options.remeasure else None, note=_expected_time(plan, part, nodes))
 
 
-def _expected_time(plan: Plan, part: RankMatrixPlan) -> str | None:
+def _turns(mode: str, ranks: int, nodes: int) -> int:
+    """Return how many measurements a repetition has one after the other."""
+    if mode == "isolated":
+        return ranks * (ranks - 1)
+    parties = nodes if mode == "nodes" else ranks
+    largest = -(-ranks // parties)
+    rounds = parties - 1 + parties % 2 if parties > 1 else 0
+    return 2 * rounds * largest**2 + largest * (largest - 1)
+
+
+def _expected_time(plan: Plan, part: RankMatrixPlan, nodes: int) -> str | None:
     """Return a sentence about a matrix that takes long; refuse one that takes over a day without a budget."""
-    ranks, loaded = plan.world_size, part.mode == "loaded"
-    turns = 2 * (ranks - 1 + ranks % 2) if loaded else ranks * (ranks - 1)
+    ranks = plan.world_size
+    turns = _turns(part.mode, ranks, nodes)
     cells = len(plan.transports) * (len(part.latency_sizes_bytes) + len(part.bandwidth_sizes_bytes))
     point_s = plan.sampling.point_time_s if plan.sampling.mode == "adaptive" else 0.0
     expected_s = part.repeats * turns * (_BESIDE_S + cells * point_s)
     whole = f"{count(ranks * (ranks - 1), 'pair')} of {ranks} ranks"
-    shorter = "--ranks takes fewer" if loaded else "--mode loaded measures many pairs at once"
+    if part.mode == "nodes":
+        whole += f", one of each of {nodes} nodes at a time,"
+    shorter = "--ranks takes fewer" if part.mode == "loaded" else "--mode loaded measures many pairs at once"
     if expected_s > LONGEST_S and plan.budget_s is None:
         raise UserError(
             f"{whole} would take about {format_duration(expected_s)}: give it a --budget, after which the rest is "
@@ -167,9 +181,11 @@ def _controls(cases: Sequence[RankMatrixCase], suspects: Sequence[Pair]) -> list
 def _pair_s(plan: Plan, log: RunLog) -> float:
     """Return how long one visit of a pair took in a launch.
 
-    Loaded, many pairs are visited at once, and one round of the round robin runs for each chosen pair, at most.
+    In rounds many pairs are visited at once, and one round runs for each chosen pair, at most.
     """
-    together = plan.world_size // 2 if plan.options.mode == "loaded" else 1
+    nodes = {rank.node for rank in log.run.ranks} if log.run else set()
+    busy = {"isolated": 0, "nodes": len(nodes), "loaded": plan.world_size}[plan.options.mode]
+    together = max(busy // 2, 1)
     rows = {(row.rank, row.repeat): row.pairs for row in log.of(RankMatrixRow)}
     visits = sum(rows.values())
     return _elapsed_s([log]) * together / visits if visits else 0.0

@@ -211,7 +211,11 @@ def _rank_table(case: RankMatrixCase) -> Table:
     slow, red = (f"{(limit - 1) * 100:.0f}" for limit in (SUSPECT_FROM, _RED_FROM))
     what = "latency" if case.row.window is None else "bandwidth" if case.shows_rate else "time of a window"
     both = " of both directions together" if case.row.direction == "bi" else ""
-    how = "one pair at a time" if case.row.mode == "isolated" else "all ranks busy"
+    how = {
+        "isolated": "one pair at a time",
+        "nodes": "one pair of each node at a time",
+        "loaded": "all ranks busy",
+    }[case.row.mode]
     legend = ["rows: first rank, columns: second"]
     legend += ["latency: half round trip"] if case.row.window is None else []
     legend += ["GB/s: 10^9 B/s"] if case.shows_rate else []

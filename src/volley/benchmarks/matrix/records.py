@@ -37,12 +37,13 @@ class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
     """The pairs and sizes to measure, and whether other pairs are busy at the same time."""
 
     mode: Annotated[
-        Literal["isolated", "loaded"],
+        Literal["isolated", "nodes", "loaded"],
         Meta(
-            description="`isolated`: one pair at a time, all others wait; `loaded`: the rounds of a round robin, all "
-            "ranks are busy until the round ends."
+            description="`isolated`: one pair at a time, all others wait; `nodes`: one pair of each node at a time; "
+            "`loaded`: all ranks are busy. In the last two, pairs meet in the rounds of a round robin, and are busy "
+            "until the round ends."
         ),
-    ] = MatrixOptions.mode
+    ] = "isolated"
     latency_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of ping-pongs.")] = []
     bandwidth_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of streams.")] = []
     window: Annotated[Window, Meta(description="of a stream: messages in flight before one acknowledgement.")] = (
@@ -53,9 +54,7 @@ class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
     ] = WindowOptions.direction
     pairs: Annotated[
         list[RankPair],
-        Meta(
-            description="first and second rank; empty: every ordered pair. `loaded`: the rounds that hold one of these."
-        ),
+        Meta(description="first and second rank; empty: every ordered pair. In rounds: those that hold one of these."),
     ] = []
     rounds: Annotated[
         list[list[RankPair]],
@@ -98,7 +97,7 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
 
     version: Version = RECORD_VERSION
     transport: str
-    mode: Literal["isolated", "loaded"]
+    mode: Literal["isolated", "nodes", "loaded"]
     pattern: Literal["pingpong", "stream"]
     direction: Annotated[Literal["uni", "bi"] | None, Meta(description="of a stream.")] = None
     window: Annotated[Positive | None, Meta(description="of a stream.")] = None
