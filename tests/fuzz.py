@@ -151,7 +151,9 @@ def _lines(file: Path) -> list[bytes]:
 def try_facts(dice: random.Random, folder: Path) -> None:
     file = folder / "facts.json"
     file.write_bytes(mutated_json(json.loads(_text(dice.choice(MACHINES))), dice))
-    words = dice.choice(["doctor", "doctor --json", "topo", "topo --transport aware", "topo --json"]).split()
+    words = dice.choice(
+        ["doctor", "doctor --format json", "topo", "topo --transport aware", "topo --format json"]
+    ).split()
     answer([*words, "--from", str(file)])
 
 

@@ -115,7 +115,7 @@ class Installation:
 
     def doctor(self) -> dict[str, tuple[str, str]]:
         """What its doctor finds of this machine: status and sentence of each check."""
-        diagnosis = json.loads(run([self.volley, "doctor", "--json"], cwd="/"))
+        diagnosis = json.loads(run([self.volley, "doctor", "--format", "json"], cwd="/"))
         return {finding["check"]: (finding["status"], finding["said"]) for finding in diagnosis["findings"]}
 
 

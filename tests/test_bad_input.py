@@ -165,7 +165,7 @@ def test_times_that_no_clock_measures_are_unreadable(
     ],
     ids=["empty", "cut", "not-utf8", "deep", "version", "key", "peers", "pair", "index"],
 )
-@pytest.mark.parametrize("command", [["doctor"], ["topo"], ["topo", "--json"]])
+@pytest.mark.parametrize("command", [["doctor"], ["topo"], ["topo", "--format", "json"]])
 def test_facts_that_are_none(
     command: list[str], document: bytes, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -345,13 +345,13 @@ def test_standard_input_that_is_closed_is_empty() -> None:
     assert alone("doctor", "--from", "-", closed=(0,))[0] == 2
 
 
-@pytest.mark.parametrize("words", [("topo", "-o", "-"), ("topo", "--json"), ("doctor",)])
+@pytest.mark.parametrize("words", [("topo", "-o", "-"), ("topo", "--format", "json"), ("doctor",)])
 def test_a_locale_without_utf8_loses_nothing(words: tuple[str, ...]) -> None:
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
     _, out, err = alone(*words, *FROM, **plain)
     assert err == ""
     assert out.isascii()
-    if "--json" in words:
+    if "json" in words:
         assert json.loads(out) == json.loads(alone(*words, *FROM, PYTHONIOENCODING="utf-8")[1])
 
 
@@ -460,7 +460,7 @@ sys.exit(volley.__main__.main())
 
 def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Command, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
-    words = ("--ranks", "4", "--transport", "host+delay", "--latency", "8", "--bandwidth", "none", "--repeats", "1")
+    words = ("--ranks", "4", "--transport", "host+delay", "--latency", "8", "--bandwidth", "none", "--visits", "1")
     process = volley.start("matrix", *words, "--point-time", "0.1", "-o", str(records))
     deadline = time.monotonic() + 60
     while not records.exists() or records.read_bytes().count(b'{"record":"run"') < 2:

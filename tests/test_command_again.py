@@ -31,7 +31,7 @@ GIVEN = {
     "stream": "--direction bi --window 16 --size-time 2 --share-gpu --launcher-arg x --launcher-arg=--mca",
     "message_rate": "--pairs 1,2 --window 16 -n 4 --point-time 0.5",
     "gpu_matrix": "--section uni --gpus 1,0 --point-time 0.2",
-    "rank_matrix": "--ranks 8 --mode loaded --repeats 2 --latency 8 --bandwidth none --no-remeasure",
+    "rank_matrix": "--ranks 8 --mode loaded --visits 2 --latency 8 --bandwidth none --no-remeasure",
     "jacobi": "--grid 2 2 --domain 64 32 --precision float -t aware --check-every 10",
     "collective": "--operation allreduce,barrier --element int -n 6 -s 1k:1M",
     "overlap": "--computation memory --progress-calls 3 -s 1M",

@@ -167,7 +167,7 @@ def test_a_run_that_fails_names_the_inherited_setting(engine: Path, volley_comma
 
 def doctor(here: Command, before: Sequence[str], variables: dict[str, str]) -> list[dict[str, str]]:
     """The findings on this machine, in a state."""
-    done = here("doctor", "--json", "--timeout=30", before=before, **variables)
+    done = here("doctor", "--format", "json", "--timeout=30", before=before, **variables)
     assert done.code in {0, 1}, done.err
     found: list[dict[str, str]] = json.loads(done.out)["findings"]
     return found

@@ -56,7 +56,7 @@ def test_other_screens_are_those_that_were_looked_at(option: str, capsys: pytest
 
 
 def test_json_is_one_document_of_its_type(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = doctor(capsys, "--from", kept("acs-on"), "--json")
+    code, out, _ = doctor(capsys, "--from", kept("acs-on"), "--format", "json")
     assert code == 1
     diagnosis = msgspec.json.decode(out, type=Diagnosis)
     document = json.loads(out)
@@ -87,7 +87,7 @@ def test_device_query_leaves_out_what_nobody_knows(capsys: pytest.CaptureFixture
 
 
 def test_device_query_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = doctor(capsys, "--from", kept("t4x4"), "--device-query", "--json")
+    _, out, _ = doctor(capsys, "--from", kept("t4x4"), "--device-query", "--format", "json")
     assert len(msgspec.json.decode(out, type=f.CudaFacts).devices) == 4
 
 
@@ -159,7 +159,7 @@ def test_a_capture_that_is_stopped_leaves_the_file_as_it_was(
 
 def test_this_machine_is_captured_and_judged(here: Command, tmp_path: Path) -> None:
     file = tmp_path / "facts.json"
-    done = here("doctor", "--json", "--capture", str(file))
+    done = here("doctor", "--format", "json", "--capture", str(file))
     assert done.code in {0, 1}
     assert done.err == f"facts: {file}\n"
     first = msgspec.json.decode(done.out, type=Diagnosis)
@@ -167,12 +167,12 @@ def test_this_machine_is_captured_and_judged(here: Command, tmp_path: Path) -> N
     assert statuses["compiler"] == "good"
     assert statuses["MPI, host memory"] == "good"
     assert statuses["launcher"] == "good"
-    again = here("doctor", "--json", "--from", str(file))
+    again = here("doctor", "--format", "json", "--from", str(file))
     assert (again.code, again.out) == (done.code, done.out)
 
 
 def test_inside_a_launcher_the_ranks_of_the_job_are_judged(here: Command) -> None:
-    done = here("doctor", "--json", before=here.mpirun(2))
+    done = here("doctor", "--format", "json", before=here.mpirun(2))
     assert done.code in {0, 1}, done.err
     findings = {each.check: each for each in msgspec.json.decode(done.out, type=Diagnosis).findings}
     assert findings["launcher"].status == "good"
@@ -181,7 +181,7 @@ def test_inside_a_launcher_the_ranks_of_the_job_are_judged(here: Command) -> Non
 
 
 def test_inside_a_launcher_kept_facts_are_judged_once(here: Command) -> None:
-    done = here("doctor", "--json", f"--from={kept('t4x4')}", before=here.mpirun(2))
+    done = here("doctor", "--format", "json", f"--from={kept('t4x4')}", before=here.mpirun(2))
     assert done.code == 0, done.err
     assert len(msgspec.json.decode(done.out, type=Diagnosis).findings) == sum(not check.hosts for check in CHECKS)
 
@@ -190,7 +190,7 @@ def test_inside_a_launcher_kept_facts_are_judged_once(here: Command) -> None:
 
 
 def test_a_machine_with_mpich(here: Command, mpich: Path) -> None:
-    done = replace(here, mpi=str(mpich))("doctor", "--json")
+    done = replace(here, mpi=str(mpich))("doctor", "--format", "json")
     found = {each["check"]: (each["status"], each["said"]) for each in json.loads(done.out)["findings"]}
     assert found["MPI library"][1].startswith("MPICH")
     assert found["MPI, host memory"][0] == "good"

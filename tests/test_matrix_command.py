@@ -84,7 +84,7 @@ def test_what_a_budget_leaves_out_is_skipped(volley: Command) -> None:
 
 @pytest.mark.parametrize("mode", ["isolated", "loaded"])
 def test_a_budget_ends_the_repetitions(volley: Command, mode: str) -> None:
-    words = ("--ranks", "2", "--mode", mode, "--repeats", "2147483647", "--budget", "0.3", "--latency", "8")
+    words = ("--ranks", "2", "--mode", mode, "--visits", "2147483647", "--budget", "0.3", "--latency", "8")
     done = volley("matrix", *words, "--bandwidth", "none", "--iterations", "3", "--format", "csv")
     (log,) = done.records
     assert log.complete

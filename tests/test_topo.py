@@ -286,14 +286,14 @@ def test_the_facts_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = topo(capsys, "--from", kept("t4x4"), "--json", "--transport", "aware", "--gpus", "0,2")
+    code, out, err = topo(capsys, "--from", kept("t4x4"), "--format", "json", "--transport", "aware", "--gpus", "0,2")
     assert (code, err) == (0, "")
     document = json.loads(out)
     assert list(document) == ["topology", "volley", "machine", "path"]
     assert [gpu["number"] for gpu in document["machine"]["gpus"]] == [0, 1, 2, 3]
     assert document["machine"]["peers"][0] == [True, True, False, False]
     assert [hop["kind"] for hop in document["path"]["hops"]] == ["copy", "mpi", "copy"]
-    assert json.loads(topo(capsys, "--from", kept("no-gpu"), "--json")[1])["path"] is None
+    assert json.loads(topo(capsys, "--from", kept("no-gpu"), "--format", "json")[1])["path"] is None
 
 
 def test_requests_that_make_no_sense(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -303,7 +303,7 @@ def test_requests_that_make_no_sense(monkeypatch: pytest.MonkeyPatch, capsys: py
 
 def test_this_machine_is_drawn(engine: Path, volley_command: Path, tmp_path: Path) -> None:
     here = Command(volley_command, engine, tmp_path / "state")
-    done = here("topo", "-o", str(tmp_path / "here.svg"), "--json")
+    done = here("topo", "-o", str(tmp_path / "here.svg"), "--format", "json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["machine"]["nodes"]
     assert ElementTree.parse(tmp_path / "here.svg").getroot().tag == f"{SVG}svg"

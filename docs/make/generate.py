@@ -385,7 +385,7 @@ maps memory, and GPUs copy into each other's memory, where the receiving GPU com
 ```console
 $ volley doctor                          # problems with evidence and remedy; one line for each layer without problems
 $ volley doctor -v                       # every finding, in the order of the layers
-$ volley doctor --json                   # the same for programs
+$ volley doctor --format json            # the same for programs
 $ volley doctor --device-query           # the CUDA properties of each GPU, in the layout of the CUDA sample deviceQuery
 $ volley doctor --capture node1.json     # save the facts as well
 $ volley doctor --from node1.json        # judge saved facts, on any machine

@@ -138,6 +138,13 @@ def approximate_size(size_bytes: float) -> str:
     return f"{format_sig(size_bytes / (1 << 10 * power), 3)} {_UNITS[power - 1] + 'i' if power else ''}B"
 
 
+def slower_or_faster(ratio: float) -> str:
+    """Say what a ratio of two times means: ``5.1 % slower``, ``2.00 × faster``."""
+    larger = max(ratio, 1 / ratio)
+    change = f"{format_sig(larger, 3)} ×" if larger >= 1.5 else f"{(larger - 1) * 100:.1f} %"
+    return f"{change} {'slower' if ratio > 1 else 'faster'}"
+
+
 def format_sig(value: float, significant: int = 4) -> str:
     """Format ``value`` with this many significant digits and no exponent: ``0.03142``, ``19.53``, ``178957``.
 

@@ -216,7 +216,7 @@ def test_volley_outlives_the_ranks_that_srun_ends(volley: Volley) -> None:
 def test_doctor_tries_the_ranks_of_the_job(volley: Volley, within: str) -> None:
     step = ("srun", "-N", "2", "-n", "2", "--mpi=pmix")
     job = ("salloc", "--quiet", "-N", "2", "-n", "2")
-    done = volley.run("doctor", "--json", before=job if within == "an allocation" else step)
+    done = volley.run("doctor", "--format", "json", before=job if within == "an allocation" else step)
     found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
     launcher = "openmpi" if within == "an allocation" else "srun"
     assert found["launcher"]["said"] == f"{launcher}: 2 ranks on 2 nodes, local ranks 0, 0"
@@ -237,7 +237,9 @@ def test_lists_of_hosts_mean_what_slurm_means(slurm: Cluster, text: str) -> None
 
 
 def test_doctor_in_a_job_on_two_nodes_looks_at_both(volley: Volley) -> None:
-    done = volley.run("doctor", "--json", "--timeout", "30", before=("salloc", "--nodes=2", "--ntasks-per-node=1"))
+    done = volley.run(
+        "doctor", "--format", "json", "--timeout", "30", before=("salloc", "--nodes=2", "--ntasks-per-node=1")
+    )
     assert done.returncode in {0, 1}, done.stderr
     found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
     assert {found[name]["status"] for name in ("job variables", "hosts", "names", "ports", "alike")} == {"good"}

@@ -71,7 +71,7 @@ class BatchOptions(Options):
     )
     time: int = option(read=_time, default=900, shown="00:15:00", help="The time limit of the job.")
     account: str | None = option(read=_NAME, help="Account, project or group that pays.")
-    queue: str | None = option("--queue", "--partition", "-q", read=_NAME, help="Queue or partition.")
+    queue: str | None = option("--queue", "--partition", read=_NAME, help="Queue or partition.")
     job_name: str = option(read=_JOB_NAME, default="volley", help="The job's name, and its output file's.")
     node_resource: str | None = option(
         read=_NAME, help="Grid Engine: the site's resource that is one node, e.g. rt_AF."

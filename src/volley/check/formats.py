@@ -84,12 +84,11 @@ def _prometheus(findings: Sequence[CheckFinding]) -> list[str]:
         "# HELP volley_check_exit_code 0: passed, 1: failed, 3: not possible, 4: undecided.",
         "# TYPE volley_check_exit_code gauge",
         f"volley_check_exit_code {exit_code(findings)}",
-        "# HELP volley_check_finding A finding of volley check.",
+        "# HELP volley_check_finding 1 for each layer, or part of the machine in it, with its verdict as a label.",
         "# TYPE volley_check_finding gauge",
     ]
     samples = (
-        f'volley_check_finding{{verdict="{each.verdict}",layer="{text(each.layer)}",part="{text(each.part)}",'
-        f'why="{text(each.why)}"}} 1'
+        f'volley_check_finding{{verdict="{each.verdict}",layer="{text(each.layer)}",part="{text(each.part)}"}} 1'
         for each in findings
     )
     return [*lines, *dict.fromkeys(samples)]

@@ -11,13 +11,13 @@ from volley.check.findings import NAMED, CheckFinding
 from volley.check.limits import FALSE_ALARM, FEWEST, Limits, limit_s
 from volley.machine.hardware import Gpu
 from volley.records.run_log import Observable, RunLog
-from volley.references import share_of_equal
+from volley.references import beside_words, ratio_to_equal
 from volley.run.benchmark import Benchmark
 from volley.statistics.estimates import median
 from volley.text import count, join_few
 
-NEAR = 0.95
-"""A published result is of one machine and has no interval: this share of its speed passes, less is undecided."""
+NEAR = 1.05
+"""A published result is of one machine and has no interval: this many times its time passes, more is undecided."""
 TIMES = 3
 """How often the matrix of GPUs is measured: a pair that is slow each time is slow."""
 
@@ -94,8 +94,8 @@ def judge(
     yield from slow
     if limits is not None:
         yield _by_limits(layer, times, limits, judged)
-    elif shares := _shares(benchmark, logs):
-        yield _by_reference(layer, shares, again)
+    elif ratios := _ratios(benchmark, logs):
+        yield _by_reference(layer, ratios, again)
     elif not slow:
         if benchmark is GPUS and len(logs[0].gpus("before")) > 2:
             why = "no GPU is slower than the others"
@@ -159,25 +159,25 @@ def _by_limits(layer: Layer, times: Mapping[str, Sequence[float]], limits: Limit
     return CheckFinding(verdict=verdict, layer=layer.name, why=why, yardstick="limits", decides=decides)  # type: ignore[arg-type]
 
 
-def _shares(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str, float]]:
-    """Return the places of published results of the same GPUs: the reference, the place, the share of its speed."""
+def _ratios(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str, float]]:
+    """Return the places of published results of the same GPUs: the reference, the place, the time / its time."""
     gpus = {gpu.name for log in logs for gpu in log.gpus("before")}
     if len(gpus) != 1:
         return []
     (gpu,) = gpus
     found = []
     for each, at, seconds in _places(benchmark, logs):
-        if share := share_of_equal(str(gpu), (benchmark.name, each.series), at, seconds, each.work):
-            found.append((share[0], f"{each.series}, {at}", share[1]))
+        if ratio := ratio_to_equal(str(gpu), (benchmark.name, each.series), at, seconds, each.work):
+            found.append((ratio[0], f"{each.series}, {at}", ratio[1]))
     return found
 
 
-def _by_reference(layer: Layer, shares: Sequence[tuple[str, str, float]], again: str) -> CheckFinding:
-    slow = {place for _, place, share in shares if share < NEAR}
-    name, middle = shares[0][0], median([share for _, _, share in shares])
-    why = f"{middle * 100:.0f} % of the speed of {name} ({count(len(shares), 'time')})"
+def _by_reference(layer: Layer, ratios: Sequence[tuple[str, str, float]], again: str) -> CheckFinding:
+    slow = {place for _, place, ratio in ratios if ratio > NEAR}
+    name, middle = ratios[0][0], median([ratio for _, _, ratio in ratios])
+    why = f"{beside_words(middle, name)} (median of {count(len(ratios), 'time')})"
     if slow:
-        why += f"; below {NEAR * 100:.0f} %: {join_few(sorted(slow), NAMED)}"
+        why += f"; more than {(NEAR - 1) * 100:.0f} % slower: {join_few(sorted(slow), NAMED)}"
     return CheckFinding(
         verdict="UNDECIDED" if slow else "PASS",
         layer=layer.name,

@@ -20,7 +20,7 @@ from volley.report.model import Cell, Column, ColumnRows, Data, Note, Report, Ro
 from volley.run.report_parts import hosts_of
 from volley.statistics.two_runs import Differences, Floats, Integers, min_to_decide
 from volley.text import count, join_few, join_words
-from volley.units import SizeError, format_sig, parse_size
+from volley.units import SizeError, format_sig, parse_size, slower_or_faster
 
 MAX_CHANGED = 12
 """Rows of the table of changed points, the largest changes first; --full shows all."""
@@ -99,8 +99,7 @@ def _series_finding(series: str, changed: Integers, comparison: Comparison) -> s
     slower = np.count_nonzero(ratios > 1)
     if slower not in (0, changed.size):
         return f"{series} is slower at {slower} and faster at {changed.size - slower} {of}"
-    typical = float(np.median(either_way(ratios)))
-    return f"{series} is {_change(typical)} {'slower' if slower else 'faster'} at {changed.size} {of}"
+    return f"{series} is {slower_or_faster(float(np.median(ratios)))} at {changed.size} {of}"
 
 
 def _where(at: Sequence[str]) -> str:
@@ -203,7 +202,7 @@ def _parts(comparison: Comparison) -> Table:
     rows: list[Row] = []
     for part in sorted(comparison.parts, key=lambda part: -part.points.size):
         ratio = float(np.median(comparison.differences.ratio[part.points]))
-        words = Cell(text=_slower_or_faster(ratio), style="bad" if ratio > 1 else "good")
+        words = Cell(text=slower_or_faster(ratio), style="bad" if ratio > 1 else "good")
         rows.append([part.series, part.name, part.points.size, Cell(ratio, text=f"{ratio:.3f}"), words])
     legend = [f"and {count(len(rows) - MAX_CHANGED, 'more part')}"] if len(rows) > MAX_CHANGED else []
     title = "changed together" if comparison.possible else "apart in these launches, which is no verdict"
@@ -260,20 +259,11 @@ def verdict_words(comparison: Comparison, point: int) -> str:
     """Return the verdict in words: ``5.1 % slower``, ``same within 2 %``, ``undecided: needs ~14 launches``."""
     verdict, ratio = comparison.verdicts[point], float(comparison.differences.ratio[point])
     if verdict == "changed" or not comparison.first.repeats:
-        return _slower_or_faster(ratio)
+        return slower_or_faster(ratio)
     if verdict == "same":
         return f"same within {comparison.same_within[point]:.0f} %"
     needed = comparison.launches_needed[point]
     return "undecided" if np.isnan(needed) else f"undecided: needs ~{needed:.0f} launches"
-
-
-def _slower_or_faster(ratio: float) -> str:
-    return f"{_change(ratio)} {'slower' if ratio > 1 else 'faster'}"
-
-
-def _change(ratio: float) -> str:
-    larger = max(ratio, 1 / ratio)
-    return f"{format_sig(larger, 3)} ×" if larger >= 1.5 else f"{(larger - 1) * 100:.1f} %"
 
 
 def _counts(comparison: Comparison) -> Table:

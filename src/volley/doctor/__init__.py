@@ -20,7 +20,7 @@ COMMAND = Command(
     run=Lazy("volley.doctor.command.run"),
     examples=(
         "volley doctor",
-        "volley doctor --json",
+        "volley doctor --format json",
         "volley doctor --capture node1.json",
         "ssh node1 volley doctor --capture - | volley doctor --from -",
     ),

@@ -35,9 +35,9 @@ def run(options: DoctorOptions) -> int:
         write_file(options.capture, encode(facts), "facts")
         print(f"facts: {escape_controls(str(options.capture))}", file=sys.stderr)
     if options.device_query:
-        return _devices(facts, as_json=options.json)
+        return _devices(facts, as_json=options.format == "json")
     diagnosis = diagnose(facts)
-    if options.json:
+    if options.format == "json":
         _print_json(diagnosis)
     else:
         from volley.doctor.page import render  # noqa: PLC0415  start-up: Rich's tables take a while, JSON does without

@@ -39,7 +39,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """All findings of one set of facts: what ``--json`` prints."""
+    """All findings of one set of facts: what ``--format json`` prints."""
 
     diagnosis: int = DIAGNOSIS_VERSION
     volley: str

@@ -43,4 +43,11 @@ class DoctorOptions(Options):
     )
     device_query: bool = flag(help="Print the CUDA properties of each GPU instead, in the layout of deviceQuery.")
     verbose: bool = flag("--verbose", "-v", help="Show every finding, in the order of the layers.")
-    json: bool = flag(help="Print the findings as one JSON document.")
+    format: str = option(
+        "--format",
+        "-f",
+        read=option_values.choice("table", "json"),
+        default="table",
+        panel=OUTPUT,
+        help="table, or json: the findings as one document.",
+    )

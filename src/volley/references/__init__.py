@@ -27,6 +27,10 @@ from volley.report.model import Cell, Column, Data, Note, Report, Row, Table
 from volley.run.benchmark import Benchmark
 from volley.statistics.estimates import median
 from volley.text import count, escape_controls, join_words, mpi_name
+from volley.units import slower_or_faster
+
+EQUAL = 0.005
+"""Times that differ by less than this count as equal beside a reference, which has no interval."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -71,15 +75,20 @@ def published() -> dict[str, Reference]:
     }
 
 
-def share_of_equal(
+def ratio_to_equal(
     gpu: str, sweep: Sweep, at: str, seconds: float, work: float | None = None
 ) -> tuple[str, float] | None:
-    """Return the published reference with GPUs of this name that measured the same, and the share of its speed."""
+    """Return the published reference with GPUs of this name that measured the same, and the time / its time."""
     for name, reference in published().items():
         for table in reference.tables if reference.gpu == gpu else ():
             if (table.benchmark, table.series) == sweep and (figure_s := table.seconds(at, work)):
-                return name, figure_s / seconds
+                return name, seconds / figure_s
     return None
+
+
+def beside_words(ratio: float, name: str) -> str:
+    """Say what the ratio of a time to that of a reference means: ``2.1 % slower than the reference h200-x2``."""
+    return f"as fast as {name}" if abs(ratio - 1) < EQUAL else f"{slower_or_faster(ratio)} than {name}"
 
 
 def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterable[Observable]]) -> str | None:
@@ -97,19 +106,16 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
         itemgetter(0),
     )
     found = [
-        share
+        ratio
         for (series, at, work), those in times.items()
-        if (share := share_of_equal(gpu, (benchmark, series), at, median([seconds for _, seconds in those]), work))
+        if (ratio := ratio_to_equal(gpu, (benchmark, series), at, median([seconds for _, seconds in those]), work))
     ]
     if not found:
         return None
     known = dict.fromkeys(name for name, _ in found)
     references = f"reference{'s' if len(known) > 1 else ''} {join_words(known)}"
-    middle = median([share for _, share in found])
-    return (
-        f"{middle * 100:.0f} % of the speed of the {references} "
-        f"(median of {count(len(found), 'point')}; volley references)"
-    )
+    middle = median([ratio for _, ratio in found])
+    return f"{beside_words(middle, f'the {references}')} (median of {count(len(found), 'point')}; volley references)"
 
 
 def own() -> dict[str, Path]:

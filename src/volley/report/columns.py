@@ -158,6 +158,10 @@ MEANINGS = {
 }
 
 
+SENTENCES = ("reason", "summary")
+"""Columns of sentences, which change with a version of volley or with a number in them: no label has one."""
+
+
 def base(column: str) -> str:
     """Return the quantity of a column: ``time_s`` of its bound ``time_low_s``."""
     return _BOUND.sub("", column)

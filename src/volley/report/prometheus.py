@@ -1,8 +1,9 @@
 """Prometheus' text format, version 0.0.4, e.g. for the textfile collector of the node exporter.
 
 Each column of CSV becomes one metric with its unit in full: ``latency_s`` becomes ``volley_latency_seconds``.  The
-columns that tell rows apart, the benchmark and the host are labels.  Samples have no timestamp, because that collector
-refuses them; ``volley_start_time_seconds`` says when the run began.
+columns that tell rows apart, the benchmark and the host are labels; a sentence is none, because its series would end
+when the sentence changes.  Samples have no timestamp, because that collector refuses them;
+``volley_start_time_seconds`` says when the run began.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import datetime
 from typing import Any, TextIO
 
 from volley.grouping import grouped
-from volley.report.columns import meaning
+from volley.report.columns import SENTENCES, meaning
 from volley.report.csv import text_of
 from volley.report.model import USUAL, Details, Report
 from volley.text import escape_controls
@@ -53,7 +54,7 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
                 for label, value in zip(own, columns[column], strict=True):
                     if isinstance(value, float | int):
                         numbers[label] = _number(value)
-                    elif value is not None:
+                    elif value is not None and column not in SENTENCES:
                         texts[f"{label}{known[value]}".removeprefix(",")] = "1"
         name = column.removesuffix(suffix) + _UNITS.get(suffix, "")
         _write(f"volley_{_word(name)}", f"Column {column}: {meaning(column)}.", numbers, out)

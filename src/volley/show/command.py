@@ -13,7 +13,7 @@ from typing import Any, Literal
 from volley.benchmarks import BENCHMARKS
 from volley.command import option_values
 from volley.command.commandline import Options, argument, group, option
-from volley.command.options import OUTPUT, OutputOptions, format_change
+from volley.command.options import FORMATS, OUTPUT, OutputOptions, format_change
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.grouping import grouped
 from volley.records.command_again import launches_asked
@@ -22,6 +22,9 @@ from volley.report.model import Cell, Column, Data, Report, Row, Table
 from volley.run.render import render, render_reports
 from volley.text import count, join_words
 from volley.units import format_duration
+
+LIST_FORMATS = tuple(name for name in FORMATS if name != "prometheus")
+"""A list of files has no metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +55,10 @@ class ListOptions(Options):
     """What ``volley list`` takes."""
 
     output: OutputOptions = group(
-        OutputOptions, only=("format", "full"), full={"help": "List all runs, and not only the last ones."}
+        OutputOptions,
+        only=("format", "full"),
+        format={"read": option_values.choice(*LIST_FORMATS), "help": f"{join_words(LIST_FORMATS, 'or')}."},
+        full={"help": "List all runs, and not only the last ones."},
     )
 
 

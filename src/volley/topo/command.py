@@ -31,7 +31,7 @@ def run(options: TopoOptions) -> int:
     path = path_of(topology, options.transport, options.gpus) if options.transport is not None else None
     if options.output:
         _draw(options.output, topology, path)
-    if options.json:
+    if options.format == "json":
         from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
 
         document = {"topology": DOCUMENT_VERSION, "volley": __version__, "machine": topology, "path": path}
@@ -49,9 +49,9 @@ def _check(options: TopoOptions) -> None:
     if options.output is None:
         return
     if str(options.output) == "-":
-        if options.json:
+        if options.format == "json":
             raise UserError(
-                "-o - and --json both write to standard output: write the picture to a file, e.g. -o topo.svg"
+                "-o - and --format json both write to standard output: write the picture to a file, e.g. -o topo.svg"
             )
     elif options.output.suffix.lower() != ".svg":
         raise UserError(f"-o: the picture is SVG: name it {escape_controls(options.output.stem)}.svg")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.command import option_values
-from volley.command.commandline import Options, flag, option
+from volley.command.commandline import Options, option
 from volley.command.options import OUTPUT, WHAT
 
 
@@ -40,4 +40,11 @@ class TopoOptions(Options):
         panel=OUTPUT,
         help="Write the picture to this SVG file; - prints it.",
     )
-    json: bool = flag(panel=OUTPUT, help="Print the topology as one JSON document.")
+    format: str = option(
+        "--format",
+        "-f",
+        read=option_values.choice("table", "json"),
+        default="table",
+        panel=OUTPUT,
+        help="table, or json: the topology as one document.",
+    )

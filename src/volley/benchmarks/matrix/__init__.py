@@ -116,6 +116,7 @@ class MatrixOptions(TransportOptions, SampledOptions):
     )
     windows: WindowOptions = group(WindowOptions)
     repeats: int = option(
+        "--visits",
         read=option_values.number(),
         default=3,
         panel=HOW,

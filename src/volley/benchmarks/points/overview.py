@@ -9,7 +9,7 @@ from volley.benchmarks.points.notes import again, place, size_range, ucx_inversi
 from volley.benchmarks.points.results import PointResult, PointSeries, by_name, by_transport, labels, one_launch
 from volley.grouping import grouped
 from volley.records.command_again import command_again
-from volley.references import share_of_equal
+from volley.references import beside_words, ratio_to_equal
 from volley.report.cells import percent, ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table
 from volley.run.report_parts import machine_notes, over_launches
@@ -163,7 +163,7 @@ def _shares(result: PointSeries, points: Sequence[PointResult]) -> Iterator[Conc
 
 
 def _beside_equal(point: PointResult, result: PointSeries) -> str:
-    """Compare a point with published results of the same GPUs: ``; 99 % of the speed of the reference h200-x2``.
+    """Compare a point with published results of the same GPUs: ``; as fast as the reference h200-x2``.
 
     The references are of GPUs of one node; between two nodes the network decides.
     """
@@ -172,8 +172,8 @@ def _beside_equal(point: PointResult, result: PointSeries) -> str:
     if len(gpus) != 1 or len({rank.node for rank in ranks}) != 1 or point.time is None:
         return ""
     series, at = labels(point.transport, point.size_bytes, point.direction, point.window)
-    found = share_of_equal(gpus.pop(), (point.benchmark, series), at, point.time.median)
-    return f"; {found[1] * 100:.0f} % of the speed of the reference {found[0]} (volley references)" if found else ""
+    found = ratio_to_equal(gpus.pop(), (point.benchmark, series), at, point.time.median)
+    return f"; {beside_words(found[1], f'the reference {found[0]}')} (volley references)" if found else ""
 
 
 def _share(point: PointResult, points: Sequence[PointResult]) -> str:
