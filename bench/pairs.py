@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from volley.compare.comparison import Comparison, compare, side_of
@@ -24,18 +25,18 @@ WORDS = ["pingpong", "--transport", "host", "--sizes", "8,512,4Ki,64Ki,1Mi,16Mi"
 def measure(first: Path, second: Path, words: list[str], *, live: bool) -> None:
     """Measure one pair of runs; a file appears only when its run is whole."""
     volley = [sys.executable, "-m", "volley"]
-    parts = [path.with_suffix(".part") for path in (first, second)]
-    if live:
-        line = subprocess.list2cmdline([*volley, *words])
-        names = [str(part) for part in parts]
-        command = [*volley, "compare", "--live", line, line, "--pairs", str(LAUNCHES + 2), "-o", *names]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    else:
-        for part in parts:
-            command = [*volley, *words, "--launches", str(LAUNCHES), "-o", str(part)]
+    with tempfile.TemporaryDirectory(dir=first.parent) as folder:
+        parts = [Path(folder, f"{letter}.jsonl") for letter in "ab"]
+        if live:
+            line = subprocess.list2cmdline([*volley, *words])
+            command = [*volley, "compare", "--live", line, line, "--pairs", str(LAUNCHES + 2), "--records", folder]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    for part, path in zip(parts, (first, second), strict=True):
-        part.rename(path)
+        else:
+            for part in parts:
+                command = [*volley, *words, "--launches", str(LAUNCHES), "-o", str(part)]
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        for part, path in zip(parts, (first, second), strict=True):
+            part.rename(path)
 
 
 def compared(first: Path, second: Path, *, live: bool) -> Comparison:

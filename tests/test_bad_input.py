@@ -84,7 +84,7 @@ def test_a_working_folder_that_was_deleted(
 def test_whatever_the_system_refuses_is_a_sentence(
     error: OSError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("volley.show.command.read_runs", lambda *_: (_ for _ in ()).throw(error))
+    monkeypatch.setattr("volley.show.command.read_all", lambda *_: (_ for _ in ()).throw(error))
     assert cli.main(["show", "x"]) == 3
     err = capsys.readouterr().err
     assert err.startswith("volley: cannot continue: ")

@@ -350,7 +350,7 @@ def test_bash_completes_commands_options_and_their_values(engine: Path, tmp_path
     """
     for words, expected in (
         (("volley", "pi"), "pingpong"),
-        (("volley", "pingpong", "--fo"), "--format"),
+        (("volley", "pingpong", "--forma"), "--format"),
         (("volley", "bandwidth", "--direction", ""), "uni bi"),
         (("volley", "pingpong", "--format", "o"), "olcf"),
         (("volley", "stream", "--format", "o"), ""),

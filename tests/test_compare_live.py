@@ -17,7 +17,7 @@ import pytest
 from comparison_records import launches, write
 from volley import cli
 from volley.benchmarks import BENCHMARKS
-from volley.compare.live import _one_launch, parse
+from volley.compare.live import variants_of
 from volley.records.records_file import read_runs
 from volley.statistics.two_runs import min_to_decide
 
@@ -39,16 +39,20 @@ shutil.copy(f"{{place}}/{{os.environ.get('FACTOR', '1')}}-{{number}}.jsonl", wor
 """
 
 
+def write_launches(folder: Path, a_round: int) -> None:
+    for number in range(1, 8 * a_round + 1):
+        drift = 1.1 ** ((number - 1) // a_round)
+        for factor in ("1", "1.05"):
+            slower = {"host": drift, "aware": drift * float(factor)}
+            logs = launches(number if factor == "1" else number + 30, count=1, slower=slower)
+            write(folder / f"{factor}-{number}.jsonl", logs)
+
+
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A command line whose launches take FACTOR µs, and drift by 10 % from one pair to the next."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for number in range(1, 17):
-        drift = 1.1 ** ((number - 1) // 2)
-        for factor in ("1", "1.05"):
-            slower = {"host": drift, "aware": drift * float(factor)}
-            logs = launches(number if factor == "1" else number + 30, count=1, slower=slower)
-            write(tmp_path / f"{factor}-{number}.jsonl", logs)
+    write_launches(tmp_path, a_round=2)
     script = tmp_path / "fake_volley.py"
     script.write_text(_FAKE.format(place=str(tmp_path)))
     return shlex.join([sys.executable, str(script), "pingpong"])
@@ -74,26 +78,61 @@ def test_quiet_leaves_only_the_report(fake: str, capsys: Capture) -> None:
 def test_so_few_pairs_that_they_cannot_show_a_change_are_refused_before_the_first(
     fake: str, pairs: int, tmp_path: Path, capsys: Capture
 ) -> None:
-    kept = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
-    assert cli.main(["compare", "--live", fake, fake, "--pairs", str(pairs), "-o", *kept]) == 2
-    assert f"--pairs {pairs}: so few pairs cannot show a change: write --pairs 7 or more" in capsys.readouterr().err
-    assert not any(Path(name).exists() for name in kept)
+    assert cli.main(["compare", "--live", fake, fake, "--pairs", str(pairs), "--records", str(tmp_path)]) == 2
+    assert f"--pairs {pairs}: so few cannot show a change: write --pairs 7 or more" in capsys.readouterr().err
+    assert not (tmp_path / "a.jsonl").exists()
 
 
 def test_a_change_is_found_in_spite_of_drift(fake: str, tmp_path: Path, capsys: Capture) -> None:
     kept = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
-    assert cli.main(["compare", "--live", fake, f"FACTOR=1.05 {fake}", "-o", *kept, "--format", "json"]) == 0
+    words = ["compare", "--live", fake, f"FACTOR=1.05 {fake}", "--records", str(tmp_path), "--format", "json"]
+    assert cli.main(words) == 0
     (series,) = json.loads(capsys.readouterr().out)["series"]
     assert {each["verdict"] for each in series["data"] if each["series"] == "aware"} == {"changed"}
     assert {each["verdict"] for each in series["data"] if each["series"] == "host"} == {"same"}
     asked = (tmp_path / "asked").read_text().split()
     assert all({*asked[pair : pair + 2]} == {"1", "1.05"} for pair in range(0, 16, 2))
     assert [len(read_runs(path, BENCHMARKS)) for path in kept] == [8, 8]
-    # The files give the same answer again.
-    assert cli.main(["compare", *kept, "--paired", "--format", "json"]) == 0
+    # The files give the same answer again, because they say that they are pairs.
+    assert cli.main(["compare", *kept, "--format", "json"]) == 0
     (again,) = json.loads(capsys.readouterr().out)["series"]
     assert again["data"] == series["data"]
-    assert cli.main(["compare", *kept, "--paired", "--fail-on", "slower:3%"]) == 1
+    assert again["paired"]
+    assert cli.main(["compare", *kept, "--fail-on", "slower:3%"]) == 1
+    capsys.readouterr()
+    # Launches in another order are no pairs.
+    logs = read_runs(kept[0], BENCHMARKS)
+    other = write(tmp_path / "other.jsonl", [*logs[1:], logs[0]])
+    assert cli.main(["compare", str(other), kept[1], "--format", "json"]) == 0
+    assert not json.loads(capsys.readouterr().out)["series"][0]["paired"]
+    # They are not written over.
+    assert cli.main(words) == 2
+    assert "a.jsonl exists" in capsys.readouterr().err
+
+
+def test_three_command_lines_are_compared_with_the_first(fake: str, tmp_path: Path, capsys: Capture) -> None:
+    write_launches(tmp_path, a_round=3)
+    words = ["compare", "--live", fake, f"FACTOR=1.05 {fake}", fake, "--pairs"]
+    assert cli.main([*words, "7"]) == 2
+    assert "write --pairs 8 or more" in capsys.readouterr().err  # 2 % / 2 comparisons: 1 of 128 permutations
+    assert cli.main([*words, "8", "--format", "json", "-q", "--records", str(tmp_path)]) == 0
+    second, third = json.loads(capsys.readouterr().out)["series"]
+    assert second["comparisons"] == 2
+    verdicts = [{each["verdict"] for each in those["data"] if each["series"] == "aware"} for those in (second, third)]
+    assert verdicts == [{"changed"}, {"same"}]
+    asked = (tmp_path / "asked").read_text().split()
+    assert all(sorted(asked[start : start + 3]) == ["1", "1", "1.05"] for start in range(0, 24, 3))
+    files = [str(tmp_path / f"{each}.jsonl") for each in "abc"]
+    assert cli.main(["compare", *files, "--format", "json"]) == 0
+    assert [each["data"] for each in json.loads(capsys.readouterr().out)["series"]] == [second["data"], third["data"]]
+
+
+def test_the_values_of_a_variable_take_turns(fake: str, capsys: Capture) -> None:
+    assert cli.main(["compare", "--sweep", "FACTOR=,1.05", fake, "-q"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("CHANGED: aware is ")
+    assert "A: FACTOR not set" in out
+    assert "B: FACTOR=1.05" in out
 
 
 def test_commands_that_measure_nothing_are_refused(fake: str, tmp_path: Path, capsys: Capture) -> None:
@@ -116,8 +155,8 @@ def test_commands_that_measure_nothing_are_refused(fake: str, tmp_path: Path, ca
     ],
 )
 def test_each_command_makes_one_launch(command: str, options: list[str]) -> None:
-    first, _ = parse([command, command])
-    assert list(_one_launch(first)) == options
+    first, _ = variants_of([command, command], None)
+    assert list(first.words[len(shlex.split(first.name)) :]) == options
 
 
 def test_records_are_kept_in_the_state_folder(fake: str, capsys: Capture) -> None:
@@ -181,8 +220,10 @@ def _until(true: Callable[[], bool], otherwise: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["volley pingpong"], "two command lines"),
-        (["a", "b", "c"], "two command lines"),
+        (["volley pingpong"], "--live takes two to 11 command lines, not 1"),
+        (["--sweep", "X=1,2", "a", "b"], "--sweep takes one command line, not 2"),
+        (["--sweep", "X=1", "a"], "is no variable with two to 11 different values"),
+        (["--sweep", "X=1,1", "a"], "is no variable with two to 11 different values"),
         (["volley 'pingpong", "b"], "is not a command line"),
         (["", "b"], "is empty"),
         (["volley", "b"], "makes several launches: write e.g. 'volley pingpong'"),

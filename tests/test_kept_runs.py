@@ -1,25 +1,34 @@
-"""The runs that volley kept: their list, and numbers and names in place of files."""
+"""The runs that volley keeps: their list, their ids and names in place of files, and how they are deleted."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
+import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from comparison_records import launches, write
+from screens import SCREENS, check_screen
 from volley import cli
+from volley.errors import UserError
+from volley.records.records_file import encode_line, open_writer
 
 Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state folder with three runs, the last of which was aborted."""
+    """A state folder with three runs, the last of which was aborted, and a file without records; the files were written
+    in another order.
+    """
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "volley"
     folder.mkdir()
@@ -27,91 +36,169 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         logs = launches(number, number + 1)
         if name == "third":
             logs[-1].end = None
-        os.utime(write(folder / f"{name}.jsonl", logs), (number + 1, number + 1))
-    (folder / "fourth.jsonl").write_bytes(b"\xff nonsense\n")
-    os.utime(folder / "fourth.jsonl", (0, 0))
+        for log in logs:
+            called = {"name": name, "tags": ["nightly", "ib"] if number else []}
+            plan = msgspec.structs.replace(log.run.plan, launch={"kept_as": called})
+            log.run = msgspec.structs.replace(log.run, plan=plan)
+        os.utime(write(folder / f"file-{number}.jsonl", logs), (9 - number, 9 - number))
+    (folder / "empty.jsonl").touch()
+    os.utime(folder / "empty.jsonl", (0, 0))
     return folder
 
 
+def listed(capsys: Capture, *words: str) -> list[dict[str, str]]:
+    capsys.readouterr()
+    assert cli.main(["list", "--format", "csv", *words]) == 0
+    return list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+
+
+def names(kept: Path) -> set[str]:
+    return {path.stem for path in kept.glob("*.jsonl")}
+
+
 def test_the_list_has_the_newest_first(kept: Path, capsys: Capture) -> None:
-    assert cli.main(["list", "--format", "csv"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [Path(row["path"]).stem for row in rows] == ["third", "second", "first", "fourth"]
-    assert [row["status"] for row in rows] == ["incomplete", "complete", "complete", "unreadable"]
-    assert [row["launches"] for row in rows] == ["3", "2", "1", "0"]
+    rows = listed(capsys)
+    assert [row["name"] for row in rows] == ["third", "second", "first", ""]
+    assert [row["status"] for row in rows] == ["incomplete", "complete", "complete", "empty"]
     assert rows[0]["host"] == "example-node"
     assert cli.main(["list"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == f"4 runs kept in {kept}"
+    check_screen(SCREENS / "session/list.txt", capsys.readouterr().out.replace(str(kept), "FOLDER"))
+
+
+def test_an_id_stays_while_a_run_grows_and_others_are_kept(kept: Path, capsys: Capture) -> None:
+    third, second = (row["id"] for row in listed(capsys)[:2])
+    with (kept / "file-2.jsonl").open("ab") as file:
+        file.write(encode_line(launches(2, 1)[0].end))
+    write(kept / "newer.jsonl", launches(7))
+    assert [row["id"] for row in listed(capsys)[1:3]] == [third, second]
+    for word in (second, second[:3], "second", "file-1", "file-1.jsonl", "last-2"):
+        assert cli.main(["show", word, "--format", "csv"]) == 0
+        rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+        assert {row["run"] for row in rows} == {str(kept / "file-1.jsonl")}
+    assert cli.main(["references", "--add", "mine", second]) == 0
+
+
+def test_a_beginning_of_several_ids_is_refused(kept: Path, capsys: Capture) -> None:
+    (kept / "copy.jsonl").write_bytes((kept / "file-1.jsonl").read_bytes())
+    assert cli.main(["show", listed(capsys)[1]["id"][:4]]) == 2
+    assert "write more of its id, or its file" in capsys.readouterr().err
+
+
+def test_runs_of_others_are_not_mixed_with_ones_own(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    home = tmp_path / "home" / ".local" / "state" / "volley"
+    home.mkdir(parents=True)
+    write(home / "elsewhere.jsonl", launches(9))
+    assert len(listed(capsys)) == 4
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert listed(capsys) == []
+
+
+def test_a_run_that_is_written_now_is_running(kept: Path, capsys: Capture) -> None:
+    data = (kept / "file-2.jsonl").read_bytes()
+    writer = open_writer(None, "pingpong")
+    for line in data.replace(b"T03", b"T04").splitlines(keepends=True):
+        writer.write(line)
+    assert {row["status"] for row in listed(capsys)[:1]} == {"running"}
+    assert cli.main(["list"]) == 0
+    assert "running, 6 points so far" in capsys.readouterr().out
+    assert cli.main(["show", "last"]) == 1
+    assert "running now: launch 3 of 3 has 6 points so far" in capsys.readouterr().out
+    assert cli.main(["delete", "last", "--yes"]) == 2
+    writer.close()
+    assert listed(capsys)[0]["status"] == "incomplete"
+
+
+def test_an_empty_file_hides_no_other(kept: Path, capsys: Capture) -> None:
+    assert cli.main(["show", "empty", "first", "--format", "csv"]) == 1
+    out, err = capsys.readouterr()
+    assert "file-0.jsonl" in out
+    assert "is empty" in err
+    assert cli.main(["show", "empty"]) == 2
+
+
+def test_names_and_tags_choose(kept: Path, capsys: Capture) -> None:
+    assert [row["name"] for row in listed(capsys, "--tag", "ib", "--name", "s*")] == ["second"]
+    assert cli.main(["list", "--tag", "none"]) == 0
+    assert capsys.readouterr().out == f"0 runs of 4 kept in {kept}\n"
+
+
+def test_a_name_names_one_run(kept: Path) -> None:
+    with pytest.raises(UserError, match="has this name"):
+        open_writer(None, "pingpong", name="second")
+
+
+def test_a_run_is_deleted_after_it_was_named(kept: Path, tmp_path: Path, capsys: Capture) -> None:
+    other = write(tmp_path / "other.jsonl", launches(5))
+    assert cli.main(["delete", "second"]) == 2
+    assert "second" in capsys.readouterr().out
+    assert cli.main(["delete", str(other), "--yes"]) == 2
+    assert len(names(kept)) == 4
+    assert cli.main(["delete", "second", "--yes"]) == 0
+    assert names(kept) == {"empty", "file-0", "file-2"}
+    assert other.exists()
+
+
+def test_old_runs_without_a_name_are_pruned(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        write(kept / f"old-{number}.jsonl", launches(20 + number))
+    write(kept / "new.jsonl", launches(4, started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())))
+    assert cli.main(["prune", "--yes"]) == 2
+    assert cli.main(["prune", "--older-than", "1d", "--keep", "3", "--yes"]) == 0
+    assert names(kept) == {"file-0", "file-1", "file-2", "new", "old-1", "old-2"}
+    assert cli.main(["prune", "--older-than", "1d", "--yes"]) == 0
+    assert names(kept) == {"file-0", "file-1", "file-2", "new"}
+    assert cli.main(["prune", "--older-than", "30", "--yes"]) == 2
+
+
+def test_records_are_not_overwritten_without_force(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", launches(1))
+    before = file.read_bytes()
+    with pytest.raises(UserError, match="replace it with --force"):
+        open_writer(file, "pingpong")
+    assert file.read_bytes() == before
+    writer = open_writer(file, "pingpong", force=True)
+    writer.write(b"{}\n")
+    writer.close()
+    assert file.read_bytes() == b"{}\n"
 
 
 def test_a_link_to_nothing_and_a_file_that_cannot_be_read_hide_no_run(kept: Path, capsys: Capture) -> None:
     (kept / "moved.jsonl").symlink_to("nowhere")
     (kept / "folder.jsonl").mkdir()
     os.utime(kept / "folder.jsonl", (0, 0))
-    assert cli.main(["list", "--format", "csv"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [Path(row["path"]).stem for row in rows] == ["third", "second", "first", "fourth", "folder"]
-    assert rows[-1]["status"] == "unreadable"
-    assert cli.main(["show", "2", "--format", "csv"]) == 0
+    rows = listed(capsys)
+    assert [row["name"] for row in rows] == ["third", "second", "first", "", ""]
+    assert cli.main(["show", "second", "--format", "csv"]) == 0
 
 
 def test_a_long_list_is_cut(kept: Path, capsys: Capture) -> None:
     for number in range(20):
-        (kept / f"more-{number}.jsonl").write_bytes((kept / "first.jsonl").read_bytes())
+        write(kept / f"more-{number}.jsonl", launches(number + 10, 1))
     assert cli.main(["list"]) == 0
     assert "and 4 older runs: --full lists all" in capsys.readouterr().out
     assert cli.main(["list", "--full"]) == 0
-    assert "fourth" in capsys.readouterr().out
+    assert "empty" in capsys.readouterr().out
 
 
 def test_no_run_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
     assert cli.main(["list"]) == 0
     assert capsys.readouterr().out == f"0 runs kept in {tmp_path / 'volley'}\n"
 
 
-@pytest.mark.parametrize("word", ["2", "second", "second.jsonl"])
-def test_a_number_or_a_name_stands_for_a_file(kept: Path, word: str, capsys: Capture) -> None:
-    assert cli.main(["show", word, "--format", "csv"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert {row["run"] for row in rows} == {str(kept / "second.jsonl")}
-    assert cli.main(["compare", word, "first"]) == 0
-    assert f"A: {kept / 'second.jsonl'}" in capsys.readouterr().out
-    assert cli.main(["references", "--add", "mine", word]) == 0
-
-
 def test_a_file_comes_before_a_kept_run(kept: Path, tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "2").write_bytes((kept / "first.jsonl").read_bytes())
-    assert cli.main(["show", "2", "--format", "csv"]) == 0
-    assert ",2,example-node," in capsys.readouterr().out
+    (tmp_path / "second").write_bytes((kept / "file-0.jsonl").read_bytes())
+    assert cli.main(["show", "second", "--format", "csv"]) == 0
+    assert ",second,example-node," in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("word", "message"),
-    [("5", "4 runs are kept"), ("0", "4 runs are kept"), ("fifth", "no file, kept run or reference of this name"),
-     ("none/fifth", "cannot read none/fifth: No such file")],
+    [("12", "there is no file 12: write last for the newest run"), ("last-4", "there is no run last-4: 4 runs kept"),
+     ("fifth", "no file, kept run or reference of this name"), ("none/fifth", "cannot read none/fifth: No such file")],
 )  # fmt: skip
 def test_what_is_not_kept_is_an_error(kept: Path, word: str, message: str, capsys: Capture) -> None:
     assert cli.main(["show", word]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_one_kept_run_is_told_in_the_singular(tmp_path: Path, kept: Path, capsys: Capture) -> None:
-    for path in list(kept.glob("*.jsonl"))[1:]:
-        path.unlink()
-    assert cli.main(["show", "7"]) == 2
-    assert "1 run is kept, see volley list" in capsys.readouterr().err
-
-
-def test_the_list_names_every_folder_that_holds_a_run(
-    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    home = tmp_path / "home" / ".local" / "state" / "volley"
-    home.mkdir(parents=True)
-    (home / "older.jsonl").write_bytes((kept / "first.jsonl").read_bytes())
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert cli.main(["list"]) == 0
-    heading = capsys.readouterr().out.splitlines()[0]
-    assert str(kept) in heading
-    assert str(home) in heading

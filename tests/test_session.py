@@ -147,7 +147,7 @@ def test_ctrl_c_before_the_first_record_names_no_records(
 
 
 def test_runs_of_the_same_second_do_not_meet(bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records_file.time, "strftime", lambda _: "2026-01-02T03-04-05")
+    monkeypatch.setattr(records_file.time, "strftime", lambda *_: "2026-01-02T03-04-05")
     for _ in range(3):
         assert measure() == 0
     names = {file.name for file in kept.iterdir()}
@@ -789,7 +789,7 @@ def test_the_command_below_a_screen_shows_this_run(tmp_path: Path, monkeypatch: 
     assert first.command() == f"volley show {first.path}"
     assert second.command() == "volley show"
     assert named.command() == f"volley show '{named.path}'"
-    monkeypatch.setattr(records_file, "_state_folders", list)
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null/state")
     other = open_writer(None, "pingpong")
     assert other.command() == f"volley show {other.path}"
     for writer in (first, second, named, other):

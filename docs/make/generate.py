@@ -33,7 +33,7 @@ from volley.records.records_file import read_runs
 from volley.references import Figures, Reference, machine_of
 from volley.report.columns import MEANINGS, SCHEMA, base, meaning
 from volley.run.render import reports_of, results_of
-from volley.show.command import COLUMNS as LIST_COLUMNS
+from volley.show.kept import COLUMNS as LIST_COLUMNS
 from volley.statistics.estimates import median
 from volley.units import LARGEST_COUNT, LARGEST_WHOLE
 

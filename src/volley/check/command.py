@@ -80,7 +80,7 @@ def run(options: CheckOptions) -> int:
     if options.expect and not one:
         raise UserError("--expect has limits of one machine: leave it out, or check each machine by itself")
     with Stop() as stop:
-        writer = open_writer(options.output.output, "check")
+        writer = open_writer(options.output.output, "check", force=options.output.force)
         usual_s = (GPUS_S if has_driver() else MACHINE_S) if one else CLUSTER_S
         check = Check(options, writer, stop, options.budget or usual_s)
         try:

@@ -62,7 +62,7 @@ class CheckOptions(BenchmarkOptions):
     )
     output: OutputOptions = group(
         OutputOptions,
-        only=("output", "format", "verbose", "quiet"),
+        only=("output", "force", "format", "verbose", "quiet"),
         format={
             "read": option_values.choice(*FORMATS),
             "help": f"{join_words(FORMATS, 'or')}; "

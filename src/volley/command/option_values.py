@@ -145,6 +145,18 @@ def fraction(option: str, word: str, *, before: str = "", most: float = 1.0) -> 
     return found
 
 
+_AGE_S = {"h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+@reads("AGE")
+def age(option: str, words: Sequence[str]) -> float:
+    """Read an age, ``30d``, and return its seconds."""
+    number_, unit = parse_whole(words[-1][:-1]), words[-1][-1:]
+    if number_ is None or unit not in _AGE_S:
+        raise UserError(f"{option}: {words[-1]!r} is no age: write hours, days or weeks, e.g. {option} 30d")
+    return min(number_, LARGEST_COUNT) * _AGE_S[unit]
+
+
 @reads("PERCENT")
 def percentage(option: str, words: Sequence[str]) -> float:
     return fraction(option, words[-1])

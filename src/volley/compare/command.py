@@ -3,65 +3,83 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
 from volley.compare import live, page
-from volley.compare.comparison import Comparison, read_sides
-from volley.compare.comparison import compare as compare_sides
-from volley.compare.options import CompareOptions, FailOn, ReferencesOptions
+from volley.compare.comparison import Comparison, compare_all, read_sides
+from volley.compare.options import MAX_SIDES, CompareOptions, FailOn, ReferencesOptions
 from volley.errors import EXIT_GOOD, UserError
-from volley.records.records_file import read_runs
+from volley.files import read_bounded, refuse_input
+from volley.records.records_file import MAX_BYTES, read_runs
 from volley.references import add, list_report, one_report, own, published
 from volley.run.outcome import worst
 from volley.run.render import render, render_reports
+from volley.run.report_page import form_of, write
 from volley.statistics.two_runs import min_to_decide
 from volley.text import did_you_mean, escape_controls, join_words
 
 _ONLY_FOR_FILES = {"--fail-on": "fail_on", "--paired": "paired", "--within": "within"}
 """Options that need intervals, by their names."""
+_ROUNDS = 8
 
 
 def compare(options: CompareOptions) -> int:
     _check(options)
-    if options.live:
-        lines = live.parse(options.records)
-        first, second, code = live.measure(lines, options.pairs, options.keep, quiet=options.output.quiet)
-        return worst((code, _show(compare_sides(first, second, options.within, paired=True), options)))
-    against = () if options.reference is None else (options.reference,)
-    sides = read_sides((*against, *options.records), one_number=bool(against))
-    return _show(compare_sides(*sides, options.within, paired=options.paired and sides[0].repeats), options)
+    form = form_of(options.page) if options.page else ""
+    code = EXIT_GOOD
+    if options.live or options.sweep:
+        variants = live.variants_of(options.records, options.sweep)
+        needed = min_to_decide(paired=True, comparisons=len(variants) - 1)
+        rounds = options.pairs or max(_ROUNDS, needed)
+        if rounds < needed:
+            raise UserError(f"--pairs {rounds}: so few cannot show a change: write --pairs {needed} or more")
+        sides, code = live.measure(variants, rounds, options.folder, quiet=options.output.quiet)
+    else:
+        against = () if options.reference is None else (options.reference,)
+        sides = read_sides((*against, *options.records), one_number=bool(against))
+    if options.page:
+        refuse_input(options.page, [side.file for side in sides])
+    comparisons = compare_all(sides, options.within, paired=options.paired)
+    full = options.output.full
+    render_reports([page.report(each, full=full) for each in comparisons], options.output.format, sys.stdout)
+    if options.page:
+        files = [(Path(side.file).name, read_bounded(side.file, MAX_BYTES)) for side in sides if side.file]
+        reports = [page.report(each, full=True) for each in comparisons]
+        write(options.page, form, reports, files, quiet=options.output.quiet)
+    return worst([code, *(_judge(each, options) for each in comparisons)])
 
 
 def _check(options: CompareOptions) -> None:
+    live_too = options.live or options.sweep is not None
     given = {name: getattr(options, place) for name, place in _ONLY_FOR_FILES.items() if place in options.given}
-    if options.live and options.reference is not None:
-        raise UserError("--live compares two command lines, and --with one file of records: leave out one of them")
-    if options.live and options.pairs < (needed := min_to_decide(paired=True)):
-        raise UserError(f"--pairs {options.pairs}: so few pairs cannot show a change: write --pairs {needed} or more")
+    if live_too and options.reference is not None:
+        raise UserError("--live compares command lines, and --with one file of records: leave out one of them")
     if options.reference is not None and given:
         raise UserError(f"{join_words(given)} needs two runs: leave out --with, or use --tolerance")
     if options.reference is not None and len(options.records) != 1:
         raise UserError(
             f"--with {options.reference} compares one file of records with a reference, not {len(options.records)}"
         )
-    if not options.live and (unused := [f"--{name}" for name in ("pairs", "keep") if name in options.given]):
-        raise UserError(f"{join_words(unused).replace('--keep', '-o')} is only for --live")
+    only_live = {"--pairs": options.pairs, "--records": options.folder}
+    if not live_too and (unused := [name for name, value in only_live.items() if value is not None]):
+        raise UserError(f"{join_words(unused)} is only for --live and --sweep")
     if options.tolerance is not None and options.reference is None:
         raise UserError("--tolerance is for --with; for two runs use --fail-on slower:5%")
-    if options.live or options.reference is not None:
+    if live_too or options.reference is not None:
         return
-    if len(options.records) != 2:
+    if not 2 <= len(options.records) <= MAX_SIDES:
         raise UserError(
-            f"volley compare takes two files of records, not {len(options.records)}: write volley compare "
-            "monday.jsonl tuesday.jsonl, or volley compare 2 1 for the last two runs of volley list, or volley compare "
+            f"volley compare takes two or more files of records, not {len(options.records)}: write volley compare "
+            "monday.jsonl tuesday.jsonl, or volley compare last-1 last for the newest two runs, or volley compare "
             "summit monday.jsonl for one run and a reference"
         )
     if options.records.count("-") > 1:
         raise UserError("standard input can be read once: write - once")
 
 
-def _show(comparison: Comparison, options: CompareOptions) -> int:
-    render_reports([page.report(comparison, full=options.output.full)], options.output.format, sys.stdout)
+def _judge(comparison: Comparison, options: CompareOptions) -> int:
+    """Return the exit code of one comparison; standard error says what the gate found."""
     condition = options.fail_on
     if options.tolerance is not None:
         condition = FailOn(f"--tolerance {options.tolerance * 100:g}%", options.tolerance)

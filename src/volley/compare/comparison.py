@@ -38,6 +38,11 @@ from volley.statistics.two_runs import (
 from volley.text import count, join_few, join_words
 
 
+def letter(place: int) -> str:
+    """Return what reports call a side: A is the baseline."""
+    return chr(ord("A") + place)
+
+
 @dataclass(frozen=True)
 class Side:
     """All launches of one file, and what they measured."""
@@ -53,11 +58,24 @@ class Side:
     """False: one number for each point, whose spread over launches is not known."""
     reference: Reference | None = None
     """The published results, if the side is not of launches."""
+    file: str = ""
+    """Where its records are; empty if they are in no file that could be read again."""
 
     @classmethod
-    def of(cls, name: str, logs: Sequence[RunLog]) -> Side:
+    def of(cls, name: str, logs: Sequence[RunLog], file: str = "") -> Side:
         failed = sum(log.statuses.count("failed") for log in logs)
-        return cls(name, logs, observed_in(logs, BENCHMARKS), failed)
+        return cls(name, logs, observed_in(logs, BENCHMARKS), failed, file=file)
+
+    @property
+    def rounds(self) -> list[tuple[str, str]]:
+        """The alternation and the round of each launch, as ``--live`` wrote them into the plan; empty if it did not."""
+        marks = [run.plan.launch.get("live") for run in self.runs]
+        return [(str(mark.get("of")), str(mark.get("round"))) for mark in marks if isinstance(mark, dict)]
+
+    def is_paired_with(self, other: Side) -> bool:
+        """Return whether the launches of both were measured in turn, and have the same order in both files."""
+        whole = min(len(self.logs), len(other.logs))
+        return bool(whole) and len(self.rounds) >= whole and self.rounds[:whole] == other.rounds[:whole]
 
     @cached_property
     def seconds(self) -> Floats:
@@ -91,27 +109,31 @@ class Side:
         return list(dict.fromkeys(name for name, _ in self.observed.rows))
 
 
-def read_sides(words: Sequence[str], *, one_number: bool = False) -> tuple[Side, Side]:
-    """Read two files of records; the first may be a published reference."""
+def read_sides(words: Sequence[str], *, one_number: bool = False) -> list[Side]:
+    """Read files of records, the baseline first, which may be a published reference beside one file."""
     known = published()
-    if words[1] in known:
-        raise UserError(f"{words[1]} is a published reference: name it first: volley compare {words[1]} RECORDS")
-    if words[0] in known:
-        second = side_of(*read_file(words[1]))
-        return published_side(words[0], known[words[0]], second), second
-    files = [read_file(word) for word in words]
-    (one, _), (other, _) = (first_and_last(data) for data, _ in files)
-    if not one_number and (shared := [run for run in one if run in other]):
-        names = " and ".join(name for _, name in files)
+    if misplaced := [word for word in words[1:] if word in known]:
         raise UserError(
-            f"{names} contain the same launch, of {shared[0].started_at}: compare two runs that were measured "
-            "separately"
+            f"{misplaced[0]} is a published reference: name it first: volley compare {misplaced[0]} RECORDS"
         )
-    baseline, second = side_of(*files.pop(0)), side_of(*files.pop(0))
+    if words[0] in known:
+        if len(words) > 2:
+            raise UserError(f"{words[0]} is a published reference: compare one run with it, not {len(words) - 1}")
+        second = side_of(*read_file(words[1]))
+        return [published_side(words[0], known[words[0]], second), second]
+    files = [read_file(word) for word in words]
+    one, *others = (first_and_last(data)[0] for data, _ in files)
+    for (_, name), other in zip(files[1:], others, strict=True):
+        if not one_number and (shared := [run for run in one if run in other]):
+            raise UserError(
+                f"{files[0][1]} and {name} contain the same launch, of {shared[0].started_at}: compare two runs that "
+                "were measured separately"
+            )
+    baseline, *rest = (side_of(*files.pop(0)) for _ in words)
     if one_number:
         medians = [array("d", medians_of(baseline.seconds.T).tolist())]
         baseline = replace(baseline, observed=replace(baseline.observed, columns=medians), repeats=False)
-    return baseline, second
+    return [baseline, *rest]
 
 
 def published_side(name: str, reference: Reference, second: Side) -> Side:
@@ -134,7 +156,7 @@ def published_side(name: str, reference: Reference, second: Side) -> Side:
 
 
 def side_of(data: bytes, name: str) -> Side:
-    side = Side.of(name, without_repeats(parse_runs(data, BENCHMARKS, name)))
+    side = Side.of(name, without_repeats(parse_runs(data, BENCHMARKS, name)), name)
     if not side.observed.rows:
         raise UserError(f"{side.name} contains no measured point: there is nothing to compare")
     for log in side.logs:
@@ -176,6 +198,14 @@ class Comparison:
     within: float
     """What counts as the same, as a fraction."""
     paired: bool
+    place: int = 1
+    """That of the second side among all."""
+    comparisons: int = 1
+    """How many sides are compared with the first one."""
+
+    @property
+    def letter(self) -> str:
+        return letter(self.place)
 
     @cached_property
     def verdicts(self) -> NDArray[np.str_]:
@@ -207,7 +237,7 @@ class Comparison:
         An interval narrows with the square root of the launches.  It decides where it fits within the range of what is
         the same, or, ``SWEEP`` times as narrow, where it excludes 1.
         """
-        found, at_least = self.differences, min_to_decide(paired=self.paired)
+        found, at_least = self.differences, min_to_decide(paired=self.paired, comparisons=self.comparisons)
         fewer = np.minimum(*found.launches)
         off = np.abs(np.log(found.ratio))
         room = np.maximum(math.log1p(self.within) - off, off / SWEEP)
@@ -220,7 +250,8 @@ class Comparison:
     def possible(self) -> bool:
         """True if the launches could show a change of some point; a reference has no launches."""
         counts = set(zip(*(those.tolist() for those in self.differences.launches), strict=True))
-        return self.first.repeats and any(can_decide(*each, paired=self.paired) for each in counts)
+        options = {"paired": self.paired, "comparisons": self.comparisons}
+        return self.first.repeats and any(can_decide(*each, **options) for each in counts)
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -297,7 +328,25 @@ def _only(first: Rows, second: Rows) -> list[Key]:
     return [found[row] for row in sorted(found)]
 
 
-def compare(first: Side, second: Side, within: float, *, paired: bool = False) -> Comparison:
+def compare_all(sides: Sequence[Side], within: float, *, paired: bool = False) -> list[Comparison]:
+    """Compare each other side with the first one; launches of one alternation are pairs."""
+    first, *others = sides
+    return [
+        compare(
+            first,
+            other,
+            within,
+            paired=first.repeats and (paired or first.is_paired_with(other)),
+            place=place,
+            comparisons=len(others),
+        )
+        for place, other in enumerate(others, start=1)
+    ]
+
+
+def compare(
+    first: Side, second: Side, within: float, *, paired: bool = False, place: int = 1, comparisons: int = 1
+) -> Comparison:
     sweeps, sweep, at, rows = _common(first.observed.rows, second.observed.rows)
     times = [side.seconds[those] for side, those in zip((first, second), rows, strict=True)]
     if paired:
@@ -311,12 +360,12 @@ def compare(first: Side, second: Side, within: float, *, paired: bool = False) -
         raise UserError(_nothing_in_common(first, second))
     one, other = (medians_of(each.T) for each in times)
     if first.repeats:
-        found = differences(*times, paired=paired)
+        found = differences(*times, paired=paired, comparisons=comparisons)
     else:  # a number that does not vary: the interval is that of the second side
         times[0] = np.where(np.isnan(times[1]), np.nan, times[0])
         found = differences(*times, paired=True)
         found = replace(found, launches=(np.ones_like(found.launches[0]), found.launches[1]))
-    return Comparison(first, second, sweeps, sweep, at, found, (one, other), within, paired)
+    return Comparison(first, second, sweeps, sweep, at, found, (one, other), within, paired, place, comparisons)
 
 
 def _common(first: Rows, second: Rows) -> tuple[list[Sweep], Integers, list[str], list[Integers]]:

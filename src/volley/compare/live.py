@@ -1,37 +1,44 @@
-"""Two command lines in turn: launches in pairs, so that a drift of the machine affects both of a pair."""
+"""Command lines in turn: launches in pairs, or in larger rounds, so that a drift of the machine affects all of them."""
 
 from __future__ import annotations
 
-import os
-import random
 import shlex
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from volley.benchmarks import BENCHMARKS, commands
-from volley.compare.comparison import Side
-from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, MachineError, UserError
-from volley.machine.signals import Child, Stop
+from volley.compare.comparison import Side, letter
+from volley.compare.options import MAX_SIDES
+from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
+from volley.machine.signals import Stop
 from volley.records.launch_series import observed_in
 from volley.records.records_file import open_writer, parse_runs
 from volley.records.run_log import RunLog
-from volley.text import clean, count, escape_controls
-
-_MAX_LINES = 5
-"""Of the messages of a command that failed."""
+from volley.run.alternate import Variant, alternate
+from volley.text import count, escape_controls
 
 
-def parse(commands: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Split the command lines into words; variables may stand before the command, as in a shell."""
-    if len(commands) != 2:
-        raise UserError(
-            f"--live takes two command lines, not {len(commands)}: write volley compare --live 'volley …' 'volley …'"
-        )
-    return _words(commands[0]), _words(commands[1])
+def variants_of(lines: Sequence[str], sweep: tuple[str, tuple[str | None, ...]] | None) -> list[Variant]:
+    """Split the command lines into words; variables may stand before the command, as in a shell.
+
+    With ``sweep``, a variable and its values, one command line is a variant for each value.
+    """
+    if sweep is None:
+        if not 2 <= len(lines) <= MAX_SIDES:
+            raise UserError(
+                f"--live takes two to {MAX_SIDES} command lines, not {len(lines)}: write volley compare --live "
+                "'volley …' 'volley …'"
+            )
+        return [Variant([*(words := _words(line)), *_one_launch(words)], name=shlex.join(words)) for line in lines]
+    if len(lines) != 1:
+        raise UserError(f"--sweep takes one command line, not {len(lines)}: write --sweep X=1,2 'volley …'")
+    words, (variable, values) = _words(lines[0]), sweep
+    names = [f"{variable} not set" if value is None else f"{variable}={value}" for value in values]
+    line = [*words, *_one_launch(words)]
+    return [Variant(line, {variable: value}, name) for value, name in zip(values, names, strict=True)]
 
 
 def _words(command: str) -> Sequence[str]:
@@ -65,37 +72,34 @@ def _one_launch(words: Sequence[str]) -> Sequence[str]:
     return ("--launches", "1") if has_it else ()
 
 
-def measure(
-    lines: tuple[Sequence[str], Sequence[str]], pairs: int, keep: tuple[Path, Path] | None, *, quiet: bool
-) -> tuple[Side, Side, int]:
-    """Run the command lines in turn, keep their records, and return those of whole pairs, and the exit code.
+def measure(variants: Sequence[Variant], rounds: int, folder: Path | None, *, quiet: bool) -> tuple[list[Side], int]:
+    """Run the command lines in turn, keep their records, and return those of whole rounds, and the exit code.
 
-    Ctrl-C, SIGTERM and SIGHUP stop the running command and with it the comparison.
-
-    The order within each pair is drawn: then all orders that could have been are equally likely, whatever the machine
-    does meanwhile, and that is what the verdict compares with.
+    Ctrl-C, SIGTERM and SIGHUP stop the running command and with it the comparison.  Records go to ``folder``, or to the
+    state folder.
     """
-    writers = [open_writer(path, f"compare-{letter}") for path, letter in zip(keep or (None, None), "ab", strict=True)]
-    logs: tuple[list[RunLog], list[RunLog]] = ([], [])
-    pair, code, stop = 0, EXIT_GOOD, Stop()
+    letters = [letter(place).lower() for place in range(len(variants))]
+    writers = [open_writer(folder and folder / f"{each}.jsonl", f"compare-{each}") for each in letters]
+    launches: list[list[list[RunLog]]] = [[] for _ in variants]
+    code, stop, what = EXIT_GOOD, Stop(), "pair" if len(variants) == 2 else "round"
+
+    def begin(number: int, which: int) -> None:
+        if not quiet:
+            _say(f"{what} {number} of {rounds}: {letter(which)}")
+
     try:
-        with stop, TemporaryDirectory(prefix="volley-") as folder:
-            for pair in range(pairs):
-                pair_logs = {}
-                for which in random.sample((0, 1), 2):
-                    if not quiet:
-                        _say(f"pair {pair + 1} of {pairs}: {'AB'[which]}")
-                    data = _launch(lines[which], Path(folder, "records.jsonl"), stop)
-                    writers[which].write(data)
-                    pair_logs[which] = _parsed(data, shlex.join(lines[which]), logs[which][:1])
-                for which, found in pair_logs.items():
-                    logs[which].extend(found)
+        with stop:
+            for launch in alternate(variants, rounds, stop, begin):
+                writers[launch.variant].write(launch.data)
+                own = launches[launch.variant]
+                own.append(_parsed(launch.data, variants[launch.variant].name, own[0] if own else ()))
     except KeyboardInterrupt:
         code = 128 + (stop.signal or signal.SIGINT)
-        if not pair:
+        if not (whole := min(map(len, launches))):
             _say("stopped")
             raise SystemExit(code) from None
-        _say(f"stopped after {count(pair, 'pair')}")
+        launches = [those[:whole] for those in launches]
+        _say(f"stopped after {count(whole, what)}")
     finally:
         for writer in writers:
             writer.close()
@@ -104,8 +108,8 @@ def measure(
                     print(line, file=sys.stderr)
     if code == EXIT_GOOD and any(writer.trouble for writer in writers):
         code = EXIT_MACHINE
-    first, second = (Side.of(shlex.join(words), those) for words, those in zip(lines, logs, strict=True))
-    return first, second, code
+    sides = zip(variants, launches, writers, strict=True)
+    return [Side.of(each.name, list(chain(*those)), str(writer.path or "")) for each, those, writer in sides], code
 
 
 def _parsed(data: bytes, name: str, first: Sequence[RunLog]) -> list[RunLog]:
@@ -113,33 +117,6 @@ def _parsed(data: bytes, name: str, first: Sequence[RunLog]) -> list[RunLog]:
     if not observed_in([*first, *logs], BENCHMARKS).rows:
         raise UserError(f"{name} measures no point: there is nothing to compare")
     return logs
-
-
-def _launch(words: Sequence[str], records: Path, stop: Stop) -> bytes:
-    records.unlink(missing_ok=True)
-    line = [*words, *_one_launch(words), "-o", str(records), "-f", "csv"]
-    # This volley may have been started by its path.
-    search = [os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)]
-    environment = os.environ | {"PATH": os.pathsep.join(search)}
-    try:
-        command = Child(line, environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    except MachineError as error:  # the words are the user's
-        raise UserError(str(error)) from None
-    with command:
-        stop.watch(command)
-        _, said = command.process.communicate()
-        stop.watch(None)
-    status = command.process.returncode
-    if stop.signal is not None or status in (EXIT_INTERRUPTED, -2):
-        raise KeyboardInterrupt
-    if status or not records.is_file():
-        # With CSV standard error has all notes, such as why a transport is unavailable; the records are deleted.
-        lines = [line for line in clean(said).splitlines() if not line.startswith("records: ")]
-        last = "\n  ".join(lines[-_MAX_LINES:]) or "it said nothing"
-        failure = UserError if status == UserError.exit_code else MachineError
-        what = f"failed with exit code {status}" if status else "wrote no records"
-        raise failure(f"{escape_controls(shlex.join(words))} {what}:\n  {last}")
-    return records.read_bytes()
 
 
 def _say(message: str) -> None:

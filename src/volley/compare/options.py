@@ -10,6 +10,9 @@ from volley.command import option_values
 from volley.command.commandline import Options, argument, flag, group, option
 from volley.command.options import HOW, OUTPUT, WHAT, OutputOptions
 from volley.errors import UserError
+from volley.statistics.two_runs import MAX_COMPARISONS
+
+MAX_SIDES = MAX_COMPARISONS + 1
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,15 @@ def _fail_on(option_name: str, words: Sequence[str]) -> FailOn:
     return FailOn(typed, share, either_way="changed" in changes, undecided="undecided" in conditions)
 
 
-def _two_files(option_name: str, words: Sequence[str]) -> tuple[Path, Path]:
-    first, second = (option_values.new_file(option_name, [word]) for word in words)
-    if first == second:
-        raise UserError(f"{option_name}: both files are {words[0]}: name two files, one for each command")
-    return first, second
+def _sweep(option_name: str, words: Sequence[str]) -> tuple[str, tuple[str | None, ...]]:
+    name, _, values = words[-1].partition("=")
+    found = tuple(value or None for value in values.split(","))
+    if not name.isidentifier() or not 2 <= len(set(found)) == len(found) <= MAX_SIDES:
+        raise UserError(
+            f"{option_name}: {words[-1]!r} is no variable with two to {MAX_SIDES} different values: write e.g. "
+            f"{option_name} UCX_RNDV_THRESH=8,1k,8k"
+        )
+    return name, found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +63,17 @@ class CompareOptions(Options):
     records: tuple[str, ...] = argument(
         "RECORDS…",
         positional="*",
-        help="Two files of records, or numbers or names of kept runs (volley list), or names of references (volley "
-        "references), the baseline first; one with --with; two command lines with --live.",
+        help="Files of records, or ids or names of kept runs (volley list), or names of references (volley "
+        "references), the baseline first; one with --with; command lines with --live, one with --sweep.",
     )
-    live: bool = flag(panel=WHAT, help="Run two command lines of volley in turn, and compare them pair by pair.")
+    live: bool = flag(panel=WHAT, help="Run command lines of volley in turn, and compare the others with the first.")
+    sweep: tuple[str, tuple[str | None, ...]] | None = option(
+        read=_sweep,
+        metavar="NAME=VALUE,…",
+        panel=WHAT,
+        help="Run one command line of volley with each value of an environment variable in turn, the baseline first; "
+        "an empty value: not set.",
+    )
     reference: str | None = option(
         "--with",
         "--expect",
@@ -76,14 +90,18 @@ class CompareOptions(Options):
         "interval of the run (of fewer than 3 launches: in all of them), or failed, or lacks, or a launch is "
         "incomplete.",
     )
-    pairs: int = option(
+    pairs: int | None = option(
         read=option_values.number(),
-        default=8,
+        shown="8, or as many as show a change",
         metavar="N",
         panel=HOW,
-        help="With --live: launches of each command line.",
+        help="With --live and --sweep: launches of each command line.",
     )
-    paired: bool = flag(panel=HOW, help="The files are those of --live: compare launch 1 with launch 1, and so on.")
+    paired: bool = flag(
+        panel=HOW,
+        help="Compare launch 1 with launch 1, and so on: of records of --live that do not say so, because an older "
+        "volley wrote them.",
+    )
     within: float = option(
         read=option_values.percentage,
         default=0.05,
@@ -101,15 +119,20 @@ class CompareOptions(Options):
         "point of the first; with undecided (slower:5%,undecided) also if a point is undecided. Exit code 4 if all "
         "points are undecided.",
     )
-    keep: tuple[Path, Path] | None = option(
+    page: Path | None = option(
         "--output",
         "-o",
-        read=_two_files,
-        words=2,
-        shown="new files in the state folder",
-        metavar="FILE FILE",
+        read=option_values.file,
         panel=OUTPUT,
-        help="With --live: files for the records of the first and of the second command line.",
+        help="Also write the comparison as one HTML page (NAME.html), or its charts as NAME.svg or NAME.png.",
+    )
+    folder: Path | None = option(
+        "--records",
+        read=option_values.file,
+        shown="new files in the state folder",
+        metavar="FOLDER",
+        panel=OUTPUT,
+        help="With --live and --sweep: where the records go: a.jsonl, b.jsonl and so on.",
     )
     output: OutputOptions = group(
         OutputOptions,

@@ -15,9 +15,26 @@ from volley.compare.environment import EnvironmentDifference, environment_differ
 from volley.compare.options import FailOn
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_UNDECIDED
 from volley.records.command_again import command_again
+from volley.records.launch_series import Sweep
 from volley.references import machine_of
-from volley.report.model import Cell, Column, ColumnRows, Data, Note, Report, Row, Style, Table
+from volley.report.model import (
+    Axis,
+    Cell,
+    Chart,
+    Column,
+    ColumnRows,
+    Data,
+    Later,
+    Mark,
+    Note,
+    ReferenceLine,
+    Report,
+    Row,
+    Style,
+    Table,
+)
 from volley.run.report_parts import hosts_of
+from volley.statistics.launches import of_observations
 from volley.statistics.two_runs import Differences, Floats, Integers, min_to_decide
 from volley.text import count, join_few, join_words
 from volley.units import SizeError, format_sig, parse_size, slower_or_faster
@@ -41,19 +58,22 @@ def report(comparison: Comparison, *, full: bool) -> Report:
     """Return the report; without ``full`` it fits on a screen."""
     first, second = comparison.first, comparison.second
     environments = environment_differences(first.logs, second.logs) if first.logs else []
+    found = finding(comparison) if comparison.comparisons == 1 else f"{comparison.letter}: {finding(comparison)}"
     return Report(
-        heading=[finding(comparison), *_sides(comparison)],
+        heading=[found, *_sides(comparison)],
         tables=[
             *([_parts(comparison)] if comparison.parts else []),
             *_points(comparison, full=full),
             _counts(comparison),
         ],
         notes=[*_notes(comparison), *(_environment_notes(environments, full=full) if first.logs else ())],
+        charts=Later(lambda: _charts(comparison)),
         data=Data(COLUMNS, COLUMNS[:3], ColumnRows(len(comparison.at), lambda: [_columns(comparison)])),
         extra={
             "sides": [{"name": side.name, "launches": side.launches} for side in (first, second)],
             "within": comparison.within,
             "paired": comparison.paired,
+            "comparisons": comparison.comparisons,
             "environment": environments,
             "only": comparison.only,
         },
@@ -72,7 +92,8 @@ def finding(comparison: Comparison) -> str:
             f"{series} {format_sig(float(np.median(ratios[those])), 3)}"
             for series, those in comparison.by_series().items()
         ]
-        return f"NO VERDICT: {why}; time of B / time of A: {join_few(middles, 4)} (medians of {count(points, 'point')})"
+        quotient = f"time of {comparison.letter} / time of A"
+        return f"NO VERDICT: {why}; {quotient}: {join_few(middles, 4)} (medians of {count(points, 'point')})"
     if not comparison.possible:
         return f"NO VERDICT: {too_few(comparison)}"
     if not changed.size:
@@ -153,7 +174,7 @@ def _detectable(comparison: Comparison, condition: FailOn) -> str:
 
 def too_few(comparison: Comparison) -> str:
     first, second = comparison.first, comparison.second
-    needed = min_to_decide(paired=comparison.paired)
+    needed = min_to_decide(paired=comparison.paired, comparisons=comparison.comparisons)
     if comparison.paired:
         made = min(first.launches, second.launches)
         return f"{count(made, 'pair')} cannot show a change; measure with --pairs {needed} or more"
@@ -163,17 +184,21 @@ def too_few(comparison: Comparison) -> str:
     if any(each.name == "--launches" for each in declared(benchmark.options)):
         plan = first.plan_of(benchmark.name, first.observed.rows[sweep][at])
         again = f"with {command_again(benchmark.command, plan, launches=needed)}"
+    launches = f"{count(first.launches, 'launch')} of A and {second.launches} of {comparison.letter}"
     return (
-        f"{count(first.launches, 'launch')} of A and {second.launches} of B cannot show a change, since another launch "
-        f"may differ as much; measure both again {again}, or use --live"
+        f"{launches} cannot show a change, since another launch may differ as much; measure both again {again}, or use "
+        "--live"
     )
 
 
 def _sides(comparison: Comparison) -> Iterator[str]:
-    for letter, side in (("A", comparison.first), ("B", comparison.second)):
+    other = comparison.letter
+    for letter, side in (("A", comparison.first), (other, comparison.second)):
         yield " · ".join([f"{letter}: {side.name}", *_about(side)])
     how = "formed within each pair of launches" if comparison.paired else "from all launches of both"
-    yield f"ratio: time of B / time of A, {how if comparison.first.repeats else 'from all launches of B'}"
+    yield f"ratio: time of {other} / time of A, {how if comparison.first.repeats else f'from all launches of {other}'}"
+    if comparison.comparisons > 1 and comparison.first.repeats:
+        yield f"{comparison.comparisons} runs are compared with A, and the test of each is stricter by that factor"
 
 
 def _about(side: Side) -> Iterator[str]:
@@ -223,8 +248,8 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
         Column(align="left"),
         Column("at", align="left"),
         Column("A", "µs"),
-        Column("B", "µs"),
-        Column("ratio", "B / A", digits=4),
+        Column(comparison.letter, "µs"),
+        Column("ratio", f"{comparison.letter} / A", digits=4),
         Column("95 % interval", align="left"),
         Column("verdict", align="left"),
     ]
@@ -294,16 +319,49 @@ def _counts(comparison: Comparison) -> Table:
     return Table(columns, rows, title="verdicts" if verdicts_shown else "ratios")
 
 
+# -------------------------------------------------------------------------------------------------------- charts
+
+
+def _charts(comparison: Comparison) -> Iterator[Chart]:
+    """The ratio of every series, then both curves of each; none where the places are no message sizes."""
+    try:
+        sizes = [parse_size(at) for at in comparison.at]
+    except SizeError:
+        return
+    x, other, found = Axis("message size", "B", log=True), comparison.letter, comparison.differences
+    marks = []
+    for series, points in comparison.by_series().items():
+        for point in points.tolist():
+            bounds = (found.low[point], found.high[point]) if found.kind[point] == "ci" else (None, None)
+            marks.append(Mark(sizes[point], float(found.ratio[point]), series, *bounds))
+    line = ReferenceLine("y", 1.0, "the same")
+    caption = f"above 1: {other} is slower; bands: 95 % CI over launches"
+    yield Chart("curves", f"ratio {other} / A", x, Axis("ratio", log=True), marks, lines=[line], caption=caption)
+    for series, points in comparison.by_series().items():
+        marks = [
+            _mark(side, name, comparison.sweeps[comparison.sweep[point]], comparison.at[point], sizes[point])
+            for name, side in (("A", comparison.first), (other, comparison.second))
+            for point in points.tolist()
+        ]
+        yield Chart("curves", series, x, Axis("time", "µs", log=True), marks, caption="bands: 95 % CI over launches")
+
+
+def _mark(side: Side, name: str, sweep: Sweep, at: str, size: int) -> Mark:
+    time = of_observations(side.observed.seconds(side.observed.rows[sweep][at]))
+    bounds = (time.low * 1e6, time.high * 1e6) if time.kind == "ci" else (None, None)
+    return Mark(size, time.median * 1e6, name, *bounds)
+
+
 # --------------------------------------------------------------------------------------------------------- notes
 
 
 def _notes(comparison: Comparison) -> Iterator[Note]:
-    for letter, side in (("A", comparison.first), ("B", comparison.second)):
+    for letter, side in (("A", comparison.first), (comparison.letter, comparison.second)):
         if side.failed or side.incomplete:
             parts = [count(side.failed, "failed point")] if side.failed else []
             parts += [count(side.incomplete, "incomplete launch")] if side.incomplete else []
             yield Note("error", f"{letter} has {join_words(parts)}: volley show {side.name}")
-    for letter, keys in zip("AB", comparison.only, strict=True):
+    for letter, keys in zip(("A", comparison.letter), comparison.only, strict=True):
         if keys and not comparison.first.reference:
             names = join_few(dict.fromkeys(key[1] for key in keys))
             yield Note("missing", f"only {letter} has {count(len(keys), 'point')}: {names}")

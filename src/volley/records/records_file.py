@@ -27,14 +27,12 @@ from volley.errors import UserError
 from volley.files import read_bounded
 from volley.grouping import grouped
 from volley.records.command_again import options_of
+from volley.records.kept_runs import find_file, is_being_written, kept_runs, refuse_taken, state_folder
 from volley.records.launch_series import count_missing
 from volley.records.record_types import COMMON, End, Run
 from volley.records.run_log import RecordedBenchmark, RecordError, RunLog
 from volley.text import count, escape_controls
-from volley.units import parse_whole
 
-REFERENCES = "references"
-"""The folder, in that for state, of the user's own references."""
 _ENCODER = msgspec.json.Encoder()
 _MAX_SHOWN = 5
 MAX_BYTES = 1 << 30
@@ -175,9 +173,32 @@ def _refusal(name: str, refused: list[str], problems: list[str], data: bytes) ->
 
 
 def read_runs(path: Path | str, benchmarks: Sequence[RecordedBenchmark]) -> list[RunLog]:
-    """Read the runs of a file: a path, ``-`` for standard input, or the number or name of a kept run."""
+    """Read the runs of a file: a path, ``-`` for standard input, or the id or name of a kept run."""
     data, name = read_file(path)
-    return parse_runs(data, benchmarks, name)
+    logs = parse_runs(data, benchmarks, name)
+    logs[-1].running = is_being_written(name)
+    return logs
+
+
+def read_all(words: Sequence[str], benchmarks: Sequence[RecordedBenchmark]) -> tuple[list[RunLog], int]:
+    """Read the runs of several files; return them, and how many files hold no records, of which standard error tells.
+
+    Raises:
+        UserError: a file cannot be read, or none holds records.
+    """
+    logs: list[RunLog] = []
+    refused: list[UserError] = []
+    for word in words:
+        find_file(word)
+        try:
+            logs += read_runs(word, benchmarks)
+        except UserError as error:
+            refused.append(error)
+    if not logs and refused:
+        raise refused[0]
+    for each in refused:
+        print(f"volley: {each}", file=sys.stderr)
+    return logs, len(refused)
 
 
 def without_repeats(logs: Sequence[RunLog], *, quiet: bool = False) -> list[RunLog]:
@@ -196,58 +217,30 @@ def read_file(path: Path | str) -> tuple[bytes, str]:
 
 
 class _Kind(msgspec.Struct):
-    """The part of a record that tells its type; the rest is skipped."""
+    """The parts of a record that tell its type and whether it is a good point; the rest is skipped."""
 
     record: str = ""
+    status: str = ""
 
 
-def first_and_last(data: bytes) -> tuple[list[Run], list[End]]:
-    """Return the first and the last records of the runs in ``data``; unreadable lines are left out."""
+def first_and_last(data: bytes) -> tuple[list[Run], list[End], int]:
+    """Return the first and the last records of the runs in ``data``, and how many good points follow the last of all;
+    unreadable lines are left out.
+    """
     runs: list[Run] = []
     ends: list[End] = []
+    points = 0
     kind = msgspec.json.Decoder(_Kind)
     for line in data.splitlines():
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            record = kind.decode(line).record
-            if record == "run":
+            record = kind.decode(line)
+            points += record.status == "ok"
+            if record.record == "run":
                 runs.append(msgspec.json.decode(line, type=Run))
-            elif record == "end":
+            elif record.record == "end":
                 ends.append(msgspec.json.decode(line, type=End))
-    return runs, ends
-
-
-def kept_files() -> list[Path]:
-    """Return the files of the runs that were kept without ``-o``, the newest first."""
-    found: dict[Path, tuple[int, str]] = {}
-    for path in (path for folder in _state_folders() for path in folder.glob("*.jsonl")):
-        with contextlib.suppress(OSError):  # a link to nothing, or a file that was deleted meanwhile
-            found[path] = (path.stat().st_mtime_ns, path.name)
-    return sorted(found, key=found.__getitem__, reverse=True)
-
-
-def own_references() -> list[Path]:
-    """Return the files that the user keeps as references (``volley references --add``)."""
-    return sorted(path for folder in _state_folders() for path in Path(folder, REFERENCES).glob("*.jsonl"))
-
-
-def find_file(word: str) -> str:
-    """Return the path of a file of records; a word that is no path is the number or the name of a kept run, or the name
-    of the user's own reference.
-    """
-    if word in ("", "-") or os.path.lexists(word):
-        return word
-    kept, number = kept_files(), parse_whole(word)
-    if number is None:
-        found = next((str(path) for path in (*kept, *own_references()) if word in (path.name, path.stem)), word)
-        if found == word and "/" not in word:
-            shown = escape_controls(word)
-            raise UserError(f"cannot read {shown}: no file, kept run or reference of this name exists; see volley list")
-        return found
-    if not 1 <= number <= len(kept):
-        are = "is" if len(kept) == 1 else "are"
-        have = f"{count(len(kept), 'run')} {are} kept, see volley list" if kept else "none is kept"
-        raise UserError(f"there is no file {word}, and no run {word}: {have}")
-    return str(kept[number - 1])
+                points = 0
+    return runs, ends, points
 
 
 class Writer:
@@ -301,7 +294,7 @@ class Writer:
         """Return the command line that shows these records again; the short one if they are the last that were kept."""
         if self.path is None:
             return "volley show FILE"
-        shown = () if kept_files()[:1] == [self.path] else (str(self.path),)
+        shown = () if [run.path for run in kept_runs()[:1]] == [self.path] else (str(self.path),)
         return shlex.join(("volley", "show", *shown))
 
     def unsaved(self) -> str:
@@ -321,25 +314,41 @@ def _cut(descriptor: int, length: int) -> None:
         os.ftruncate(descriptor, length)
 
 
-def open_writer(output: Path | None, benchmark: str) -> Writer:
-    """Open the file for a run's records: ``output``, or a new one in the user's state folder."""
+def open_writer(output: Path | None, benchmark: str, *, force: bool = False, name: str = "") -> Writer:
+    """Open the file for a run's records: ``output``, or a new one in the user's state folder.
+
+    Args:
+        output: a file; only with ``force`` it may have content.
+        benchmark: a part of the name of a new file.
+        force: whether records may replace what is in the file.
+        name: what the user calls the run; a kept run of this name is an error.
+    """
     if output is not None:
         try:
             created = not os.path.lexists(output)
             descriptor = os.open(output, os.O_WRONLY | os.O_CREAT, 0o666)
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            about = os.fstat(descriptor)
+            if stat.S_ISREG(about.st_mode):
                 _lock(descriptor, output)
+                if about.st_size and not force:
+                    os.close(descriptor)
+                    raise UserError(
+                        f"{escape_controls(str(output))} exists: name another file with -o, or replace it with --force"
+                    )
             return Writer(output, descriptor, created=created)
         except OSError as error:
             raise UserError(
                 f"cannot write records to {escape_controls(str(output))}: {error.strerror}; name another file with -o, "
                 "or leave -o out to keep them in ~/.local/state/volley"
             ) from None
+    refuse_taken(name)
     refusals = []
     for folder in _folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             path, descriptor = _new_file(folder, benchmark)
+            with contextlib.suppress(OSError):  # a file system without locks; who lists the runs has one for a moment
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
         except OSError as error:
             refusals.append(f"{escape_controls(str(folder))}: {error.strerror}")
             continue
@@ -362,25 +371,10 @@ def _lock(descriptor: int, output: Path) -> None:
         pass
 
 
-def state_folder() -> Path:
-    """Return the folder in which volley keeps what it wrote, by the XDG specification; it need not exist."""
-    for folder in _state_folders():
-        return folder
-    raise UserError("the home folder is unknown: set XDG_STATE_HOME")
-
-
-def _state_folders() -> Iterator[Path]:
-    """Yield the folders for state, best first: that of the XDG specification, then its default."""
-    state = os.environ.get("XDG_STATE_HOME", "")
-    if state.startswith("/"):
-        yield Path(state, "volley")
-    with contextlib.suppress(RuntimeError):  # the home folder is unknown
-        yield Path.home() / ".local" / "state" / "volley"
-
-
 def _folders() -> Iterator[Path]:
-    """Yield the folders for records, best first: those for state, then a temporary one."""
-    yield from _state_folders()
+    """Yield the folders for records, best first: that for state, then a temporary one."""
+    with contextlib.suppress(UserError):
+        yield state_folder()
     from tempfile import mkdtemp  # noqa: PLC0415  start-up: rarely needed
 
     with contextlib.suppress(OSError):

@@ -40,6 +40,8 @@ class RunLog:
     file: str = ""
     number: int = 1
     """Its place among the launches of that file."""
+    running: bool = False
+    """True for the last launch of a file that a volley is still writing."""
     missing_launches: int = 0
     """How many more launches of this request should have followed: of the last launch of a run that was stopped."""
 

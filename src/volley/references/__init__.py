@@ -20,8 +20,9 @@ from volley.document import Frozen, PositiveNumber
 from volley.errors import UserError
 from volley.files import write_file
 from volley.grouping import grouped
+from volley.records.kept_runs import REFERENCES, own_references, state_folder
 from volley.records.launch_series import Sweep, observed_in
-from volley.records.records_file import REFERENCES, own_references, parse_runs, read_file, state_folder
+from volley.records.records_file import parse_runs, read_file
 from volley.records.run_log import Observable, RunLog
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Table
 from volley.run.benchmark import Benchmark

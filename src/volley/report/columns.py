@@ -145,7 +145,9 @@ MEANINGS = {
     "second_launches": "launches of B",
     "probability": "the share of permutations in which a point of the sweep stands out as much",
     # kept runs
-    "number": "the number that other commands accept",
+    "id": "the id that other commands accept",
+    "name": "the name that --name gave it",
+    "tags": "what --tag gave it",
     "started_at": "when it began, in UTC",
     "points": "points with a number, of all launches together",
     "failed": "points that failed",

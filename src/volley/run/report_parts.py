@@ -222,8 +222,11 @@ def _incomplete(series: LaunchSeries) -> Iterator[Note]:
             numbers = format_cpulist(int(found[1]) for line in lines if (found := _LINE.match(line)))
             where = f"line{'s' if len(lines) > 1 else ''} {numbers}: " if numbers else ""
             yield Note("error", f"UNREADABLE in {which}: {where}{why}")
+        points = count(len(log.statuses), "point")
+        if log.running:
+            yield Note("missing", f"running now: {which} has {points} so far")
+            continue
         if log.end is None:
-            points = count(len(log.statuses), "point")
             yield Note("error", f"INCOMPLETE: {which} was aborted before its last record; it had measured {points}")
             continue
         why = f": {log.end.reason}" if log.end.reason else ""

@@ -83,7 +83,7 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
 
 def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop) -> Writer:
     chosen = sessions[-1].options.output
-    writer = open_writer(chosen.output, sessions[-1].benchmark.command)
+    writer = open_writer(chosen.output, sessions[-1].benchmark.command, force=chosen.force, name=chosen.name)
     try:
         for session in sessions:
             with Progress(chosen.format, session.jobs.count, quiet=chosen.quiet) as progress:
@@ -219,6 +219,8 @@ class Session:
         granted = self.site.allocation
         launch: dict[str, Any] = {**start.facts(self.stack), "allocation": granted.facts() if granted else None}
         launch["asked"] = asked(self.options.typed)
+        if (kept := self.options.output).name or kept.tag:
+            launch["kept_as"] = {"name": kept.name, "tags": kept.tag}
         risky = preflight.risky(plan, self.site.about)
         if tried and risky:
             plan = msgspec.structs.replace(plan, excluded=tried.excluded)

@@ -18,7 +18,7 @@ from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import UCX_LIBRARIES, preload
 from volley.machine.nvidia_driver import cuda_extra, has_driver
 from volley.machine.reinstall import install_command, installer
-from volley.records.records_file import state_folder
+from volley.records.kept_runs import state_folder
 from volley.setup.proof import MpiInstallation
 from volley.setup.workspace import MIB, Folders, StepError, run_logged, shown, tail
 

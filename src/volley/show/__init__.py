@@ -1,4 +1,4 @@
-"""``volley show`` and ``volley list``: saved records, shown again, and which ones there are."""
+"""``volley show``, and ``volley list``, ``delete`` and ``prune``: saved records, shown again, listed and deleted."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ COMMANDS = (
         name="show",
         help="""Show saved records again, in any format; also those of a run that was aborted.
 
-        Without a file it shows the last run that volley kept. Several files are shown as one: launches of the same plan
-        on the same hosts count as repetitions, unless --each separates them. A dash stands for standard input. The exit
-        code is 1 where a point failed, a run is incomplete or a line cannot be read.""",
+        Without a file it shows the newest run that volley kept. Several files are shown as one: launches of the same
+        plan on the same hosts count as repetitions, unless --each separates them. A dash stands for standard input. The
+        exit code is 1 where a point failed, a run is incomplete, or a line or one of several files cannot be read.""",
         options="volley.show.command.ShowOptions",
         run=Lazy("volley.show.command.show"),
         examples=(
@@ -25,9 +25,27 @@ COMMANDS = (
         name="list",
         help="""List the runs that volley kept on this machine, the newest first.
 
-        Other commands take the number or the name of a run in place of a file.""",
-        options="volley.show.command.ListOptions",
-        run=Lazy("volley.show.command.list_runs"),
-        examples=("volley list", "volley show 2"),
+        Other commands take the id of a run, or the beginning of it, in place of a file; also the name that --name gave
+        it, last for the newest run, and last-1 for the one before. Runs of other users and other values of
+        XDG_STATE_HOME are not listed.""",
+        options="volley.show.kept.ListOptions",
+        run=Lazy("volley.show.kept.list_runs"),
+        examples=("volley list", "volley list --tag nightly", "volley show last-1"),
+    ),
+    Command(
+        name="delete",
+        help="""Delete runs that volley kept on this machine, after saying which.""",
+        options="volley.show.kept.DeleteOptions",
+        run=Lazy("volley.show.kept.delete"),
+        examples=("volley delete last", "volley delete before-update --yes"),
+    ),
+    Command(
+        name="prune",
+        help="""Delete old runs that volley kept on this machine, after saying which.
+
+        Runs with a name and runs that are being measured stay.""",
+        options="volley.show.kept.PruneOptions",
+        run=Lazy("volley.show.kept.prune"),
+        examples=("volley prune --older-than 30d", "volley prune --keep 20 --tag nightly --yes"),
     ),
 )

@@ -64,6 +64,8 @@ SMALLEST = 0.01
 
 SWEEP = 2.0
 """For a change to hold over a whole sweep, its interval must be about so many times as narrow as to exclude 1."""
+MAX_COMPARISONS = 10
+"""With more, hardly a share of ``MAX_PERMUTATIONS`` would be small enough for the level of each."""
 
 MAX_PERMUTATIONS = 1000
 """If there are more permutations than this, so many are drawn: LEVEL is then known to within 0.002."""
@@ -130,21 +132,22 @@ class Differences:
 
 
 @lru_cache(maxsize=256)
-def can_decide(first: int, second: int, *, paired: bool = False) -> bool:
+def can_decide(first: int, second: int, *, paired: bool = False, comparisons: int = 1) -> bool:
     """Return whether so many launches can show a change: 6 and 6 can, 5 and 5 cannot; 7 pairs can, 6 cannot."""
+    level = (PAIRED_LEVEL if paired else LEVEL) / comparisons
     if paired:
-        return 2.0 ** (1 - first) <= PAIRED_LEVEL
+        return 2.0 ** (1 - first) <= level
     alike = 2 if first == second else 1  # the two halves of a permutation may change places
-    return alike / math.comb(first + second, first) <= LEVEL
+    return alike / math.comb(first + second, first) <= level
 
 
-@lru_cache(maxsize=2)
-def min_to_decide(*, paired: bool = False) -> int:
+@lru_cache(maxsize=64)
+def min_to_decide(*, paired: bool = False, comparisons: int = 1) -> int:
     """Return the fewest launches of each run, or pairs, that can show a change."""
-    return next(count for count in range(2, 100) if can_decide(count, count, paired=paired))
+    return next(count for count in range(2, 100) if can_decide(count, count, paired=paired, comparisons=comparisons))
 
 
-def differences(first: Floats, second: Floats, *, paired: bool = False) -> Differences:
+def differences(first: Floats, second: Floats, *, paired: bool = False, comparisons: int = 1) -> Differences:
     """Compare two runs, result by result.
 
     A launch need not have every result.  A result of so few launches that they cannot show a change takes no part in
@@ -154,6 +157,8 @@ def differences(first: Floats, second: Floats, *, paired: bool = False) -> Diffe
         first: positive medians: a row for each result, a column for each launch; NaN where it was not measured.
         second: the same results of the other run.
         paired: launches of the same column were measured together, and both lack the same results.
+        comparisons: how many runs are compared with the first one; the level is divided by it (Bonferroni), so that
+            the rate of false alarms holds for all of them together.
     """
     first, second = (run[:, ~np.isnan(run).all(axis=0)] for run in (first, second))
     counts = [np.count_nonzero(~np.isnan(run), axis=1) for run in (first, second)]
@@ -161,14 +166,14 @@ def differences(first: Floats, second: Floats, *, paired: bool = False) -> Diffe
     kind, deciding = np.empty(len(first), "U6"), np.zeros(len(first), bool)
     for launches in dict.fromkeys(zip(*(count.tolist() for count in counts), strict=True)):
         alike = np.flatnonzero((counts[0] == launches[0]) & (counts[1] == launches[1]))
-        deciding[alike] = can_decide(*launches, paired=paired)
+        deciding[alike] = can_decide(*launches, paired=paired, comparisons=comparisons)
         for some in _parts(len(alike), math.prod(launches)):
             rows = alike[some]
             one, other = (times[~np.isnan(times)].reshape(len(rows), -1) for times in (first[rows], second[rows]))
             ratio[rows], low[rows], high[rows], kind[rows] = (ratio_of_pairs if paired else ratio_of)(one, other)
     if deciding.any():
         probability[deciding] = _probabilities(first[deciding], second[deciding], paired=paired)
-    level = PAIRED_LEVEL if paired else LEVEL
+    level = (PAIRED_LEVEL if paired else LEVEL) / comparisons
     return Differences(ratio, low, high, kind, (counts[0], counts[1]), probability, level)
 
 
@@ -308,7 +313,7 @@ def _sign_permutations(pairs: int) -> Floats:
     chosen: Iterable[int] = range(ways)
     if ways > MAX_PERMUTATIONS:
         draw = random.Random(SEED)  # noqa: S311  no secret
-        chosen = (0, *(draw.randrange(ways) for _ in range(MAX_PERMUTATIONS - 1)))
+        chosen = (0, *(draw.randrange(1, ways) for _ in range(MAX_PERMUTATIONS - 1)))
     return _ways([[1 + place for place in range(pairs - 1) if way >> place & 1] for way in chosen], pairs)
 
 

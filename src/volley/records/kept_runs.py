@@ -1,0 +1,169 @@
+"""The runs that volley keeps in its state folder: which there are, and the words that name one of them."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+
+from volley.errors import UserError
+from volley.text import count, escape_controls, join_few
+from volley.units import parse_whole
+
+REFERENCES = "references"
+"""The folder, in that for state, of the user's own references."""
+
+_LETTERS = "bcdfghjkmnpqrtvw"
+"""Of ids.  Without vowels and digits no id is a word or a number."""
+_ID_LENGTH = 8
+_MIN_PREFIX = 3
+_LAST = re.compile(r"last(?:-(\d{1,6}))?", re.ASCII)
+
+
+class KeptAs(msgspec.Struct, frozen=True):
+    """What the user calls a run: ``plan.launch`` keeps it as ``kept_as``."""
+
+    name: str = ""
+    tags: tuple[str, ...] = ()
+
+
+class _Launch(msgspec.Struct):
+    kept_as: KeptAs = KeptAs()
+
+
+class _Plan(msgspec.Struct):
+    launch: _Launch
+
+
+class _Head(msgspec.Struct):
+    """The parts of a first record that tell of the whole run; the rest is skipped."""
+
+    started_at: str
+    plan: _Plan
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """A file of the state folder."""
+
+    path: Path
+    id: str
+    """From the first record, which does not change while a run grows; empty if there is none yet."""
+    begun: tuple[str, int]
+    """When it began, in UTC (of a file without a readable record: when it was written), and when it was written."""
+    known: KeptAs
+
+    @property
+    def running(self) -> bool:
+        return is_being_written(self.path)
+
+
+def state_folder() -> Path:
+    """Return the folder in which volley keeps what it wrote, by the XDG specification; it need not exist."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if state.startswith("/"):
+        return Path(state, "volley")
+    try:
+        return Path.home() / ".local" / "state" / "volley"
+    except RuntimeError:
+        raise UserError("the home folder is unknown: set XDG_STATE_HOME") from None
+
+
+def kept_runs() -> list[KeptRun]:
+    """Return the runs that this user kept without ``-o``, the newest first."""
+    found = []
+    with suppress(UserError):
+        for path in state_folder().glob("*.jsonl"):
+            with suppress(OSError):  # a link to nothing, or a file that was deleted meanwhile
+                about = path.stat()
+                if about.st_uid == os.geteuid():
+                    found.append(_read(path, about.st_mtime_ns))
+    return sorted(found, key=lambda run: (run.begun, run.path.name), reverse=True)
+
+
+def _read(path: Path, written_ns: int) -> KeptRun:
+    line = b""
+    with suppress(OSError), path.open("rb") as file:
+        line = file.readline()
+    begun, known = f"{datetime.fromtimestamp(written_ns / 1e9, timezone.utc):%Y-%m-%dT%H:%M:%SZ}", KeptAs()
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        head = msgspec.json.decode(line, type=_Head)
+        begun, known = head.started_at, head.plan.launch.kept_as
+    id_ = "".join(_LETTERS[byte % len(_LETTERS)] for byte in hashlib.sha256(line).digest()[:_ID_LENGTH])
+    return KeptRun(path, id_ if line.endswith(b"\n") else "", (begun, written_ns), known)
+
+
+def is_being_written(path: Path | str) -> bool:
+    """Return whether a volley that runs now writes this file: it holds a lock until it ends, however it ends."""
+    with suppress(OSError, ValueError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def own_references() -> list[Path]:
+    """Return the files that the user keeps as references (``volley references --add``)."""
+    with suppress(UserError):
+        return sorted((state_folder() / REFERENCES).glob("*.jsonl"))
+    return []
+
+
+def run_named(word: str) -> KeptRun | None:
+    """Return the kept run that a word names; ``None`` if none is.
+
+    ``last`` is the newest, ``last-1`` the one before.  Else it is a name, a file or the beginning of an id, so that a
+    word never names another run because a new one was kept.
+
+    Raises:
+        UserError: the word names several runs, or counts further back than there are runs.
+    """
+    kept = kept_runs()
+    if last := _LAST.fullmatch(word):
+        back = int(last[1] or 0)
+        if back >= len(kept):
+            raise UserError(f"there is no run {word}: {count(len(kept), 'run')} kept on this machine, see volley list")
+        return kept[back]
+    found = [run for run in kept if word in (run.known.name, run.path.name, run.path.stem)]
+    if not found and len(word) >= _MIN_PREFIX:
+        found = [run for run in kept if run.id.startswith(word)]
+    if len(found) > 1:
+        names = join_few([f"{run.id} ({run.path.name})" for run in found], 3)
+        raise UserError(f"{escape_controls(word)} may be {escape_controls(names)}: write more of its id, or its file")
+    return found[0] if found else None
+
+
+def find_file(word: str) -> str:
+    """Return the path of a file of records: a path, a word for a kept run, or the name of the user's own reference."""
+    if word in ("", "-") or os.path.lexists(word):
+        return word
+    if run := run_named(word):
+        return str(run.path)
+    found = next((str(path) for path in own_references() if word in (path.name, path.stem)), word)
+    if found == word and "/" not in word:
+        shown = escape_controls(word)
+        if parse_whole(word) is not None:
+            raise UserError(f"there is no file {shown}: write last for the newest run, or an id of volley list")
+        raise UserError(f"cannot read {shown}: no file, kept run or reference of this name exists; see volley list")
+    return found
+
+
+def refuse_taken(name: str) -> None:
+    """Refuse a name that a kept run has: it would no longer name one run."""
+    taken = next((run for run in kept_runs() if name and name == run.known.name), None)
+    if taken:
+        raise UserError(
+            f"--name {name}: the run {taken.id} has this name: choose another, write volley delete {name} first, or "
+            f"mark all runs of a kind with --tag {name}"
+        )
