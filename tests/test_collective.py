@@ -71,6 +71,7 @@ def test_a_broken_collective_is_found(volley: Command, fault: str) -> None:
     assert {(point.status, point.ended_by) for point in log.of(CollectivePoint)} == {("failed", "failure")}
 
 
+@pytest.mark.slow
 def test_sixty_four_ranks_on_a_few_cores_finish(volley: Command) -> None:
     words = ("--sizes", "256", "--iterations", "2", "--warmup", "1")
     (log,) = volley("collective", "--ranks", "64", *words).records

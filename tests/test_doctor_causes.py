@@ -140,6 +140,7 @@ REAL = {
 host of a container."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_state_is_found_and_its_remedy_ends_it(
     name: str, engine: Path, volley_command: Path, tmp_path: Path

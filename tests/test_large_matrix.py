@@ -144,6 +144,7 @@ def test_a_group_is_what_measuring_some_of_it_again_says(still: bool, sentence: 
     assert re.search(rf"node 2 \(cn002\) ↔ node 30 \(cn030\): {sentence}", out.getvalue())
 
 
+@pytest.mark.slow
 def test_the_page_of_a_thousand_ranks_is_small(thousand: list[RunLog]) -> None:
     pytest.importorskip("vl_convert")
     from volley.report import html  # noqa: PLC0415  the packages of the extra `report`
@@ -166,6 +167,7 @@ def written(path: Path, launches: range, monkeypatch: pytest.MonkeyPatch, *fault
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("launches", [1, 6])
 def test_a_comparison_names_what_changed_pairs_share(
     launches: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

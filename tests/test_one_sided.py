@@ -44,6 +44,7 @@ def test_tail_skips_what_a_batch_does_once_and_says_what(volley: Command) -> Non
     assert {point.status for point in log.of(PointRecord) if point.transport not in skipped} == {"ok"}
 
 
+@pytest.mark.slow
 def test_a_pair_of_ranks_in_a_matrix(volley: Command) -> None:
     words = ("--ranks", "3", "--transport", "host/put", "--latency", "8", "--bandwidth", "4k", "--iterations", "2")
     done = volley("matrix", *words)

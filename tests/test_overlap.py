@@ -46,6 +46,7 @@ def test_the_exchange_the_computation_and_both_are_timed_and_checked(volley: Com
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("--progress-calls", "3"), ("--iterations", "3"), ("--no-verify",)])
 def test_other_ways_to_measure(volley: Command, words: tuple[str, ...]) -> None:
     quick = QUICK[:2] if "--iterations" in words else QUICK

@@ -95,7 +95,11 @@ def chart(report: Report, title: str) -> Chart:
 # ------------------------------------------------------------------------------------------------- the page
 
 
-@pytest.mark.parametrize("records", [CURVES, MATRIX, SCALING, RANKS], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "records",
+    [CURVES, *(pytest.param(path, marks=pytest.mark.slow) for path in (MATRIX, SCALING, RANKS))],
+    ids=lambda path: path.stem,
+)
 def test_a_page_loads_nothing(write: Any, records: Path) -> None:
     page = Page(write(records).read_text("utf-8"))
     assert not page.found("link")

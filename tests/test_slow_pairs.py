@@ -211,6 +211,7 @@ def test_without_a_suspect_or_a_control_nothing_is_judged() -> None:
     assert slow_pairs.judge(FIRST, [{(1, 3): 1.0}], CONTROLS, 1) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["pingpong", "stream"])
 def test_the_page_says_how_often_the_recorded_noise_lets_us_be_right(pattern: str) -> None:
     visits = slow_pair_rates.visits_of(slow_pair_rates.RECORDS[0])[pattern]

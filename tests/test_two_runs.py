@@ -140,6 +140,7 @@ def test_results_of_too_few_launches_do_not_hide_a_change_of_others() -> None:
     assert np.flatnonzero(differences(before, after).changed) == [3]
 
 
+@pytest.mark.slow
 def test_equal_runs_with_results_missing_are_seldom_called_different() -> None:
     draw = random.Random(15)
     alarms = 0

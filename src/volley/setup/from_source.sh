@@ -252,7 +252,7 @@ has_headers() { [ -f "$1/include/cuda.h" ] && [ -f "$1/include/cuda_runtime.h" ]
 find_cuda() {
     wheels=$prefix/lib/cuda-wheels # not among our own folders: the runtime is loaded from there
     local nvcc home
-    nvcc=$(command -v nvcc) && nvcc=$(realpath "$nvcc") || true
+    if nvcc=$(command -v nvcc); then nvcc=$(realpath "$nvcc"); fi
     if [ -n "$cuda" ] && [ "$cuda" != wheels ]; then
         has_headers "$cuda" || fail 2 "--cuda $cuda has no include/cuda.h and include/cuda_runtime.h; give the folder \
 that has include and lib64 in it (the wheels': …/site-packages/nvidia/cu13), or --cuda wheels"
