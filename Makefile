@@ -205,6 +205,7 @@ docs: $(INSTALLED)
 	PYTHONPATH=src $(VENV)/bin/python docs/make/generate.py
 	PYTHONPATH=src $(VENV)/bin/python docs/make/pages.py
 	PYTHONPATH=src:bench $(VENV)/bin/python -m peers page
+	PYTHONPATH=src $(VENV)/bin/python docs/make/notebook.py
 
 pictures: $(VENV)/.docs
 	PYTHONPATH=src $(VENV)/bin/python docs/make/pictures.py

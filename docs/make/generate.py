@@ -230,7 +230,7 @@ def _references(component: Any) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------- docs/data.md
 
 _DATA = """
-`--format csv` and `--format json` of every command have the same columns. Schema:
+`--format csv` and `--format json` of every command, and [import volley](notebook.md), have the same columns. Schema:
 [data](../schema/data.schema.json).
 
 Every quantity is in SI units, and its name ends with the unit. The bounds of its interval have `_low` and `_high`
@@ -272,6 +272,7 @@ def columns_by_command() -> dict[str, dict[str, bool]]:
             columns.update(dict.fromkeys(report.data.columns, True))
             for row in report.data.rows:
                 columns.update({name: name in report.data.columns for name in row})
+    found["import volley"] = {"machine": True, "settings": True}
     found["compare"] = {**dict.fromkeys(COMPARE_COLUMNS, True), "probability": False}
     found["list"] = dict.fromkeys(LIST_COLUMNS, True)
     found["references"] = dict.fromkeys(references.COLUMNS, True)

@@ -46,7 +46,7 @@ def compare(options: CompareOptions) -> int:
     if options.page:
         files = [(Path(side.file).name, read_bounded(side.file, MAX_BYTES)) for side in sides if side.file]
         reports = [page.report(each, full=True) for each in comparisons]
-        write(options.page, form, reports, files, quiet=options.output.quiet)
+        write(options.page, form, reports, [()] * len(reports), files, quiet=options.output.quiet)
     return worst([code, *(_judge(each, options) for each in comparisons)])
 
 

@@ -122,13 +122,8 @@ def read_sides(words: Sequence[str], *, one_number: bool = False) -> list[Side]:
         second = side_of(*read_file(words[1]))
         return [published_side(words[0], known[words[0]], second), second]
     files = [read_file(word) for word in words]
-    one, *others = (first_and_last(data)[0] for data, _ in files)
-    for (_, name), other in zip(files[1:], others, strict=True):
-        if not one_number and (shared := [run for run in one if run in other]):
-            raise UserError(
-                f"{files[0][1]} and {name} contain the same launch, of {shared[0].started_at}: compare two runs that "
-                "were measured separately"
-            )
+    if not one_number:
+        refuse_shared([(name, first_and_last(data)[0]) for data, name in files])
     baseline, *rest = (side_of(*files.pop(0)) for _ in words)
     if one_number:
         medians = [array("d", medians_of(baseline.seconds.T).tolist())]
@@ -155,12 +150,27 @@ def published_side(name: str, reference: Reference, second: Side) -> Side:
     return Side(name, [], replace(observed, columns=[column]), failed=0, repeats=False, reference=reference)
 
 
+def refuse_shared(sides: Sequence[tuple[str, Sequence[Run]]]) -> None:
+    (first, runs), *others = sides
+    for name, other in others:
+        if shared := [run for run in runs if run in other]:
+            raise UserError(
+                f"{first} and {name} contain the same launch, of {shared[0].started_at}: compare two runs that were "
+                "measured separately"
+            )
+
+
 def side_of(data: bytes, name: str) -> Side:
-    side = Side.of(name, without_repeats(parse_runs(data, BENCHMARKS, name)), name)
-    if not side.observed.rows:
-        raise UserError(f"{side.name} contains no measured point: there is nothing to compare")
+    side = side_of_launches(name, without_repeats(parse_runs(data, BENCHMARKS, name)), name)
     for log in side.logs:
         log.records.clear()
+    return side
+
+
+def side_of_launches(name: str, logs: Sequence[RunLog], file: str = "") -> Side:
+    side = Side.of(name, logs, file)
+    if not side.observed.rows:
+        raise UserError(f"{side.name} contains no measured point: there is nothing to compare")
     return side
 
 

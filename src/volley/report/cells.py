@@ -69,7 +69,7 @@ class Quantity:
     def values(self, result: Any) -> list[Any]:
         value = self.of(result)
         if not isinstance(value, Estimate):
-            return [value, *[None] * (len(self.names) - 1)]
+            return [value, None, None] if self.bounds else [value]
         bounds = [value.low, value.high] if value.kind in self.bounds else [None, None]
         return [value.median, *(bounds if self.bounds else [])]
 
@@ -82,8 +82,10 @@ def as_they_are(*names: str) -> list[Quantity]:
 def data_of(quantities: Sequence[Quantity], keys: Sequence[str], results: Iterable[Any]) -> Data:
     """Return results for programs; ``keys`` as in :class:`Data`."""
 
+    names = [name for each in quantities for name in each.names]
+
     def row(result: Any) -> dict[str, Any]:
-        return {name: value for each in quantities for name, value in zip(each.names, each.values(result), strict=True)}
+        return dict(zip(names, (value for each in quantities for value in each.values(result)), strict=True))
 
     columns = [name for each in quantities if each.csv for name in each.names]
     return Data(columns, keys, Later(lambda: map(row, results)))

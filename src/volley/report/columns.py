@@ -17,6 +17,8 @@ MEANINGS = {
     "host": "the hosts of the ranks",
     "date": "when the first launch began, in UTC",
     "launch": "the numbers of the launches in the files",
+    "machine": "GPUs, processor and MPI",
+    "settings": "the recorded variables of MPI, UCX, CUDA and NCCL that were set",
     # points
     "transport": "what moves the bytes (volley transports)",
     "size_bytes": "the size of a message; of a collective, as nccl-tests counts it",

@@ -225,7 +225,8 @@ class Data:
         """Return the columns of CSV, in one or more parts; a list of numbers is a tuple, which can be looked up."""
         if isinstance(self.rows, ColumnRows):
             return self.rows.parts()
-        return [{name: [_hashable(row[name]) for row in self.rows] for name in self.columns}]
+        rows = list(self.rows)
+        return [{name: [_hashable(row[name]) for row in rows] for name in self.columns}]
 
 
 def _hashable(value: Any) -> Any:

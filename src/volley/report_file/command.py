@@ -19,6 +19,8 @@ from volley.machine.transports import TRANSPORTS
 from volley.records.kept_runs import find_file
 from volley.records.record_types import Transport
 from volley.records.records_file import MAX_BYTES, parse_runs, without_repeats
+from volley.records.run_log import RunLog
+from volley.report.model import Report
 from volley.run.render import reports_of, results_of
 from volley.run.report_page import form_of, write
 from volley.topo.message_path import path_of
@@ -134,8 +136,12 @@ def run(options: ReportOptions) -> int:
         for log in parse_runs(data, BENCHMARKS, "standard input" if path == "-" else path)
     ]
     logs = without_repeats(logs, quiet=options.quiet)
+    write(options.output, form, *sections_of(logs), files, quiet=options.quiet)
+    return EXIT_GOOD if all(log.good for log in logs) else EXIT_FAILED
+
+
+def sections_of(logs: Sequence[RunLog]) -> tuple[list[Report], list[list[tuple[str, str]]]]:
+    """Return the reports of each file, and the pictures of each report."""
     sides = grouped(logs, lambda log: log.file).values()
     reports = [report for those in sides for report in reports_of(results_of(those, BENCHMARKS))]
-    pictures = [list(pictures_of(report.runs)) for report in reports]
-    write(options.output, form, reports, files, pictures, quiet=options.quiet)
-    return EXIT_GOOD if all(log.good for log in logs) else EXIT_FAILED
+    return reports, [list(pictures_of(report.runs)) for report in reports]

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 from volley.errors import MachineError, UserError
 from volley.files import write_file
@@ -34,32 +35,40 @@ def form_of(output: Path, asked: str | None = None) -> str:
         raise UserError(f"-o {name}: the name does not end with .html, .svg or .png: add one, or give --format")
     if not output.parent.is_dir():  # told now, not after a large report is made
         raise UserError(f"cannot write {name}: {escape_controls(str(output.parent))} is no folder")
+    _html()
+    return form
+
+
+def _html() -> ModuleType:
     try:
-        from volley.report import html  # noqa: F401, PLC0415  start-up: the packages of the extra `report`
+        from volley.report import html  # noqa: PLC0415  start-up: the packages of the extra `report`
     except ImportError as error:
         raise MachineError(f"volley report needs the package {error.name}: {install_command('report')}") from None
-    return form
+    return html
+
+
+Pictures = Sequence[Sequence[tuple[str, str]]]
+"""Titles and drawings, of each report."""
+
+
+def page_of(reports: Sequence[Report], pictures: Pictures, files: Sequence[tuple[str, bytes]]) -> str:
+    """Return reports as a page, with pictures and the records behind them."""
+    html, out = _html(), io.StringIO()
+    html.render(reports, [[html.Picture(*each) for each in those] for those in pictures], files, out)
+    return out.getvalue()
 
 
 def write(
     output: Path,
     form: str,
     reports: Sequence[Report],
+    pictures: Pictures,
     files: Sequence[tuple[str, bytes]],
-    pictures: Sequence[Sequence[tuple[str, str]]] = (),
     *,
     quiet: bool,
 ) -> None:
-    """Write reports as a page, with the records behind them and pictures, or only their charts; say that it is done."""
-    if form == "html":
-        from volley.report import html  # noqa: PLC0415  start-up: already loaded
-
-        out = io.StringIO()
-        drawn = [[html.Picture(*each) for each in those] for those in pictures or [()] * len(reports)]
-        html.render(reports, drawn, files, out)
-        content = out.getvalue().encode()
-    else:
-        content = _picture(reports, form)
+    """Write reports as a page, or only their charts; say that it is done."""
+    content = page_of(reports, pictures, files).encode() if form == "html" else _picture(reports, form)
     write_file(output, content)
     if not quiet:
         print(f"report: {escape_controls(str(output))}", file=sys.stderr)

@@ -1,0 +1,200 @@
+"""``import volley``: load runs or measure them; their points, their report, and comparisons.
+
+A thin front on what ``volley show``, ``report`` and ``compare`` do.  Errors are :class:`volley.errors.UserError`, and
+its subclass ``MachineError`` where this machine lacks something, such as a package that the message names.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from importlib.util import find_spec
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from volley.benchmarks import BENCHMARKS
+from volley.errors import EXIT_GOOD, EXIT_USAGE, MachineError, UserError
+from volley.files import read_bounded, write_file
+from volley.machine.reinstall import install_command
+from volley.records.launch_series import software
+from volley.records.records_file import MAX_BYTES, read_runs, without_repeats
+from volley.records.run_log import RunLog
+from volley.references import machine_of
+from volley.report.columns import SCHEMA
+from volley.report.model import USUAL, Details, Later, Part, Report
+from volley.run.render import render_reports, reports_of, results_of
+from volley.text import count, join_few
+
+if TYPE_CHECKING:
+    import pandas
+
+Records = str | int | Path
+"""A file of records, or the number or the name of a kept run (``volley list``)."""
+
+
+def load(records: Records | Iterable[Records]) -> Runs:
+    """Read the launches of one or more files; one that is in several of them counts once."""
+    files = [records] if isinstance(records, Records) else records
+    return Runs(without_repeats([log for file in files for log in read_runs(str(file), BENCHMARKS)], quiet=True))
+
+
+def measure(command: str, **options: object) -> Runs:
+    """Run a command that measures and return its run, which is kept as that of the command.
+
+    Args:
+        command: e.g. ``pingpong``.
+        options: ``sizes=[8, 65536]`` is ``--sizes 8,65536``, ``share_gpu=True`` is ``--share-gpu``; ``None`` and
+            ``False`` leave an option out.
+    """
+    words = (sys.executable, "-m", "volley", command, *_words(options), "--format", "json", "--quiet")
+    none, pipe = subprocess.DEVNULL, subprocess.PIPE
+    # A session of its own: Ctrl-C reaches the command once, from here.
+    with subprocess.Popen(words, stdin=none, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        try:
+            document, said = process.communicate()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+            raise
+    said = said.strip().removeprefix("volley: ")
+    series = json.loads(document)["series"] if document.startswith("{") else []
+    if not any(each["data"] for each in series):
+        raise (UserError if process.returncode == EXIT_USAGE else MachineError)(said)
+    if process.returncode != EXIT_GOOD:
+        warnings.warn(said, stacklevel=2)
+    return load(dict.fromkeys(run["file"] for each in series for run in each["runs"]))
+
+
+def _words(options: dict[str, object]) -> Iterator[str]:
+    for name, value in options.items():
+        if value is not None and value is not False:
+            yield f"--{name.replace('_', '-')}"
+            if value is not True:
+                yield ",".join(map(str, value)) if isinstance(value, list | tuple | range) else str(value)
+
+
+class Shown:
+    """What has rows, and a screen: ``print`` shows that of the command, and a notebook too."""
+
+    def __init__(self, reports: Sequence[Report], parts: Iterable[Part], details: Details = USUAL) -> None:
+        self._reports, self._parts, self._details = reports, parts, details
+
+    @cached_property
+    def _columns(self) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        rows = 0
+        for part in self._parts:
+            number = max(map(len, part.values()), default=0)
+            for name in dict.fromkeys((*found, *part)):
+                found.setdefault(name, [None] * rows).extend(part.get(name, repeat(None, number)))
+            rows += number
+        return found
+
+    @cached_property
+    def points(self) -> pandas.DataFrame | list[dict[str, Any]]:
+        """The rows, in SI units (docs/data.md): a DataFrame, or without pandas a list of dictionaries."""
+        if find_spec("pandas"):
+            return self.to_pandas()
+        return [dict(zip(self._columns, row, strict=True)) for row in zip(*self._columns.values(), strict=True)]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the rows as a new DataFrame."""
+        try:
+            import pandas  # noqa: PLC0415  start-up: takes longer than to read the records
+        except ImportError:
+            raise MachineError(f"to_pandas needs the package pandas: {install_command('pandas')}") from None
+        return pandas.DataFrame(self._columns)
+
+    def __str__(self) -> str:
+        out = io.StringIO()
+        render_reports(self._reports, "table", out, self._details)
+        return out.getvalue()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+class Runs(Shown):
+    """Launches, with a row for each launch and point."""
+
+    def __init__(self, logs: Sequence[RunLog]) -> None:
+        self.logs = logs
+        """The records of each launch."""
+        self.files = list(dict.fromkeys(log.file for log in logs))
+        reports, parts = Later(lambda: reports_of(results_of(logs, BENCHMARKS))), Later(lambda: _launch_parts(logs))
+        super().__init__(reports, parts, Details(command=shlex.join(("volley", "show", *self.files))))
+
+    def __repr__(self) -> str:
+        return f"<{count(len(self.logs), 'launch')} in {join_few(self.files, 2)}>"
+
+    def report(self) -> HtmlPage:
+        """Return the page of ``volley report``."""
+        from volley.report_file.command import page  # noqa: PLC0415  start-up: only for this
+
+        files = [(Path(file).name.removesuffix(".gz"), read_bounded(file, MAX_BYTES)) for file in self.files]
+        return HtmlPage(page(self.logs, files))
+
+    def compare(
+        self, other: Runs | Records | Iterable[Records], *, within: float = 0.05, paired: bool = False
+    ) -> ComparedRuns:
+        """Compare as ``volley compare`` does; these runs are A, the baseline.
+
+        Args:
+            other: runs, or what :func:`load` takes.
+            within: the fraction within which two times are the same.
+            paired: launch 1 with launch 1, and so on: both are of ``volley compare --live``.
+        """
+        from volley.compare import comparison, page  # noqa: PLC0415  start-up: only for this
+
+        both = (self, other if isinstance(other, Runs) else load(other))
+        first, second = (comparison.side_of_launches(join_few(each.files, 2), each.logs) for each in both)
+        comparison.refuse_shared(first, second)
+        report = page.report(comparison.compare(first, second, within, paired=paired), full=False)
+        return ComparedRuns([report], report.data.parts())
+
+
+class ComparedRuns(Shown):
+    """A row with a verdict for each point that two runs have in common."""
+
+    def __repr__(self) -> str:
+        return f"<{self.finding}>"
+
+    @property
+    def finding(self) -> str:
+        """The first line of the screen: CHANGED, SAME, NO CHANGE SHOWN or NO VERDICT, and why."""
+        return self._reports[0].heading[0]
+
+
+@dataclass(frozen=True, repr=False)
+class HtmlPage:
+    """A page that needs no network; a notebook shows it in a frame, so that their styles stay apart."""
+
+    text: str
+
+    def save(self, path: str | Path) -> None:
+        write_file(Path(path), self.text.encode())
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self.text)}" style="width: 100%; height: 50em; border: 0"></iframe>'
+
+
+def _launch_parts(logs: Iterable[RunLog]) -> Iterator[Part]:
+    for log in logs:
+        known = software(log.run) if log.run else {}
+        settings = shlex.join(f"{name}={value}" for name, value in known.items() if name not in ("MPI", "engine"))
+        place = {"launch": log.number, "machine": machine_of([log]), "settings": settings, "schema": SCHEMA}
+        for report in reports_of(results_of([log], BENCHMARKS)):
+            for part in report.data.parts():
+                number = max(map(len, part.values()), default=0)
+                own = {name: [value] * number for name, value in {**report.origin, **place}.items()}
+                yield {**part, **own, **part}  # its columns are the first, and hide those of the same name
