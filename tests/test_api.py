@@ -63,6 +63,14 @@ def test_a_point_has_its_machine_and_settings() -> None:
     assert all("UCX_RNDV_THRESH=8" in point["settings"] for point in after.points)
 
 
+def test_a_screen_is_one_text_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = volley.load(RESULTS / "h200-x2/volley.jsonl")
+    text = str(run)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # ipykernel sets it
+    assert str(run) == text != ""
+
+
 def test_several_files_are_one_run_and_each_launch_counts_once(capsys: Capture) -> None:
     first, second = (str(RESULTS / f"h200-x2/{name}.jsonl") for name in ("volley", "matrix"))
     run = volley.load([first, second, first])

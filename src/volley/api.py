@@ -31,7 +31,7 @@ from volley.records.records_file import MAX_BYTES, read_runs, without_repeats
 from volley.records.run_log import RunLog
 from volley.references import machine_of
 from volley.report.columns import SCHEMA
-from volley.report.model import USUAL, Details, Later, Part, Report
+from volley.report.model import Details, Later, Part, Report
 from volley.run.render import render_reports, reports_of, results_of
 from volley.text import count, join_few
 
@@ -86,8 +86,8 @@ def _words(options: dict[str, object]) -> Iterator[str]:
 class Shown:
     """What has rows, and a screen: ``print`` shows that of the command, and a notebook too."""
 
-    def __init__(self, reports: Sequence[Report], parts: Iterable[Part], details: Details = USUAL) -> None:
-        self._reports, self._parts, self._details = reports, parts, details
+    def __init__(self, reports: Sequence[Report], parts: Iterable[Part], command: str = "") -> None:
+        self._reports, self._parts, self._command = reports, parts, command
 
     @cached_property
     def _columns(self) -> dict[str, list[Any]]:
@@ -117,7 +117,7 @@ class Shown:
 
     def __str__(self) -> str:
         out = io.StringIO()
-        render_reports(self._reports, "table", out, self._details)
+        render_reports(self._reports, "table", out, Details(command=self._command, color=False))
         return out.getvalue()
 
     def _repr_html_(self) -> str:
@@ -132,7 +132,7 @@ class Runs(Shown):
         """The records of each launch."""
         self.files = list(dict.fromkeys(log.file for log in logs))
         reports, parts = Later(lambda: reports_of(results_of(logs, BENCHMARKS))), Later(lambda: _launch_parts(logs))
-        super().__init__(reports, parts, Details(command=shlex.join(("volley", "show", *self.files))))
+        super().__init__(reports, parts, shlex.join(("volley", "show", *self.files)))
 
     def __repr__(self) -> str:
         return f"<{count(len(self.logs), 'launch')} in {join_few(self.files, 2)}>"

@@ -111,6 +111,7 @@ def console_on(out: TextIO, color: bool | None = None) -> Console:
     console = Console(
         file=out,
         force_terminal=color,
+        force_jupyter=False,  # else rich shows each line by itself in a notebook, instead of writing it to the file
         color_system=None if color is False else "auto",
         markup=False,
         highlight=False,
