@@ -80,7 +80,11 @@ def _words(options: dict[str, object]) -> Iterator[str]:
         if value is not None and value is not False:
             yield f"--{name.replace('_', '-')}"
             if value is not True:
-                yield ",".join(map(str, value)) if isinstance(value, list | tuple | range) else str(value)
+                yield (
+                    str(value)
+                    if isinstance(value, str) or not isinstance(value, Iterable)
+                    else ",".join(map(str, value))
+                )
 
 
 class Shown:
