@@ -174,15 +174,22 @@ def test_pcie_rates_are_those_of_the_specification(generation: int, width: int, 
 @pytest.mark.parametrize(
     ("names", "machine_name", "pair", "over", "words", "one_way"),
     [
-        (("aware", "peer", "device", "nccl"), H200, (0, 1), "NVLink", "18 links of 26.56 GB/s", 478.1),
+        (
+            ("aware", "peer", "device", "nccl"),
+            H200,
+            (0, 1),
+            "NVLink",
+            "18 links of 26.56 GB/s with packet headers; NVIDIA states 450 GB/s",
+            478.1,
+        ),
         # staging goes over PCIe whatever joins the GPUs
         (("staged/pageable", "staged/shared"), H200, (0, 1), "PCIe", "5.0 x16", 63.015),
         # without NVLink the slower PCIe link counts at its most: read at generation 1 before, at 3 after
         (("peer",), T4, (0, 1), "PCIe", "3.0 x16", 15.754),
         (("staged/pinned",), T4, (0, 3), "PCIe", "3.0 x8", 7.877),
         # only links between the two count
-        (("peer",), MIXED, (0, 3), "NVLink", "2 links of 25.78 GB/s", 51.56),
-        (("peer",), MIXED, (0, 2), "NVLink", "1 link of 25.78 GB/s", 25.78),
+        (("peer",), MIXED, (0, 3), "NVLink", "2 links of 25.78 GB/s with packet headers; NVIDIA states 50 GB/s", 51.56),
+        (("peer",), MIXED, (0, 2), "NVLink", "1 link of 25.78 GB/s with packet headers; NVIDIA states 25 GB/s", 25.78),
         # GPU 1 tells no rate: the nominal one of its version, the smaller side
         (("peer",), MIXED, (0, 1), "NVLink", "1 link of 25.00 GB/s", 25.0),
         (("peer",), MIXED, (2, 3), "PCIe", "3.0 x16", 15.754),  # both have links, none to each other
@@ -225,7 +232,7 @@ def test_behind_a_switch_the_smaller_side_counts() -> None:
         if (links := each.gpus[1].nvlinks)
     ]
     found = known("peer", ranks(records[0], 0, 1), degraded)
-    assert found.words == "12 links of 26.56 GB/s"
+    assert found.words == "12 links of 26.56 GB/s with packet headers; NVIDIA states 300 GB/s"
 
 
 def test_a_switch_that_is_not_set_up_joins_nobody() -> None:
@@ -239,7 +246,7 @@ def test_links_to_somewhere_unknown_count_where_nvml_says_that_nvlink_joins_the_
     records = machine(H200)
     hidden = [replace(link, remote="unknown", remote_pci=None) for link in records[0].gpus[0].nvlinks or ()]
     found = known("peer", ranks(records[0], 0, 1), changed(records, nvlinks=hidden))
-    assert found.words == "18 links of 26.56 GB/s"
+    assert found.words == "18 links of 26.56 GB/s with packet headers; NVIDIA states 450 GB/s"
     silent = [replace(each, peers=[]) for each in changed(records, nvlinks=hidden)]
     unjoined = known("peer", ranks(records[0], 0, 1), silent)
     assert unjoined.over == "PCIe"

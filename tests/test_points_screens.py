@@ -112,7 +112,7 @@ def two_transports(*, wide: float = 1.0, status: str = "ok") -> Logs:
 def skipped_by_the_slow() -> Logs:
     """The baseline skips the largest size."""
     (one,) = two_transports()
-    reason = "3 round trips would take more than the 0.56 s that each transport has of the 5 s for this size"
+    reason = "3 round trips exceed the limit of 0.56 s for each transport (5 s for this size)"
     points = [each for each in one.records if (each.transport, each.size_bytes) != ("staged/pinned", SIZES[-1])]
     points.append(pingpong([], SIZES[-1], "staged/pinned", status="skipped", reason=reason))
     fast = curve("aware", 1e-6, 10e9, SIZES)

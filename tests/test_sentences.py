@@ -90,9 +90,9 @@ def sentences(report: Report) -> Iterator[str]:
 
 
 NEUTRAL = (
-    r"CI of ±", r"the samples of one launch spread", r"NOISY \d+ points? of .* var", r"NOISY \d+ points? var",
+    r"target ±", r"the samples of one launch spread", r"NOISY \d+ points? of .* var", r"NOISY \d+ points? var",
     r"\d+ points? var", r"many samples were interrupted", r"the samples drifted", r".*: the launches fall into groups",
-    r"line rate in each direction", r"\S+( \S+)?: ([\d.e-]+ µs at .*|peak .*|t\(n\) .*)", r"other launches may differ",
+    r"line rate in each direction", r"\S+( \S+)?: ([\d.e-]+ µs at .*|peak .*|t\(n\) .*)", r"one launch cannot show",
     r"only \d+ samples", r".*fastest.*: not shown",
 )  # fmt: skip
 """Sentences that describe numbers and their spread, or ask for more launches."""
@@ -152,7 +152,7 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
     moved = {"pingpong": 1, "stream": 64, "collective": 1}[benchmark]
 
     def fastest(leads: str, **_: str) -> bool:
-        leads = leads.removesuffix(" (or: the difference is not significant)")
+        leads = leads.removesuffix(" (or: tied)")
         parts = [
             re.fullmatch(r"(?P<names>.*?)(?: at every size| from (?P<size>[\d.]+ \w+))", each)
             for each in leads.split(", ")
@@ -358,7 +358,7 @@ def made_overlaps(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
             ),
             hides,
         ),
-        (r"SLOW (?P<listed>.*) hides? nothing of (?P<at>[\d.]+ \w+)", nothing),
+        (r"SLOW no overlap for (?P<listed>.*) at (?P<at>[\d.]+ \w+) \(95 % CI at or below 0\)", nothing),
         (r"NOISY no overlap shown for (?P<listed>.*) at (?P<at>[\d.]+ \w+) \((?P<why>.*)\)", unsure),
         (r"(?P<name>\S+), (?P<at>[\d.]+ \w+): hidden (?P<shares>.*?); computation .*", note),
     ]
@@ -458,7 +458,7 @@ def made_rank_matrix(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]
             r"(?:OK )?.*took longer than comparable pairs at first; measuring.* again did not confirm it",
             lambda: bool(repeats),
         ),
-        (r"(?:SLOW\? )?.* may or may not be slow.*", lambda: bool(repeats)),
+        (r"(?:SLOW\? )?.*undecided after up to \d+ repeats.*", lambda: bool(repeats)),
         (r"(?:SLOW\? )?.* took .* as long .*not confirmed: not measured again.*", lambda: True),
         (r"(?:SLOW\? )?.*vary too much to blame single ones.*", lambda: True),
         (r"(?:SLOW )?.*of them measured again, (?P<sure>[1-9]\d*) slow for certain\).*", lambda **_: bool(repeats)),

@@ -80,7 +80,7 @@ def test_builds_everything_tells_components_of_each_other_and_proves_the_result(
     said = place()
     assert [f"[{n}/4]" in said for n in range(1, 5)] == [True] * 4
     assert "[3/4] UCX: configure, build, install: done in" in said
-    assert "proven: 8 B and 1048576 B there and back between two ranks on host memory" in said
+    assert "verified: 8 B and 1 MiB round trips between two ranks on host memory" in said
     assert "NOT TESTED: device memory, because there is no NVIDIA driver" in said
     assert f"to measure with it: volley --mpi {place.prefix}" in said
     assert place.builds() == [1, 1, 1]
@@ -95,7 +95,7 @@ def test_builds_everything_tells_components_of_each_other_and_proves_the_result(
     # What is finished is not repeated, by volley or by the script alone.
     said = place(jobs=1)
     assert said.count("done before") == 4
-    assert "proven:" in said  # the proof is made every time
+    assert "verified:" in said  # the proof is made every time
     assert place(dry_run=True).count("(done before)") == 4
     alone = subprocess.run(["bash", place.own / "from_source.sh"], capture_output=True, text=True, check=True)
     assert alone.stdout.count("done before") == 4
@@ -535,7 +535,7 @@ def test_device_memory_is_reported_where_it_was_sent(place: Place) -> None:
     assert "on device memory" in said
     assert "both ranks shared the one GPU" in said
     assert "NOT TESTED" not in said
-    assert "not proven, as asked" in place(prove=False)
+    assert "not verified, as requested" in place(prove=False)
 
 
 @pytest.mark.parametrize(

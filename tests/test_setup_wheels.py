@@ -61,7 +61,7 @@ def test_installs_with_the_pip_of_the_environment_and_proves_it(tmp_path: Path) 
     (asked,) = [json.loads(line) for line in (root / "bin/asked").read_text().splitlines()]
     assert asked == ["-m", "pip", "install", *wheels.chosen()]
     assert "done in" in said
-    assert "proven: 8 B and 1048576 B there and back" in said
+    assert "verified: 8 B and 1 MiB round trips" in said
     assert "NOT TESTED: device memory" in said
     assert f"to measure with it: {install_command(python=str(root / 'bin/python'))}" in said
 

@@ -54,8 +54,8 @@ void a_slow_series_is_skipped_at_the_next_size(const Sampling& sampling, const c
   Sampler sampler(control, sampling, workload, watchdog);
   for (const auto& series : measured(sampler, {&slow, &fast}, 1024)) EXPECT(series.skipped.empty());
   const auto next = measured(sampler, {&slow, &fast}, 4096);
-  EXPECT(next[0].skipped.find(std::string(exchanges) + " round trips would take more than the ") == 0);
-  EXPECT(next[0].skipped.find("0.01 s that each transport has of the 0.02 s for this size") != std::string::npos);
+  EXPECT(next[0].skipped.find(std::string(exchanges) + " round trips exceed the limit of ") == 0);
+  EXPECT(next[0].skipped.find("0.01 s for each transport (0.02 s for this size)") != std::string::npos);
   EXPECT(next[0].first_samples.empty() && next[0].ended_by == EndedBy::open);
   EXPECT(next[1].skipped.empty() && !next[1].first_samples.empty());
   for (const auto& series : measured(sampler, {&slow, &fast}, 1)) EXPECT(series.skipped.empty());

@@ -69,7 +69,7 @@ void Sampler::measure(std::vector<Series>& all) {
   }
 }
 
-// Skips every series whose fewest exchanges would take more than its part of the plan's time for a message size, judged
+// Skips every series whose fewest exchanges exceed its part of the plan's time for a message size, judged
 // by the last size of the series. Only a long exchange tells: its time grows with the size.
 void Sampler::skip_slow(std::vector<Series>& all) {
   if (!sampling_.size_time_s) return;
@@ -83,8 +83,8 @@ void Sampler::skip_slow(std::vector<Series>& all) {
     const double expected_s = exchange_s * static_cast<double>(min_exchanges());
     if (count_s <= workload_.limits.long_exchange_s || expected_s <= part_s) continue;
     std::ostringstream reason;
-    reason << std::setprecision(2) << min_exchanges() << " " << workload_.name << " would take more than the " << part_s
-           << " s that each transport has of the " << *sampling_.size_time_s << " s for this size";
+    reason << std::setprecision(2) << min_exchanges() << " " << workload_.name << " exceed the limit of " << part_s
+           << " s for each transport (" << *sampling_.size_time_s << " s for this size)";
     series.skipped = reason.str();
   }
 }

@@ -18,7 +18,7 @@ struct Sampling {
   bool fixed = false;                 // one batch of `iterations` after `warmup`, as the tutorial does
   double ci = 0.01;                   // adaptive: half width of the median's confidence interval, relative
   double point_time_s = 1.0;          // adaptive: a point ends after this long, at the end of a round
-  std::optional<double> size_time_s;  // for one message size; a transport that would take more than its part is skipped
+  std::optional<double> size_time_s;  // for one message size; a transport that exceeds its part skips it
   int min_visits = 3;
   std::uint64_t warmup = 5;
   std::uint64_t iterations = 50;

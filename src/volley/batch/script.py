@@ -154,7 +154,7 @@ def _launcher(options: BatchOptions, stack: Stack) -> Launcher:
     asked = SCHEDULERS[options.scheduler].launcher if options.launcher == "auto" else options.launcher
     launcher = choose(asked, stack, Allocation(options.scheduler, options.nodes, options.nodes))
     if launcher.batch_system not in (None, options.scheduler):
-        raise UserError(f"{launcher.name} is of no use in a job of {options.scheduler}: leave --launcher out")
+        raise UserError(f"{launcher.name} is not available under {options.scheduler}: leave --launcher out")
     return launcher
 
 

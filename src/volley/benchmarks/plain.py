@@ -39,7 +39,7 @@ MATRIX_SHARE = 1 / 3
 """The part of the budget for all pairs."""
 
 SIZES = "8,16M,256M,1G,64k,1M,4k,512"
-"""What the one screen shows.  The ends of the curves come first: if the budget is too short for a launch, points
+"""What the summary shows.  The ends of the curves come first: if the budget is too short for a launch, points
 between them are skipped."""
 
 HOST_SIZES = "8,16M,64M,64k,1M,4k,512"

@@ -42,7 +42,7 @@ class SamplingOptions(Options):
     )
     size_time: float | None = option(
         read=option_values.seconds,
-        help="Time for one message size in a launch: a transport that would take more than its equal part is skipped.",
+        help="Time for one message size in a launch, shared equally by the transports: a slower one skips the size.",
     )
     tail: bool = flag(help="Time every exchange separately and show percentiles; each time includes a clock reading.")
     warmup: int = option(
@@ -155,9 +155,9 @@ class OutputOptions(Options):
         metavar="NAME",
         help=f"{join_words(FORMATS, 'or')}.",
     )
-    full: bool = flag(help="Show every table instead of the one screen.")
-    notes: bool = flag(help="Show every note instead of the one screen.")
-    fit: bool = flag(help="Show the fitted curves α + n/β instead of the one screen.")
+    full: bool = flag(help="Show all tables instead of the summary.")
+    notes: bool = flag(help="Show all notes instead of the summary.")
+    fit: bool = flag(help="Show the fitted curves α + n/β instead of the summary.")
     verbose: bool = flag("--verbose", "-v", help="Say where the time of each launch goes.")
     quiet: bool = flag("--quiet", "-q", help="Show no progress and no messages except errors.")
 

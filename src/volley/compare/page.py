@@ -87,7 +87,11 @@ def finding(comparison: Comparison) -> str:
     changed, same, points = comparison.of("changed"), comparison.of("same"), len(comparison.at)
     if not comparison.first.repeats:
         name, ratios = comparison.first.name, comparison.differences.ratio
-        why = f"{name} has no repeats" if comparison.first.reference else f"only the medians of {name} count"
+        why = (
+            f"{name} has no repeats, so there are ratios only"
+            if comparison.first.reference
+            else f"only the medians of {name} count"
+        )
         middles = [
             f"{series} {format_sig(float(np.median(ratios[those])), 3)}"
             for series, those in comparison.by_series().items()
@@ -177,17 +181,16 @@ def too_few(comparison: Comparison) -> str:
     needed = min_to_decide(paired=comparison.paired, comparisons=comparison.comparisons)
     if comparison.paired:
         made = min(first.launches, second.launches)
-        return f"{count(made, 'pair')} cannot show a change; measure with --pairs {needed} or more"
+        return f"{count(made, 'pair')} are too few to show a change: use --pairs {needed} or more"
     sweep, at = comparison.sweeps[comparison.sweep[0]], comparison.at[0]
     benchmark = named(sweep[0])
     again = f"{needed} times or more and join the records of each side (cat A1 A2 … > A)"
     if any(each.name == "--launches" for each in declared(benchmark.options)):
         plan = first.plan_of(benchmark.name, first.observed.rows[sweep][at])
         again = f"with {command_again(benchmark.command, plan, launches=needed)}"
-    launches = f"{count(first.launches, 'launch')} of A and {second.launches} of {comparison.letter}"
     return (
-        f"{launches} cannot show a change, since another launch may differ as much; measure both again {again}, or use "
-        "--live"
+        f"{needed} launches of each run are needed, and A has {first.launches} and {comparison.letter} "
+        f"{second.launches}: measure both again {again}, or use --live"
     )
 
 
@@ -230,12 +233,12 @@ def _parts(comparison: Comparison) -> Table:
         words = Cell(text=slower_or_faster(ratio), style="bad" if ratio > 1 else "good")
         rows.append([part.series, part.name, part.points.size, Cell(ratio, text=f"{ratio:.3f}"), words])
     legend = [f"and {count(len(rows) - MAX_CHANGED, 'more part')}"] if len(rows) > MAX_CHANGED else []
-    title = "changed together" if comparison.possible else "apart in these launches, which is no verdict"
+    title = "changed as a group" if comparison.possible else "observed differences (too few launches to test)"
     return Table(columns, rows[:MAX_CHANGED], title=title, legend=legend)
 
 
 def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
-    """All points, or those that changed alone, the largest change first."""
+    """All points, or those that changed individually, the largest change first."""
     points, found = np.arange(len(comparison.at)), comparison.differences
     if not full:
         together = [part.points for part in comparison.parts]
@@ -256,7 +259,7 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
     rows = [_row(comparison, point) for point in shown.tolist()]
     hidden = len(points) - len(shown)
     legend = [f"and {count(hidden, 'more changed point')}: --full shows all"] if hidden else []
-    title = "all points" if full else "changed alone" if comparison.parts else "changed"
+    title = "all points" if full else "changed individually" if comparison.parts else "changed"
     yield Table(columns, rows, title=title, legend=legend)
 
 
@@ -374,7 +377,7 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
     if known and comparison.possible:
         whole = "all" if len(known) == len(undecided) else f"{len(known)} of them"
         number = count(len(undecided), "point")
-        text = f"undecided: {number}; to decide {whole} needs about {known[-1]} launches of each run"
+        text = f"undecided: {number}; about {known[-1]} launches of each run decide {whole}"
         if (half := (len(undecided) - 1) // 2) < len(known) - 1:
             text += f", half of them about {known[half]}"
         yield Note("finding", text)

@@ -32,7 +32,7 @@ GIGATRANSFERS = {1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64}
 class LineRate:
     over: Literal["NVLink", "PCIe"]
     words: str
-    """What it is made of: ``18 links of 26.56 GB/s``."""
+    """What it is made of: ``18 links of 26.56 GB/s with packet headers; NVIDIA states 450 GB/s``."""
     one_way_Bps: float
     both_ways_Bps: float
     """Both directions together, when both ranks send at once."""
@@ -81,6 +81,9 @@ def _nvlink(first: Gpu, second: Gpu, peers: Iterable[PeerStatus]) -> LineRate | 
     total = sum(narrow)
     each = {f"{format_sig(rate / 1e9)} GB/s" for rate in narrow}
     words = f"{len(narrow)} link{'' if len(narrow) == 1 else 's'} of {' or '.join(sorted(each))}"
+    stated = min(sum(NOMINAL_BYTES_PER_S.get(link.version or "", total) for link in side) for side in sides)
+    if stated < total:
+        words += f" with packet headers; NVIDIA states {stated / 1e9:g} GB/s"
     return LineRate("NVLink", words, total, 2 * total)
 
 

@@ -34,8 +34,8 @@ class Sampling(Frozen, frozen=True, kw_only=True):
     size_time_s: Annotated[
         PositiveSeconds | None,
         Meta(
-            description="time for one message size on all transports: one whose fewest exchanges would take more than "
-            "its equal part, judged by its last size, is skipped; null: none is."
+            description="time for one message size, shared equally by all transports: one whose fewest exchanges, "
+            "judged by its last size, exceed its part skips the size; null: no limit."
         ),
     ] = SamplingOptions.size_time
     min_visits: Annotated[

@@ -109,7 +109,7 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Overview:
-    """The one screen of a report that is too long for a screen."""
+    """The summary of a report that is too long for a screen."""
 
     line: str
     """How much was measured, and how certain it is."""
@@ -171,7 +171,7 @@ class Chart:
 
 
 class Later(Sequence[Any]):
-    """A part of a report that is made when it is first asked for: the one screen does without most of them."""
+    """A part of a report that is made when it is first asked for: the summary does without most of them."""
 
     def __init__(self, make: Callable[[], Iterable[Any]]) -> None:
         self._make = make
@@ -302,4 +302,4 @@ USUAL = Details()
 
 def further_details(report: Report) -> list[tuple[str, str]]:
     fit = [("--fit", "fitted curves")] if report.fitted else []
-    return [("--full", "every table"), ("--notes", "every note"), *fit]
+    return [("--full", "all tables"), ("--notes", "all notes"), *fit]

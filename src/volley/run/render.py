@@ -39,7 +39,7 @@ def render(
         benchmarks: the benchmarks to which the runs may belong.
         format_name: one of ``FORMATS``, or a special format of the runs' benchmark.
         out: the output file.
-        details: table and markdown only; what to show instead of the one screen.
+        details: table and markdown only; what to show instead of the summary.
         err: the file for notes that the other formats do not contain; default: standard error.
         each: ``run`` or ``launch``: show each of them by itself; ``None``: launches of the same request together.
         quiet: of those notes, write only errors.

@@ -108,7 +108,7 @@ def over_launches(launches: int, series: LaunchSeries) -> str:
     """Return what an interval is over, and in which time: launches of some seconds do not know of other hours."""
     if series.span_s is None:
         return count(launches, "launch")
-    more = ", another hour may differ by more" if series.span_s < HOUR_S else ""
+    more = "; conditions may change later" if series.span_s < HOUR_S else ""
     time = format_duration(series.span_s) if series.span_s >= 1 else "less than 1 s"
     return f"{count(launches, 'launch')} in {time}{more}"
 
@@ -202,7 +202,7 @@ def remarks(
     notes = list(found)
     if len(series.logs) == 1 and command and measured and series.plan and series.plan.sampling.mode == "adaptive":
         more = launch_again(command, FIRST_LOOK, series.plan)
-        text = f"other launches may differ by more than the spread within this one: {more} shows by how much"
+        text = f"one launch cannot show how launches vary: measure that with {more}"
         notes.append(Note("finding", text))
     notes += [*machine_notes(series), *doubts]
     if measured and series.plan and not series.plan.verify:
@@ -320,7 +320,7 @@ def _cpus(log: RunLog) -> Iterator[str]:
     cpus = {cpu for rank in here for cpu in rank.cores}
     if cpus and len(here) > len(cpus) and not shared:
         yield (
-            f"{len(here)} ranks take turns on {count(len(cpus), 'CPU')} of {settings.host}, and times include the "
+            f"oversubscribed: {len(here)} ranks on {count(len(cpus), 'CPU')} of {settings.host}, and times include the "
             f"waiting: start at most {count(len(cpus), 'rank')} there"
         )
 

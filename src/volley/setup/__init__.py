@@ -1,4 +1,4 @@
-"""Setting up a CUDA-aware MPI: from wheels or from source, and proven by a transfer."""
+"""Setting up a CUDA-aware MPI: from wheels or from source, and verified by a transfer."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _prove(
     options: SetupOptions, mpi: MpiInstallation, folders: Folders, environment: Mapping[str, str], out: TextIO
 ) -> None:
     if not options.prove:
-        say(out, "not proven, as asked: no transfer was made")
+        say(out, "not verified, as requested: no data was sent")
         return
     for sentence in sentences(prove(mpi, environment, folders)):
         say(out, sentence)

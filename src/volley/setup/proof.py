@@ -21,6 +21,7 @@ from volley.machine.mpi_stack import UCX_MCA
 from volley.machine.signals import fatal_signal
 from volley.setup.workspace import Folders, StepError, run_logged, tail
 from volley.text import escape_controls
+from volley.units import format_size
 
 _SOURCE = resources.files("volley.setup") / "roundtrip.c"
 LIMIT_S = 120.0
@@ -99,8 +100,8 @@ def _read(log: Path, failure: StepError | None) -> TransferProof:
 
 def sentences(proof: TransferProof) -> list[str]:
     """Return sentences about the result of a proof, and about its limits."""
-    sizes = " and ".join(f"{size} B" for size in proof.sizes_bytes)
-    head = f"proven: {sizes} there and back between two ranks on {proof.memory} memory, every byte compared"
+    sizes = " and ".join(map(format_size, proof.sizes_bytes))
+    head = f"verified: {sizes} round trips between two ranks on {proof.memory} memory, all bytes correct"
     if proof.memory == "device":
         shared = "; both ranks shared the one GPU" if proof.gpus == 1 else ""
         return [f"{head}{shared}", f"this MPI is CUDA-aware: {escape_controls(proof.library.strip())}"]

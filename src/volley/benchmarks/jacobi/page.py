@@ -206,7 +206,7 @@ def _scaling_table(chain: Sequence[ScalingStep], title: str) -> Table:
             Column("iteration", "ms"),
             Column("updates", "GLU/s"),
             Column("efficiency", "%"),
-            Column("beyond ideal", "µs"),
+            Column("excess over ideal", "µs"),
         ],
         rows=[
             [

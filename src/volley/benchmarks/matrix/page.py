@@ -315,7 +315,7 @@ def _cell(case: MatrixCase, pair: Pair, style: Style) -> Cell:
 
 
 def _screen(cases: Sequence[MatrixCase], table: Table, found: Sequence[Conclusion]) -> Overview | None:
-    """Return the one screen of large matrices: their summary; ``None`` if the cells fit too."""
+    """Return the summary of large matrices: their summary; ``None`` if the cells fit too."""
     if max((len(case.seconds) for case in cases), default=0) <= MAX_ENDS:
         return None
     measured, compared = (
@@ -417,10 +417,10 @@ def _missing(results: MatrixResults) -> Iterator[str]:
 
 def _findings(case: MatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
     ranks = isinstance(case, RankMatrixCase)
-    consequence = "; only pairs that are slower than all of it are measured again" if ranks else ""
+    consequence = "; only pairs that are slower than this whole group are measured again" if ranks else ""
     for kind, pairs in case.comparison.uneven().items():
         slow = f"{count(pairs, 'pair')} took over {_percent(SUSPECT_FROM - 1)} longer than comparable pairs"
-        yield Conclusion("SLOW?", f"pairs of the kind '{kind}' vary too much to blame single ones: {slow}{consequence}")
+        yield Conclusion("SLOW?", f"pairs of kind '{kind}' vary too much to blame single ones: {slow}{consequence}")
     if isinstance(case, RankMatrixCase):
         yield from _slow_ranks(case, plan)
         return
@@ -453,9 +453,9 @@ def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Conclusion]
         high = format_sig(max(each.again.high for each in undecided), 3)
         yield Conclusion(
             "SLOW?",
-            f"{_names(case, [each.first.pair for each in undecided])} may or may not be slow: {low} to {high} times as "
-            f"long as comparable pairs, measured again up to {max(each.again.count for each in undecided)} times; a "
-            f"machine without other work, or a longer time for each pair ({longer}), tells more",
+            f"undecided after up to {max(each.again.count for each in undecided)} repeats: "
+            f"{_names(case, [each.first.pair for each in undecided])}, {low} to {high} times as long as comparable "
+            f"pairs; rerun without background load, or with {longer}",
         )
     left = [each for each in case.suspects if each.pair not in case.remeasured and each.pair not in grouped]
     left = [each for each in left if each.ratio > SUSPECT_FROM]

@@ -266,7 +266,7 @@ def _remarks(result: Rates) -> list[Note]:
             bounds = f"{low} to {high} %" if has_interval(most.kept) else "no CI"
             text += f"; per-pair rate of {most.pairs} pairs: {kept} % of one pair alone ({bounds})"
         found.append(Note("finding", text))
-    wide = " reduce other load on the machine or repeat with "
+    wide = " reduce the background load, or rerun with "
     return report_parts.remarks(
         result.series,
         {point.transport for point in result.points if point.time},
@@ -285,7 +285,7 @@ def _charts(result: Rates) -> Iterator[Chart]:
             yield Chart("curves", title, Axis("pairs", log=True), Axis("messages of all pairs", "M/s"), marks)
 
 
-# ------------------------------------------------------------------------------------------------ the one screen
+# ------------------------------------------------------------------------------------------------ the summary
 
 
 def _overview(result: Rates) -> Overview | None:
@@ -302,7 +302,7 @@ def _overview(result: Rates) -> Overview | None:
         unit = "GB/s" if size == sizes[-1] else "M/s"
         columns += [Column(count(number, "pair"), digits=3, group=f"{format_size(size)}, {unit}") for number in ends]
     if len(ends) > 1:
-        columns += [Column(format_size(size), group=f"a pair of {ends[-1]} keeps, %") for size in shown]
+        columns += [Column(format_size(size), group=f"per-pair rate of {ends[-1]}, %") for size in shown]
     rows: list[list[Cell]] = []
     for name in by_transport(sending):
         row = [Cell(name)]
@@ -318,7 +318,9 @@ def _overview(result: Rates) -> Overview | None:
         f"M/s: 10^6 messages per second of all pairs, {sending[0].window} of each in flight; GB/s: the same in bytes"
     ]
     if len(ends) > 1:
-        legend.append("; ".join(["keeps: share of the rate of one pair alone", *unclear(rows)]))
+        legend.append(
+            "; ".join([f"per-pair rate of {ends[-1]} pairs: share of that of one pair alone", *unclear(rows)])
+        )
     checked = [bool(each.verified) for each in sending]
     line = report_parts.verified_points(checked, max(each.launches for each in sending))
     return Overview(line, list(_conclusions(result, sending)), Table(columns, rows, legend=legend))

@@ -328,7 +328,7 @@ def _findings(result: OverlapSeries) -> Iterator[Note]:
         yield Note("finding", text)
 
 
-# ------------------------------------------------------------------------------------------------ the one screen
+# ------------------------------------------------------------------------------------------------ the summary
 
 
 def _overview(result: OverlapSeries) -> Overview | None:
@@ -407,8 +407,7 @@ def _conclusions(result: OverlapSeries, largest: Sequence[OverlapResult]) -> Ite
     if nothing:
         on_host = [name for name in nothing if name in known and known[name].memory == "host"]
         again = command_again("overlap", plan, transport=on_host[0], progress_calls=8) if on_host else ""
-        hide = "hides" if len(nothing) == 1 else "hide"
-        yield Conclusion("SLOW", f"{join_words(nothing)} {hide} nothing of {size}", again)
+        yield Conclusion("SLOW", f"no overlap for {join_words(nothing)} at {size} (95 % CI at or below 0)", again)
     if unsure := [name for name in idle if name not in nothing]:
         known_bounds = all(has_interval(each) for name in unsure for each in idle[name])
         why = "95 % CI includes 0" if known_bounds else "too few launches for a 95 % CI"

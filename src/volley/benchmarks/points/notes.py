@@ -300,8 +300,8 @@ def _line(fit: Fit) -> str:
     line = f"{format_sig(fit.latency_s * 1e6, 3)} µs + n / ({format_sig(fit.bandwidth_Bps / 1e9, 3)} GB/s)"
     median, worst = (format_sig(abs(off) * 100, 2) for off in (fit.median_deviation, fit.worst_deviation))
     return (
-        f"t(n) = {line}, α·β = {approximate_size(fit.half_bandwidth_bytes)}, is off by {median} % "
-        f"in the median and {worst} % at {format_size(fit.worst_size_bytes)}"
+        f"t(n) = {line}, α·β = {approximate_size(fit.half_bandwidth_bytes)}, fit error: median "
+        f"{median} %, worst {worst} % (at {format_size(fit.worst_size_bytes)})"
     )
 
 
@@ -345,7 +345,7 @@ def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
         if not leads or leads[-1][0] != ahead:
             leads.append((ahead, size))
     names = [" or ".join(names) for names, _ in leads]
-    unsure = " (or: the difference is not significant)" if any(len(names) > 1 for names, _ in leads) else ""
+    unsure = " (or: tied)" if any(len(names) > 1 for names, _ in leads) else ""
     if len(leads) == 1:
         return f"{names[0]} at every size{unsure}"
     return ", ".join(f"{name} from {format_size(size)}" for name, (_, size) in zip(names, leads, strict=True)) + unsure
@@ -437,11 +437,10 @@ def _warning(kind: str, hits: Hits, where: str, plan: Plan) -> str:
 def _wide(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> str:
     aim, time_s = plan.sampling.ci * 100, plan.sampling.point_time_s
     launches = max(point.launches for point in points)
-    ways = ["reduce other load on the machine"]
+    ways = ["reduce the background load"]
     if launches > 1:
-        found = f"CI of ±{aim:g} % not reached with {launches} launches: {where} ({_worst(hits, '±')}): "
-        found += "launches differ by more; "
-        ways.append(f"allow more with {again(points, plan, launches=2 * launches)}")
+        found = f"target ±{aim:g} % not reached after {launches} launches: {where} ({_worst(hits, '±')}): "
+        ways.append(f"rerun with {again(points, plan, launches=2 * launches)}")
     else:
         found = f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s: {where} "
         found += f"({_worst(hits)}): "

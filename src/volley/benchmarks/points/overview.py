@@ -1,4 +1,4 @@
-"""The one screen of many points: findings, and a table with one row for each transport at a few sizes."""
+"""The summary of many points: findings, and a table with one row for each transport at a few sizes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def overview(result: PointSeries, ucx_operation: str) -> Overview | None:
 
 def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
     """Say how much was measured: ``234 points, all verified byte for byte; 200 within ±1 % (95 % CI over 8 launches in
-    15 s, another hour may differ by more)``, or ``61 points, 6 failed, all others verified byte for byte``.
+    15 s; conditions may change later)``, or ``61 points, 6 failed, all others verified byte for byte``.
 
     One launch says nothing of others, so it is not called ±; two launches have no interval.
     """
