@@ -130,7 +130,7 @@ def test_a_measurement_is_that_of_the_command() -> None:
     run = volley.measure("pingpong", sizes=[8, 65536], transport="host", launches=2, iterations=5, ranks=None)
     assert [(point["size_bytes"], point["launch"]) for point in run.points] == [(8, 1), (65536, 1), (8, 2), (65536, 2)]
     assert all(point["latency_s"] > 0 for point in run.points)
-    assert volley.load(1).files == run.files  # it is kept
+    assert volley.load("last").files == run.files  # it is kept
     with pytest.warns(UserWarning, match="FAILED: host[+]flip"):
         bad = volley.measure("pingpong", sizes="8", transport="host+flip", launches=1, iterations=5)
     assert [point["status"] for point in bad.points] == ["failed"]

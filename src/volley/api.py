@@ -38,8 +38,8 @@ from volley.text import count, join_few
 if TYPE_CHECKING:
     import pandas
 
-Records = str | int | Path
-"""A file of records, or the number or the name of a kept run (``volley list``)."""
+Records = str | Path
+"""A file of records, or the id or the name of a kept run (``volley list``); ``last`` is the newest."""
 
 
 def load(records: Records | Iterable[Records]) -> Runs:
@@ -143,10 +143,11 @@ class Runs(Shown):
 
     def report(self) -> HtmlPage:
         """Return the page of ``volley report``."""
-        from volley.report_file.command import page  # noqa: PLC0415  start-up: only for this
+        from volley.report_file.command import sections_of  # noqa: PLC0415  start-up: only for this
+        from volley.run.report_page import page_of  # noqa: PLC0415
 
         files = [(Path(file).name.removesuffix(".gz"), read_bounded(file, MAX_BYTES)) for file in self.files]
-        return HtmlPage(page(self.logs, files))
+        return HtmlPage(page_of(*sections_of(self.logs), files))
 
     def compare(
         self, other: Runs | Records | Iterable[Records], *, within: float = 0.05, paired: bool = False
@@ -162,8 +163,9 @@ class Runs(Shown):
 
         both = (self, other if isinstance(other, Runs) else load(other))
         first, second = (comparison.side_of_launches(join_few(each.files, 2), each.logs) for each in both)
-        comparison.refuse_shared(first, second)
-        report = page.report(comparison.compare(first, second, within, paired=paired), full=False)
+        comparison.refuse_shared([(side.name, [log.run for log in side.logs if log.run]) for side in (first, second)])
+        (compared,) = comparison.compare_all((first, second), within, paired=paired)
+        report = page.report(compared, full=False)
         return ComparedRuns([report], report.data.parts())
 
 
