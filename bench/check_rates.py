@@ -4,8 +4,9 @@
 
 A simulated cluster is a two-level fat tree: the nodes of a leaf switch are joined to each of as many spines as the leaf
 has nodes, and a static route takes every message to a node over the same spine.  The noise is that of recorded matrices
-(`bench/slow_pair_rates.py` says how it is taken from them): each node has stretches of consecutive recorded visits, and
-a pair has the larger noise of its two nodes.  The schedule and the judgement are those of `volley check`.
+(`bench/slow_pair_rates.py` says how it is taken from them) or launches of ping-pongs: each node has stretches of
+consecutive recorded visits, and a pair has the larger noise of its two nodes.  The schedule and the judgement are those
+of `volley check`.
 """
 
 from __future__ import annotations
@@ -19,24 +20,40 @@ from pathlib import Path
 import numpy as np
 from slow_pair_rates import FOLDER, STRETCH, visits_of
 
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.pair.records import PingPong
 from volley.check.cluster import CHOOSING, REPEATS, joined
 from volley.check.judgement import LOOKS, Flags, Floats, Integers, Judgement, Places, Visits, judge
 from volley.check.schedule import matchings, with_known_good
+from volley.records.records_file import read_runs
 
-RECORDS = FOLDER / "noise-2-ranks-later.jsonl"
+CHOSEN_WITH = {"two cores": FOLDER / "noise-2-ranks-later.jsonl"}
+"""The recording with which the limits of the judgement were chosen."""
+HELD_OUT = {
+    "two cores, earlier": FOLDER / "noise-2-ranks.jsonl",
+    "two cores, four ranks": FOLDER / "noise-4-ranks-later.jsonl",
+    "sixteen cores": FOLDER.parent / "h100-x1" / "runs.jsonl.gz",
+}
+"""Recordings that no limit was chosen with, by what the table calls them."""
 LEAVES = {16: 4, 256: 16, 1024: 32, 16384: 64}
 """The nodes of a leaf switch, by the number of nodes."""
 CROSSING_S, LOCAL_S = 1.85, 1.8
 """What a visit takes between and within leaf switches, in any unit."""
-SEED = 20260103
-CLUSTERS = {"pingpong": {16: 100, 256: 24, 1024: 6, 16384: 1}, "stream": {16: 100, 256: 24, 1024: 6}}
-"""How many clusters are simulated for a cell of the table, by the number of nodes: larger ones take longer."""
+SEEDS = {"in-sample": 20260103, "held-out": 20261126}
+CLUSTERS = {
+    "in-sample": {"pingpong": {16: 100, 256: 24, 1024: 6, 16384: 1}, "stream": {16: 100, 256: 24, 1024: 6}},
+    "held-out": {"pingpong": {16: 100, 256: 8, 1024: 1}, "stream": {16: 100, 256: 8, 1024: 1}},
+}
+"""How many clusters are simulated for a cell of a table, by the number of nodes: larger ones take longer."""
+GOOD = 4
+"""So many times as many are simulated without a fault: what is asked of them is a small rate."""
 FAULTS = (
     ("none", 0.0),
     *((name, share) for name in ("node", "NIC", "cable to leaf", "cable to spine", "switch") for share in (0.05, 0.10)),
     ("half", 0.10),
     ("corrupting cable", 0.0),
     ("intermittent", 0.10),
+    ("intermittent", 1.0),
 )
 CORRUPT = 0.25
 """A corrupting cable corrupts this share of the visits that cross it."""
@@ -157,45 +174,74 @@ class Cluster:
         return bool(blamed - own)
 
 
-def cell(nodes: int, count: int, noise: tuple[str, Floats], fault: str, slower: float) -> str:
+def noises_of(path: Path) -> dict[str, Floats]:
+    """Return the noise of each pattern: the least disturbed times of consecutive visits, over what is usual.
+
+    Of launches of ping-pongs the least sample of each visit is taken over the median of these in its launch; messages
+    of 1 MiB stand for streams.
+    """
+    logs = list(read_runs(path, BENCHMARKS))
+    points = [point for log in logs for point in log.of(PingPong) if point.transport == "host" and point.visits]
+    if not points:
+        return {pattern: np.array([visit.off for visit in visits]) for pattern, visits in visits_of(path).items()}
+    found: dict[str, Floats] = {}
+    for pattern, size_bytes in (("pingpong", 8), ("stream", 1 << 20)):
+        launches = [
+            np.minimum.reduceat(point.times_s, np.cumsum([0, *point.visits[:-1]]))
+            for point in points
+            if point.size_bytes == size_bytes
+        ]
+        found[pattern] = np.concatenate([least_s / np.median(least_s) for least_s in launches])
+    return found
+
+
+def cell(nodes: int, count: int, noise: tuple[str, Floats], fault: tuple[str, float], seed: int) -> str:
     """Return how often the fault was found and, in parentheses, how often a good node was blamed."""
-    dice = random.Random(SEED)  # noqa: S311  a simulation
+    dice = random.Random(seed)  # noqa: S311  a simulation
     right = wrong = 0
     for _ in range(count):
-        simulated = Cluster(nodes, noise[1], noise[0] == "pingpong", fault, slower, dice)
+        simulated = Cluster(nodes, noise[1], noise[0] == "pingpong", *fault, dice)
         found = simulated.checked()
-        right += simulated.right(found) if fault != "none" else bool(found.bad)
+        right += simulated.right(found) if fault[0] != "none" else bool(found.bad)
         wrong += simulated.blamed_good(found)
-    return f"{right / count:.0%} ({wrong / count:.0%})".replace("%", " %")
+    return f"{right / count:.1%} ({wrong / count:.1%})".replace(".0%", "%").replace("%", " %")
 
 
-def table(share: float) -> list[str]:
-    """Return the table of docs/method/check.md; ``share``: of the usual number of simulated clusters."""
-    noises = {name: np.array([visit.off for visit in those]) for name, those in visits_of(RECORDS).items()}
-    heads = [f"{name} {slower:.0%}".replace("%", " %") if slower else name for name, slower in FAULTS]
-    lines = [f"| noise | nodes | clusters | {' | '.join(heads)} |", "| --- " * (3 + len(heads)) + "|"]
-    for pattern, noise in noises.items():
-        for nodes, usual in CLUSTERS[pattern].items():
-            count = max(1, round(usual * share))
-            cells = [cell(nodes, count, (pattern, noise), name, slower) for name, slower in FAULTS]
-            lines.append(f"| {pattern} | {nodes:,} | {count} | {' | '.join(cells)} |")
-            print(lines[-1], flush=True)
+def table(name: str, recordings: dict[str, Path], share: float) -> list[str]:
+    """Return a table of docs/method/check.md; ``share``: of the usual number of simulated clusters."""
+    heads = [f"{fault} {slower:.0%}".replace("%", " %") if slower else fault for fault, slower in FAULTS]
+    lines = [f"| noise | pattern | nodes | clusters | {' | '.join(heads)} |", "| --- " * (4 + len(heads)) + "|"]
+    for recorded, path in recordings.items():
+        for pattern, noise in noises_of(path).items():
+            for nodes, usual in CLUSTERS[name][pattern].items():
+                cells = []
+                count = max(1, round(usual * share))
+                for fault in FAULTS:
+                    times = GOOD if fault[0] == "none" else 1
+                    cells.append(cell(nodes, times * count, (pattern, noise), fault, SEEDS[name]))
+                lines.append(f"| {recorded} | {pattern} | {nodes:,} | {count} | {' | '.join(cells)} |")
+                print(lines[-1], flush=True)
     return lines
 
 
+def write_into(page: Path, name: str, lines: list[str]) -> None:
+    """Put a table in the place of the one on a page."""
+    text, start = page.read_text("utf-8"), f"<!-- check rates, {name} -->\n"
+    before, _, rest = text.partition(start)
+    table_text = "\n".join(lines)
+    page.write_text(f"{before}{start}{table_text}\n{rest[rest.index('<!-- end -->') :]}", "utf-8")
+
+
 def main() -> None:
-    """Print the table, or write it into a page."""
+    """Print the tables, and write them into a page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--share", type=float, default=1.0, help="of the usual number of simulated clusters")
-    parser.add_argument("--write", type=Path, help="the page to write it into")
+    parser.add_argument("--write", type=Path, help="the page to write them into")
     given = parser.parse_args()
-    lines = table(given.share)
-    if given.write:
-        page = given.write.read_text("utf-8")
-        start, end = "<!-- check rates -->\n", "<!-- end -->"
-        before, _, rest = page.partition(start)
-        text = "\n".join(lines)
-        given.write.write_text(f"{before}{start}{text}\n{rest[rest.index(end) :]}", "utf-8")
+    for name, recordings in (("in-sample", CHOSEN_WITH), ("held-out", HELD_OUT)):
+        lines = table(name, recordings, given.share)
+        if given.write:
+            write_into(given.write, name, lines)
 
 
 if __name__ == "__main__":

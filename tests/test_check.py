@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from example_records import matrix_log, rows
+from example_records import matrix_log, ranks, rows
 from the_command import Command
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
@@ -103,10 +103,34 @@ def test_one_of_five_and_two_of_ten_nodes() -> None:
         assert named(judged) == [("node", each) for each in slow]
 
 
+def test_a_node_that_is_slow_at_times() -> None:
+    dice = np.random.default_rng(3)
+    now_and_then = visits(lambda one, other: touches(17)(one, other) & (dice.random(len(one)) < 0.1), 1.0)
+    judged = judge(now_and_then, PLACES, one_way=False)
+    assert [(part.kind, part.number, part.state) for part in judged.bad] == [("node", 17, "at times")]
+    (finding,) = of_cluster({("host", "pingpong", 8): judged}, ranks(NODES), {})
+    assert finding.why.startswith("at times 1")
+
+
 def test_half_of_the_cluster_is_no_population() -> None:
     judged = judge(visits(touches(*range(0, NODES, 2))), PLACES, one_way=False)
     assert judged.bad == []
     assert [(part.kind, part.state) for part in judged.open] == [("some", "uneven")]
+
+
+@pytest.mark.parametrize(("nodes", "leaf", "found"), [(12, 4, [0]), (9, 3, [0]), (16, 8, [0, 1])])
+def test_nodes_beyond_a_slow_link_are_good(nodes: int, leaf: int, found: list[int]) -> None:
+    """Among few switches many pairs of good nodes cross the slow link; of two switches either may have it."""
+    places = Places(np.arange(nodes), np.arange(nodes) // leaf)
+
+    def slow(first: Integers, second: Integers) -> Flags:
+        ends = places.switch[first], places.switch[second]
+        crossing: Flags = (ends[0] != ends[1]) & ((ends[0] == 0) | (ends[1] == 0)) & (second % leaf == 1)
+        return crossing
+
+    judged = judge(visits(slow, 0.2, places=places), places, one_way=True)
+    assert named(judged) == [("link", switch) for switch in found]
+    assert judged.open == []
 
 
 def test_a_rank_of_a_good_node() -> None:

@@ -133,6 +133,8 @@ def _bad(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding
         drained = tuple(dict.fromkeys(names.ranks[rank].host for rank in part.ranks))
     if part.state == "wrong":
         why = "wrong data arrived" + (f" in {count(part.visits, 'pair')}" if part.visits else "")
+    elif part.state == "at times":
+        why = f"at times {_percent(part.slower or 0)} slower than the other {what} ({count(part.visits, 'visit')})"
     else:
         why = f"{_percent(part.slower or 0)} slower than the other {what} (median of {count(part.visits, 'visit')})"
     return CheckFinding(

@@ -17,8 +17,10 @@ A visit whose data was wrong needs no test.  What all such visits have in common
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -46,10 +48,14 @@ FALSE_ALARM = 0.01
 """The largest probability that anything good of a cluster is called slow."""
 MISSED = 0.001
 """The largest probability that a part is called good that is slower than ``GOOD_BELOW``."""
+HIT_FROM = np.log(1.5)
+"""A single visit that is slower than this counts against both of its ranks."""
+HITS_SUSPECT = 0.2
+"""A rank is measured again if the most hit of so many good ranks is hit as often with at most this probability."""
 LOOKS = 8
 """How often growing data may be judged."""
 SMALLEST = 3
-"""Of two nodes nobody can say which one is slow."""
+"""Of two nodes, or two switches, nobody can say which one is slow."""
 FEWEST = 12
 """A rank with fewer visits is missing: a sign test that shares its error with others needs more, too."""
 SHARED = 0.8
@@ -57,7 +63,7 @@ SHARED = 0.8
 
 Kind = Literal["rank", "node", "switch", "link", "node or link", "pair", "some"]
 """``link``: one of the links between a switch and the others; ``some``: more than a third of the cluster."""
-State = Literal["slow", "wrong", "good", "undecided", "uneven"]
+State = Literal["slow", "at times", "wrong", "good", "undecided", "uneven"]
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,7 @@ class Judgement:
 
     @property
     def bad(self) -> list[ClusterPart]:
-        return [part for part in self.parts if part.state in ("slow", "wrong")]
+        return [part for part in self.parts if part.state in ("slow", "at times", "wrong")]
 
     @property
     def open(self) -> list[ClusterPart]:
@@ -166,17 +172,41 @@ def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) 
     evidence = Evidence(clean, _ratios(clean, places), places, one_way, looks)
     if uneven := evidence.uneven():
         return Judgement([*wrong, uneven], missing)
-    links = evidence.links()
-    parts = evidence.parts()
-    explained = {part.number for part in (*links, *parts) if part.kind == "link" and part.state == "slow"}
+    links, parts = evidence.links(), evidence.parts()
+    explained: set[int] = set()
+    switches = np.unique(places.switch[places.switch >= 0])
+    while len(explained) < LOOKS and (worst := _worst_link([*links, *parts], explained)):
+        explained.add(worst.number)
+        if len(switches) < SMALLEST:  # of two switches nobody can say whose link is slow
+            continue
+        # What crosses a slow link says nothing about the nodes beyond it.
+        clean = clean.but(~_crossing(clean, places, worst.number))
+        links = [*(part for part in links if part.number in explained), worst]
+        if not len(clean.first):
+            break
+        evidence = Evidence(clean, _ratios(clean, places), places, one_way, looks)
+        links += evidence.links()
+        parts = evidence.parts()
     hidden = accused.union(missing)
     kept = {
         (part.kind, part.number): part
-        for part in (*parts, *links)
+        for part in (*evidence.at_times(), *parts, *links)
         if not hidden.issuperset(part.ranks)
         and (part.kind not in ("rank", "node") or int(places.switch[part.ranks[0]]) not in explained)
     }
     return Judgement([*wrong, *kept.values()], missing)
+
+
+def _worst_link(parts: Sequence[ClusterPart], explained: set[int]) -> ClusterPart | None:
+    """Return the slowest of the slow links that are not among these."""
+    slow = [part for part in parts if part.kind == "link" and part.state == "slow" and part.number not in explained]
+    return max(slow, key=lambda part: part.slower or 0.0, default=None)
+
+
+def _crossing(visits: Visits, places: Places, switch: int) -> Flags:
+    """Return which pairs have one rank on this switch."""
+    crossing: Flags = (places.switch[visits.first] == switch) != (places.switch[visits.second] == switch)
+    return crossing
 
 
 def _inside(visits: Visits, places: Places) -> Flags:
@@ -217,6 +247,12 @@ class Counts:
             certain[these] = interval_rank(int(count), FALSE_ALARM / tests)
             usual[these] = interval_rank(int(count), MISSED)
         return self.fast < certain, self.slow < usual
+
+
+@cache
+def binomial_tail(count: int, share: float, least: int) -> float:
+    """Return the probability of at least so many successes."""
+    return math.fsum(math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(least, count + 1))
 
 
 class Evidence:
@@ -262,6 +298,15 @@ class Evidence:
                 totals[row] += np.bincount(part[its & also], minlength=count)
         return Counts(*totals)
 
+    def _medians(self, number: Integers) -> Floats:
+        """Return the median ratio of each part beyond its switch with ranks that look good, in its slower direction."""
+        first, second = self.visits.first, self.visits.second
+        medians = []
+        for part, other in ((first, second), (second, first)):
+            its = ~self.local & (number[part] >= 0) & ~self.looks_slow[other] & (number[part] != number[other])
+            medians.append(group_quantile(number[part[its]], self.ratio[its], 0.5, int(number.max()) + 1))
+        return np.fmax(*medians)
+
     def _states(self, chosen: Flags, number: Integers) -> tuple[Flags, Flags]:
         """Return which parts are slow in either direction, and which are good in both."""
         tests = self.looks * 4 * self.ranks
@@ -299,13 +344,47 @@ class Evidence:
                 found.append(self._placed(ClusterPart(kind, int(each), "slow", np.flatnonzero(inside).tolist())))
                 explained |= inside
             if kind == levels[-1][0]:
-                left = ~slow & ~good
+                slower = np.nan_to_num(np.expm1(self._medians(number)))
                 found += [
-                    self._estimated(ClusterPart(kind, int(each), "undecided", np.flatnonzero(number == each).tolist()))
-                    for each in np.flatnonzero(left)
+                    ClusterPart(kind, int(each), "undecided", np.flatnonzero(number == each).tolist(), slower[each])
+                    for each in np.flatnonzero(~slow & ~good)
                     if not explained[number == each].all()
                 ]
         return found
+
+    def at_times(self) -> list[ClusterPart]:
+        """Return the ranks of which more repetitions than of others have a visit that is much slower than usual.
+
+        The repetitions are counted and not the visits, because a disturbance meets several visits in a row: of a good
+        rank as many as the binomial distribution says with the share of all ranks.
+        """
+        ends = np.concatenate([self.visits.first, self.visits.second])
+        others = np.concatenate([self.visits.second, self.visits.first])
+        _, repetition = np.unique(self.visits.repetition, return_inverse=True)
+        times, ratio = np.tile(repetition, 2), np.tile(self.ratio, 2)
+        turns = int(times.max(initial=0)) + 1
+        places = ends * turns + times
+        kind: Kind = "rank" if len(np.unique(self.places.node)) < self.ranks else "node"
+        found: dict[int, ClusterPart] = {}
+        usual = ~self.looks_slow[others]
+        while len(found) < LOOKS:
+            hits = usual & (ratio > HIT_FROM)
+            hit, there = (np.bincount(np.unique(places[its]) // turns, minlength=self.ranks) for its in (hits, usual))
+            share = hit.sum() / max(there.sum(), 1)
+            chances = {
+                int(rank): binomial_tail(int(there[rank]), float(share), int(hit[rank])) * self.ranks
+                for rank in np.flatnonzero(hit > there * share)
+            }
+            rank = min(chances, key=chances.__getitem__, default=-1)
+            if rank < 0 or chances[rank] > HITS_SUSPECT:
+                break
+            part = ClusterPart(kind, rank, "undecided", [rank])
+            if chances[rank] * self.looks < FALSE_ALARM:
+                its = ratio[hits & (ends == rank)]
+                part = replace(part, state="at times", slower=float(np.expm1(np.median(its))), visits=len(its))
+            found[rank] = self._estimated(part) if part.state == "undecided" else part
+            usual &= (ends != rank) & (others != rank)  # its partners were hit by it
+        return list(found.values())
 
     def _placed(self, part: ClusterPart) -> ClusterPart:
         """Return the part; a node that is slow beyond its switch only is good: a link of the switch is slow."""
