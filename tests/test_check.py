@@ -284,12 +284,22 @@ def test_the_screen_of_many_nodes_is_short() -> None:
 
 
 def test_a_check_of_one_machine(volley_command: Path, engine: Path, tmp_path: Path) -> None:
-    """Nothing says how fast this machine should be, so nothing passes."""
+    """Without limits nothing says how fast this machine should be; with limits two ranks pass as well."""
     volley = Command(volley_command, engine, tmp_path)
-    done = volley("check", "--format", "json", "--ranks", "2", "-o", str(tmp_path / "records.jsonl"))
+    file = tmp_path / "limits.json"
+    words = ("check", "--format", "json", "--ranks", "2", "-o", str(tmp_path / "records.jsonl"))
+    words = (*words, "--budget", "60", "--expect", str(file))
+    done = volley(*words, "--learn")
     found = json.loads(done.out)["findings"]
     assert done.code == 4, done.err
     assert {each["verdict"] for each in found} == {"UNDECIDED"}
+    known = limits.read(file)
+    assert "pingpong among all 2 ranks: host, 8 B" in known.seconds
+    wide = {name: [seconds[0] * factor for factor in (0.5, 1, 2, 4, 8)] for name, seconds in known.seconds.items()}
+    file.write_bytes(msgspec.json.encode(limits.Limits(seconds=wide)))
+    done = volley(*words)
+    assert done.code == 0, done.out
+    assert {each["yardstick"] for each in json.loads(done.out)["findings"]} == {"limits"}
 
 
 def test_limits_of_one_machine_are_not_those_of_many(volley_command: Path, engine: Path, tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from volley.records.record_types import Rank
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import Job, Jobs, Site, choose_transports, make_plan
-from volley.units import format_duration
+from volley.statistics.estimates import median
+from volley.units import format_duration, format_size
 
 REPEATS = 8
 """Visits of every pair in a launch."""
@@ -194,3 +195,15 @@ def judgements(logs: Sequence[RunLog], switch_of: Mapping[str, str]) -> dict[Cas
         )
         for case, lists in columns.items()
     }
+
+
+def times_of(logs: Sequence[RunLog]) -> dict[str, list[float]]:
+    """Return the median of all pairs in seconds, of each repetition, by what was measured."""
+    found: dict[str, dict[tuple[int, int], list[float]]] = {}
+    for number, log in enumerate(logs):
+        ranks = len(log.run.ranks) if log.run else 0
+        for row in log.of(RankMatrixRow):
+            name = f"{row.pattern} among all {ranks} ranks: {row.transport}, {format_size(row.size_bytes)}"
+            found.setdefault(name, {}).setdefault((number, row.repeat), []).extend(filter(None, row.times_s))
+    medians = {name: [median(seconds) for seconds in turns.values() if seconds] for name, turns in found.items()}
+    return {name: seconds for name, seconds in medians.items() if seconds}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from volley import benchmarks
 from volley.check import cluster, formats, layers, limits
-from volley.check.findings import CheckFinding, Verdict, exit_code, in_order, of_cluster
+from volley.check.findings import THIRD, CheckFinding, Verdict, exit_code, in_order, of_cluster
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
 from volley.launch.allocation import allocation
@@ -84,14 +85,23 @@ def run(options: CheckOptions) -> int:
         usual_s = (GPUS_S if has_driver() else MACHINE_S) if one else CLUSTER_S
         check = Check(options, writer, stop, options.budget or usual_s)
         try:
-            times = _machine(check, known) if one else {}
-            if stop.signal is None:
-                _ranks(check, switch_of)
+            measured = _machine(check) if one else []
+            logs = _ranks(check, switch_of) if stop.signal is None else []
         finally:
             writer.close()
         if stop.signal is not None:
             print("volley: stopped", file=sys.stderr)
             return 128 + stop.signal
+    times = {name: seconds for _, each, those in measured for name, seconds in layers.measured(each, those).items()}
+    of_ranks = cluster.times_of(logs) if one else {}
+    judged = len(times) + len(of_ranks)
+    for layer, benchmark, those in measured:
+        check.findings += layers.judge(layer, benchmark, those, known, judged)
+    check.findings += _of_ranks(logs, switch_of, options)
+    if known and of_ranks:
+        check.findings = [each for each in check.findings if each.decides != THIRD]
+        check.findings.append(layers.by_limits("all ranks", of_ranks, known, judged))
+    times |= of_ranks
     if options.learn and options.expect:
         checks = limits.add(options.expect, {name: median(seconds) for name, seconds in times.items()})
         print(f"{options.expect}: {checks} checks; limits need {limits.FEWEST}", file=sys.stderr)
@@ -109,8 +119,8 @@ def _is_one_machine(options: CheckOptions) -> bool:
     return granted is None or granted.nodes == 1
 
 
-def _machine(check: Check, known: limits.Limits | None) -> dict[str, list[float]]:
-    """Measure and judge the layers of this machine; return the seconds of each launch, by what was measured."""
+def _machine(check: Check) -> list[tuple[layers.Layer, Benchmark, list[RunLog]]]:
+    """Measure the layers of this machine."""
     gpus = gpu_count() if has_driver() else 0
     measured = []
     for layer in layers.layers(gpus):
@@ -121,25 +131,25 @@ def _machine(check: Check, known: limits.Limits | None) -> dict[str, list[float]
         logs = [log for _ in range(layer.times) for log in check.launches(layer.name, benchmark, asked)]
         if logs:
             measured.append((layer, benchmark, logs))
-    times = {name: seconds for _, each, logs in measured for name, seconds in layers.measured(each, logs).items()}
-    for layer, benchmark, logs in measured:
-        check.findings += layers.judge(layer, benchmark, logs, known, len(times))
-    return times
+    return measured
 
 
-def _ranks(check: Check, switch_of: dict[str, str]) -> None:
-    """Measure and judge all ranks together."""
-    options = check.options
+def _ranks(check: Check, switch_of: dict[str, str]) -> list[RunLog]:
+    """Measure all ranks together."""
     benchmark = cluster.benchmark_of(switch_of, max(check.left_s, 0.0))
-    logs = check.launches("all ranks", benchmark, options)
+    return check.launches("all ranks", benchmark, check.options)
+
+
+def _of_ranks(logs: list[RunLog], switch_of: dict[str, str], options: CheckOptions) -> Iterator[CheckFinding]:
+    """Judge all ranks together."""
     first = next((log.run for log in logs if log.run), None)
-    if first:
-        judged = cluster.judgements(logs, switch_of)
-        check.findings += of_cluster(judged, first.ranks, switch_of)
-        granted = allocation(os.environ)
-        asked = len(set(options.job.hosts)) or (granted.nodes if granted else 1)
-        seen = len({rank.host for rank in first.ranks})
-        if seen < asked:
-            why = f"the ranks were on {seen} of {count(asked, 'node')}"
-            how = f"--ranks {asked} or more, spread over the nodes"
-            check.findings.append(CheckFinding(verdict="UNDECIDED", layer="all ranks", why=why, decides=how))
+    if first is None:
+        return
+    yield from of_cluster(cluster.judgements(logs, switch_of), first.ranks, switch_of)
+    granted = allocation(os.environ)
+    asked = len(set(options.job.hosts)) or (granted.nodes if granted else 1)
+    seen = len({rank.host for rank in first.ranks})
+    if seen < asked:
+        why = f"the ranks were on {seen} of {count(asked, 'node')}"
+        how = f"--ranks {asked} or more, spread over the nodes"
+        yield CheckFinding(verdict="UNDECIDED", layer="all ranks", why=why, decides=how)

@@ -21,6 +21,8 @@ Verdict = Literal["FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS"]
 ORDER: tuple[Verdict, ...] = ("FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS")
 """The most important first."""
 EXIT_CODES = {"FAIL": EXIT_FAILED, "UNDECIDED": EXIT_UNDECIDED, "NOT POSSIBLE": EXIT_MACHINE, "PASS": EXIT_GOOD}
+THIRD = "a check with a third one, or of one machine limits: volley check --expect FILE --learn"
+"""What decides about two nodes or ranks."""
 NAMED = 8
 """A sentence names at most this many parts of a list."""
 
@@ -152,6 +154,6 @@ def _uneven(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFind
         why = f"{_percent(part.slower or 0)} slower than the other {what}, and nothing says which of the two are good"
         decides = f"a check together with {what} that are known to be good"
     else:
-        why, decides = f"of two {what} nobody can say which one is slow", "a check with a third one"
+        why, decides = f"of two {what} nobody can say which one is slow", THIRD
     title = _title(part, names)
     return CheckFinding(verdict="UNDECIDED", layer=layer, part=title, why=why, yardstick="population", decides=decides)

@@ -93,7 +93,7 @@ def judge(
     slow = list(_slow_pairs(layer, benchmark, logs))
     yield from slow
     if limits is not None:
-        yield _by_limits(layer, times, limits, judged)
+        yield by_limits(layer.name, times, limits, judged)
     elif ratios := _ratios(benchmark, logs):
         yield _by_reference(layer, ratios, again)
     elif not slow:
@@ -135,7 +135,8 @@ def _slow_pairs(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> I
         )
 
 
-def _by_limits(layer: Layer, times: Mapping[str, Sequence[float]], limits: Limits, judged: int) -> CheckFinding:
+def by_limits(layer: str, times: Mapping[str, Sequence[float]], limits: Limits, judged: int) -> CheckFinding:
+    """Compare the seconds of each place, in several launches or repetitions, with the limits of a site."""
     over, open_, unknown = [], [], []
     for name, seconds in times.items():
         limit = limit_s(limits.seconds.get(name, ()), judged)
@@ -156,7 +157,7 @@ def _by_limits(layer: Layer, times: Mapping[str, Sequence[float]], limits: Limit
     else:
         why = f"{count(len(times), 'time')} within the limits, which fail {FALSE_ALARM * 100:.0f} % of good nodes"
         verdict, decides = "PASS", ""
-    return CheckFinding(verdict=verdict, layer=layer.name, why=why, yardstick="limits", decides=decides)  # type: ignore[arg-type]
+    return CheckFinding(verdict=verdict, layer=layer, why=why, yardstick="limits", decides=decides)  # type: ignore[arg-type]
 
 
 def _ratios(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str, float]]:
