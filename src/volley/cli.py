@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from volley import batch, benchmarks, check, compare, doctor, report_file, setup, show, topo
+from volley import batch, benchmarks, check, compare, doctor, report_file, setup, show, topo, tune
 from volley.benchmarks import plain
 from volley.command.commandline import Command, HelpAsked, UnknownOptionError, completion_script, help_text, value_of
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
@@ -23,6 +23,7 @@ COMMANDS = (
     report_file.COMMAND,
     check.COMMAND,
     *compare.COMMANDS,
+    tune.COMMAND,
     *(tool.COMMAND for tool in (batch, doctor, topo, setup)),
 )
 """In the order of ``volley --help``."""

@@ -184,6 +184,8 @@ class Session:
     """The number of ranks of the last launch, and the state of their GPUs after it: that before the next one."""
     ended: float | None = None
     """When the last launch ended, as ``time.monotonic`` says it."""
+    tried: Preflight | None = None
+    """What the preflight found, if there was one: a session that is run again does not repeat it."""
 
     def start_for(self, plan: Plan) -> Start:
         job = self.options.job
@@ -256,7 +258,7 @@ class Session:
                 f"not passed on to the ranks, because a surrounding job set them: {join_words(sorted(removed))}"
             )
         begun = time.monotonic()
-        tried = self._preflight(progress, stop)
+        tried = self.tried = self.tried or self._preflight(progress, stop)
         before_s = time.monotonic() - begun
         if note := self._too_few(before_s if tried else 0.0):
             progress.note(note)

@@ -1,0 +1,223 @@
+"""``volley tune``: launch settings in turn with the default, write what was proven, and show it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from volley import benchmarks
+from volley.errors import EXIT_GOOD, MachineError, UserError
+from volley.files import write_file
+from volley.machine.signals import Stop
+from volley.records.records_file import Writer, open_writer, state_folder
+from volley.run.benchmark import Benchmark
+from volley.run.jobs import POINT_TIME_S, LaunchCount
+from volley.run.progress import Progress
+from volley.run.render import render_reports
+from volley.run.session import Session, prepare
+from volley.text import count, escape_controls, join_few
+from volley.tune import candidates, files, page
+from volley.tune.candidates import Candidate
+from volley.tune.composition import by_size, compose
+from volley.tune.options import TuneOptions
+from volley.tune.search import (
+    LaunchFailedError,
+    Proof,
+    Search,
+    Times,
+    confirm_launches,
+    confirming_rounds,
+    fewest_launches,
+    screen_launches,
+    screening_rounds,
+)
+from volley.units import format_sig, round_up
+
+
+@dataclass
+class Launcher:
+    """Launches the benchmark with a setting, and keeps the records."""
+
+    benchmark: Benchmark
+    asked: Any
+    writer: Writer
+    stop: Stop
+    until: float
+    """When the time is over, as ``time.monotonic`` says it."""
+    progress: Progress = field(default_factory=lambda: Progress(quiet=True))
+    sessions: dict[Candidate | None, Session] = field(default_factory=dict)
+    places: frozenset[tuple[str, str]] = frozenset()
+    """What the default measures."""
+    launched: int = 0
+    launch_s: float = 0.0
+    """What a launch took in the mean."""
+
+    def __call__(self, candidate: Candidate | None) -> Times:
+        begun = time.monotonic()
+        with _variables(candidate.variables if candidate else {}):
+            times = self._times(candidate)
+        took_s = time.monotonic() - begun
+        self.launched += 1
+        self.launch_s += (took_s - self.launch_s) / self.launched
+        if lacking := [f"{series} at {at}" for series, at in sorted(self.places - times.keys())]:
+            raise LaunchFailedError(f"no result of {join_few(lacking, 3)}")
+        return times
+
+    def _times(self, candidate: Candidate | None) -> Times:
+        """Return the times of one launch.
+
+        Raises:
+            LaunchFailedError: if it was not good.
+            KeyboardInterrupt: if the user stopped it.
+        """
+        try:
+            if candidate not in self.sessions:
+                self.sessions[candidate] = prepare(self.benchmark, self.asked, self.stop)
+            session = self.sessions[candidate]
+            before = len(session.logs)
+            session.run(self.writer, self.progress, self.stop)
+        except UserError as error:
+            session, before = None, 0
+            said = str(error)
+        if self.stop.signal is not None:
+            raise KeyboardInterrupt
+        if session is None:
+            raise LaunchFailedError(said)
+        outcome, logs = session.outcomes[-1], session.logs[before:]
+        if outcome.code != EXIT_GOOD or not logs:
+            wrong = [each.reason for log in logs for each in log.records if getattr(each, "status", "") == "failed"]
+            lines = [
+                *(f"wrong data: {reason}" for reason in wrong[:1] if reason),
+                *reversed(outcome.lines),
+                "no reason",
+            ]
+            raise LaunchFailedError(lines[0].removeprefix("volley: "))
+        found = (each for log in logs for each in self.benchmark.observables(log))
+        return {(each.series, at): seconds for each in found for at, seconds in zip(each.at, each.seconds, strict=True)}
+
+    @property
+    def launches_left(self) -> float:
+        return max(0.0, self.until - time.monotonic()) / self.launch_s
+
+
+@contextmanager
+def _variables(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process, which the ranks inherit as from the shell of a user."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def run(options: TuneOptions) -> int:
+    """Run the command; return the exit code."""
+    benchmark, asked = benchmarks.read([*options.words(), "--point-time", f"{POINT_TIME_S:g}"])
+    asked = replace(asked, job=replace(options.job, launches=1), output=replace(asked.output, quiet=True))
+    until = time.monotonic() + options.budget
+    folder = options.folder or state_folder() / time.strftime("tune-%Y%m%dT%H%M%S")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the folder {escape_controls(str(folder))}: {error.strerror}") from None
+    with Stop() as stop:
+        writer = open_writer(folder / "records.jsonl", "tune")
+        launcher = Launcher(benchmark, asked, writer, stop, until)
+        try:
+            tuning = _search(options, launcher, folder)
+        except KeyboardInterrupt:
+            print("volley: stopped", file=sys.stderr)
+            return 128 + (stop.signal or 2)
+        finally:
+            writer.close()
+    render_reports([page.report(tuning, full=options.output.full)], options.output.format, sys.stdout)
+    if not options.output.quiet and (line := writer.last_line()):
+        print(escape_controls(line), file=sys.stderr)
+    return EXIT_GOOD
+
+
+def _search(options: TuneOptions, launcher: Launcher, folder: Path) -> page.Tuning:
+    try:
+        launcher(None)  # libraries and files come into memory
+        launcher.launched, launcher.launch_s = 0, 0.0
+        launcher.places = frozenset(launcher(None))
+    except LaunchFailedError as error:
+        raise MachineError(f"the benchmark fails without any setting: {error}") from None
+    session = launcher.sessions[None]
+    library, ranks = session.stack.library, session.jobs.planned[0].plan.world_size
+    operations = {series.partition(" ")[0] for series, _ in launcher.places if " " in series}
+    libraries = candidates.libraries_of(session.stack, options.transport)
+    settings = candidates.candidates(libraries, operations)
+    if "MPICH" in libraries:
+        settings = [each for each in settings if candidates.known_to(candidates.library_bytes(library), each)]
+    if not settings:
+        raise MachineError(f"volley knows no setting of {session.stack.describe()} for this benchmark")
+    if (needed := fewest_launches(len(settings))) > launcher.launches_left:
+        raise UserError(
+            f"--budget {options.budget:g} leaves time for {count(int(launcher.launches_left), 'launch')} of "
+            f"{format_sig(launcher.launch_s, 2)} s, and {count(len(settings), 'setting')} need {needed}: write "
+            f"--budget {round_up((needed + 3) * launcher.launch_s * 1.2)}, or measure fewer sizes"
+        )
+    search: Search[Candidate] = Search(
+        launcher, lambda: time.monotonic() < launcher.until and launcher.stop.signal is None
+    )
+    rounds = screening_rounds(len(settings), launcher.launches_left)
+    with _progress(
+        options, launcher, f"{count(len(settings), 'setting')} to try", screen_launches(len(settings), rounds)
+    ):
+        survivors = search.screen(settings, rounds)
+    rounds = confirming_rounds(len(survivors), launcher.launches_left)
+    confirming = rounds * (len(survivors) + 1)
+    with _progress(options, launcher, f"{len(survivors)} of them again, on fresh launches", confirming):
+        proofs = search.confirm(survivors, rounds)
+    made = compose(
+        proofs,
+        lambda each: files.can_rule(each, library),
+        lambda rules: files.write_rules(rules, folder, ranks, library),
+    )
+    if made and made not in proofs:
+        rounds = confirming_rounds(1, launcher.launches_left * confirm_launches(1, 1) / 2)
+        with _progress(options, launcher, "what was proven, together", rounds * 2):
+            proofs |= search.confirm([made], rounds)
+    tuning = page.Tuning(
+        options.words()[0], session.stack.describe(), ranks, launcher.launched, settings, proofs, search.failed, folder
+    )
+    _write(tuning)
+    return tuning
+
+
+@contextmanager
+def _progress(options: TuneOptions, launcher: Launcher, what: str, launches: int) -> Iterator[None]:
+    quiet, shown = options.output.quiet, options.output.format
+    if not quiet:
+        print(f"volley: {what}: {launches} launches of {format_sig(launcher.launch_s, 2)} s", file=sys.stderr)
+    with Progress(shown, LaunchCount(launches, launches), quiet=quiet) as launcher.progress:
+        yield
+    launcher.progress = Progress(quiet=True)
+
+
+def _write(tuning: page.Tuning) -> None:
+    """Write the files of the setting that was proven, and remove those of one that was not."""
+    chosen, folder = tuning.chosen, tuning.folder
+    names = {str(folder / name) for name in (files.COLL_TUNED, files.MPICH)}
+    for path in names - set(chosen.variables.values() if chosen else ()):
+        with suppress(FileNotFoundError):
+            Path(path).unlink()
+    if chosen:
+        files.write_settings(folder, chosen.variables, page.comments(tuning))
+    of_nccl: dict[Candidate, Proof] = {
+        each: found for each, found in tuning.proofs.items() if each.by_size and candidates.way_of(each) == "nccl"
+    }
+    if rules := by_size(of_nccl):
+        write_file(folder / files.NCCL, files.nccl_csv(rules, tuning.ranks, 1).encode())

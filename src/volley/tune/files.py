@@ -1,0 +1,121 @@
+"""The files with the settings that were proven, in the formats of the libraries that read them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from volley.files import write_file
+from volley.text import escape_controls
+from volley.tune.candidates import Candidate, Way, library_bytes, way_of
+from volley.tune.composition import SizeRule
+
+COLL_TUNED, MPICH, NCCL = "coll_tuned.rules", "mpich-collectives.json", "nccl-tuner.csv"
+_OPEN_MPI_IDS = {"allgather": 0, "allreduce": 2, "all-to-all": 3, "broadcast": 7}
+"""Numbers of collectives (ompi/mca/coll/base/coll_base_functions.h, ``COLLTYPE``)."""
+_MPICH_NAMES = {"allgather": "allgather", "allreduce": "allreduce", "all-to-all": "alltoall", "broadcast": "bcast"}
+_NCCL_NAMES = {each: each.replace("-", "") for each in ("allgather", "allreduce", "broadcast", "reduce-scatter")}
+_MPICH_SELECTION = re.compile(rb'\{"collective=[^\0]+')
+
+
+def can_rule(candidate: Candidate, library: str) -> bool:
+    """Return whether a file that the MPI reads can set a candidate by size.
+
+    MPICH's file replaces its own selection of all algorithms, so that must be in its library.  The file for NCCL needs
+    a plugin that NCCL does not bring.
+    """
+    way: Way = way_of(candidate)
+    return candidate.by_size and (way == "coll_tuned" or (way == "mpich" and mpich_selection(library) is not None))
+
+
+def write_rules(rules: Sequence[SizeRule], folder: Path, ranks: int, library: str) -> dict[str, str]:
+    """Write the file of rules by size, and return the variables with which the MPI reads it."""
+    if way_of(rules[0].candidate) == "coll_tuned":
+        write_file(folder / COLL_TUNED, coll_tuned(rules, ranks).encode())
+        names = {"use_dynamic_rules": "1", "dynamic_rules_filename": str(folder / COLL_TUNED)}
+        return {f"OMPI_MCA_coll_tuned_{name}": value for name, value in names.items()}
+    selection = mpich_selection(library)
+    assert selection
+    write_file(folder / MPICH, json.dumps(mpich(selection, rules, ranks), indent=1).encode())
+    return {"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": str(folder / MPICH)}
+
+
+def coll_tuned(rules: Sequence[SizeRule], ranks: int) -> str:
+    """Return the rules of coll/tuned for this number of ranks; 0 is the algorithm that Open MPI would take.
+
+    A rule holds from its number of ranks, and from its size, up to the next (ompi/mca/coll/tuned,
+    coll_tuned_dynamic_file.c).
+    """
+    found = [(operation, list(those)) for operation, those in groupby(rules, key=lambda rule: rule.operation)]
+    lines = [f"{len(found)} # collectives"]
+    for operation, those in found:
+        sizes = [(0, "0")] if those[0].first_bytes else []
+        for rule in those:
+            if sizes and sizes[-1][0] == rule.first_bytes:
+                sizes.pop()
+            sizes += [(rule.first_bytes, rule.candidate.value), (rule.last_bytes + 1, "0")]
+        lines += [f"{_OPEN_MPI_IDS[operation]} # {operation}", "2 # numbers of ranks"]
+        lines += [f"{ranks} # ranks", f"{len(sizes)} # sizes: from so many bytes, algorithm, fan-out, segment"]
+        lines += [f"{size} {algorithm} 0 0" for size, algorithm in sizes]
+        lines += [f"{ranks + 1} # ranks and more", "1", "0 0 0 0"]
+    return "\n".join(lines) + "\n"
+
+
+def mpich_selection(library: str) -> dict[str, Any] | None:
+    """Return MPICH's own selection of algorithms, which is a text in its library; ``None`` if there is none."""
+    for found in _MPICH_SELECTION.findall(library_bytes(library)):
+        if b"algorithm=MPIR_Allreduce_intra_" in found:
+            try:
+                selection: dict[str, Any] = json.loads(found)
+            except ValueError:
+                continue
+            return selection
+    return None
+
+
+def mpich(selection: Mapping[str, Any], rules: Sequence[SizeRule], ranks: int) -> dict[str, Any]:
+    """Return MPICH's selection with these rules for this number of ranks; everything else stays as it is."""
+    changed: dict[str, Any] = json.loads(json.dumps(selection))
+    for operation, those in groupby(rules, key=lambda rule: rule.operation):
+        name = _MPICH_NAMES[operation]
+        its = changed[f"collective={name}"]
+        usual = its["comm_type=intra"]
+        measure = "total_msg_size" if operation == "allgather" else "avg_msg_size"
+        blocks = ranks if operation == "all-to-all" else 1  # its size there is that of a block
+        here: dict[str, Any] = {}
+        for rule in those:
+            here[f"{measure}<{-(-rule.first_bytes // blocks)}"] = usual
+            algorithm = f"algorithm=MPIR_{name.capitalize()}_intra_{rule.candidate.value}"
+            here[f"{measure}<={rule.last_bytes // blocks}"] = {algorithm: {}}
+        here[f"{measure}=any"] = usual
+        its["comm_type=intra"] = {f"comm_size<{ranks}": usual, f"comm_size<={ranks}": here, "comm_size=any": usual}
+    return changed
+
+
+def nccl_csv(rules: Sequence[SizeRule], ranks: int, nodes: int) -> str:
+    """Return the table that NCCL's example of a tuner plugin reads (plugins/tuner/example, nccl_tuner.conf)."""
+    lines = ["# collective,first bytes,last bytes,algorithm,protocol,channels,nodes,ranks"]
+    for rule in rules:
+        proto = rule.candidate.variables.get("NCCL_PROTO", "").lower()
+        algorithm = rule.candidate.variables.get("NCCL_ALGO", "").lower()
+        name = _NCCL_NAMES.get(rule.operation)
+        if name:
+            words = (name, rule.first_bytes, rule.last_bytes, algorithm or "ring", proto or "simple", -1, nodes, ranks)
+            lines.append(",".join(map(str, words)))
+    return "\n".join(lines) + "\n"
+
+
+def write_settings(folder: Path, variables: Mapping[str, str], comments: Sequence[str]) -> None:
+    """Write ``env.sh``, and for Open MPI the file that it reads from ``~/.openmpi/mca-params.conf``."""
+    above = "".join(f"# {escape_controls(each)}\n" for each in comments)
+    lines = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
+    write_file(folder / "env.sh", (above + lines).encode())
+    mca = {name.removeprefix("OMPI_MCA_"): value for name, value in variables.items() if name.startswith("OMPI_MCA_")}
+    if mca:
+        text = above + "".join(f"{name} = {value}\n" for name, value in mca.items())
+        write_file(folder / "openmpi-mca-params.conf", text.encode())
