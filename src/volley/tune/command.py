@@ -17,10 +17,11 @@ from volley.files import write_file
 from volley.machine.signals import Stop
 from volley.records.records_file import Writer, open_writer, state_folder
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import POINT_TIME_S, LaunchCount
+from volley.run.jobs import LaunchCount
 from volley.run.progress import Progress
 from volley.run.render import render_reports
 from volley.run.session import Session, prepare
+from volley.statistics.launches import MIN_LAUNCHES
 from volley.text import count, escape_controls, join_few
 from volley.tune import candidates, files, page
 from volley.tune.candidates import Candidate
@@ -78,7 +79,9 @@ class Launcher:
         """
         try:
             if candidate not in self.sessions:
-                self.sessions[candidate] = prepare(self.benchmark, self.asked, self.stop)
+                prepared = prepare(self.benchmark, self.asked, self.stop)
+                # The first of several launches, which are short; each run of the session makes it again.
+                self.sessions[candidate] = replace(prepared, jobs=replace(prepared.jobs, next_job=None))
             session = self.sessions[candidate]
             before = len(session.logs)
             session.run(self.writer, self.progress, self.stop)
@@ -123,8 +126,8 @@ def _variables(variables: Mapping[str, str]) -> Iterator[None]:
 
 def run(options: TuneOptions) -> int:
     """Run the command; return the exit code."""
-    benchmark, asked = benchmarks.read([*options.words(), "--point-time", f"{POINT_TIME_S:g}"])
-    asked = replace(asked, job=replace(options.job, launches=1), output=replace(asked.output, quiet=True))
+    benchmark, asked = benchmarks.read(options.words())
+    asked = replace(asked, job=replace(options.job, launches=MIN_LAUNCHES), output=replace(asked.output, quiet=True))
     until = time.monotonic() + options.budget
     folder = options.folder or state_folder() / time.strftime("tune-%Y%m%dT%H%M%S")
     try:

@@ -90,8 +90,8 @@ class TuneOptions(Options):
             raise UserError("--operation is for volley tune collective")
 
     def words(self) -> list[str]:
-        """Return the command line of the benchmark, without ``volley``, the options of the job and the launches."""
+        """Return the command line of the benchmark, without ``volley``, the options of the job."""
         (name,) = self.benchmark or ("pingpong",)
         operations = ["--operation", ",".join(self.operation or (USUAL_OPERATION,))] if name == "collective" else []
         sizes = ",".join(map(str, self.sizes))
-        return [name, *operations, "--transport", ",".join(self.transport), "--sizes", sizes, "--launches", "1"]
+        return [name, *operations, "--transport", ",".join(self.transport), "--sizes", sizes]
