@@ -105,6 +105,10 @@ def test_a_report_is_the_page_of_the_command(tmp_path: Path) -> None:
     page = volley.load(path).report()
     page.save(tmp_path / "api.html")
     assert (tmp_path / "api.html").read_bytes() == (tmp_path / "command.html").read_bytes()
+    files = [str(RESULTS / f"h100-x2/rendezvous-{name}.jsonl") for name in ("default", "from-8")]
+    assert cli.main(["compare", *files, "-o", str(tmp_path / "command.html"), "-q"]) == 0
+    volley.load(files[0]).compare(files[1]).report().save(tmp_path / "api.html")
+    assert (tmp_path / "api.html").read_bytes() == (tmp_path / "command.html").read_bytes()
     frame = page._repr_html_()
     assert frame.count('"') == 4  # what is inside the frame cannot end it
     assert "<script" not in frame

@@ -33,19 +33,22 @@ from volley.references import machine_of
 from volley.report.columns import SCHEMA
 from volley.report.model import Details, Later, Part, Report
 from volley.run.render import render_reports, reports_of, results_of
+from volley.run.report_page import page_of
 from volley.text import count, join_few
 
 if TYPE_CHECKING:
     import pandas
 
+    from volley.compare.comparison import Comparison
+
 Records = str | Path
-"""A file of records, or the id or the name of a kept run (``volley list``); ``last`` is the newest."""
+"""A file of records, or the id or the name of a kept run (``volley list``), e.g. ``last``."""
 
 
 def load(records: Records | Iterable[Records]) -> Runs:
     """Read the launches of one or more files; one that is in several of them counts once."""
     files = [records] if isinstance(records, Records) else records
-    return Runs(without_repeats([log for file in files for log in read_runs(str(file), BENCHMARKS)], quiet=True))
+    return Runs(without_repeats([log for file in files for log in read_runs(file, BENCHMARKS)], quiet=True))
 
 
 def measure(command: str, **options: object) -> Runs:
@@ -144,10 +147,8 @@ class Runs(Shown):
     def report(self) -> HtmlPage:
         """Return the page of ``volley report``."""
         from volley.report_file.command import sections_of  # noqa: PLC0415  start-up: only for this
-        from volley.run.report_page import page_of  # noqa: PLC0415
 
-        files = [(Path(file).name.removesuffix(".gz"), read_bounded(file, MAX_BYTES)) for file in self.files]
-        return HtmlPage(page_of(*sections_of(self.logs), files))
+        return HtmlPage(page_of(*sections_of(self.logs), _read(self.files)))
 
     def compare(
         self, other: Runs | Records | Iterable[Records], *, within: float = 0.05, paired: bool = False
@@ -157,28 +158,35 @@ class Runs(Shown):
         Args:
             other: runs, or what :func:`load` takes.
             within: the fraction within which two times are the same.
-            paired: launch 1 with launch 1, and so on: both are of ``volley compare --live``.
+            paired: launch 1 with launch 1, and so on, as it is anyway with runs of ``volley compare --live``.
         """
-        from volley.compare import comparison, page  # noqa: PLC0415  start-up: only for this
+        from volley.compare import comparison  # noqa: PLC0415  start-up: only for this
 
         both = (self, other if isinstance(other, Runs) else load(other))
-        first, second = (comparison.side_of_launches(join_few(each.files, 2), each.logs) for each in both)
-        comparison.refuse_shared([(side.name, [log.run for log in side.logs if log.run]) for side in (first, second)])
-        (compared,) = comparison.compare_all((first, second), within, paired=paired)
-        report = page.report(compared, full=False)
-        return ComparedRuns([report], report.data.parts())
+        sides = [comparison.side_of_launches(join_few(each.files, 2), each.logs) for each in both]
+        comparison.refuse_shared([(side.name, side.runs) for side in sides])
+        (compared,) = comparison.compare_all(sides, within, paired=paired)
+        return ComparedRuns(compared, [file for each in both for file in each.files])
 
 
 class ComparedRuns(Shown):
     """A row with a verdict for each point that two runs have in common."""
 
+    def __init__(self, compared: Comparison, files: Sequence[str]) -> None:
+        from volley.compare.page import report  # noqa: PLC0415  start-up: only for this
+
+        (self._full, short) = (report(compared, full=full) for full in (True, False))
+        self._files = files
+        self.finding = short.heading[0]
+        """The first line of the screen: CHANGED, SAME, NO CHANGE SHOWN or NO VERDICT, and why."""
+        super().__init__([short], short.data.parts())
+
     def __repr__(self) -> str:
         return f"<{self.finding}>"
 
-    @property
-    def finding(self) -> str:
-        """The first line of the screen: CHANGED, SAME, NO CHANGE SHOWN or NO VERDICT, and why."""
-        return self._reports[0].heading[0]
+    def report(self) -> HtmlPage:
+        """Return the page of ``volley compare -o page.html``."""
+        return HtmlPage(page_of([self._full], [()], _read(self._files)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,6 +200,10 @@ class HtmlPage:
 
     def _repr_html_(self) -> str:
         return f'<iframe srcdoc="{escape(self.text)}" style="width: 100%; height: 50em; border: 0"></iframe>'
+
+
+def _read(files: Iterable[str]) -> list[tuple[str, bytes]]:
+    return [(Path(file).name.removesuffix(".gz"), read_bounded(file, MAX_BYTES)) for file in files]
 
 
 def _launch_parts(logs: Iterable[RunLog]) -> Iterator[Part]:
