@@ -80,14 +80,12 @@ def measure(command: str, **options: object) -> Runs:
 
 def _words(options: dict[str, object]) -> Iterator[str]:
     for name, value in options.items():
+        if isinstance(value, Iterable) and not isinstance(value, str):
+            value = ",".join(map(str, value))  # noqa: PLW2901  as the option takes it
         if value is not None and value is not False:
             yield f"--{name.replace('_', '-')}"
             if value is not True:
-                yield (
-                    str(value)
-                    if isinstance(value, str) or not isinstance(value, Iterable)
-                    else ",".join(map(str, value))
-                )
+                yield str(value)
 
 
 class Shown:
@@ -175,7 +173,7 @@ class ComparedRuns(Shown):
     def __init__(self, compared: Comparison, files: Sequence[str]) -> None:
         from volley.compare.page import report  # noqa: PLC0415  start-up: only for this
 
-        (self._full, short) = (report(compared, full=full) for full in (True, False))
+        self._full, short = (report(compared, full=full) for full in (True, False))
         self._files = files
         self.finding = short.heading[0]
         """The first line of the screen: CHANGED, SAME, NO CHANGE SHOWN or NO VERDICT, and why."""
