@@ -43,7 +43,7 @@ from volley.units import format_sig, round_up
 
 
 @dataclass
-class Launcher:
+class SettingLauncher:
     """Launches the benchmark with a setting, and keeps the records."""
 
     benchmark: Benchmark
@@ -137,7 +137,7 @@ def run(options: TuneOptions) -> int:
         raise UserError(f"cannot make the folder {escape_controls(str(folder))}: {error.strerror}") from None
     with Stop() as stop:
         writer = open_writer(folder / "records.jsonl", "tune")
-        launcher = Launcher(benchmark, asked, writer, stop, until)
+        launcher = SettingLauncher(benchmark, asked, writer, stop, until)
         try:
             tuning = _search(options, launcher, folder)
         except KeyboardInterrupt:
@@ -151,7 +151,7 @@ def run(options: TuneOptions) -> int:
     return EXIT_GOOD
 
 
-def _search(options: TuneOptions, launcher: Launcher, folder: Path) -> page.Tuning:
+def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> page.Tuning:
     try:
         launcher(None)  # libraries and files come into memory
         launcher.launched, launcher.launch_s = 0, 0.0
@@ -202,7 +202,7 @@ def _search(options: TuneOptions, launcher: Launcher, folder: Path) -> page.Tuni
 
 
 @contextmanager
-def _progress(options: TuneOptions, launcher: Launcher, what: str, launches: int) -> Iterator[None]:
+def _progress(options: TuneOptions, launcher: SettingLauncher, what: str, launches: int) -> Iterator[None]:
     quiet, shown = options.output.quiet, options.output.format
     if not quiet:
         print(f"volley: {what}: {launches} launches of {format_sig(launcher.launch_s, 2)} s", file=sys.stderr)
