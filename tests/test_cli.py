@@ -357,6 +357,8 @@ def test_bash_completes_commands_options_and_their_values(engine: Path, tmp_path
         (("volley", "pingpong", "--transport", "nu"), "null"),
         (("volley", "compare", "--with", "summ"), "summit"),
         (("volley", "references", "summ"), "summit"),
+        (("volley", "compare", "summ"), "summit"),
+        (("volley", "compare", "summit", str(tmp_path / "completion.")), str(tmp_path / "completion.sh")),
         (("volley", "matrix", "--section", "host"), "host-to-gpu"),
         (("volley", "list", "--format", "m"), "markdown"),
         (("volley", "collective", "--operation", "bro"), "broadcast"),

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import comparison_records
+from comparison_records import launches
 from volley.benchmarks import BENCHMARKS
 from volley.cli import main
 from volley.records.records_file import read_runs
@@ -170,6 +172,47 @@ def test_several_files_become_one_page_with_common_scales(write: Any) -> None:
         "pingpong-all.jsonl.gz",
         "stream-uni.jsonl.gz",
     ]
+
+
+def test_two_runs_of_the_same_request_are_side_by_side(write: Any) -> None:
+    files = [RESULTS / f"h100-x2/pingpong-{each}.jsonl.gz" for each in ("before", "after")]
+    page = Page(write(*files).read_text("utf-8"))
+    assert len(page.found("section")) == 2
+
+
+def test_a_comparison_becomes_a_page(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    sides = [str(RESULTS / f"h100-x2/rendezvous-{each}.jsonl") for each in ("default", "from-8")]
+    assert main(["compare", *sides, "-o", str(tmp_path / "page.html"), "-q"]) == 0
+    page = Page((tmp_path / "page.html").read_text("utf-8"))
+    ratios, curves = (spec["data"]["values"].splitlines()[1:] for spec in page.specs)
+    assert len(curves) == 2 * len(ratios) == 28
+    assert all(",".join(line.split(",")[3:5]).strip(",") for line in (*ratios, *curves))  # each has its interval
+    said = " ".join(page.texts)
+    for text in (
+        "CHANGED: aware is 1.86 × faster",
+        "1.94 × faster",
+        "undecided: needs",
+        "THRESH: not set → 8",
+    ):
+        assert text in said
+    assert len([each for each in page.found("a") if "download" in each]) == 2
+
+
+def test_a_page_shows_so_many_curves_as_can_be_told_apart(write: Any) -> None:
+    page = Page(write(RESULTS / "h200-x2/volley.jsonl").read_text("utf-8"))
+    for spec in page.specs[:2]:
+        (chosen,) = (layer["params"][0]["value"] for layer in spec["layer"] if "params" in layer)
+        assert len(chosen) == 8
+        colour, shape = (spec["layer"][-1]["encoding"][each]["scale"]["range"] for each in ("color", "shape"))
+        assert len(set(zip(colour, shape, strict=True))) == len(colour) == 12
+
+
+def test_no_table_has_the_colour_of_a_warning_everywhere(write: Any, tmp_path: Path) -> None:
+    """All points of this run are noisy."""
+    page = Page(write(comparison_records.write(tmp_path / "a.jsonl", launches(1, noise=0.3))).read_text("utf-8"))
+    cells = page.found("td")
+    assert 0 < sum("warning" in each.get("class", "") for each in cells) < len(cells) / 2
 
 
 def test_the_path_of_each_transport_is_drawn(write: Any) -> None:
@@ -359,6 +402,14 @@ def opened(browser: Any, write: Any) -> Iterator[Any]:
 def test_a_browser_draws_every_chart(opened: Any, records: Path) -> None:
     page = opened(records)
     assert page.locator(".chart svg").count() == sum(len(report.charts) for report in reports(records))
+
+
+def test_a_click_on_the_legend_shows_a_curve(opened: Any) -> None:
+    chart = opened(RESULTS / "h200-x2/volley.jsonl").locator(".chart").first
+    points = chart.locator(".mark-symbol.role-mark path")
+    before = points.count()
+    chart.locator(".role-legend").get_by_text("nccl", exact=True).click()
+    assert points.count() > before
 
 
 def test_tables_sort_by_number_with_the_keyboard(opened: Any) -> None:

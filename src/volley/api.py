@@ -33,7 +33,7 @@ from volley.references import machine_of
 from volley.report.columns import SCHEMA
 from volley.report.model import Details, Later, Part, Report
 from volley.run.render import render_reports, reports_of, results_of
-from volley.run.report_page import page_of
+from volley.run.report_page import Sections
 from volley.text import count, join_few
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Runs(Shown):
         """Return the page of ``volley report``."""
         from volley.report_file.command import sections_of  # noqa: PLC0415  start-up: only for this
 
-        return HtmlPage(page_of(*sections_of(self.logs), _read(self.files)))
+        return HtmlPage(sections_of(self.logs, _read(self.files)).page())
 
     def compare(
         self, other: Runs | Records | Iterable[Records], *, within: float = 0.05, paired: bool = False
@@ -171,10 +171,11 @@ class ComparedRuns(Shown):
     """A row with a verdict for each point that two runs have in common."""
 
     def __init__(self, compared: Comparison, files: Sequence[str]) -> None:
-        from volley.compare.page import report  # noqa: PLC0415  start-up: only for this
+        from volley.compare.page import report, title  # noqa: PLC0415  start-up: only for this
 
         self._full, short = (report(compared, full=full) for full in (True, False))
         self._files = files
+        self._title = title([compared.first, compared.second])
         self.finding = short.heading[0]
         """The first line of the screen: CHANGED, SAME, NO CHANGE SHOWN or NO VERDICT, and why."""
         super().__init__([short], short.data.parts())
@@ -184,7 +185,7 @@ class ComparedRuns(Shown):
 
     def report(self) -> HtmlPage:
         """Return the page of ``volley compare -o page.html``."""
-        return HtmlPage(page_of([self._full], [()], _read(self._files)))
+        return HtmlPage(Sections(self._title, [self._full], _read(self._files)).page())
 
 
 @dataclass(frozen=True, repr=False)

@@ -72,7 +72,7 @@ def _completion(shell: str) -> str:
     from volley.references import own, published  # noqa: PLC0415  start-up: only for this
 
     references = (*published(), *own())
-    names = dict.fromkeys(("--with", "[NAME]"), references)
+    names = dict.fromkeys(("--with", "[NAME]", "RECORDS"), references)
     with contextlib.suppress(UserError), engine.ask_about(Path(engine_path.engine_path())) as answer:
         names["--transport"] = ("all", *(each.name for each in answer().transports))
     return completion_script((plain.COMMAND, *COMMANDS), shell, names)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -374,5 +375,8 @@ def completion_script(commands: Sequence[Command], shell: str, names: Mapping[st
                 if found := getattr(each.read, "values", ()) or names.get(each.name):
                     action.choices = list(found)
                 elif "FILE" in each.metavar or "RECORDS" in each.metavar:
-                    action.complete = shtab.FILE  # type: ignore[attr-defined]
-    return shtab.complete(root, shell)
+                    named = {"bash": "_volley_records"} if "RECORDS" in each.metavar else {}
+                    action.complete = {**shtab.FILE, **named}  # type: ignore[attr-defined]
+    words = shlex.quote(" ".join(names.get("RECORDS", ())))
+    both = f'_volley_records() {{ compgen -W {words} -- "$1"; compgen -f -- "$1"; }}'
+    return shtab.complete(root, shell, preamble=both if shell == "bash" else "")

@@ -15,7 +15,7 @@ from volley.records.records_file import MAX_BYTES, read_runs
 from volley.references import add, list_report, one_report, own, published
 from volley.run.outcome import worst
 from volley.run.render import render, render_reports
-from volley.run.report_page import form_of, write
+from volley.run.report_page import Sections, form_of, write
 from volley.statistics.two_runs import min_to_decide
 from volley.text import did_you_mean, escape_controls, join_words
 
@@ -46,7 +46,7 @@ def compare(options: CompareOptions) -> int:
     if options.page:
         files = [(Path(side.file).name, read_bounded(side.file, MAX_BYTES)) for side in sides if side.file]
         reports = [page.report(each, full=True) for each in comparisons]
-        write(options.page, form, reports, [()] * len(reports), files, quiet=options.output.quiet)
+        write(options.page, form, Sections(page.title(sides), reports, files), quiet=options.output.quiet)
     return worst([code, *(_judge(each, options) for each in comparisons)])
 
 
@@ -102,7 +102,7 @@ def references(options: ReferencesOptions) -> int:
         raise UserError(f"volley references shows one reference at a time: volley references {options.name[0]}")
     mine, known = own(), published()
     if not options.name:
-        render_reports([list_report(known, mine)], options.output.format, sys.stdout)
+        render_reports([list_report(known, mine, BENCHMARKS)], options.output.format, sys.stdout)
         return EXIT_GOOD
     (name,) = options.name
     if name in mine:

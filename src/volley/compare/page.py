@@ -83,6 +83,11 @@ def report(comparison: Comparison, *, full: bool) -> Report:
 # ------------------------------------------------------------------------------------------------------- finding
 
 
+def title(sides: Sequence[Side]) -> str:
+    """Return the title of a page."""
+    return f"Comparison on {join_words(dict.fromkeys(machine_of(side.logs) for side in sides if side.logs))}"
+
+
 def finding(comparison: Comparison) -> str:
     changed, same, points = comparison.of("changed"), comparison.of("same"), len(comparison.at)
     if not comparison.first.repeats:

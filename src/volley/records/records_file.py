@@ -67,7 +67,11 @@ class LineReader:
         except msgspec.MsgspecError as error:
             with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 _refuse_versions(msgspec.json.decode(line))
-            raise RecordError(escape_controls(str(error))) from None
+            text = str(error)
+            if text.endswith("at `$.record`"):
+                kind = text.partition("'")[2].partition("'")[0]
+                text = f"volley has no record {kind!r}; its files are lines that begin each launch with a record 'run'"
+            raise RecordError(escape_controls(text)) from None
         except UnicodeDecodeError:
             raise RecordError("the text is not UTF-8") from None
         except RecursionError:

@@ -120,7 +120,7 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
 
 
 def own() -> dict[str, Path]:
-    return {path.stem: path for path in own_references()}
+    return {path.stem: path for path in own_references() if _NAME.fullmatch(path.stem)}
 
 
 def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
@@ -157,18 +157,29 @@ def machine_of(logs: Sequence[RunLog]) -> str:
 COLUMNS = ("reference", "benchmark", "series", "at", "title", "unit", "published")
 
 
-def list_report(references: Mapping[str, Reference], own: Mapping[str, Path]) -> Report:
+def list_report(
+    references: Mapping[str, Reference], own: Mapping[str, Path], benchmarks: Sequence[Benchmark] = ()
+) -> Report:
     columns = [Column("name", align="left"), Column("figures"), Column("machine", align="left")]
     rows: list[list[str | int]] = [
         [name, sum(len(table.figures) for table in each.tables), each.machine] for name, each in references.items()
     ]
     return Report(
         heading=["Published results of other machines: volley compare NAME RECORDS"],
-        tables=[Table(columns, [*rows, *([name, "", f"yours: {path}"] for name, path in own.items())])],
+        tables=[Table(columns, [*rows, *(_own_row(name, path, benchmarks) for name, path in own.items())])],
         notes=[Note("finding", f"{name}: {each.source}") for name, each in references.items()],
         data=Data(COLUMNS, COLUMNS[:-1], [row for name, each in references.items() for row in _rows(name, each)]),
         extra={"references": references, "own": own},
     )
+
+
+def _own_row(name: str, path: Path, benchmarks: Sequence[Benchmark]) -> list[str | int]:
+    try:
+        data, shown = read_file(path)
+        logs = parse_runs(data, benchmarks, shown)
+        return [name, len(observed_in(logs, benchmarks).work), f"yours: {machine_of(logs)}"]
+    except UserError as error:
+        return [name, 0, f"yours: {error}"]
 
 
 def _rows(name: str, reference: Reference) -> list[dict[str, object]]:

@@ -24,7 +24,7 @@ from volley.report.cells import cells_of, written
 from volley.report.csv import text_of
 from volley.report.model import Cell, Chart, Column, Data, Report, Row, Table
 from volley.report.svg import with_dark_scheme
-from volley.report.vega_lite import specification
+from volley.report.vega_lite import MAX_SHOWN, specification
 from volley.text import count, escape_controls
 
 MAX_CELLS = 20_000
@@ -47,9 +47,13 @@ class Picture:
 
 
 def render(
-    reports: Sequence[Report], pictures: Sequence[Sequence[Picture]], files: Sequence[tuple[str, bytes]], out: TextIO
+    title: str,
+    reports: Sequence[Report],
+    pictures: Sequence[Sequence[Picture]],
+    files: Sequence[tuple[str, bytes]],
+    out: TextIO,
 ) -> None:
-    """Write the page."""
+    """Write the page; where it has one report, the title says what the first part of its heading would say again."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -62,7 +66,7 @@ def render(
     sections = [_section(report, reports, drawn) for report, drawn in zip(reports, pictures, strict=True)]
     out.write(
         environment.get_template("page.html.jinja").render(
-            title=" and ".join(dict.fromkeys(report.heading[0].partition(" · ")[0] for report in reports)),
+            title=title,
             sections=sections,
             files=[(name, _packed(data)) for name, data in files],
             vega=Markup(vega.replace("</script", "<\\/script")),  # noqa: S704  no user's text
@@ -105,7 +109,9 @@ def _chart(chart: Chart, reports: Sequence[Report]) -> dict[str, Any]:
     """Return a chart; the charts of one quantity share scale and colours, so that they can be compared."""
     alike = [each for report in reports for each in report.charts if (each.title, each.y) == (chart.title, chart.y)]
     spec = specification(chart, ink="currentColor", width="container", alike=alike)
-    return {"title": chart.title, "caption": chart.caption, "spec": spec}
+    curves = len({mark.series for mark in chart.marks}) if chart.kind == "curves" else 0
+    more = f"; {MAX_SHOWN} of {curves} curves are shown: click a name to show or hide its curve"
+    return {"title": chart.title, "caption": chart.caption + more * (curves > MAX_SHOWN), "spec": spec}
 
 
 # ------------------------------------------------------------------------------------------------------ tables

@@ -11,11 +11,14 @@ from typing import Any
 from volley.report.model import Axis, Chart, Mark
 from volley.text import escape_controls
 
-COLOURS = ("#2f81f7", "#e5690b", "#2da44e", "#d6409f", "#8b5cf6", "#0e9aa7", "#c28a00", "#e5484d", "#808b96", "#7a5c3e")
+COLOURS = ("#2f81f7", "#e5690b", "#2da44e", "#d6409f", "#8b5cf6", "#0e9aa7", "#c28a00", "#e5484d")
 """Colours of series; each is readable on white and on dark grey."""
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 """Shapes of points, so that colour is not the only difference between series."""
+
+MAX_SHOWN = len(COLOURS)
+"""A page shows so many curves at once, and others when their names are clicked: more cannot be told apart."""
 
 MAX_LABELLED = 12
 """Heat maps of at most this many rows and columns have their numbers in the cells."""
@@ -49,6 +52,8 @@ _EVERY = 4
 def specification(chart: Chart, ink: str, width: int | str, alike: Sequence[Chart] = ()) -> dict[str, Any]:
     """Return the specification of a chart."""
     layers = {"curves": _curves, "bars": _bars, "heat map": _heat_map}[chart.kind](chart, ink, alike or [chart])
+    if width == "container" and chart.kind == "curves" and len(_series(alike or [chart])) > 1:
+        _let_choose(layers, _series([chart]))
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": width,
@@ -58,6 +63,17 @@ def specification(chart: Chart, ink: str, width: int | str, alike: Sequence[Char
         "layer": layers,
         "config": _config(ink),
     }
+
+
+def _let_choose(layers: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
+    """Make the legend of a chart show and hide curves; at first so many are shown as can be told apart."""
+    first = [{"series": name} for name in names[:MAX_SHOWN]]
+    select = {"type": "point", "fields": ["series"], "toggle": "true"}
+    lines = next(layer for layer in layers if layer["mark"]["type"] == "line")  # the first with the legend
+    lines["params"] = [{"name": "shown", "select": select, "bind": "legend", "value": first}]
+    for layer in layers:
+        if "transform" in layer:
+            layer["transform"].append({"filter": {"param": "shown", "empty": False}})
 
 
 def side_by_side(charts: Sequence[Chart], ink: str, background: str) -> dict[str, Any]:
@@ -92,26 +108,32 @@ def _curves(chart: Chart, ink: str, alike: Sequence[Chart]) -> list[dict[str, An
     names = _series(alike)
     several = names != [""]
     colour = {"color": _by_series(names, COLOURS)} if several else {}
-    shape = {"shape": _by_series(names, SHAPES)} if several else {}
+    shapes = [SHAPES[(number + number // len(COLOURS)) % len(SHAPES)] for number in range(len(names))]
+    shape = {"shape": _by_series(names, shapes)} if several else {}
     tooltip = [
         *([_category("series", "series")] if several else []),
         {"field": "x", "type": "quantitative", "title": _titled(chart.x)},
         *(_number("y", _titled(chart.y)), _number("low", "from"), _number("high", "to")),
     ]
     known = "isValid(datum.y)" if not chart.y.log else "datum.y > 0"
-    intervals = {
-        "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
-        "mark": {"type": "errorbar", "ticks": {"size": 6}, "thickness": 1.5, "opacity": 0.7},
-        "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, **colour},
-    }
+    bars: dict[str, Any] = {"type": "errorbar", "ticks": {"size": 6}, "thickness": 1.5, "opacity": 0.7}
+    band: dict[str, Any] = {"type": "area", "opacity": 0.15}
+    intervals = [
+        {
+            "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
+            "mark": mark,
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}} | colour,
+        }
+        for mark in (bars, band)
+    ]
     return [
         *_reference_lines(chart, ink),
-        *([intervals] if any(mark.low is not None for mark in chart.marks) else []),
         {
             "transform": [{"filter": known}],
             "mark": {"type": "line", "strokeWidth": 1.8},
             "encoding": {"x": x, "y": y, **colour},
         },
+        *(intervals if any(mark.low is not None for mark in chart.marks) else []),
         {
             "transform": [{"filter": known}],
             "mark": {"type": "point", "filled": True, "size": 34, "opacity": 1},

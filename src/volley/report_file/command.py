@@ -20,9 +20,10 @@ from volley.records.kept_runs import find_file
 from volley.records.record_types import Transport
 from volley.records.records_file import MAX_BYTES, parse_runs, without_repeats
 from volley.records.run_log import RunLog
-from volley.report.model import Report
+from volley.references import machine_of
 from volley.run.render import reports_of, results_of
-from volley.run.report_page import form_of, write
+from volley.run.report_page import Sections, form_of, write
+from volley.text import join_words
 from volley.topo.message_path import path_of
 from volley.topo.picture import picture
 from volley.topo.topology import NumaNode, PlacedGpu, Topology, nvlinks
@@ -136,12 +137,14 @@ def run(options: ReportOptions) -> int:
         for log in parse_runs(data, BENCHMARKS, "standard input" if path == "-" else path)
     ]
     logs = without_repeats(logs, quiet=options.quiet)
-    write(options.output, form, *sections_of(logs), files, quiet=options.quiet)
+    write(options.output, form, sections_of(logs, files), quiet=options.quiet)
     return EXIT_GOOD if all(log.good for log in logs) else EXIT_FAILED
 
 
-def sections_of(logs: Sequence[RunLog]) -> tuple[list[Report], list[list[tuple[str, str]]]]:
+def sections_of(logs: Sequence[RunLog], files: Sequence[tuple[str, bytes]]) -> Sections:
     """Return the reports of each file, and the pictures of each report."""
     sides = grouped(logs, lambda log: log.file).values()
     reports = [report for those in sides for report in reports_of(results_of(those, BENCHMARKS))]
-    return reports, [list(pictures_of(report.runs)) for report in reports]
+    names = join_words(dict.fromkeys(report.heading[0].partition(" · ")[0] for report in reports))
+    title = f"{names} on {join_words(dict.fromkeys(map(machine_of, sides)))}"
+    return Sections(title, reports, files, [list(pictures_of(report.runs)) for report in reports])

@@ -56,7 +56,14 @@ def render(
     else:
         special = [line for benchmark, results in found for line in benchmark.renderers[format_name](results, out)]
     if format_name not in ("table", "markdown"):
-        print_notes([note for report in reports for note in report.all_notes], special, err or sys.stderr, quiet=quiet)
+        shown = [replace(note, text=_of(report, each) + note.text) for report in reports for note in report.all_notes]
+        print_notes(shown, special, err or sys.stderr, quiet=quiet)
+
+
+def _of(report: Report, each: str | None) -> str:
+    """Return what stands before a note where each run, or each launch, is shown by itself."""
+    run, launch = report.origin["run"], report.origin["launch"]
+    return {"run": f"{run}: ", "launch": f"launch {launch} of {run}: "}[each] if each else ""
 
 
 def render_reports(reports: Sequence[Report], format_name: str, out: TextIO, details: Details = USUAL) -> None:

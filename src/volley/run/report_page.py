@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -47,28 +47,28 @@ def _html() -> ModuleType:
     return html
 
 
-Pictures = Sequence[Sequence[tuple[str, str]]]
-"""Titles and drawings, of each report."""
+@dataclass(frozen=True)
+class Sections:
+    """What a page consists of."""
+
+    title: str
+    reports: Sequence[Report]
+    files: Sequence[tuple[str, bytes]]
+    """Names and contents of the records behind the reports."""
+    pictures: Sequence[Sequence[tuple[str, str]]] = ()
+    """Titles and drawings, of each report."""
+
+    def page(self) -> str:
+        html, out = _html(), io.StringIO()
+        pictures = self.pictures or [()] * len(self.reports)
+        drawn = [[html.Picture(*each) for each in those] for those in pictures]
+        html.render(self.title, self.reports, drawn, self.files, out)
+        return out.getvalue()
 
 
-def page_of(reports: Sequence[Report], pictures: Pictures, files: Sequence[tuple[str, bytes]]) -> str:
-    """Return reports as a page, with pictures and the records behind them."""
-    html, out = _html(), io.StringIO()
-    html.render(reports, [[html.Picture(*each) for each in those] for those in pictures], files, out)
-    return out.getvalue()
-
-
-def write(
-    output: Path,
-    form: str,
-    reports: Sequence[Report],
-    pictures: Pictures,
-    files: Sequence[tuple[str, bytes]],
-    *,
-    quiet: bool,
-) -> None:
+def write(output: Path, form: str, sections: Sections, *, quiet: bool) -> None:
     """Write reports as a page, or only their charts; say that it is done."""
-    content = page_of(reports, pictures, files).encode() if form == "html" else _picture(reports, form)
+    content = sections.page().encode() if form == "html" else _picture(sections.reports, form)
     write_file(output, content)
     if not quiet:
         print(f"report: {escape_controls(str(output))}", file=sys.stderr)

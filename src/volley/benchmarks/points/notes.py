@@ -15,6 +15,7 @@ from volley.benchmarks.points.results import (
     PointWarning,
     by_name,
     by_transport,
+    observables,
     one_launch,
     overtakes,
 )
@@ -22,6 +23,7 @@ from volley.grouping import grouped
 from volley.machine.ucx_protocols import SizeRange, of_plan
 from volley.records.command_again import command_again, launch_again
 from volley.records.plan import Plan
+from volley.references import beside_equal
 from volley.report.cells import percent
 from volley.report.model import Note
 from volley.run import report_parts
@@ -160,6 +162,10 @@ def remarks(result: PointSeries, ucx_operation: str) -> list[Note]:
     plan = result.series.plan
     timed = [point for point in result.points if point.time]
     sending = [point for point in timed if point.sends]
+    ranks = result.series.run.ranks if result.series.run else []
+    # The references with the names of GPUs are of one node.
+    gpus = [rank.device.name for rank in ranks if rank.device] if len({rank.node for rank in ranks}) == 1 else []
+    equal = beside_equal(gpus, plan.benchmark if plan else "", map(observables, result.series.logs))
     return report_parts.remarks(
         result.series,
         {point.transport for point in timed},
@@ -168,6 +174,7 @@ def remarks(result: PointSeries, ucx_operation: str) -> list[Note]:
             *(Note("finding", text) for text in _findings(result)),
             *(Note("finding", text) for text in ucx_sentences([p for p in timed if p.rate], plan, ucx_operation)),
             *(Note("finding", text) for text in _compared(point for point in timed if point.verified)),
+            *([Note("finding", equal)] if equal else []),
             *(Note("warning", text) for text in _groups(sending)),
         ],
         doubts=[Note("warning", text) for text in _warnings(sending, plan)] if plan else (),

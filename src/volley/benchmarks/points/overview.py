@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from volley.benchmarks.points.notes import again, place, size_range, ucx_inversions
-from volley.benchmarks.points.results import PointResult, PointSeries, by_name, by_transport, labels, one_launch
+from volley.benchmarks.points.results import PointResult, PointSeries, by_name, by_transport, one_launch
 from volley.grouping import grouped
 from volley.records.command_again import command_again
-from volley.references import beside_words, ratio_to_equal
 from volley.report.cells import percent, ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table
 from volley.run.report_parts import machine_notes, over_launches
@@ -112,7 +111,7 @@ def _findings(result: PointSeries, points: Sequence[PointResult], ucx_operation:
         yield Conclusion(
             "BROKEN", f"{name} failed at {count(len(those), 'size')}{more}", again([those[0]], plan, size=True)
         )
-    yield from _shares(result, points)
+    yield from _shares(points)
     measured = [point for point in result.points if point.time and point.rate]
     for sentence in list(ucx_inversions(measured, plan, ucx_operation))[:1]:
         text, _, advice = sentence.partition("; ")
@@ -134,7 +133,7 @@ def _findings(result: PointSeries, points: Sequence[PointResult], ucx_operation:
         )
 
 
-def _shares(result: PointSeries, points: Sequence[PointResult]) -> Iterator[Conclusion]:
+def _shares(points: Sequence[PointResult]) -> Iterator[Conclusion]:
     """Judge by the line rate the transport of MPI, or else the fastest; one that is far below the rate is slow."""
     direct = by_transport(point for point in points if point.rate and not point.transport.startswith("staged/"))
     judged = [
@@ -157,23 +156,9 @@ def _shares(result: PointSeries, points: Sequence[PointResult]) -> Iterator[Conc
         elif share < GOOD_SHARE:
             yield Conclusion("SLOW?", text + unsure, "volley doctor")
         elif point is leading and low >= GOOD_SHARE:
-            yield Conclusion("OK", text + _beside_equal(point, result))
+            yield Conclusion("OK", text)
         elif point is leading:
             yield Conclusion("NOISY", text + unsure)
-
-
-def _beside_equal(point: PointResult, result: PointSeries) -> str:
-    """Compare a point with published results of the same GPUs: ``; as fast as the reference h200-x2``.
-
-    The references are of GPUs of one node; between two nodes the network decides.
-    """
-    ranks = [rank for rank in (result.series.run.ranks if result.series.run else []) if rank.rank in point.ranks]
-    gpus = {rank.device.name for rank in ranks if rank.device}
-    if len(gpus) != 1 or len({rank.node for rank in ranks}) != 1 or point.time is None:
-        return ""
-    series, at = labels(point.transport, point.size_bytes, point.direction, point.window)
-    found = ratio_to_equal(gpus.pop(), (point.benchmark, series), at, point.time.median)
-    return f"; {beside_words(found[1], f'the reference {found[0]}')} (volley references)" if found else ""
 
 
 def _share(point: PointResult, points: Sequence[PointResult]) -> str:

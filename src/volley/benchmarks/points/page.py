@@ -160,7 +160,10 @@ def _size(size_bytes: int) -> Cell:
 
 
 def cells(point: PointResult | None, columns: Sequence[Quantity]) -> Iterator[Cell]:
-    """Yield the cells of a point; without numbers it has its status in the first column and in that of ``CHECKED``."""
+    """Yield the cells of a point; without numbers it has its status in the first column and in that of ``CHECKED``.
+
+    The colour of a warning is only on the interval that is too wide: in a noisy run every number would have it.
+    """
     for column in columns:
         if point is None:
             yield EMPTY
@@ -170,8 +173,8 @@ def cells(point: PointResult | None, columns: Sequence[Quantity]) -> Iterator[Ce
             yield Cell(text="FAILED", style="error") if failed else skipped
         else:
             cell = column.cell(point)
-            plain = cell.value is True or cell.style or not point.missed
-            yield cell if plain else Cell(cell.value, "warning", cell.text)
+            wide = column in (PLUS_MINUS, SPREAD) and not cell.style and point.missed
+            yield Cell(cell.value, "warning", cell.text) if wide else cell
 
 
 def _legend(
@@ -280,7 +283,7 @@ def _charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: s
         for each, _ in notes.ucx_ranges(sent, result.series.plan, ucx_operation)[1:]
     ]
     what = "within one launch" if one_launch(points) else "over launches"
-    caption = f"bars: 95 % confidence interval {what}, or the range of too few observations"
+    caption = f"bars and bands: 95 % confidence interval {what}, or the range of too few observations"
     if changes:
         caption += "; vertical lines: UCX uses another protocol from this size on"
     size, operation = Axis("message size", "B", log=True), sent[0].operation
