@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WHAT, HOW, WHERE, OUTPUT = "What to measure", "How to measure", "Where to run", "Output"
 FORMATS = {"table": "terminal", "markdown": "markdown", "csv": "csv", "json": "json", "prometheus": "prometheus"}
 """The formats of every benchmark, each with the module of ``volley.report`` that renders it."""
-_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_NAME = r"(?!last(-|$))[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 LAUNCHERS = ("auto", "openmpi", "mpich", "srun", "jsrun")
 """The values of ``--launcher``.  Start-up: the launchers themselves (``volley.launch.launchers``) load later."""
 
@@ -135,7 +135,7 @@ class OutputOptions(Options):
         shown="a new file in the state folder, shown at the end",
         help="File for the records (JSON Lines; volley show reads them).",
     )
-    force: bool = flag(help="Let -o replace what is in the file.")
+    force: bool = flag(help="Let the records replace what is in their file.")
     name: str = option(
         read=option_values.matching("NAME", _NAME, "no name: write letters, digits, dots, dashes and underscores"),
         default="",

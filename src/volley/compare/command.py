@@ -34,7 +34,8 @@ def compare(options: CompareOptions) -> int:
         rounds = options.pairs or max(_ROUNDS, needed)
         if rounds < needed:
             raise UserError(f"--pairs {rounds}: so few cannot show a change: write --pairs {needed} or more")
-        sides, code = live.measure(variants, rounds, options.folder, quiet=options.output.quiet)
+        output = options.output
+        sides, code = live.measure(variants, rounds, options.folder, force=output.force, quiet=output.quiet)
     else:
         against = () if options.reference is None else (options.reference,)
         sides = read_sides((*against, *options.records), one_number=bool(against))
@@ -44,7 +45,8 @@ def compare(options: CompareOptions) -> int:
     full = options.output.full
     render_reports([page.report(each, full=full) for each in comparisons], options.output.format, sys.stdout)
     if options.page:
-        files = [(Path(side.file).name, read_bounded(side.file, MAX_BYTES)) for side in sides if side.file]
+        paths = [Path(side.file) for side in sides if Path(side.file).is_file()]
+        files = [(path.name.removesuffix(".gz"), read_bounded(str(path), MAX_BYTES)) for path in paths]
         reports = [page.report(each, full=True) for each in comparisons]
         write(options.page, form, Sections(page.title(sides), reports, files), quiet=options.output.quiet)
     return worst([code, *(_judge(each, options) for each in comparisons)])

@@ -72,14 +72,22 @@ def _one_launch(words: Sequence[str]) -> Sequence[str]:
     return ("--launches", "1") if has_it else ()
 
 
-def measure(variants: Sequence[Variant], rounds: int, folder: Path | None, *, quiet: bool) -> tuple[list[Side], int]:
+def measure(
+    variants: Sequence[Variant], rounds: int, folder: Path | None, *, force: bool, quiet: bool
+) -> tuple[list[Side], int]:
     """Run the command lines in turn, keep their records, and return those of whole rounds, and the exit code.
 
     Ctrl-C, SIGTERM and SIGHUP stop the running command and with it the comparison.  Records go to ``folder``, or to the
-    state folder.
+    state folder; with ``force`` they replace what is in their files.
     """
+    try:
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--records: cannot write to {escape_controls(str(folder))}: {error.strerror}") from None
     letters = [letter(place).lower() for place in range(len(variants))]
-    writers = [open_writer(folder and folder / f"{each}.jsonl", f"compare-{each}") for each in letters]
+    files = [folder and folder / f"{each}.jsonl" for each in letters]
+    writers = [open_writer(file, f"compare-{each}", force=force) for file, each in zip(files, letters, strict=True)]
     launches: list[list[list[RunLog]]] = [[] for _ in variants]
     code, stop, what = EXIT_GOOD, Stop(), "pair" if len(variants) == 2 else "round"
 

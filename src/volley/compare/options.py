@@ -136,7 +136,7 @@ class CompareOptions(Options):
     )
     output: OutputOptions = group(
         OutputOptions,
-        only=("format", "full", "quiet"),
+        only=("force", "format", "full", "quiet"),
         full={"help": "Show every point and every difference of the environments."},
     )
 

@@ -337,7 +337,7 @@ def open_writer(output: Path | None, benchmark: str, *, force: bool = False, nam
                 if about.st_size and not force:
                     os.close(descriptor)
                     raise UserError(
-                        f"{escape_controls(str(output))} exists: name another file with -o, or replace it with --force"
+                        f"{escape_controls(str(output))} exists: name another file, or replace it with --force"
                     )
             return Writer(output, descriptor, created=created)
         except OSError as error:

@@ -15,7 +15,6 @@ from volley.command import option_values
 from volley.command.commandline import Options, argument, flag, group, option
 from volley.command.options import FORMATS, OUTPUT, WHAT, OutputOptions
 from volley.errors import EXIT_GOOD, UserError
-from volley.grouping import grouped
 from volley.records.command_again import launches_asked
 from volley.records.kept_runs import KeptRun, kept_runs, run_named, state_folder
 from volley.records.records_file import first_and_last
@@ -122,9 +121,7 @@ def _row(run: KeptRun) -> dict[str, Any]:
         data = run.path.read_bytes()
     runs, ends, further = first_and_last(data)
     status = next((end.status for end in ends if end.status != "complete"), "complete")
-    if len(ends) < len(runs) or any(
-        len(those) < launches_asked(those[0].plan) for those in grouped(runs, lambda each: each.plan.benchmark).values()
-    ):
+    if len(ends) < len(runs) or (runs and len(runs) < launches_asked(runs[0].plan)):
         status = "incomplete"
     return {
         "id": run.id,
