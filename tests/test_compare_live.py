@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import shlex
@@ -123,6 +125,9 @@ def test_three_command_lines_are_compared_with_the_first(fake: str, tmp_path: Pa
     asked = (tmp_path / "asked").read_text().split()
     assert all(sorted(asked[start : start + 3]) == ["1", "1", "1.05"] for start in range(0, 24, 3))
     files = [str(tmp_path / f"{each}.jsonl") for each in "abc"]
+    assert cli.main(["compare", *files, "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["first"], row["second"]) for row in rows] == [(files[0], file) for file in files[1:] for _ in range(6)]
     assert cli.main(["compare", *files, "--format", "json"]) == 0
     assert [each["data"] for each in json.loads(capsys.readouterr().out)["series"]] == [second["data"], third["data"]]
 

@@ -67,6 +67,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
             _counts(comparison),
         ],
         notes=[*_notes(comparison), *(_environment_notes(environments, full=full) if first.logs else ())],
+        origin={"first": first.name, "second": second.name} if comparison.comparisons > 1 else {},
         charts=Later(lambda: _charts(comparison)),
         data=Data(COLUMNS, COLUMNS[:3], ColumnRows(len(comparison.at), lambda: [_columns(comparison)])),
         extra={
@@ -206,7 +207,8 @@ def _sides(comparison: Comparison) -> Iterator[str]:
     how = "formed within each pair of launches" if comparison.paired else "from all launches of both"
     yield f"ratio: time of {other} / time of A, {how if comparison.first.repeats else f'from all launches of {other}'}"
     if comparison.comparisons > 1 and comparison.first.repeats:
-        yield f"{comparison.comparisons} runs are compared with A, and the test of each is stricter by that factor"
+        number = comparison.comparisons
+        yield f"{number} runs are compared with A, so the level of each test is divided by {number}"
 
 
 def _about(side: Side) -> Iterator[str]:

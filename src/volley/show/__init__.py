@@ -46,6 +46,6 @@ COMMANDS = (
         Runs with a name and runs that are being measured stay.""",
         options="volley.show.kept.PruneOptions",
         run=Lazy("volley.show.kept.prune"),
-        examples=("volley prune --older-than 30d", "volley prune --keep 20 --tag nightly --yes"),
+        examples=("volley prune --older-than 30d", "volley prune --older-than 8w --keep 20 --yes"),
     ),
 )

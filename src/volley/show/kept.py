@@ -36,8 +36,8 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhichRuns(Options):
-    """Which of the kept runs."""
+class ListOptions(Options):
+    """What ``volley list`` takes."""
 
     PANEL = WHAT
 
@@ -45,20 +45,6 @@ class WhichRuns(Options):
     tag: tuple[str, ...] = option(
         read=option_values.texts, default=(), repeat=True, help="Only runs with this tag; may be repeated."
     )
-
-    def chosen(self) -> list[KeptRun]:
-        return [
-            run
-            for run in kept_runs()
-            if fnmatchcase(run.known.name, self.name) and set(self.tag) <= set(run.known.tags)
-        ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListOptions(Options):
-    """What ``volley list`` takes."""
-
-    which: WhichRuns = group(WhichRuns)
     output: OutputOptions = group(
         OutputOptions,
         only=("format", "full"),
@@ -79,7 +65,6 @@ class DeleteOptions(Options):
 class PruneOptions(Options):
     """What ``volley prune`` takes."""
 
-    which: WhichRuns = group(WhichRuns, only=("tag",))
     older_than: float | None = option(
         read=option_values.age, panel=WHAT, help="Delete runs that began longer ago, e.g. 30d, 12h or 8w."
     )
@@ -162,10 +147,12 @@ def _local(started_at: str) -> str:
 
 
 def list_runs(options: ListOptions) -> int:
-    runs = options.which.chosen()
-    heading = f"{count(len(runs), 'run')} kept in {state_folder()}"
-    if options.which.given:
-        heading = f"{count(len(runs), 'run')} of {len(kept_runs())} kept in {state_folder()}"
+    kept = kept_runs()
+    runs = [
+        run for run in kept if fnmatchcase(run.known.name, options.name) and set(options.tag) <= set(run.known.tags)
+    ]
+    of = f" of {len(kept)}" if len(runs) < len(kept) else ""
+    heading = f"{count(len(runs), 'run')}{of} kept in {state_folder()}"
     render_reports([report(runs, heading, full=options.output.full)], options.output.format, sys.stdout)
     return EXIT_GOOD
 
@@ -187,7 +174,7 @@ def prune(options: PruneOptions) -> int:
     if options.older_than is None and not options.keep:
         raise UserError("volley prune needs --older-than 30d, or --keep 20, or both")
     before = time.strftime(_TIME, time.gmtime(time.time() - (options.older_than or 0.0)))
-    old = [run for run in options.which.chosen()[options.keep :] if run.begun[0] <= before]
+    old = [run for run in kept_runs()[options.keep :] if run.begun[0] <= before]
     return _delete([run for run in old if not run.known.name and not run.running], ask=not options.yes)
 
 
