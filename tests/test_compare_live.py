@@ -127,7 +127,7 @@ def test_three_command_lines_are_compared_with_the_first(fake: str, tmp_path: Pa
     files = [str(tmp_path / f"{each}.jsonl") for each in "abc"]
     assert cli.main(["compare", *files, "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [(row["first"], row["second"]) for row in rows] == [(files[0], file) for file in files[1:] for _ in range(6)]
+    assert [(row["baseline"], row["run"]) for row in rows] == [(files[0], file) for file in files[1:] for _ in range(6)]
     assert cli.main(["compare", *files, "--format", "json"]) == 0
     assert [each["data"] for each in json.loads(capsys.readouterr().out)["series"]] == [second["data"], third["data"]]
 

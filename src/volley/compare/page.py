@@ -67,7 +67,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
             _counts(comparison),
         ],
         notes=[*_notes(comparison), *(_environment_notes(environments, full=full) if first.logs else ())],
-        origin={"first": first.name, "second": second.name} if comparison.comparisons > 1 else {},
+        origin={"baseline": first.name, "run": second.name} if comparison.comparisons > 1 else {},
         charts=Later(lambda: _charts(comparison)),
         data=Data(COLUMNS, COLUMNS[:3], ColumnRows(len(comparison.at), lambda: [_columns(comparison)])),
         extra={
