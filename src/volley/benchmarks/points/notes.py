@@ -9,6 +9,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
+from volley.benchmarks.points.guidelines import violations
 from volley.benchmarks.points.results import (
     PointResult,
     PointSeries,
@@ -173,6 +174,7 @@ def remarks(result: PointSeries, ucx_operation: str) -> list[Note]:
         found=[
             *(Note("finding", text) for text in _findings(result)),
             *(Note("finding", text) for text in ucx_sentences([p for p in timed if p.rate], plan, ucx_operation)),
+            *(Note("finding", f"{each.text}: {each.command}") for each in violations(sending)),
             *(Note("finding", text) for text in _compared(point for point in timed if point.verified)),
             *([Note("finding", equal)] if equal else []),
             *(Note("warning", text) for text in _groups(sending)),

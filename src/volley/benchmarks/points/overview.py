@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from volley.benchmarks.points.guidelines import violations
 from volley.benchmarks.points.notes import again, place, size_range, ucx_inversions
 from volley.benchmarks.points.results import PointResult, PointSeries, by_name, by_transport, one_launch
 from volley.grouping import grouped
@@ -118,6 +119,8 @@ def _findings(result: PointSeries, points: Sequence[PointResult], ucx_operation:
         variable = advice.partition(" ")[0]
         more = command_again(points[0].benchmark, plan, transport=text.partition(":")[0], sizes="8:64Ki")
         yield Conclusion("SLOW", text, f"{variable} {more}" if "=" in variable else "")
+    for violation in violations(points)[:1]:
+        yield Conclusion("SLOW", violation.text, violation.command)
     for note in list(machine_notes(result.series))[:1]:
         yield Conclusion("NOISY", note.text)
     noisy = [point for point in points if point.missed]

@@ -1,0 +1,103 @@
+"""What an MPI violates against itself: an operation that takes longer than others that do the same together.
+
+No user should gain by writing an operation as others of the same library (J. L. Träff, W. D. Gropp and R. Thakur,
+Self-Consistent MPI Performance Guidelines, IEEE TPDS 21 (2010) 698-709).  The ratio is formed within each launch; a
+violation is one whose whole interval over launches lies above ``WORTH``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from volley.benchmarks.points.results import PointResult
+from volley.grouping import grouped
+from volley.statistics.estimates import Estimate
+from volley.statistics.launches import of_ratios
+from volley.text import join_words
+from volley.units import format_sig, format_size
+
+WORTH = 1.05
+"""Equal times differ by a few per cent, and many pairs are compared."""
+
+IN_CACHE_BYTES = 256 << 10
+"""A ping-pong sends the same buffer again and again.  A longer message would not be in the caches as its pieces are, so
+only up to this size may pieces be compared with the whole."""
+
+_PARTS = (
+    ("allreduce", ("reduce-scatter", "allgather")),
+    ("reduce-scatter", ("allreduce",)),
+    ("allgather", ("all-to-all",)),
+)
+"""An operation, and operations of the same size that give the same result one after the other, and more."""
+
+
+_OF_LIBRARIES = ("host", "aware", "nccl")
+"""Transports whose messages a library sends, which has settings."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something that takes longer than what could take its place."""
+
+    point: PointResult
+    instead: str
+    """What takes less time: ``64 KiB``, ``reduce-scatter and allgather``."""
+    ratio: Estimate
+
+    @property
+    def text(self) -> str:
+        bounds = f"95 % CI {format_sig(self.ratio.low, 3)} to {format_sig(self.ratio.high, 3)}"
+        longer = f"takes {format_sig(self.ratio.median, 3)} times as long as {self.instead}"
+        return f"{self.point.name} of {format_size(self.point.size_bytes)} {longer} ({bounds})"
+
+    @property
+    def command(self) -> str:
+        """The command line that looks for settings without it."""
+        ranks = f" --ranks {len(self.point.ranks)}" if len(self.point.ranks) > 2 else ""
+        what = f"collective --operation {self.point.operation}" if self.point.operation else self.point.benchmark
+        return f"volley tune {what} -t {self.point.transport}{ranks}"
+
+
+def violations(points: Iterable[PointResult]) -> list[Violation]:
+    """Return the largest violation of each kind by each transport, the largest of all first."""
+    named = (point for point in points if point.transport.partition("/")[0] in _OF_LIBRARIES)
+    timed = [point for point in named if point.latency and point.repeated and point.sends]
+    worst: dict[tuple[str, str], Violation] = {}
+    for kind, each in [*_by_parts(timed), *_by_size(timed)]:
+        known = worst.get((kind, each.point.name))
+        if known is None or each.ratio.median > known.ratio.median:
+            worst[kind, each.point.name] = each
+    return sorted(worst.values(), key=lambda each: -each.ratio.median)
+
+
+def _by_parts(timed: Sequence[PointResult]) -> Iterator[tuple[str, Violation]]:
+    known = {(point.transport, point.size_bytes, point.operation): point for point in timed}
+    for operation, parts in _PARTS:
+        for point in (each for each in timed if each.operation == operation):
+            others = [known.get((point.transport, point.size_bytes, part)) for part in parts]
+            if all(others):
+                yield from _violation("parts", point, join_words(parts), [each for each in others if each])
+
+
+def _by_size(timed: Sequence[PointResult]) -> Iterator[tuple[str, Violation]]:
+    for those in grouped(timed, lambda point: (point.name, point.ranks)).values():
+        ordered = sorted((point for point in those if point.rate), key=lambda point: point.size_bytes)
+        for number, small in enumerate(ordered):
+            for large in ordered[number + 1 :]:
+                yield from _violation("longer", small, format_size(large.size_bytes), [large])
+                times, rest = divmod(large.size_bytes, small.size_bytes)
+                if not rest and small.operation is None and large.size_bytes <= IN_CACHE_BYTES:
+                    instead = f"{times} messages of {format_size(small.size_bytes)}"
+                    yield from _violation("split", large, instead, [small], times)
+
+
+def _violation(
+    kind: str, point: PointResult, instead: str, parts: Sequence[PointResult], times: int = 1
+) -> Iterator[tuple[str, Violation]]:
+    """Yield one if the point takes longer than the parts together, that many times."""
+    own, *others = [each.repeated.medians if each.repeated else {} for each in (point, *parts)]
+    common = sorted(set(own).intersection(*others))
+    ratio = of_ratios([own[at] / sum(each[at] for each in others) / times for at in common]) if common else None
+    if ratio and ratio.kind == "ci" and ratio.low > WORTH:
+        yield kind, Violation(point, instead, ratio)
