@@ -144,7 +144,7 @@ class Search(Generic[Setting]):
         while len(left) > KEPT and self.going_on():
             for _ in range(rounds):
                 default, found = self._round(left, controls(len(left)))
-                for each, times in found.items():
+                for each, times in found.items() if default else ():
                     gains[each].append({at: math.log(default[at] / times[at]) for at in times.keys() & default.keys()})
             usable = {each: _faster_half(gains[each]) for each in left if each not in self.failed and gains[each]}
             left = best(usable, max(KEPT, math.ceil(len(left) / 2)))
@@ -198,8 +198,10 @@ def _faster_half(gains: Sequence[Mapping[Place, float]]) -> dict[Place, float]:
 def _middle(times: Sequence[Times]) -> dict[Place, float]:
     """Return the median of each place over launches."""
     places = list(dict.fromkeys(at for each in times for at in each))
-    numbers = np.array([[each.get(at, math.nan) for at in places] for each in times]).reshape(len(times), -1)
-    return dict(zip(places, medians_of(numbers).tolist(), strict=True)) if places else {}
+    if not places:
+        return {}
+    numbers = np.array([[each.get(at, math.nan) for at in places] for each in times])
+    return dict(zip(places, medians_of(numbers).tolist(), strict=True))
 
 
 def best(gains: Mapping[Setting, Mapping[Place, float]], number: int) -> list[Setting]:
@@ -232,10 +234,7 @@ def proof(pairs: Sequence[tuple[Times, Times]]) -> Proof:
     """Compare launches of a setting with those of the default in the same rounds: ``(default, setting)``."""
     seen = [{*default} & {*own} for default, own in pairs]
     places = [at for at in pairs[0][0] if any(at in each for each in seen)]
-    first, second = (
-        np.array([[pair[side].get(at, math.nan) for pair in pairs] for at in places]).reshape(len(places), -1)
-        for side in (0, 1)
-    )
+    first, second = (np.array([[pair[side].get(at, math.nan) for pair in pairs] for at in places]) for side in (0, 1))
     both = ~np.isnan(first) & ~np.isnan(second)
     first, second = np.where(both, first, math.nan), np.where(both, second, math.nan)
     return Proof(places, differences(first, second, paired=True), medians_of(first.T), medians_of(second.T))
