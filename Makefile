@@ -9,6 +9,7 @@
 # make bench-peers PEERS=DIR   volley beside other programs that you built into DIR, on GPUs (BENCH="--only links --budget 300")
 # make coverage   docs/method/coverage.md: how often intervals hold and verdicts are wrong, on recorded launches
 # make check-rates   the table of docs/method/check.md: how often volley check finds a fault, on simulated clusters
+# make tune-rates    the table of docs/method/tune.md: how often volley tune finds a better setting, on simulated machines
 # make docs       generated files: schema/, docs/cli.md, docs/records.md, docs/data.md, the figures that pages take from records and code
 # make pictures   docs/pictures/
 # make clean      remove what the build made;  make distclean removes the environments too
@@ -53,7 +54,7 @@ ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
   $(shell find cmake build_backend engine/src engine/apps engine/CMakeLists.txt -type f ! -name '*.pyc')
 FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
-.PHONY: run install wheel test test-slow test-gpu ctest fuzz lint format bench bench-peers coverage check-rates docs pictures clean distclean FORCE
+.PHONY: run install wheel test test-slow test-gpu ctest fuzz lint format bench bench-peers coverage check-rates tune-rates docs pictures clean distclean FORCE
 
 # NVLink multicast stays off in our own runs: volley itself sets nothing that changes what it measures.
 OURS := test test-slow ctest test-gpu bench bench-peers
@@ -124,7 +125,10 @@ $(VENV)/.test: $(INSTALLED)
 	@$(IN_VENV) "$$(ls build/dist/*.whl)$(call with_extras,test)"
 	@touch $@
 
-$(VENV)/.docs: $(INSTALLED)
+$(VENV)/.tune-rates: $(INSTALLED)
+	PYTHONPATH=src $(VENV)/bin/python bench/tune_rates.py --write docs/method/tune.md
+
+docs: $(INSTALLED)
 	@$(IN_VENV) "$$(ls build/dist/*.whl)$(call with_extras,docs)"
 	@touch $@
 
