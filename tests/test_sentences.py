@@ -203,7 +203,21 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
             holds = holds and above(times[slower][size], times[faster][size])
         return holds
 
+    def violates(name: str, at: str, pieces: str | None, other: str, **_: str) -> bool:
+        """Whether the whole interval of the ratio lies above 1.05, over launches."""
+        own, others = (times[name][parse_size(each)] for each in (at, other))
+        instead = {launch: [int(pieces or 1) * each for each in those] for launch, those in others.items()}
+        found = ratio(Repeated.of(own), Repeated.of(instead))
+        return found is not None and found.kind == "ci" and found.low > 1.05
+
     rules: list[Rule] = [
+        (
+            (
+                r"(?:SLOW )?(?:allreduce )?(?P<name>\S+) of (?P<at>\S+ \w+) takes \S+ times as long as "
+                r"(?:(?P<pieces>\d+) messages of )?(?P<other>\S+ \w+) \(95 % CI [^)]*\)(?:: volley tune .*)?"
+            ),
+            violates,
+        ),
         (
             r"(?:allreduce: )?fastest(?: between buffers in \w+ memory)?[^:]*: (?P<leads>(?!not shown).*)",
             fastest,
