@@ -42,7 +42,7 @@ CROSSING_S, LOCAL_S = 1.85, 1.8
 SEEDS = {"in-sample": 20260103, "held-out": 20261126}
 CLUSTERS = {
     "in-sample": {"pingpong": {16: 100, 256: 24, 1024: 6, 16384: 1}, "stream": {16: 100, 256: 24, 1024: 6}},
-    "held-out": {"pingpong": {16: 100, 256: 8, 1024: 1}, "stream": {16: 100, 256: 8, 1024: 1}},
+    "held-out": {"pingpong": {16: 100, 256: 8}, "stream": {16: 100, 256: 8}},
 }
 """How many clusters are simulated for a cell of a table, by the number of nodes: larger ones take longer."""
 GOOD = 4

@@ -13,6 +13,7 @@ import pytest
 
 from example_records import matrix_log, ranks, rows
 from the_command import Command
+from volley import references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
 from volley.check import cluster, formats, layers, limits
@@ -101,6 +102,19 @@ def test_one_of_five_and_two_of_ten_nodes() -> None:
         places = Places(np.arange(nodes), np.full(nodes, -1))
         judged = judge(visits(touches(*slow), places=places), places, one_way=False)
         assert named(judged) == [("node", each) for each in slow]
+
+
+def test_nodes_behind_an_unknown_switch() -> None:
+    """They are slow with the others and good with each other; where they are slow with each other, each is blamed."""
+    group = range(16, 24)
+    places = Places(np.arange(NODES), np.full(NODES, -1))
+    for slow, found in (
+        (lambda one, other: np.isin(one, group) != np.isin(other, group), [("joint", -1)]),
+        (touches(*group), [("node", each) for each in group]),
+    ):
+        judged = judge(visits(slow, places=places), places, one_way=True)
+        assert named(judged) == found
+        assert list(of_cluster({("host", "stream", 8): judged}, ranks(NODES), {}))
 
 
 def test_a_node_that_is_slow_at_times() -> None:
@@ -219,6 +233,32 @@ def judged_gpus(*logs: RunLog) -> list[CheckFinding]:
 
 def test_gpus_are_as_fast_as_the_published_ones() -> None:
     assert [(each.verdict, each.yardstick) for each in judged_gpus(gpu_log())] == [("PASS", "reference")]
+
+
+def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with the same GPUs and processors; where another one is, nothing is compared."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    layers._own_references.cache_clear()
+    references.add("good-node", str(ROOT / "results" / "h200-x2" / "matrix.jsonl"), BENCHMARKS)
+    (finding,) = judged_gpus(gpu_log())
+    assert (finding.verdict, finding.yardstick) == ("PASS", "reference")
+    assert finding.why.startswith("100 % of the speed of good-node")
+    other = gpu_log()
+    assert other.run is not None
+    other.run = msgspec.structs.replace(other.run, ranks=[])
+    layers._own_references.cache_clear()
+    assert "good-node" not in judged_gpus(other)[0].why
+
+
+def test_clocks_that_are_held_down() -> None:
+    for places, verdict in (((0, 1), "FAIL"), ((1,), "UNDECIDED")):
+        log = gpu_log()
+        for place in places:
+            first, *others = log.hardware[place].gpus
+            gpus = [msgspec.structs.replace(first, clocks_event_reasons=["idle", "hardware thermal slowdown"]), *others]
+            log.hardware[place] = msgspec.structs.replace(log.hardware[place], gpus=gpus)
+        (found,) = (each for each in judged_gpus(log) if each.yardstick == "link state")
+        assert (found.verdict, found.why) == (verdict, "its clocks were held down: hardware thermal slowdown")
 
 
 def test_a_link_that_is_down_and_errors_during_the_check() -> None:

@@ -34,6 +34,8 @@ CHOOSING = 3
 REPEATS_ALONE = 24
 """Visits where there can be no second launch, because a launcher started volley."""
 LATENCY_BYTES, BANDWIDTH_BYTES = 8, 1 << 20
+WINDOW = 8
+"""Messages in flight: 8 MiB take 7 ms on 10 Gbit/s Ethernet, so that a visit has some samples."""
 POINT_S = 0.02
 """The time of a visit and a message size.  A visit must not be precise: a part has a hundred of them."""
 BESIDE_S = 0.05
@@ -123,6 +125,7 @@ def _jobs(options: Any, site: Site, *, switch_of: Mapping[str, str], budget_s: f
         mode="loaded",
         latency_sizes_bytes=[LATENCY_BYTES],
         bandwidth_sizes_bytes=[BANDWIDTH_BYTES],
+        window=WINDOW,
         rounds=[[list(pair) for pair in pairs] for pairs in rounds],
         repeats=repeats,
     )

@@ -118,14 +118,16 @@ def _title(part: ClusterPart, names: Names) -> str:
     ranks = [names.ranks[rank] for rank in part.ranks]
     node = names.node(ranks[0]) if names.one_node else f"node {ranks[0].host}"
     switch = names.switch(ranks[0])
+    what, several = "ranks" if names.one_node else "nodes", join_few(dict.fromkeys(map(names.node, ranks)), NAMED)
     return {
         "node": node,
         "rank": f"rank {part.ranks[0]} of {ranks[0].host} and its NIC",
         "switch": switch if names.one_node else f"switch {switch}",
         "link": f"a link of {'' if names.one_node else 'switch '}{switch}",
         "node or link": f"{node}, or a link of {switch}",
+        "joint": f"what joins these {what} with the others: {several}",
         "pair": f"the pair {' and '.join(map(names.node, ranks))}",
-        "some": f"{len(ranks)} ranks: {join_few(dict.fromkeys(map(names.node, ranks)), NAMED)}",
+        "some": f"{len(ranks)} ranks: {several}",
     }[part.kind]
 
 

@@ -61,8 +61,9 @@ FEWEST = 12
 SHARED = 0.8
 """A rank that is in this share of the wrong pairs of a switch explains them better than the switch."""
 
-Kind = Literal["rank", "node", "switch", "link", "node or link", "pair", "some"]
-"""``link``: one of the links between a switch and the others; ``some``: more than a third of the cluster."""
+Kind = Literal["rank", "node", "switch", "link", "node or link", "joint", "pair", "some"]
+"""``link``: one of the links between a switch and the others; ``joint``: what joins several nodes with the others, where
+no switch is known; ``some``: more than a third of the cluster."""
 State = Literal["slow", "at times", "wrong", "good", "undecided", "uneven"]
 
 
@@ -190,7 +191,7 @@ def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) 
     hidden = accused.union(missing)
     kept = {
         (part.kind, part.number): part
-        for part in (*evidence.at_times(), *parts, *links)
+        for part in (*evidence.at_times(), *evidence.joined(parts), *links)
         if not hidden.issuperset(part.ranks)
         and (part.kind not in ("rank", "node") or int(places.switch[part.ranks[0]]) not in explained)
     }
@@ -351,6 +352,21 @@ class Evidence:
                     if not explained[number == each].all()
                 ]
         return found
+
+    def joined(self, parts: list[ClusterPart]) -> list[ClusterPart]:
+        """Put slow nodes together that are good with each other: not they are slow, but what joins them with the rest.
+
+        Only where no switch is known: else its nodes were compared already.
+        """
+        slow = [part for part in parts if part.kind in ("node", "rank") and part.state == "slow"]
+        if len(slow) < SMALLEST or (self.places.switch >= 0).any():
+            return parts
+        inside = np.zeros(self.ranks, bool)
+        inside[[rank for part in slow for rank in part.ranks]] = True
+        joint = ClusterPart("joint", -1, "undecided", np.flatnonzero(inside).tolist())
+        if self._tested(joint, inside[self.visits.first] & inside[self.visits.second]).state != "good":
+            return parts
+        return [*(part for part in parts if part not in slow), self._estimated(replace(joint, state="slow"))]
 
     def at_times(self) -> list[ClusterPart]:
         """Return the ranks of which more repetitions than of others have a visit that is much slower than usual.

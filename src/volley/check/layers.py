@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
+from volley import benchmarks, references
 from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.matrix.results import results as matrix_results
 from volley.check.findings import NAMED, CheckFinding
 from volley.check.limits import FALSE_ALARM, FEWEST, Limits, limit_s
-from volley.machine.hardware import Gpu
+from volley.errors import UserError
+from volley.machine.hardware import SLOWDOWNS, Gpu
+from volley.records.launch_series import launches_of
+from volley.records.records_file import read_runs
 from volley.records.run_log import Observable, RunLog
-from volley.references import beside_words, ratio_to_equal
+from volley.references import beside_words
 from volley.run.benchmark import Benchmark
 from volley.statistics.estimates import median
-from volley.text import count, join_few
+from volley.text import count, join_few, join_words
 
 NEAR = 1.05
 """A published result is of one machine and has no interval: this many times its time passes, more is undecided."""
@@ -160,15 +166,44 @@ def by_limits(layer: str, times: Mapping[str, Sequence[float]], limits: Limits, 
     return CheckFinding(verdict=verdict, layer=layer, why=why, yardstick="limits", decides=decides)  # type: ignore[arg-type]
 
 
-def _ratios(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str, float]]:
-    """Return the places of published results of the same GPUs: the reference, the place, the time / its time."""
+def _machine_kind(logs: Sequence[RunLog]) -> tuple[set[str | None], set[str]]:
+    """Return the names of the GPUs and of the processors."""
     gpus = {gpu.name for log in logs for gpu in log.gpus("before")}
-    if len(gpus) != 1:
+    return gpus, {rank.cpu for log in logs if log.run for rank in log.run.ranks}
+
+
+@cache
+def _own_references() -> dict[str, list[RunLog]]:
+    """Return the user's references; one that cannot be read is none."""
+    found = {}
+    for name, path in references.own().items():
+        with suppress(UserError):
+            found[name] = read_runs(path, benchmarks.BENCHMARKS)
+    return found
+
+
+def _ratios(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str, float]]:
+    """Return the places of references of such a machine: the reference, the place, the time / its time.
+
+    The user's own references come first: machines with the same processors and GPUs; then published ones of the GPUs.
+    """
+    kind = _machine_kind(logs)
+    for name, theirs in _own_references().items():
+        same = [log for log in launches_of(theirs, benchmark.name) if _machine_kind([log]) == kind]
+        usual = measured(benchmark, same)
+        ratios = [
+            (name, at, median(seconds) / median(usual[at]))
+            for at, seconds in measured(benchmark, logs).items()
+            if at in usual
+        ]
+        if ratios:
+            return ratios
+    if len(kind[0]) != 1:
         return []
-    (gpu,) = gpus
+    (gpu,) = kind[0]
     found = []
     for each, at, seconds in _places(benchmark, logs):
-        if ratio := ratio_to_equal(str(gpu), (benchmark.name, each.series), at, seconds, each.work):
+        if ratio := references.ratio_to_equal(str(gpu), (benchmark.name, each.series), at, seconds, each.work):
             found.append((ratio[0], f"{each.series}, {at}", ratio[1]))
     return found
 
@@ -200,6 +235,16 @@ def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
         if gpu.pcie_width and gpu.pcie_width_max and gpu.pcie_width < gpu.pcie_width_max:
             why = f"PCIe has {gpu.pcie_width} of {gpu.pcie_width_max} lanes"
             yield CheckFinding(verdict="FAIL", layer=layer.name, part=part, why=why, yardstick="link state")
+        held = [{*(each.clocks_event_reasons or ())} & {*SLOWDOWNS} for each in (before.get(uuid, gpu), gpu)]
+        if held[0] | held[1]:
+            yield CheckFinding(
+                verdict="FAIL" if held[0] & held[1] else "UNDECIDED",
+                layer=layer.name,
+                part=part,
+                why=f"its clocks were held down: {join_words(sorted(held[0] | held[1]))}",
+                yardstick="link state",
+                decides="" if held[0] & held[1] else "another check: it was so before or after the measurement only",
+            )
         for name, number in _growth(before.get(uuid, gpu), gpu):
             yield CheckFinding(
                 verdict="FAIL" if name == "uncorrected ECC errors" else "UNDECIDED",
