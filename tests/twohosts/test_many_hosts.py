@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,25 +18,31 @@ from volley.records.records_file import read_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
-CABLE = ("tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", "100mbit", "burst", "16kb", "latency", "500ms")
+GIGABIT = ("rate", "1gbit", "burst", "128kb", "latency", "500ms")
+SLOW_CABLE = ("rate", "100mbit", "burst", "16kb", "latency", "500ms")
 """So slow that what two processors do for all hosts does not matter."""
 
 
-def volley(hosts: Lab, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run volley on all hosts; ranks that wait let others have the processor."""
-    command = ["env", "OMPI_MCA_mpi_yield_when_idle=1", sys.executable, "-m", "volley", *words]
-    return hosts.run([*command, "--hosts", ",".join(hosts.names)], timeout_s=120)
+def command(hosts: Lab, *words: str) -> list[str]:
+    """Return what runs volley on all hosts; ranks that wait let others have the processor."""
+    program = ["env", "OMPI_MCA_mpi_yield_when_idle=1", sys.executable, "-m", "volley"]
+    return [*program, *words, "--hosts", ",".join(hosts.names)]
+
+
+def plug_in(hosts: Lab, cables: Sequence[Sequence[str]]) -> None:
+    for name, cable in zip(hosts.names, cables, strict=True):
+        tokens = ("tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", *cable)
+        assert hosts.run(tokens, host=name, timeout_s=10).returncode == 0
 
 
 def test_pairs_of_nodes_agree_with_isolated_ones(switch: Callable[[int], Lab], tmp_path: Path) -> None:
     hosts = switch(4)
-    for name in hosts.names:
-        assert hosts.run(CABLE, host=name, timeout_s=10).returncode == 0
+    plug_in(hosts, [SLOW_CABLE] * 4)
     cases: dict[str, RankMatrixCase] = {}
     for words in ((), ("--mode", "isolated")):
         records = tmp_path / f"records{len(words)}.jsonl"
         what = ("--latency", "none", "--bandwidth", "16k", "--window", "8", "--no-remeasure")
-        done = volley(hosts, "matrix", *what, *words, "-o", str(records))
+        done = hosts.run(command(hosts, "matrix", *what, *words, "-o", str(records)), timeout_s=120)
         assert done.returncode == 0, done.stderr
         (case,) = cases_of(list(read_runs(records, BENCHMARKS)))
         cases[case.row.mode] = case
@@ -46,3 +53,37 @@ def test_pairs_of_nodes_agree_with_isolated_ones(switch: Callable[[int], Lab], t
     ratio = np.median(nodes.times_s[both]) / np.median(isolated.times_s[both])
     assert overlap[both].mean() > 0.5, (nodes.times_s, isolated.times_s)
     assert ratio == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "cable",
+    [("rate", "500mbit", "burst", "128kb", "latency", "500ms"), ("rate", "1gbit", "burst", "20kb", "limit", "30kb")],
+    ids=["slow", "loses packets"],
+)
+def test_a_bad_cable_among_eight_hosts(switch: Callable[[int], Lab], tmp_path: Path, cable: Sequence[str]) -> None:
+    hosts = switch(8)
+    plug_in(hosts, [GIGABIT, GIGABIT, GIGABIT, cable, GIGABIT, GIGABIT, GIGABIT, GIGABIT])
+    words = ("check", "--budget", "170", "--format", "json", "-o", str(tmp_path / "records.jsonl"))
+    done = hosts.run(command(hosts, *words), timeout_s=300)
+    assert done.returncode == 1, done.stderr
+    findings = json.loads(done.stdout)["findings"]
+    # Eight hosts share two processors, so the latency of messages of 8 B says nothing about cables.
+    bad = [each for each in findings if each["verdict"] == "FAIL" and each["layer"].startswith("bandwidth")]
+    assert [(each["part"], each["nodes"]) for each in bad] == [("node volley-d", ["volley-d"])]
+
+
+def test_a_cable_that_is_pulled_out(switch: Callable[[int], Lab], tmp_path: Path) -> None:
+    hosts, records = switch(4), tmp_path / "records.jsonl"
+    plug_in(hosts, [GIGABIT] * 4)
+    words = ("check", "--budget", "170", "--watchdog", "8", "--format", "json", "-o", str(records))
+    with hosts.start(command(hosts, *words), host=hosts.names[0]) as running:
+        while running.poll() is None and not (records.exists() and b'"record":"end"' in records.read_bytes()):
+            if records.exists() and b'"record":"rank_matrix"' in records.read_bytes():
+                hosts.run(["ip", "link", "set", "eth0", "down"], host=hosts.names[3], timeout_s=10)
+                break
+            time.sleep(0.2)
+        out, _ = running.communicate(timeout=120)
+    assert running.returncode == 1
+    (bad,) = (each for each in json.loads(out)["findings"] if each["verdict"] == "FAIL")
+    assert "no progress" in bad["why"]
+    assert "pair 3-" in bad["why"] or "-3," in bad["why"]

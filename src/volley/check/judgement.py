@@ -62,8 +62,8 @@ SHARED = 0.8
 """A rank that is in this share of the wrong pairs of a switch explains them better than the switch."""
 
 Kind = Literal["rank", "node", "switch", "link", "node or link", "joint", "pair", "some"]
-"""``link``: one of the links between a switch and the others; ``joint``: what joins several nodes with the others, where
-no switch is known; ``some``: more than a third of the cluster."""
+"""``link``: one of the links between a switch and the others; ``joint``: what joins several nodes whose switch
+is unknown; ``some``: more than a third of the cluster."""
 State = Literal["slow", "at times", "wrong", "good", "undecided", "uneven"]
 
 
