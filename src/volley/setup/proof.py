@@ -1,111 +1,95 @@
-"""The proof of a set-up: a transfer between two ranks of the MPI that was set up.
+"""The proof of a set-up: ``volley pingpong`` between two ranks of the MPI that was set up.
 
-What a library reports of itself proves nothing.  ``prove`` is the one place that knows how the transfer is made.
+What a library reports of itself proves nothing.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
-from typing import Literal
 
-import msgspec
-
+from volley.benchmarks import BENCHMARKS
+from volley.errors import EXIT_MACHINE, UserError
 from volley.launch import inside_launcher
-from volley.launch.launchers import LAUNCHERS, LaunchSpec, cores
+from volley.launch.start import this_volley
 from volley.machine.mpi_stack import UCX_MCA
-from volley.machine.signals import fatal_signal
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
 from volley.setup.workspace import Folders, StepError, run_logged, tail
 from volley.text import escape_controls
 from volley.units import format_size
 
-_SOURCE = resources.files("volley.setup") / "roundtrip.c"
 LIMIT_S = 120.0
-"""A transfer that takes longer hangs: normally it takes about a second."""
+"""A proof that takes longer hangs: normally it takes a few seconds."""
+SIZES = "8,1M"
+"""One message that UCX sends eagerly and one that it sends by rendezvous: they take different paths."""
 
 
 @dataclass(frozen=True)
 class MpiInstallation:
-    bin: Path
+    prefix: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+    """What its ranks need, if ``volley --mpi PREFIX`` does not find that out itself."""
 
 
-class TransferProof(msgspec.Struct, frozen=True, kw_only=True):
-    memory: Literal["device", "host"]
-    gpus: int
-    why_host: str
-    """Why no device memory was sent; empty if it was sent."""
-    sizes_bytes: list[int]
-    wrong_bytes: int
-    library: str
-    """The MPI's own description, with every character that is not plain ASCII replaced."""
+def prove(mpi: MpiInstallation, environment: Mapping[str, str], folders: Folders) -> list[str]:
+    """Send messages there and back between two ranks, compare every byte, and return sentences about the result.
 
+    A launcher's variables in the environment are left out; the log and the records go into the folders.
 
-def prove(mpi: MpiInstallation, environment: Mapping[str, str], folders: Folders) -> TransferProof:
-    """Send a message there and back between two ranks, on GPU memory where there is a GPU, and compare every byte.
-
-    A launcher's variables in the environment are left out; the little program and the log go into the folders.
+    Raises:
+        StepError: a transfer failed, hangs or delivered wrong data.
     """
-    plain = inside_launcher.scrubbed(environment)
-    log, openmpi = folders.logs / "proof.log", LAUNCHERS["openmpi"]
+    log, records = folders.logs / "proof.log", folders.logs / "proof.jsonl"
     log.write_bytes(b"")
-
-    def run(tokens: list[str], title: str, **more: str) -> None:
-        run_logged(tokens, log, title=title, environment={**plain, **more}, folder=folders.temporary, limit_s=LIMIT_S)
-
-    with tempfile.TemporaryDirectory(dir=folders.temporary) as folder, resources.as_file(_SOURCE) as source:
-        program = f"{folder}/roundtrip"
-        run([str(mpi.bin / "mpicc"), "-O1", str(source), "-o", program, "-ldl"], "the compiler of the new MPI")
-        spec = LaunchSpec(
-            engine=(program,),
-            ranks=2,
-            cores=cores(),
-            root=os.geteuid() == 0,
-            mca=UCX_MCA,
-            variables=mpi.variables,
-            environment=plain,
-        )
-        failure = None
-        try:
-            tokens = [str(mpi.bin / "mpirun"), *openmpi.arguments(spec), program]
-            run(tokens, "the transfer", **openmpi.environment(spec))
-        except StepError as error:
-            failure = error
-        return _read(log, failure)
-
-
-def _read(log: Path, failure: StepError | None) -> TransferProof:
-    """Read the one line that the transfer prints among what MPI says."""
-    said = log.read_text("utf-8", errors="replace")
+    records.unlink(missing_ok=True)
+    words = ["pingpong", "--mpi", str(mpi.prefix), "--launcher", "openmpi", "-t", "host,aware", "-s", SIZES]
+    words += ["--share-gpu", "--iterations", "3", "--launches", "1", "-q", "-o", str(records)]
+    for name, value in mpi.variables.items():
+        words += ["--launcher-arg=-x", f"--launcher-arg={name}={value}"]
+    chosen = {f"OMPI_MCA_{name}": value for name, value in UCX_MCA.items()}
+    variables = {**inside_launcher.scrubbed(environment), **chosen}
+    failure = None
     try:
-        proof = msgspec.json.decode(
-            next(line for line in said.splitlines() if line.startswith("{")), type=TransferProof
+        run_logged(
+            [*this_volley(), *words],
+            log,
+            title="the transfer",
+            environment=variables,
+            folder=folders.temporary,
+            limit_s=LIMIT_S,
         )
-    except (StopIteration, msgspec.MsgspecError):
-        name = fatal_signal(said)
-        if name:
-            why = f"the transfer failed: {name} in a rank; an MPI that is not CUDA-aware ends this way on device memory"
-            raise StepError(f"{why}; the whole log: {log}", tail(log)) from None
-        raise failure or StepError(f"the transfer printed nothing; the whole log: {log}", tail(log)) from None
-    if proof.wrong_bytes:
-        raise StepError(f"the transfer delivered {proof.wrong_bytes} wrong bytes ({proof.memory} memory)")
-    if failure:
-        raise StepError(f"the data arrived, but {failure}", failure.tail)
-    return proof
+    except StepError as error:
+        failure = error
+    try:
+        run = read_runs(records, BENCHMARKS)[-1]
+    except UserError:
+        raise failure or StepError(f"the transfer left no records; the whole log: {log}", tail(log)) from None
+    return _judged(run, failure, log)
 
 
-def sentences(proof: TransferProof) -> list[str]:
-    """Return sentences about the result of a proof, and about its limits."""
-    sizes = " and ".join(map(format_size, proof.sizes_bytes))
-    head = f"verified: {sizes} round trips between two ranks on {proof.memory} memory, all bytes correct"
-    if proof.memory == "device":
-        shared = "; both ranks shared the one GPU" if proof.gpus == 1 else ""
-        return [f"{head}{shared}", f"this MPI is CUDA-aware: {escape_controls(proof.library.strip())}"]
-    return [
-        f"{head}; {escape_controls(proof.library.strip())}",
-        f"NOT TESTED: device memory, because {escape_controls(proof.why_host)}; run this again on a machine with a GPU",
-    ]
+def _judged(log: RunLog, failure: StepError | None, said: Path) -> list[str]:
+    """Return sentences about a proof, and about its limits, from its records and the failure of its command."""
+    excluded = log.run.plan.excluded if log.run else {}
+    wrong = [f"{point.size_bytes} B with {point.transport}: {point.reason}" for point in log.records if point.reason]
+    for reason in (*excluded.values(), *wrong):
+        raise StepError(f"the transfer failed: {escape_controls(reason)}; the whole log: {said}", tail(said))
+    refused = {each.memory: each.reason for each in log.transports if not each.available}
+    expected = failure and failure.status == EXIT_MACHINE and refused.keys() == {"device"}
+    if failure and not expected:
+        raise failure
+    if not log.good or log.run is None or log.run.mpi is None or "host" in refused:
+        raise StepError(f"the transfer did not end; the whole log: {said}", tail(said))
+    memory = "host" if refused else "device"
+    sizes = " and ".join(map(format_size, dict.fromkeys(point.size_bytes for point in log.records)))
+    head = f"verified: {sizes} round trips between two ranks on {memory} memory, all bytes correct"
+    library = escape_controls(log.run.mpi.library)
+    if refused:
+        why = escape_controls(refused["device"] or "the engine does not say why")
+        return [
+            f"{head}; {library}",
+            f"NOT TESTED: device memory, because {why}; run this again on a machine with a GPU",
+        ]
+    shared = len({rank.device.uuid for rank in log.run.ranks if rank.device}) == 1
+    return [head + "; both ranks shared the one GPU" * shared, f"this MPI is CUDA-aware: {library}"]

@@ -63,10 +63,10 @@ class PythonEnvironment:
 
     @property
     def mpi(self) -> MpiInstallation:
-        """The MPI of this environment; UCX with CUDA is put in its place where there is a driver."""
+        """The MPI of this environment; ``volley --mpi`` looks for the UCX with CUDA only in its own environment."""
         libraries = [self.site / "libucx/lib" / name for name in UCX_LIBRARIES]
-        loaded = has_driver() and all(path.exists() for path in libraries)
-        return MpiInstallation(self.bin, preload(list(map(str, libraries))) if loaded else {})
+        loaded = not self.current and has_driver() and all(path.exists() for path in libraries)
+        return MpiInstallation(self.root, preload(list(map(str, libraries))) if loaded else {})
 
 
 def environment_at(prefix: Path | None) -> PythonEnvironment:

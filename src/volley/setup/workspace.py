@@ -30,10 +30,13 @@ SAYS = "volley: "
 class StepError(UserError):
     """A step failed: the message says which, why, and where its log is; ``tail`` is the end of that log."""
 
-    def __init__(self, sentence: str, tail: Sequence[str] = (), exit_code: int = EXIT_FAILED) -> None:
-        """Take the sentence, the last lines of the log, and the exit code of volley."""
+    def __init__(
+        self, sentence: str, tail: Sequence[str] = (), exit_code: int = EXIT_FAILED, status: int | None = None
+    ) -> None:
+        """Take the sentence, the last lines of the log, the exit code of volley, and that of the command."""
         super().__init__(sentence)
         self.exit_code = exit_code
+        self.status = status
         self.tail = [escape_controls(line) for line in tail]
 
 
@@ -126,7 +129,7 @@ def run_logged(
                 raise StepError(f"{title} had not ended after {limit_s:g} s: it hangs; the whole log: {log}", tail(log))
     if process.returncode:
         reason, code = complaint(tail(log, 3), process.returncode)
-        raise StepError(f"{title} failed{reason}; the whole log: {log}", tail(log), code)
+        raise StepError(f"{title} failed{reason}; the whole log: {log}", tail(log), code, process.returncode)
 
 
 def complaint(said: Sequence[str], returncode: int) -> tuple[str, int]:
