@@ -1,4 +1,6 @@
 // A build without CUDA has no device; this is the reason that it reports.
+#include <filesystem>
+
 #include "base/errors.hpp"
 #include "gpu/gpu.hpp"
 #include "host/memory.hpp"
@@ -8,9 +10,15 @@ namespace {
 
 constexpr const char* why = "this engine has no CUDA; build it with VOLLEY_CUDA=ON";
 
+// The device files of the driver, on Linux and under WSL: without them another build would find no GPU either.
+bool has_driver() {
+  std::error_code ignored;
+  return std::filesystem::exists("/dev/nvidiactl", ignored) || std::filesystem::exists("/dev/dxg", ignored);
+}
+
 }  // namespace
 
-Presence presence() { return {0, why}; }
+Presence presence() { return {0, has_driver() ? why : "no NVIDIA GPU here"}; }
 
 Device describe(int) { throw UnsupportedError(why); }
 

@@ -52,7 +52,8 @@ def render(diagnosis: Diagnosis, facts: Facts, out: TextIO, *, verbose: bool) ->
             _print(console, _together(sorted(problems, key=lambda each: _ORDER.index(each.status))), diagnosis)
         console.print()
         _print_fine_layers(console, diagnosis)
-    counts = ", ".join(f"{times} {status}" for status, times in diagnosis.counts.items() if times)
+    said = () if verbose or facts.has_gpu else ("not applicable",)
+    counts = ", ".join(f"{times} {each}" for each, times in diagnosis.counts.items() if times and each not in said)
     console.print(Text(f"\n{counts}" + ("" if verbose else "; -v shows every finding")))
 
 

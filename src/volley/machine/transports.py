@@ -32,6 +32,9 @@ TRANSPORTS = {
 }
 """What moves the bytes; ``staged`` stands for its whole family."""
 
+NOTHING_FOR_GPUS = ("no NVIDIA GPU here", "no NVIDIA driver")
+"""Reasons of the engine, without CUDA and with it, that hold for all transports in GPU memory."""
+
 Route = Literal["direct", "staged"]
 ROUTES: dict[str, Route] = {
     "staged": "staged",

@@ -10,6 +10,7 @@ from itertools import pairwise
 from volley.grouping import grouped
 from volley.machine.hardware import RAISE_CLOCK, SLOWDOWNS, Gpu
 from volley.machine.steering import tuned
+from volley.machine.transports import NOTHING_FOR_GPUS
 from volley.records.command_again import command_again, launch_again, launches_named
 from volley.records.launch_series import MAX_NAMED, LaunchSeries
 from volley.records.record_types import Rank, Run, Transport
@@ -251,6 +252,10 @@ def _not_measured(series: LaunchSeries, measured: Collection[str]) -> Iterator[s
     lost = (transport for transport in series.transports.values() if not transport.available)
     by_reason = grouped(lost, lambda transport: transport.reason or "no reason is recorded")
     for reason, transports in by_reason.items():
+        if reason in NOTHING_FOR_GPUS and plan and plan.benchmark != "probe":
+            skipped = count(len(transports), "GPU transport")
+            yield f"N{reason[1:]}: {skipped} skipped (volley transports lists them)"
+            continue
         names = join_words(transport.transport for transport in transports)
         what = f"{names} ({transports[0].summary}) is" if len(transports) == 1 else f"{names} are"
         yield f"{what} unavailable: {reason}"

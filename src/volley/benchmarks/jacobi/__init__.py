@@ -58,7 +58,7 @@ class JacobiOptions(TransportOptions):
         PointOptions,
         only=("transport",),
         transport={
-            "shown": "host",
+            "shown": "all that can carry halos, without one-sided MPI",
             "help": "Transports of the halos, separated by commas, one solution each. host: the CPU solves, too.",
         },
     )

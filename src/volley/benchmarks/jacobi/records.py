@@ -191,7 +191,7 @@ def jobs(options: JacobiOptions, site: Site) -> Jobs:
             f"--scaling {options.scaling}: a launcher started this job with {count(ranks, 'rank')}, and scaling takes "
             "jobs of other sizes too: start volley without a launcher"
         )
-    transports = choose_transports(options.points.transport, site, usual=("host",), halos=True)
+    transports = choose_transports(options.points.transport, site, halos=True)
     planned: list[Job] = []
     for each in grids_up_to(grid) if options.scaling else [grid]:
         part = JacobiPlan(
