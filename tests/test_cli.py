@@ -19,8 +19,8 @@ from volley.errors import MachineError, UserError
 from volley.records.plan import Sampling
 from volley.run import session
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import MAX_LAUNCHES, USUAL_TIME_S, sampling_part
-from volley.statistics.launches import MIN_LAUNCHES
+from volley.run.jobs import MAX_LAUNCHES, sampling_part
+from volley.statistics.launches import FIRST_LOOK
 
 Asked = list[tuple[str, Any]]
 Ask = Callable[..., Any]
@@ -245,8 +245,8 @@ def test_a_reader_that_has_seen_enough_is_no_error(reads_first: bool, tmp_path: 
 def test_the_help_says_how_many_launches_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["pingpong", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f"{MIN_LAUNCHES} to {MAX_LAUNCHES}, until the intervals are as narrow as --ci asks, or" in said
-    assert f"or {USUAL_TIME_S:g} s (--budget) are over" in said
+    assert f"{FIRST_LOOK} to {MAX_LAUNCHES}, until the intervals are as narrow as --ci asks, or" in said
+    assert "or the time that the run says at its start (--budget) is over" in said
     assert cli.main(["jacobi", "--help"]) == 0
     assert "medians of the launches. [default: 1]" in " ".join(capsys.readouterr().out.split())
     assert cli.main(["--help"]) == 0

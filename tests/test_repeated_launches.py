@@ -15,8 +15,8 @@ from volley.launch.inside_launcher import RankInfo
 from volley.records.plan import Plan, Sampling
 from volley.records.record_types import End, LaunchTimes
 from volley.records.run_log import RunLog
-from volley.run.jobs import MAX_LAUNCHES, POINT_TIME_S, USUAL_TIME_S, Job, Jobs, LaunchCount, Site, repeated
-from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
+from volley.run.jobs import MAX_LAUNCHES, POINT_TIME_S, Job, Jobs, LaunchCount, Site, coarse_first, repeated
+from volley.statistics.launches import FIRST_LOOK
 
 
 def jobs(the_plan: Plan | None = None, launches: int | None = None, place: RankInfo | None = None) -> Jobs:
@@ -52,15 +52,22 @@ def test_a_run_stops_at_the_most_launches() -> None:
 
 
 def test_a_run_stops_when_its_time_is_up() -> None:
-    assert len(launched(jobs(), WIDE, USUAL_TIME_S / 4)) == 4
-    assert len(launched(jobs(), WIDE, USUAL_TIME_S)) == MIN_LAUNCHES  # without which there is no interval
+    whole_s = jobs().count.time_s
+    assert whole_s
+    assert len(launched(jobs(), WIDE, whole_s / 8)) == 8
+    assert len(launched(jobs(), WIDE, whole_s / 3)) == 3
 
 
-def test_a_budget_is_the_time_of_all_launches() -> None:
-    made = launched(jobs(plan(budget_s=60.0)), WIDE, 20.0)
-    assert [job.plan.budget_s for job in made] == [60.0, 40.0, 20.0]
-    assert len(launched(jobs(plan(budget_s=30.0)), WIDE, 20.0)) == 1
+def test_launches_share_a_budget() -> None:
+    made = launched(jobs(plan(budget_s=60.0)), WIDE, 10.0)
+    assert [job.plan.budget_s for job in made] == [9.5] * 6
+    assert len(launched(jobs(plan(budget_s=30.0)), WIDE, 29.0)) == 1
     assert len(launched(jobs(plan(budget_s=60.0), launches=9), WIDE, 20.0)) == 3
+
+
+def test_a_short_launch_measures_a_coarse_curve_first() -> None:
+    assert coarse_first([1, 2, 4, 8, 16, 32]) == [1, 16, 32, 4, 2, 8]
+    assert coarse_first([8, 64, 16]) == [8, 64, 16]  # as the user wrote them
 
 
 def test_a_fixed_number_of_launches_is_made_however_narrow_the_intervals_are() -> None:
@@ -90,18 +97,14 @@ def test_the_tutorials_batch_is_launched_once() -> None:
 def test_a_budget_without_an_interval_is_told_with_one_that_has_an_interval() -> None:
     described = jobs(plan(budget_s=9.0))
     done = log(1e-6)
-    done.times = LaunchTimes(exit_s=5.9)
+    done.times = LaunchTimes(exit_s=8.9)
     said: list[str] = []
-    assert described.next_job([done], 6.0, said.append) is None
+    assert described.next_job([done], 9.0, said.append) is None
     assert said == [
-        "--budget 9 leaves time for 1 launch of 5.9 s, and a confidence interval needs 3: write --budget 20"
+        "--budget 9 leaves time for 1 launch of 8.9 s, and a confidence interval needs 6: write --budget 59"
     ]
-    assert described.count.too_few(2.0, 2.9) is None
-    assert described.count.too_few(2.0, 3.1, "about ") == (
-        "--budget 9 leaves time for 2 launches of about 2.0 s, and a confidence interval needs 3: write --budget 11"
-    )
+    assert described.count.too_few(1.0, 2.9) is None
     assert jobs(plan(budget_s=9.0), launches=2).count.too_few(5.0, 0.0) is None  # no interval was asked for
-    assert jobs().count.too_few(50.0, 0.0) is None  # three launches, however long they take
 
 
 def test_the_time_before_the_first_launch_is_not_that_of_a_launch() -> None:

@@ -158,6 +158,18 @@ def spread(time: Estimate | None) -> Cell:
     return _half_width(time, "within")
 
 
+def range_of(quantity: Quantity) -> Quantity:
+    """Return the column with the smallest and the largest of few launches, in the unit of the quantity."""
+
+    def cell(result: Any) -> Cell:
+        value, factor = quantity.of(result), UNITS[quantity.unit][1]
+        known = isinstance(value, Estimate) and value.kind == "range"
+        bounds = [format_sig(bound * factor, 3) for bound in (value.low, value.high)] if known else []
+        return Cell(text="–".join(bounds))
+
+    return Quantity("range", quantity.unit, cell)
+
+
 def _half_width(time: Estimate | None, plain: Kind) -> Cell:
     if time is None or time.kind == "single":
         return Cell()

@@ -17,12 +17,14 @@ from volley.errors import UserError
 from volley.launch.allocation import Allocation
 from volley.launch.inside_launcher import RankInfo
 from volley.launch.launchers import LAUNCHERS, PAIR
+from volley.machine.nvidia_driver import gpu_count
+from volley.machine.transports import without_fault
 from volley.records.plan import Plan, Sampling
 from volley.records.run_log import RunLog
-from volley.statistics.estimates import Estimate
-from volley.statistics.launches import MIN_LAUNCHES, enough
+from volley.statistics.estimates import Estimate, median
+from volley.statistics.launches import FIRST_LOOK, enough
 from volley.text import count, did_you_mean, escape_controls, join_words
-from volley.units import format_sig, round_up
+from volley.units import format_duration, format_sig, round_up
 
 if TYPE_CHECKING:
     from volley.launch.engine import About
@@ -64,18 +66,21 @@ class LaunchCount:
     maximum: int
     time_s: float | None = None
     """No launch after the first ``minimum`` starts if it would end after this time; ``None``: no limit."""
+    aim: int = 1
+    """So many launches share the time: before them, a launch starts if there is time for a quarter of one."""
 
     def another(self, done: int, elapsed_s: float, launch_s: float) -> bool:
         """Return whether there is time for one more launch after ``done`` of them, if it takes ``launch_s``."""
         if done < self.minimum or done >= self.maximum:
             return done < self.maximum
-        return self.time_s is None or elapsed_s + launch_s <= self.time_s
+        needed_s = launch_s / 4 if done < self.aim else launch_s
+        return self.time_s is None or elapsed_s + needed_s <= self.time_s
 
     def expected(self, launch_s: float) -> int:
         """Return the largest number of launches that ``another`` allows if each takes this long."""
         if self.time_s is None or launch_s * self.maximum <= self.time_s:
             return self.maximum
-        return max(self.minimum, int(self.time_s / launch_s))
+        return min(self.maximum, max(self.minimum, self.aim, int(self.time_s / launch_s)))
 
     def too_few(self, launch_s: float, before_s: float, about: str = "") -> str | None:
         """Return a sentence if the time is too short for an interval over launches.
@@ -85,13 +90,13 @@ class LaunchCount:
             before_s: the time that passes before the first launch.
             about: is written before the time of a launch: ``about`` for an estimate.
         """
-        needed_s = before_s + MIN_LAUNCHES * launch_s
-        if self.time_s is None or needed_s <= self.time_s or not self.minimum < MIN_LAUNCHES <= self.maximum:
+        needed_s = before_s + FIRST_LOOK * launch_s
+        if self.time_s is None or needed_s <= self.time_s or not self.minimum < FIRST_LOOK <= self.maximum:
             return None
         number = max(self.minimum, int((self.time_s - before_s) / launch_s))
         launches = f"{count(number, 'launch')} of {about}{format_sig(launch_s, 2)} s"
-        needed = f"a confidence interval needs {MIN_LAUNCHES}: write --budget {round_up(needed_s * 1.1)}"
-        return f"--budget {self.time_s:g} leaves time for {launches}, and {needed}"
+        needed = f"a confidence interval needs {FIRST_LOOK}: write --budget {round_up(needed_s * 1.1)}"
+        return f"--budget {self.time_s:.3g} leaves time for {launches}, and {needed}"
 
 
 @dataclass(frozen=True)
@@ -223,11 +228,11 @@ MAX_LAUNCHES = 12
 """A run that reaches no narrow interval ends after so many launches: 24 would halve its width at best by a third."""
 
 USUAL_TIME_S = 15.0
-"""Without ``--budget`` a run starts no launch that would end after this time, except for the first
-``MIN_LAUNCHES``, without which there is no interval."""
+"""Without ``--budget`` a run takes this time, or longer where ``FIRST_LOOK`` launches with all points do, or less
+where ``MAX_LAUNCHES`` do."""
 
-START_S = 1.0
-"""The start and the end of a launch on one node without GPUs, where no preflight shows what they take here."""
+START_S, GPU_START_S = 0.5, 2.0
+"""The start and the end of a launch on one node, without GPUs and with them: before the first launch has shown them."""
 
 UNTIMED_S = 0.08
 """The time of a point besides that of its samples, for calibration and verification: of 18 points on two H100s."""
@@ -243,7 +248,11 @@ message do."""
 
 
 def repeated(
-    plan: Plan, options: SampledOptions, site: Site, estimates: Callable[[Sequence[RunLog]], Iterable[Estimate]]
+    plan: Plan,
+    options: SampledOptions,
+    site: Site,
+    estimates: Callable[[Sequence[RunLog]], Iterable[Estimate]],
+    each: int = 1,
 ) -> Jobs:
     """Return the launches of a plan.
 
@@ -257,6 +266,7 @@ def repeated(
             that of a point in each launch.
         site: tells whether a foreign launcher started this process.
         estimates: returns the results of the launches so far; they decide whether there are enough.
+        each: the points of one size on one transport.
     """
     asked = 1 if site.position or plan.sampling.mode == "fixed" else None
     number = options.job.launches or asked
@@ -266,22 +276,80 @@ def repeated(
         point_time_s = plan.sampling.point_time_s if "point_time" in options.sampling.given else POINT_TIME_S
         short = msgspec.structs.replace(plan.sampling, point_time_s=point_time_s, min_visits=MIN_VISITS)
         plan = msgspec.structs.replace(plan, sampling=short)
+    start_s = GPU_START_S if _uses_gpus(plan, site) else START_S
     if number:
         launches = LaunchCount(1 if plan.budget_s else number, number, plan.budget_s)
+        first = plan
     else:
-        launches = LaunchCount(1 if plan.budget_s else MIN_LAUNCHES, MAX_LAUNCHES, plan.budget_s or USUAL_TIME_S)
+        time_s = plan.budget_s or _usual_time_s(plan, site, start_s, each)
+        aim = min(FIRST_LOOK, max(1, int(time_s / (2 * start_s))))
+        launches = LaunchCount(1, MAX_LAUNCHES, time_s, aim)
+        sampling = plan.sampling
+        if sampling.size_time_s is None:
+            sampling = msgspec.structs.replace(sampling, size_time_s=float(f"{time_s / (2 * FIRST_LOOK):.2g}"))
+        part = msgspec.structs.replace(plan.options, sizes_bytes=coarse_first(plan.options.sizes_bytes))
+        plan = msgspec.structs.replace(plan, sampling=sampling, options=part)
+        first = msgspec.structs.replace(plan, budget_s=max(time_s / aim - start_s, SHORTEST_S))
 
     def next_job(logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None]) -> Job | None:
         timed = [log.times.exit_s + (log.times.gap_s or 0) for log in logs if log.times]
         launch_s = sum(timed) / len(timed) if timed else elapsed_s / len(logs)
         if not launches.another(len(logs), elapsed_s, launch_s):
-            if len(logs) < MIN_LAUNCHES and (note := launches.too_few(launch_s, elapsed_s - sum(timed))):
+            if len(logs) < FIRST_LOOK and (note := launches.too_few(launch_s, elapsed_s - sum(timed))):
                 say(note)
             return None
         good = logs[-1].complete and "failed" not in logs[-1].statuses
         if number is None and (not good or enough(estimates(logs), plan.sampling.ci)):
             return None
-        left_s = plan.budget_s and plan.budget_s - elapsed_s
-        return Job(msgspec.structs.replace(plan, budget_s=left_s))
+        if launches.time_s is None:
+            return Job(plan)
+        left_s = launches.time_s - elapsed_s
+        if number is None:
+            beside = [log.times.exit_s - log.end.elapsed_s for log in logs if log.times and log.end]
+            beside_s = median(beside) if beside else start_s
+            share = min(launches.aim - len(logs), round(left_s / max(launch_s / 2, 2 * beside_s)))
+            left_s = left_s / max(share, 1) - beside_s
+        return Job(msgspec.structs.replace(plan, budget_s=max(left_s, SHORTEST_S)))
 
-    return Jobs((Job(plan),), next_job=next_job, launches=launches)
+    said = None
+    if number is None and options.sampling.budget is None:
+        said = f"this takes about {format_duration(launches.time_s or 0)}; --budget changes that"
+    return Jobs((Job(first),), next_job=next_job, launches=launches, note=said)
+
+
+SHORTEST_S = 0.1
+"""The shortest time of the points of a launch: a budget of nothing would be no budget."""
+
+COARSE_STEPS = (4, 2, 1)
+"""Of rising sizes, every fourth one is measured first, then every second, then all: so a short launch has a curve."""
+
+
+def coarse_first(sizes: Sequence[int]) -> list[int]:
+    """Return rising sizes in another order, which a launch without time for all of them cuts best; others as given.
+
+    Each pass rises, because the engine judges by the size before whether the next one would take too long.
+    """
+    if list(sizes) != sorted(sizes):
+        return list(sizes)
+    passes = [sizes[::step] for step in COARSE_STEPS]
+    return list(dict.fromkeys(size for one in (*passes[:1], sizes[-1:], *passes[1:]) for size in one))
+
+
+def usable_transports(plan: Plan, site: Site) -> list[str]:
+    """Return the transports of a plan that this machine may have: without CUDA or GPUs, none in GPU memory."""
+    if site.about.cuda_built is not None and gpu_count() > 0:
+        return plan.transports
+    on_gpus = {each.name for each in site.about.of(plan.transports) if each.memory == "device"}
+    return [name for name in plan.transports if without_fault(name) not in on_gpus]
+
+
+def _uses_gpus(plan: Plan, site: Site) -> bool:
+    names = usable_transports(plan, site)
+    return any(each.memory == "device" for each in site.about.of(names))
+
+
+def _usual_time_s(plan: Plan, site: Site, start_s: float, each: int) -> float:
+    """Return the time of a run without ``--budget``, from a start and the number of points."""
+    points = len(plan.options.sizes_bytes) * len(usable_transports(plan, site)) * each
+    launch_s = start_s + points * (plan.sampling.point_time_s + UNTIMED_S)
+    return min(MAX_LAUNCHES * launch_s, max(USUAL_TIME_S, FIRST_LOOK * launch_s))

@@ -5,6 +5,7 @@ Nothing is drawn between records: a refresh thread would compete with rank 0 for
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -89,6 +90,8 @@ class Progress:
         self._task: TaskID | None = None
         self._forecast: Forecast | None = None
         self._fraction = 0.0
+        self._left_s = math.inf
+        """What was shown last: the time left does not grow."""
         self._first_begun = self._begun = time.monotonic()
         self._lined = self._begun
         self._screen: TextIO | None = None
@@ -167,7 +170,11 @@ class Progress:
         mean_s = (now - self._first_begun + left_s) / self._launch
         launches = max(self._launch, self._launches.expected(mean_s) if mean_s > 0 else 1)
         self._fraction = max(self._fraction, (earlier + self._forecast.fraction(elapsed_s)) / launches)
-        return self._fraction, left_s + (launches - self._launch) * mean_s
+        left_s += (launches - self._launch) * mean_s
+        if self._launches.time_s is not None:
+            left_s = min(left_s, max(self._launches.time_s - (now - self._first_begun), 0.0))
+        self._left_s = min(self._left_s, left_s)
+        return self._fraction, self._left_s
 
     def _which(self) -> str:
         low, high = (max(number, self._launch) for number in (self._launches.minimum, self._launches.maximum))

@@ -17,7 +17,7 @@ from volley.records.record_types import Rank, Run, Transport
 from volley.records.run_log import RunLog
 from volley.report.model import Note
 from volley.statistics.estimates import MIN_SAMPLES
-from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
+from volley.statistics.launches import FIRST_LOOK
 from volley.text import count, join_few, join_words, mpi_name
 from volley.units import format_cpulist, format_duration, round_up
 
@@ -127,7 +127,7 @@ def bounds_legend(
     if launches > 1 and "ci" in kinds:
         yield f"±: 95 % confidence interval (CI) of the median over {over_launches(launches, series)}"
     if launches > 1 and not {"range", "within"}.isdisjoint(kinds):
-        yield f"(±): range of fewer than {MIN_LAUNCHES} launches, too few for a 95 % CI"
+        yield f"(±): range of fewer than {FIRST_LOOK} launches, too few for a 95 % CI"
     if launches <= 1 and "within" in kinds:
         yield "spread: 95 % confidence interval (CI) of the median within one launch"
     if launches <= 1 and "range" in kinds:

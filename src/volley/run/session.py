@@ -30,7 +30,6 @@ from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import Stack, assemble
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
-from volley.machine.transports import without_fault
 from volley.records.command_again import asked
 from volley.records.launch_series import count_missing
 from volley.records.plan import Plan
@@ -38,7 +37,7 @@ from volley.records.record_types import End, LaunchTimes, Run
 from volley.records.records_file import LineReader, Writer, encode_line, open_writer
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import START_S, UNTIMED_S, Job, Jobs, Site, choose_transports
+from volley.run.jobs import START_S, UNTIMED_S, Job, Jobs, Site, choose_transports, usable_transports
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize
 from volley.text import ascii_json, escape_controls, join_words, utf8
@@ -288,10 +287,7 @@ class Session:
         if self.jobs.next_job is None or not self.jobs.planned:
             return None
         plan = self.jobs.planned[0].plan
-        if self.site.about.cuda_built is None or gpu_count() == 0:
-            on_gpus = {each.name for each in self._on_gpus(plan)}
-            usable = [name for name in plan.transports if without_fault(name) not in on_gpus]
-            plan = msgspec.structs.replace(plan, transports=usable)
+        plan = msgspec.structs.replace(plan, transports=usable_transports(plan, self.site))
         measuring_s = self.benchmark.forecast(plan).total * (plan.sampling.point_time_s + UNTIMED_S)
         return self.jobs.count.too_few((preflight_s or START_S) + measuring_s, preflight_s, "about ")
 

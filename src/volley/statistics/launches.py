@@ -76,11 +76,17 @@ class Group:
 
 
 def over_launches(launches: Sequence[Sequence[float]]) -> Estimate:
-    """Return the estimate from the samples of each launch, all of them positive."""
+    """Return the estimate from the samples of each launch, all of them positive; of few launches their range.
+
+    The widened range (``WIDENED``) is for verdicts on ratios: of three launches it is wider than what they measured.
+    """
     if len(launches) == 1:
         inside = estimate(launches[0])
         return replace(inside, kind="within") if inside.kind == "ci" else inside
-    return of_observations([median(samples) for samples in launches])
+    medians = sorted(median(samples) for samples in launches)
+    if len(medians) < FIRST_LOOK:
+        return Estimate(median(medians), medians[0], medians[-1], len(medians), "range")
+    return of_observations(medians)
 
 
 def of_observations(observations: Sequence[float]) -> Estimate:

@@ -78,7 +78,13 @@ def jobs(options: MessageRateOptions, site: Site) -> Jobs:
         window=options.windows.window,
     )
     transports = choose_transports(options.points.transport, site)
-    return repeated(make_plan("message_rate", part, options, ranks=ranks, transports=transports), options, site, times)
+    return repeated(
+        make_plan("message_rate", part, options, ranks=ranks, transports=transports),
+        options,
+        site,
+        times,
+        len(part.pairs),
+    )
 
 
 def usual_pairs(all_pairs: int) -> list[int]:

@@ -242,7 +242,13 @@ def jobs(options: OverlapOptions, site: Site) -> Jobs:
     )
     ranks = count_pair(options.job, site, "overlap")
     transports = choose_transports(options.points.transport, site, usual=usual)
-    return repeated(make_plan("overlap", part, options, ranks=ranks, transports=transports), options, site, times)
+    return repeated(
+        make_plan("overlap", part, options, ranks=ranks, transports=transports),
+        options,
+        site,
+        times,
+        3 * len(options.computation),
+    )
 
 
 class OverlapForecast(PointForecast):

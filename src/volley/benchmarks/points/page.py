@@ -21,10 +21,12 @@ from volley.benchmarks.points.results import (
 from volley.records.launch_series import LaunchSeries
 from volley.records.plan import Plan
 from volley.records.record_types import Transport
-from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus, ratio_cell, spread, unclear
+from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus, range_of, ratio_cell, spread, unclear
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.curves import MIN_SIZES, POOR
+from volley.statistics.launches import FIRST_LOOK
+from volley.text import count
 from volley.units import approximate_size, format_sig, format_size
 
 NOT_MPI = "*"
@@ -135,6 +137,9 @@ def _points(points: list[PointResult], result: PointSeries, columns_of: Columns,
     columns = list(columns_of(points[0], result.series.plan, len(names) == 1))
     if PLUS_MINUS in columns and one_launch(points):
         columns[columns.index(PLUS_MINUS)] = SPREAD
+    elif PLUS_MINUS in columns and {point.time.kind for point in points if point.time} <= {"range", "single"}:
+        at = columns.index(PLUS_MINUS)
+        columns[at] = range_of(columns[at - 1])
     sizes = sorted({point.size_bytes for point in points})
     rows: list[list[Cell]] = [[_size(size)] for size in sizes]
     for those in names.values():
@@ -184,6 +189,9 @@ def _legend(
     parts = [about(points[0], series.plan, kinds)]
     if any("%" in column.unit for column in columns):
         parts += report_parts.bounds_legend(kinds, max(point.launches for point in points), series)
+    if any(column.name == "range" for column in columns):
+        launches = count(max(point.launches for point in points), "launch")
+        parts.append(f"range: smallest to largest of {launches}; a 95 % CI needs {FIRST_LOOK}")
     if any(column.unit == "GB/s" for column in columns):
         parts.append("GB/s: 10^9 B/s")
     if len(by_transport(points)) > 1 and {point.verified for point in points if point.time and point.rate} == {True}:
