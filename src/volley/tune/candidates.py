@@ -103,10 +103,7 @@ def library_bytes(path: str) -> bytes:
         return b""
 
 
-Way = Literal["coll_tuned", "mpich", "nccl"]
-
-
-def way_of(candidate: Candidate) -> Way:
+def way_of(candidate: Candidate) -> Literal["coll_tuned", "mpich", "nccl"]:
     """Return which kind of file sets such a candidate by size."""
     name = list(candidate.variables)[-1]
     return "coll_tuned" if name.startswith("OMPI_") else "nccl" if name.startswith("NCCL_") else "mpich"

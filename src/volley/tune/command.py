@@ -96,12 +96,8 @@ class SettingLauncher:
         outcome, logs = session.outcomes[-1], session.logs[before:]
         if outcome.code != EXIT_GOOD or not logs:
             wrong = [each.reason for log in logs for each in log.records if getattr(each, "status", "") == "failed"]
-            lines = [
-                *(f"wrong data: {reason}" for reason in wrong[:1] if reason),
-                *reversed(outcome.lines),
-                "no reason",
-            ]
-            raise LaunchFailedError(lines[0].removeprefix("volley: "))
+            reasons = [f"wrong data: {reason}" for reason in wrong[:1] if reason]
+            raise LaunchFailedError([*reasons, *reversed(outcome.lines), "no reason"][0].removeprefix("volley: "))
         found = (each for log in logs for each in self.benchmark.observables(log))
         return {(each.series, at): seconds for each in found for at, seconds in zip(each.at, each.seconds, strict=True)}
 
@@ -159,9 +155,9 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
     except LaunchFailedError as error:
         raise MachineError(f"the benchmark fails without any setting: {error}") from None
     session = launcher.sessions[None]
-    library, ranks = session.stack.library, session.jobs.planned[0].plan.world_size
-    operations = {series.partition(" ")[0] for series, _ in launcher.places if " " in series}
-    libraries = candidates.libraries_of(session.stack, options.transport)
+    library, plan = session.stack.library, session.jobs.planned[0].plan
+    operations = set(plan.options.operations) if plan.benchmark == "collective" else set()
+    libraries = candidates.libraries_of(session.stack, plan.transports)
     settings = candidates.candidates(libraries, operations)
     if "MPICH" in libraries:
         settings = [each for each in settings if candidates.known_to(candidates.library_bytes(library), each)]
@@ -177,9 +173,8 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
         launcher, lambda: time.monotonic() < launcher.until and launcher.stop.signal is None
     )
     rounds = screening_rounds(len(settings), launcher.launches_left)
-    with _progress(
-        options, launcher, f"{count(len(settings), 'setting')} to try", screen_launches(len(settings), rounds)
-    ):
+    screening = screen_launches(len(settings), rounds)
+    with _progress(options, launcher, f"{count(len(settings), 'setting')} to try", screening):
         survivors = search.screen(settings, rounds)
     rounds = confirming_rounds(len(survivors), launcher.launches_left)
     confirming = rounds * (len(survivors) + 1)
@@ -188,15 +183,14 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
     made = compose(
         proofs,
         lambda each: files.can_rule(each, library),
-        lambda rules: files.write_rules(rules, folder, ranks, library),
+        lambda rules: files.write_rules(rules, folder, plan.world_size, library),
     )
     if made and made not in proofs:
         rounds = confirming_rounds(1, launcher.launches_left * confirm_launches(1, 1) / 2)
         with _progress(options, launcher, "what was proven, together", rounds * 2):
             proofs |= search.confirm([made], rounds)
-    tuning = page.Tuning(
-        options.words()[0], session.stack.describe(), ranks, launcher.launched, settings, proofs, search.failed, folder
-    )
+    about = (options.words()[0], session.stack.describe(), plan.world_size, launcher.launched)
+    tuning = page.Tuning(*about, settings, proofs, search.failed, folder)
     _write(tuning)
     return tuning
 

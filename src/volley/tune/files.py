@@ -12,7 +12,7 @@ from typing import Any
 
 from volley.files import write_file
 from volley.text import escape_controls
-from volley.tune.candidates import Candidate, Way, library_bytes, way_of
+from volley.tune.candidates import Candidate, library_bytes, way_of
 from volley.tune.composition import SizeRule
 
 COLL_TUNED, MPICH, NCCL = "coll_tuned.rules", "mpich-collectives.json", "nccl-tuner.csv"
@@ -29,7 +29,7 @@ def can_rule(candidate: Candidate, library: str) -> bool:
     MPICH's file replaces its own selection of all algorithms, so that must be in its library.  The file for NCCL needs
     a plugin that NCCL does not bring.
     """
-    way: Way = way_of(candidate)
+    way = way_of(candidate)
     return candidate.by_size and (way == "coll_tuned" or (way == "mpich" and mpich_selection(library) is not None))
 
 

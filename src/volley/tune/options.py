@@ -20,11 +20,8 @@ BUDGET_S, WATCHDOG_S = 300.0, 10.0
 
 
 @option_values.reads("FOLDER")
-def _new_folder(name: str, words: Sequence[str]) -> Path:
-    path = option_values.absolute(name, words[-1])
-    if path.exists() and not path.is_dir():
-        raise UserError(f"{name} {words[-1]}: this is a file: name a folder")
-    return path
+def _folder(name: str, words: Sequence[str]) -> Path:
+    return option_values.absolute(name, words[-1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +65,7 @@ class TuneOptions(Options):
     folder: Path | None = option(
         "--output",
         "-o",
-        read=_new_folder,
+        read=_folder,
         shown="a new folder in the state folder, shown at the end",
         panel=OUTPUT,
         help="Folder for the files with the proven settings, and for the records of all launches.",

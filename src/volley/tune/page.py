@@ -21,8 +21,6 @@ COLUMNS = (
     "pairs",
 )  # fmt: skip
 """The columns of CSV.  ``ratio`` is the time with the setting / that of the default, with its 95 % interval."""
-MAX_FAILED = 6
-"""Settings that failed, in the notes; --full shows all."""
 
 
 @dataclass(frozen=True)
@@ -158,11 +156,8 @@ def verdict(found: Proof) -> str:
 
 
 def _notes(tuning: Tuning, *, full: bool) -> Iterator[Note]:
-    shown = list(tuning.failed.items())
-    for each, reason in shown if full else shown[:MAX_FAILED]:
+    for each, reason in tuning.failed.items():
         yield Note("warning", f"{each.name} failed, and is not recommended: {reason}")
-    if len(shown) > MAX_FAILED and not full:
-        yield Note("warning", f"and {count(len(shown) - MAX_FAILED, 'more setting')} failed: --full names them")
     if tuning.chosen:
         yield Note("finding", f"to use it: . {tuning.folder}/env.sh")
     left = [each.name for each in tuning.settings if each not in tuning.proofs and each not in tuning.failed]
