@@ -277,6 +277,14 @@ def test_a_link_that_is_down_and_errors_during_the_check() -> None:
     assert "2 NVLinks inactive" in found[0].why
 
 
+def test_links_that_a_bridge_leaves_free_are_no_fault() -> None:
+    log = gpu_log()
+    for place, hardware in enumerate(log.hardware):
+        changed = [msgspec.structs.replace(gpu, name="NVIDIA H100 NVL", nvlinks_inactive=6) for gpu in hardware.gpus]
+        log.hardware[place] = msgspec.structs.replace(hardware, gpus=changed)
+    assert not [each for each in judged_gpus(log) if each.yardstick == "link state"]
+
+
 def test_times_above_the_limits_fail() -> None:
     log = gpu_log()
     layer = layers.Layer("GPUs", ("matrix",))

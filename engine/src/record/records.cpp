@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <exception>
+#include <iomanip>
 
 #include "base/errors.hpp"
 
@@ -96,7 +97,7 @@ bool budget_used(const Plan& plan, const Records& records) {
 
 std::string budget_reason(const Plan& plan) {
   std::ostringstream reason;
-  reason << "the time budget of " << plan.budget_s.value_or(0) << " s was used up";
+  reason << "the time budget of " << std::setprecision(3) << plan.budget_s.value_or(0) << " s was used up";
   return reason.str();
 }
 

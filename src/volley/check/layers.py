@@ -13,7 +13,7 @@ from volley.benchmarks.matrix.results import results as matrix_results
 from volley.check.findings import NAMED, CheckFinding
 from volley.check.limits import FALSE_ALARM, FEWEST, Limits, limit_s
 from volley.errors import UserError
-from volley.machine.hardware import SLOWDOWNS, Gpu
+from volley.machine.hardware import SLOWDOWNS, Gpu, nvlinks_down
 from volley.records.launch_series import launches_of
 from volley.records.records_file import read_runs
 from volley.records.run_log import Observable, RunLog
@@ -227,10 +227,11 @@ def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
     """Say what is wrong with links and clocks: inactive links, narrow links, errors that were counted meanwhile."""
     before = {gpu.uuid: gpu for log in reversed(logs) for gpu in log.gpus("before")}
     after = {gpu.uuid: gpu for log in logs for gpu in log.gpus("after")}
+    down = nvlinks_down([*after.values()])
     for uuid, gpu in after.items():
         part = f"GPU {gpu.index}"
-        if gpu.nvlinks_inactive and gpu.nvlinks:
-            why = f"{count(gpu.nvlinks_inactive, 'NVLink')} inactive"
+        if gpu.index in down:
+            why = f"{count(down[gpu.index], 'NVLink')} inactive"
             yield CheckFinding(verdict="FAIL", layer=layer.name, part=part, why=why, yardstick="link state")
         if gpu.pcie_width and gpu.pcie_width_max and gpu.pcie_width < gpu.pcie_width_max:
             why = f"PCIe has {gpu.pcie_width} of {gpu.pcie_width_max} lanes"

@@ -3,6 +3,8 @@ settings of its CPUs."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -95,6 +97,28 @@ class Gpu(Frozen, frozen=True, kw_only=True):
     temperature_c: int | None = None
     mig: Annotated[bool | None, Meta(description="divided into instances (MIG).")] = None
     unread: Annotated[dict[str, str], Meta(description="keys that are null, and what NVML said.")] = {}
+
+
+_ON_A_BOARD = re.compile(r"SXM|HBM3|\b(H200|H800|H20|B200|B300|GB200|GB300)$")
+"""Products whose NVLinks a board connects to other GPUs: the names of NVML.  Those of an A100 PCIe, an H100 NVL or a
+workstation's card need a bridge, which connects some of them; those of a GH200 are for other nodes."""
+
+
+def nvlinks_down(gpus: Sequence[Gpu]) -> dict[int, int]:
+    """Return how many NVLinks that should be active are not, by the index of the GPU.
+
+    A board connects all links of its GPUs where there are several.  Bridges are the user's, and connect some: as many
+    as those of the other GPUs of the same product.
+    """
+    active = {gpu.index: len(gpu.nvlinks or ()) for gpu in gpus}
+    boards = {gpu.index for gpu in gpus if _ON_A_BOARD.search(gpu.name or "")}
+    expected = {
+        gpu.index: active[gpu.index] + gpu.nvlinks_inactive
+        if gpu.index in boards and len(boards) > 1
+        else max(active[other.index] for other in gpus if other.name == gpu.name)
+        for gpu in gpus
+    }
+    return {index: want - active[index] for index, want in expected.items() if active[index] < want}
 
 
 class PeerStatus(Frozen, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from volley.doctor.findings import (
 )
 from volley.doctor.remedies import SEND, boot_with, install_driver, install_volley, sudo, system
 from volley.machine.facts import CudaDevice, Facts, LoadedLink
-from volley.machine.hardware import SLOWDOWNS
+from volley.machine.hardware import SLOWDOWNS, nvlinks_down
 from volley.text import count, join_words
 
 _ON_ERROR = {
@@ -34,9 +34,6 @@ compatibility library in front of the driver's; unknown, which mostly means that
 _NO_GPU_SHOWN = 100
 _EXCLUSIVE, _PROHIBITED = 3, 2
 """CUcomputemode."""
-_ON_A_BOARD = re.compile(r"SXM|HBM3|\b(H200|H800|H20|B200|B300|GB200|GB300)$")
-"""Products whose NVLinks a board connects to other GPUs: the names of NVML.  Those of an A100 PCIe, an H100 NVL or a
-workstation's card need a bridge, which connects some of them; those of a GH200 are for other nodes."""
 _NONE = "Not Supported"
 _TRANSLATE = ("intel_iommu=on", "amd_iommu=on", "iommu=force", "iommu=nopt")
 _REDIRECT = 0x04 | 0x08
@@ -195,16 +192,7 @@ def nvlink(facts: Facts) -> Finding:
         if unread:
             return not_tested(f"NVML does not say: {unread[0].unread['nvlinks']}")
         return not_applicable("these GPUs show no NVLink")
-    # A board connects all links of its GPUs where there are several; bridges are the user's, and connect some.
-    boards = {gpu.index for gpu in gpus if _ON_A_BOARD.search(gpu.name or "")}
-    expected = {
-        gpu.index: total[gpu.index]
-        if gpu.index in boards and len(boards) > 1
-        else max(active[other.index] for other in gpus if other.name == gpu.name)
-        for gpu in gpus
-    }
-    down = {index: want - active[index] for index, want in expected.items() if active[index] < want}
-    if down:
+    if down := nvlinks_down(gpus):
         shown = join_words(f"GPU {index}: {number} of {total[index]} down" for index, number in down.items())
         remedy = "{sudo}dmesg | grep -i xid; with an NVSwitch: {sudo}systemctl restart nvidia-fabricmanager"
         evidence = f"nvmlDeviceGetNvLinkState: {shown}"
