@@ -9,7 +9,7 @@ from typing import Any
 
 from volley.report.model import EMPTY, Cell, Column, Data, Later, Mark, Row
 from volley.statistics.estimates import Estimate, Kind
-from volley.statistics.launches import shows_change
+from volley.statistics.launches import as_shown, shows_change
 from volley.text import escape_controls
 from volley.units import format_sig
 
@@ -70,6 +70,7 @@ class Quantity:
         value = self.of(result)
         if not isinstance(value, Estimate):
             return [value, None, None] if self.bounds else [value]
+        value = as_shown(value) if self.bounds is ALL else value
         bounds = [value.low, value.high] if value.kind in self.bounds else [None, None]
         return [value.median, *(bounds if self.bounds else [])]
 
@@ -163,8 +164,9 @@ def range_of(quantity: Quantity) -> Quantity:
 
     def cell(result: Any) -> Cell:
         value, factor = quantity.of(result), UNITS[quantity.unit][1]
-        known = isinstance(value, Estimate) and value.kind == "range"
-        bounds = [format_sig(bound * factor, 3) for bound in (value.low, value.high)] if known else []
+        value = as_shown(value) if isinstance(value, Estimate) else None
+        known = value is not None and value.kind == "range"
+        bounds = [format_sig(bound * factor, 3) for bound in (value.low, value.high)] if value and known else []
         return Cell(text="–".join(bounds))
 
     return Quantity("range", quantity.unit, cell)
@@ -173,5 +175,6 @@ def range_of(quantity: Quantity) -> Quantity:
 def _half_width(time: Estimate | None, plain: Kind) -> Cell:
     if time is None or time.kind == "single":
         return Cell()
+    time = as_shown(time)
     shown = percent(time.half_width, 1).removesuffix(" %")
     return Cell(time.half_width * 100, text=shown if time.kind == plain else f"({shown})")

@@ -76,17 +76,24 @@ class Group:
 
 
 def over_launches(launches: Sequence[Sequence[float]]) -> Estimate:
-    """Return the estimate from the samples of each launch, all of them positive; of few launches their range.
-
-    The widened range (``WIDENED``) is for verdicts on ratios: of three launches it is wider than what they measured.
-    """
+    """Return the estimate from the samples of each launch, all of them positive."""
     if len(launches) == 1:
         inside = estimate(launches[0])
         return replace(inside, kind="within") if inside.kind == "ci" else inside
-    medians = sorted(median(samples) for samples in launches)
-    if len(medians) < FIRST_LOOK:
-        return Estimate(median(medians), medians[0], medians[-1], len(medians), "range")
-    return of_observations(medians)
+    return of_observations([median(samples) for samples in launches])
+
+
+def as_shown(found: Estimate) -> Estimate:
+    """Return the range of fewer than ``FIRST_LOOK`` launches in place of their interval, which is for verdicts alone.
+
+    The widened range of three launches is far wider than what they measured.
+    """
+    if found.kind != "ci" or found.count >= FIRST_LOOK:
+        return found
+    part = (found.high / found.low) ** (WIDENED[found.count] / (1 + 2 * WIDENED[found.count]))
+    return replace(
+        found, low=min(found.low * part, found.median), high=max(found.high / part, found.median), kind="range"
+    )
 
 
 def of_observations(observations: Sequence[float]) -> Estimate:

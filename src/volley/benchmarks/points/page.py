@@ -25,7 +25,7 @@ from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus,
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.curves import MIN_SIZES, POOR
-from volley.statistics.launches import FIRST_LOOK
+from volley.statistics.launches import FIRST_LOOK, as_shown
 from volley.text import count
 from volley.units import approximate_size, format_sig, format_size
 
@@ -40,7 +40,7 @@ TIME = Quantity("time", "µs", lambda point: point.time, bounds=ALL)
 FORWARD = Quantity("forward", "GB/s", lambda point: point.forward_Bps)
 BACKWARD = Quantity("backward", "GB/s", lambda point: point.backward_Bps)
 SAMPLES, VERIFIED = as_they_are("samples", "verified")
-INTERVAL = Quantity("interval", "", lambda point: point.time and point.time.kind)
+INTERVAL = Quantity("interval", "", lambda point: point.time and as_shown(point.time).kind)
 """What the bounds are: a 95 % confidence interval over launches (``ci``), one that holds only ``within`` the single
 launch, the ``range`` of too few observations, or a ``single`` observation."""
 COLD = Quantity("cold", "µs", lambda point: point.cold_s)
@@ -54,8 +54,8 @@ TAIL = {
 QUANTITIES = (
     *as_they_are("transport", "size_bytes"), SAMPLES, LATENCY, BANDWIDTH, VERIFIED,
     *as_they_are("status", "benchmark", "direction", "window", "ranks", "launches"), INTERVAL,
-    Quantity("bandwidth_low", "GB/s", lambda point: point.rate and point.rate.low),
-    Quantity("bandwidth_high", "GB/s", lambda point: point.rate and point.rate.high),
+    Quantity("bandwidth_low", "GB/s", lambda point: point.rate and as_shown(point.rate).low),
+    Quantity("bandwidth_high", "GB/s", lambda point: point.rate and as_shown(point.rate).high),
     FORWARD, BACKWARD, *as_they_are("messages_timed", "messages_verified", "ended_by"), COLD, *TAIL.values(),
     *as_they_are("reason"),
     Quantity("speedup", "×", lambda point: point.speedup, bounds=("ci", "within")), *as_they_are("speedup_over"),
@@ -137,7 +137,7 @@ def _points(points: list[PointResult], result: PointSeries, columns_of: Columns,
     columns = list(columns_of(points[0], result.series.plan, len(names) == 1))
     if PLUS_MINUS in columns and one_launch(points):
         columns[columns.index(PLUS_MINUS)] = SPREAD
-    elif PLUS_MINUS in columns and {point.time.kind for point in points if point.time} <= {"range", "single"}:
+    elif PLUS_MINUS in columns and {as_shown(point.time).kind for point in points if point.time} <= {"range", "single"}:
         at = columns.index(PLUS_MINUS)
         columns[at] = range_of(columns[at - 1])
     sizes = sorted({point.size_bytes for point in points})
@@ -185,7 +185,7 @@ def cells(point: PointResult | None, columns: Sequence[Quantity]) -> Iterator[Ce
 def _legend(
     points: list[PointResult], series: LaunchSeries, columns: Sequence[Quantity], about: About
 ) -> Sequence[str]:
-    kinds: set[str] = {point.time.kind for point in points if point.time}
+    kinds: set[str] = {as_shown(point.time).kind for point in points if point.time}
     parts = [about(points[0], series.plan, kinds)]
     if any("%" in column.unit for column in columns):
         parts += report_parts.bounds_legend(kinds, max(point.launches for point in points), series)
