@@ -152,7 +152,7 @@ def test_the_page_of_a_thousand_ranks_is_small(thousand: list[RunLog]) -> None:
     (found,) = (each for each in BENCHMARKS if each.name == "rank_matrix")
     reports = found.reports(found.results(thousand))
     out = io.StringIO()
-    html.render(reports, [[] for _ in reports], [], out)
+    html.render("volley matrix", reports, [[] for _ in reports], [], out)
     assert len(out.getvalue()) < 3e6
 
 

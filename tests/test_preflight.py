@@ -70,7 +70,7 @@ def measure(output: Path, *words: str, command: str = "pingpong") -> int:
     sizes = ("--sizes", "8") if command == "pingpong" else ()
     if command == "pingpong" and "--launches" not in words:
         words = (*words, "--launches", "1")
-    return session.measure(read_command([command, *sizes, "-o", str(output), *words]))
+    return session.measure(read_command([command, *sizes, "--force", "-o", str(output), *words]))
 
 
 def the_log(path: Path) -> RunLog:

@@ -83,7 +83,7 @@ class Place:
         with tempfile.TemporaryDirectory() as folder:
             records = (self.keep or Path(folder)) / f"{name}.jsonl"
             benchmark, *words = command.words
-            tokens = [*VOLLEY, benchmark, "--format", "json", *words, "-o", str(records), "--force"]
+            tokens = [*VOLLEY, benchmark, "--format", "json", *words, "--force", "-o", str(records)]
             ended = finished(tokens, dict(os.environ))
             reason = ended.reason(-1)
             try:

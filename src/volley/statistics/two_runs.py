@@ -313,7 +313,7 @@ def _sign_permutations(pairs: int) -> Floats:
     chosen: Iterable[int] = range(ways)
     if ways > MAX_PERMUTATIONS:
         draw = random.Random(SEED)  # noqa: S311  no secret
-        chosen = (0, *(draw.randrange(1, ways) for _ in range(MAX_PERMUTATIONS - 1)))
+        chosen = (0, *(draw.randrange(ways) or 1 for _ in range(MAX_PERMUTATIONS - 1)))
     return _ways([[1 + place for place in range(pairs - 1) if way >> place & 1] for way in chosen], pairs)
 
 
