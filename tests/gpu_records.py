@@ -42,6 +42,12 @@ def device(number: int, **changes: Any) -> Device:
     )
 
 
+def device_of(gpu: Gpu) -> Device:
+    """The GPU as CUDA describes it to a rank, from what NVML says of it."""
+    about = {"name": gpu.name or "", "pci": gpu.pci or "", "compute_capability": "9.0", "memory_bytes": 1 << 30}
+    return Device(index=gpu.index, uuid=gpu.uuid, **about)
+
+
 def facts_of(section: str) -> dict[str, Any]:
     """What the engine says of a section in each of its rows."""
     name, _, variant = section.partition("/")

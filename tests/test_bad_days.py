@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from the_command import FEW, Command, Finished, check_plan, engine_words, finish, finish_with
+from the_command import FEW, Command, Finished, alive, check_plan, engine_words, finish, finish_with
 from volley.benchmarks import BENCHMARKS
 from volley.records.records_file import read_runs
 
@@ -144,12 +144,23 @@ def test_a_message_larger_than_memory_is_skipped_and_the_rest_goes_on(volley: Co
     assert "memory" in skipped[-1] or "memory" in done.err
 
 
-def when_measured(volley: Command, records: Path, act: Callable[[int], None], **variables: str) -> Any:
-    """Start a sweep that nobody waits for, and ``act`` on its process once a few points are in the records."""
-    words = ("--sizes", "8:8k:+8", "--point-time", "0.1", "--ci", "0.0001%")
-    process = volley.start("pingpong", *words, "--format", "csv", "-o", str(records), **variables)
+SWEEP = ("pingpong", "--sizes", "8:8k:+8", "--point-time", "0.1", "--ci", "0.0001%", "--format", "csv")
+"""Nobody waits for its end."""
+
+
+def when_measured(
+    volley: Command,
+    records: Path,
+    act: Callable[[int], None],
+    words: Sequence[str] = SWEEP,
+    there: tuple[str, int] = ("pingpong", 3),
+    **variables: str,
+) -> Finished:
+    """Start a run, and ``act`` on its process once so many records of a type are ``there``."""
+    process = volley.start(*words, "-o", str(records), **variables)
+    kind, number = there
     deadline = time.monotonic() + 60
-    while not records.exists() or records.read_bytes().count(b'"record":"pingpong"') < 3:
+    while not records.exists() or records.read_bytes().count(f'"record":"{kind}"'.encode()) < number:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline, "nothing was measured"
         time.sleep(0.05)
@@ -162,15 +173,6 @@ def ranks_of(records: Path) -> list[int]:
     (*_, log) = read_runs(records, BENCHMARKS)
     assert log.run is not None
     return [rank.pid for rank in log.run.ranks]
-
-
-def alive(pid: int) -> bool:
-    """True for a process that runs; one that has ended and waits for its parent is over."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
 
 
 def all_gone(pids: list[int]) -> bool:
@@ -257,19 +259,30 @@ def test_a_second_ctrl_c_ends_a_rank_that_hangs_and_leaves_nothing(
     volley: Command, tmp_path: Path, scratch: dict[str, str]
 ) -> None:
     records = tmp_path / "out.jsonl"
-    words = ("--transport", "host,host+hang", "--sizes", "8", "--iterations", "5", "--watchdog", "600")
-    process = volley.start("pingpong", *words, "-o", str(records), **scratch)
-    deadline = time.monotonic() + 60
-    while not records.exists() or records.read_bytes().count(b'"record":"transport"') < 2:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "nothing began"
-        time.sleep(0.05)
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.2)
-    assert finish(process).code == 130
+    words = ("pingpong", "--transport", "host,host+hang", "--sizes", "8", "--iterations", "5", "--watchdog", "600")
+
+    def interrupt_twice(pid: int) -> None:
+        for _ in range(2):
+            os.kill(pid, signal.SIGINT)
+            time.sleep(0.2)
+
+    assert when_measured(volley, records, interrupt_twice, words, ("transport", 2), **scratch).code == 130
     assert all_gone(ranks_of(records))
     assert left_behind(scratch) == []
+
+
+def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Command, tmp_path: Path) -> None:
+    records = tmp_path / "out.jsonl"
+    words = ("matrix", "--ranks", "4", "--transport", "host+delay", "--latency", "8", "--bandwidth", "none")
+    more = ("--visits", "1", "--point-time", "0.1")
+    done = when_measured(volley, records, lambda pid: os.kill(pid, signal.SIGINT), words + more, ("run", 2))
+    assert done.code == 130
+    assert "stopped by Ctrl-C" in done.err
+    assert done.err.splitlines()[-1] == f"records: {records}"
+    assert "host+delay, 8 B: latency in µs" in done.out
+    first, again = read_runs(records, BENCHMARKS)
+    assert (first.complete, again.complete) == (True, False)
+    assert len(first.records) == 4
 
 
 def test_a_second_run_does_not_write_into_the_records_of_the_first(volley: Command, tmp_path: Path) -> None:

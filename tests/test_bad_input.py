@@ -6,18 +6,16 @@ import contextlib
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from example_records import EXAMPLES
-from the_command import Command, check_transcript, finish
-from volley import __main__, cli
+from the_command import Command, check_transcript
+from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.command.options import FORMATS
 from volley.errors import MachineError, UserError
@@ -420,59 +418,3 @@ def test_a_measurement_goes_on_where_its_progress_cannot_be_said(volley: Command
     assert "half round trip" in done.stdout.decode()
     assert all(log.complete for log in read_runs(records, BENCHMARKS))
     assert refused.returncode == 2
-
-
-# ----------------------------------------------------------------------------------------------------- Ctrl-C
-
-
-def test_ctrl_c_before_the_command_line_is_read(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted(**_: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(cli, "main", interrupted)
-    monkeypatch.setattr(__main__, "_standard_files", lambda: None)
-    try:
-        code = __main__.main()
-    except KeyboardInterrupt:  # it would end all tests
-        pytest.fail("Ctrl-C is not caught")
-    assert code == 130
-    assert capsys.readouterr().err == "volley: stopped\n"
-
-
-def test_ctrl_c_while_modules_load_is_a_sentence() -> None:
-    program = """
-import builtins, os, signal, sys, volley.__main__
-load = builtins.__import__
-
-def interrupted(name, *rest):
-    if name.startswith("volley.run"):
-        os.kill(os.getpid(), signal.SIGINT)
-    return load(name, *rest)
-
-builtins.__import__ = interrupted
-sys.exit(volley.__main__.main())
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (130, "volley: stopped\n")
-
-
-def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Command, tmp_path: Path) -> None:
-    records = tmp_path / "out.jsonl"
-    words = ("--ranks", "4", "--transport", "host+delay", "--latency", "8", "--bandwidth", "none", "--visits", "1")
-    process = volley.start("matrix", *words, "--point-time", "0.1", "-o", str(records))
-    deadline = time.monotonic() + 60
-    while not records.exists() or records.read_bytes().count(b'{"record":"run"') < 2:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "nothing was measured again"
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    done = finish(process)
-    assert done.code == 130
-    assert "stopped by Ctrl-C" in done.err
-    assert done.err.splitlines()[-1] == f"records: {records}"
-    assert "host+delay, 8 B: latency in µs" in done.out
-    first, again = read_runs(records, BENCHMARKS)
-    assert (first.complete, again.complete) == (True, False)
-    assert len(first.records) == 4

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from fake_engine import install, use
+from the_command import alive
 from volley.doctor.checks import diagnose
 from volley.doctor.probes import attempts, capture, gpus, host, jobs, libraries
 from volley.errors import MachineError, UserError
@@ -67,13 +68,6 @@ def test_a_hang_is_a_fact_and_ends_with_all_it_started(tmp_path: Path) -> None:
     while alive(pid):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_what_an_error_says_is_kept() -> None:

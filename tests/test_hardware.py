@@ -17,11 +17,12 @@ from msgspec.structs import replace
 from example_records import run as example_run
 from fake_engine import install, use
 from fake_nvml import FakeNvml, NVMLError
+from gpu_records import device_of
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command
 from volley.launch.engine import EngineProcess
 from volley.machine import nvml
-from volley.machine.hardware import Device, Gpu, Hardware, NvLink
+from volley.machine.hardware import Gpu, Hardware, NvLink
 from volley.machine.line_rate import LineRate, nvlink_bytes_per_s, pcie_bytes_per_s
 from volley.records.plan import Plan
 from volley.records.record_types import Rank
@@ -42,14 +43,9 @@ def machine(name: str) -> list[Hardware]:
 def ranks(hardware: Hardware, *indices: int, hosts: tuple[str, str] = ("example-node", "example-node")) -> list[Rank]:
     """Two ranks on GPUs of a machine."""
     return [
-        replace(rank, host=host, device=device(hardware.gpus[index]))
+        replace(rank, host=host, device=device_of(hardware.gpus[index]))
         for rank, index, host in zip(example_run().ranks, indices, hosts, strict=True)
     ]
-
-
-def device(gpu: Gpu) -> Device:
-    about = {"name": gpu.name or "", "pci": gpu.pci or "", "compute_capability": "9.0", "memory_bytes": 1 << 30}
-    return Device(index=gpu.index, uuid=gpu.uuid, **about)
 
 
 def changed(records: list[Hardware], **changes: object) -> list[Hardware]:
@@ -286,7 +282,7 @@ def gpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def measure(output: Path, transport: str, launches: int = 1) -> int:
-    words = ["pingpong", "-t", transport, "--sizes", "8", "-o", str(output), "--format", "csv"]
+    words = ["pingpong", "-t", transport, "--sizes", "8", "-o", str(output), "--force", "--format", "csv"]
     words += ["--launches", str(launches)]
     return session.measure(read_command(words))
 

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from example_records import RECORD_FILES, collective, golden, log, pingpong, plan, run, stream, transport
+from gpu_records import device_of
 from screens import check_formats, shown
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.overlap.results import OverlapPoint
 from volley.benchmarks.pair.page import line
 from volley.command.options import FORMATS
 from volley.errors import UserError
-from volley.machine.hardware import Device, Gpu, Hardware, Settings
+from volley.machine.hardware import Device, Hardware, Settings
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, parse
 from volley.records.launch_series import count_missing
 from volley.records.plan import Sampling
@@ -180,18 +181,13 @@ def machine() -> list[Hardware]:
     return [msgspec.json.decode(line, type=Hardware) for line in lines]
 
 
-def device(gpu: Gpu) -> Device:
-    about = {"name": gpu.name or "", "pci": gpu.pci or "", "compute_capability": "9.0", "memory_bytes": 1 << 30}
-    return Device(index=gpu.index, uuid=gpu.uuid, **about)
-
-
 def with_gpus(*points: Any, **of_the_last: Any) -> RunLog:
     """A run between two GPUs; ``of_the_last`` changes them in the last record."""
     before, after = machine()
     after = replace(after, gpus=[replace(gpu, **of_the_last) for gpu in after.gpus])
     names = [transport(name, memory="device") for name in ("peer", "staged/pinned")]
     made = log(*points, transports=names)
-    ranks = [replace(rank, device=device(gpu)) for rank, gpu in zip(run().ranks, before.gpus, strict=False)]
+    ranks = [replace(rank, device=device_of(gpu)) for rank, gpu in zip(run().ranks, before.gpus, strict=False)]
     return changed(made, run_ranks=ranks, hardware=[before, after])
 
 

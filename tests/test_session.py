@@ -545,55 +545,19 @@ def test_an_engine_without_a_launcher_does_not_start_or_is_aborted(
 # ------------------------------------------------------------------------------------------------- signals
 
 
-def interrupt_when_measured(kept: Path, *signals: signal.Signals) -> threading.Thread:
-    """Send signals to this process, one after another, once a point is in the records file."""
-
-    def wait_and_send() -> None:
-        while not any(b'"pingpong","version"' in file.read_bytes() for file in kept.glob("*.jsonl")):
-            time.sleep(0.02)
-        for number in signals:
-            os.kill(os.getpid(), number)
-            time.sleep(0.3)
-
-    thread = threading.Thread(target=wait_and_send, daemon=True)
-    thread.start()
-    return thread
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "signals", "code"),
-    [
-        ("endless", (signal.SIGINT,), 130),
-        ("endless", (signal.SIGTERM,), 143),
-        ("stubborn", (signal.SIGINT, signal.SIGINT), 130),
-    ],
-)
-def test_what_was_measured_before_a_stop_is_shown(
-    bin_folder: Path,
-    kept: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    behaviour: str,
-    signals: tuple[signal.Signals, ...],
-    code: int,
-) -> None:
-    thread = interrupt_when_measured(kept, *signals)
-    assert fake(monkeypatch, behaviour, "--launches", "5") == code
-    thread.join(timeout=10)
-    out, err = capsys.readouterr()
-    assert [line.split(",")[1] for line in out.splitlines()[1:]] == ["8"]
-    assert "stopped by" in err
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    (log,) = read_runs(next(kept.iterdir()))
-    assert not log.complete
-
-
 def test_a_job_that_ignores_a_stop_is_killed_after_a_while(
     bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "GRACE_S", 0.2)
-    interrupt_when_measured(kept, signal.SIGINT)
+
+    def interrupt_when_measured() -> None:
+        while not any(b'"pingpong","version"' in file.read_bytes() for file in kept.glob("*.jsonl")):
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt_when_measured, daemon=True).start()
     assert fake(monkeypatch, "stubborn") == 130
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_launcher_that_does_not_end_after_the_last_record_is_killed(

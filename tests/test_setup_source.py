@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import fake_sources as fake
-from the_command import check_transcript
+from the_command import alive, check_transcript
 from volley import cli
 from volley.errors import MachineError, UserError
 from volley.setup import from_source, proof
@@ -162,14 +162,6 @@ def test_a_half_finished_build_is_started_over_and_the_finished_ones_are_kept(pl
     assert place.builds() == [1, 1, 1]
 
 
-def runs(number: int) -> bool:
-    """Whether a process is there, and not only its exit status."""
-    try:
-        return ") Z " not in Path(f"/proc/{number}/stat").read_text()
-    except OSError:
-        return False
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_build_with_all_its_processes(place: Place, number: signal.Signals) -> None:
     slow = "all:\n\techo $$$$ > @PREFIX@/pid\n\tsleep 600 & echo $$! > @PREFIX@/child; wait\ninstall:\n"
@@ -189,7 +181,7 @@ def test_a_signal_ends_the_build_with_all_its_processes(place: Place, number: si
     process.send_signal(number)
     assert "FAILED after" in process.stdout.read()
     assert process.wait() != 0
-    while runs(int(child.read_text())):
+    while alive(int(child.read_text())):
         time.sleep(0.02)
     assert (place.own / "stamps/cuda").exists()
     assert not (place.own / "stamps/ucx").exists()

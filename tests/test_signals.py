@@ -1,6 +1,6 @@
 """Ctrl-C, SIGTERM and SIGHUP in every phase of a real ``volley``, and a later launch that fails.
 
-Between launches, during the preflight and by Ctrl-C during points: test_session.py and test_preflight.py.
+Between launches and during the preflight: test_session.py and test_preflight.py; with a real engine: test_bad_days.py.
 """
 
 from __future__ import annotations
@@ -36,6 +36,23 @@ def until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+def test_ctrl_c_while_modules_load_is_a_sentence() -> None:
+    program = """
+import builtins, os, signal, sys, volley.__main__
+load = builtins.__import__
+
+def interrupted(name, *rest):
+    if name.startswith("volley.run"):
+        os.kill(os.getpid(), signal.SIGINT)
+    return load(name, *rest)
+
+builtins.__import__ = interrupted
+sys.exit(volley.__main__.main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "volley: stopped\n")
+
+
 def test_ctrl_c_while_the_engine_is_asked_what_it_can_do(volley: Command) -> None:
     process = volley.start("pingpong", VOLLEY_FAKE="thinks")
     until(process, volley.engine.with_name("asked").exists)
@@ -55,13 +72,14 @@ def test_a_stop_while_the_ranks_start(volley: Command, number: signal.Signals, c
     assert not list((volley.state / "volley").glob("*.jsonl"))  # nothing was measured
 
 
-def test_a_terminal_that_is_closed_while_points_are_measured(volley: Command) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 129), (signal.SIGTERM, 143)])
+def test_a_stop_while_points_are_measured(volley: Command, number: signal.Signals, code: int) -> None:
     process = volley.start("pingpong", "--sizes", "8,64", "--format", "csv", VOLLEY_FAKE="endless")
     kept = volley.state / "volley"
     until(process, lambda: any(b"half_round_trip_s" in file.read_bytes() for file in kept.glob("*.jsonl")))
-    process.send_signal(signal.SIGHUP)
+    process.send_signal(number)
     done = finish(process)
-    assert done.code == 129
+    assert done.code == code
     assert [line.split(",")[1] for line in done.out.splitlines()[1:]] == ["8"]
     assert done.err.splitlines()[-1].startswith("records: ")
 

@@ -143,3 +143,12 @@ def check_transcript(
                 printed = printed.replace(found, instead)
             parts.append(f"{line}\n{printed}[{code}]\n")
     check_screen(path, "\n".join(parts))
+
+
+def alive(pid: int) -> bool:
+    """True for a process that runs; one that has ended and waits for its parent is over."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
