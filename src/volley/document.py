@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from volley.text import ascii_json
 from volley.units import LARGEST_COUNT, LARGEST_NUMBER, LARGEST_WHOLE, LARGEST_WINDOW, LONGEST_S, SHORTEST_S
 
 PLAN_VERSION = 2
@@ -26,3 +27,8 @@ Version = Annotated[int, Meta(ge=1)]
 
 class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The base of a document type: immutable, rejects unknown keys."""
+
+
+def readable_json(document: Any) -> str:
+    """Return a document as commands print it: indented, ASCII, with its last line ended."""
+    return ascii_json(msgspec.json.format(msgspec.json.encode(document), indent=2)) + "\n"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
-
-import msgspec
 
 from volley.doctor.checks import diagnose
 from volley.doctor.device_query import device_query
 from volley.doctor.options import DoctorOptions
+from volley.document import readable_json
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_unwritable, write_file
 from volley.machine.facts import Facts, encode, read_facts
@@ -38,7 +36,7 @@ def run(options: DoctorOptions) -> int:
         return _devices(facts, as_json=options.format == "json")
     diagnosis = diagnose(facts)
     if options.format == "json":
-        _print_json(diagnosis)
+        sys.stdout.write(readable_json(diagnosis))
     else:
         from volley.doctor.page import render  # noqa: PLC0415  start-up: Rich's tables take a while, JSON does without
 
@@ -73,13 +71,9 @@ def _devices(facts: Facts, *, as_json: bool) -> int:
         answer = f"{cuda.failed_call}: {cuda.status_name}" if cuda and cuda.status else "CUDA shows no device"
         raise MachineError(escape_controls(facts.cuda.skipped or facts.cuda.error or answer))
     if as_json:
-        _print_json(cuda)
+        sys.stdout.write(readable_json(cuda))
     else:
         stack = facts.stack.value
         lines = device_query(cuda, stack.cuda_built if stack else None)
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     return EXIT_GOOD
-
-
-def _print_json(document: Any) -> None:
-    sys.stdout.write(ascii_json(msgspec.json.format(msgspec.json.encode(document), indent=2)) + "\n")

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from volley.command.options import FORMATS, BenchmarkOptions
+from volley.document import readable_json
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.launch import engine_path, inside_launcher, preflight
 from volley.launch.allocation import allocation
@@ -40,7 +41,7 @@ from volley.run.benchmark import Benchmark
 from volley.run.jobs import START_S, UNTIMED_S, Job, Jobs, Site, choose_transports, usable_transports
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize
-from volley.text import ascii_json, escape_controls, join_words, utf8
+from volley.text import escape_controls, join_words, utf8
 
 
 def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
@@ -238,7 +239,7 @@ class Session:
             if plan in shown:  # a repeated launch
                 continue
             shown.append(plan)
-            print(ascii_json(msgspec.json.format(msgspec.json.encode(plan), indent=2)))
+            sys.stdout.write(readable_json(plan))
             sys.stdout.flush()
             line = shlex.join(again) if again else self.starts[plan.world_size].line()
             print(escape_controls(line), file=sys.stderr)

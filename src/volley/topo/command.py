@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import msgspec
-
+from volley.document import readable_json
 from volley.errors import EXIT_GOOD, UserError
 from volley.files import refuse_input, write_file
 from volley.machine.facts import read_facts
-from volley.text import ascii_json, escape_controls
+from volley.text import escape_controls
 from volley.topo.message_path import MessagePath, path_of
 from volley.topo.options import TopoOptions
 from volley.topo.topology import Topology, topology_of
@@ -35,7 +34,7 @@ def run(options: TopoOptions) -> int:
         from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
 
         document = {"topology": DOCUMENT_VERSION, "volley": __version__, "machine": topology, "path": path}
-        sys.stdout.write(ascii_json(msgspec.json.format(msgspec.json.encode(document), indent=2)) + "\n")
+        sys.stdout.write(readable_json(document))
     elif not options.output:
         from volley.topo.page import page  # noqa: PLC0415  start-up: a picture does without
 
