@@ -11,25 +11,22 @@ import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
-from shlex import join, quote
+from shlex import join
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 DISTRIBUTION = "volley-bench"
-ELLIPSIS = "…"
 
 
-def install_command(extra: str = "", python: str = "", **variables: str) -> str:
+def install_command(extra: str = "", python: str = "") -> str:
     """Return the shell command that installs this copy of volley again.
 
     Args:
         extra: a set of optional dependencies, such as ``cuda13``.
         python: the Python to install into; this one unless given.
-        variables: the environment of the build, such as ``CUDACXX="/opt/cuda/bin/nvcc"``.
     """
-    before = "".join(f"{name}={value if value == ELLIPSIS else quote(value)} " for name, value in variables.items())
     again = ["--force-reinstall", "--no-cache-dir"] if not extra and not python else []
-    return before + join([*installer(python), *again, requirement(extra)])
+    return join([*installer(python), *again, requirement(extra)])
 
 
 def installer(python: str = "") -> list[str]:
