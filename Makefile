@@ -125,10 +125,7 @@ $(VENV)/.test: $(INSTALLED)
 	@$(IN_VENV) "$$(ls build/dist/*.whl)$(call with_extras,test)"
 	@touch $@
 
-$(VENV)/.tune-rates: $(INSTALLED)
-	PYTHONPATH=src $(VENV)/bin/python bench/tune_rates.py --write docs/method/tune.md
-
-docs: $(INSTALLED)
+$(VENV)/.docs: $(INSTALLED)
 	@$(IN_VENV) "$$(ls build/dist/*.whl)$(call with_extras,docs)"
 	@touch $@
 
@@ -204,6 +201,9 @@ coverage: $(INSTALLED)
 
 check-rates: $(INSTALLED)
 	PYTHONPATH=src $(VENV)/bin/python bench/check_rates.py --write docs/method/check.md
+
+tune-rates: $(INSTALLED)
+	PYTHONPATH=src $(VENV)/bin/python bench/tune_rates.py --write docs/method/tune.md
 
 docs: $(INSTALLED)
 	PYTHONPATH=src $(VENV)/bin/python docs/make/generate.py

@@ -114,12 +114,14 @@ def _findings(result: PointSeries, points: Sequence[PointResult], ucx_operation:
         )
     yield from _shares(points)
     measured = [point for point in result.points if point.time and point.rate]
-    for sentence in list(ucx_inversions(measured, plan, ucx_operation))[:1]:
+    inversions = list(ucx_inversions(measured, plan, ucx_operation))
+    for sentence in inversions[:1]:
         text, _, advice = sentence.partition("; ")
         variable = advice.partition(" ")[0]
         more = command_again(points[0].benchmark, plan, transport=text.partition(":")[0], sizes="8:64Ki")
         yield Conclusion("SLOW", text, f"{variable} {more}" if "=" in variable else "")
-    for violation in violations(points)[:1]:
+    explained = {sentence.partition(":")[0] for sentence in inversions}
+    for violation in [each for each in violations(points) if each.point.transport not in explained][:1]:
         yield Conclusion("SLOW", violation.text, violation.command)
     for note in list(machine_notes(result.series))[:1]:
         yield Conclusion("NOISY", note.text)
