@@ -286,7 +286,7 @@ def test_markdown_shows_the_screen_or_what_is_asked_for() -> None:
     )
     text = as_markdown(report)
     assert "- **SLOW** it is slow: `volley doctor`" in text
-    assert "`volley show` `--full`: every table; `--notes`: every note; `--fit`: fitted curves" in text
+    assert "`volley show` `--full`: all tables; `--notes`: all notes; `--fit`: fitted curves" in text
     assert "*GPU*" in text
     assert "every size" not in text
     assert "every size" in as_markdown(report, full=True)
