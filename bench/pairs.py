@@ -29,7 +29,7 @@ def measure(first: Path, second: Path, words: list[str], *, live: bool) -> None:
         parts = [Path(folder, f"{letter}.jsonl") for letter in "ab"]
         if live:
             line = subprocess.list2cmdline([*volley, *words])
-            command = [*volley, "compare", "--live", line, line, "--pairs", str(LAUNCHES + 2), "--records", folder]
+            command = [*volley, "compare", "--live", line, line, "--launches", str(LAUNCHES + 2), "--records", folder]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         else:
             for part in parts:

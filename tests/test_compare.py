@@ -299,7 +299,7 @@ MIXED = "mixed.jsonl has launches that do not belong together; they differ in UC
         (["one.jsonl"], 2, "two or more files of records"),
         (["summit", "a", "b"], 2, "compare one run with it, not 2"),
         (["-", "-"], 2, "standard input can be read once"),
-        (["a", "b", "--pairs", "3"], 2, "--live"),
+        (["a", "b", "--launches", "3"], 2, "--live"),
         (["a", "b", "--records", "c"], 2, "--live"),
         (["a", "b", "-o", "c.jsonl"], 2, "does not end with .html"),
         (["{baseline}", "{slower}", "-o", "{slower}", "-q"], 2, "does not end with .html"),

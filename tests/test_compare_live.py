@@ -70,7 +70,7 @@ def test_volley_is_found_where_it_was_started_by_its_path(
 
 
 def test_quiet_leaves_only_the_report(fake: str, capsys: Capture) -> None:
-    assert cli.main(["compare", "--live", fake, fake, "--pairs", "7", "-q"]) == 0
+    assert cli.main(["compare", "--live", fake, fake, "--launches", "7", "-q"]) == 0
     out, err = capsys.readouterr()
     assert out
     assert err == ""
@@ -80,8 +80,8 @@ def test_quiet_leaves_only_the_report(fake: str, capsys: Capture) -> None:
 def test_so_few_pairs_that_they_cannot_show_a_change_are_refused_before_the_first(
     fake: str, pairs: int, tmp_path: Path, capsys: Capture
 ) -> None:
-    assert cli.main(["compare", "--live", fake, fake, "--pairs", str(pairs), "--records", str(tmp_path)]) == 2
-    assert f"--pairs {pairs}: so few cannot show a change: write --pairs 7 or more" in capsys.readouterr().err
+    assert cli.main(["compare", "--live", fake, fake, "--launches", str(pairs), "--records", str(tmp_path)]) == 2
+    assert f"--launches {pairs}: so few cannot show a change: write --launches 7 or more" in capsys.readouterr().err
     assert not (tmp_path / "a.jsonl").exists()
 
 
@@ -114,9 +114,9 @@ def test_a_change_is_found_in_spite_of_drift(fake: str, tmp_path: Path, capsys: 
 
 def test_three_command_lines_are_compared_with_the_first(fake: str, tmp_path: Path, capsys: Capture) -> None:
     write_launches(tmp_path, a_round=3)
-    words = ["compare", "--live", fake, f"FACTOR=1.05 {fake}", fake, "--pairs"]
+    words = ["compare", "--live", fake, f"FACTOR=1.05 {fake}", fake, "--launches"]
     assert cli.main([*words, "7"]) == 2
-    assert "write --pairs 8 or more" in capsys.readouterr().err  # 2 % / 2 comparisons: 1 of 128 permutations
+    assert "write --launches 8 or more" in capsys.readouterr().err  # 2 % / 2 comparisons: 1 of 128 permutations
     assert cli.main([*words, "8", "--format", "json", "-q", "--records", str(tmp_path)]) == 0
     second, third = json.loads(capsys.readouterr().out)["series"]
     assert second["comparisons"] == 2
@@ -165,7 +165,7 @@ def test_each_command_makes_one_launch(command: str, options: list[str]) -> None
 
 
 def test_records_are_kept_in_the_state_folder(fake: str, capsys: Capture) -> None:
-    assert cli.main(["compare", "--live", fake, f"env FACTOR=1.05 {fake}", "--pairs", "7"]) == 0
+    assert cli.main(["compare", "--live", fake, f"env FACTOR=1.05 {fake}", "--launches", "7"]) == 0
     captured = capsys.readouterr()
     files = [line.removeprefix("records: ") for line in captured.err.splitlines() if line.startswith("records: ")]
     assert [len(read_runs(path, BENCHMARKS)) for path in files] == [7, 7]

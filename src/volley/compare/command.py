@@ -31,9 +31,9 @@ def compare(options: CompareOptions) -> int:
     if options.live or options.sweep:
         variants = live.variants_of(options.records, options.sweep)
         needed = min_to_decide(paired=True, comparisons=len(variants) - 1)
-        rounds = options.pairs or max(_ROUNDS, needed)
+        rounds = options.launches or max(_ROUNDS, needed)
         if rounds < needed:
-            raise UserError(f"--pairs {rounds}: so few cannot show a change: write --pairs {needed} or more")
+            raise UserError(f"--launches {rounds}: so few cannot show a change: write --launches {needed} or more")
         output = options.output
         sides, code = live.measure(variants, rounds, options.folder, force=output.force, quiet=output.quiet)
     else:
@@ -63,7 +63,7 @@ def _check(options: CompareOptions) -> None:
         raise UserError(
             f"--with {options.reference} compares one file of records with a reference, not {len(options.records)}"
         )
-    only_live = {"--pairs": options.pairs, "--records": options.folder}
+    only_live = {"--launches": options.launches, "--records": options.folder}
     if not live_too and (unused := [name for name, value in only_live.items() if value is not None]):
         raise UserError(f"{join_words(unused)} is only for --live and --sweep")
     if options.tolerance is not None and options.reference is None:

@@ -90,7 +90,7 @@ class CompareOptions(Options):
         "interval of the run (of fewer than 3 launches: in all of them), or failed, or lacks, or a launch is "
         "incomplete.",
     )
-    pairs: int | None = option(
+    launches: int | None = option(
         read=option_values.number(),
         shown="8, or as many as show a change",
         metavar="N",

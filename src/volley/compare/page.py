@@ -187,7 +187,7 @@ def too_few(comparison: Comparison) -> str:
     needed = min_to_decide(paired=comparison.paired, comparisons=comparison.comparisons)
     if comparison.paired:
         made = min(first.launches, second.launches)
-        return f"{count(made, 'pair')} are too few to show a change: use --pairs {needed} or more"
+        return f"{count(made, 'pair')} are too few to show a change: use --launches {needed} or more"
     sweep, at = comparison.sweeps[comparison.sweep[0]], comparison.at[0]
     benchmark = named(sweep[0])
     again = f"{needed} times or more and join the records of each side (cat A1 A2 … > A)"
