@@ -258,7 +258,7 @@ def test_rules_of_mpich_change_one_collective_for_one_number_of_ranks(tmp_path: 
 
 
 def test_the_table_for_nccl() -> None:
-    tree = Candidate({"NCCL_ALGO": "Tree"}, "", value="Tree", by_size=True)
+    tree = Candidate({"NCCL_ALGO": "Tree", "NCCL_PROTO": "Simple"}, "", value="Simple", by_size=True)
     assert files.nccl_csv([SizeRule("reduce-scatter", 8, 4096, tree)], 8, 1).splitlines()[1:] == [
         "reducescatter,8,4096,tree,simple,-1,1,8"
     ]

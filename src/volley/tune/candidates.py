@@ -24,7 +24,7 @@ class Knob(Frozen, frozen=True, kw_only=True):
     variable: str
     values: list[str]
     also: dict[str, str] = msgspec.field(default_factory=dict)
-    """Variables without which it has no effect."""
+    """Variables that are set with it: it has no effect without them, or is chosen together with them."""
     libraries: list[str]
     """All of them must be in use: ``Open MPI 5``, ``ob1``, ``MPICH``, ``UCX``, ``NCCL``."""
     operation: str = ""

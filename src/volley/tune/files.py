@@ -101,11 +101,10 @@ def nccl_csv(rules: Sequence[SizeRule], ranks: int, nodes: int) -> str:
     """Return the table that NCCL's example of a tuner plugin reads (plugins/tuner/example, nccl_tuner.conf)."""
     lines = ["# collective,first bytes,last bytes,algorithm,protocol,channels,nodes,ranks"]
     for rule in rules:
-        proto = rule.candidate.variables.get("NCCL_PROTO", "").lower()
-        algorithm = rule.candidate.variables.get("NCCL_ALGO", "").lower()
+        algorithm, protocol = (rule.candidate.variables[f"NCCL_{each}"].lower() for each in ("ALGO", "PROTO"))
         name = _NCCL_NAMES.get(rule.operation)
         if name:
-            words = (name, rule.first_bytes, rule.last_bytes, algorithm or "ring", proto or "simple", -1, nodes, ranks)
+            words = (name, rule.first_bytes, rule.last_bytes, algorithm, protocol, -1, nodes, ranks)
             lines.append(",".join(map(str, words)))
     return "\n".join(lines) + "\n"
 
