@@ -35,7 +35,7 @@ def test_a_dry_run_s_plan_is_one_that_the_engine_takes(volley: Command, engine: 
     shown = volley("stream", "--dry-run", "--direction", "bi", "--sizes", "8:1Mi:x4", "--budget", "7")
     assert shown.code == 0
     assert check_plan(engine, shown.out).code == 0
-    assert json.loads(shown.out)["budget_s"] == 7
+    assert 0 < json.loads(shown.out)["budget_s"] < 7  # of the first of several launches
 
 
 def test_gpus_are_refused_where_there_are_none(volley: Command) -> None:

@@ -93,7 +93,8 @@ def what(plan: Plan) -> Plan:
     sampling = msgspec.structs.replace(plan.sampling, point_time_s=1.0, size_time_s=None)
     sizes = {"sizes_bytes": sorted(plan.options.sizes_bytes)} if hasattr(plan.options, "sizes_bytes") else {}
     options = msgspec.structs.replace(plan.options, **sizes)
-    return msgspec.structs.replace(plan, launch={}, options=options, sampling=sampling, watchdog_s=60.0)
+    changes = {"launch": {}, "options": options, "sampling": sampling, "watchdog_s": 60.0, "budget_s": None}
+    return msgspec.structs.replace(plan, **changes)
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda each: each.name)

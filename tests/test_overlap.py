@@ -78,7 +78,7 @@ def test_messages_that_cannot_be_started_and_awaited_apart_are_left_out(volley: 
 def test_the_usual_transports_are_those_that_can(volley: Command) -> None:
     (log,) = volley("overlap", "--sizes", "8", "--iterations", "1", "--computation", "arithmetic").records
     assert log.run
-    assert log.run.plan.transports == ["host", "staged/pinned", "aware", "peer", "device", "nccl"]
+    assert log.run.plan.transports == ["host", "staged/pageable", "staged/pinned", "aware", "peer", "device", "nccl"]
 
 
 # ---------------------------------------------------------------------------------------------------- the numbers

@@ -41,7 +41,7 @@ def options_of(plan: Plan, options: type[Options]) -> list[list[str]]:
         **(fixed if sampling.mode == "fixed" else adaptive),
     }
     own = {name.removesuffix("_bytes").removesuffix("_sizes"): value for name, value in _parts(plan.options)}
-    values = {**common, **own}
+    values = {**common, **own, "visits": own.get("repeats")}  # of a matrix: the plan has another name
     found: list[list[str]] = []
     for each in declared(options):
         name = each.name.removeprefix("--").replace("-", "_")

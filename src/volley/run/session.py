@@ -234,6 +234,8 @@ class Session:
 
     def show_only(self, again: Sequence[str]) -> int:
         """Print each plan, and on stderr the command line that would run it: ``again``, if volley would become it."""
+        if self.jobs.note:
+            print(f"volley: {self.jobs.note}", file=sys.stderr)
         shown: list[Plan] = []
         for plan in (self._complete(job.plan) for job in self.jobs.planned):
             if plan in shown:  # a repeated launch
@@ -243,8 +245,6 @@ class Session:
             sys.stdout.flush()
             line = shlex.join(again) if again else self.starts[plan.world_size].line()
             print(escape_controls(line), file=sys.stderr)
-        if self.jobs.note:
-            print(f"volley: {self.jobs.note}", file=sys.stderr)
         return EXIT_GOOD
 
     def run(self, writer: Writer, progress: Progress, stop: Stop) -> None:
