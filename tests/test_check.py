@@ -331,6 +331,7 @@ def test_the_screen_of_many_nodes_is_short() -> None:
     assert len(out.getvalue().splitlines()) <= 60
 
 
+@pytest.mark.slow
 def test_a_check_of_one_machine(volley_command: Path, engine: Path, tmp_path: Path) -> None:
     """Without limits nothing says how fast this machine should be; with limits two ranks pass as well."""
     volley = Command(volley_command, engine, tmp_path)
