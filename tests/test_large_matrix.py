@@ -182,7 +182,7 @@ def test_a_comparison_names_what_changed_pairs_share(
         assert len(re.findall(rf"{re.escape(name)} +{pairs} .* slower$", out, re.M)) == 2  # both patterns
     alone = re.findall(r"host, .* at 8 B +(\d+ → \d+)", out)
     assert sorted(alone) == (["40 → 9", "9 → 40"] if launches > 1 else [])
-    assert ("no verdict" in out) == (launches == 1)
+    assert ("NO VERDICT" in out) == (launches == 1)
     assert cli.main(["compare", after, before]) == 0
     assert re.search(r"node 3 \(cn003\) ↔ all other nodes +896 .* faster$", capsys.readouterr().out, re.M)
 
