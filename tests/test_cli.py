@@ -20,7 +20,7 @@ from volley.records.plan import Sampling
 from volley.run import session
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import MAX_LAUNCHES, sampling_part
-from volley.statistics.launches import FIRST_LOOK
+from volley.statistics.launches import MIN_LAUNCHES
 
 Asked = list[tuple[str, Any]]
 Ask = Callable[..., Any]
@@ -246,7 +246,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(reads_first: bool, tmp_path: 
 def test_the_help_says_how_many_launches_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["pingpong", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f"{FIRST_LOOK} to {MAX_LAUNCHES}, until the intervals are as narrow as --ci asks, or" in said
+    assert f"{MIN_LAUNCHES} to {MAX_LAUNCHES}, until the intervals are as narrow as --ci asks, or" in said
     assert "or the time that the run says at its start (--budget) is over" in said
     assert cli.main(["jacobi", "--help"]) == 0
     assert "medians of the launches. [default: 1]" in " ".join(capsys.readouterr().out.split())

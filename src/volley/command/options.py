@@ -74,7 +74,7 @@ class JobOptions(Options):
 
     launches: int | None = option(
         read=option_values.number(),
-        shown="6 to 12, until the intervals are as narrow as --ci asks, or the time that the run says at its start "
+        shown="3 to 12, until the intervals are as narrow as --ci asks, or the time that the run says at its start "
         "(--budget) is over",
         panel=HOW,
         help="Number of launches; the confidence interval is over the medians of the launches.",

@@ -22,7 +22,7 @@ from volley.machine.transports import without_fault
 from volley.records.plan import Plan, Sampling
 from volley.records.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import FIRST_LOOK, enough
+from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES, enough
 from volley.text import count, did_you_mean, escape_controls, join_words
 from volley.units import format_duration, format_sig, round_up
 
@@ -228,8 +228,8 @@ MAX_LAUNCHES = 12
 """A run that reaches no narrow interval ends after so many launches: 24 would halve its width at best by a third."""
 
 USUAL_TIME_S = 15.0
-"""Without ``--budget`` a run takes this time, or longer where ``FIRST_LOOK`` launches with all points do, or less
-where ``MAX_LAUNCHES`` do."""
+"""Without ``--budget`` a run takes this time, or longer where ``FIRST_LOOK`` launches do, or less where
+``MAX_LAUNCHES`` do."""
 
 START_S, GPU_START_S = 0.5, 2.0
 """The start and the end of a launch on one node, without GPUs and with them: before the first launch has shown them."""
@@ -280,8 +280,11 @@ def repeated(
     if number:
         launches = LaunchCount(1 if plan.budget_s else number, number, plan.budget_s)
         first = plan
+    elif plan.budget_s is None:
+        launches = LaunchCount(MIN_LAUNCHES, MAX_LAUNCHES, _usual_time_s(plan, site, start_s, each))
+        first = plan
     else:
-        time_s = plan.budget_s or _usual_time_s(plan, site, start_s, each)
+        time_s = plan.budget_s
         aim = min(FIRST_LOOK, max(1, int(time_s / (2 * start_s))))
         launches = LaunchCount(1, MAX_LAUNCHES, time_s, aim)
         sampling = plan.sampling
@@ -289,7 +292,7 @@ def repeated(
             sampling = msgspec.structs.replace(sampling, size_time_s=float(f"{time_s / (2 * FIRST_LOOK):.2g}"))
         part = msgspec.structs.replace(plan.options, sizes_bytes=coarse_first(plan.options.sizes_bytes))
         plan = msgspec.structs.replace(plan, sampling=sampling, options=part)
-        first = msgspec.structs.replace(plan, budget_s=max(time_s / aim - start_s, SHORTEST_S))
+        first = msgspec.structs.replace(plan, budget_s=time_s / 2)  # it shows what a launch takes here
 
     def next_job(logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None]) -> Job | None:
         timed = [log.times.exit_s + (log.times.gap_s or 0) for log in logs if log.times]
@@ -301,9 +304,9 @@ def repeated(
         good = logs[-1].complete and "failed" not in logs[-1].statuses
         if number is None and (not good or enough(estimates(logs), plan.sampling.ci)):
             return None
-        if launches.time_s is None:
+        if plan.budget_s is None:
             return Job(plan)
-        left_s = launches.time_s - elapsed_s
+        left_s = plan.budget_s - elapsed_s
         if number is None:
             beside = [log.times.exit_s - log.end.elapsed_s for log in logs if log.times and log.end]
             beside_s = median(beside) if beside else start_s
@@ -316,6 +319,11 @@ def repeated(
         said = f"this takes about {format_duration(launches.time_s or 0)}; --budget changes that"
     return Jobs((Job(first),), next_job=next_job, launches=launches, note=said)
 
+
+MESSAGE_PASSES, WINDOW_PASSES, HOST_RATE_BPS = 12, 2, 4e9
+"""A long message or a window of them passes so often, in warm-up, samples and verification, and host memory moves so
+many bytes per second between two ranks.  On two cores a launch of 28 sizes up to 1 GiB took 10.3 s, one of 18 sizes up
+to 1 MiB 1.2 s, and a launch of windows of 23 sizes up to 4 MiB 7.8 s."""
 
 SHORTEST_S = 0.1
 """The shortest time of the points of a launch: a budget of nothing would be no budget."""
@@ -349,7 +357,12 @@ def _uses_gpus(plan: Plan, site: Site) -> bool:
 
 
 def _usual_time_s(plan: Plan, site: Site, start_s: float, each: int) -> float:
-    """Return the time of a run without ``--budget``, from a start and the number of points."""
-    points = len(plan.options.sizes_bytes) * len(usable_transports(plan, site)) * each
-    launch_s = start_s + points * (plan.sampling.point_time_s + UNTIMED_S)
+    """Return the time of a run without ``--budget``, from a start, the number of points, and the bytes that move."""
+    names, sizes = usable_transports(plan, site), plan.options.sizes_bytes
+    points = len(sizes) * len(names) * each
+    through_host = sum(name.startswith(("host", "staged/")) for name in names) * each
+    window = getattr(plan.options, "window", None)
+    passes = WINDOW_PASSES * window if window else MESSAGE_PASSES
+    long_s: float = passes * through_host * sum(sizes) / HOST_RATE_BPS
+    launch_s = start_s + points * (plan.sampling.point_time_s + UNTIMED_S) + long_s
     return min(MAX_LAUNCHES * launch_s, max(USUAL_TIME_S, FIRST_LOOK * launch_s))
