@@ -1,0 +1,71 @@
+"""The files for other programs, with programs in place of volley and scontrol; a real output follows its schema."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from volley.check import formats
+from volley.check.findings import CheckFinding
+
+ROOT = Path(__file__).parents[1]
+PROLOG = ROOT / "integrations/slurm/prolog.sh"
+NHC = ROOT / "integrations/nhc/volley.nhc"
+EVIL = "$(touch evil) `touch evil`"
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}"} | variables
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("code", "drains"), [(0, False), (1, True), (3, True), (4, False), (127, True)])
+def test_slurm_and_nhc_follow_the_exit_code(tmp_path: Path, code: int, drains: bool) -> None:
+    program(tmp_path, "volley", f"echo 'ERROR: {EVIL}'\nexit {code}")
+    program(tmp_path, "scontrol", 'echo "$@" >> asked')
+    assert run(tmp_path, str(PROLOG), SLURMD_NODENAME="cn1").returncode == drains
+    asked = tmp_path / "asked"
+    assert asked.exists() == drains
+    assert not drains or "NodeName=cn1 State=DRAIN Reason=volley check: " in asked.read_text()
+    nhc = 'log() { echo "$@"; }; die() { shift; echo "$@"; }; . "$0"; check_volley --budget 20'
+    done = run(tmp_path, "bash", "-c", nhc, str(NHC))
+    assert done.returncode == drains
+    assert (EVIL in done.stdout) == (code != 0)
+    assert not (tmp_path / "evil").exists()
+
+
+@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed here")
+def test_shellcheck_has_nothing_to_say() -> None:
+    subprocess.run(["shellcheck", PROLOG], check=True)
+    subprocess.run(["shellcheck", "--shell=bash", NHC], check=True)
+
+
+def test_a_check_follows_its_schema() -> None:
+    finding = CheckFinding(verdict="UNDECIDED", layer="all ranks", why="no yardstick")
+    text = "\n".join(formats._json([finding]))
+    Draft202012Validator(json.loads((ROOT / "schema/data.schema.json").read_text("utf-8"))).validate(json.loads(text))
+
+
+@pytest.mark.skipif(not shutil.which("reframe"), reason="ReFrame is not installed here")
+def test_reframe_reads_verdict_and_numbers(tmp_path: Path) -> None:
+    row = {"size_bytes": 8, "status": "ok", "verified": True, "latency_s": 1e-6}
+    rows = [row, {"size_bytes": 1 << 20, "status": "ok", "bandwidth_Bps": 1e9}]
+    (tmp_path / "check").write_text(json.dumps({"exit_code": 0, "findings": []}))
+    (tmp_path / "pingpong").write_text(json.dumps({"series": [{"data": rows}]}))
+    program(tmp_path, "volley", f'cat "{tmp_path}/$1"')
+    test = str(ROOT / "integrations/reframe/volley_check.py")
+    done = run(tmp_path, "reframe", "--prefix", str(tmp_path), "--exec-policy=serial", "-c", test, "-r")
+    assert "P: latency_8B: 1e-06 s" in done.stdout
+    assert done.returncode == 0
