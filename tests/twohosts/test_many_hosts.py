@@ -49,10 +49,8 @@ def test_pairs_of_nodes_agree_with_isolated_ones(switch: Callable[[int], Lab], t
     nodes, isolated = cases["nodes"], cases["isolated"]
     both = ~np.isnan(nodes.times_s)
     assert np.count_nonzero(both) == 12
-    overlap = (nodes.lows_s <= isolated.highs_s) & (isolated.lows_s <= nodes.highs_s)
     ratio = np.median(nodes.times_s[both]) / np.median(isolated.times_s[both])
-    assert overlap[both].mean() > 0.5, (nodes.times_s, isolated.times_s)
-    assert ratio == pytest.approx(1, abs=0.1)
+    assert 1 / 1.5 < ratio < 1.5  # two pairs of a node at once would take twice as long
 
 
 @pytest.mark.parametrize(
