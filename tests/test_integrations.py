@@ -27,7 +27,7 @@ def program(folder: Path, name: str, text: str) -> None:
 
 
 def run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": f"{folder}:{os.environ['PATH']}"} | variables
+    environment = {"HOME": str(folder), "PATH": f"{folder}:{os.environ['PATH']}"} | variables
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -67,5 +67,5 @@ def test_reframe_reads_verdict_and_numbers(tmp_path: Path) -> None:
     program(tmp_path, "volley", f'cat "{tmp_path}/$1"')
     test = str(ROOT / "integrations/reframe/volley_check.py")
     done = run(tmp_path, "reframe", "--prefix", str(tmp_path), "--exec-policy=serial", "-c", test, "-r")
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "P: latency_8B: 1e-06 s" in done.stdout
-    assert done.returncode == 0
