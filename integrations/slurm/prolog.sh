@@ -1,5 +1,7 @@
 #!/bin/sh
 # Prolog or epilog of Slurm: drains the node if volley check fails there. The limits are of good nodes of this site.
+PATH=${PATH:+$PATH:}/opt/volley/bin:/usr/local/bin:/usr/bin:/bin # Slurm may give a prolog none
+command -v volley >/dev/null || { echo "volley is not in $PATH: the node was not checked" >&2; exit 0; }
 limits=/etc/volley/limits.json
 set -- --budget 20
 [ -r "$limits" ] && set -- "$@" --expect "$limits"
