@@ -358,6 +358,15 @@ def test_a_gate_sees_the_changes_that_it_says_it_sees() -> None:
     assert np.mean(seen) >= 0.9
 
 
+@pytest.mark.parametrize(("comparisons", "sees"), [(1, True), (2, False)])
+def test_a_gate_of_several_runs_sees_what_its_level_lets_it_see(comparisons: int, sees: bool) -> None:
+    """Seven pairs can show a change of one run, and not of one of two."""
+    first, second = Side.of("a", launches(1, 7)), Side.of("b", launches(2, 7))
+    found = compare(first, second, 0.05, paired=True, comparisons=comparisons)
+    assert found.possible == sees
+    assert np.isfinite(found.detectable(0.05)).all() == sees
+
+
 def test_the_same_file_twice_is_refused_before_its_records_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -260,8 +260,11 @@ class Comparison:
     def possible(self) -> bool:
         """True if the launches could show a change of some point; a reference has no launches."""
         counts = set(zip(*(those.tolist() for those in self.differences.launches), strict=True))
-        options = {"paired": self.paired, "comparisons": self.comparisons}
-        return self.first.repeats and any(can_decide(*each, **options) for each in counts)
+        return self.first.repeats and any(map(self._can_decide, counts))
+
+    def _can_decide(self, launches: tuple[int, int]) -> bool:
+        """Return whether so many launches of both sides can show a change, at the level of this comparison."""
+        return can_decide(*launches, paired=self.paired, comparisons=self.comparisons)
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -321,7 +324,7 @@ class Comparison:
     def detectable(self, share: float) -> Floats:
         """Return the smallest change of each point that is shown to be larger than ``share``; infinite if none is."""
         launches = zip(*(those.tolist() for those in self.differences.launches), strict=True)
-        able = [not self.first.repeats or can_decide(*each, paired=self.paired) for each in launches]
+        able = [not self.first.repeats or self._can_decide(each) for each in launches]
         return np.where(able, self.differences.detectable(share), math.inf)
 
 
