@@ -97,30 +97,17 @@ def join_few(names: Iterable[str], most: int = 4) -> str:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a question about the most similar known word, ``did you mean host?``; empty if none is similar.
 
-    It is the shortest one that begins with the word, else the one that is the fewest typing errors away.
+    It is the shortest one that begins with the word, else the one that is most alike.
     """
+    import difflib  # noqa: PLC0415  start-up: only needed after an error
+
     names = {name.lstrip("-"): name for name in known}  # dashes are alike in all options
     typed = word.lstrip("-")
     begin = [name for name in names if len(typed) > 1 and name.startswith(typed)]
     if begin:
         return f"did you mean {names[min(begin, key=len)]}?"
-    most = (len(typed) + 1) // 3
-    errors = {name: _typing_errors(typed, name) for name in names if abs(len(name) - len(typed)) <= most}
-    near = min(errors, key=lambda name: errors[name], default="")
-    return f"did you mean {names[near]}?" if near and errors[near] <= most else ""
-
-
-def _typing_errors(one: str, other: str) -> int:
-    """Count letters too many, missing, wrong, or in the wrong order (the distance of Damerau and Levenshtein)."""
-    rows = [list(range(len(other) + 1))]
-    for i, letter in enumerate(one):
-        row = [i + 1]
-        for j, there in enumerate(other):
-            row.append(min(row[j] + 1, rows[i][j + 1] + 1, rows[i][j] + (letter != there)))
-            if i and j and letter == other[j - 1] and one[i - 1] == there:
-                row[-1] = min(row[-1], rows[i - 1][j - 1] + 1)
-        rows.append(row)
-    return rows[-1][-1]
+    near = difflib.get_close_matches(typed, list(names), n=1)
+    return f"did you mean {names[near[0]]}?" if near else ""
 
 
 def count(number: int, word: str) -> str:

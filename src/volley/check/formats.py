@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from typing import TextIO
 from xml.sax.saxutils import quoteattr
 
-import msgspec
-
 from volley.check.findings import ORDER, CheckFinding, exit_code
-from volley.document import Frozen
+from volley.document import Frozen, readable_json
 from volley.report.columns import SCHEMA
-from volley.text import ascii_json, count, escape_controls
+from volley.text import count, escape_controls
 
 MAX_SHOWN = 24
 """Findings on the screen, of two lines each; the other formats have all of them."""
@@ -57,7 +55,7 @@ def _table(findings: Sequence[CheckFinding]) -> list[str]:
 
 def _json(findings: Sequence[CheckFinding]) -> list[str]:
     document = Document(exit_code=exit_code(findings), findings=list(findings))
-    return [ascii_json(msgspec.json.format(msgspec.json.encode(document), indent=2))]
+    return readable_json(document).splitlines()
 
 
 def _junit(findings: Sequence[CheckFinding]) -> list[str]:

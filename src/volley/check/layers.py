@@ -187,15 +187,11 @@ def _ratios(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str
 
     The user's own references come first: machines with the same processors and GPUs; then published ones of the GPUs.
     """
-    kind = _machine_kind(logs)
+    kind, own = _machine_kind(logs), measured(benchmark, logs)
     for name, theirs in _own_references().items():
         same = [log for log in launches_of(theirs, benchmark.name) if _machine_kind([log]) == kind]
         usual = measured(benchmark, same)
-        ratios = [
-            (name, at, median(seconds) / median(usual[at]))
-            for at, seconds in measured(benchmark, logs).items()
-            if at in usual
-        ]
+        ratios = [(name, at, median(own[at]) / median(usual[at])) for at in own if at in usual]
         if ratios:
             return ratios
     if len(kind[0]) != 1:

@@ -169,6 +169,18 @@ class OutputOptions(Options):
         return Details(self.full, self.notes, self.fit, command)
 
 
+def table_or_json(what: str) -> Any:
+    """Declare the field ``format`` of a tool whose report is no table of results; ``what`` is the JSON document."""
+    return option(
+        "--format",
+        "-f",
+        read=option_values.choice("table", "json"),
+        default="table",
+        panel=OUTPUT,
+        help=f"table, or json: {what} as one document.",
+    )
+
+
 def format_change(special: Mapping[str, str]) -> dict[str, Any]:
     """Return the changes of ``--format`` for a benchmark with special formats: their names and descriptions."""
     names = (*FORMATS, *special)

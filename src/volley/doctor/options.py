@@ -7,7 +7,7 @@ from pathlib import Path
 
 from volley.command import option_values
 from volley.command.commandline import Options, flag, option
-from volley.command.options import HOW, OUTPUT, WHAT
+from volley.command.options import HOW, OUTPUT, WHAT, table_or_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +43,4 @@ class DoctorOptions(Options):
     )
     device_query: bool = flag(help="Print the CUDA properties of each GPU instead, in the layout of deviceQuery.")
     verbose: bool = flag("--verbose", "-v", help="Show every finding, in the order of the layers.")
-    format: str = option(
-        "--format",
-        "-f",
-        read=option_values.choice("table", "json"),
-        default="table",
-        panel=OUTPUT,
-        help="table, or json: the findings as one document.",
-    )
+    format: str = table_or_json("the findings")

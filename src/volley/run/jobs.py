@@ -277,12 +277,15 @@ def repeated(
         short = msgspec.structs.replace(plan.sampling, point_time_s=point_time_s, min_visits=MIN_VISITS)
         plan = msgspec.structs.replace(plan, sampling=short)
     start_s = GPU_START_S if _uses_gpus(plan, site) else START_S
+    said = None
     if number:
         launches = LaunchCount(1 if plan.budget_s else number, number, plan.budget_s)
         first = plan
     elif plan.budget_s is None:
-        launches = LaunchCount(MIN_LAUNCHES, MAX_LAUNCHES, _usual_time_s(plan, site, start_s, each))
+        time_s = _usual_time_s(plan, site, start_s, each)
+        launches = LaunchCount(MIN_LAUNCHES, MAX_LAUNCHES, time_s)
         first = plan
+        said = f"this takes about {format_duration(time_s)}; --budget changes that"
     else:
         time_s = plan.budget_s
         aim = min(FIRST_LOOK, max(1, int(time_s / (2 * start_s))))
@@ -314,9 +317,6 @@ def repeated(
             left_s = left_s / max(share, 1) - beside_s
         return Job(msgspec.structs.replace(plan, budget_s=max(left_s, SHORTEST_S)))
 
-    said = None
-    if number is None and options.sampling.budget is None:
-        said = f"this takes about {format_duration(launches.time_s or 0)}; --budget changes that"
     return Jobs((Job(first),), next_job=next_job, launches=launches, note=said)
 
 

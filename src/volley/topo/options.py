@@ -7,7 +7,7 @@ from pathlib import Path
 
 from volley.command import option_values
 from volley.command.commandline import Options, option
-from volley.command.options import OUTPUT, WHAT
+from volley.command.options import OUTPUT, WHAT, table_or_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +40,4 @@ class TopoOptions(Options):
         panel=OUTPUT,
         help="Write the picture to this SVG file; - prints it.",
     )
-    format: str = option(
-        "--format",
-        "-f",
-        read=option_values.choice("table", "json"),
-        default="table",
-        panel=OUTPUT,
-        help="table, or json: the topology as one document.",
-    )
+    format: str = table_or_json("the topology")

@@ -315,7 +315,7 @@ def _cell(case: MatrixCase, pair: Pair, style: Style) -> Cell:
 
 
 def _screen(cases: Sequence[MatrixCase], table: Table, found: Sequence[Conclusion]) -> Overview | None:
-    """Return the summary of large matrices: their summary; ``None`` if the cells fit too."""
+    """Return the summary of large matrices; ``None`` if the cells fit too."""
     if max((len(case.seconds) for case in cases), default=0) <= MAX_ENDS:
         return None
     measured, compared = (
