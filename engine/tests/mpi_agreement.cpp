@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <limits>
@@ -142,12 +143,12 @@ struct OwnMemoryTransport : HostDriven<MpiChannel> {
 };
 std::unique_ptr<Transport> make_with_own_memory() { return std::make_unique<OwnMemoryTransport>(); }
 
-// Checking and opening three of these takes longer than the watchdog waits. If it ended it, so would this program.
 // Finds transports of a test.
 TransportSet::FindTransport among(std::span<const TransportEntry> entries) {
-  return [entries](std::string_view name) { return find_among(entries, name); };
+  return [entries](std::string_view name) { return &*std::ranges::find(entries, name, &TransportEntry::name); };
 }
 
+// Checking and opening three of these takes longer than the watchdog waits. If it ended it, so would this program.
 struct SlowToOpen : HostDriven<MpiChannel> {
   std::string unavailable(const Context&, const RankGroup&) override {
     usleep(500'000);

@@ -154,7 +154,7 @@ void messages_in_place_of_poison_are_verified() {
 bool wrong(Fault fault, const Context& context, const RankGroup& group, Operation operation, Element element) {
   constexpr std::uint64_t count = 4;
   const Collective collective{operation, element, group.size(), group.self};
-  const auto made = find_collective_transport("host")->make();
+  const auto made = find_transport("host")->make();
   CollectiveDriver driver(*made->collectives(), collective);
   const auto memory = make_host_memory();
   const std::uint64_t bytes = collective.whole(1000);

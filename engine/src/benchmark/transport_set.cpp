@@ -3,6 +3,7 @@
 #include "measure/series.hpp"
 #include "mpi/mpi.hpp"
 #include "transport/agreement.hpp"
+#include "transport/collectives.hpp"
 #include "transport/registry.hpp"
 
 namespace volley {
@@ -25,13 +26,18 @@ std::uint64_t capacity_for(const std::vector<std::uint64_t>& sizes, std::uint64_
 }  // namespace
 
 TransportSet::TransportSet(const Context& context, const RankGroup& group, const Plan& plan, Watchdog& watchdog,
-                           const FindTransport& find)
-    : group_(group), watchdog_(watchdog), wait_s_(wait_share * plan.watchdog_s), tail_(plan.sampling.tail) {
+                           const FindTransport& find, bool collectives)
+    : group_(group),
+      watchdog_(watchdog),
+      wait_s_(wait_share * plan.watchdog_s),
+      collectives_(collectives),
+      tail_(plan.sampling.tail) {
   for (const auto& name : plan.transports) {
     tell_watchdog("checking", name);
     const TransportEntry* entry = find(name);
-    auto transport = entry->make == nullptr ? nullptr : entry->make();
-    std::string reason = ruled_out(context, group.ranks, plan, *entry);
+    const bool lacks = entry->make == nullptr || (collectives && entry->collectives == nullptr);
+    auto transport = lacks ? nullptr : entry->make();
+    std::string reason = ruled_out(context, group.ranks, plan, *entry, collectives);
     if (reason.empty()) reason = transport->unavailable(context, group);
     reason = agreed_reason(group, reason);
     std::unique_ptr<Memory> own;
@@ -63,7 +69,7 @@ std::string TransportSet::too_large(const Candidate& candidate, std::uint64_t by
   if (arena.memory && bytes_of_buffers(bytes) > arena.share_bytes) {
     return lacks(bytes_of_buffers(bytes), candidate.entry->memory, arena.share_bytes);
   }
-  const std::uint64_t on_host = candidate.transport->host_memory_bytes(bytes, window);
+  const std::uint64_t on_host = bytes_on_host(candidate, bytes, window);
   const std::uint64_t left = host_memory_left(candidate, bytes, window);
   return on_host <= left ? "" : lacks(on_host, MemoryKind::host, left);
 }
@@ -79,9 +85,16 @@ std::uint64_t TransportSet::host_memory_left(const Candidate& candidate, std::ui
   }
   for (const auto& other : candidates_) {
     if (&other == &candidate) break;
-    if (other.reason.empty()) take(other.transport->host_memory_bytes(bytes, window));
+    if (other.reason.empty()) take(bytes_on_host(other, bytes, window));
   }
   return left;
+}
+
+// What the transport itself takes.
+std::uint64_t TransportSet::bytes_on_host(const Candidate& candidate, std::uint64_t bytes,
+                                          const std::optional<Window>& window) const {
+  if (collectives_) return candidate.transport->collectives()->collective_memory_bytes(bytes);
+  return candidate.transport->host_memory_bytes(bytes, window);
 }
 
 Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, bool verify,
@@ -159,7 +172,9 @@ void TransportSet::write_records(Records& records) {
   for (auto& candidate : candidates_) {
     candidate.listed = candidate.reason.empty();
     const auto open_s = candidate.open ? std::optional(candidate.open_s) : std::nullopt;
-    records.write(transport_record(*candidate.entry, candidate.reason, candidate.facts(), open_s));
+    Json record = transport_record(*candidate.entry, candidate.reason, candidate.facts(), open_s);
+    if (collectives_ && candidate.entry->collectives != nullptr) record["summary"] = candidate.entry->collectives;
+    records.write(record);
   }
 }
 

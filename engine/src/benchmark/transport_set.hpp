@@ -39,10 +39,11 @@ struct Arena {
 class TransportSet {
  public:
   using FindTransport = std::function<const TransportEntry*(std::string_view name)>;
-  // Asks every transport of the plan on all ranks of the group whether it can be used; `find` knows them all. Tells
-  // the watchdog of each, here and in open(). Collective over the group.
+  // Asks every transport of the plan on all ranks of the group whether it can be used, for messages between the two
+  // ranks or for collectives; `find` knows them all. Tells the watchdog of each, here and in open(). Collective over
+  // the group.
   TransportSet(const Context& context, const RankGroup& group, const Plan& plan, Watchdog& watchdog,
-               const FindTransport& find = find_transport);
+               const FindTransport& find = find_transport, bool collectives = false);
 
   [[nodiscard]] std::vector<Candidate>& candidates() { return candidates_; }
 
@@ -70,10 +71,13 @@ class TransportSet {
   void tell_watchdog(const std::string& step, const std::string& transport);
   [[nodiscard]] std::uint64_t host_memory_left(const Candidate& candidate, std::uint64_t bytes,
                                                const std::optional<Window>& window) const;
+  [[nodiscard]] std::uint64_t bytes_on_host(const Candidate& candidate, std::uint64_t bytes,
+                                            const std::optional<Window>& window) const;
 
   const RankGroup& group_;
   Watchdog& watchdog_;
   const double wait_s_;
+  const bool collectives_;
   const bool tail_;  // a sample is a batch of one
   std::vector<Candidate> candidates_;
   std::map<ArenaKey, Arena> arenas_;

@@ -63,6 +63,9 @@ class Collectives {
  public:
   virtual ~Collectives() = default;
 
+  // The most bytes of host memory that this rank takes for operations of this length besides the buffers.
+  [[nodiscard]] virtual std::uint64_t collective_memory_bytes(std::uint64_t) const { return 0; }
+
   // Prepares for `perform` of this collective with this view, whose `bytes` are those of the larger buffer.
   virtual void prepare_for(const Collective&, const View&) {}
 
@@ -94,12 +97,9 @@ class CollectiveDriver final : public Driver {
 };
 
 // MPI's collectives, from and to whatever memory the view points at.
-class MpiCollectives : public Transport, public Collectives {
+class MpiCollectives : public Collectives {
  public:
-  [[nodiscard]] std::string unavailable(const Context&, const RankGroup&) override { return {}; }
-  void open(const RankGroup& group, const Buffers&) override { comm_ = group.data.get(); }
-  void close() override {}
-  [[nodiscard]] Collectives* collectives() override { return this; }
+  void join(const RankGroup& group) { comm_ = group.data.get(); }
 
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
     const Call call = call_of(collective, view);
@@ -136,6 +136,7 @@ class MpiCollectives : public Transport, public Collectives {
     }
   }
 
+ private:
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 

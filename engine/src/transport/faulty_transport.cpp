@@ -75,6 +75,9 @@ class FaultyTransport final : public Transport, public Halo, public Collectives 
     change_halo(view);
   }
 
+  std::uint64_t collective_memory_bytes(std::uint64_t bytes) const override {
+    return transport_->collectives()->collective_memory_bytes(bytes);
+  }
   void prepare_for(const Collective& collective, const View& view) override {
     operations_.erase(collective.operation);
     const auto made =

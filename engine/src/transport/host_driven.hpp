@@ -13,7 +13,7 @@
 #pragma once
 
 #include "mpi/mpi.hpp"
-#include "transport/transport.hpp"
+#include "transport/collectives.hpp"
 
 namespace volley {
 
@@ -154,10 +154,15 @@ class MpiChannel {
   RequestList requests_;
 };
 
-// `host` and `aware`, for messages and halos.
-class MpiTransport : public HostDriven<MpiChannel>, public Halo {
+// `host` and `aware`.
+class MpiTransport : public HostDriven<MpiChannel>, public Halo, public MpiCollectives {
  public:
+  void open(const RankGroup& group, const Buffers& buffers) override {
+    HostDriven::open(group, buffers);
+    join(group);
+  }
   [[nodiscard]] Halo* halo() override { return this; }
+  [[nodiscard]] Collectives* collectives() override { return this; }
   void open_halo(const View& view) override { channel_.prepare(view); }
   void start(const View& view) override {
     channel_.start_recv(view);

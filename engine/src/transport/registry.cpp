@@ -7,11 +7,11 @@
 namespace volley {
 
 // The file of each transport defines its maker.
-TransportMaker make_mpi, make_mpi_collectives, make_null;
+using TransportMaker = std::unique_ptr<Transport>();
+TransportMaker make_mpi, make_null;
 TransportMaker make_put, make_put_blocking, make_put_fence, make_get, make_get_blocking;
 TransportMaker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer,
     make_device, make_device_word, make_nccl, make_nccl_allocated, make_nccl_device, make_nvshmem;
-TransportMaker make_staged_collectives, make_nccl_collectives, make_nccl_allocated_collectives;
 #if VOLLEY_WITH_CUDA
 #define WITH_CUDA(make) make
 #else
@@ -34,10 +34,10 @@ using enum ThroughMpi;
 using enum Tier;
 using enum MemoryKind;
 
-// name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker, why there may be none, maker for
-// collectives, what moves their bytes
+// name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker, why there may be none, what
+// moves the bytes of collectives
 const TransportEntry entries[] = {
-    {"host", "MPI, host memory", yes, host, usual, true, make_mpi, "", make_mpi_collectives},
+    {"host", "MPI, host memory", yes, host, usual, true, make_mpi, "", "MPI, host memory"},
     {"host/put", "MPI_Put and MPI_Win_flush, host memory", yes, host, extra, false, make_put},
     {"host/put/blocking", "MPI_Put, one message after the other, host memory", yes, host, extra, false,
      make_put_blocking},
@@ -48,14 +48,13 @@ const TransportEntry entries[] = {
     {"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", yes, device, usual, true,
      WITH_CUDA(make_staged_pageable)},
     {"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, whole messages", yes, device, usual, true,
-     WITH_CUDA(make_staged_pinned), "", WITH_CUDA(make_staged_collectives),
-     "GPU - host - MPI - host - GPU, pinned memory, one after the other"},
+     WITH_CUDA(make_staged_pinned), "", "GPU - host - MPI - host - GPU, pinned memory, one after the other"},
     {"staged/pipelined", "GPU - host - MPI - host - GPU, pinned chunks, overlapped", yes, device, usual, false,
      WITH_CUDA(make_staged_pipelined)},
     {"staged/shared", "GPU - shared host memory - GPU, overlapped", no, device, usual, false,
      WITH_CUDA(make_staged_shared)},
     {"aware", "MPI on device pointers, CUDA-aware", on_device_pointers, device, usual, true, make_mpi, "",
-     make_mpi_collectives},
+     "MPI on device pointers, CUDA-aware"},
     {"aware/put", "MPI_Put and MPI_Win_flush on device pointers", on_device_pointers, device, extra, false, make_put},
     {"aware/put/blocking", "MPI_Put, one message after the other, on device pointers", on_device_pointers, device,
      extra, false, make_put_blocking},
@@ -68,11 +67,9 @@ const TransportEntry entries[] = {
     {"device", "GPU kernels store into peer memory", no, device, usual, true, WITH_CUDA(make_device)},
     {"device/word", "GPU threads store 8 bytes and a flag into peer memory", no, device, usual, false,
      WITH_CUDA(make_device_word)},
-    {"nccl", "ncclSend and ncclRecv", no, device, usual, true, WITH_CUDA(make_nccl), "",
-     WITH_CUDA(make_nccl_collectives), "NCCL's collectives"},
+    {"nccl", "ncclSend and ncclRecv", no, device, usual, true, WITH_CUDA(make_nccl), "", "NCCL's collectives"},
     {"nccl/allocated", "ncclSend and ncclRecv, buffers from ncclMemAlloc", no, device, extra, false,
-     WITH_CUDA(make_nccl_allocated), "", WITH_CUDA(make_nccl_allocated_collectives),
-     "NCCL's collectives, buffers from ncclMemAlloc"},
+     WITH_CUDA(make_nccl_allocated), "", "NCCL's collectives, buffers from ncclMemAlloc"},
     {"nccl/device", "GPU kernels with NCCL's device API", no, device, usual, false, WITH_NCCL(make_nccl_device),
      "this engine was built without the headers of NCCL's device API (NCCL 2.28 or newer, from NCCL_HOME or the wheel "
      "nvidia-nccl-cu13); build it again with them"},
@@ -104,28 +101,12 @@ std::string without_devices(const Context& context, const std::vector<int>& rank
 
 std::span<const TransportEntry> registry() { return entries; }
 
-const TransportEntry* find_transport(std::string_view name) { return find_among(entries, name); }
-
-const TransportEntry* find_collective_transport(std::string_view name) {
-  static const std::vector<TransportEntry> all = [] {
-    std::vector<TransportEntry> made(registry().begin(), registry().end());
-    for (auto& entry : made) {
-      entry.make = entry.make_collectives;
-      if (entry.collectives_summary != nullptr) entry.summary = entry.collectives_summary;
-      if (entry.make) continue;
-      entry.missing = "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory";
-    }
-    return made;
-  }();
-  return find_among(all, name);
-}
-
 // An entry with a fault is made when it is first asked for, and kept: records and plans refer to it.
-const TransportEntry* find_among(std::span<const TransportEntry> among, std::string_view name) {
+const TransportEntry* find_transport(std::string_view name) {
   const std::size_t plus = name.find('+');
-  const auto found = std::ranges::find(among, name.substr(0, plus), &TransportEntry::name);
-  if (found == among.end()) return nullptr;
-  if (plus == std::string_view::npos) return &*found;
+  const auto* const found = std::ranges::find(entries, name.substr(0, plus), &TransportEntry::name);
+  if (found == std::end(entries)) return nullptr;
+  if (plus == std::string_view::npos) return found;
   const auto fault = std::ranges::find(faults(), name.substr(plus + 1), &FaultEntry::name);
   if (fault == faults().end()) return nullptr;
 
@@ -138,6 +119,7 @@ const TransportEntry* find_among(std::span<const TransportEntry> among, std::str
   Named& made = kept.emplace_back(Named{std::string(name), std::string("test: ") + fault->summary, *found});
   made.entry.name = made.name.c_str();
   made.entry.summary = made.summary.c_str();
+  if (found->collectives != nullptr) made.entry.collectives = made.entry.summary;
   made.entry.fault = fault->fault;
   if (found->make) {
     made.entry.make = [make = found->make, fault, memory = found->memory] {
@@ -148,7 +130,7 @@ const TransportEntry* find_among(std::span<const TransportEntry> among, std::str
 }
 
 std::string ruled_out(const Context& context, const std::vector<int>& ranks, const Plan& plan,
-                      const TransportEntry& entry) {
+                      const TransportEntry& entry, bool collectives) {
   if (entry.memory == MemoryKind::device) {
     const std::string reason = without_devices(context, ranks, plan.share_device);
     if (!reason.empty()) return reason;
@@ -156,6 +138,9 @@ std::string ruled_out(const Context& context, const std::vector<int>& ranks, con
   // A transport is excluded because opening it may end the process; a rank alone opens nothing.
   const auto excluded = plan.excluded.find(entry.name);
   if (excluded != plan.excluded.end() && ranks.size() > 1) return excluded->second;
+  if (collectives && entry.collectives == nullptr) {
+    return "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory";
+  }
   return entry.make == nullptr ? entry.missing : "";
 }
 

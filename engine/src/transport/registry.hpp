@@ -20,8 +20,6 @@ enum class Tier {
   extra,  // of those who name it, a part of its name, or `all`
 };
 
-using TransportMaker = std::unique_ptr<Transport>();
-
 struct TransportEntry {
   const char* name;
   const char* summary;  // what moves the bytes, for people
@@ -29,29 +27,26 @@ struct TransportEntry {
   MemoryKind memory;  // where the message's buffers are
   Tier tier;
   bool halos;                                        // carries halos too
-  std::function<std::unique_ptr<Transport>()> make;  // for messages and halos; null where there is none
+  std::function<std::unique_ptr<Transport>()> make;  // null where there is none
   const char* missing = "";                          // and why there is none
-  TransportMaker* make_collectives = nullptr;        // null where it carries none
-  const char* collectives_summary = nullptr;         // where that is another than of messages
+  const char* collectives = nullptr;                 // what moves the bytes of those; null where it carries none
   Fault fault = Fault::none;                         // on purpose
 };
 
 [[nodiscard]] std::span<const TransportEntry> registry();
 
-// The entry of that name, or null. NAME+FAULT is the transport NAME with a fault of measure/faults.hpp. The second has
-// the maker and the summary for collectives: transports that carry none are unavailable, and say so.
+// The entry of that name, or null. NAME+FAULT is the transport NAME with a fault of measure/faults.hpp.
 [[nodiscard]] const TransportEntry* find_transport(std::string_view name);
-[[nodiscard]] const TransportEntry* find_collective_transport(std::string_view name);
-[[nodiscard]] const TransportEntry* find_among(std::span<const TransportEntry> entries, std::string_view name);
 
 // A transport with a fault. `memory`: where its messages are.
 [[nodiscard]] std::unique_ptr<Transport> with_fault(std::unique_ptr<Transport> transport, Fault fault,
                                                     MemoryKind memory);
 
 // Why these world ranks cannot use a transport, as far as that is known without asking it: they lack devices, the plan
-// excludes it, or there is none. Empty on all these ranks or on none; the words differ where they see other devices.
+// excludes it, it does not carry what is asked for, or there is none. Empty on all these ranks or on none; the words
+// differ where they see other devices.
 [[nodiscard]] std::string ruled_out(const Context& context, const std::vector<int>& ranks, const Plan& plan,
-                                    const TransportEntry& entry);
+                                    const TransportEntry& entry, bool collectives = false);
 
 // Bytes of `memory` that each rank of `comm` may allocate. Ranks that share a memory (of a device or of a node) get
 // equal parts of it; all ranks get the smallest part. `memory` is null for MemoryKind::none. Collective over `comm`.

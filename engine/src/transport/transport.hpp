@@ -48,7 +48,7 @@ class Transport {
   [[nodiscard]] virtual std::size_t max_message_bytes() const { return std::numeric_limits<std::size_t>::max(); }
 
   // The most bytes of host memory that this rank takes for messages of this length besides the buffers: for round
-  // trips or collectives, or for windows if there is one.
+  // trips, or for windows if there is one.
   [[nodiscard]] virtual std::uint64_t host_memory_bytes(std::uint64_t, const std::optional<Window>&) const { return 0; }
 
   // What a batch of round trips or operations takes once, however many it has: of a batch of one it would be a part of

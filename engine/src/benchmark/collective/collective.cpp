@@ -52,7 +52,7 @@ class CollectiveBenchmark final : public Benchmark {
 
   Exit run(const Run& run) override {
     const RankGroup group = everyone(*run.context);
-    TransportSet transports(*run.context, group, run.plan, run.watchdog, find_collective_transport);
+    TransportSet transports(*run.context, group, run.plan, run.watchdog, find_transport, /*collectives*/ true);
     transports.open(sizes_bytes_.empty() ? std::vector<std::uint64_t>{element_bytes} : sizes_bytes_);
     transports.write_records(run.records);
     measure(run, group, transports);

@@ -19,10 +19,9 @@ struct NcclFunctions : nccl::Nccl {
                              Stream) = library.find("ncclAllGather");
 };
 
-// What messages and collectives share.
-class NcclEndpoint : public Transport {
+class NcclTransport final : public Transport, public Messages, public Halo, public Collectives {
  public:
-  explicit NcclEndpoint(bool allocates) : allocates_(allocates) {}
+  explicit NcclTransport(bool allocates) : allocates_(allocates) {}
 
   std::string unavailable(const Context& context, const RankGroup& group) override {
     for (int one = 0; one < group.size(); ++one) {
@@ -40,6 +39,8 @@ class NcclEndpoint : public Transport {
 
   // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
   void open(const RankGroup& group, const Buffers&) override {
+    leads_ = group.leads();
+    peer_ = group.peer();
     agreed_step(group, [&] {
       stream_ = gpu::Stream::make();
       signal_ = gpu::DeviceBuffer(2 * signal_bytes);
@@ -54,38 +55,9 @@ class NcclEndpoint : public Transport {
 
   [[nodiscard]] std::string once_a_batch() const override { return nccl::once_a_batch; }
   [[nodiscard]] Json facts() const override { return nccl::facts_of(nccl_.get()); }
-
- protected:
-  static constexpr std::size_t signal_bytes = 8;
-
-  void send(const std::byte* from, std::size_t bytes, int to, gpu::StreamHandle cuda_stream) const {
-    nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, to, communicator_.get(), cuda_stream), "ncclSend");
-  }
-  void recv(std::byte* to, std::size_t bytes, int from, gpu::StreamHandle cuda_stream) const {
-    nccl_->check(nccl_->recv(to, bytes, nccl::bytes_type, from, communicator_.get(), cuda_stream), "ncclRecv");
-  }
-  void begin_group() const { nccl_->check(nccl_->group_start(), "ncclGroupStart"); }
-  void end_group() const { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
-
-  bool allocates_;
-  // In this order, because the communicator must be destroyed before the library's functions.
-  std::shared_ptr<const NcclFunctions> nccl_;
-  nccl::NcclCommunicator communicator_;
-  gpu::Stream stream_;
-  gpu::DeviceBuffer signal_;  // of windows
-};
-
-class NcclTransport final : public NcclEndpoint, public Messages, public Halo {
- public:
-  using NcclEndpoint::NcclEndpoint;
   [[nodiscard]] Driver* messages() override { return this; }
   [[nodiscard]] Halo* halo() override { return this; }
-
-  void open(const RankGroup& pair, const Buffers& buffers) override {
-    leads_ = pair.leads();
-    peer_ = pair.peer();
-    NcclEndpoint::open(pair, buffers);
-  }
+  [[nodiscard]] Collectives* collectives() override { return this; }
 
   // An answer is enqueued after the message that it answers: the kernel that sends starts when all blocks of the
   // kernel that receives have ended, and the whole message is in its place. The host waits once, at the end.
@@ -138,16 +110,6 @@ class NcclTransport final : public NcclEndpoint, public Messages, public Halo {
   }
   void progress() override { communicator_.check_async(); }
 
- private:
-  int peer_ = 0;
-  bool leads_ = false;
-};
-
-class NcclCollectives final : public NcclEndpoint, public Collectives {
- public:
-  using NcclEndpoint::NcclEndpoint;
-  [[nodiscard]] Collectives* collectives() override { return this; }
-
   // Enqueues all operations and waits once, at the end.
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
     for_each_operation(view, count, [&](const View& here) { enqueue(collective, here); });
@@ -155,7 +117,17 @@ class NcclCollectives final : public NcclEndpoint, public Collectives {
   }
 
  private:
+  static constexpr std::size_t signal_bytes = 8;
   static constexpr int sum = 0;  // ncclSum
+
+  void send(const std::byte* from, std::size_t bytes, int to, gpu::StreamHandle cuda_stream) const {
+    nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, to, communicator_.get(), cuda_stream), "ncclSend");
+  }
+  void recv(std::byte* to, std::size_t bytes, int from, gpu::StreamHandle cuda_stream) const {
+    nccl_->check(nccl_->recv(to, bytes, nccl::bytes_type, from, communicator_.get(), cuda_stream), "ncclRecv");
+  }
+  void begin_group() const { nccl_->check(nccl_->group_start(), "ncclGroupStart"); }
+  void end_group() const { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
 
   void enqueue(const Collective& collective, const View& view) const {
     const int type = collective.element == Element::float32 ? 7 : 2;  // ncclFloat32, ncclInt32
@@ -193,13 +165,20 @@ class NcclCollectives final : public NcclEndpoint, public Collectives {
     }
     end_group();
   }
+
+  const bool allocates_;
+  bool leads_ = false;
+  int peer_ = 0;  // of messages and halos
+  // In this order, because the communicator must be destroyed before the library's functions.
+  std::shared_ptr<const NcclFunctions> nccl_;
+  nccl::NcclCommunicator communicator_;
+  gpu::Stream stream_;
+  gpu::DeviceBuffer signal_;  // of windows
 };
 
 }  // namespace
 
 std::unique_ptr<Transport> make_nccl() { return std::make_unique<NcclTransport>(false); }
 std::unique_ptr<Transport> make_nccl_allocated() { return std::make_unique<NcclTransport>(true); }
-std::unique_ptr<Transport> make_nccl_collectives() { return std::make_unique<NcclCollectives>(false); }
-std::unique_ptr<Transport> make_nccl_allocated_collectives() { return std::make_unique<NcclCollectives>(true); }
 
 }  // namespace volley

@@ -12,7 +12,6 @@
 // copy engine writes a chunk, the receiver's reads it; neither MPI nor a processor core copies data.
 #include "gpu/runtime.hpp"
 #include "transport/agreement.hpp"
-#include "transport/collectives.hpp"
 #include "transport/host_driven.hpp"
 #include "transport/staged/chunks.hpp"
 
@@ -126,6 +125,7 @@ class MpiPipelineChannel : public PipelineChannel<MpiChunks<Buffer>, Copies> {
   void acknowledge() { mpi_.acknowledge(); }
   void await_acknowledgement() { mpi_.await_acknowledgement(); }
   [[nodiscard]] MpiChannel& mpi() { return mpi_; }
+  [[nodiscard]] Copies& copies() { return this->pipeline_.copies(); }
 
  private:
   MpiChannel mpi_;
@@ -192,7 +192,7 @@ class WholeChannel : public MpiPipelineChannel<Buffer, Copies> {
 // Whole messages and halos. Halos are copied on the stream of the kernels that compute. A copy to pageable memory keeps
 // the host until the stream has executed it, as in the normal MPI version of NVIDIA's Jacobi example.
 template <class Buffer, class Copies>
-class Whole final : public HostDriven<WholeChannel<Buffer, Copies>>, public Halo {
+class Whole : public HostDriven<WholeChannel<Buffer, Copies>>, public Halo {
   using Base = HostDriven<WholeChannel<Buffer, Copies>>;
 
  public:
@@ -259,23 +259,22 @@ class PageableBuffer {
   std::unique_ptr<std::byte[]> data_;
 };
 
-// What a rank sends is copied to page-locked host memory, MPI's collective works there, and what it receives is copied
-// to the device, one after the other.
-class StagedCollectives final : public MpiCollectives {
+// In a collective, what a rank sends is copied to page-locked host memory, MPI's collective works there, and what it
+// receives is copied to the device, one after the other.
+class StagedPinned final : public Whole<gpu::PinnedBuffer, AsyncCopies>, public MpiCollectives {
  public:
   void open(const RankGroup& group, const Buffers& buffers) override {
-    MpiCollectives::open(group, buffers);
-    copies_.open();
+    Whole::open(group, buffers);
+    join(group);
   }
   void close() override {
-    copies_.close();
+    Whole::close();
     sent_ = {};
     received_ = {};
   }
 
-  [[nodiscard]] std::uint64_t host_memory_bytes(std::uint64_t bytes, const std::optional<Window>&) const override {
-    return 2 * bytes;
-  }
+  [[nodiscard]] Collectives* collectives() override { return this; }
+  [[nodiscard]] std::uint64_t collective_memory_bytes(std::uint64_t bytes) const override { return 2 * bytes; }
 
   void prepare_for(const Collective& collective, const View& view) override {
     sent_.reserve(collective.sent_bytes(view.bytes));
@@ -287,14 +286,13 @@ class StagedCollectives final : public MpiCollectives {
     const std::size_t sent = collective.sent_bytes(view.bytes);
     const std::size_t received = collective.received_bytes(view.bytes);
     for_each_operation(view, count, [&](const View& here) {
-      if (sent > 0) copies_.copy_out(sent_.data(), here.send, sent);
+      if (sent > 0) channel_.copies().copy_out(sent_.data(), here.send, sent);
       once(call, sent_.data(), received_.data());
-      if (received > 0) copies_.copy_in(here.recv, received_.data(), received);
+      if (received > 0) channel_.copies().copy_in(here.recv, received_.data(), received);
     });
   }
 
  private:
-  AsyncCopies copies_;
   GrowingBuffer<gpu::PinnedBuffer> sent_;
   GrowingBuffer<gpu::PinnedBuffer> received_;
 };
@@ -380,8 +378,7 @@ class SharedChannel : public PipelineChannel<SegmentChunks, AsyncCopies> {
 }  // namespace
 
 std::unique_ptr<Transport> make_staged_pageable() { return std::make_unique<Whole<PageableBuffer, BlockingCopies>>(); }
-std::unique_ptr<Transport> make_staged_pinned() { return std::make_unique<Whole<gpu::PinnedBuffer, AsyncCopies>>(); }
-std::unique_ptr<Transport> make_staged_collectives() { return std::make_unique<StagedCollectives>(); }
+std::unique_ptr<Transport> make_staged_pinned() { return std::make_unique<StagedPinned>(); }
 std::unique_ptr<Transport> make_staged_pipelined() { return std::make_unique<HostDriven<PipelinedChannel>>(); }
 std::unique_ptr<Transport> make_staged_shared() { return std::make_unique<HostDriven<SharedChannel>>(); }
 
