@@ -1,10 +1,17 @@
+// How a cell moves its messages: by copy engines or a copy kernel, between two GPUs or between a GPU and pinned memory
+// of the host; or by a single thread of a kernel, with loads that wait for each other and a ping-pong of stores.
+#include <algorithm>
+
 #include "base/clock.hpp"
 #include "benchmark/gpu_matrix/links.cuh"
 #include "gpu/kernel_launch.cuh"
-#include "gpu/kernels/flag.cuh"
+#include "gpu/kernels/messages.cuh"
+#include "host/placement.hpp"
 
 namespace volley::gpu_matrix {
 namespace {
+
+namespace kernels = gpu::kernels;
 
 // In host memory.
 struct Latch {
@@ -13,10 +20,10 @@ struct Latch {
 };
 
 __global__ void hold(Latch* latch, std::uint64_t ticket, std::uint64_t timeout_ns) {
-  gpu::kernels::poll<1>(
-      timeout_ns, [&] { return gpu::kernels::is_raised(latch->open, ticket); },
+  kernels::poll<1>(
+      timeout_ns, [&] { return kernels::is_raised(latch->open, ticket); },
       [&](bool expired) {
-        if (expired) gpu::kernels::raise(latch->expired, ticket);
+        if (expired) kernels::raise(latch->expired, ticket);
         return expired;
       });
 }
@@ -98,6 +105,285 @@ std::optional<Mismatch> GpuLink::check(const std::byte* message, std::size_t byt
     if (complaint_.empty()) complaint_ = difference("the data", "was sent", *wrong) + ", " + reader;
   }
   return found;
+}
+
+namespace {
+
+// --- copies ----------------------------------------------------------------------------------------------------------
+
+constexpr std::uint64_t first_copy_bytes = 64 << 10;
+constexpr std::size_t host_page_bytes = 4096;
+constexpr unsigned copy_threads = 512;
+// Loads of a thread in flight before its first store: a thread waits for the link once for 192 bytes.
+constexpr int copy_in_flight = 12;
+
+// One block for each multiprocessor; `units` of 16 bytes.
+__global__ void __launch_bounds__(copy_threads, 1) copy_kernel(const uint4* from, uint4* to, std::uint64_t units) {
+  const std::uint64_t threads = std::uint64_t{gridDim.x} * blockDim.x;
+  std::uint64_t first = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; first + (copy_in_flight - 1) * threads < units; first += copy_in_flight * threads) {
+    kernels::copy_batch<copy_in_flight, false>(from, to, first, threads, units);
+  }
+  for (; first < units; first += threads) kernels::copy_batch<1, false>(from, to, first, threads, units);
+}
+
+class Copies : public GpuLink {
+ public:
+  using GpuLink::GpuLink;
+
+  // The first copy of a link may hang, so it has a deadline. Later small ones have none: that is faster.
+  void prepare(const View& view) override {
+    if (hangs()) {  // a test: nobody opens the blocker in time
+      gpu::select(routes().front().driver->device);
+      routes().front().driver->blocker->close(routes().front().cuda_stream(), 3 * timeout());
+    }
+    const std::uint64_t bytes = std::min(view.bytes, first_copy_bytes);
+    for (const auto& route : routes()) copy(route, route.from.at, route.to.at, bytes);
+    finish(bytes);
+  }
+
+  void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
+    const int messages = window->messages;
+    for (std::uint64_t turn = 1; turn <= count; ++turn) {
+      const std::uint64_t before = (turn - 1) * static_cast<std::uint64_t>(messages);
+      for (int message = 0; message < messages; ++message) {
+        const std::uint64_t offset = (before + static_cast<std::uint64_t>(message)) * view.stride;
+        for (const auto& route : routes()) {
+          copy(route, route.source(view, turn, count) + offset, route.to.at + offset, view.bytes);
+        }
+      }
+      if (section().metric == Metric::completion) synchronize();
+    }
+    if (section().metric == Metric::bandwidth) finish(count * view.bytes * static_cast<std::uint64_t>(messages));
+  }
+
+ protected:
+  virtual void copy(const Route& route, const std::byte* from, std::byte* to, std::uint64_t bytes) {
+    if (route.from.device < 0 || route.to.device < 0) {
+      gpu::copy_async(to, from, bytes, route.cuda_stream().get());
+    } else {
+      gpu::copy_peer_async(to, route.to.device, from, route.from.device, bytes, route.cuda_stream().get());
+    }
+  }
+
+ private:
+  void synchronize() {
+    for (const auto& route : routes()) route.cuda_stream().synchronize();
+  }
+  void finish(std::uint64_t bytes) {
+    const Seconds enough = timeout() + Seconds(timeout_s_per_byte * static_cast<double>(bytes));
+    for (const auto& route : routes()) await(route.cuda_stream(), enough);
+  }
+};
+
+class KernelCopies final : public Copies {
+ public:
+  using Copies::Copies;
+
+ protected:
+  void copy(const Route& route, const std::byte* from, std::byte* to, std::uint64_t bytes) override {
+    gpu::select(route.driver->device);
+    copy_kernel<<<gpu::multiprocessors(route.driver->device), copy_threads, 0, route.cuda_stream().get()>>>(
+        reinterpret_cast<const uint4*>(from), reinterpret_cast<uint4*>(to), bytes / sizeof(uint4));
+    gpu::check_launch();
+  }
+};
+
+// Pinned memory near a GPU. The calling thread is bound to cores near it.
+struct HostEnd {
+  HostEnd(int device, std::uint64_t bytes)
+      : near(allowed_cpus_near(gpu::describe(device).pci)),
+        memory((gpu::select(device), bytes + 2 * host_page_bytes)),
+        verifier(make_host_memory()) {}
+  [[nodiscard]] Location location() const { return {verifier.get(), memory.data() + host_page_bytes, -1}; }
+
+  Binding near;
+  gpu::PinnedBuffer memory;
+  std::unique_ptr<Memory> verifier;  // works on any host memory; its own buffers are not used
+};
+
+class HostCopies final : private HostEnd, public Copies {
+ public:
+  HostCopies(const Section& section, const GpuEndpoint& gpu, std::uint64_t room_bytes, Seconds timeout)
+      : HostEnd(gpu.device, room_bytes),
+        Copies({section, {route(section, gpu, location())}, false, timeout, room_bytes}) {}
+
+ private:
+  static Route route(const Section& section, const GpuEndpoint& gpu, const Location& host) {
+    const auto on_gpu = [&](std::byte* at) { return Location{gpu.memories[0].get(), at, gpu.device}; };
+    const bool up = section.ends == Ends::host_to_gpu;
+    return {.from = up ? host : on_gpu(gpu.buffers[0].send),
+            .to = up ? on_gpu(gpu.buffers[0].recv) : host,
+            .driver = &gpu,
+            .number = 0,
+            .over_link = std::nullopt};
+  }
+};
+
+// Small copies are enqueued after a kernel that blocks the stream, as in the CUDA sample p2pBandwidthLatencyTest: so
+// the time to enqueue copies and the time to perform them are measured separately.
+class GatedCopies final : public GpuLink {
+ public:
+  using GpuLink::GpuLink;
+
+  void arm(const View& view, std::uint64_t count) override {
+    gpu::select(route().driver->device);
+    blocker().close(route().cuda_stream(), timeout());
+    if (!enqueues_) enqueue(view, count);
+  }
+
+  void run(const View& view, std::uint64_t count, const std::optional<Window>&) override {
+    if (enqueues_) enqueue(view, count);
+    else open_and_wait();
+  }
+
+  void disarm() override {
+    if (enqueues_) open_and_wait();
+    if (!blocker().expired()) return;
+    throw HungError("enqueueing small copies did not end within " +
+                    std::to_string(static_cast<int>(timeout().count())) + " s");
+  }
+
+ private:
+  [[nodiscard]] const Route& route() const { return routes().front(); }
+  [[nodiscard]] StreamBlocker& blocker() const { return *route().driver->blocker; }
+
+  void enqueue(const View& view, std::uint64_t count) {
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      const std::uint64_t offset = (i - 1) * view.stride;
+      gpu::copy_peer_async(route().to.at + offset, route().to.device, route().source(view, i, count) + offset,
+                           route().from.device, view.bytes, route().cuda_stream().get());
+    }
+  }
+
+  void open_and_wait() {
+    blocker().open();
+    await(route().cuda_stream(), timeout());
+  }
+
+  // Otherwise what is timed is the time of the copies.
+  const bool enqueues_ = section().metric == Metric::enqueue;
+};
+
+// --- loads and stores of one thread ----------------------------------------------------------------------------------
+
+// An odd number of words, longer than a line of 128 bytes: all words are visited if their number is a power of two.
+constexpr std::uint64_t chase_stride = 17;
+
+// Loads all words (a power of two) `passes` times, the last time those that begin at `last`. Each load waits for the
+// one before: its address contains bits of the value before, masked by `none`, a zero that the compiler does not know.
+// The values are stored here; no load waits for these stores.
+__global__ void chase(const std::uint64_t* from, const std::uint64_t* last, std::uint64_t* to, std::uint64_t words,
+                      std::uint64_t passes, std::uint64_t none) {
+  std::uint64_t at = 0;
+  for (std::uint64_t i = 0; i < passes * words; ++i) {
+    if (i == (passes - 1) * words) from = last;
+    const std::uint64_t value = kernels::load_relaxed(from[at]);  // past the caches
+    kernels::store(to + at, value);
+    at = ((at + chase_stride) & (words - 1)) + (value & none);
+  }
+}
+
+class RemoteLoads final : public GpuLink {
+ public:
+  using GpuLink::GpuLink;
+
+  void run(const View& view, std::uint64_t passes, const std::optional<Window>&) override {
+    const Route& route = routes().front();
+    gpu::select(route.driver->device);
+    chase<<<1, 1, 0, route.cuda_stream().get()>>>(reinterpret_cast<const std::uint64_t*>(route.from.at),
+                                                  reinterpret_cast<const std::uint64_t*>(route.source(view, 1, 1)),
+                                                  reinterpret_cast<std::uint64_t*>(route.to.at),
+                                                  view.bytes / sizeof(std::uint64_t), passes, 0);
+    gpu::check_launch();
+    await(route.cuda_stream(), timeout());
+  }
+};
+
+// The kernels of both sides, which run at the same time, store words into each other's memory.
+class RemoteStores final : public GpuLink {
+ public:
+  explicit RemoteStores(LinkSetup setup) : GpuLink(std::move(setup)), report_(sizeof(kernels::PollReport)) {
+    for (std::size_t side = 0; side < inboxes_.size(); ++side) {
+      select(routes()[side].from);
+      inboxes_[side] = gpu::DeviceBuffer(sizeof(kernels::Inbox));
+    }
+  }
+
+  // Numbers start again with empty inboxes.
+  void prepare(const View&) override {
+    last_ = 0;
+    report() = {kernels::PollStatus::ready, 0};
+    for (std::size_t side = 0; side < inboxes_.size(); ++side) {
+      select(routes()[side].from);
+      gpu::zero(inboxes_[side].data(), sizeof(kernels::Inbox));
+      gpu::synchronize_default_stream();
+    }
+  }
+
+  void run(const View& view, std::uint64_t exchanges, const std::optional<Window>&) override {
+    for (std::size_t side = 0; side < inboxes_.size(); ++side) start(side, view, exchanges);
+    for (const auto& route : routes()) await(route.cuda_stream(), 2 * timeout());
+    last_ += exchanges;
+    if (std::atomic_ref(report().status).load(std::memory_order_acquire) == kernels::PollStatus::ready) return;
+    throw std::runtime_error("8 bytes that one GPU's kernel stored did not arrive at the other's within " +
+                             std::to_string(static_cast<int>(timeout().count())) + " s (message " +
+                             std::to_string(report().number) + ")");
+  }
+
+ private:
+  [[nodiscard]] kernels::PollReport& report() const { return *reinterpret_cast<kernels::PollReport*>(report_.data()); }
+  [[nodiscard]] kernels::Inbox* inbox(std::size_t side) const {
+    return reinterpret_cast<kernels::Inbox*>(inboxes_[side].data());
+  }
+
+  // Route `side` leaves this side; the other route arrives here.
+  void start(std::size_t side, const View& view, std::uint64_t exchanges) {
+    const Route& out = routes()[side];
+    kernels::Launch launch{};
+    launch.send = out.from.at;
+    launch.recv = routes()[1 - side].to.at;
+    launch.bytes = view.bytes;
+    launch.last_offset = view.last_offset;
+    launch.inbox = inbox(side);
+    launch.inbox_there = inbox(1 - side);
+    launch.last = last_;
+    launch.count = exchanges;
+    launch.window_messages = 1;
+    launch.leads = side == 0;
+    launch.wait = {.report = &report(),
+                   .peer_gave_up = &inbox(side)->gave_up,
+                   .gave_up = &inbox(1 - side)->gave_up,
+                   .timeout_ns = static_cast<std::uint64_t>(1e9 * timeout().count())};
+    gpu::select(out.from.device);
+    kernels::word_round_trips<std::uint64_t><<<1, 1, 0, out.cuda_stream().get()>>>(launch);
+    gpu::check_launch();
+  }
+
+  gpu::PinnedBuffer report_;
+  std::array<gpu::DeviceBuffer, 2> inboxes_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<GpuLink> make_link(LinkSetup setup) {
+  switch (setup.section.metric) {
+    case Metric::bandwidth:
+    case Metric::completion:
+      if (setup.section.engine == Engine::sm) return std::make_unique<KernelCopies>(std::move(setup));
+      return std::make_unique<Copies>(std::move(setup));
+    case Metric::issue:
+    case Metric::enqueue: return std::make_unique<GatedCopies>(std::move(setup));
+    case Metric::store: return std::make_unique<RemoteStores>(std::move(setup));
+    case Metric::load: return std::make_unique<RemoteLoads>(std::move(setup));
+  }
+  throw std::logic_error("a section measures something");
+}
+
+std::unique_ptr<GpuLink> make_host_link(const Section& section, const GpuEndpoint& gpu, std::uint64_t room_bytes,
+                                        Seconds timeout) {
+  return std::make_unique<HostCopies>(section, gpu, room_bytes, timeout);
 }
 
 }  // namespace volley::gpu_matrix

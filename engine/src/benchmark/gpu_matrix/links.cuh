@@ -77,6 +77,7 @@ struct LinkSetup {
   bool peers;                // peer access is enabled between the two GPUs in both directions; true within one GPU
   Seconds timeout;           // of what the link starts
   std::uint64_t room_bytes;  // of each buffer
+  bool hangs = false;        // a test
 };
 
 // One cell of a section: moves its messages when the timing loop calls it, and verifies them route by route: where they
@@ -102,19 +103,17 @@ class GpuLink : public Driver, public Verifier {
   [[nodiscard]] const Section& section() const { return setup_.section; }
   [[nodiscard]] const std::vector<Route>& routes() const { return setup_.routes; }
   [[nodiscard]] Seconds timeout() const { return setup_.timeout; }
+  [[nodiscard]] bool hangs() const { return setup_.hangs; }
 
  private:
   LinkSetup setup_;
   std::string complaint_;
 };
 
-// Make the links of a section: copies.cu and remote_access.cu define them.
-[[nodiscard]] std::unique_ptr<GpuLink> make_copies(LinkSetup setup, bool broken);
-[[nodiscard]] std::unique_ptr<GpuLink> make_gated_copies(LinkSetup setup);
-[[nodiscard]] std::unique_ptr<GpuLink> make_remote_loads(LinkSetup setup);
-[[nodiscard]] std::unique_ptr<GpuLink> make_remote_stores(LinkSetup setup);
+// Between two GPUs, or within one.
+[[nodiscard]] std::unique_ptr<GpuLink> make_link(LinkSetup setup);
 // Between a GPU and host memory near it.
-[[nodiscard]] std::unique_ptr<GpuLink> make_host_copies(const Section& section, const GpuEndpoint& gpu,
-                                                        std::uint64_t room_bytes, Seconds timeout);
+[[nodiscard]] std::unique_ptr<GpuLink> make_host_link(const Section& section, const GpuEndpoint& gpu,
+                                                      std::uint64_t room_bytes, Seconds timeout);
 
 }  // namespace volley::gpu_matrix

@@ -71,110 +71,6 @@ auto for_each_device(const std::vector<int>& devices, const OfDevice& of_device)
   return made;
 }
 
-// The GPUs of this machine, numbered in the order of the plan, and the links between them, all in this process.
-class GpuSet {
- public:
-  // Buffers for messages of up to `bytes` bytes, or fewer if there is no room. They are as long as `room_bytes` where
-  // they then take at most half of what is free. A link that makes no progress for `timeout` fails.
-  GpuSet(const std::vector<int>& devices, std::uint64_t bytes, std::uint64_t room_bytes, Seconds timeout)
-      : timeout_(timeout), capacity_(std::max(bytes, min_bytes) / page_bytes * page_bytes) {
-    const std::uint64_t least_free_bytes = std::ranges::min(for_each_device(devices, free_bytes));
-    while (capacity_ > min_bytes && buffers_of_a_gpu * (capacity_ + around_bytes) > least_free_bytes) {
-      capacity_ = std::max(capacity_ / 2 / page_bytes * page_bytes, min_bytes);
-    }
-    room_bytes_ = std::min(room_bytes, least_free_bytes / 2 / buffers_of_a_gpu) / page_bytes * page_bytes;
-    room_bytes_ = std::max(capacity_, room_bytes_);
-    gpus_ = for_each_device(devices, [this](int device) { return make_endpoint(device, room_bytes_); });
-    access_.assign(gpus_.size(), std::vector<bool>(gpus_.size(), false));
-  }
-
-  // Memory that a hung link may still use is not freed, because freeing would wait for the link.
-  ~GpuSet() {
-    if (!hung_) return;
-    for (auto& each : gpus_) static_cast<void>(each.release());
-  }
-
-  // Enables peer access between all pairs that support it. GpuLink::peers() tells whether CUDA refused.
-  void give_access() {
-    const int count = static_cast<int>(gpus_.size());
-    for (int first = 0; first < count; ++first) {
-      gpu::select(at(first).device);
-      for (int second = 0; second < count; ++second) {
-        if (first == second || !gpu::can_access_peer(at(first).device, at(second).device)) continue;
-        access_[index(first)][index(second)] = gpu::enable_peer_access(at(second).device);
-      }
-    }
-  }
-
-  std::uint64_t capacity() const { return capacity_; }
-
-  // The link of a cell. If one end is the host, `second` is ignored.
-  std::unique_ptr<GpuLink> link(const Section& section, int first, int second, bool broken) {
-    if (section.ends != Ends::gpus)
-      return make_host_copies(section, at(first), std::min(bytes_of_pass(section.bytes), room_bytes_), timeout_);
-    const bool peers =
-        first == second || (access_[index(first)][index(second)] && access_[index(second)][index(first)]);
-    const bool both = section.direction == Direction::bi || section.metric == Metric::store;
-    LinkSetup setup{section, {route(section, first, second, 0, peers)}, peers, timeout_, room_bytes_};
-    if (both) setup.routes.push_back(route(section, second, first, 1, peers));
-    switch (section.metric) {
-      case Metric::bandwidth:
-      case Metric::completion: return make_copies(std::move(setup), broken);
-      case Metric::issue:
-      case Metric::enqueue: return make_gated_copies(std::move(setup));
-      case Metric::store: return make_remote_stores(std::move(setup));
-      case Metric::load: return make_remote_loads(std::move(setup));
-    }
-    throw std::logic_error("a section measures something");
-  }
-
-  // The error that makes CUDA unusable for the rest of this process; empty if there is none.
-  std::string lost() {
-    for (const auto& each : gpus_) {
-      const std::string error = gpu::device_error(each->device);
-      if (!error.empty()) return error;
-    }
-    return {};
-  }
-
-  // After a link hung: abandons its streams and buffers, and gives new ones to both GPUs.
-  void renew(int first, int second) {
-    hung_ = true;
-    for (const int end : std::set{first, second}) {
-      auto& mine = gpus_[index(end)];
-      const int device = mine->device;
-      static_cast<void>(mine.release());
-      mine = make_endpoint(device, room_bytes_);
-    }
-  }
-
- private:
-  static std::size_t index(int end) { return static_cast<std::size_t>(end); }
-  [[nodiscard]] const GpuEndpoint& at(int end) const { return *gpus_[index(end)]; }
-
-  // The first GPU moves the data: it writes to the second one, or reads from it.
-  [[nodiscard]] Route route(const Section& section, int first, int second, std::size_t number, bool peers) const {
-    const GpuEndpoint& driver = at(first);
-    const GpuEndpoint& from = section.operation == AccessOperation::write ? driver : at(second);
-    const GpuEndpoint& to = section.operation == AccessOperation::write ? at(second) : driver;
-    const Location arrival{to.memories[number].get(), to.buffers[number].recv, to.device};
-    Route made{.from = {from.memories[number].get(), from.buffers[number].send, from.device},
-               .to = arrival,
-               .driver = &driver,
-               .number = number,
-               .over_link = std::nullopt};
-    if (peers && first != second) made.over_link = Location{from.memories[number].get(), arrival.at, from.device};
-    return made;
-  }
-
-  Seconds timeout_;
-  std::uint64_t capacity_;    // of a message
-  std::uint64_t room_bytes_;  // of a buffer
-  std::vector<std::unique_ptr<GpuEndpoint>> gpus_;
-  std::vector<std::vector<bool>> access_;
-  bool hung_ = false;
-};
-
 std::vector<int> devices_of(const Job& job, const GpuMatrixOptions& options) {
   if (!options.gpus.empty()) return options.gpus;
   std::vector<int> all(static_cast<std::size_t>(job.gpus.devices));
@@ -217,21 +113,62 @@ Workload workload_of(const Section& section, bool quick) {
   return workload;
 }
 
+Json gpus_record(const std::vector<gpu::Device>& devices) {
+  Json found = Json::array();
+  Json access = Json::array();
+  for (const auto& device : devices) {
+    found.push_back(to_json(device));
+    Json row = Json::array();
+    for (const auto& other : devices) {
+      row.push_back(device.index == other.index || gpu::can_access_peer(device.index, other.index));
+    }
+    access.push_back(row);
+  }
+  return {{"record", "gpu_matrix_gpus"},
+          {"version", record_version},
+          {"devices", found},
+          {"can_access", access},
+          {"reason", nullptr}};
+}
+
 struct CellOutcome {
   const char* status;
   std::string reason;
 };
 
+// The GPUs of this machine, numbered in the order of the plan, and the links between them, all in this process.
 class Measurement {
  public:
-  Measurement(const Run& run, const GpuMatrixOptions& options, std::vector<gpu::Device> devices, GpuSet& gpus)
-      : run_(run), options_(options), devices_(std::move(devices)), gpus_(gpus) {}
+  // Makes buffers for the messages of all sections, or for shorter ones if there is no room. They have room for a pass
+  // where they then take at most half of what is free.
+  Measurement(const Run& run, const GpuMatrixOptions& options, const std::vector<Section>& sections)
+      : run_(run), options_(options), timeout_(std::min(max_timeout_s, run.plan.watchdog_s / 2)) {
+    const std::vector<int> numbers = devices_of(run.job, options);
+    for (const int device : numbers) devices_.push_back(gpu::describe(device));
+    for (const auto& section : sections) {
+      const std::uint64_t bytes = std::min(section.bytes, options.largest_bytes);
+      const std::uint64_t messages = options.quick ? 2 * 2 : 2 * static_cast<std::uint64_t>(section.window);
+      capacity_ = std::max(capacity_, bytes / page_bytes * page_bytes);
+      room_bytes_ = std::max(room_bytes_, messages * pass_stride(bytes));
+    }
+    const std::uint64_t least_free_bytes = std::ranges::min(for_each_device(numbers, free_bytes));
+    while (capacity_ > min_bytes && buffers_of_a_gpu * (capacity_ + around_bytes) > least_free_bytes) {
+      capacity_ = std::max(capacity_ / 2 / page_bytes * page_bytes, min_bytes);
+    }
+    room_bytes_ = std::min(room_bytes_, least_free_bytes / 2 / buffers_of_a_gpu) / page_bytes * page_bytes;
+    room_bytes_ = std::max(capacity_, room_bytes_);
+    gpus_ = for_each_device(numbers, [this](int device) { return make_endpoint(device, room_bytes_); });
+    run.records.write(gpus_record(devices_));
+  }
+
+  // Memory that a hung link may still use is not freed, because freeing would wait for the link.
+  ~Measurement() {
+    if (!hung_) return;
+    for (auto& each : gpus_) static_cast<void>(each.release());
+  }
 
   void measure(const Section& section) {
-    if (section.peer_access && !access_given_) {
-      gpus_.give_access();
-      access_given_ = true;
-    }
+    if (section.peer_access && !access_given_) give_access();
     const Workload workload = workload_of(section, options_.quick);
     // Cells within a GPU share their calibration, and so do cells between two GPUs.
     const std::string name = section.name;
@@ -244,15 +181,75 @@ class Measurement {
         const int end = with_host ? second : first;
         cells.push_back(cell(section, sampler, names[end == second && !with_host ? 0 : 1], end, second));
       }
-      write(section, with_host ? Json(nullptr) : Json(uuid(first)), cells);
+      write(section, with_host ? Json(nullptr) : Json(device(first).uuid), cells);
     }
   }
 
  private:
   [[nodiscard]] int count() const { return static_cast<int>(devices_.size()); }
-  [[nodiscard]] const std::string& uuid(int end) const { return devices_[static_cast<std::size_t>(end)].uuid; }
+  [[nodiscard]] const gpu::Device& device(int end) const { return devices_[static_cast<std::size_t>(end)]; }
+  [[nodiscard]] std::unique_ptr<GpuEndpoint>& endpoint(int end) { return gpus_[static_cast<std::size_t>(end)]; }
   [[nodiscard]] std::uint64_t bytes_of(const Section& section) const {
-    return section.metric == Metric::bandwidth ? std::min(section.bytes, gpus_.capacity()) : section.bytes;
+    return section.metric == Metric::bandwidth ? std::min(section.bytes, capacity_) : section.bytes;
+  }
+
+  // Enables peer access between all pairs that support it. GpuLink::peers() tells whether CUDA refused.
+  void give_access() {
+    access_given_ = true;
+    for (int first = 0; first < count(); ++first) {
+      gpu::select(device(first).index);
+      for (int second = 0; second < count(); ++second) {
+        if (first == second || !gpu::can_access_peer(device(first).index, device(second).index)) continue;
+        if (gpu::enable_peer_access(device(second).index)) access_.insert({first, second});
+      }
+    }
+  }
+
+  // The link of a cell. If one end is the host, `second` is ignored.
+  std::unique_ptr<GpuLink> link(const Section& section, int first, int second, bool broken) {
+    if (section.ends != Ends::gpus) {
+      return make_host_link(section, *endpoint(first), std::min(bytes_of_pass(section.bytes), room_bytes_), timeout_);
+    }
+    const bool peers = first == second || (access_.contains({first, second}) && access_.contains({second, first}));
+    LinkSetup setup{section, {route(section, first, second, 0, peers)}, peers, timeout_, room_bytes_};
+    if (section.direction == Direction::bi || section.metric == Metric::store) {
+      setup.routes.push_back(route(section, second, first, 1, peers));
+    }
+    setup.hangs = broken && section.fault == Fault::hang;
+    return make_link(std::move(setup));
+  }
+
+  // The first GPU moves the data: it writes to the second one, or reads from it.
+  Route route(const Section& section, int first, int second, std::size_t number, bool peers) {
+    const GpuEndpoint& driver = *endpoint(first);
+    const GpuEndpoint& from = section.operation == AccessOperation::write ? driver : *endpoint(second);
+    const GpuEndpoint& to = section.operation == AccessOperation::write ? *endpoint(second) : driver;
+    const Location arrival{to.memories[number].get(), to.buffers[number].recv, to.device};
+    Route made{.from = {from.memories[number].get(), from.buffers[number].send, from.device},
+               .to = arrival,
+               .driver = &driver,
+               .number = number,
+               .over_link = std::nullopt};
+    if (peers && first != second) made.over_link = Location{from.memories[number].get(), arrival.at, from.device};
+    return made;
+  }
+
+  // The error that makes CUDA unusable for the rest of this process; empty if there is none.
+  std::string cuda_error() const {
+    for (const auto& each : devices_) {
+      const std::string error = gpu::device_error(each.index);
+      if (!error.empty()) return error;
+    }
+    return {};
+  }
+
+  // After a link hung: abandons the streams and buffers of both GPUs, and makes new ones.
+  void renew(int first, int second) {
+    hung_ = true;
+    for (const int end : std::set{first, second}) {
+      static_cast<void>(endpoint(end).release());
+      endpoint(end) = make_endpoint(device(end).index, room_bytes_);
+    }
   }
 
   Json cell(const Section& section, Sampler& sampler, const std::string& name, int first, int second) {
@@ -264,7 +261,7 @@ class Measurement {
     std::optional<CellOutcome> problem = known_problem(first, second);
     if (!problem) problem = attempt(section, sampler, series, first, second, peers);
     if (problem) series.skipped = problem->reason;
-    Json record = {{"gpu", uuid(second)}, {"peer_access", peers}};
+    Json record = {{"gpu", device(second).uuid}, {"peer_access", peers}};
     record.update(matrix_cell(series, options_.samples));
     if (problem) record["status"] = problem->status;
     return record;
@@ -288,7 +285,7 @@ class Measurement {
     const bool broken = section.fault != Fault::none && first == 0 && second == count() - 1;
     std::unique_ptr<GpuLink> link;
     try {
-      link = gpus_.link(section, first, second, broken);
+      link = this->link(section, first, second, broken);
       if (section.ends == Ends::gpus) peers = link->peers();
       if (section.engine == Engine::sm && !link->peers()) {
         return CellOutcome{"skipped",
@@ -318,13 +315,13 @@ class Measurement {
       hung_pairs_[second].insert(first);
       bind_to_cpus(cpus_);  // a link to host memory had bound this thread near its GPU
       try {
-        gpus_.renew(first, second);
+        renew(first, second);
       } catch (const std::runtime_error& error) {
         lost_ = std::string("buffers in place of those of a cell that hung cannot be allocated: ") + error.what();
       }
       return CellOutcome{"failed", stuck.what()};
     } catch (const std::runtime_error& error) {
-      lost_ = gpus_.lost();
+      lost_ = cuda_error();
       if (!lost_.empty()) {
         static_cast<void>(link.release());
         lost_ = "an earlier cell left CUDA unusable for this process: " + lost_;
@@ -352,52 +349,26 @@ class Measurement {
 
   const Run& run_;
   const GpuMatrixOptions& options_;
+  const Seconds timeout_;               // of a link that makes no progress
+  std::uint64_t capacity_ = min_bytes;  // of a message
+  std::uint64_t room_bytes_ = 0;        // of a buffer
   std::vector<gpu::Device> devices_;
-  GpuSet& gpus_;
-  LocalControl control_{0, 0};
+  std::vector<std::unique_ptr<GpuEndpoint>> gpus_;
   bool access_given_ = false;
+  std::set<std::pair<int, int>> access_;
+  LocalControl control_{0, 0};
   const std::vector<int> cpus_ = allowed_cpus();
   std::string lost_;
+  bool hung_ = false;                        // a link
   std::map<int, std::set<int>> hung_pairs_;  // for each GPU: those that it hung with
 };
-
-Json gpus_record(const std::vector<gpu::Device>& devices) {
-  Json found = Json::array();
-  Json access = Json::array();
-  for (const auto& device : devices) {
-    found.push_back(to_json(device));
-    Json row = Json::array();
-    for (const auto& other : devices) {
-      row.push_back(device.index == other.index || gpu::can_access_peer(device.index, other.index));
-    }
-    access.push_back(row);
-  }
-  return {{"record", "gpu_matrix_gpus"},
-          {"version", record_version},
-          {"devices", found},
-          {"can_access", access},
-          {"reason", nullptr}};
-}
 
 }  // namespace
 
 Exit measure(const Run& run, const GpuMatrixOptions& options) {
   run.watchdog.enter("making the GPUs ready");
-  const std::vector<int> numbers = devices_of(run.job, options);
-  std::vector<gpu::Device> devices;
-  for (const int device : numbers) devices.push_back(gpu::describe(device));
   const std::vector<Section> chosen = sections_of(options);
-  std::uint64_t largest = 0;
-  std::uint64_t room_bytes = 0;
-  for (const auto& section : chosen) {
-    const std::uint64_t bytes = std::min(section.bytes, options.largest_bytes);
-    const std::uint64_t messages = options.quick ? 2 * 2 : 2 * static_cast<std::uint64_t>(section.window);
-    largest = std::max(largest, bytes);
-    room_bytes = std::max(room_bytes, messages * pass_stride(bytes));
-  }
-  GpuSet gpus(numbers, largest, room_bytes, Seconds(std::min(max_timeout_s, run.plan.watchdog_s / 2)));
-  run.records.write(gpus_record(devices));
-  Measurement measurement(run, options, std::move(devices), gpus);
+  Measurement measurement(run, options, chosen);
   for (const auto& section : chosen) measurement.measure(section);
   return Exit::good;
 }
