@@ -9,7 +9,7 @@ namespace volley {
 
 constexpr const char* reason = "this engine was built without CUDA";
 
-std::unique_ptr<overlap::Computations> overlap::make_device_computations() { throw UnsupportedError(reason); }
+std::unique_ptr<overlap::Computation> overlap::make_device_computation(Limit) { throw UnsupportedError(reason); }
 
 std::unique_ptr<jacobi::Solver> jacobi::make_device_solver(const Context&, const JacobiOptions&, const Grid&, Halos&) {
   throw UnsupportedError(reason);

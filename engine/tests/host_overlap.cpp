@@ -9,6 +9,7 @@ using namespace volley::overlap;
 namespace {
 
 struct NoComputation : Computation {
+  std::unique_ptr<OverlapDriver> driver(Halo&, OverlapWork, int) override { return nullptr; }
   void compute(std::uint64_t) override {}
   std::string wrong() override { return {}; }
 };

@@ -84,83 +84,6 @@ std::string miscounted(std::uint64_t wrong, const char* what) {
   return std::to_string(wrong) + " " + what + " of the computation are wrong";
 }
 
-class MemoryBoundKernel final : public Computation {
- public:
-  explicit MemoryBoundKernel(const gpu::Stream& cuda_stream)
-      : cuda_stream_(cuda_stream), x_(bytes), y_(bytes), wrong_(sizeof(unsigned long long)) {
-    begin_arrays<<<blocks_for(elements / threads), threads>>>(x(), y(), elements);
-    gpu::check_launch();
-    gpu::zero(wrong_.data(), sizeof(unsigned long long));
-    gpu::synchronize();
-  }
-
-  void compute(std::uint64_t steps) override {
-    // No two steps of a launch are about the same element.
-    for (std::uint64_t left = steps; left > 0;) {
-      const std::uint64_t now = std::min(left, elements / threads);
-      add_product<<<blocks_for(now), threads, 0, cuda_stream_.get()>>>(1.0, x(), y(), added_ % elements, now, elements);
-      gpu::check_launch();
-      added_ += now * threads;
-      left -= now;
-    }
-  }
-
-  std::string wrong() override {
-    gpu::synchronize();
-    count_wrong<<<blocks_for(elements / threads), threads>>>(y(), added_ % elements,
-                                                             static_cast<double>(added_ / elements), elements,
-                                                             reinterpret_cast<unsigned long long*>(wrong_.data()));
-    gpu::check_launch();
-    return miscounted(on_host<unsigned long long>(wrong_), "results");
-  }
-
-  std::size_t working_set_bytes() const override { return 2 * bytes; }
-
- private:
-  // Both arrays together are 512 MiB: the caches of GPUs of 2026 have up to 126 MB (NVIDIA, B200).
-  static constexpr std::size_t bytes = std::size_t{256} << 20;
-  static constexpr std::uint64_t elements = bytes / sizeof(double);
-  static_assert(elements % threads == 0);
-
-  double* x() { return reinterpret_cast<double*>(x_.data()); }
-  double* y() { return reinterpret_cast<double*>(y_.data()); }
-
-  const gpu::Stream& cuda_stream_;
-  gpu::DeviceBuffer x_;
-  gpu::DeviceBuffer y_;
-  gpu::DeviceBuffer wrong_;
-  std::uint64_t added_ = 0;  // elements
-};
-
-class ArithmeticBoundKernel final : public Computation {
- public:
-  explicit ArithmeticBoundKernel(const gpu::Stream& cuda_stream)
-      : cuda_stream_(cuda_stream), counts_(sizeof(StepCounts)) {
-    gpu::zero(counts_.data(), sizeof(StepCounts));
-    gpu::synchronize();
-  }
-
-  void compute(std::uint64_t steps) override {
-    multiply_add<<<blocks_for(steps), threads, 0, cuda_stream_.get()>>>(1.0, 1.0, steps,
-                                                                        reinterpret_cast<StepCounts*>(counts_.data()));
-    gpu::check_launch();
-    steps_ += steps;
-  }
-
-  std::string wrong() override {
-    const auto counts = on_host<StepCounts>(counts_);
-    if (counts.done != steps_) {
-      return std::to_string(counts.done) + " of " + std::to_string(steps_) + " steps of the computation were made";
-    }
-    return miscounted(counts.wrong, "results");
-  }
-
- private:
-  const gpu::Stream& cuda_stream_;
-  gpu::DeviceBuffer counts_;
-  std::uint64_t steps_ = 0;
-};
-
 struct Streams {
   gpu::Stream exchange = gpu::Stream::urgent();
   gpu::Stream computation = gpu::Stream::make();
@@ -214,22 +137,95 @@ class DeviceOverlapDriver final : public OverlapDriver {
   gpu::Stopwatch computations_;
 };
 
-class DeviceComputations final : public Computations {
+class DeviceComputation : public Computation {
  public:
-  std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, Limit limit, int) override {
-    return std::make_unique<DeviceOverlapDriver>(halo, work, computation(limit), streams_);
+  std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, int) final {
+    return std::make_unique<DeviceOverlapDriver>(halo, work, *this, streams_);
+  }
+
+ protected:
+  Streams streams_;
+};
+
+class MemoryBoundKernel final : public DeviceComputation {
+ public:
+  MemoryBoundKernel() : x_(bytes), y_(bytes), wrong_(sizeof(unsigned long long)) {
+    begin_arrays<<<blocks_for(elements / threads), threads>>>(x(), y(), elements);
+    gpu::check_launch();
+    gpu::zero(wrong_.data(), sizeof(unsigned long long));
+    gpu::synchronize();
+  }
+
+  void compute(std::uint64_t steps) override {
+    // No two steps of a launch are about the same element.
+    for (std::uint64_t left = steps; left > 0;) {
+      const std::uint64_t now = std::min(left, elements / threads);
+      add_product<<<blocks_for(now), threads, 0, streams_.computation.get()>>>(1.0, x(), y(), added_ % elements, now,
+                                                                               elements);
+      gpu::check_launch();
+      added_ += now * threads;
+      left -= now;
+    }
+  }
+
+  std::string wrong() override {
+    gpu::synchronize();
+    count_wrong<<<blocks_for(elements / threads), threads>>>(y(), added_ % elements,
+                                                             static_cast<double>(added_ / elements), elements,
+                                                             reinterpret_cast<unsigned long long*>(wrong_.data()));
+    gpu::check_launch();
+    return miscounted(on_host<unsigned long long>(wrong_), "results");
+  }
+
+  std::size_t working_set_bytes() const override { return 2 * bytes; }
+
+ private:
+  // Both arrays together are 512 MiB: the caches of GPUs of 2026 have up to 126 MB (NVIDIA, B200).
+  static constexpr std::size_t bytes = std::size_t{256} << 20;
+  static constexpr std::uint64_t elements = bytes / sizeof(double);
+  static_assert(elements % threads == 0);
+
+  double* x() { return reinterpret_cast<double*>(x_.data()); }
+  double* y() { return reinterpret_cast<double*>(y_.data()); }
+
+  gpu::DeviceBuffer x_;
+  gpu::DeviceBuffer y_;
+  gpu::DeviceBuffer wrong_;
+  std::uint64_t added_ = 0;  // elements
+};
+
+class ArithmeticBoundKernel final : public DeviceComputation {
+ public:
+  ArithmeticBoundKernel() : counts_(sizeof(StepCounts)) {
+    gpu::zero(counts_.data(), sizeof(StepCounts));
+    gpu::synchronize();
+  }
+
+  void compute(std::uint64_t steps) override {
+    multiply_add<<<blocks_for(steps), threads, 0, streams_.computation.get()>>>(
+        1.0, 1.0, steps, reinterpret_cast<StepCounts*>(counts_.data()));
+    gpu::check_launch();
+    steps_ += steps;
+  }
+
+  std::string wrong() override {
+    const auto counts = on_host<StepCounts>(counts_);
+    if (counts.done != steps_) {
+      return std::to_string(counts.done) + " of " + std::to_string(steps_) + " steps of the computation were made";
+    }
+    return miscounted(counts.wrong, "results");
   }
 
  private:
-  std::unique_ptr<Computation> make(Limit limit) override {
-    if (limit == Limit::memory) return std::make_unique<MemoryBoundKernel>(streams_.computation);
-    return std::make_unique<ArithmeticBoundKernel>(streams_.computation);
-  }
-  Streams streams_;
+  gpu::DeviceBuffer counts_;
+  std::uint64_t steps_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Computations> make_device_computations() { return std::make_unique<DeviceComputations>(); }
+std::unique_ptr<Computation> make_device_computation(Limit limit) {
+  if (limit == Limit::memory) return std::make_unique<MemoryBoundKernel>();
+  return std::make_unique<ArithmeticBoundKernel>();
+}
 
 }  // namespace volley::overlap

@@ -17,9 +17,53 @@ std::string miscounted(std::size_t wrong, std::size_t of) {
   return std::to_string(wrong) + " of " + std::to_string(of) + " results of the computation are wrong";
 }
 
+class HostOverlapDriver final : public OverlapDriver {
+ public:
+  HostOverlapDriver(Halo& halo, OverlapWork work, Computation& computation, int progress_calls)
+      : OverlapDriver(halo, work, computation), progress_calls_(progress_calls) {}
+
+  // A rank learns only after its computation that the exchange is complete: the exchange takes the whole time.
+  void run(const View& view, std::uint64_t count, const std::optional<Window>&) override {
+    count_ = count;
+    computation_s_ = 0;
+    exchange_s_ = timed(
+        [&](std::uint64_t n) {
+          for (std::uint64_t i = 1; i <= n; ++i) once((i < n ? view : view.last()).message(i - 1));
+        },
+        count);
+  }
+
+ private:
+  void once(const View& view) {
+    if (work_.exchanges) halo_.start(view);
+    if (work_.computes) computation_s_ += timed([&](std::uint64_t steps) { compute(steps); }, steps_);
+    if (work_.exchanges) halo_.finish();
+  }
+
+  void compute(std::uint64_t steps) {
+    const auto calls = work_.exchanges ? static_cast<std::uint64_t>(progress_calls_) : 0;
+    std::uint64_t done = 0;
+    for (std::uint64_t call = 1; call <= calls; ++call) {
+      const std::uint64_t until = steps * call / (calls + 1);
+      computation_.compute(until - done);
+      done = until;
+      halo_.progress();
+    }
+    computation_.compute(steps - done);
+  }
+
+  int progress_calls_;
+};
+
+class HostComputation : public Computation {
+  std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, int progress_calls) final {
+    return std::make_unique<HostOverlapDriver>(halo, work, *this, progress_calls);
+  }
+};
+
 // y = a x + y, as daxpy of BLAS: two loads and a store for each multiply-add. Each call goes on where the last one
 // stopped, so that a short one finds nothing in the caches either.
-class MemoryBound final : public Computation {
+class MemoryBound final : public HostComputation {
  public:
   MemoryBound() : x_(elements(), 1.0), y_(elements(), 0.0) {}
 
@@ -63,7 +107,7 @@ class MemoryBound final : public Computation {
 };
 
 // v = v m + a in registers: several chains, so that no multiply-add waits for the one before.
-class ArithmeticBound final : public Computation {
+class ArithmeticBound final : public HostComputation {
  public:
   void compute(std::uint64_t steps) override {
     const double m = factor;
@@ -90,59 +134,11 @@ class ArithmeticBound final : public Computation {
   std::uint64_t steps_ = 0;
 };
 
-class HostOverlapDriver final : public OverlapDriver {
- public:
-  HostOverlapDriver(Halo& halo, OverlapWork work, Computation& computation, int progress_calls)
-      : OverlapDriver(halo, work, computation), progress_calls_(progress_calls) {}
-
-  // A rank learns only after its computation that the exchange is complete: the exchange takes the whole time.
-  void run(const View& view, std::uint64_t count, const std::optional<Window>&) override {
-    count_ = count;
-    computation_s_ = 0;
-    exchange_s_ = timed(
-        [&](std::uint64_t n) {
-          for (std::uint64_t i = 1; i <= n; ++i) once((i < n ? view : view.last()).message(i - 1));
-        },
-        count);
-  }
-
- private:
-  void once(const View& view) {
-    if (work_.exchanges) halo_.start(view);
-    if (work_.computes) computation_s_ += timed([&](std::uint64_t steps) { compute(steps); }, steps_);
-    if (work_.exchanges) halo_.finish();
-  }
-
-  void compute(std::uint64_t steps) {
-    const auto calls = work_.exchanges ? static_cast<std::uint64_t>(progress_calls_) : 0;
-    std::uint64_t done = 0;
-    for (std::uint64_t call = 1; call <= calls; ++call) {
-      const std::uint64_t until = steps * call / (calls + 1);
-      computation_.compute(until - done);
-      done = until;
-      halo_.progress();
-    }
-    computation_.compute(steps - done);
-  }
-
-  int progress_calls_;
-};
-
-class HostComputations final : public Computations {
- public:
-  std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, Limit limit, int progress_calls) override {
-    return std::make_unique<HostOverlapDriver>(halo, work, computation(limit), progress_calls);
-  }
-
- private:
-  std::unique_ptr<Computation> make(Limit limit) override {
-    if (limit == Limit::memory) return std::make_unique<MemoryBound>();
-    return std::make_unique<ArithmeticBound>();
-  }
-};
-
 }  // namespace
 
-std::unique_ptr<Computations> make_host_computations() { return std::make_unique<HostComputations>(); }
+std::unique_ptr<Computation> make_host_computation(Limit limit) {
+  if (limit == Limit::memory) return std::make_unique<MemoryBound>();
+  return std::make_unique<ArithmeticBound>();
+}
 
 }  // namespace volley::overlap

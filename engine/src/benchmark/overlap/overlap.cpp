@@ -44,14 +44,16 @@ double shortest_s(OverlapDriver& driver, std::uint64_t repeats) {
 
 struct Case {
   Limit limit;
+  Computation* computation;
   std::unique_ptr<OverlapDriver> alone;  // computes
   std::unique_ptr<OverlapDriver> both;   // computes and exchanges
   std::uint64_t steps = 0;
 };
 
+using Computations = std::map<std::pair<bool, Limit>, std::unique_ptr<Computation>>;  // on a device?
+
 struct Subject {
   Candidate* candidate;
-  Computations* computations;
   std::unique_ptr<OverlapDriver> exchange;
   std::vector<Case> cases;
 };
@@ -79,8 +81,8 @@ class Overlap final : public PairBenchmark {
     MpiControl control(pair);
     const Workload timed_work = workload();
     Sampler sampler(control, run.plan.sampling, timed_work, run.watchdog);
-    std::map<MemoryKind, std::unique_ptr<Computations>> by_memory;
-    auto subjects = subjects_of(transports, by_memory);
+    Computations computations;
+    auto subjects = subjects_of(transports, computations);
     for (const auto bytes : sizes_bytes_) {
       const std::string skipped = out_of_time(pair, run.plan, run.records);
       if (skipped.empty()) set_lengths(run, control, transports, subjects, bytes);
@@ -90,26 +92,25 @@ class Overlap final : public PairBenchmark {
     }
   }
 
-  std::vector<Subject> subjects_of(TransportSet& transports,
-                                   std::map<MemoryKind, std::unique_ptr<Computations>>& by_memory) const {
+  std::vector<Subject> subjects_of(TransportSet& transports, Computations& computations) const {
     std::vector<Subject> subjects;
     for (auto& candidate : transports.candidates()) {
       if (!candidate.listed) continue;
       const bool on_device = candidate.entry->memory == MemoryKind::device;
-      auto& computations = by_memory[on_device ? MemoryKind::device : MemoryKind::host];
-      if (!computations) computations = on_device ? make_device_computations() : make_host_computations();
-      const auto driver = [&](OverlapWork work, Limit limit) {
-        return computations->driver(*candidate.transport->halo(), work, limit, progress_calls_);
-      };
       Subject& subject = subjects.emplace_back();
       subject.candidate = &candidate;
-      subject.computations = computations.get();
-      subject.exchange = driver({.exchanges = true}, Limit::arithmetic);
       for (const auto& name : computations_) {
         const Limit limit = name == name_of(Limit::memory) ? Limit::memory : Limit::arithmetic;
+        auto& computation = computations[{on_device, limit}];
+        if (!computation) computation = on_device ? make_device_computation(limit) : make_host_computation(limit);
+        const auto driver = [&](OverlapWork work) {
+          return computation->driver(*candidate.transport->halo(), work, progress_calls_);
+        };
+        if (!subject.exchange) subject.exchange = driver({.exchanges = true});
         subject.cases.push_back({.limit = limit,
-                                 .alone = driver({.computes = true}, limit),
-                                 .both = driver({.exchanges = true, .computes = true}, limit)});
+                                 .computation = computation.get(),
+                                 .alone = driver({.computes = true}),
+                                 .both = driver({.exchanges = true, .computes = true})});
       }
     }
     return subjects;
@@ -174,17 +175,14 @@ class Overlap final : public PairBenchmark {
       for (const auto& each : subject.cases) {
         const Series& alone = *series++;
         const Series& both = *series++;
-        auto& computation = subject.computations->computation(each.limit);
-        const std::string wrong = agreed_reason(pair, exchange.skipped.empty() ? computation.wrong() : "");
-        run.records.write_point(record(pair.ranks, subject.candidate->entry->name, each,
-                                       computation.working_set_bytes(), exchange, alone, both, wrong));
+        const std::string wrong = agreed_reason(pair, exchange.skipped.empty() ? each.computation->wrong() : "");
+        run.records.write_point(record(pair.ranks, subject.candidate->entry->name, each, exchange, alone, both, wrong));
       }
     }
   }
 
-  static Json record(const std::vector<int>& ranks, const char* transport, const Case& which,
-                     std::size_t working_set_bytes, const Series& exchange, const Series& alone, const Series& both,
-                     const std::string& wrong) {
+  static Json record(const std::vector<int>& ranks, const char* transport, const Case& which, const Series& exchange,
+                     const Series& alone, const Series& both, const std::string& wrong) {
     const auto part = [](const Series& series, TimedPart which_part) {
       return series.parts.empty() ? std::vector<double>{} : series.parts[which_part];
     };
@@ -197,7 +195,7 @@ class Overlap final : public PairBenchmark {
     Json made = point_record("overlap", ranks, whole,
                              {{"computation", name_of(which.limit)},
                               {"steps", which.steps},
-                              {"working_set_bytes", working_set_bytes},
+                              {"working_set_bytes", which.computation->working_set_bytes()},
                               {"exchange_s", exchange.first_samples},
                               {"computation_s", alone.first_samples},
                               {"both_s", both.first_samples},

@@ -12,22 +12,27 @@ enum class Limit { memory, arithmetic };  // of the computation's speed
 
 [[nodiscard]] inline const char* name_of(Limit limit) { return limit == Limit::memory ? "memory" : "arithmetic"; }
 
+// What happens in one count of a batch.
+struct OverlapWork {
+  bool exchanges = false;  // both ranks send a message and receive one
+  bool computes = false;
+};
+
+class OverlapDriver;
+
 // Every result is a whole number that says how often it was computed, so that it can be checked exactly.
 class Computation {
  public:
   virtual ~Computation() = default;
+  // Repeats this computation, an exchange of halos, or both at once. On the host the halo's transport is called
+  // `progress_calls` times meanwhile.
+  [[nodiscard]] virtual std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, int progress_calls) = 0;
   // On the host it returns when so many steps are made; on a device it enqueues them.
   virtual void compute(std::uint64_t steps) = 0;
   // How the work of so many steps is wrong, of all since this object was made; empty if it is right.
   [[nodiscard]] virtual std::string wrong() = 0;
   // Bytes of the arrays that it goes through; 0 if it stays in registers.
   [[nodiscard]] virtual std::size_t working_set_bytes() const { return 0; }
-};
-
-// What happens in one count of a batch.
-struct OverlapWork {
-  bool exchanges = false;  // both ranks send a message and receive one
-  bool computes = false;
 };
 
 // What it repeats is an exchange, a computation, or both at once.
@@ -64,26 +69,9 @@ enum TimedPart : std::size_t {
   computation_part,  // from the start of the computation to its end
 };
 
-// The computations beside messages in one kind of memory, and the drivers that share them.
-class Computations {
- public:
-  virtual ~Computations() = default;
-  [[nodiscard]] Computation& computation(Limit limit) {
-    auto& made = computations_[limit];
-    if (!made) made = make(limit);
-    return *made;
-  }
-  // The halo stays the caller's. On the host the transport is called `progress_calls` times meanwhile.
-  [[nodiscard]] virtual std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, Limit limit,
-                                                              int progress_calls) = 0;
-
- private:
-  [[nodiscard]] virtual std::unique_ptr<Computation> make(Limit limit) = 0;
-  std::map<Limit, std::unique_ptr<Computation>> computations_;
-};
-
-[[nodiscard]] std::unique_ptr<Computations> make_host_computations();
-[[nodiscard]] std::unique_ptr<Computations> make_device_computations();
+// Beside messages in host memory, and in device memory.
+[[nodiscard]] std::unique_ptr<Computation> make_host_computation(Limit limit);
+[[nodiscard]] std::unique_ptr<Computation> make_device_computation(Limit limit);
 
 // The steps that take this long on the first rank while the other one computes, too. Collective over both ends.
 [[nodiscard]] std::uint64_t steps_for(Control& control, Watchdog& watchdog, OverlapDriver& alone, double wanted_s);
