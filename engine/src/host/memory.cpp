@@ -1,9 +1,11 @@
 #include "host/memory.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iomanip>
@@ -183,6 +185,9 @@ Mapping::Mapping(int descriptor, std::size_t bytes)
 
 Mapping::Mapping(int descriptor, std::size_t bytes, int flags, const char* call) {
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, descriptor, 0);
+  const int problem = errno;
+  if (descriptor >= 0) close(descriptor);
+  errno = problem;
   check_system(mapped != MAP_FAILED, call);
   data_ = {static_cast<std::byte*>(mapped), Unmap{bytes}};
 }

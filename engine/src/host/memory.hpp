@@ -102,7 +102,7 @@ class Mapping {
   Mapping() = default;
   // Anonymous pages. The first thread that writes a page determines its NUMA node.
   explicit Mapping(std::size_t bytes);
-  // The beginning of an open file, shared with other processes.
+  // The beginning of an open file, shared with other processes. Closes the descriptor.
   Mapping(int descriptor, std::size_t bytes);
   [[nodiscard]] std::byte* data() const noexcept { return data_.get(); }
 

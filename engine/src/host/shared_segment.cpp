@@ -14,21 +14,6 @@
 namespace volley {
 namespace {
 
-// A descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  [[nodiscard]] int get() const { return number_; }
-
- private:
-  int number_;
-};
-
 // Random, because containers that share /dev/shm may have processes with equal numbers.
 std::string random_name() {
   std::random_device random;
@@ -49,25 +34,26 @@ int reserve(int descriptor, std::size_t bytes) {
 SharedSegment SharedSegment::create(std::size_t bytes) {
   SharedSegment segment;
   const std::string name = random_name();
-  const Descriptor file(shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, S_IRUSR | S_IWUSR));
-  check_system(file.get() >= 0, "shm_open of a new segment");
+  const int file = shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, S_IRUSR | S_IWUSR);
+  check_system(file >= 0, "shm_open of a new segment");
   segment.name_.reset(new std::string(name));  // from here on the destructor removes it
-  if (const int status = reserve(file.get(), bytes); status != 0) {
+  if (const int status = reserve(file, bytes); status != 0) {
+    close(file);
     std::ostringstream reason;
     reason << "/dev/shm has no room for a segment of " << (bytes >> 20) << " MiB ("
            << std::generic_category().message(status)
            << "); make it larger (a container: --shm-size=1g; otherwise: mount -o remount,size=1g /dev/shm)";
     throw std::runtime_error(reason.str());
   }
-  segment.mapping_ = Mapping(file.get(), bytes);
+  segment.mapping_ = Mapping(file, bytes);
   return segment;
 }
 
 SharedSegment SharedSegment::open(const std::string& name, std::size_t bytes) {
   SharedSegment segment;
-  const Descriptor file(shm_open(name.c_str(), O_RDWR, 0));
-  check_system(file.get() >= 0, "shm_open of the other rank's segment");
-  segment.mapping_ = Mapping(file.get(), bytes);
+  const int file = shm_open(name.c_str(), O_RDWR, 0);
+  check_system(file >= 0, "shm_open of the other rank's segment");
+  segment.mapping_ = Mapping(file, bytes);
   return segment;
 }
 

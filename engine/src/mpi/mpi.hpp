@@ -33,7 +33,7 @@ inline void check_mpi(int status, const char* call, std::source_location where =
 // The macro exists to name the call in the message; everything else is a function.
 #define VOLLEY_MPI(call) ::volley::check_mpi((call), #call)
 
-namespace volley::mpi {
+namespace volley {
 
 // A handle of MPI that can be moved and frees itself: of a communicator, a window or a datatype.
 template <class Type, int (*&free)(Type*)>
@@ -60,13 +60,9 @@ class Handle {
   std::optional<Type> owned_;
 };
 
-}  // namespace volley::mpi
-
-namespace volley {
-
 // A communicator that frees itself. Its calls return errors, so that the engine can name the call and end the records
 // before the job ends.
-class Communicator : public mpi::Handle<MPI_Comm, MPI_Comm_free> {
+class Communicator : public Handle<MPI_Comm, MPI_Comm_free> {
  public:
   Communicator() = default;
   explicit Communicator(MPI_Comm owned) : Handle(owned) {
@@ -99,7 +95,7 @@ class Communicator : public mpi::Handle<MPI_Comm, MPI_Comm_free> {
 };
 
 // A datatype for messages that an int cannot count. MPI_Send_c would do, but Open MPI 5.0 lacks it.
-using LargeDatatype = mpi::Handle<MPI_Datatype, MPI_Type_free>;
+using LargeDatatype = Handle<MPI_Datatype, MPI_Type_free>;
 
 // One element of this type is `bytes` bytes.
 [[nodiscard]] LargeDatatype large_datatype(std::size_t bytes);

@@ -15,7 +15,7 @@ namespace volley {
 namespace {
 
 // A window that frees itself: memory of this rank which other ranks read and write. Its calls return errors.
-class RmaWindow : public mpi::Handle<MPI_Win, MPI_Win_free> {
+class RmaWindow : public Handle<MPI_Win, MPI_Win_free> {
  public:
   RmaWindow() = default;
 
@@ -203,7 +203,8 @@ class NotifiedChannel : public MpiChannel {
 };
 
 // MPI_Put into the receiver's buffer, and a notification when MPI_Win_flush has completed the messages there.
-class PutChannel : public NotifiedChannel {
+template <bool blocking>
+class PutChannel final : public NotifiedChannel {
  public:
   void send(const View& view) {
     put(view);
@@ -219,6 +220,7 @@ class PutChannel : public NotifiedChannel {
   void start_send(const View& view) {
     put(view);
     sending_ = true;
+    if constexpr (blocking) complete();
   }
 
   void start_recv(const View& view) {
@@ -237,27 +239,18 @@ class PutChannel : public NotifiedChannel {
     }
   }
 
- protected:
+ private:
   void put(const View& view) {
     const auto [window, offset] = buffers_.place(view.recv);
     VOLLEY_MPI(MPI_Put(view.send, count_, type_, peer_, offset, count_, type_, window));
     window_ = window;
   }
 
- private:
   // What was put into this rank's window is in its memory.
   void see(const View& view) { VOLLEY_MPI(MPI_Win_sync(buffers_.place(view.recv).window)); }
 
   View arriving_;
   bool receiving_ = false;
-};
-
-class BlockingPutChannel final : public PutChannel {
- public:
-  void start_send(const View& view) {
-    PutChannel::start_send(view);
-    complete();
-  }
 };
 
 class GetChannel : public NotifiedChannel {
@@ -376,8 +369,8 @@ class PutFence final : public HostDriven<FenceChannel> {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_put() { return std::make_unique<HostDriven<PutChannel>>(); }
-std::unique_ptr<Transport> make_put_blocking() { return std::make_unique<HostDriven<BlockingPutChannel>>(); }
+std::unique_ptr<Transport> make_put() { return std::make_unique<HostDriven<PutChannel<false>>>(); }
+std::unique_ptr<Transport> make_put_blocking() { return std::make_unique<HostDriven<PutChannel<true>>>(); }
 std::unique_ptr<Transport> make_get() { return std::make_unique<Get>(false); }
 std::unique_ptr<Transport> make_get_blocking() { return std::make_unique<Get>(true); }
 std::unique_ptr<Transport> make_put_fence() { return std::make_unique<PutFence>(); }
