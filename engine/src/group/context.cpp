@@ -59,11 +59,13 @@ Context make_context(const Options& options, Placement placement) {
   }
 
   // Each rank knows its node by the node's first rank; nodes are numbered in the order of these.
-  const RankFacts facts = own_facts(context, placement, mpi::broadcast_value(context.rank, 0, node.get()));
+  const Json facts = own_facts(context, placement, mpi::broadcast_value(context.rank, 0, node.get()));
   std::map<int, int> numbers;
-  for (const auto& text : mpi::all_gather(line_of(to_json(facts)), context.world.get())) {
-    RankFacts& each = context.ranks.emplace_back(rank_from_json(json_from(text)));
-    each.node = numbers.try_emplace(each.node, static_cast<int>(numbers.size())).first->second;
+  for (const auto& text : mpi::all_gather(line_of(facts), context.world.get())) {
+    Json each = json_from(text);
+    Json& at = each["node"];
+    at = numbers.try_emplace(at.get<int>(), static_cast<int>(numbers.size())).first->second;
+    context.ranks.push_back(facts_in(std::move(each)));
   }
   check_cores(context.ranks);
   return context;

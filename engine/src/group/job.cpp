@@ -164,20 +164,38 @@ void check_cores(const std::vector<RankFacts>& ranks) {
                          "inside the launcher to use its binding");
 }
 
-RankFacts own_facts(const Job& job, const Placement& placement, int node) {
+Json own_facts(const Job& job, const Placement& placement, int node) {
+  const std::vector<int> cores = allowed_cpus();
+  return {{"rank", job.rank},
+          {"host", host_name()},
+          {"node", node},
+          {"local_rank", job.local_rank},
+          {"pid", getpid()},
+          {"cores", cores},
+          {"sockets", sockets_of(cores)},
+          {"bound_by", binder(placement, cores)},
+          {"cpu", cpu_model()},
+          {"memory_available_bytes", available_memory_bytes()},
+          {"device", placement.device ? to_json(gpu::describe(*placement.device)) : Json(nullptr)},
+          {"device_chosen_late", placement.device_chosen_late}};
+}
+
+RankFacts facts_in(Json record) {
   RankFacts facts;
-  facts.rank = job.rank;
-  facts.host = host_name();
-  facts.local_rank = job.local_rank;
-  facts.node = node;
-  facts.pid = getpid();
-  facts.cores = allowed_cpus();
-  facts.sockets = sockets_of(facts.cores);
-  facts.bound_by = binder(placement, facts.cores);
-  facts.cpu = cpu_model();
-  facts.memory_available_bytes = available_memory_bytes();
-  if (placement.device) facts.device = gpu::describe(*placement.device);
-  facts.device_chosen_late = placement.device_chosen_late;
+  facts.rank = record.at("rank").get<int>();
+  facts.host = record.at("host").get<std::string>();
+  facts.node = record.at("node").get<int>();
+  facts.cores = record.at("cores").get<std::vector<int>>();
+  facts.bound_by = record.at("bound_by").get<std::string>();
+  if (const Json& device = record.at("device"); !device.is_null()) {
+    facts.device = gpu::Device{device.at("index").get<int>(),
+                               device.at("name").get<std::string>(),
+                               device.at("uuid").get<std::string>(),
+                               device.at("pci").get<std::string>(),
+                               device.at("compute_capability").get<std::string>(),
+                               device.at("memory_bytes").get<std::uint64_t>()};
+  }
+  facts.record = std::move(record);
   return facts;
 }
 
@@ -186,7 +204,7 @@ Job make_local_job() {
   job.gpus = gpu::presence();
   Placement placement;
   if (job.gpus.devices > 0) placement.device = 0;
-  job.ranks.push_back(own_facts(job, placement, 0));
+  job.ranks.push_back(facts_in(own_facts(job, placement, 0)));
   return job;
 }
 
@@ -205,21 +223,6 @@ Json to_json(const gpu::Device& device) {
           {"memory_bytes", device.memory_bytes}};
 }
 
-Json to_json(const RankFacts& facts) {
-  return {{"rank", facts.rank},
-          {"host", facts.host},
-          {"node", facts.node},
-          {"local_rank", facts.local_rank},
-          {"pid", facts.pid},
-          {"cores", facts.cores},
-          {"sockets", facts.sockets},
-          {"bound_by", facts.bound_by},
-          {"cpu", facts.cpu},
-          {"memory_available_bytes", facts.memory_available_bytes},
-          {"device", facts.device ? to_json(*facts.device) : Json(nullptr)},
-          {"device_chosen_late", facts.device_chosen_late}};
-}
-
 Json to_json(const Usage& usage, int rank) {
   return {{"rank", rank},
           {"elapsed_s", usage.elapsed_s},
@@ -232,33 +235,9 @@ Json to_json(const Usage& usage, int rank) {
           {"total_ticks", usage.total_ticks}};
 }
 
-RankFacts rank_from_json(const Json& json) {
-  RankFacts facts;
-  facts.rank = json.at("rank").get<int>();
-  facts.host = json.at("host").get<std::string>();
-  facts.node = json.at("node").get<int>();
-  facts.local_rank = json.at("local_rank").get<int>();
-  facts.pid = json.at("pid").get<std::int64_t>();
-  facts.cores = json.at("cores").get<std::vector<int>>();
-  facts.sockets = json.at("sockets").get<std::vector<int>>();
-  facts.bound_by = json.at("bound_by").get<std::string>();
-  facts.cpu = json.at("cpu").get<std::string>();
-  facts.memory_available_bytes = json.at("memory_available_bytes").get<std::uint64_t>();
-  if (const Json& device = json.at("device"); !device.is_null()) {
-    facts.device = gpu::Device{device.at("index").get<int>(),
-                               device.at("name").get<std::string>(),
-                               device.at("uuid").get<std::string>(),
-                               device.at("pci").get<std::string>(),
-                               device.at("compute_capability").get<std::string>(),
-                               device.at("memory_bytes").get<std::uint64_t>()};
-  }
-  facts.device_chosen_late = json.at("device_chosen_late").get<bool>();
-  return facts;
-}
-
 Json run_record(const Job& job, const Plan& plan, double clock_read_s, const Json& mpi, const Startup& startup) {
   Json ranks = Json::array();
-  for (const auto& facts : job.ranks) ranks.push_back(to_json(facts));
+  for (const auto& facts : job.ranks) ranks.push_back(facts.record);
   const double tick = static_cast<double>(Clock::period::num) / static_cast<double>(Clock::period::den);
   return {{"record", "run"},
           {"version", record_version},

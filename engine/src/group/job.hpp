@@ -15,16 +15,10 @@ struct RankFacts {
   int rank = 0;
   std::string host;
   int node = 0;
-  int local_rank = 0;
-  std::int64_t pid = 0;
   std::vector<int> cores;
-  std::vector<int> sockets;  // of those cores
-  std::string bound_by;      // engine, launcher or nobody
-  std::string cpu;
-  std::uint64_t memory_available_bytes = 0;
+  std::string bound_by;  // engine, launcher or nobody
   std::optional<gpu::Device> device;
-  // After MPI_Init: as asked, or because no variable of the launcher gave the local rank.
-  bool device_chosen_late = false;
+  Json record;  // these, and what the run record has besides
 };
 
 [[nodiscard]] bool same_device(const RankFacts& one, const RankFacts& other);
@@ -43,6 +37,7 @@ struct Placement {
   std::vector<int> spare_cpus;    // no rank of this node is bound to them; empty where the engine bound none
   gpu::Presence gpus;
   std::optional<int> device;
+  // After MPI_Init: as asked, or because no variable of the launcher gave the local rank.
   bool device_chosen_late = false;
   std::exception_ptr problem;  // make_context() throws it: after MPI_Init the whole job can be ended
 };
@@ -67,15 +62,15 @@ struct Job {
   [[nodiscard]] const RankFacts& facts(int of) const { return ranks[static_cast<std::size_t>(of)]; }
 };
 
-[[nodiscard]] RankFacts own_facts(const Job& job, const Placement& placement, int node);
+// What the run record says of this rank, and the facts of a rank in such a record.
+[[nodiscard]] Json own_facts(const Job& job, const Placement& placement, int node);
+[[nodiscard]] RankFacts facts_in(Json record);
 
 // A job that consists of this process. Does not bind cores and makes no device current.
 [[nodiscard]] Job make_local_job();
 
 [[nodiscard]] Json to_json(const gpu::Device& device);
-[[nodiscard]] Json to_json(const RankFacts& facts);
 [[nodiscard]] Json to_json(const Usage& usage, int rank);
-[[nodiscard]] RankFacts rank_from_json(const Json& json);
 
 // What the engine was built from.
 [[nodiscard]] Json engine_facts();
