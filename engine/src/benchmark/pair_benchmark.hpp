@@ -4,7 +4,6 @@
 #include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
 #include "group/group_control.hpp"
-#include "measure/sampler.hpp"
 
 namespace volley {
 
@@ -40,49 +39,6 @@ class PairBenchmark : public Benchmark {
   [[nodiscard]] virtual std::vector<std::uint64_t> opened_sizes() const { return sizes_bytes_; }
 
   std::vector<std::uint64_t> sizes_bytes_;
-};
-
-// Ping-pongs and streams: at each size all transports in turn.
-class PointBenchmark : public PairBenchmark {
- public:
-  void read(PlanObject& options, const Plan& plan) override {
-    PairBenchmark::read(options, plan);
-    options.boolean("fresh_buffers", fresh_buffers_);
-  }
-
- protected:
-  [[nodiscard]] virtual Workload workload() const = 0;
-  [[nodiscard]] virtual Json record(const std::vector<int>& ranks, const Series& series) const = 0;
-
- private:
-  [[nodiscard]] std::vector<std::uint64_t> opened_sizes() const final {
-    return fresh_buffers_ ? std::vector{sizes_bytes_[0]} : sizes_bytes_;
-  }
-
-  void measure(const Run& run, const RankGroup& pair, TransportSet& transports) final {
-    const Workload timed = workload();
-    MpiControl control(pair);
-    Sampler sampler(control, run.plan.sampling, timed, run.watchdog);
-    for (std::size_t i = 0; i < sizes_bytes_.size(); ++i) {
-      if (fresh_buffers_ && i > 0) {
-        transports.close();
-        transports.open({sizes_bytes_[i]});
-      }
-      const std::string out = out_of_time(pair, run.plan, run.records);
-      std::vector<Series> all;
-      for (auto& candidate : transports.candidates()) {
-        if (!candidate.listed) continue;
-        Series& series = all.emplace_back(transports.series(candidate, sizes_bytes_[i], run.plan.verify, timed.window));
-        if (!out.empty()) series.skipped = out;
-        series.fresh = candidate.fresh;
-        if (series.skipped.empty()) candidate.fresh = false;
-      }
-      sampler.measure(all);
-      for (const auto& series : all) run.records.write_point(record(pair.ranks, series));
-    }
-  }
-
-  bool fresh_buffers_ = false;  // buffers are allocated anew for each size
 };
 
 }  // namespace volley

@@ -1,34 +1,60 @@
-// The benchmarks `pingpong`, a message there and back, and `stream`, windows of messages one way or both.
+// The benchmarks `pingpong`, a message there and back, and `stream`, windows of messages one way or both: at each size
+// all transports in turn.
 #include "benchmark/pair_benchmark.hpp"
 #include "benchmark/series_record.hpp"
+#include "group/group_control.hpp"
+#include "measure/sampler.hpp"
 
 namespace volley {
 namespace {
 
-// Latency is the half round trip.
-class PingPongBenchmark final : public PointBenchmark {
-  Workload workload() const override { return round_trip_workload(); }
-
-  Json record(const std::vector<int>& ranks, const Series& series) const override {
-    return point_record("pingpong", ranks, series,
-                        {{"half_round_trip_s", series.first_samples},
-                         {"exchanges_per_sample", series.count},
-                         {"cold_half_round_trip_s", or_null(series.cold_s)}});
-  }
-};
-
-class StreamBenchmark final : public PointBenchmark {
+class PointBenchmark final : public PairBenchmark {
  public:
+  explicit PointBenchmark(bool windows) : windows_(windows) {}
+
   void read(PlanObject& options, const Plan& plan) override {
-    PointBenchmark::read(options, plan);
-    read_window(options, window_);
+    PairBenchmark::read(options, plan);
+    options.boolean("fresh_buffers", fresh_buffers_);
+    if (windows_) read_window(options, window_);
   }
 
  private:
-  Workload workload() const override { return window_workload(window_); }
+  [[nodiscard]] std::vector<std::uint64_t> opened_sizes() const override {
+    return fresh_buffers_ ? std::vector{sizes_bytes_[0]} : sizes_bytes_;
+  }
 
-  // With both directions each rank times what it receives: the first rank times the way back.
-  Json record(const std::vector<int>& ranks, const Series& series) const override {
+  void measure(const Run& run, const RankGroup& pair, TransportSet& transports) override {
+    const Workload timed = windows_ ? window_workload(window_) : round_trip_workload();
+    MpiControl control(pair);
+    Sampler sampler(control, run.plan.sampling, timed, run.watchdog);
+    for (std::size_t i = 0; i < sizes_bytes_.size(); ++i) {
+      if (fresh_buffers_ && i > 0) {
+        transports.close();
+        transports.open({sizes_bytes_[i]});
+      }
+      const std::string out = out_of_time(pair, run.plan, run.records);
+      std::vector<Series> all;
+      for (auto& candidate : transports.candidates()) {
+        if (!candidate.listed) continue;
+        Series& series = all.emplace_back(transports.series(candidate, sizes_bytes_[i], run.plan.verify, timed.window));
+        if (!out.empty()) series.skipped = out;
+        series.fresh = candidate.fresh;
+        if (series.skipped.empty()) candidate.fresh = false;
+      }
+      sampler.measure(all);
+      for (const auto& series : all) run.records.write_point(record(pair.ranks, series));
+    }
+  }
+
+  // Latency is the half round trip. With both directions each rank times what it receives: the first rank times the way
+  // back.
+  [[nodiscard]] Json record(const std::vector<int>& ranks, const Series& series) const {
+    if (!windows_) {
+      return point_record("pingpong", ranks, series,
+                          {{"half_round_trip_s", series.first_samples},
+                           {"exchanges_per_sample", series.count},
+                           {"cold_half_round_trip_s", or_null(series.cold_s)}});
+    }
     const bool both = window_.direction == Direction::bi;
     return point_record("stream", ranks, series,
                         {{"direction", name_of(window_.direction)},
@@ -39,12 +65,14 @@ class StreamBenchmark final : public PointBenchmark {
                          {"cold_window_s", or_null(series.cold_s)}});
   }
 
+  const bool windows_;
   Window window_;
+  bool fresh_buffers_ = false;  // buffers are allocated anew for each size
 };
 
 }  // namespace
 
-std::unique_ptr<Benchmark> make_pingpong() { return std::make_unique<PingPongBenchmark>(); }
-std::unique_ptr<Benchmark> make_stream() { return std::make_unique<StreamBenchmark>(); }
+std::unique_ptr<Benchmark> make_pingpong() { return std::make_unique<PointBenchmark>(/*windows*/ false); }
+std::unique_ptr<Benchmark> make_stream() { return std::make_unique<PointBenchmark>(/*windows*/ true); }
 
 }  // namespace volley
