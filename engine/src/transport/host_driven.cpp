@@ -1,3 +1,5 @@
+// `host`: MPI on host memory, the tutorial's CPU version. `aware`: the same calls on device pointers, its CUDA-aware
+// version. The front end has tried in a job of its own whether the MPI can: one that cannot ends the process.
 // `null`: moves nothing. Its time is the overhead of the engine, which every other transport has too.
 #include "transport/host_driven.hpp"
 
@@ -25,6 +27,7 @@ class Null final : public HostDriven<NullChannel>, public Halo {
 
 }  // namespace
 
+std::unique_ptr<Transport> make_mpi() { return std::make_unique<MpiTransport>(); }
 std::unique_ptr<Transport> make_null() { return std::make_unique<Null>(); }
 
 }  // namespace volley
