@@ -4,7 +4,6 @@
 #include "group/job.hpp"
 #include "host/memory.hpp"
 #include "host/shared_segment.hpp"
-#include "transport/staged/chunk_pipeline.hpp"
 #include "transport/staged/chunks.hpp"
 
 #include <array>

@@ -1,13 +1,220 @@
-// The two chunk transports of a pipeline: through MPI, and through memory that both ranks map.
+// Messages that pass through host memory in chunks, several in flight at a time in each direction.
+//
+// A chunk that leaves is copied from the device to a slot of host memory, and a ChunkTransport sends it. The
+// ChunkTransport also receives chunks into slots, from which they are copied to the device. Chunks keep their order.
+// While one chunk is copied, another is sent and a third is copied on the other side: the loop never waits for only one
+// of these.
+//
+// A ChunkTransport has, for chunk number `i` counted from the start and slot number `s`:
+//   prepare(layout)                       how its host memory is divided; nothing is in flight then
+//   out_slot(s), in_slot(s)               addresses
+//   send(i, s, bytes)                     the slot contains the whole chunk: start to send it
+//   sent(i, s)                            whether the slot can be filled again
+//   sends_at_once                         a chunk that was sent arrives without further calls
+//   expect(i, s, bytes)                   start to receive a chunk into this slot
+//   arrived(i, s)                         whether the whole chunk is there
+//   release(i, s)                         the chunk is on the device
+// A Copies has: prepare(slots), begin_out(s, host, device, bytes), out_done(s), begin_in(s, device, host, bytes),
+//   in_done(s), synchronize()                  waits for copies that were reported as done before they were complete
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <new>
+#include <thread>
 
-#include "mpi/mpi.hpp"
-#include "transport/staged/chunk_pipeline.hpp"
+#include "host/memory.hpp"
+#include "transport/transport.hpp"
 
 namespace volley {
+
+// How a message is divided: into chunks of `chunk_bytes`, with at most `slots` of them in flight.
+struct ChunkLayout {
+  static constexpr std::size_t page_bytes = 4096;
+  std::size_t chunk_bytes = 1;
+  std::uint64_t slots = 1;
+
+  // From one slot to the next: no two slots share a page.
+  [[nodiscard]] constexpr std::size_t stride() const { return round_up(chunk_bytes, page_bytes); }
+  [[nodiscard]] constexpr std::uint64_t ring_bytes() const { return slots * stride(); }  // of one direction
+};
+
+inline constexpr std::size_t kib = 1024;
+inline constexpr std::size_t mib = 1024 * kib;
+
+// A row of a table: messages of up to `message_bytes` are divided into chunks of `chunk_bytes`.
+struct ChunkRow {
+  std::size_t message_bytes;
+  std::size_t chunk_bytes;
+};
+
+// The most chunks in flight: the default number of messages in a window, where each message is one chunk.
+inline constexpr std::size_t max_slots = 64;
+
+// How a transport divides messages: by a table in ascending order, whose last row is also for longer messages. Each
+// direction has a ring of `ring_bytes` of host memory.
+//
+// With a bandwidth of B and an overhead of o for each chunk, a message of N bytes in chunks of c takes about N/B + c/B
+// (filling the pipeline) + o·N/c, which is least at c = sqrt(N·B·o).
+struct ChunkPolicy {
+  std::span<const ChunkRow> table;
+  std::size_t ring_bytes;
+
+  [[nodiscard]] constexpr ChunkLayout of(std::size_t bytes) const {
+    auto row = table.begin();
+    while (row + 1 != table.end() && row->message_bytes < bytes) ++row;
+    ChunkLayout layout{std::min(bytes, row->chunk_bytes)};
+    layout.slots = std::clamp<std::size_t>(ring_bytes / layout.stride(), 1, max_slots);
+    return layout;
+  }
+
+  [[nodiscard]] Json facts() const {
+    Json rows = Json::array();
+    for (const auto& row : table) {
+      rows.push_back({{"message_bytes", row.message_bytes}, {"chunk_bytes", row.chunk_bytes}});
+    }
+    return {{"chunks", rows}, {"ring_bytes", ring_bytes}};
+  }
+};
+
+template <class ChunkTransport, class Copies>
+class ChunkPipeline {
+ public:
+  [[nodiscard]] ChunkTransport& transport() { return transport_; }
+  [[nodiscard]] Copies& copies() { return copies_; }
+
+  // Prepares for messages of this length, divided equally on both sides. First completes the earlier messages.
+  void prepare(std::size_t bytes, const ChunkLayout& layout) {
+    clear();
+    bytes_ = bytes;
+    layout_ = layout;
+    chunks_ = (bytes + layout.chunk_bytes - 1) / layout.chunk_bytes;
+    out_.first = out_.run = out_.wanted;
+    in_.first = in_.run = in_.wanted;
+    transport_.prepare(layout);
+    copies_.prepare(layout.slots);
+  }
+
+  // Adds a message to send from, or to receive at, the view. Messages of one run() are `view.stride` apart.
+  void add_send(const View& view) {
+    if (out_.wanted == out_.run) send_ = view;
+    out_.wanted += chunks_;
+  }
+  void add_recv(const View& view) {
+    if (in_.wanted == in_.run) recv_ = view;
+    in_.wanted += chunks_;
+  }
+
+  // Returns when every message that was added has left its buffer or is complete in its buffer.
+  void run() {
+    unsigned polls = 0;
+    while (!everything_left() || in_.ended < in_.wanted) {
+      const bool sent = advance_out();
+      const bool received = advance_in();
+      if (!sent && !received) idle(polls);
+    }
+    copies_.synchronize();
+    out_.run = out_.wanted;
+    in_.run = in_.wanted;
+  }
+
+  // Returns when every slot is free again: everything that was sent has arrived.
+  void clear() {
+    unsigned polls = 0;
+    while (out_.cleared < out_.ended) {
+      if (!advance_out()) idle(polls);
+    }
+  }
+
+ private:
+  // Numbers of chunks of one direction, counted from the start. Each number is at most the one before it.
+  struct Progress {
+    std::uint64_t first = 0;     // of the messages of the present size
+    std::uint64_t run = 0;       // of the messages of this run
+    std::uint64_t wanted = 0;    // asked for
+    std::uint64_t expected = 0;  // in: announced to the transport
+    std::uint64_t begun = 0;     // the copy from or to the device was begun
+    std::uint64_t ended = 0;     // the copy is complete; out: sent, in: released
+    std::uint64_t cleared = 0;   // out: the slot can be filled again
+    [[nodiscard]] std::uint64_t steps() const { return expected + begun + ended + cleared; }
+  };
+
+  struct Chunk {
+    std::uint64_t slot;
+    std::uint64_t message;  // of this run
+    std::size_t offset;
+    std::size_t bytes;
+  };
+
+  [[nodiscard]] Chunk chunk(const Progress& progress, std::uint64_t number) const {
+    const std::uint64_t since = number - progress.first;
+    const std::size_t offset = since % chunks_ * layout_.chunk_bytes;
+    const std::uint64_t message = (number - progress.run) / chunks_;
+    return {since % layout_.slots, message, offset, std::min(layout_.chunk_bytes, bytes_ - offset)};
+  }
+
+  // Between polls. Sometimes another process may run, so that more ranks than cores make progress: after at least 20 us
+  // of polling, which no step of a small message takes.
+  static void idle(unsigned& polls) {
+    constexpr unsigned polls_before_yield = 4096;
+    if (++polls % polls_before_yield == 0) std::this_thread::yield();
+  }
+
+  [[nodiscard]] bool everything_left() const {
+    return out_.ended == out_.wanted && (ChunkTransport::sends_at_once || out_.cleared == out_.wanted);
+  }
+
+  // Advances the chunks that leave, the oldest first. Returns whether one of them advanced.
+  bool advance_out() {
+    const std::uint64_t before = out_.steps();
+    if (out_.cleared < out_.ended && transport_.sent(out_.cleared, chunk(out_, out_.cleared).slot)) ++out_.cleared;
+    if (out_.ended < out_.begun) {
+      const Chunk oldest = chunk(out_, out_.ended);
+      if (copies_.out_done(oldest.slot)) transport_.send(out_.ended++, oldest.slot, oldest.bytes);
+    }
+    if (out_.begun < out_.wanted && out_.begun - out_.cleared < layout_.slots) {
+      const Chunk next = chunk(out_, out_.begun++);
+      copies_.begin_out(next.slot, transport_.out_slot(next.slot), send_.message(next.message).send + next.offset,
+                        next.bytes);
+    }
+    return out_.steps() != before;
+  }
+
+  // Advances the chunks that arrive, in the same way.
+  bool advance_in() {
+    const std::uint64_t before = in_.steps();
+    if (in_.ended < in_.begun) {
+      const Chunk oldest = chunk(in_, in_.ended);
+      if (copies_.in_done(oldest.slot)) transport_.release(in_.ended++, oldest.slot);
+    }
+    if (in_.begun < in_.expected) {
+      const Chunk next = chunk(in_, in_.begun);
+      if (transport_.arrived(in_.begun, next.slot)) {
+        copies_.begin_in(next.slot, recv_.message(next.message).recv + next.offset, transport_.in_slot(next.slot),
+                         next.bytes);
+        ++in_.begun;
+      }
+    }
+    if (in_.expected < in_.wanted && in_.expected - in_.ended < layout_.slots) {
+      const Chunk next = chunk(in_, in_.expected);
+      transport_.expect(in_.expected++, next.slot, next.bytes);
+    }
+    return in_.steps() != before;
+  }
+
+  ChunkTransport transport_;
+  Copies copies_;
+  std::size_t bytes_ = 0;
+  std::uint64_t chunks_ = 1;  // of one message
+  ChunkLayout layout_;
+  Progress out_;
+  Progress in_;
+  View send_;  // of the first message of this run
+  View recv_;
+};
+
+// --- the chunk transports: through MPI, and through memory that both ranks map
+// ----------------------------------------
 
 // Chunks are at most this long: MPI counts bytes with an int.
 inline constexpr std::size_t longest_mpi_chunk = std::size_t{1} << 30;
