@@ -74,6 +74,7 @@ void no_room_is_known_to_both(const RankGroup& pair) {
   const std::string sentence = sentence_of([&] { (void)make_pair_segment(pair, 2 * megabyte, [](std::byte*) {}); });
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT(sentence.find("no room for a segment of 2 MiB") != std::string::npos);
+  EXPECT(sentence.find("--shm-size") != std::string::npos);
   EXPECT(sentence.find("(rank " + std::to_string(pair.rank(0)) + ")") != std::string::npos);
 }
 

@@ -42,6 +42,17 @@ class UnsupportedError : public std::runtime_error {
 
 [[nodiscard]] Exit exit_code_of(const std::exception& error);
 
+// What `step` throws; empty if it throws nothing.
+template <class Step>
+[[nodiscard]] std::string problem_of(const Step& step) {
+  try {
+    step();
+    return {};
+  } catch (const std::exception& failure) {
+    return failure.what();
+  }
+}
+
 // Where in the sources, for people: "file.cpp:12".
 [[nodiscard]] std::string in_sources(const std::source_location& where);
 

@@ -1,6 +1,5 @@
 // Device memory. Kernels fill, poison and check it.
 #include <algorithm>
-#include <array>
 
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 
 #include "base/errors.hpp"
+#include "base/text.hpp"
 
 namespace volley {
 namespace {
@@ -68,18 +68,12 @@ std::vector<int> sockets_of(const std::vector<int>& cpus, const std::string& roo
 
 std::vector<int> parse_cpu_list(const std::string& text) {
   std::vector<int> cpus;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    int first = 0;
-    const auto read = std::from_chars(at, end, first);
-    if (read.ec != std::errc{} || first < 0) break;  // -1: Linux does not know the socket
-    int last = first;
-    at = read.ptr;
-    if (at < end && *at == '-') at = std::from_chars(at + 1, end, last).ptr;
-    for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
-    if (at < end && *at != ',') break;
-    ++at;
+  for (const auto range : split(std::string_view(text).substr(0, text.find('\n')), ',')) {
+    const auto dash = range.find('-');
+    const auto first = parse_number(range.substr(0, dash));  // none of -1: Linux does not know the socket
+    const auto last = dash == std::string_view::npos ? first : parse_number(range.substr(dash + 1));
+    if (!first || !last) break;
+    for (int cpu = *first; cpu <= *last; ++cpu) cpus.push_back(cpu);
   }
   return cpus;
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <array>
-#include <exception>
 #include <functional>
 #include <string>
 #include <type_traits>
 
+#include "base/errors.hpp"
 #include "measure/timing_loop.hpp"
 
 namespace volley {
@@ -52,12 +52,8 @@ class Control {
 
   // What the first end throws that cannot take this step, the same on all ends; empty if all have taken it.
   [[nodiscard]] virtual std::string problem_of(const std::function<void()>& step) {
-    std::string problem;
-    try {
-      step();
-    } catch (const std::exception& failure) {
-      problem = std::string(failure.what()) + " (rank " + std::to_string(id()) + ")";
-    }
+    std::string problem = volley::problem_of(step);
+    if (!problem.empty()) problem += " (rank " + std::to_string(id()) + ")";
     const int failed = first_of(!problem.empty());
     if (failed < 0) return {};
     problem.resize(shared(problem.size(), failed));

@@ -1,6 +1,5 @@
 #include "record/plan.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>

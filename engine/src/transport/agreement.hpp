@@ -21,17 +21,6 @@ namespace volley {
   return *given + " (rank " + std::to_string(group.rank(static_cast<int>(given - reasons.begin()))) + ")";
 }
 
-// What `step` throws; empty if it throws nothing.
-template <class Step>
-[[nodiscard]] std::string problem_of(const Step& step) {
-  try {
-    step();
-    return {};
-  } catch (const std::exception& failure) {
-    return failure.what();
-  }
-}
-
 // Runs `step` on each rank of the group. If it throws on one rank, all ranks throw a std::runtime_error with the agreed
 // reason. A step either does not communicate, or begins with its only collective call: a rank that fails before such a
 // call would leave the others waiting in it. Only what fails on all ranks or on none, as another agreed step does, may

@@ -1,7 +1,6 @@
 // Verifies the result of a collective on each rank: it tells which rank's contribution is missing.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 

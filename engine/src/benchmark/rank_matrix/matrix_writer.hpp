@@ -29,7 +29,6 @@ struct RankMatrixOptions {
 // One workload at one message size. Each transport has a matrix for each case.
 struct MatrixCase {
   Workload workload;
-  bool windows;  // round trips otherwise
   std::uint64_t bytes;
 };
 
@@ -121,15 +120,16 @@ class MatrixWriter {
 
   void write(int first, int repeat) {
     std::size_t number = 0;
-    for (const auto& [workload, windows, bytes] : cases_) {
+    for (const auto& [workload, bytes] : cases_) {
+      const std::optional<Window>& window = workload.window;
       for (const auto& transport : run_.plan.transports) {
         Json record = {{"record", "rank_matrix"},
                        {"version", record_version},
                        {"transport", transport},
                        {"mode", matrix_modes[static_cast<std::size_t>(options_.mode)]},
-                       {"pattern", windows ? "stream" : "pingpong"},
-                       {"direction", windows ? Json(name_of(options_.window.direction)) : Json(nullptr)},
-                       {"window", windows ? Json(options_.window.messages) : Json(nullptr)},
+                       {"pattern", window ? "stream" : "pingpong"},
+                       {"direction", window ? Json(name_of(window->direction)) : Json(nullptr)},
+                       {"window", window ? Json(window->messages) : Json(nullptr)},
                        {"size_bytes", bytes},
                        {"rank", first},
                        {"repeat", repeat}};

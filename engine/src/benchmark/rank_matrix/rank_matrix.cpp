@@ -262,9 +262,9 @@ struct MatrixRun {
 
 std::vector<MatrixCase> cases_of(const RankMatrixOptions& options) {
   std::vector<MatrixCase> cases;
-  for (const auto bytes : options.latency_sizes_bytes) cases.push_back({round_trip_workload(), false, bytes});
+  for (const auto bytes : options.latency_sizes_bytes) cases.push_back({round_trip_workload(), bytes});
   for (const auto bytes : options.bandwidth_sizes_bytes)
-    cases.push_back({window_workload(options.window), true, bytes});
+    cases.push_back({window_workload(options.window), bytes});
   return cases;
 }
 

@@ -140,9 +140,6 @@ class NcclCommunicator {
   std::unique_ptr<std::remove_pointer_t<Comm>, EndCommunicator> handle_;
 };
 
-// See Transport::once_a_batch(): the host enqueues all exchanges or operations of a batch.
-inline constexpr const char* once_a_batch = "the launch of NCCL's kernels and the wait for their end";
-
 // Loads the library. Returns why this rank cannot; empty if it can.
 template <class Functions>
 [[nodiscard]] std::string load(std::shared_ptr<const Functions>& nccl) {

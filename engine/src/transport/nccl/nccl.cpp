@@ -53,7 +53,10 @@ class NcclTransport final : public Transport, public Messages, public Halo, publ
     stream_ = {};
   }
 
-  [[nodiscard]] std::string once_a_batch() const override { return nccl::once_a_batch; }
+  // The host enqueues all exchanges or operations of a batch.
+  [[nodiscard]] std::string once_a_batch() const override {
+    return "the launch of NCCL's kernels and the wait for their end";
+  }
   [[nodiscard]] Json facts() const override { return nccl::facts_of(nccl_.get()); }
   [[nodiscard]] Driver* messages() override { return this; }
   [[nodiscard]] Halo* halo() override { return this; }
