@@ -213,8 +213,7 @@ class ChunkPipeline {
   View recv_;
 };
 
-// --- the chunk transports: through MPI, and through memory that both ranks map
-// ----------------------------------------
+// --- what carries the chunks: MPI, or memory that both ranks map ----------------------------------------------------
 
 // Chunks are at most this long: MPI counts bytes with an int.
 inline constexpr std::size_t longest_mpi_chunk = std::size_t{1} << 30;
