@@ -10,16 +10,10 @@
 #include <limits>
 #include <optional>
 
-#include "base/command_line.hpp"
 #include "benchmark/gpu_matrix/section.hpp"
 #include "benchmarks.hpp"
-#include "gpu/gpu.hpp"
-#include "group/context.hpp"
-#include "group/job.hpp"
 #include "host/launch_environment.hpp"
 #include "measure/sampler.hpp"
-#include "mpi/mpi.hpp"
-#include "record/records.hpp"
 #include "transport/registry.hpp"
 
 namespace volley {

@@ -5,12 +5,8 @@
 #include <cstdio>
 #include <iostream>
 
-#include "base/command_line.hpp"
-#include "base/errors.hpp"
 #include "benchmarks.hpp"
-#include "group/job.hpp"
 #include "measure/sampler.hpp"
-#include "record/records.hpp"
 
 namespace volley {
 namespace {

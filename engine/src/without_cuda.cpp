@@ -1,6 +1,5 @@
 // What a build without CUDA has in place of the .cu files. Its transports in device memory are unavailable and it sees
 // no GPU, so that none of these is called.
-#include "base/errors.hpp"
 #include "benchmark/gpu_matrix/section.hpp"
 #include "benchmark/overlap/overlap.hpp"
 #include "jacobi/solver.hpp"

@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "gpu/kernel_launch.cuh"
-#include "gpu/runtime.hpp"
-#include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"
 
 namespace volley::jacobi {

@@ -14,12 +14,9 @@
 #include <atomic>
 #include <deque>
 
-#include "gpu/kernel_launch.cuh"
-#include "gpu/runtime.hpp"
 #include "jacobi/device_field.cuh"
 #include "jacobi/device_sweep.cuh"
 #include "jacobi/solver.hpp"
-#include "measure/timing_loop.hpp"
 
 namespace volley::jacobi {
 namespace {

@@ -12,7 +12,6 @@
 #pragma once
 
 #include "gpu/kernels/flag.cuh"
-#include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"
 
 namespace volley::jacobi {

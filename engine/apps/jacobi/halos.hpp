@@ -4,13 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "gpu/gpu.hpp"
-#include "group/context.hpp"
-#include "host/memory.hpp"
-#include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"
-#include "measure/timing_loop.hpp"
-#include "mpi/mpi.hpp"
 #include "transport/agreement.hpp"
 #include "transport/registry.hpp"
 

@@ -2,9 +2,6 @@
 
 #include <system_error>
 
-#include "base/errors.hpp"
-#include "measure/timing_loop.hpp"
-
 namespace volley::jacobi {
 
 std::unique_ptr<Solver> make_host_solver(const Context& context, const JacobiOptions& options, const Grid& grid,

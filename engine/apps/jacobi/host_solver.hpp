@@ -7,13 +7,8 @@
 #include <numeric>
 #include <thread>
 
-#include "group/job.hpp"
-#include "host/memory.hpp"
 #include "host/placement.hpp"
-#include "jacobi/grid.hpp"
 #include "jacobi/solver.hpp"
-#include "jacobi/sweep.hpp"
-#include "measure/timing_loop.hpp"
 
 namespace volley::jacobi {
 

@@ -1,11 +1,7 @@
 // What solves a rank's part of the problem: on the cores of its processor, or on its device.
 #pragma once
 
-#include "group/context.hpp"
-#include "host/memory.hpp"
-#include "jacobi/grid.hpp"
 #include "jacobi/halos.hpp"
-#include "record/plan.hpp"
 
 namespace volley::jacobi {
 

@@ -8,11 +8,6 @@
 #include "benchmark/series_record.hpp"
 #include "host/placement.hpp"
 #include "jacobi/solver.hpp"
-#include "measure/timing_loop.hpp"
-#include "mpi/mpi.hpp"
-#include "record/json.hpp"
-#include "transport/agreement.hpp"
-#include "transport/registry.hpp"
 
 namespace volley::jacobi {
 

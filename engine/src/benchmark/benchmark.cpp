@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "measure/faults.hpp"
 
 namespace volley {

@@ -6,7 +6,6 @@
 #include "group/job.hpp"
 #include "measure/timing_loop.hpp"
 #include "measure/watchdog.hpp"
-#include "record/plan.hpp"
 #include "record/records.hpp"
 
 namespace volley {

@@ -7,7 +7,6 @@
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 #include "transport/agreement.hpp"
-#include "transport/registry.hpp"
 
 namespace volley {
 namespace {

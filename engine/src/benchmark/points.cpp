@@ -2,7 +2,6 @@
 // all transports in turn.
 #include "benchmark/pair_benchmark.hpp"
 #include "benchmark/series_record.hpp"
-#include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 
 namespace volley {

@@ -2,7 +2,6 @@
 // itself where no second one can be started. They measure nothing.
 #include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
-#include "gpu/gpu.hpp"
 
 namespace volley {
 namespace {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "measure/series.hpp"
-#include "record/json.hpp"
 #include "record/records.hpp"
 
 namespace volley {

@@ -1,10 +1,6 @@
 #include "benchmark/transport_set.hpp"
-#include "gpu/gpu.hpp"
-#include "measure/series.hpp"
-#include "mpi/mpi.hpp"
 #include "transport/agreement.hpp"
 #include "transport/collectives.hpp"
-#include "transport/registry.hpp"
 
 namespace volley {
 namespace {

@@ -1,12 +1,8 @@
 // Opens the transports of a plan that a group can use, on buffers from the arenas.
 #pragma once
 
-#include "group/context.hpp"
-#include "host/memory.hpp"
 #include "measure/series.hpp"
 #include "measure/watchdog.hpp"
-#include "record/json.hpp"
-#include "record/plan.hpp"
 #include "record/records.hpp"
 #include "transport/registry.hpp"
 

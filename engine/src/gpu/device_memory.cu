@@ -1,10 +1,7 @@
 // Device memory. Kernels fill, poison and check it.
 #include <algorithm>
 
-#include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
-#include "gpu/runtime.hpp"
-#include "host/memory.hpp"
 
 namespace volley::gpu {
 namespace {

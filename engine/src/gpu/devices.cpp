@@ -6,7 +6,6 @@
 #include <cctype>
 #include <cstdio>
 
-#include "gpu/gpu.hpp"
 #include "gpu/runtime.hpp"
 
 namespace volley::gpu {

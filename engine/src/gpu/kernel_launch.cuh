@@ -1,7 +1,6 @@
 // Kernel launches. A plain launch is `kernel<<<...>>>(...)` followed by check_launch().
 #pragma once
 
-#include "gpu/gpu.hpp"
 #include "gpu/runtime.hpp"
 
 namespace volley::gpu {

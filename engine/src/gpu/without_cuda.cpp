@@ -3,7 +3,6 @@
 
 #include "base/errors.hpp"
 #include "gpu/gpu.hpp"
-#include "host/memory.hpp"
 
 namespace volley::gpu {
 namespace {

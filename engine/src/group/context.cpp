@@ -2,9 +2,7 @@
 #include <numeric>
 
 #include "group/context.hpp"
-#include "group/job.hpp"
 #include "host/launch_environment.hpp"
-#include "mpi/mpi.hpp"
 
 namespace volley {
 namespace {

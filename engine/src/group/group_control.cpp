@@ -1,5 +1,4 @@
 #include "group/group_control.hpp"
-#include "mpi/mpi.hpp"
 
 namespace volley {
 namespace {

@@ -5,12 +5,9 @@
 #include <ctime>
 #include <fstream>
 
-#include "base/clock.hpp"
 #include "base/errors.hpp"
-#include "base/text.hpp"
 #include "group/job.hpp"
 #include "host/launch_environment.hpp"
-#include "host/memory.hpp"
 #include "host/placement.hpp"
 #include "record/records.hpp"
 

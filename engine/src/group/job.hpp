@@ -6,7 +6,6 @@
 #include "base/command_line.hpp"
 #include "gpu/gpu.hpp"
 #include "host/usage.hpp"
-#include "record/json.hpp"
 #include "record/plan.hpp"
 
 namespace volley {

@@ -7,8 +7,6 @@
 #include <atomic>
 #include <thread>
 
-#include "base/clock.hpp"
-
 namespace volley {
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include "measure/sampler.hpp"
 #include "measure/stopping.hpp"
-#include "measure/timing_loop.hpp"
 
 namespace volley {
 namespace {

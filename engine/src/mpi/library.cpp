@@ -4,8 +4,6 @@
 #include <string_view>
 #include <type_traits>
 
-#include "base/errors.hpp"
-#include "mpi/interface.hpp"
 #include "mpi/mpi.hpp"
 
 namespace volley {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/clock.hpp"
-#include "record/json.hpp"
 #include "record/plan.hpp"
 
 namespace volley {

@@ -6,7 +6,6 @@
 
 #include "group/context.hpp"
 #include "host/shared_segment.hpp"
-#include "mpi/mpi.hpp"
 
 namespace volley {
 

@@ -1,8 +1,6 @@
 // Collective operations as a transport carries them, and those of MPI.
 #pragma once
 
-#include "host/pattern.hpp"
-#include "mpi/mpi.hpp"
 #include "transport/transport.hpp"
 
 namespace volley {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <new>
 
-#include "measure/faults.hpp"
 #include "transport/agreement.hpp"
 #include "transport/collectives.hpp"
 #include "transport/registry.hpp"

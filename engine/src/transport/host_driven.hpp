@@ -12,7 +12,6 @@
 // The calls are inlined here: between the clock readings only the call that enters the loop is indirect.
 #pragma once
 
-#include "mpi/mpi.hpp"
 #include "transport/collectives.hpp"
 
 namespace volley {

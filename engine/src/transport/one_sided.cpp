@@ -6,8 +6,6 @@
 //   get/blocking   the same, and each message of a window is completed before the next one starts
 #include <atomic>
 
-#include "host/memory.hpp"
-#include "mpi/mpi.hpp"
 #include "transport/agreement.hpp"
 #include "transport/host_driven.hpp"
 

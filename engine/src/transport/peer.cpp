@@ -12,8 +12,6 @@
 #include <atomic>
 #include <new>
 
-#include "gpu/runtime.hpp"
-#include "transport/agreement.hpp"
 #include "transport/host_driven.hpp"
 #include "transport/peer_memory.hpp"
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <list>
 
-#include "mpi/mpi.hpp"
 #include "transport/registry.hpp"
 
 namespace volley {

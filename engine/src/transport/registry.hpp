@@ -1,10 +1,7 @@
 // Every transport of this build. To add a transport, add its file and a line in registry.cpp.
 #pragma once
 
-#include "group/context.hpp"
-#include "host/memory.hpp"
 #include "measure/faults.hpp"
-#include "record/plan.hpp"
 #include "transport/transport.hpp"
 
 namespace volley {

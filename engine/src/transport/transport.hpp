@@ -1,10 +1,8 @@
 // A transport: one way for the bytes of a message to get from a buffer of one rank to a buffer of another.
 #pragma once
 
-#include "gpu/gpu.hpp"
 #include "group/context.hpp"
 #include "measure/timing_loop.hpp"
-#include "record/json.hpp"
 
 namespace volley {
 

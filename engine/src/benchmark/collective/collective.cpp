@@ -3,11 +3,8 @@
 #include "benchmark/collective/verifier.hpp"
 #include "benchmark/series_record.hpp"
 #include "benchmark/transport_set.hpp"
-#include "gpu/gpu.hpp"
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"
-#include "mpi/mpi.hpp"
-#include "transport/collectives.hpp"
 
 namespace volley {
 namespace {

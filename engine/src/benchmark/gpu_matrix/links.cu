@@ -2,7 +2,6 @@
 // of the host; or by a single thread of a kernel, with loads that wait for each other and a ping-pong of stores.
 #include <algorithm>
 
-#include "base/clock.hpp"
 #include "benchmark/gpu_matrix/links.cuh"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/messages.cuh"

@@ -2,10 +2,7 @@
 #pragma once
 
 #include "benchmark/gpu_matrix/section.hpp"
-#include "gpu/gpu.hpp"
 #include "gpu/runtime.hpp"
-#include "host/memory.hpp"
-#include "measure/timing_loop.hpp"
 
 namespace volley::gpu_matrix {
 

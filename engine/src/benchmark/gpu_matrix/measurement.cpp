@@ -2,13 +2,9 @@
 #include <numeric>
 #include <set>
 
-#include "base/errors.hpp"
 #include "benchmark/gpu_matrix/links.cuh"
 #include "benchmark/series_record.hpp"
-#include "gpu/gpu.hpp"
-#include "group/job.hpp"
 #include "host/placement.hpp"
-#include "measure/faults.hpp"
 #include "measure/sampler.hpp"
 
 namespace volley::gpu_matrix {

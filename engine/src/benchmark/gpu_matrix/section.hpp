@@ -3,7 +3,6 @@
 
 #include "benchmark/benchmark.hpp"
 #include "measure/faults.hpp"
-#include "measure/timing_loop.hpp"
 
 namespace volley::gpu_matrix {
 

@@ -5,8 +5,6 @@
 
 #include "benchmark/overlap/overlap.hpp"
 #include "gpu/kernel_launch.cuh"
-#include "gpu/runtime.hpp"
-#include "measure/timing_loop.hpp"
 
 namespace volley::overlap {
 namespace {

@@ -2,8 +2,6 @@
 #include <algorithm>
 
 #include "benchmark/overlap/overlap.hpp"
-#include "host/memory.hpp"
-#include "measure/timing_loop.hpp"
 
 namespace volley::overlap {
 namespace {

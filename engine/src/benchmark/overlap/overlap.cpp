@@ -2,9 +2,7 @@
 #include "benchmark/overlap/overlap.hpp"
 #include "benchmark/pair_benchmark.hpp"
 #include "benchmark/series_record.hpp"
-#include "group/group_control.hpp"
 #include "measure/sampler.hpp"
-#include "measure/timing_loop.hpp"
 #include "transport/agreement.hpp"
 
 namespace volley::overlap {

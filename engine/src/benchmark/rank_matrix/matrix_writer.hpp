@@ -7,7 +7,6 @@
 
 #include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
-#include "measure/series.hpp"
 
 namespace volley {
 

@@ -2,14 +2,12 @@
 // Writes a record for each row. Only the first rank stores results of other pairs than its own.
 #include <set>
 
-#include "benchmark/benchmark.hpp"
 #include "benchmark/rank_matrix/matrix_writer.hpp"
 #include "benchmark/series_record.hpp"
 #include "group/backoff_wait.hpp"
 #include "group/group_control.hpp"
 #include "group/round_robin.hpp"
 #include "measure/sampler.hpp"
-#include "mpi/mpi.hpp"
 
 namespace volley {
 namespace {
@@ -263,8 +261,7 @@ struct MatrixRun {
 std::vector<MatrixCase> cases_of(const RankMatrixOptions& options) {
   std::vector<MatrixCase> cases;
   for (const auto bytes : options.latency_sizes_bytes) cases.push_back({round_trip_workload(), bytes});
-  for (const auto bytes : options.bandwidth_sizes_bytes)
-    cases.push_back({window_workload(options.window), bytes});
+  for (const auto bytes : options.bandwidth_sizes_bytes) cases.push_back({window_workload(options.window), bytes});
   return cases;
 }
 

@@ -6,7 +6,6 @@
 
 #include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/messages.cuh"
-#include "transport/agreement.hpp"
 #include "transport/peer_memory.hpp"
 
 namespace volley::device {

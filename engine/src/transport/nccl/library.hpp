@@ -8,12 +8,8 @@
 #pragma once
 
 #include "base/clock.hpp"
-#include "base/errors.hpp"
-#include "gpu/gpu.hpp"
 #include "gpu/runtime.hpp"
 #include "host/shared_library.hpp"
-#include "mpi/mpi.hpp"
-#include "record/json.hpp"
 #include "transport/agreement.hpp"
 
 namespace volley::nccl {

@@ -1,6 +1,4 @@
 // `nccl`: ncclSend and ncclRecv on a stream, and NCCL's collectives. `nccl/allocated`: in memory of ncclMemAlloc.
-#include "gpu/runtime.hpp"
-#include "transport/agreement.hpp"
 #include "transport/collectives.hpp"
 #include "transport/nccl/library.hpp"
 

@@ -23,7 +23,6 @@
 #include <new>
 #include <thread>
 
-#include "host/memory.hpp"
 #include "transport/transport.hpp"
 
 namespace volley {
