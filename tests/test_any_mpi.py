@@ -13,6 +13,9 @@ from installations import wheel_of_mpi
 from the_command import FEW, Command, finish_with
 from volley.machine.mpi_choice import choose_mpi
 from volley.records.launch_series import series_of
+from volley.tune import files
+from volley.tune.candidates import Candidate
+from volley.tune.composition import SizeRule
 
 HEADER = Path(__file__).parents[1] / "engine/src/mpi/interface.hpp"
 DEBIAN = Path("/usr/lib", f"{os.uname().machine}-linux-gnu")
@@ -72,6 +75,26 @@ def test_every_benchmark_runs_verified_on_every_mpi(volley: Command, mpi: tuple[
     assert [len(series.logs) for series in series_of(twice.records)] == [2]  # no variable of one job keeps them apart
     wrong = volley("pingpong", "--transport", "host+flip", *FEW, *ONCE, "--mpi", asked)
     assert wrong.code == 1
+
+
+@pytest.mark.slow
+def test_rules_by_size_are_obeyed(volley: Command, mpi: tuple[str, str], tmp_path: Path) -> None:
+    """An algorithm that cannot work fails at the sizes of its rule, and at no others.
+
+    Open MPI has no algorithm 99, and says so.  MPICH's is for MPI_IN_PLACE: it does not read the send buffer.
+    """
+    asked, name = mpi
+    variable, value = ("OMPI_MCA_coll_tuned_alltoall_algorithm", "99")
+    if not name.startswith("Open MPI"):
+        variable, value = "MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM", "pairwise_sendrecv_replace"
+    library = choose_mpi(asked, os.environ).library
+    candidate = Candidate({variable: value}, "", value=value, by_size=True)
+    if not files.can_rule(candidate, library):
+        pytest.skip("this MPI reads no file of rules by size")
+    variables = files.write_rules([SizeRule("all-to-all", 1024, 4096, candidate)], tmp_path, 2, library)
+    for sizes, code in (("512,4104,8Ki", 0), ("1Ki", 1), ("4Ki", 1)):
+        words = ("--transport", "host", "--operation", "all-to-all", "--sizes", sizes, "--iterations", "5", *ONCE)
+        assert volley("collective", *words, "--mpi", asked, **variables).code == code, sizes
 
 
 @pytest.mark.slow

@@ -111,7 +111,14 @@ def test_operations_are_read_in_their_own_order() -> None:
 
 @pytest.mark.parametrize(
     ("operation", "factor"),
-    [("broadcast", 1), ("allreduce", 1.5), ("reduce-scatter", 0.75), ("allgather", 0.75), ("all-to-all", 0.75)],
+    [
+        ("broadcast", 1),
+        ("reduce", 1),
+        ("allreduce", 1.5),
+        ("reduce-scatter", 0.75),
+        ("allgather", 0.75),
+        ("all-to-all", 0.75),
+    ],
 )
 def test_bus_bandwidth_is_that_of_nccl_tests(operation: str, factor: float) -> None:
     """PERFORMANCE.md of nccl-tests, for 4 ranks."""

@@ -207,7 +207,7 @@ def test_collectives_deliver_on_the_device(volley: Command, gpus: set[str], elem
     assert [(point.operation, point.transport, point.reason) for point in points if point.status == "failed"] == []
     for name in used - {"host"}:
         measured_here = {point.operation for point in points if point.transport == name and point.status == "ok"}
-        assert measured_here == {"broadcast", "allreduce", "reduce-scatter", "allgather", "all-to-all"}
+        assert measured_here == {"broadcast", "reduce", "allreduce", "reduce-scatter", "allgather", "all-to-all"}
 
 
 def test_collectives_deliver_on_memory_of_nccl(volley: Command, gpus: set[str]) -> None:

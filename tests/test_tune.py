@@ -324,6 +324,8 @@ def test_an_allreduce_that_takes_longer_than_its_parts() -> None:
         "allreduce host of 1 MiB takes 3.00 times as long as reduce-scatter and allgather (95 % CI 3.00 to 3.00)"
     ]
     assert found[0].command == "volley tune collective --operation allreduce -t host"
+    found = guidelines.violations(points(("allreduce", 8, 3e-5), ("reduce", 8, 5e-6), ("broadcast", 8, 5e-6)))
+    assert [each.instead for each in found] == ["reduce and broadcast"]
 
 
 def test_a_message_that_takes_longer_than_a_longer_one_or_than_its_pieces() -> None:

@@ -25,8 +25,8 @@ using namespace volley;
 
 namespace {
 
-constexpr std::array operations{Operation::broadcast, Operation::allreduce, Operation::reduce_scatter,
-                                Operation::allgather, Operation::all_to_all};
+constexpr std::array operations{Operation::broadcast,      Operation::reduce,    Operation::allreduce,
+                                Operation::reduce_scatter, Operation::allgather, Operation::all_to_all};
 constexpr std::uint64_t seed = 12345;
 
 // All contributions to a position differ, none is 0, and sums differ by position and are exact.
@@ -64,7 +64,7 @@ void every_wrong_element_is_found() {
   const Buffers buffers = memory->reserve(bytes);
   for (const auto operation : operations) {
     for (const auto element : {Element::float32, Element::int32}) {
-      const Collective collective{operation, element, 3, 1};
+      const Collective collective{operation, element, 3, operation == Operation::reduce ? Collective::root : 1};
       const std::uint64_t received = collective.received_bytes(bytes);
       const auto right = [&](CollectiveVerifier& verifier) {
         verifier.poison(buffers.recv, bytes, seed);

@@ -67,6 +67,7 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(MPI_Irecv, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                             \
   X(MPI_Isend, const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                       \
   X(MPI_Recv, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*)                                               \
+  X(MPI_Reduce, const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm)                                          \
   X(MPI_Reduce_scatter_block, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm)                                 \
   X(MPI_Send, const void*, int, MPI_Datatype, int, int, MPI_Comm)                                                      \
   X(MPI_Sendrecv, const void*, int, MPI_Datatype, int, int, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*) \

@@ -5,10 +5,11 @@
 
 namespace volley {
 
-enum class Operation { barrier, broadcast, allreduce, reduce_scatter, allgather, all_to_all };
+enum class Operation { barrier, broadcast, reduce, allreduce, reduce_scatter, allgather, all_to_all };
 
 [[nodiscard]] inline const char* name_of(Operation operation) {
-  constexpr std::array names{"barrier", "broadcast", "allreduce", "reduce-scatter", "allgather", "all-to-all"};
+  constexpr std::array names{"barrier",        "broadcast", "reduce",    "allreduce",
+                             "reduce-scatter", "allgather", "all-to-all"};
   return names[static_cast<std::size_t>(operation)];
 }
 
@@ -17,8 +18,8 @@ enum class Element { float32, int32 };
 [[nodiscard]] inline const char* name_of(Element element) { return element == Element::float32 ? "float" : "int"; }
 
 // An operation as one rank takes part in it. `bytes` below is the size of the larger of a rank's two buffers, as
-// nccl-tests counts it: what it sends of a broadcast, an allreduce, a reduce-scatter and an all-to-all, what it
-// receives of an allgather.
+// nccl-tests counts it: what it sends of a broadcast, a reduce, an allreduce, a reduce-scatter and an all-to-all, what
+// it receives of an allgather.
 struct Collective {
   static constexpr int root = 0;
 
@@ -28,7 +29,8 @@ struct Collective {
   int self = 0;
 
   [[nodiscard]] bool reduces() const {
-    return operation == Operation::allreduce || operation == Operation::reduce_scatter;
+    return operation == Operation::reduce || operation == Operation::allreduce ||
+           operation == Operation::reduce_scatter;
   }
   // Whether each rank has a block of the larger buffer.
   [[nodiscard]] bool in_blocks() const {
@@ -46,12 +48,16 @@ struct Collective {
     return (in_blocks() ? block(bytes) : bytes) / element_bytes;
   }
   // Bytes that this rank sends and receives; the root of a broadcast receives nothing, and the others send nothing.
+  // Of a reduce only the root receives.
   [[nodiscard]] std::uint64_t sent_bytes(std::uint64_t bytes) const {
     if (operation == Operation::barrier || (operation == Operation::broadcast && self != root)) return 0;
     return operation == Operation::allgather ? block(bytes) : bytes;
   }
   [[nodiscard]] std::uint64_t received_bytes(std::uint64_t bytes) const {
-    if (operation == Operation::barrier || (operation == Operation::broadcast && self == root)) return 0;
+    if (operation == Operation::barrier || (operation == Operation::broadcast && self == root) ||
+        (operation == Operation::reduce && self != root)) {
+      return 0;
+    }
     return operation == Operation::reduce_scatter ? block(bytes) : bytes;
   }
 };
@@ -124,6 +130,9 @@ class MpiCollectives : public Collectives {
       case Operation::barrier: VOLLEY_MPI(MPI_Barrier(comm_)); break;
       case Operation::broadcast:  // the root's buffer is only read
         VOLLEY_MPI(MPI_Bcast(root ? const_cast<void*>(from) : to, count, type, Collective::root, comm_));
+        break;
+      case Operation::reduce:
+        VOLLEY_MPI(MPI_Reduce(from, to, count, type, MPI_SUM, Collective::root, comm_));
         break;
       case Operation::allreduce: VOLLEY_MPI(MPI_Allreduce(from, to, count, type, MPI_SUM, comm_)); break;
       case Operation::reduce_scatter:

@@ -16,10 +16,18 @@ from volley.tune.candidates import Candidate, library_bytes, way_of
 from volley.tune.composition import SizeRule
 
 COLL_TUNED, MPICH, NCCL = "coll_tuned.rules", "mpich-collectives.json", "nccl-tuner.csv"
-_OPEN_MPI_IDS = {"allgather": 0, "allreduce": 2, "all-to-all": 3, "broadcast": 7}
+_OPEN_MPI_IDS = {"allgather": 0, "allreduce": 2, "all-to-all": 3, "broadcast": 7, "reduce": 11}
 """Numbers of collectives (ompi/mca/coll/base/coll_base_functions.h, ``COLLTYPE``)."""
-_MPICH_NAMES = {"allgather": "allgather", "allreduce": "allreduce", "all-to-all": "alltoall", "broadcast": "bcast"}
-_NCCL_NAMES = {each: each.replace("-", "") for each in ("allgather", "allreduce", "broadcast", "reduce-scatter")}
+_MPICH_NAMES = {
+    "allgather": "allgather",
+    "allreduce": "allreduce",
+    "all-to-all": "alltoall",
+    "broadcast": "bcast",
+    "reduce": "reduce",
+}
+_NCCL_NAMES = {
+    each: each.replace("-", "") for each in ("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter")
+}
 _MPICH_SELECTION = re.compile(rb'\{"collective=[^\0]+')
 
 

@@ -11,6 +11,8 @@ struct NcclFunctions : nccl::Nccl {
   using Reduce = nccl::Result(const void*, void*, std::size_t, int type, int reduction, nccl::Comm, Stream);
   nccl::Result (*broadcast)(const void*, void*, std::size_t, int type, int root, nccl::Comm,
                             Stream) = library.find("ncclBroadcast");
+  nccl::Result (*reduce)(const void*, void*, std::size_t, int type, int reduction, int root, nccl::Comm,
+                         Stream) = library.find("ncclReduce");
   Reduce* all_reduce = library.find("ncclAllReduce");
   Reduce* reduce_scatter = library.find("ncclReduceScatter");
   nccl::Result (*all_gather)(const void*, void*, std::size_t, int type, nccl::Comm,
@@ -142,6 +144,9 @@ class NcclTransport final : public Transport, public Messages, public Halo, publ
         nccl_->check(nccl_->broadcast(view.send, collective.self == Collective::root ? view.send : view.recv, all, type,
                                       Collective::root, comm, stream),
                      "ncclBroadcast");
+        break;
+      case Operation::reduce:
+        nccl_->check(nccl_->reduce(view.send, view.recv, all, type, sum, Collective::root, comm, stream), "ncclReduce");
         break;
       case Operation::allreduce:
         nccl_->check(nccl_->all_reduce(view.send, view.recv, all, type, sum, comm, stream), "ncclAllReduce");

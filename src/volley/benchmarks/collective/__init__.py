@@ -13,11 +13,11 @@ from volley.run.benchmark import Benchmark
 from volley.text import join_words
 from volley.units import parse_sizes
 
-Operation = Literal["barrier", "broadcast", "allreduce", "reduce-scatter", "allgather", "all-to-all"]
+Operation = Literal["barrier", "broadcast", "reduce", "allreduce", "reduce-scatter", "allgather", "all-to-all"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
 SIZES = "8:16Mi:x8"
-"""Six operations at all sizes of a ping-pong would take minutes."""
+"""Seven operations at all sizes of a ping-pong would take minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class CollectiveOptions(TransportOptions, SampledOptions):
 
 BENCHMARK = Benchmark(
     name="collective",
-    help="Measure collectives among all ranks: barrier, broadcast, allreduce, reduce-scatter, allgather, all-to-all.",
+    help=f"Measure collectives among all ranks: {', '.join(OPERATIONS)}.",
     options=CollectiveOptions,
     plan=Lazy(f"{__name__}.records.CollectivePlan"),
     records=(Lazy(f"{__name__}.records.CollectivePoint"),),

@@ -76,7 +76,7 @@ def bus_factor(operation: str, ranks: int) -> float:
     """
     if operation == "allreduce":
         return 2 * (ranks - 1) / ranks
-    if operation == "broadcast":
+    if operation in ("broadcast", "reduce"):
         return 1.0
     return (ranks - 1) / ranks
 

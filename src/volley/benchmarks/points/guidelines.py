@@ -26,6 +26,8 @@ only up to this size may pieces be compared with the whole."""
 
 _PARTS = (
     ("allreduce", ("reduce-scatter", "allgather")),
+    ("allreduce", ("reduce", "broadcast")),
+    ("reduce", ("allreduce",)),
     ("reduce-scatter", ("allreduce",)),
     ("allgather", ("all-to-all",)),
 )
