@@ -90,7 +90,8 @@ _UNAWARE = {
     "points": [],
     "text": [],
 }
-_ALIKE = {"MPI": "Open MPI 5.0.11", "UCX": "1.20.1", "NVIDIA driver": "580.65.06", "locked memory": "unlimited"}
+_ALIKE = {"MPI": "Open MPI 5.0.11", "UCX": "1.20.1", "NVIDIA driver": "580.65.06"}
+_ALIKE |= {"limit of locked memory": "unlimited", "limit of open files": "65536"}
 
 
 def _hosts(
@@ -296,6 +297,16 @@ STATES: dict[str, State] = {
         "alike",
         "what the others have",
         {"hosts": _hosts(failed(_OTHER_HOST), b={"settings": {**_ALIKE, "MPI": "Open MPI 4.1.4"}})},
+    ),
+    "fewer open files, less locked memory and another UCX": State(
+        "alike",
+        r"^make UCX of b .*1\.20\.1$",
+        {
+            "hosts": _hosts(
+                failed(_OTHER_HOST),
+                b={"settings": {**_ALIKE, "UCX": "", "limit of locked memory": "8 MiB", "limit of open files": "1024"}},
+            )
+        },
     ),
     "docker0 on both hosts": State("interfaces", "if_exclude", {"hosts": _hosts(failed(_OTHER_HOST), docker=True)}),
 }

@@ -44,6 +44,16 @@ def test_a_state_of_a_machine_is_one_finding(name: str) -> None:
     assert said <= {f"fix first: {check}"}
 
 
+def test_every_difference_between_hosts_has_a_line() -> None:
+    findings = {
+        each.check: each for each in diagnose(state("fewer open files, less locked memory and another UCX")).findings
+    }
+    assert [each.partition(";")[0] for each in findings["alike"].also] == [
+        "limit of locked memory differs: unlimited on a and 8 MiB on b",
+        "limit of open files differs: 65536 on a and 1024 on b",
+    ]
+
+
 @pytest.mark.parametrize("family", ["openmpi", "mpich", "intel"])
 def test_remedies_are_in_the_words_of_the_mpi_in_use(family: str) -> None:
     words = {"openmpi": r"OMPI_MCA|PRTE_MCA|mpirun", "mpich": r"MPIR_CVAR|HYDRA|UCX_|FI_LOG", "intel": r"I_MPI"}

@@ -289,6 +289,11 @@ def test_a_quota_below_two_cpus_is_a_warning(cpus: float | None, status: str) ->
         assert finding("CPU quota", settings=settings, system=DOCKER).remedy == "docker run --cpus=2"
 
 
+def test_a_quota_that_cannot_be_read_is_not_tested() -> None:
+    found = finding("CPU quota", settings={"host": "h", "unread": {"quota_cpus": "Permission denied"}})
+    assert (found.status, found.said) == ("not tested", "the CPU quota cannot be read: Permission denied")
+
+
 @pytest.mark.parametrize(
     ("reasons", "status"),
     [(None, "not tested"), ([], "good"), (["idle"], "good"), (["idle", "hardware power brake"], "warning")],

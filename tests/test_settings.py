@@ -45,7 +45,7 @@ def cores(*siblings: str, governor: str = "performance", driver: str = "acpi-cpu
 
 def test_nothing_is_known_of_an_empty_machine(tmp_path: Path) -> None:
     found = settings.read(tmp_path)
-    assert found == Settings(host=found.host)
+    assert found == Settings(host=found.host, unread={"quota_cpus": "no control group of this process is mounted"})
 
 
 def test_a_node_with_hardware_threads(tmp_path: Path) -> None:
@@ -69,6 +69,7 @@ def test_a_node_with_hardware_threads(tmp_path: Path) -> None:
         siblings=[[0, 2], [1, 3]],
         transparent_huge_pages="madvise",
         numa_balancing=True,
+        unread={"quota_cpus": "no control group of this process is mounted"},
     )
 
 
@@ -105,7 +106,7 @@ OF_MEMORY = "30 28 0:25 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"
 HALF = {"cpu,cpuacct/job/cpu.cfs_quota_us": "50000", "cpu,cpuacct/job/cpu.cfs_period_us": "100000"}
 TWO = {"cpu,cpuacct/cpu.cfs_quota_us": "200000", "cpu,cpuacct/cpu.cfs_period_us": "100000"}
 OF_ALL = {"job/step/cpu.max": "max 100000", "job/cpu.max": "150000 100000", "cpu.max": "400000 100000"}
-SENSELESS = ("", "rubbish", "100000", "0 100000", "100000 0")
+SENSELESS = ("rubbish", "100000", "0 100000", "100000 0")
 
 
 @pytest.mark.parametrize(
@@ -119,16 +120,22 @@ SENSELESS = ("", "rubbish", "100000", "0 100000", "100000 0")
         # a container sees its own group as the mount
         (V1.replace(" / ", " /docker/1234 ", 1), "4:cpu,cpuacct:/docker/1234", TWO, 2.0),
         (V2, "0::/../outside", {"cpu.max": "300000 100000"}, 3.0),
-        *((f"short line\n{V2}", "0::/\nrubbish", {"cpu.max": text}, None) for text in SENSELESS),
+        (V2, "0::/", {}, None),  # the topmost group has no limit
+        # what may be a limit and cannot be read
+        *((f"short line\n{V2}", "0::/\nrubbish", {"cpu.max": text}, "allows") for text in SENSELESS),
+        ("", "0::/", OF_ALL, "no control group"),
+        (V2, "0::/job", {"job/cpu.max/a folder": "max"}, "Is a directory"),
     ],
 )
 def test_the_quota_of_the_control_groups(
-    tmp_path: Path, mount: str, group: str, files: Mapping[str, str], cpus: float | None
+    tmp_path: Path, mount: str, group: str, files: Mapping[str, str], cpus: float | str | None
 ) -> None:
     about = {"proc/self/mountinfo": mount, "proc/self/cgroup": group}
-    assert (
-        node(tmp_path, {**about, **{f"sys/fs/cgroup/{name}": each for name, each in files.items()}}).quota_cpus == cpus
-    )
+    found = node(tmp_path, {**about, **{f"sys/fs/cgroup/{name}": each for name, each in files.items()}})
+    if isinstance(cpus, str):
+        assert cpus in found.unread["quota_cpus"]
+    else:
+        assert (found.quota_cpus, found.unread) == (cpus, {})
 
 
 # ------------------------------------------------------------------------------------------------- the seam

@@ -34,6 +34,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The command or call, and what it answered."""
     remedy: str = ""
     """A command if one is enough, else a sentence."""
+    also: tuple[str, ...] = ()
+    """Further problems of the same kind, a line each, with what to do."""
     explains: tuple[str, ...] = ()
     """The checks whose problems follow from this one, whatever they say."""
 

@@ -79,7 +79,8 @@ def _print(console: Console, findings: Sequence[Finding], diagnosis: Diagnosis) 
         )
         print_hanging(console, start, said, wrap=True)
         if finding.status in _ORDER:
-            for word, text, style in (("tried", finding.evidence, "dim"), ("do", finding.remedy, "bold")):
+            more = (("also", each, "") for each in finding.also)
+            for word, text, style in (("tried", finding.evidence, "dim"), ("do", finding.remedy, "bold"), *more):
                 if text:
                     line = Text.assemble((f"{word}: ", "dim"), (escape_controls(text), style))
                     print_hanging(console, Text(" " * len(start)), line, wrap=True)

@@ -78,6 +78,15 @@ def install_volley(facts: Facts, extra: str = "", variables: str = "") -> str:
     return f"{variables} {facts.installer} {again}{word}".strip()
 
 
+def raise_limit(facts: Facts, name: str, to: str) -> str:
+    """Return how a limit of limits.conf(5) is raised: in a shell, for all logins, and for batch jobs."""
+    letter = {"memlock": "l", "nofile": "n"}[name]
+    shell = f"ulimit -{letter} {to}, if the hard limit (ulimit -H{letter}) allows it"
+    logins = f"echo '* - {name} {to}' | {sudo(facts)}tee /etc/security/limits.d/{name}.conf"
+    unit = f"Limit{name.upper()}={'infinity' if to == 'unlimited' else to}"
+    return f"this shell: {shell}; all logins: {logins}; batch jobs: {unit} in slurmd's systemd unit, then restart it"
+
+
 def aware_wheels(facts: Facts) -> str:
     """Return the command that installs a CUDA-aware UCX for the MPI of the wheel: no root, no compiler."""
     extra = extra_for(facts.driver.value.version if facts.driver.value else None)

@@ -173,6 +173,7 @@ class Settings(Frozen, frozen=True, kw_only=True, tag_field="record", tag="setti
         PositiveNumber | None,
         Meta(description="CPUs' worth of time that the front end's control group may use; null: no limit."),
     ] = None
+    unread: Annotated[dict[str, str], Meta(description="keys that could not be read, and why.")] = {}
 
     def slow_clock(self) -> str | None:
         """Return a sentence about CPUs that are held at their lowest clock; ``None``: there are none."""

@@ -6,6 +6,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -27,6 +28,11 @@ def read(root: Path = Path("/")) -> Settings:
             cores[threads] = None
     no_turbo = _switch(cpus / "intel_pstate/no_turbo")  # Intel's own driver has a switch that says no
     # The chosen one of several words: "always [madvise] never"
+    quota_cpus, unread = None, {}
+    try:
+        quota_cpus = min(_quotas(root), default=None)
+    except OSError as error:
+        unread["quota_cpus"] = error.strerror or str(error)
     chosen = re.search(r"\[(\w+)\]", word(root / "sys/kernel/mm/transparent_hugepage/enabled"))
     return Settings(
         host=os.uname().nodename,
@@ -37,7 +43,8 @@ def read(root: Path = Path("/")) -> Settings:
         siblings=sorted(threads for threads in map(_cpus, cores) if len(threads) > 1),
         transparent_huge_pages=chosen[1] if chosen else None,
         numa_balancing=_switch(root / "proc/sys/kernel/numa_balancing"),
-        quota_cpus=min(_quotas(root), default=None),
+        quota_cpus=quota_cpus,
+        unread=unread,
     )
 
 
@@ -60,16 +67,32 @@ def _switch(path: Path) -> bool | None:
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """Yield the limits of the control groups of this process, of versions 1 and 2, in CPUs (cgroups(7))."""
-    for folder, top in _control_groups(root):
+    """Yield the limits of the control groups of this process, of versions 1 and 2, in CPUs (cgroups(7)).
+
+    Raises:
+        OSError: if a limit may be there and cannot be read.
+    """
+    groups = list(_control_groups(root))
+    if not groups:
+        raise OSError("no control group of this process is mounted")
+    for folder, top in groups:
         for each in (folder, *folder.parents):
-            quota, _, period = word(each / "cpu.max").partition(" ")  # version 2: `max 100000`
+            quota, _, period = _limit(each / "cpu.max").partition(" ")  # version 2: `max 100000`
             if not quota:
-                quota, period = word(each / "cpu.cfs_quota_us"), word(each / "cpu.cfs_period_us")  # version 1: -1
+                quota, period = _limit(each / "cpu.cfs_quota_us"), _limit(each / "cpu.cfs_period_us")  # version 1: -1
             if quota.isdecimal() and period.isdecimal() and int(quota) and int(period):
                 yield int(quota) / int(period)
+            elif quota not in ("", "max", "-1"):
+                raise OSError(f"{each} allows {quota} of {period}")
             if each == top:
                 break
+
+
+def _limit(path: Path) -> str:
+    """Return what a file of a control group holds; nothing where there is none, as in the topmost group."""
+    with suppress(FileNotFoundError):
+        return path.read_text(encoding="ascii").strip()
+    return ""
 
 
 def _control_groups(root: Path) -> Iterator[tuple[Path, Path]]:

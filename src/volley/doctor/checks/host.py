@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from volley.doctor.findings import NO_GPU, Finding, broken, found_by, good, not_applicable, not_tested, warning
-from volley.doctor.remedies import install, install_driver, install_volley, sudo, system
+from volley.doctor.remedies import install, install_driver, install_volley, raise_limit, sudo, system
 from volley.machine.cuda_releases import OLDEST_DRIVERS
 from volley.machine.facts import DriverFacts, Facts
 from volley.machine.hardware import RAISE_CLOCK
@@ -180,6 +180,8 @@ def cpu_quota(facts: Facts) -> Finding:
             remedy = "docker run --cpuset-cpus=0,1"
         return warning(said, f"sched_getaffinity: {count(cpus, 'CPU')}", remedy, ("binding", "MPI, host memory"))
     found = found_by(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
+    if why := found.unread.get("quota_cpus"):
+        return not_tested(f"the CPU quota cannot be read: {why}")
     if small := found.small_quota(_RANKS):
         remedy = (
             "docker run --cpus=2" if system(facts).container else "raise CPUQuota of the service, or ask for more cores"
@@ -245,7 +247,7 @@ def memlock(facts: Facts) -> Finding:
     if limit is None:
         return good("unlimited")
     said = f"{format_size(limit)} of locked memory: an RDMA network cannot register a message's buffer"
-    remedy = f"echo '* - memlock unlimited' | {sudo(facts)}tee /etc/security/limits.d/rdma.conf"
+    remedy = raise_limit(facts, "memlock", "unlimited")
     if system(facts).container:
         remedy = "docker run --ulimit memlock=-1"
     return warning(said, f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes", remedy)

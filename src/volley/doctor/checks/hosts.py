@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
+from msgspec.structs import replace
+
 from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
-from volley.doctor.remedies import SEND, install_volley, sudo
+from volley.doctor.remedies import SEND, install_volley, raise_limit, sudo
 from volley.machine.facts import Facts, HostsFacts
 from volley.text import join_few, join_words
 from volley.units import format_sig, format_size
 
 _JOB = "MPI between hosts"
+_MOST_DIFFERENCES = 10
 _SHARE_BYTES = 1 << 24
 """The job over the hosts sends more than this, and nothing else does in its time."""
 
@@ -72,15 +75,25 @@ def ports(facts: Facts) -> Finding:
 def alike(facts: Facts) -> Finding:
     """Compares the versions of MPI, UCX and the driver, and the limits, of all hosts."""
     hosts = [host for host in _hosts(facts).hosts if not host.error]
+    found = []
     for name in hosts[0].settings if hosts else ():
         values = {host.name: host.settings.get(name, "") or "none" for host in hosts}
-        if len(set(values.values())) > 1:
-            usual = Counter(values.values()).most_common(1)[0][0]
+        usual = Counter(values.values()).most_common(1)[0][0]
+        others = [host for host, value in values.items() if value != usual]
+        if others:
+            remedy = f"make {name} of {join_few(others)} what the others have: {usual}"
+            if name == "limit of locked memory":
+                remedy = f"where it is not unlimited: {raise_limit(facts, 'memlock', 'unlimited')}"
+            elif name == "limit of open files":
+                most = max(values.values(), key=lambda each: (len(each), each))  # decimal numbers
+                remedy = f"where it is less than {most}: {raise_limit(facts, 'nofile', most)}"
             shown = join_few(f"{value} on {host}" for host, value in values.items())
-            other = next(host for host, value in values.items() if value != usual)
-            remedy = f"make {name} of {other} what the others have: {usual}"
-            return warning(f"{name} differs: {shown}", f"on each host: {shown}", remedy, (_JOB,))
-    return good("versions and limits are the same on each host")
+            found.append((f"{name} differs: {shown}", remedy))
+    if not found:
+        return good("versions and limits are the same on each host")
+    (said, remedy), *rest = found
+    also = tuple(f"{each}; {its}" for each, its in rest[:_MOST_DIFFERENCES])
+    return replace(warning(said, "the same question on each host", remedy, (_JOB,)), also=also)
 
 
 def interfaces(facts: Facts) -> Finding:

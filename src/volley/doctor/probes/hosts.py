@@ -139,10 +139,7 @@ def serve() -> None:
 
 
 def _look(launcher: str, names: Sequence[str], port: int) -> HostFacts:
-    limits = {name: resource.getrlimit(number)[0] for name, number in _LIMITS.items()}
-    shown = {
-        name: "unlimited" if soft == resource.RLIM_INFINITY else format_size(soft) for name, soft in limits.items()
-    }
+    memory, files = (resource.getrlimit(each)[0] for each in (resource.RLIMIT_MEMLOCK, resource.RLIMIT_NOFILE))
     mpi = here.output_of([launcher, "--version"])[0].strip().splitlines() if launcher else []
     ucx = isolated("", libraries.ucx, UcxFacts, _ANSWER_S).value
     driver = here.driver()
@@ -156,12 +153,10 @@ def _look(launcher: str, names: Sequence[str], port: int) -> HostFacts:
             "UCX": ucx.version if ucx else "",
             "NVIDIA driver": driver.version or "",
             "nvidia_peermem": "loaded" if {"nvidia_peermem", "nv_peer_mem"} & set(driver.modules) else "",
-            **shown,
+            "limit of locked memory": "unlimited" if memory == resource.RLIM_INFINITY else format_size(memory),
+            "limit of open files": str(files),
         },
     )
-
-
-_LIMITS = {"locked memory": resource.RLIMIT_MEMLOCK, "open files": resource.RLIMIT_NOFILE}
 
 
 def _addresses(name: str) -> list[str]:
