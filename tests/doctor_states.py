@@ -212,6 +212,14 @@ STATES: dict[str, State] = {
         r"^OMPI_MCA_pml_base_verbose=100",
         all_jobs("Open MPI 5.0.11: OMPI_MCA_btl_tcp_if_include=eth9", trials=_tried("UCX_TLS=all", works=False)),
     ),
+    "UCX without a transport for GPU memory": State(
+        "inherited settings", r"^unset UCX_TLS$", {"mpi_device": _UNAWARE, "trials": _tried("UCX_TLS=tcp,self")}
+    ),
+    "another component sends GPU memory": State(
+        "MPI, GPU memory",
+        r"^export OMPI_MCA_pml=ucx$",
+        {"mpi_device": _UNAWARE, "trials": [{"change": "OMPI_MCA_pml=ucx", "works": True}]},
+    ),
     "no NVIDIA driver": State(
         "driver",
         "install",

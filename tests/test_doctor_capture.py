@@ -16,8 +16,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from doctor_states import GOOD, state
 from fake_engine import install, use
 from the_command import alive
+from volley.command.options import JobOptions
 from volley.doctor.checks import diagnose
 from volley.doctor.probes import attempts, capture, gpus, host, jobs, libraries
 from volley.errors import MachineError, UserError
@@ -142,7 +144,7 @@ def test_a_job_is_kept_as_it_ended(
 ) -> None:
     use(monkeypatch, install(tmp_path / "bin"))
     monkeypatch.setenv("VOLLEY_FAKE", behaviour)
-    job = jobs.mpi_host(20.0)
+    job = jobs.mpi_host(JobOptions(watchdog=20.0))
     assert job.complete == complete
     assert (reason is None) == (job.reason is None)
     assert (reason or "") in (job.reason or "")
@@ -156,7 +158,17 @@ def test_an_engine_without_gpu_transports_is_not_asked_for_them(
     monkeypatch.setattr(jobs, "has_driver", lambda: True)
     with pytest.raises(Skip, match="built without CUDA"):
         jobs._on_gpus("aware", "peer")
-    assert [way.transport for way in jobs.launcher(20.0).transports] == ["host"]
+    assert [way.transport for way in jobs.launcher(JobOptions(watchdog=20.0)).transports] == ["host"]
+
+
+def test_a_job_that_fails_on_gpu_memory_alone_is_the_one_that_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, works = state("UCX without a transport for GPU memory"), GOOD.mpi_device.value
+    monkeypatch.setenv("UCX_TLS", "tcp,self")
+    monkeypatch.setattr(jobs, "mpi_device", lambda _: facts.mpi_device.value if "UCX_TLS" in os.environ else works)
+    tried = jobs.trials(facts, JobOptions(), 20.0)[-1]
+    assert (tried.change, tried.works) == ("unset UCX_TLS", True)
+    monkeypatch.setattr(jobs, "mpi_device", lambda _: facts.mpi_device.value)
+    assert not any(each.works for each in jobs.trials(facts, JobOptions(), 20.0))
 
 
 # ------------------------------------------------------------------------------------------- single probes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -62,7 +61,7 @@ def test_json_is_one_document_of_its_type(capsys: pytest.CaptureFixture[str]) ->
     document = json.loads(out)
     assert list(document) == ["diagnosis", "volley", "captured_at", "note", "counts", "findings"]
     assert document["diagnosis"] == 1
-    keys = {"check", "layer", "status", "said", "evidence", "remedy", "explains"}
+    keys = {"check", "layer", "status", "said", "evidence", "remedy", "also", "explains"}
     assert all(set(finding) == keys for finding in document["findings"])
     assert sum(diagnosis.counts.values()) == len(document["findings"]) == sum(not check.hosts for check in CHECKS)
 
@@ -190,7 +189,7 @@ def test_inside_a_launcher_kept_facts_are_judged_once(here: Command) -> None:
 
 
 def test_a_machine_with_mpich(here: Command, mpich: Path) -> None:
-    done = replace(here, mpi=str(mpich))("doctor", "--format", "json")
+    done = here("doctor", "--mpi", str(mpich), "--format", "json")
     found = {each["check"]: (each["status"], each["said"]) for each in json.loads(done.out)["findings"]}
     assert found["MPI library"][1].startswith("MPICH")
     assert found["MPI, host memory"][0] == "good"

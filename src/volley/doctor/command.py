@@ -25,7 +25,7 @@ def run(options: DoctorOptions) -> int:
         raise UserError(f"--timeout {options.timeout:g}: each layer needs at least one second, e.g. --timeout 60")
     if options.capture and str(options.capture) != "-":  # before anything is tried
         refuse_unwritable(options.capture, "facts")
-    facts = read_facts(options.source) if options.source is not None else _capture(options.timeout, options.hosts)
+    facts = read_facts(options.source) if options.source is not None else _capture(options)
     if options.capture and str(options.capture) == "-":
         sys.stdout.write(ascii_json(encode(facts)))
         return EXIT_GOOD
@@ -44,12 +44,12 @@ def run(options: DoctorOptions) -> int:
     return diagnosis.exit_code
 
 
-def _capture(limit_s: float, names: tuple[str, ...]) -> Facts:
+def _capture(options: DoctorOptions) -> Facts:
     from volley.doctor.probes import capture  # noqa: PLC0415  start-up: judging kept facts does without
     from volley.launch.allocation import allocation  # noqa: PLC0415  start-up: judging kept facts does without
 
     granted = allocation(os.environ)
-    names = names or tuple(granted.hosts if granted else ())
+    names = options.hosts or tuple(granted.hosts if granted else ())
     drawn = sys.stderr.isatty()
 
     def watch(call: str) -> None:
@@ -58,7 +58,7 @@ def _capture(limit_s: float, names: tuple[str, ...]) -> Facts:
             sys.stderr.flush()
 
     try:
-        return capture(limit_s, watch, names)
+        return capture(options.timeout, watch, names, options.job.mpi)
     finally:
         if drawn:
             sys.stderr.write("\r\x1b[K")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.command import option_values
-from volley.command.commandline import Options, flag, option
-from volley.command.options import HOW, OUTPUT, WHAT, table_or_json
+from volley.command.commandline import Options, flag, group, option
+from volley.command.options import HOW, OUTPUT, WHAT, JobOptions, table_or_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,7 @@ class DoctorOptions(Options):
         panel=WHAT,
         help="Look at each of these hosts as well, and between them: names, interfaces, ports, versions, limits.",
     )
+    job: JobOptions = group(JobOptions, only=("mpi",))
     timeout: float = option(
         read=option_values.seconds,
         default=60.0,

@@ -11,6 +11,13 @@ from volley.machine.facts import Facts, SystemFacts
 MESSAGES = "pingpong"
 """The benchmark that sends verified messages between two ranks."""
 SEND = f"volley {MESSAGES}"
+
+
+def send_by(mpi: str) -> str:
+    """Return the command that sends them by the MPI of ``--mpi``; an empty one is the usual MPI."""
+    return f"{SEND} --mpi {quote(mpi)}" if mpi else SEND
+
+
 AWARE_SOURCE = "volley setup --route source --prefix ~/mpi"
 """The command that builds a CUDA-aware MPI in a folder of the user."""
 

@@ -363,6 +363,11 @@ class JobFacts(Fact, frozen=True, kw_only=True):
         return self.complete and self.first_time_s > 0.0 and (apart or self.first_time_s <= SHARED_MEMORY_S)
 
     @property
+    def sends_gpu_memory(self) -> bool:
+        """True if MPI itself sent GPU memory, and every byte arrived."""
+        return self.complete and bool(self.delivered("aware"))
+
+    @property
     def first_time_s(self) -> float:
         """The half round trip of the smallest message, in s; 0.0: none arrived."""
         return next((point.half_round_trip_s for point in self.points if point.half_round_trip_s), 0.0)
@@ -418,6 +423,7 @@ class Facts(Fact, frozen=True, kw_only=True):
     captured_at: str  # UTC, ISO 8601
     note: str = ""  # where these facts come from, for people
     environment: dict[str, str]  # variables that steer MPI, UCX, CUDA or a launcher
+    mpi: str = ""  # --mpi of the command
     installer: str = "pip install"  # the command that installs Python packages
     requirement: str = REQUIREMENT  # what installs this copy of volley, given to that
     system: Probe[SystemFacts]
@@ -450,6 +456,13 @@ class Facts(Fact, frozen=True, kw_only=True):
         if any("Intel" in (job.library or "") or "i_hydra" in "".join(job.text) for job in jobs if job):
             return "intel"
         return self.stack.value.mpi_family if self.stack.value else ""
+
+    @property
+    def fails_on_gpus(self) -> bool:
+        """True if MPI sends host memory as it should, and not GPU memory."""
+        host, device = self.mpi_host.value, self.mpi_device
+        sends = device.skipped is not None or (device.value is not None and device.value.sends_gpu_memory)
+        return host is not None and host.fast and not sends
 
     @property
     def gpus_on_bus(self) -> list[PciGpu]:

@@ -19,6 +19,7 @@ from volley.doctor.findings import (
     Unjudged,
     not_tested,
 )
+from volley.doctor.remedies import SEND, send_by
 from volley.machine.facts import Facts
 from volley.text import join_words
 
@@ -138,7 +139,8 @@ def diagnose(facts: Facts) -> Diagnosis:
             found = replace(not_tested(f"fix first: {join_words(roots)}"), evidence=found.evidence)
         elif any(judged[name].status == "broken" and check.name in _roots(name, causes) for name in judged):
             found = replace(found, status="broken")  # a cause is as bad as what follows from it
-        findings.append(replace(found, check=check.name, layer=check.layer))
+        remedy = found.remedy.replace(SEND, send_by(facts.mpi))
+        findings.append(replace(found, check=check.name, layer=check.layer, remedy=remedy))
     counts: dict[str, int] = {status: sum(each.status == status for each in findings) for status in STATUSES}
     return Diagnosis(
         volley=facts.volley, captured_at=facts.captured_at, note=facts.note, counts=counts, findings=findings

@@ -161,7 +161,7 @@ def _sends_gpu_memory(facts: Facts) -> bool | None:
     job = facts.mpi_device.value
     if job is None:
         return False if facts.mpi_device.error else None
-    return bool(job.delivered(_AWARE))
+    return job.sends_gpu_memory
 
 
 def self_report(facts: Facts) -> Finding:
@@ -193,6 +193,8 @@ def device(facts: Facts) -> Finding:
         remedy = f"OMPI_MCA_pml=ucx {SEND} --transport {_AWARE}"
     else:
         remedy = f"{AWARE_SOURCE}  # or choose a CUDA-aware MPI of the site with --mpi"
+    if facts.fails_on_gpus and (ended := [trial for trial in facts.trials.value or [] if trial.works]):
+        remedy = f"{'' if ended[0].settings else 'export '}{ended[0].change}"
     job = found_by(facts.mpi_device, "MPI on GPU memory", remedy)
     refused = [each.reason for each in job.transports if each.transport == _AWARE and not each.available]
     if refused:

@@ -76,10 +76,11 @@ def settings(facts: Facts) -> Finding:
         if any(name.startswith(tuple(_PREFIXES.values())) for name in names):
             continue
         ends = "without it" if len(names) == 1 else "without them"
-        if facts.mpi_host.value and facts.mpi_host.value.complete:
+        if facts.mpi_host.value and facts.mpi_host.value.complete and not facts.fails_on_gpus:
             said = f"{join_words(trial.settings)}: {ends}, MPI sends much faster"
             return warning(said, _why(facts), f"unset {' '.join(names)}", ("MPI, host memory",))
-        said = f"{join_words(trial.settings)} in this shell: MPI fails with it and works {ends}"
+        what = "MPI on GPU memory" if facts.fails_on_gpus else "MPI"
+        said = f"{join_words(trial.settings)} in this shell: {what} fails with it and works {ends}"
         return broken(said, _why(facts), f"unset {' '.join(names)}", _JOBS)
     if facts.trials.value:
         return good("none of them causes the failure")
@@ -96,5 +97,10 @@ def _ended(facts: Facts) -> list[TrialFacts]:
 
 
 def _why(facts: Facts) -> str:
-    job = facts.mpi_host.value
-    return f"{job.command_line}: {job.why}" if job and not job.complete else f"{facts.mpi_host.call}: slow"
+    probe = facts.mpi_device if facts.fails_on_gpus else facts.mpi_host
+    if probe.value is None:
+        return f"{probe.call}: {probe.error}"
+    refused = [each.reason for each in probe.value.transports if each.reason and not each.available]
+    if probe.value.complete and not refused:
+        return f"{probe.call}: slow"
+    return f"{probe.value.command_line}: {refused[0] if probe.value.complete else probe.value.why}"

@@ -11,8 +11,9 @@ from functools import partial
 
 import msgspec
 
+from volley.command.options import JobOptions
 from volley.doctor.probes import gpus, host, hosts, jobs, libraries
-from volley.doctor.remedies import SEND
+from volley.doctor.remedies import send_by
 from volley.launch.engine import note_joined
 from volley.launch.inside_launcher import rank_info
 from volley.machine import capture as machine
@@ -21,13 +22,13 @@ from volley.machine.facts import SURROUNDINGS_CALL, Facts, TrialFacts
 from volley.machine.isolate import isolated
 
 
-def attempts(limit_s: float, names: Sequence[str] = ()) -> tuple[Attempt, ...]:
+def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[Attempt, ...]:
     """Return the probes in their order; the watchdog of their jobs ends these after half of the limit.
 
-    ``names`` are the hosts to look at, if there are several.
+    ``names`` are the hosts to look at, if there are several; ``mpi`` is the value of ``--mpi``.
     """
-    watchdog_s = limit_s / 2
-    between = Attempt("hosts", f"{SEND} --hosts {','.join(names)}", partial(hosts.hosts, names, watchdog_s), times=2)
+    job, send = JobOptions(watchdog=limit_s / 2, mpi=mpi), send_by(mpi)
+    between = Attempt("hosts", f"{send} --hosts {','.join(names)}", partial(hosts.hosts, names, job), times=2)
     return (
         Attempt("system", "os-release, uname", host.system),
         Attempt("surroundings", SURROUNDINGS_CALL, host.surroundings),
@@ -44,11 +45,11 @@ def attempts(limit_s: float, names: Sequence[str] = ()) -> tuple[Attempt, ...]:
         Attempt("gdrcopy", "open(/dev/gdrdrv), gdr_open, gdr_map", libraries.gdrcopy),
         Attempt("ucx", "dlopen(libucp.so.0), uct_query_components", libraries.ucx),
         Attempt("ucx_transfer", "ucx_perftest -t tag_lat between two processes", libraries.ucx_transfer),
-        Attempt("stack", "volley-engine --about; ompi_info --parsable --all", jobs.stack),
-        Attempt("mpi_host", f"{SEND} --transport host", partial(jobs.mpi_host, watchdog_s)),
-        Attempt("mpi_device", f"{SEND} --transport aware,staged/pinned", partial(jobs.mpi_device, watchdog_s)),
-        Attempt("launcher", "volley transports", partial(jobs.launcher, watchdog_s)),
-        Attempt("peers", f"{SEND} --transport peer,device", partial(jobs.peers, watchdog_s), times=6),
+        Attempt("stack", "volley-engine --about; ompi_info --parsable --all", partial(jobs.stack, mpi)),
+        Attempt("mpi_host", f"{send} --transport host", partial(jobs.mpi_host, job)),
+        Attempt("mpi_device", f"{send} --transport aware,staged/pinned", partial(jobs.mpi_device, job)),
+        Attempt("launcher", "volley transports", partial(jobs.launcher, job)),
+        Attempt("peers", f"{send} --transport peer,device", partial(jobs.peers, job), times=6),
         machine.TOPOLOGY,
         machine.SETTINGS,
         *([between] if len(names) > 1 else []),
@@ -56,15 +57,19 @@ def attempts(limit_s: float, names: Sequence[str] = ()) -> tuple[Attempt, ...]:
 
 
 def capture(
-    limit_s: float = machine.LIMIT_S, watch: Callable[[str], None] = lambda _: None, names: Sequence[str] = ()
+    limit_s: float = machine.LIMIT_S,
+    watch: Callable[[str], None] = lambda _: None,
+    names: Sequence[str] = (),
+    mpi: str = "",
 ) -> Facts:
     """Try everything; return what happened.  Arguments like those of ``machine.capture``."""
     inside = rank_info(os.environ) is not None
-    facts = machine.capture(attempts(limit_s, () if inside else names), limit_s, watch, own_session=not inside)
-    again = f"{SEND} --transport host, with one change at a time"
+    facts = machine.capture(attempts(limit_s, () if inside else names, mpi), limit_s, watch, own_session=not inside)
+    again = f"{send_by(mpi)} --transport {'aware' if facts.fails_on_gpus else 'host'}, with one change at a time"
     watch(again)
-    tried = isolated(again, partial(jobs.trials, facts.mpi_host, limit_s), list[TrialFacts], 2 * limit_s)
-    facts = machine.without_home(msgspec.structs.replace(facts, trials=tried), os.path.expanduser("~"))  # noqa: PTH111
+    tried = isolated(again, partial(jobs.trials, facts, JobOptions(mpi=mpi), limit_s), list[TrialFacts], 2 * limit_s)
+    facts = msgspec.structs.replace(facts, trials=tried, mpi=mpi)
+    facts = machine.without_home(facts, os.path.expanduser("~"))  # noqa: PTH111
     if inside and facts.launcher.value is not None:
         note_joined()
     return facts

@@ -19,6 +19,7 @@ from shlex import join
 
 import msgspec
 
+from volley.command.options import JobOptions
 from volley.doctor.probes import host as here
 from volley.doctor.probes import jobs, libraries
 from volley.launch.engine_path import engine_path
@@ -34,9 +35,9 @@ _CONNECT_S, _ANSWER_S = 3.0, 30.0
 _SIZES = (8, 4 << 20)
 
 
-def hosts(names: Sequence[str], watchdog_s: float) -> HostsFacts:
+def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
     """Look at each host, let each connect to the others, and send messages between two ranks on different hosts."""
-    mpi = choose_mpi("", os.environ)
+    mpi = choose_mpi(options.mpi, os.environ)
     look = _look_command(mpi.launcher or "", names)
     asked = [subprocess.Popen(_on(name, look), **_PIPES) for name in names]  # type: ignore[call-overload]
     found = [
@@ -62,18 +63,18 @@ def hosts(names: Sequence[str], watchdog_s: float) -> HostsFacts:
             process.stdin.close()
         process.wait()
     before = _carried()
-    job = jobs.over_hosts(tuple(names), _SIZES, watchdog_s)
+    job = jobs.over_hosts(tuple(names), _SIZES, options)
     moved = {name: number - before.get(name, 0) for name, number in _carried().items()}
     return HostsFacts(
         hosts=found,
         job=job,
         carried={name: number for name, number in moved.items() if number > 0},
-        trial=None if job.complete else _without_bridges(found, names, mpi.family, watchdog_s),
+        trial=None if job.complete else _without_bridges(found, names, mpi.family, options),
     )
 
 
 def _without_bridges(
-    found: Sequence[HostFacts], names: Sequence[str], family: str, watchdog_s: float
+    found: Sequence[HostFacts], names: Sequence[str], family: str, options: JobOptions
 ) -> TrialFacts | None:
     """Repeat a job that failed without the interfaces that lead nowhere; nothing if no host has one."""
     bridges = sorted({name for one in found for name in one.interfaces if name.startswith(ONLY_HERE)} - {"lo"})
@@ -83,7 +84,7 @@ def _without_bridges(
     value = ",".join(["127.0.0.0/8", *bridges]) if family == "openmpi" else others[0]
     variables = dict.fromkeys(_WITHOUT[family], value)
     os.environ.update(variables)
-    done = jobs.over_hosts(tuple(names), _SIZES, watchdog_s)
+    done = jobs.over_hosts(tuple(names), _SIZES, options)
     change = " ".join(f"{name}={value}" for name in variables)
     return TrialFacts(change=change, works=done.complete, reason="" if done.complete else done.why)
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from volley.benchmarks import named
+from volley.command.options import JobOptions
 from volley.doctor.probes.host import other_folders, output_of
 from volley.doctor.remedies import MESSAGES
 from volley.errors import MachineError, UserError
@@ -25,10 +26,10 @@ from volley.launch.inside_launcher import rank_info
 from volley.machine import ucx_protocols
 from volley.machine.cuda_driver import cuda_gpu_count
 from volley.machine.facts import (
+    Facts,
     JobFacts,
     PairFacts,
     PointFacts,
-    Probe,
     RankFacts,
     StackFacts,
     TransportFacts,
@@ -58,10 +59,10 @@ _MAX_RANKS = 8
 _MAX_LINES = 100
 
 
-def stack() -> StackFacts:
+def stack(mpi: str) -> StackFacts:
     """Ask the engine, the MPI library and the ompi_info beside its mpirun."""
     path = Path(engine_path.engine_path())
-    chosen, start_error = choose_mpi("", os.environ), ""
+    chosen, start_error = choose_mpi(mpi, os.environ), ""
     assembled, about = Stack(source=chosen.source, library=chosen.library), About()
     try:
         with ask_about(path, chosen.library) as answer:
@@ -96,44 +97,43 @@ def stack() -> StackFacts:
     )
 
 
-def mpi_host(watchdog_s: float) -> JobFacts:
+def mpi_host(job: JobOptions) -> JobFacts:
     """Send verified messages between two ranks, in host memory."""
     _skip_inside_launcher()
-    return _send(("host",), HOST_SIZES, watchdog=watchdog_s, share_gpu=True)
+    return _send(("host",), HOST_SIZES, replace(job, share_gpu=True))
 
 
-def mpi_device(watchdog_s: float) -> JobFacts:
+def mpi_device(job: JobOptions) -> JobFacts:
     """Send verified messages from GPU memory, by MPI itself and, for comparison, through host memory."""
     if not has_driver():
         raise Skip("no NVIDIA driver")
     _skip_inside_launcher()
     os.environ.update(ucx_protocols.VARIABLES)  # UCX then says which protocol it takes; it changes no protocol
     transports = _on_gpus("aware", "staged/pinned")
-    return _send(transports, DEVICE_SIZES, watchdog=watchdog_s, share_gpu=cuda_gpu_count() < 2)
+    return _send(transports, DEVICE_SIZES, replace(job, share_gpu=cuda_gpu_count() < 2))
 
 
-def over_hosts(names: tuple[str, ...], sizes: tuple[int, ...], watchdog_s: float) -> JobFacts:
+def over_hosts(names: tuple[str, ...], sizes: tuple[int, ...], job: JobOptions) -> JobFacts:
     """Send verified messages between two ranks on different hosts, of GPU memory as well if there is any."""
     aware = _carried("aware") if cuda_gpu_count() else ()
     if aware:
         os.environ.update(ucx_protocols.VARIABLES)
     try:
-        return _send(("host", *aware), sizes, watchdog=watchdog_s, hosts=names, ranks=len(names), share_gpu=True)
+        return _send(("host", *aware), sizes, replace(job, hosts=names, ranks=len(names), share_gpu=True))
     except UserError as error:
         return JobFacts(launcher="", command=[], wanted_ranks=len(names), reason=str(error))
 
 
-def launcher(watchdog_s: float) -> JobFacts:
+def launcher(job: JobOptions) -> JobFacts:
     """Start ranks that report their host and device; inside a launcher, this process is the first rank."""
     ranks = None if rank_info(os.environ) else min(max(cuda_gpu_count(), 2), _MAX_RANKS)
     benchmark = named("probe")
-    options = benchmark.options()
-    options = replace(options, job=replace(options.job, ranks=ranks, watchdog=watchdog_s, share_gpu=True))
+    options = replace(benchmark.options(), job=replace(job, ranks=ranks, share_gpu=True))
     # None of these can crash, as `aware` may.
     return attempt(benchmark, options, transports=_carried("host", "peer", "device"))
 
 
-def peers(watchdog_s: float) -> list[PairFacts]:
+def peers(job: JobOptions) -> list[PairFacts]:
     """Copy between pairs of GPUs without MPI; the other GPU checks every byte."""
     _skip_inside_launcher()
     gpus = cuda_gpu_count()
@@ -141,8 +141,7 @@ def peers(watchdog_s: float) -> list[PairFacts]:
         raise Skip("CUDA does not see two GPUs")
     transports = _on_gpus("peer", "device")
     return [
-        PairFacts(gpus=list(pair), job=_send(transports, COPY_SIZES, watchdog=watchdog_s, gpus=pair))
-        for pair in pairs(gpus)
+        PairFacts(gpus=list(pair), job=_send(transports, COPY_SIZES, replace(job, gpus=pair))) for pair in pairs(gpus)
     ]
 
 
@@ -169,16 +168,22 @@ _BATCH = re.compile(r"(SLURM|LSB|PBS|PE|SGE|NSLOTS|JOB_ID|COBALT|FLUX)(_|$)")
 _TRIAL_WATCHDOG_S = 5.0
 
 
-def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
+def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts]:
     """Repeat a job that failed, or was slow, with one change at a time, until one ends the problem.
 
-    What was inherited is taken away, each variable alone and then all; then other folders and components are tried.
+    It is that on host memory, or that on GPU memory where the first one worked.  What was inherited is taken away, each
+    variable alone and then all; then other folders and components are tried.
     """
-    job = failed.value
-    began, slow = time.monotonic(), bool(job and job.complete and job.points and not job.fast)
-    if (job and job.fast) or failed.skipped:
+    on_gpus, options = facts.fails_on_gpus, replace(options, watchdog=_TRIAL_WATCHDOG_S)
+    job = (facts.mpi_device if on_gpus else facts.mpi_host).value
+    began, slow = time.monotonic(), bool(not on_gpus and job and job.complete and job.points and not job.fast)
+    if not on_gpus and ((job and job.fast) or facts.mpi_host.skipped):
         raise Skip("the job worked")
-    if slow and not _slow_again():
+
+    def slow_again() -> bool:
+        return not mpi_host(options).fast
+
+    if slow and not slow_again():
         raise Skip("the job worked; other work made it slow the first time")
     found: list[TrialFacts] = []
 
@@ -191,17 +196,18 @@ def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
             for name in unset:
                 del os.environ[name]
             os.environ.update(added)
-            done = mpi_host(_TRIAL_WATCHDOG_S)
+            done = mpi_device(options) if on_gpus else mpi_host(options)
         except UserError as error:
             done = JobFacts(launcher="", command=[], wanted_ranks=2, reason=str(error))
         finally:
             os.environ.clear()
             os.environ.update(kept)
+        good = done.complete and (not slow or (done.fast and slow_again()))
         found.append(
             TrialFacts(
                 change=" ".join(change),
                 settings=[f"{name}={kept[name]}" for name in unset],
-                works=done.complete and (not slow or (done.fast and _slow_again())),
+                works=done.sends_gpu_memory if on_gpus else good,
                 half_round_trip_s=done.first_time_s or None,
                 reason="" if done.complete else done.why,
             )
@@ -218,23 +224,19 @@ def trials(failed: Probe[JobFacts], limit_s: float) -> list[TrialFacts]:
         return found
     if len(groups) > 1 and works([name for group in groups for name in group]):
         return found
-    folders = [] if slow else [{"TMPDIR": folder} for folder in other_folders()]
+    folders = [] if slow or on_gpus else [{"TMPDIR": folder} for folder in other_folders()]
     family = (
         "intel"
         if "I_MPI_ROOT" in os.environ or (job and "i_hydra" in "".join(job.text))
-        else choose_mpi("", os.environ).family
+        else choose_mpi(options.mpi, os.environ).family
     )
-    others = _WITHOUT.get(family, [])
+    others = (_ON_GPUS if on_gpus else _WITHOUT).get(family, [])
     if slow and job and (major := "".join(re.findall(r"\d", job.library or "")[:1])):
         others = _THROUGH_SHARED_MEMORY.get(f"{family} {major}", [])
     for change in folders + others:
         if works([], **change):
             break
     return found
-
-
-def _slow_again() -> bool:
-    return not mpi_host(_TRIAL_WATCHDOG_S).fast
 
 
 _OB1 = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_mtl": "^ofi"}
@@ -244,6 +246,8 @@ _WITHOUT: dict[str, list[dict[str, str]]] = {
     "intel": [{"I_MPI_FABRICS": "ofi"}, {"FI_PROVIDER": "tcp"}],
 }
 """Settings of each MPI that avoid a network, or shared memory."""
+_ON_GPUS: dict[str, list[dict[str, str]]] = {"openmpi": [{"OMPI_MCA_pml": "ucx"}]}
+"""Settings of each MPI that choose the component that sends GPU memory."""
 _THROUGH_SHARED_MEMORY: dict[str, list[dict[str, str]]] = {
     "openmpi 4": [{**_OB1, "OMPI_MCA_btl": "self,vader"}],
     "openmpi 5": [{**_OB1, "OMPI_MCA_btl": "self,sm"}],
@@ -256,14 +260,14 @@ def _skip_inside_launcher() -> None:
         raise Skip("a launcher allows one job, and the test of the ranks used it; run volley doctor without a launcher")
 
 
-def _send(transports: tuple[str, ...], sizes: tuple[int, ...], **job: Any) -> JobFacts:
+def _send(transports: tuple[str, ...], sizes: tuple[int, ...], job: JobOptions) -> JobFacts:
     benchmark = named(MESSAGES)
     usual: Any = benchmark.options()
     options = replace(
         usual,
         points=replace(usual.points, transport=transports, sizes=sizes),
         sampling=replace(usual.sampling, **_QUICK),
-        job=replace(usual.job, **job),
+        job=job,
     )
     return attempt(benchmark, options)
 
