@@ -107,7 +107,7 @@ def library(facts: Facts) -> Finding:
     answers = [job.library for job in _jobs(facts) if job.library]
     if not answers:
         return not_tested("every job ended before it reported which library it loaded")
-    if stack.other_mpirun:
+    if stack.other_mpirun and not facts.mpi:
         return warning(
             f"{mpi_name(answers[0])}; the mpirun on PATH belongs to another MPI",
             f"command -v mpirun: {stack.other_mpirun}",
