@@ -15,7 +15,7 @@ from volley.machine.mpi_choice import choose_mpi
 from volley.records.launch_series import series_of
 from volley.tune import files
 from volley.tune.candidates import Candidate
-from volley.tune.composition import SizeRule
+from volley.tune.files import SizeRule
 
 HEADER = Path(__file__).parents[1] / "engine/src/mpi/interface.hpp"
 DEBIAN = Path("/usr/lib", f"{os.uname().machine}-linux-gnu")

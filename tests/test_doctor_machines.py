@@ -58,7 +58,6 @@ def test_checks_read_nothing_but_their_argument() -> None:
     lower = {
         f"volley.{name}"
         for name in (
-            "machine.cuda_releases",
             "machine.facts",
             "machine.hardware",
             "machine.mpi_words",

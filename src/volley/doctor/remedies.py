@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from shlex import quote
 
-from volley.machine.cuda_releases import extra_for
 from volley.machine.distribution import Distribution, distribution
 from volley.machine.facts import Facts, SystemFacts
+from volley.machine.hardware import extra_for
 
 MESSAGES = "pingpong"
 """The benchmark that sends verified messages between two ranks."""

@@ -121,6 +121,23 @@ def nvlinks_down(gpus: Sequence[Gpu]) -> dict[int, int]:
     return {index: want - active[index] for index, want in expected.items() if active[index] < want}
 
 
+OLDEST_DRIVERS = {11: "450.80.02", 12: "525.60.13", 13: "580.65.06"}
+"""By major version of CUDA (CUDA Toolkit Release Notes, "CUDA Minor Version Compatibility")."""
+
+
+def extra_for(driver: str | None) -> str | None:
+    """Return the set of optional dependencies that a driver can use: ``cuda13``, ``cuda12`` or, before 525, none.
+
+    Args:
+        driver: a text that holds its version, such as the first line of /proc/driver/nvidia/version.  A driver that is
+            not known counts as a new one.
+    """
+    branch = re.search(r"\b(\d{3})\.\d+", driver or "")
+    if branch is None:
+        return "cuda13"
+    return next((f"cuda{major}" for major in (13, 12) if int(branch[1]) >= int(OLDEST_DRIVERS[major][:3])), None)
+
+
 class PeerStatus(Frozen, frozen=True, kw_only=True):
     """What NVML says two GPUs can do with each other's memory: `ok`, or why not."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
 
-from volley.machine.cuda_releases import extra_for
+from volley.machine.hardware import extra_for
 
 _VERSION = Path("/proc/driver/nvidia/version")
 _WSL = Path("/dev/dxg")

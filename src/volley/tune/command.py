@@ -26,7 +26,6 @@ from volley.statistics.launches import MIN_LAUNCHES
 from volley.text import count, escape_controls, join_few
 from volley.tune import candidates, files, page
 from volley.tune.candidates import Candidate
-from volley.tune.composition import by_size, compose
 from volley.tune.options import TuneOptions
 from volley.tune.search import (
     LaunchFailedError,
@@ -180,7 +179,7 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
     confirming = rounds * (len(survivors) + 1)
     with _progress(options, launcher, f"{len(survivors)} of them again, on fresh launches", confirming):
         proofs = search.confirm(survivors, rounds)
-    made = compose(
+    made = files.compose(
         proofs,
         lambda each: files.can_rule(each, library),
         lambda rules: files.write_rules(rules, folder, plan.world_size, library),
@@ -217,5 +216,5 @@ def _write(tuning: page.Tuning) -> None:
     of_nccl: dict[Candidate, Proof] = {
         each: found for each, found in tuning.proofs.items() if each.by_size and candidates.way_of(each) == "nccl"
     }
-    if rules := by_size(of_nccl):
+    if rules := files.by_size(of_nccl):
         write_file(folder / files.NCCL, files.nccl_csv(rules, tuning.ranks, 1).encode())

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from volley.doctor.checks import gpus, host, hosts, jobs, mpi, surroundings
+from volley.doctor.checks import gpus, host, hosts, jobs, mpi
 from volley.doctor.findings import (
     STATUSES,
     Diagnosis,
@@ -42,10 +42,10 @@ _TWO_RANKS = (*_SEEN, *_JOBS)
 _FINE = ("good", "not applicable")
 
 CHECKS: tuple[LayerCheck, ...] = (
-    LayerCheck("temporary files", _SHELL, surroundings.folder, "`export TMPDIR=…`: a folder where both work."),
-    LayerCheck("host name", _SHELL, surroundings.host_name, "A line in /etc/hosts."),
-    LayerCheck("job variables", _SHELL, surroundings.job, "`unset` them, or start volley on a host of the job."),
-    LayerCheck("inherited settings", _SHELL, surroundings.settings, "`unset NAME`: with it, the same job worked."),
+    LayerCheck("temporary files", _SHELL, host.folder, "`export TMPDIR=…`: a folder where both work."),
+    LayerCheck("host name", _SHELL, host.host_name, "A line in /etc/hosts."),
+    LayerCheck("job variables", _SHELL, host.job, "`unset` them, or start volley on a host of the job."),
+    LayerCheck("inherited settings", _SHELL, host.settings, "`unset NAME`: with it, the same job worked."),
     LayerCheck("compiler", _TOOLS, host.compiler, "The distribution's compiler."),
     LayerCheck("cmake", _TOOLS, host.cmake, "`pip install cmake`."),
     LayerCheck("nvcc", _TOOLS, host.nvcc, "The CUDA toolkit's package."),
