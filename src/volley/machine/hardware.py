@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Number, PositiveNumber, Version
+from volley.text import join_words
 from volley.units import format_sig
 
 SLOWDOWNS = (
@@ -97,6 +98,11 @@ class Gpu(Frozen, frozen=True, kw_only=True):
     temperature_c: int | None = None
     mig: Annotated[bool | None, Meta(description="divided into instances (MIG).")] = None
     unread: Annotated[dict[str, str], Meta(description="keys that are null, and what NVML said.")] = {}
+
+    @property
+    def slowdowns(self) -> str:
+        """What of power and heat holds the clocks down, in words; empty if nothing does, or if NVML does not say."""
+        return join_words(reason for reason in self.clocks_event_reasons or () if reason in SLOWDOWNS)
 
 
 _ON_A_BOARD = re.compile(r"SXM|HBM3|\b(H200|H800|H20|B200|B300|GB200|GB300)$")

@@ -57,7 +57,11 @@ def isolated(
         status: int | None = None
         try:
             with deferred():
-                pid = _fork()
+                with warnings.catch_warnings():
+                    warnings.simplefilter(
+                        "ignore", DeprecationWarning
+                    )  # of a fork beside threads: the child takes no lock
+                    pid = os.fork()  # nothing is imported again
                 if pid == 0:
                     _run(work, guard, ours, printed.fileno(), own_session)
                 os.close(ours)
@@ -94,12 +98,6 @@ def isolated(
             said=clean(printed.read())[-_LONGEST_TEXT:] if error else "",
             elapsed_s=round(time.monotonic() - began, 3),
         )
-
-
-def _fork() -> int:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: the child takes no lock
-        return os.fork()  # nothing is imported again
 
 
 def _run(work: Callable[[], Any], guard: ChildGuard, answers: int, printed: int, own_session: bool) -> None:

@@ -226,3 +226,15 @@ def _wheel_prefixes() -> Iterator[str]:
 
 def _source(prefix: str) -> str:
     return "wheel" if os.path.realpath(prefix) in map(os.path.realpath, _wheel_prefixes()) else "site"
+
+
+def installed_file(distribution: str, ending: str) -> str | None:
+    """Return the path of the first file that ``distribution`` installed whose path ends with ``ending``."""
+    from importlib import metadata  # noqa: PLC0415  start-up: only where it is needed
+
+    try:
+        files = metadata.files(distribution) or []
+    except metadata.PackageNotFoundError:
+        return None
+    paths = (os.path.normpath(str(file.locate())) for file in files if str(file).endswith(ending))
+    return next((path for path in paths if os.path.isfile(path)), None)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from volley.errors import MachineError
-from volley.machine import installed_files
+from volley.machine import mpi_choice
 from volley.machine.mpi_choice import NAMES, Choice
 from volley.machine.nvidia_driver import has_driver
 from volley.text import mpi_name
@@ -120,7 +120,7 @@ def _cuda_aware() -> tuple[dict[str, str], dict[str, str]]:
     if not has_driver():
         return {}, {}
     for wheel in UCX_WHEELS:
-        paths = [path for name in UCX_LIBRARIES if (path := installed_files.installed_file(wheel, name))]
+        paths = [path for name in UCX_LIBRARIES if (path := mpi_choice.installed_file(wheel, name))]
         if len(paths) == len(UCX_LIBRARIES):
             return dict(UCX_MCA), preload(paths)
     return {}, {}

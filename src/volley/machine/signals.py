@@ -246,22 +246,6 @@ _LEFT_S = 5.0
 """Processes that a child left are waited for this long after SIGKILL: a driver may hold one in the kernel."""
 
 
-def _scratch_path(environment: Mapping[str, str]) -> str:
-    places = (environment.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
-    return str(Path(next(filter(None, places), "/tmp")).absolute() / f"volley-{os.urandom(8).hex()}")  # noqa: S108
-
-
-def _make_scratch(path: str) -> dict[str, str]:
-    """Make this folder and return the variable that names it; none if there shall be no folder, or can be none."""
-    if not path:
-        return {}
-    try:
-        Path(path).mkdir(0o700)
-    except OSError:
-        return {}
-    return {"TMPDIR": path}
-
-
 class Child:
     """A running command that ends with this process, usually in a session of its own.
 
@@ -283,12 +267,18 @@ class Child:
         Open MPI names its folder there by the process number of mpirun: one that a killed mpirun left, or that of a
         container with the same ``/tmp``, would keep an mpirun with the same number from starting.
         """
-        self.scratch = _scratch_path(environment) if own_scratch else ""
+        places = (environment.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+        folder = Path(next(filter(None, places), "/tmp"), f"volley-{os.urandom(8).hex()}").absolute()  # noqa: S108
+        self.scratch = str(folder) if own_scratch else ""
         self._guard = ChildGuard(self.scratch)
         self._own_session = own_session
         self._started = False
         try:
-            variables = {**environment, **_make_scratch(self.scratch)}
+            variables = dict(environment)
+            if own_scratch:
+                with contextlib.suppress(OSError):
+                    folder.mkdir(0o700)
+                    variables["TMPDIR"] = self.scratch
             with deferred():
                 self.process = subprocess.Popen(
                     list(command),

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from volley.grouping import grouped
-from volley.machine.hardware import RAISE_CLOCK, SLOWDOWNS, Gpu
+from volley.machine.hardware import RAISE_CLOCK, Gpu
 from volley.machine.steering import tuned
 from volley.machine.transports import NOTHING_FOR_GPUS
 from volley.records.command_again import command_again, launch_again, launches_named
@@ -362,8 +362,8 @@ def _gpus(series: LaunchSeries) -> Iterator[str]:
         before = {gpu.uuid: _counters(gpu) for gpu in log.gpus("before")}
         for gpu in log.gpus("after"):
             name, then = f"GPU {gpu.index} ({gpu.name or gpu.uuid})", before.get(gpu.uuid)
-            if reasons := [reason for reason in gpu.clocks_event_reasons or () if reason in SLOWDOWNS]:
-                slowed[f"{name} was slowed down at the end of the run: {join_words(reasons)}"] = None
+            if gpu.slowdowns:
+                slowed[f"{name} was slowed down at the end of the run: {gpu.slowdowns}"] = None
             if then is not None:
                 found[name]["elapsed"] += log.end.elapsed_s if log.end else 0.0
                 for counter, now in _counters(gpu).items():

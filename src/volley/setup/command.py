@@ -10,6 +10,7 @@ from typing import TextIO
 
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.machine.distribution import Distribution, this_distribution
+from volley.machine.reinstall import install_command
 from volley.setup import from_source, wheels
 from volley.setup.options import SetupOptions
 from volley.setup.proof import MpiInstallation, prove
@@ -61,7 +62,8 @@ def _from_wheels(options: SetupOptions, environment: Mapping[str, str], out: Tex
         with progress(out, title) as tick:
             wheels.install(target, environment, tick)
         _prove(options, target.mpi, folders, environment, out)
-    say(out, wheels.next_step(target))
+    next_step = "volley --mpi wheel" if target.current else install_command(python=target.python)
+    say(out, f"to measure with it: {next_step}")
     return EXIT_GOOD
 
 

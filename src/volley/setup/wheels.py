@@ -17,7 +17,7 @@ from pathlib import Path
 from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import UCX_LIBRARIES, preload
 from volley.machine.nvidia_driver import cuda_extra, has_driver
-from volley.machine.reinstall import install_command, installer
+from volley.machine.reinstall import installer
 from volley.records.kept_runs import state_folder
 from volley.setup.proof import MpiInstallation
 from volley.setup.workspace import MIB, Folders, StepError, run_logged, shown, tail
@@ -119,8 +119,3 @@ def install(target: PythonEnvironment, environment: Mapping[str, str], tick: Cal
                 raise
             sentence = "pip cannot reach the package index: is there a network, or a mirror (PIP_INDEX_URL)?"
             raise StepError(f"{sentence} The whole log: {log}", tail(log)) from None
-
-
-def next_step(target: PythonEnvironment) -> str:
-    """Return the command with which volley measures with this MPI."""
-    return f"to measure with it: {'volley --mpi wheel' if target.current else install_command(python=target.python)}"

@@ -75,7 +75,7 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("GDRCopy", _LIBRARIES, mpi.gdrcopy, "`modprobe gdrdrv`; `--device /dev/gdrdrv`.", gpu=True, needs=_SEEN),
     LayerCheck("UCX", _LIBRARIES, mpi.ucx, "A UCX with CUDA, from wheels."),
     LayerCheck("UCX transfer", _LIBRARIES, mpi.ucx_transfer, "A UCX with CUDA; its tools.", needs=(*_SEEN, "UCX")),
-    LayerCheck("engine", _MPI, mpi.engine, "`export LD_LIBRARY_PATH=…`; the module of its MPI."),
+    LayerCheck("engine", _MPI, mpi.engine, "The environment module of its MPI; another MPI with `--mpi`."),
     LayerCheck("MPI, host memory", _MPI, mpi.host, "The change that ended the failure.", needs=("engine",)),
     LayerCheck("MPI library", _MPI, mpi.library, "The mpirun that belongs to the engine.", needs=_JOBS),
     LayerCheck("MPI self-report", _MPI, mpi.self_report, "None: no other finding depends on it.", gpu=True),

@@ -19,7 +19,7 @@ from volley.doctor.findings import (
 )
 from volley.doctor.remedies import SEND, boot_with, install_driver, install_volley, sudo, system
 from volley.machine.facts import CudaDevice, Facts, LoadedLink
-from volley.machine.hardware import SLOWDOWNS, nvlinks_down
+from volley.machine.hardware import nvlinks_down
 from volley.text import count, join_words
 
 _ON_ERROR = {
@@ -142,13 +142,8 @@ def _covered(device: CudaDevice, compiled: list[str]) -> bool:
 def clocks(facts: Facts) -> Finding:
     """Asks NVML what limits the clocks of each GPU."""
     gpus = found_by(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE").gpus
-    slowed = {
-        gpu.index: join_words(reason for reason in gpu.clocks_event_reasons or () if reason in SLOWDOWNS)
-        for gpu in gpus
-    }
-    shown = join_words(f"GPU {index}: {reasons}" for index, reasons in slowed.items() if reasons)
-    unknown = join_words(str(gpu.index) for gpu in gpus if gpu.clocks_event_reasons is None)
-    if not shown and unknown:
+    shown = join_words(f"GPU {gpu.index}: {gpu.slowdowns}" for gpu in gpus if gpu.slowdowns)
+    if not shown and any(gpu.clocks_event_reasons is None for gpu in gpus):
         return not_tested("NVML does not say what holds the clocks down")
     if not shown:
         return good("neither power nor heat limits them")

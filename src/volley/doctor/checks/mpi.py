@@ -95,8 +95,6 @@ def engine(facts: Facts) -> Finding:
     if not stack.start_error:
         return good(f"starts, with {stack.described}")
     remedy = f"load the environment module of {stack.described.partition(' (')[0]}"
-    if stack.libdir:
-        remedy = f"export LD_LIBRARY_PATH={stack.libdir}:$LD_LIBRARY_PATH"
     evidence = f"volley-engine --about: {reason_in(stack.start_error.splitlines())}"
     return broken("the engine does not start", evidence, f"{remedy}; or choose another MPI with --mpi")
 
