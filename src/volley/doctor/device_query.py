@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from volley.machine.facts import CudaDevice, CudaFacts
 from volley.text import escape_controls
@@ -22,68 +23,52 @@ capabilities")."""
 
 _PCI = re.compile(r"(?P<domain>[0-9a-fA-F]+):(?P<bus>[0-9a-fA-F]+):(?P<slot>[0-9a-fA-F]+)\.")
 
-_LINES = (
-    ("CUDA Capability Major/Minor version number:", "{COMPUTE_CAPABILITY_MAJOR}.{COMPUTE_CAPABILITY_MINOR}"),
-    ("Total amount of global memory:", "{mebibytes:.0f} MBytes ({bytes} bytes)"),
-    ("({MULTIPROCESSOR_COUNT:03}) Multiprocessors, ({cores:03}) CUDA Cores/MP:", "{all_cores} CUDA Cores"),
-    ("GPU Max Clock rate:", "{megahertz:.0f} MHz ({gigahertz:.2f} GHz)"),
-    ("Memory Clock rate:", "{memory_megahertz:.0f} Mhz"),
-    ("Memory Bus Width:", "{GLOBAL_MEMORY_BUS_WIDTH}-bit"),
-    ("L2 Cache Size:", "{L2_CACHE_SIZE} bytes"),
-    (
-        "Maximum Texture Dimension Size (x,y,z)",
-        (
-            "1D=({MAXIMUM_TEXTURE1D_WIDTH}), 2D=({MAXIMUM_TEXTURE2D_WIDTH}, {MAXIMUM_TEXTURE2D_HEIGHT}), "
-            "3D=({MAXIMUM_TEXTURE3D_WIDTH}, {MAXIMUM_TEXTURE3D_HEIGHT}, {MAXIMUM_TEXTURE3D_DEPTH})"
-        ),
-    ),
-    (
-        "Maximum Layered 1D Texture Size, (num) layers",
-        "1D=({MAXIMUM_TEXTURE1D_LAYERED_WIDTH}), {MAXIMUM_TEXTURE1D_LAYERED_LAYERS} layers",
-    ),
-    (
-        "Maximum Layered 2D Texture Size, (num) layers",
-        (
-            "2D=({MAXIMUM_TEXTURE2D_LAYERED_WIDTH}, {MAXIMUM_TEXTURE2D_LAYERED_HEIGHT}), "
-            "{MAXIMUM_TEXTURE2D_LAYERED_LAYERS} layers"
-        ),
-    ),
-    ("Total amount of constant memory:", "{TOTAL_CONSTANT_MEMORY} bytes"),
-    ("Total amount of shared memory per block:", "{MAX_SHARED_MEMORY_PER_BLOCK} bytes"),
-    ("Total shared memory per multiprocessor:", "{MAX_SHARED_MEMORY_PER_MULTIPROCESSOR} bytes"),
-    ("Total number of registers available per block:", "{MAX_REGISTERS_PER_BLOCK}"),
-    ("Warp size:", "{WARP_SIZE}"),
-    ("Maximum number of threads per multiprocessor:", "{MAX_THREADS_PER_MULTIPROCESSOR}"),
-    ("Maximum number of threads per block:", "{MAX_THREADS_PER_BLOCK}"),
-    ("Max dimension size of a thread block (x,y,z): ({MAX_BLOCK_DIM_X}, {MAX_BLOCK_DIM_Y}, {MAX_BLOCK_DIM_Z})", ""),
-    ("Max dimension size of a grid size    (x,y,z): ({MAX_GRID_DIM_X}, {MAX_GRID_DIM_Y}, {MAX_GRID_DIM_Z})", ""),
-    ("Maximum memory pitch:", "{MAX_PITCH} bytes"),
-    ("Texture alignment:", "{TEXTURE_ALIGNMENT} bytes"),
-    ("Concurrent copy and kernel execution:", "{yes[ASYNC_ENGINE_COUNT]} with {ASYNC_ENGINE_COUNT} copy engine(s)"),
-    ("Run time limit on kernels:", "{yes[KERNEL_EXEC_TIMEOUT]}"),
-    ("Integrated GPU sharing Host Memory:", "{yes[INTEGRATED]}"),
-    ("Support host page-locked memory mapping:", "{yes[CAN_MAP_HOST_MEMORY]}"),
-    ("Alignment requirement for Surfaces:", "{yes[SURFACE_ALIGNMENT]}"),
-    ("Device has ECC support:", "{ecc}"),
-    ("Device supports Unified Addressing (UVA):", "{yes[UNIFIED_ADDRESSING]}"),
-    ("Device supports Managed Memory:", "{yes[MANAGED_MEMORY]}"),
-    ("Device supports Compute Preemption:", "{yes[COMPUTE_PREEMPTION_SUPPORTED]}"),
-    ("Supports Cooperative Kernel Launch:", "{yes[COOPERATIVE_LAUNCH]}"),
-    ("Supports MultiDevice Co-op Kernel Launch:", "{yes[COOPERATIVE_MULTI_DEVICE_LAUNCH]}"),
-    ("Device PCI Domain ID / Bus ID / location ID:", "{domain} / {bus} / {slot}"),
-    ("Compute Mode:\n     < {mode} >", ""),
-)
-"""deviceQuery's own, in its order: label and value.  A line whose fact nobody has is left out; ``yes`` has every
-attribute as ``Yes`` or ``No``."""
-
-_MORE = (
-    ("UUID:", "{uuid}"),
-    ("Shared memory per block, at most:", "{MAX_SHARED_MEMORY_PER_BLOCK_OPTIN} bytes"),
-    ("Registers per multiprocessor:", "{MAX_REGISTERS_PER_MULTIPROCESSOR}"),
-    ("Supports GPUDirect RDMA:", "{yes[GPU_DIRECT_RDMA_SUPPORTED]}"),
-    ("Supports Memory Pools:", "{yes[MEMORY_POOLS_SUPPORTED]}"),
-)
-"""Facts that deviceQuery does not show."""
+_LINES = """
+CUDA Capability Major/Minor version number: | {COMPUTE_CAPABILITY_MAJOR}.{COMPUTE_CAPABILITY_MINOR}
+Total amount of global memory: | {mebibytes:.0f} MBytes ({bytes} bytes)
+({MULTIPROCESSOR_COUNT:03}) Multiprocessors, ({cores:03}) CUDA Cores/MP: | {all_cores} CUDA Cores
+GPU Max Clock rate: | {megahertz:.0f} MHz ({gigahertz:.2f} GHz)
+Memory Clock rate: | {memory_megahertz:.0f} Mhz
+Memory Bus Width: | {GLOBAL_MEMORY_BUS_WIDTH}-bit
+L2 Cache Size: | {L2_CACHE_SIZE} bytes
+Maximum Texture Dimension Size (x,y,z) | 1D=({MAXIMUM_TEXTURE1D_WIDTH}), 2D=({MAXIMUM_TEXTURE2D_WIDTH}, \
+{MAXIMUM_TEXTURE2D_HEIGHT}), 3D=({MAXIMUM_TEXTURE3D_WIDTH}, {MAXIMUM_TEXTURE3D_HEIGHT}, {MAXIMUM_TEXTURE3D_DEPTH})
+Maximum Layered 1D Texture Size, (num) layers | 1D=({MAXIMUM_TEXTURE1D_LAYERED_WIDTH}), \
+{MAXIMUM_TEXTURE1D_LAYERED_LAYERS} layers
+Maximum Layered 2D Texture Size, (num) layers | 2D=({MAXIMUM_TEXTURE2D_LAYERED_WIDTH}, \
+{MAXIMUM_TEXTURE2D_LAYERED_HEIGHT}), {MAXIMUM_TEXTURE2D_LAYERED_LAYERS} layers
+Total amount of constant memory: | {TOTAL_CONSTANT_MEMORY} bytes
+Total amount of shared memory per block: | {MAX_SHARED_MEMORY_PER_BLOCK} bytes
+Total shared memory per multiprocessor: | {MAX_SHARED_MEMORY_PER_MULTIPROCESSOR} bytes
+Total number of registers available per block: | {MAX_REGISTERS_PER_BLOCK}
+Warp size: | {WARP_SIZE}
+Maximum number of threads per multiprocessor: | {MAX_THREADS_PER_MULTIPROCESSOR}
+Maximum number of threads per block: | {MAX_THREADS_PER_BLOCK}
+Max dimension size of a thread block (x,y,z): ({MAX_BLOCK_DIM_X}, {MAX_BLOCK_DIM_Y}, {MAX_BLOCK_DIM_Z})
+Max dimension size of a grid size    (x,y,z): ({MAX_GRID_DIM_X}, {MAX_GRID_DIM_Y}, {MAX_GRID_DIM_Z})
+Maximum memory pitch: | {MAX_PITCH} bytes
+Texture alignment: | {TEXTURE_ALIGNMENT} bytes
+Concurrent copy and kernel execution: | {yes[ASYNC_ENGINE_COUNT]} with {ASYNC_ENGINE_COUNT} copy engine(s)
+Run time limit on kernels: | {yes[KERNEL_EXEC_TIMEOUT]}
+Integrated GPU sharing Host Memory: | {yes[INTEGRATED]}
+Support host page-locked memory mapping: | {yes[CAN_MAP_HOST_MEMORY]}
+Alignment requirement for Surfaces: | {yes[SURFACE_ALIGNMENT]}
+Device has ECC support: | {ecc}
+Device supports Unified Addressing (UVA): | {yes[UNIFIED_ADDRESSING]}
+Device supports Managed Memory: | {yes[MANAGED_MEMORY]}
+Device supports Compute Preemption: | {yes[COMPUTE_PREEMPTION_SUPPORTED]}
+Supports Cooperative Kernel Launch: | {yes[COOPERATIVE_LAUNCH]}
+Supports MultiDevice Co-op Kernel Launch: | {yes[COOPERATIVE_MULTI_DEVICE_LAUNCH]}
+Device PCI Domain ID / Bus ID / location ID: | {domain} / {bus} / {slot}
+Compute Mode:\\n     < {mode} >
+UUID: | {uuid}
+Shared memory per block, at most: | {MAX_SHARED_MEMORY_PER_BLOCK_OPTIN} bytes
+Registers per multiprocessor: | {MAX_REGISTERS_PER_MULTIPROCESSOR}
+Supports GPUDirect RDMA: | {yes[GPU_DIRECT_RDMA_SUPPORTED]}
+Supports Memory Pools: | {yes[MEMORY_POOLS_SUPPORTED]}
+"""
+"""Label and value: deviceQuery's own in its order, then what it does not show.  A line whose fact nobody has is left
+out; ``yes`` has every attribute as ``Yes`` or ``No``."""
 
 
 def device_query(cuda: CudaFacts, runtime: str | None) -> Iterator[str]:
@@ -95,11 +80,10 @@ def device_query(cuda: CudaFacts, runtime: str | None) -> Iterator[str]:
         yield from ("", f'Device {device.index}: "{escape_controls(device.name)}"')
         yield f"  {'CUDA Driver Version / Runtime Version':47}{driver} / {runtime or 'none'}"
         values = _values(device)
-        for label, value in (*_LINES, *_MORE):
-            try:
+        for line in _LINES.strip().split("\n"):
+            label, _, value = line.replace(r"\n", "\n").partition(" | ")
+            with suppress(KeyError):
                 yield f"  {label.format_map(values):47}{value.format_map(values)}".rstrip()
-            except KeyError:
-                continue
     names = [escape_controls(device.name) for device in cuda.devices]
     for one, row in enumerate(cuda.peers):
         for other, reaches in enumerate(row):
