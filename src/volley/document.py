@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from volley.text import ascii_json
+from volley.text import ascii_json, escape_controls
 from volley.units import LARGEST_COUNT, LARGEST_NUMBER, LARGEST_WHOLE, LARGEST_WINDOW, LONGEST_S, SHORTEST_S
 
 PLAN_VERSION = 2
@@ -23,6 +23,17 @@ PositiveSeconds = Annotated[float, Meta(ge=SHORTEST_S, le=LONGEST_S)]
 PositiveNumber = Annotated[float, Meta(gt=0, le=LARGEST_NUMBER)]
 Number = Annotated[float, Meta(ge=0, le=LARGEST_NUMBER)]
 Version = Annotated[int, Meta(ge=1)]
+
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises where a text is no document of a type."""
+
+
+def why_unreadable(error: Exception) -> str:
+    """Return the reason of such an error, for people."""
+    if isinstance(error, UnicodeDecodeError):
+        return "the text is not UTF-8"
+    return "JSON nested too deeply" if isinstance(error, RecursionError) else escape_controls(str(error))
 
 
 class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -254,6 +254,13 @@ def absolute(option: str, word: str) -> Path:
         raise UserError(f"{option}: {word!r} is relative to the working folder, which was deleted; cd first") from None
 
 
+@reads("DIR")
+def folder(option: str, words: Sequence[str]) -> Path:
+    if not words[-1]:
+        raise UserError(f"{option} '' is not a folder: write one, or leave {option} out")
+    return absolute(option, words[-1])
+
+
 # -------------------------------------------------------------------------------------------------- lists of hosts
 
 MAX_HOSTS = 65536

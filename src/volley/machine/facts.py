@@ -11,6 +11,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from volley.document import UNREADABLE, why_unreadable
 from volley.errors import UserError
 from volley.files import read_bounded
 from volley.machine.hardware import Device, Gpu, PeerStatus, Settings
@@ -500,13 +501,8 @@ def decode(document: bytes, name: str) -> Facts:
                 f"this volley reads {FACTS_VERSION}: capture them again, or use the volley that captured them"
             )
         return msgspec.json.decode(document, type=Facts)
-    except msgspec.MsgspecError as error:
-        reason = escape_controls(str(error))
-    except UnicodeDecodeError:
-        reason = "the text is not UTF-8"
-    except RecursionError:
-        reason = "JSON nested too deeply"
-    raise UserError(f"{name} holds no facts of volley doctor --capture: {reason}")
+    except UNREADABLE as error:
+        raise UserError(f"{name} holds no facts of volley doctor --capture: {why_unreadable(error)}") from None
 
 
 def read_facts(source: str) -> Facts:

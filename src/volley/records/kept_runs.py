@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from volley.document import UNREADABLE
 from volley.errors import UserError
 from volley.text import count, escape_controls, join_few
 from volley.units import parse_whole
@@ -93,7 +94,7 @@ def _read(path: Path, written_ns: int) -> KeptRun:
     with suppress(OSError), path.open("rb") as file:
         line = file.readline()
     begun, known = f"{datetime.fromtimestamp(written_ns / 1e9, timezone.utc):%Y-%m-%dT%H:%M:%SZ}", KeptAs()
-    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    with suppress(*UNREADABLE):
         head = msgspec.json.decode(line, type=_Head)
         begun, known = head.started_at, head.plan.launch.kept_as
     id_ = "".join(_LETTERS[byte % len(_LETTERS)] for byte in hashlib.sha256(line).digest()[:_ID_LENGTH])

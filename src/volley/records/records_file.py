@@ -22,7 +22,7 @@ from typing import Any, Union
 
 import msgspec
 
-from volley.document import PLAN_VERSION, RECORD_VERSION
+from volley.document import PLAN_VERSION, RECORD_VERSION, UNREADABLE, why_unreadable
 from volley.errors import UserError
 from volley.files import read_bounded
 from volley.grouping import grouped
@@ -64,18 +64,14 @@ class LineReader:
     def __call__(self, line: bytes) -> Any:
         try:
             record = self._decoder.decode(line)
-        except msgspec.MsgspecError as error:
-            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE as error:
+            with contextlib.suppress(*UNREADABLE):
                 _refuse_versions(msgspec.json.decode(line))
-            text = str(error)
+            text = why_unreadable(error)
             if text.endswith("at `$.record`"):
                 kind = text.partition("'")[2].partition("'")[0]
                 text = f"volley has no record {kind!r}; its files are lines that begin each launch with a record 'run'"
-            raise RecordError(escape_controls(text)) from None
-        except UnicodeDecodeError:
-            raise RecordError("the text is not UTF-8") from None
-        except RecursionError:
-            raise RecordError("JSON nested too deeply") from None
+            raise RecordError(text) from None
         plan = {"plan": record.plan.plan} if isinstance(record, Run) else {}
         _refuse_versions({"version": record.version, "plan": plan})
         return self._with_options(record) if isinstance(record, Run) else record
@@ -236,7 +232,7 @@ def first_and_last(data: bytes) -> tuple[list[Run], list[End], int]:
     points = 0
     kind = msgspec.json.Decoder(_Kind)
     for line in data.splitlines():
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        with contextlib.suppress(*UNREADABLE):
             record = kind.decode(line)
             points += record.status == "ok"
             if record.record == "run":

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+from volley.document import UNREADABLE
 from volley.errors import EXIT_INTERRUPTED, MachineError, UserError
 from volley.machine.signals import Child, Stop
 from volley.records.record_types import Run
@@ -81,7 +82,7 @@ def _marked(data: bytes, mark: Mapping[str, str | int]) -> bytes:
     for number, line in enumerate(lines):
         try:
             msgspec.json.decode(line, type=Run)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # another record
+        except UNREADABLE:  # another record
             continue
         record = msgspec.json.decode(line)
         record["plan"].setdefault("launch", {})["live"] = mark

@@ -23,15 +23,8 @@ _TOOLKIT = option_values.matching(
 
 
 @option_values.reads("DIR")
-def _folder(name: str, words: Sequence[str]) -> Path:
-    if not words[-1]:
-        raise UserError(f"{name} '' is not a folder: write one, or leave {name} out")
-    return option_values.absolute(name, words[-1])
-
-
-@option_values.reads("DIR")
 def _cuda(name: str, words: Sequence[str]) -> str:
-    return words[-1] if words[-1] == "wheels" else str(_folder(name, words))
+    return words[-1] if words[-1] == "wheels" else str(option_values.folder(name, words))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +42,7 @@ class SetupOptions(Options):
         "here; auto: source with --source, --cuda, --configure, --without or --jobs, else wheels.",
     )
     prefix: Path | None = option(
-        read=_folder,
+        read=option_values.folder,
         shown="wheels: this Python environment",
         panel=_ROUTE,
         help="The folder: wheels go into a Python environment there, the source route installs there. Nothing else "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +16,6 @@ TUNED = ("pingpong", "stream", "collective")
 """The benchmarks whose points have sizes."""
 SIZES, USUAL_OPERATION, USUAL_TRANSPORT = "8:4Mi:x4", "allreduce", "host"
 BUDGET_S, WATCHDOG_S = 300.0, 10.0
-
-
-@option_values.reads("FOLDER")
-def _folder(name: str, words: Sequence[str]) -> Path:
-    return option_values.absolute(name, words[-1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +59,7 @@ class TuneOptions(Options):
     folder: Path | None = option(
         "--output",
         "-o",
-        read=_folder,
+        read=option_values.folder,
         shown="a new folder in the state folder, shown at the end",
         panel=OUTPUT,
         help="Folder for the files with the proven settings, and for the records of all launches.",
