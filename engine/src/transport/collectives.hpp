@@ -131,9 +131,7 @@ class MpiCollectives : public Collectives {
       case Operation::broadcast:  // the root's buffer is only read
         VOLLEY_MPI(MPI_Bcast(root ? const_cast<void*>(from) : to, count, type, Collective::root, comm_));
         break;
-      case Operation::reduce:
-        VOLLEY_MPI(MPI_Reduce(from, to, count, type, MPI_SUM, Collective::root, comm_));
-        break;
+      case Operation::reduce: VOLLEY_MPI(MPI_Reduce(from, to, count, type, MPI_SUM, Collective::root, comm_)); break;
       case Operation::allreduce: VOLLEY_MPI(MPI_Allreduce(from, to, count, type, MPI_SUM, comm_)); break;
       case Operation::reduce_scatter:
         VOLLEY_MPI(MPI_Reduce_scatter_block(from, to, count, type, MPI_SUM, comm_));

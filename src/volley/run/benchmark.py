@@ -86,9 +86,5 @@ class Benchmark:
     def record_types(self) -> tuple[Any, ...]:
         return tuple(each.load() for each in self.records)
 
-    def load_pages(self) -> None:
-        self.results.load()
-        self.report.load()
-
     def reports(self, results: Sequence[Any]) -> list[Report]:
         return [self.report(result) for result in results]

@@ -395,7 +395,8 @@ def _load_pages(benchmark: Benchmark, format_name: str) -> None:
 
     if format_name in FORMATS:
         render.renderer(format_name)
-    benchmark.load_pages()
+    for each in (benchmark.results, benchmark.report):
+        each.load()
 
 
 def _uuids(run: Run) -> set[str]:

@@ -58,9 +58,9 @@ class CollectiveBenchmark final : public Benchmark {
   }
 
  private:
-  static constexpr std::array all_operations{
-      Operation::barrier,        Operation::broadcast, Operation::reduce,    Operation::allreduce,
-      Operation::reduce_scatter, Operation::allgather, Operation::all_to_all};
+  static constexpr std::array all_operations{Operation::barrier,   Operation::broadcast,      Operation::reduce,
+                                             Operation::allreduce, Operation::reduce_scatter, Operation::allgather,
+                                             Operation::all_to_all};
 
   void measure(const Run& run, const RankGroup& group, TransportSet& transports) const {
     const Workload workload = collective_workload();
