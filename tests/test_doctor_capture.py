@@ -21,7 +21,7 @@ from fake_engine import install, use
 from the_command import alive
 from volley.command.options import JobOptions
 from volley.doctor.checks import diagnose
-from volley.doctor.probes import attempts, capture, gpus, host, jobs, libraries
+from volley.doctor.probes import attempts, capture, gpus, host, jobs
 from volley.errors import MachineError, UserError
 from volley.launch import engine
 from volley.machine import capture as machine
@@ -231,9 +231,9 @@ def test_perftest_of_a_wheel_is_given_the_wheel_s_libraries(tmp_path: Path, monk
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
     (tmp_path / "lib").mkdir()
     program = str(tmp_path / "bin" / "ucx_perftest")
-    assert libraries.perftest_environment(program)["LD_LIBRARY_PATH"] == ""
+    assert gpus.perftest_environment(program)["LD_LIBRARY_PATH"] == ""
     (tmp_path / "lib" / "libucp.so.0").touch()
-    assert libraries.perftest_environment(program)["LD_LIBRARY_PATH"] == str(tmp_path / "lib")
+    assert gpus.perftest_environment(program)["LD_LIBRARY_PATH"] == str(tmp_path / "lib")
 
 
 def test_ucx_perftest_is_run_between_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,8 +247,8 @@ def test_ucx_perftest_is_run_between_two_processes(tmp_path: Path, monkeypatch: 
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(libraries, "installed_file", lambda *_: None)
-    assert libraries.ucx_transfer() == f.TransferFacts(memory="host", status=0, said="Final: 10")
+    monkeypatch.setattr(gpus, "installed_file", lambda *_: None)
+    assert gpus.ucx_transfer() == f.TransferFacts(memory="host", status=0, said="Final: 10")
     assert "-t tag_lat -m host" in (tmp_path / "words").read_text()
 
 

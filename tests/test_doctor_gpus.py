@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from volley.doctor.probes import gpus, libraries
+from volley.doctor.probes import gpus
 from volley.machine import cuda_driver, nvml, sysfs
 from volley.machine import facts as f
 from volley.machine.cuda_driver import ATTRIBUTES
@@ -36,7 +36,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 @pytest.fixture
 def fake(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> ctypes.CDLL:
     """The stand-in, wherever a library is loaded."""
-    for module in (cuda_driver, libraries):
+    for module in (cuda_driver, gpus):
         monkeypatch.setattr(module, "load", lambda _: (library, None))
     return library
 
@@ -142,16 +142,16 @@ def test_bridges_above_a_gpu_are_read(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_mapping_of_gdrcopy_is_written_and_read_back(
     fault: str, mapped: bool, error: str | None, fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(libraries, "open_node", lambda _: "ok")
+    monkeypatch.setattr(gpus, "open_node", lambda _: "ok")
     monkeypatch.setenv("FAKE_GDR", fault)
-    probe = isolated("gdr", libraries.gdrcopy, f.GdrcopyFacts, 10)
+    probe = isolated("gdr", gpus.gdrcopy, f.GdrcopyFacts, 10)
     assert probe.value
     assert (probe.value.mapped, probe.value.map_error, probe.value.library) == (mapped, error, "2.4")
 
 
 def test_without_its_node_gdrcopy_is_not_mapped(fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libraries, "open_node", lambda _: "absent")
-    found = libraries.gdrcopy()
+    monkeypatch.setattr(gpus, "open_node", lambda _: "absent")
+    found = gpus.gdrcopy()
     assert (found.node, found.library, found.mapped) == ("absent", "2.4", None)
 
 

@@ -215,7 +215,7 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
         nodes = join_words(f"{node} ({found.nodes[node]})" for node in shut)
         if system(facts).container:
             remedy = "docker run --gpus all"
-        elif any(name.startswith(("SLURM_", "LSB_", "PBS_")) for name in facts.environment):
+        elif any(name.startswith(tuple(_PREFIXES.values())) for name in facts.environment):
             remedy = "ask the batch system for GPUs, e.g. srun --gpus-per-node=2 volley doctor"
         else:
             remedy = f"{sudo(facts)}chmod 666 {' '.join(shut)}"

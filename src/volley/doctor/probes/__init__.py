@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from volley.command.options import JobOptions
-from volley.doctor.probes import gpus, host, hosts, jobs, libraries
+from volley.doctor.probes import gpus, host, hosts, jobs
 from volley.doctor.remedies import send_by
 from volley.launch.engine import note_joined
 from volley.launch.inside_launcher import rank_info
@@ -42,9 +42,9 @@ def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[
         Attempt("pcie_load", "cuMemcpyHtoD while reading current_link_speed", gpus.pcie_load),
         Attempt("iommu", "ls /sys/class/iommu; ACS control of the bridges above each GPU", gpus.iommu),
         Attempt("limits", "write to /dev/shm; process_vm_readv between two processes", host.limits),
-        Attempt("gdrcopy", "open(/dev/gdrdrv), gdr_open, gdr_map", libraries.gdrcopy),
-        Attempt("ucx", "dlopen(libucp.so.0), uct_query_components", libraries.ucx),
-        Attempt("ucx_transfer", "ucx_perftest -t tag_lat between two processes", libraries.ucx_transfer),
+        Attempt("gdrcopy", "open(/dev/gdrdrv), gdr_open, gdr_map", gpus.gdrcopy),
+        Attempt("ucx", "dlopen(libucp.so.0), uct_query_components", gpus.ucx),
+        Attempt("ucx_transfer", "ucx_perftest -t tag_lat between two processes", gpus.ucx_transfer),
         Attempt("stack", "volley-engine --about; ompi_info --parsable --all", partial(jobs.stack, mpi)),
         Attempt("mpi_host", f"{send} --transport host", partial(jobs.mpi_host, job)),
         Attempt("mpi_device", f"{send} --transport aware,staged/pinned", partial(jobs.mpi_device, job)),

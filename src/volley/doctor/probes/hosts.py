@@ -20,8 +20,8 @@ from shlex import join
 import msgspec
 
 from volley.command.options import JobOptions
+from volley.doctor.probes import gpus, jobs
 from volley.doctor.probes import host as here
-from volley.doctor.probes import jobs, libraries
 from volley.launch.engine_path import engine_path
 from volley.machine.facts import HostFacts, HostsFacts, TrialFacts, UcxFacts
 from volley.machine.isolate import isolated
@@ -142,7 +142,7 @@ def serve() -> None:
 def _look(launcher: str, names: Sequence[str], port: int) -> HostFacts:
     memory, files = (resource.getrlimit(each)[0] for each in (resource.RLIMIT_MEMLOCK, resource.RLIMIT_NOFILE))
     mpi = here.output_of([launcher, "--version"])[0].strip().splitlines() if launcher else []
-    ucx = isolated("", libraries.ucx, UcxFacts, _ANSWER_S).value
+    ucx = isolated("", gpus.ucx, UcxFacts, _ANSWER_S).value
     driver = here.driver()
     return HostFacts(
         name="",

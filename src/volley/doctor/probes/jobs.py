@@ -225,14 +225,9 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
     if len(groups) > 1 and works([name for group in groups for name in group]):
         return found
     folders = [] if slow or on_gpus else [{"TMPDIR": folder} for folder in other_folders()]
-    family = (
-        "intel"
-        if "I_MPI_ROOT" in os.environ or (job and "i_hydra" in "".join(job.text))
-        else choose_mpi(options.mpi, os.environ).family
-    )
-    others = (_ON_GPUS if on_gpus else _WITHOUT).get(family, [])
+    others = (_ON_GPUS if on_gpus else _WITHOUT).get(facts.mpi_family, [])
     if slow and job and (major := "".join(re.findall(r"\d", job.library or "")[:1])):
-        others = _THROUGH_SHARED_MEMORY.get(f"{family} {major}", [])
+        others = _THROUGH_SHARED_MEMORY.get(f"{facts.mpi_family} {major}", [])
     for change in folders + others:
         if works([], **change):
             break
