@@ -50,29 +50,21 @@ def rank_info(environment: Mapping[str, str]) -> RankInfo | None:
     interactive step may set them too, and its shell is not a rank.  SLURM_PROCID alone is no evidence: batch scripts
     have it too.
     """
-    for launcher, rank_name, size_name, also in (
-        ("jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", None),
-        ("openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", None),
-        ("mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"),
-    ):
-        rank = parse_whole(environment.get(rank_name))
-        if rank is not None and (also is None or also in environment):
-            return RankInfo(rank, parse_whole(environment.get(size_name)), launcher)
     step = parse_whole(environment.get("SLURM_STEP_ID"))
-    if step is not None:
-        rank = parse_whole(environment.get("SLURM_PROCID"))
-        if rank is None or step >= _FIRST_SPECIAL_STEP:
-            return None
-        return RankInfo(rank, parse_whole(environment.get("SLURM_STEP_NUM_TASKS")), "srun")
-    for launcher, rank_name, size_name in (
-        ("pmix", "PMIX_RANK", ""),
-        ("pmi", "PMI_RANK", "PMI_SIZE"),  # Flux and PALS, among others
-        ("pmi", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
-        ("pmi", "PALS_RANKID", "PMI_SIZE"),
+    for launcher, rank_name, size_name, possible in (
+        ("jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", True),
+        ("openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", True),
+        ("mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS" in environment),
+        ("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", step is not None),
+        ("pmix", "PMIX_RANK", "", step is None),
+        ("pmi", "PMI_RANK", "PMI_SIZE", step is None),  # Flux and PALS, among others
+        ("pmi", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", step is None),
+        ("pmi", "PALS_RANKID", "PMI_SIZE", step is None),
     ):
         rank = parse_whole(environment.get(rank_name))
-        if rank is not None:
-            return RankInfo(rank, parse_whole(environment.get(size_name)), launcher)
+        if possible and rank is not None:
+            started = launcher != "srun" or (step or 0) < _FIRST_SPECIAL_STEP
+            return RankInfo(rank, parse_whole(environment.get(size_name)), launcher) if started else None
     return None
 
 
