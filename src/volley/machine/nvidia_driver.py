@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
 
-from volley.machine.hardware import extra_for
-
 _VERSION = Path("/proc/driver/nvidia/version")
 _WSL = Path("/dev/dxg")
 
@@ -44,5 +42,7 @@ def visible_gpus(environment: Mapping[str, str]) -> int | None:
 
 def cuda_extra() -> str:
     """Return the set of optional dependencies for this machine's driver; the newest where it can use none."""
+    from volley.machine.hardware import extra_for  # noqa: PLC0415  start-up: only for a remedy
+
     version = _VERSION.read_text(encoding="utf-8", errors="replace") if _VERSION.exists() else None
     return extra_for(version) or "cuda13"
