@@ -5,6 +5,7 @@ import json
 import random
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -130,6 +131,15 @@ def test_half_of_the_cluster_is_no_population() -> None:
     judged = judge(visits(touches(*range(0, NODES, 2))), PLACES, one_way=False)
     assert judged.bad == []
     assert [(part.kind, part.state) for part in judged.open] == [("some", "uneven")]
+    assert judged.suspects == []
+
+
+def test_what_looks_like_half_of_the_cluster_is_measured_again() -> None:
+    half = range(0, NODES, 2)
+    few = visits(touches(*half))
+    judged = judge(few.but(few.repetition == 0), PLACES, one_way=False)
+    assert judged.bad == []
+    assert set(half) <= set(judged.suspects)
 
 
 @pytest.mark.parametrize(("nodes", "leaf", "found"), [(12, 4, [0]), (9, 3, [0]), (16, 8, [0, 1])])
@@ -145,6 +155,22 @@ def test_nodes_beyond_a_slow_link_are_good(nodes: int, leaf: int, found: list[in
     judged = judge(visits(slow, 0.2, places=places), places, one_way=True)
     assert named(judged) == [("link", switch) for switch in found]
     assert judged.open == []
+
+
+def test_ranks_beyond_a_slow_link_have_few_visits_and_do_not_make_others_slow_at_times() -> None:
+    places = Places(np.arange(12), np.arange(12) // 4)
+
+    def slow(first: Integers, second: Integers) -> Flags:
+        crossing: Flags = (places.switch[first] == 2) != (places.switch[second] == 2)
+        return crossing & (second % 4 == 1)
+
+    launch = visits(slow, 0.2, places=places)
+    often = cluster.joined(
+        *(replace(launch, repetition=launch.repetition + look * cluster.REPEATS) for look in range(cluster.LOOKS))
+    )
+    hit = np.random.default_rng(15).random(len(often.first)) < 0.08
+    judged = judge(replace(often, time_s=often.time_s * np.where(hit, 2, 1)), places, one_way=False)
+    assert [(part.kind, part.number, part.state) for part in judged.bad] == [("link", 2, "slow")]
 
 
 def test_a_rank_of_a_good_node() -> None:
@@ -179,7 +205,9 @@ def test_what_is_missing_does_not_pass() -> None:
 
 def test_of_two_nodes_none_is_good() -> None:
     places = Places(np.arange(2), np.full(2, -1))
-    assert judge(visits(nowhere, places=places), places, one_way=False).open
+    judged = judge(visits(nowhere, places=places), places, one_way=False)
+    assert judged.open
+    assert judged.suspects == []
 
 
 def test_the_records_of_a_cluster() -> None:

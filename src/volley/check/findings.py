@@ -152,7 +152,7 @@ def _bad(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding
 
 
 def _uneven(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding:
-    if part.state == "uneven":
+    if part.slower is not None:
         why = f"{_percent(part.slower or 0)} slower than the other {what}, and nothing says which of the two are good"
         decides = f"a check together with {what} that are known to be good"
     else:
