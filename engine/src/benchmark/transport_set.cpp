@@ -147,10 +147,7 @@ void TransportSet::open(Candidate& candidate) {
 
 // e.g. "opening transport host, pair 0-1".
 void TransportSet::tell_watchdog(const std::string& step, const std::string& transport) {
-  const auto ranks = group_.size() == 2
-                         ? "pair " + std::to_string(group_.rank(0)) + "-" + std::to_string(group_.rank(1))
-                         : std::to_string(group_.size()) + " ranks";
-  watchdog_.enter(step + " transport " + transport + ", " + ranks);
+  watchdog_.enter(step + " transport " + transport + ", " + group_.name);
 }
 
 void TransportSet::close() {

@@ -85,6 +85,7 @@ std::optional<RankGroup> make_group(const Context& context, const std::vector<in
   group.data = Communicator(all);
   group.control = Communicator::duplicate(all);
   group.ranks = ranks;
+  group.name = context.name_of(ranks);
   group.self = static_cast<int>(self - ranks.begin());
   return group;
 }

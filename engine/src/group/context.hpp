@@ -18,6 +18,7 @@ struct Context : Job {
 // Ranks that communicate with each other, in an order of their own, by communicators of their own.
 struct RankGroup {
   std::vector<int> ranks;  // their numbers in the world
+  std::string name;        // for messages, see Job::name_of()
   int self = 0;            // the index of this rank in `ranks`
   Communicator data;       // for measured messages
   Communicator control;    // for everything outside the timed region

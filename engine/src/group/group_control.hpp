@@ -10,8 +10,11 @@ namespace volley {
 class MpiControl final : public PairControl {
  public:
   explicit MpiControl(const RankGroup& pair)
-      : PairControl({pair.rank(0), pair.rank(1)}, pair.self, pair.peer()), comm_(pair.control.get()) {}
+      : PairControl({pair.rank(0), pair.rank(1)}, pair.self, pair.peer()),
+        name_(pair.name),
+        comm_(pair.control.get()) {}
 
+  [[nodiscard]] std::string name() const override { return name_; }
   void ready() override {
     if (leads()) VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, peer(), 0, comm_));
     VOLLEY_MPI(MPI_Recv(nullptr, 0, MPI_BYTE, peer(), 0, comm_, MPI_STATUS_IGNORE));
@@ -22,6 +25,7 @@ class MpiControl final : public PairControl {
   }
 
  private:
+  std::string name_;
   MPI_Comm comm_;
 };
 
@@ -36,7 +40,7 @@ class GroupControl : public Control {
 
   [[nodiscard]] bool leads() const override { return group_.leads(); }
   [[nodiscard]] int id() const override { return group_.rank(group_.self); }
-  [[nodiscard]] std::string name() const override { return std::to_string(group_.size()) + " ranks"; }
+  [[nodiscard]] std::string name() const override { return group_.name; }
   // All contribute to the same message, and check the same result.
   [[nodiscard]] int sends() const override { return 0; }
   [[nodiscard]] int receives() const override { return 0; }

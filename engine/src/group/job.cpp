@@ -139,6 +139,17 @@ bool same_device(const RankFacts& one, const RankFacts& other) {
   return one.device && other.device && one.host == other.host && one.device->uuid == other.device->uuid;
 }
 
+std::string Job::name_of(const std::vector<int>& those) const {
+  if (those.size() > 2) return std::to_string(those.size()) + " ranks";
+  std::string numbers, hosts;
+  for (const int each : those) {
+    numbers += (numbers.empty() ? "" : "-") + std::to_string(each);
+    hosts += (hosts.empty() ? "" : ", ") + facts(each).host;
+  }
+  const bool one_node = std::ranges::all_of(ranks, [](const RankFacts& each) { return each.node == 0; });
+  return (those.size() == 2 ? "pair " : "rank ") + numbers + (one_node ? "" : " (" + hosts + ")");
+}
+
 std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>& ranks) {
   std::map<std::pair<int, int>, int> holders;  // of node and core
   for (const RankFacts& facts : ranks) {

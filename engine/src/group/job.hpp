@@ -59,6 +59,8 @@ struct Job {
   std::vector<int> spare_cpus;   // as in Placement: for threads that must not disturb what is measured
   std::vector<RankFacts> ranks;  // of every rank, in order
   [[nodiscard]] const RankFacts& facts(int of) const { return ranks[static_cast<std::size_t>(of)]; }
+  // What messages call these ranks: "rank 3", "pair 3-7", "16 ranks"; on several nodes "pair 3-7 (cn003, cn007)".
+  [[nodiscard]] std::string name_of(const std::vector<int>& those) const;
 };
 
 // What the run record says of this rank, and the facts of a rank in such a record.

@@ -40,6 +40,11 @@ _CONTEXT = re.compile(
     r"\*\*\*|--> |at line \d+|PMI[Xx] ERROR|Other MPI error|Fatal error in|BAD TERMINATION|EXIT CODE|Abort\(\d+\)"
 )
 """Lines that name no reason."""
+_LOST = re.compile(
+    r"process rank \d+ with PID \d+ on node (\S+) exited on|Remote daemon: \[\S+\] on node (\S+)|Peer host: +(\S+)"
+    r"|PID \d+ RUNNING AT (\S+)|Node failure on (\S+)|srun: error: (\S+): task \d+: (?!Exited)"
+)
+"""What Open MPI, MPICH and srun say of a host that is down, or on which a signal ended a process."""
 
 
 SETTING = re.compile(
@@ -52,6 +57,15 @@ def names_setting(said: str, name: str, value: str) -> bool:
     """Return whether the words of a failed job hold a part of a variable's value, or the parameter that it sets."""
     words = [*re.split(r"[,:;=^]", value), name.partition("_MCA_")[2] or name]
     return any(re.search(rf"\b{re.escape(word)}\b", said) for word in words if word and not word.isdigit())
+
+
+def lost_host(lines: Sequence[str]) -> str:
+    """Return the first host that was lost, or on which a signal ended a process; empty if no line names one.
+
+    >>> lost_host(["srun: error: cn003: task 3: Killed", "srun: error: cn001: task 1: Killed"])
+    'cn003'
+    """
+    return next(_matches([_LOST], lines), "")
 
 
 def reason_in(lines: Sequence[str]) -> str:

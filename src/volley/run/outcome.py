@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_USAGE
 from volley.launch.engine import Ending
 from volley.machine import ucx_protocols
-from volley.machine.mpi_words import SETTING, names_setting, reason_in
+from volley.machine.mpi_words import SETTING, lost_host, names_setting, reason_in
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.text import escape_controls, join_words
@@ -86,7 +86,10 @@ def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None
         text = "; ".join(ending.others or ending.sentences) or f"status {ending.status}"
         line = f"volley: the engine does not start: {escape_controls(text)}"
         return RunOutcome(EXIT_MACHINE, (line,), ends_session=True)
-    explained = _with_launcher_text(f"the run was aborted: {ending.reason()}", ending)
+    several = log.run and len({rank.host for rank in log.run.ranks}) > 1
+    lost = lost_host(ending.others) if several and not ending.sentences else ""
+    why = f"{ending.reason()}{f'; lost: {lost}' if lost else ''}"
+    explained = _with_launcher_text(f"the run was aborted: {why}", ending)
     return RunOutcome(EXIT_FAILED, explained, ends_session=True)
 
 

@@ -142,8 +142,7 @@ struct MatrixRun {
   }
 
   Json measure_pair(const RankPair& ends) {
-    run.watchdog.enter("checking which transports ranks " + std::to_string(ends[0]) + " and " +
-                       std::to_string(ends[1]) + " can use");
+    run.watchdog.enter("checking which transports " + context.name_of({ends[0], ends[1]}) + " can use");
     return PairMeasurement(run, cases, options.samples, ends).isolated();
   }
 
@@ -159,8 +158,7 @@ struct MatrixRun {
     }
     const Json mine = ends[0] == 0 || ends[1] == 0 ? measure_pair(ends) : Json();
     if (ends[0] == 0) return mine;
-    run.watchdog.enter("waiting for the result of ranks " + std::to_string(ends[0]) + " and " +
-                       std::to_string(ends[1]));
+    run.watchdog.enter("waiting for the result of " + context.name_of({ends[0], ends[1]}));
     return json_from(backoff.receive(ends[0], result_tag));
   }
 
@@ -220,8 +218,7 @@ struct MatrixRun {
       }
       return {};
     }
-    run.watchdog.enter("a round of measurements with rank " +
-                       std::to_string(ends[0] == context.rank ? ends[1] : ends[0]));
+    run.watchdog.enter("a round of measurements of " + context.name_of({ends[0], ends[1]}));
     return PairMeasurement(run, cases, options.samples, ends).loaded(backoff);
   }
 
