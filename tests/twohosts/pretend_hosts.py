@@ -94,8 +94,13 @@ class Lab:
         )
 
     def environment(self) -> dict[str, str]:
-        """What a job that spreads over the hosts needs: the stand-in for ssh, and MPI over TCP, which is the wire."""
+        """What a job that spreads over the hosts needs: the stand-in for ssh, and MPI over TCP, which is the wire.
+
+        The process numbers of each lab are the same, and so are the names of Open MPI's temporary folders: one that was
+        left in /tmp by a killed launcher would stop the next one.  /dev/shm is each host's own.
+        """
         return {
+            "TMPDIR": "/dev/shm",
             "PATH": f"{HERE / 'stand-ins'}:{os.environ['PATH']}",
             "VOLLEY_LAB": str(self.folder),
             "OMPI_MCA_pml": "ob1",
