@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -173,31 +174,35 @@ def judgements(logs: Sequence[RunLog], switch_of: Mapping[str, str]) -> dict[Cas
     places = Names(runs[0].ranks, switch_of).places
     plan: Plan = runs[0].plan
     choosing = plan.options.repeats * CHOOSING // REPEATS
-    columns: dict[Case, list[list[Any]]] = {}
+    rows: dict[Case, list[tuple[int, bool, RankMatrixRow]]] = {}
     base = 0
     for log in logs:
         for row in log.of(RankMatrixRow):
-            first, second, repetition, time_s, wrong, choose = columns.setdefault(
-                (row.transport, row.pattern, row.size_bytes), [[], [], [], [], [], []]
-            )
-            failed = {each.rank for each in row.failed}
-            seconds = row.seconds
-            first += [row.rank] * len(seconds)
-            second += seconds
-            repetition += [base + row.repeat] * len(seconds)
-            time_s += [low or median for low, median in zip(row.lows_s, row.times_s, strict=True)]
-            wrong += [rank in failed for rank in seconds]
-            choose += [log is logs[0] and row.repeat < choosing] * len(seconds)
+            case = row.transport, row.pattern, row.size_bytes
+            chooses = log is logs[0] and row.repeat < choosing
+            rows.setdefault(case, []).append((base + row.repeat, chooses, row))
         base += log.run.plan.options.repeats if log.run else 0
-    types = (np.int64, np.int64, np.int64, np.float64, np.bool_, np.bool_)
-    return {
-        case: judge(
-            Visits(*(np.array(column, kind) for column, kind in zip(lists, types, strict=True))),
-            places,
-            one_way=case[1] == "stream",
-        )
-        for case, lists in columns.items()
-    }
+    return {case: judge(_visits(those), places, one_way=case[1] == "stream") for case, those in rows.items()}
+
+
+def _visits(rows: Sequence[tuple[int, bool, RankMatrixRow]]) -> Visits:
+    """Return the visits of rows, each with its repetition and whether it makes suspects.
+
+    16,384 nodes have millions, so no list of Python holds them.
+    """
+    counts = [row.pairs for _, _, row in rows]
+    units = chain.from_iterable(zip(row.lows, row.medians, strict=True) for _, _, row in rows)
+    failed = ({each.rank for each in row.failed} for _, _, row in rows)
+    wrong = (rank in those for those, (_, _, row) in zip(failed, rows, strict=True) for rank in row.seconds)
+    return Visits(
+        first=np.repeat([row.rank for _, _, row in rows], counts),
+        second=np.fromiter(chain.from_iterable(row.seconds for _, _, row in rows), np.int64),
+        repetition=np.repeat([repetition for repetition, _, _ in rows], counts),
+        time_s=np.fromiter((low or median or math.nan for low, median in units), np.float64)
+        * np.repeat([row.unit_s for _, _, row in rows], counts),
+        wrong=np.fromiter(wrong, np.bool_),
+        choose=np.repeat([chooses for _, chooses, _ in rows], counts),
+    )
 
 
 def times_of(logs: Sequence[RunLog]) -> dict[str, list[float]]:
