@@ -39,10 +39,10 @@ LEAVES = {16: 4, 256: 16, 1024: 32, 16384: 64}
 """The nodes of a leaf switch, by the number of nodes."""
 CROSSING_S, LOCAL_S = 1.85, 1.8
 """What a visit takes between and within leaf switches, in any unit."""
-SEEDS = {"in-sample": 20260103, "held-out": 20261126}
+SEEDS = {"in-sample": 20260103, "held-out": 20261127}
 CLUSTERS = {
-    "in-sample": {"pingpong": {16: 100, 256: 24, 1024: 6, 16384: 1}, "stream": {16: 100, 256: 24, 1024: 6}},
-    "held-out": {"pingpong": {16: 100, 256: 8}, "stream": {16: 100, 256: 8}},
+    "in-sample": {"pingpong": {16: 300, 256: 24, 1024: 4, 16384: 1}, "stream": {16: 300, 256: 24, 1024: 4}},
+    "held-out": {"pingpong": {16: 300, 256: 10}, "stream": {16: 300, 256: 10}},
 }
 """How many clusters are simulated for a cell of a table, by the number of nodes: larger ones take longer."""
 GOOD = 4

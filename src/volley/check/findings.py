@@ -100,7 +100,8 @@ def of_cluster(
                 why=f"none of {total} {what} is {_percent(np.expm1(GOOD_BELOW))} slower than the others, each with "
                 f"{count(met, 'partner')}",
                 yardstick="population",
-                decides="a fault of a single pair is found by volley matrix only",
+                decides="this does not see a single bad pair (volley matrix), nor what comes and goes and costs less "
+                "than half (volley pingpong --tail)",
             )
 
 

@@ -1,6 +1,6 @@
 """Which pairs of ranks meet in which round: random perfect matchings, pure functions of plain numbers.
 
-In a round every rank meets one other rank, so that all ranks work at the same time and a round takes as long among
+In a round every rank meets one other rank, so that all ranks work at the same time and a round measures as long among
 16,384 nodes as among two.  The rounds are some of those of a round robin among ranks in random order, in which nobody
 meets the same rank twice.
 """
