@@ -17,10 +17,10 @@ from the_command import Command
 from volley import references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
-from volley.check import cluster, formats, layers, limits
+from volley.check import cluster, findings, layers, limits
+from volley.check.cluster import matchings, with_known_good
 from volley.check.findings import CheckFinding, exit_code, in_order, of_cluster
 from volley.check.judgement import Flags, Integers, Judgement, Places, Visits, judge
-from volley.check.schedule import matchings, with_known_good
 from volley.errors import UserError
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
@@ -334,7 +334,7 @@ FINDINGS = in_order([
 
 def shown(name: str) -> str:
     out = io.StringIO()
-    formats.render(FINDINGS, name, out)
+    findings.render(FINDINGS, name, out)
     return out.getvalue()
 
 
@@ -355,7 +355,7 @@ def test_formats_of_other_programs() -> None:
 
 def test_the_screen_of_many_nodes_is_short() -> None:
     out = io.StringIO()
-    formats.render([FINDINGS[0]] * 16_384, "table", out)
+    findings.render([FINDINGS[0]] * 16_384, "table", out)
     assert len(out.getvalue().splitlines()) <= 60
 
 

@@ -19,7 +19,7 @@ import pytest
 from comparison_records import launches, write
 from volley import cli
 from volley.benchmarks import BENCHMARKS
-from volley.compare.live import variants_of
+from volley.compare.command import variants_of
 from volley.records.records_file import read_runs
 from volley.statistics.two_runs import min_to_decide
 

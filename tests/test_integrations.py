@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from volley.check import formats
+from volley.check import findings
 from volley.check.findings import CheckFinding
 
 ROOT = Path(__file__).parents[1]
@@ -54,7 +54,7 @@ def test_shellcheck_has_nothing_to_say() -> None:
 
 def test_a_check_follows_its_schema() -> None:
     finding = CheckFinding(verdict="UNDECIDED", layer="all ranks", why="no yardstick")
-    text = "\n".join(formats._json([finding]))
+    text = "\n".join(findings._json([finding]))
     Draft202012Validator(json.loads((ROOT / "schema/data.schema.json").read_text("utf-8"))).validate(json.loads(text))
 
 

@@ -22,11 +22,9 @@ from volley.launch.engine import ask_about
 from volley.machine import facts as f
 from volley.machine.transports import ROUTES, TRANSPORTS
 from volley.report.svg import LETTER
-from volley.topo.layout import Layout
-from volley.topo.message_path import MessagePath, path_of
 from volley.topo.page import page
-from volley.topo.picture import picture
-from volley.topo.topology import Topology, topology_of
+from volley.topo.picture import Layout, picture
+from volley.topo.topology import MessagePath, Topology, path_of, topology_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 

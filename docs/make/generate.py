@@ -18,7 +18,7 @@ import msgspec
 
 from volley import references
 from volley.benchmarks import BENCHMARKS, plain
-from volley.check.formats import Document
+from volley.check.findings import Document
 from volley.cli import COMMANDS, EXIT_CODES, UNITS
 from volley.command.commandline import Command, panels
 from volley.compare.page import COLUMNS as COMPARE_COLUMNS
@@ -33,7 +33,7 @@ from volley.records.records_file import read_runs
 from volley.references import Figures, Reference, machine_of
 from volley.report.columns import MEANINGS, SCHEMA, base, meaning
 from volley.run.render import reports_of, results_of
-from volley.show.kept import COLUMNS as LIST_COLUMNS
+from volley.show.command import COLUMNS as LIST_COLUMNS
 from volley.statistics.estimates import median
 from volley.units import LARGEST_COUNT, LARGEST_WHOLE
 

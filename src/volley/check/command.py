@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from volley import benchmarks
-from volley.check import cluster, formats, layers, limits
-from volley.check.findings import THIRD, CheckFinding, Verdict, exit_code, in_order, of_cluster
+from volley.check import cluster, layers, limits
+from volley.check.findings import THIRD, CheckFinding, Verdict, exit_code, in_order, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
 from volley.launch.allocation import allocation
@@ -106,7 +106,7 @@ def run(options: CheckOptions) -> int:
         checks = limits.add(options.expect, {name: median(seconds) for name, seconds in times.items()})
         print(f"{options.expect}: {checks} checks; limits need {limits.FEWEST}", file=sys.stderr)
     found = in_order(check.findings)
-    formats.render(found, options.output.format, sys.stdout)
+    render(found, options.output.format, sys.stdout)
     if not options.output.quiet and (line := writer.last_line()):
         print(escape_controls(line), file=sys.stderr)
     return exit_code(found)

@@ -24,9 +24,8 @@ from volley.references import machine_of
 from volley.run.render import reports_of, results_of
 from volley.run.report_page import Sections, form_of, write
 from volley.text import join_words
-from volley.topo.message_path import path_of
 from volley.topo.picture import picture
-from volley.topo.topology import NumaNode, PlacedGpu, Topology, nvlinks
+from volley.topo.topology import NumaNode, PlacedGpu, Topology, nvlinks, path_of
 
 
 @dataclass(frozen=True, kw_only=True)

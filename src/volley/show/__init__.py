@@ -28,15 +28,15 @@ COMMANDS = (
         Other commands take the id of a run, or the beginning of it, in place of a file; also the name that --name gave
         it, last for the newest run, and last-1 for the one before. Runs of other users and other values of
         XDG_STATE_HOME are not listed.""",
-        options="volley.show.kept.ListOptions",
-        run=Lazy("volley.show.kept.list_runs"),
+        options="volley.show.command.ListOptions",
+        run=Lazy("volley.show.command.list_runs"),
         examples=("volley list", "volley list --tag nightly", "volley show last-1"),
     ),
     Command(
         name="delete",
         help="""Delete runs that volley kept on this machine, after saying which.""",
-        options="volley.show.kept.DeleteOptions",
-        run=Lazy("volley.show.kept.delete"),
+        options="volley.show.command.DeleteOptions",
+        run=Lazy("volley.show.command.delete"),
         examples=("volley delete last", "volley delete before-update --yes"),
     ),
     Command(
@@ -44,8 +44,8 @@ COMMANDS = (
         help="""Delete old runs that volley kept on this machine, after saying which.
 
         Runs with a name and runs that are being measured stay.""",
-        options="volley.show.kept.PruneOptions",
-        run=Lazy("volley.show.kept.prune"),
+        options="volley.show.command.PruneOptions",
+        run=Lazy("volley.show.command.prune"),
         examples=("volley prune --older-than 30d", "volley prune --older-than 8w --keep 20 --yes"),
     ),
 )

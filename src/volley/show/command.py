@@ -1,21 +1,30 @@
-"""``volley show``: its options, and saved records as a report."""
+"""``volley show``, ``list``, ``delete`` and ``prune``: their options, and saved records as a report."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+import time
+from calendar import timegm
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
+from fnmatch import fnmatchcase
+from typing import Any, Literal
 
 from volley.benchmarks import BENCHMARKS
 from volley.command import option_values
-from volley.command.commandline import Options, argument, group, option
-from volley.command.options import OUTPUT, OutputOptions, format_change
+from volley.command.commandline import Options, argument, flag, group, option
+from volley.command.options import FORMATS, OUTPUT, WHAT, OutputOptions, format_change
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.grouping import grouped
-from volley.records.kept_runs import kept_runs
-from volley.records.records_file import read_all, without_repeats
-from volley.run.render import render
+from volley.records.command_again import launches_asked
+from volley.records.kept_runs import KeptRun, kept_runs, run_named, state_folder
+from volley.records.records_file import first_and_last, read_all, without_repeats
+from volley.report.model import Cell, Column, Data, Report, Row, Table
+from volley.run.render import render, render_reports
+from volley.text import count, escape_controls, join_words
+from volley.units import format_duration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,3 +72,179 @@ def show(options: ShowOptions) -> int:
         quiet=output.quiet,
     )
     return EXIT_GOOD if not refused and all(log.good for log in logs) else EXIT_FAILED
+
+
+# ---------------------------------------------------------------------------------------------- the runs that are kept
+
+
+_YES = "Delete without asking."
+_FORMATS = tuple(name for name in FORMATS if name != "prometheus")
+"""A list of files has no metrics."""
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+_MAX_RUNS = 20
+"""The newest runs that are listed; ``--full`` lists all."""
+COLUMNS = (
+    "id", "name", "tags", "started_at", "benchmark", "host", "launches", "points", "failed", "elapsed_s", "status",
+    "path",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions(Options):
+    """What ``volley list`` takes."""
+
+    PANEL = WHAT
+
+    name: str = option(read=option_values.text, default="*", metavar="PATTERN", help="Only runs with such a name.")
+    tag: tuple[str, ...] = option(
+        read=option_values.texts, default=(), repeat=True, help="Only runs with this tag; may be repeated."
+    )
+    output: OutputOptions = group(
+        OutputOptions,
+        only=("format", "full"),
+        format={"read": option_values.choice(*_FORMATS), "help": f"{join_words(_FORMATS, 'or')}."},
+        full={"help": "List all runs, and not only the newest ones."},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteOptions(Options):
+    """What ``volley delete`` takes."""
+
+    runs: tuple[str, ...] = argument("RUN…", help="Ids or names of kept runs (volley list).")
+    yes: bool = flag("--yes", "-y", panel=OUTPUT, help=_YES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneOptions(Options):
+    """What ``volley prune`` takes."""
+
+    older_than: float | None = option(
+        read=option_values.age, panel=WHAT, help="Delete runs that began longer ago, e.g. 30d, 12h or 8w."
+    )
+    keep: int = option(
+        read=option_values.number(0),
+        default=0,
+        panel=WHAT,
+        help="Keep so many of the newest runs, however old they are.",
+    )
+    yes: bool = flag("--yes", "-y", panel=OUTPUT, help=_YES)
+
+
+def report(runs: Sequence[KeptRun], heading: str, *, full: bool = True) -> Report:
+    shown = runs if full else runs[:_MAX_RUNS]
+    rows = list(map(_row, shown))
+    columns = [
+        Column("id", align="left"),
+        Column("begun", align="left"),
+        Column("benchmark", align="left"),
+        Column("host", align="left", spare=2),
+        Column("launches", spare=1),
+        Column("points"),
+        Column("measured", spare=3),
+        Column("name, tags", align="left"),
+        Column("", align="left"),
+    ]
+    legend = ["points: of all launches together"] if runs else []
+    legend += [f"and {count(len(runs) - len(shown), 'older run')}: --full lists all"] if len(shown) < len(runs) else []
+    return Report(
+        heading=[heading],
+        tables=[Table(columns, list(map(_cells, rows)), legend=legend)] if rows else [],
+        data=Data(COLUMNS, ("id", "path"), rows),
+    )
+
+
+def _row(run: KeptRun) -> dict[str, Any]:
+    data = b""
+    with suppress(OSError):
+        data = run.path.read_bytes()
+    runs, ends, further = first_and_last(data)
+    status = next((end.status for end in ends if end.status != "complete"), "complete")
+    if len(ends) < len(runs) or (runs and len(runs) < launches_asked(runs[0].plan)):
+        status = "incomplete"
+    return {
+        "id": run.id,
+        "name": run.known.name,
+        "tags": " ".join(run.known.tags),
+        "started_at": run.begun[0],
+        "benchmark": " ".join(dict.fromkeys(run.plan.benchmark for run in runs)),
+        "host": " ".join(dict.fromkeys(rank.host for run in runs for rank in run.ranks)),
+        "launches": len(runs),
+        "points": sum(end.points_ok for end in ends) + further,
+        "failed": sum(end.points_failed for end in ends),
+        "elapsed_s": sum(end.elapsed_s for end in ends),
+        "status": "running" if run.running else status if runs else "unreadable" if data else "empty",
+        "path": str(run.path),
+    }
+
+
+def _cells(row: Mapping[str, Any]) -> Row:
+    """Return the cells of a run: ``bcdfghjk  2026-11-22 21:30  pingpong  node1  6  240  48 s  before [nightly]``."""
+    failed = [f"{row['failed']} failed"] if row["failed"] else []
+    status = [] if row["status"] == "complete" or failed else [row["status"]]
+    if row["status"] == "running":
+        status = [f"running, {count(row['points'], 'point')} so far"]
+    return [
+        row["id"] or row["path"].rpartition("/")[2].removesuffix(".jsonl"),
+        _local(row["started_at"]),
+        *(row[name] for name in ("benchmark", "host", "launches", "points")),
+        format_duration(row["elapsed_s"]),
+        " ".join(filter(None, (row["name"], row["tags"] and f"[{row['tags']}]"))),
+        Cell(text=" ".join(failed + status), style="" if row["status"] == "running" else "error"),
+    ]
+
+
+def _local(started_at: str) -> str:
+    with suppress(ValueError, OverflowError):
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(timegm(time.strptime(started_at, _TIME))))
+    return started_at
+
+
+def list_runs(options: ListOptions) -> int:
+    kept = kept_runs()
+    runs = [
+        run for run in kept if fnmatchcase(run.known.name, options.name) and set(options.tag) <= set(run.known.tags)
+    ]
+    of = f" of {len(kept)}" if len(runs) < len(kept) else ""
+    heading = f"{count(len(runs), 'run')}{of} kept in {state_folder()}"
+    render_reports([report(runs, heading, full=options.output.full)], options.output.format, sys.stdout)
+    return EXIT_GOOD
+
+
+def delete(options: DeleteOptions) -> int:
+    found: dict[KeptRun, None] = {}
+    for word in options.runs:
+        run = run_named(word)
+        if run is None:
+            raise UserError(f"there is no kept run {escape_controls(word)}: see volley list; rm deletes other files")
+        if run.running:
+            raise UserError(f"{escape_controls(word)} is being measured now: stop it first")
+        found[run] = None
+    return _delete(list(found), ask=not options.yes)
+
+
+def prune(options: PruneOptions) -> int:
+    """Delete old runs, except those with a name and those that are being measured."""
+    if options.older_than is None and not options.keep:
+        raise UserError("volley prune needs --older-than 30d, or --keep 20, or both")
+    before = time.strftime(_TIME, time.gmtime(time.time() - (options.older_than or 0.0)))
+    old = [run for run in kept_runs()[options.keep :] if run.begun[0] <= before]
+    return _delete([run for run in old if not run.known.name and not run.running], ask=not options.yes)
+
+
+def _delete(runs: Sequence[KeptRun], *, ask: bool) -> int:
+    """Say what will be deleted, and delete it where the user agrees."""
+    render_reports([report(runs, f"to delete: {count(len(runs), 'run')} of {len(kept_runs())}")], "table", sys.stdout)
+    if not runs:
+        return EXIT_GOOD
+    if ask:
+        if not sys.stdin.isatty():
+            raise UserError("nothing was deleted: write --yes to delete without being asked")
+        print("Delete? [y/N] ", end="", flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            print("volley: nothing was deleted", file=sys.stderr)
+            return EXIT_GOOD
+    for run in runs:
+        run.path.unlink(missing_ok=True)
+    print(f"volley: deleted {count(len(runs), 'run')}", file=sys.stderr)
+    return EXIT_GOOD

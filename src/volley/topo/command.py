@@ -10,9 +10,8 @@ from volley.errors import EXIT_GOOD, UserError
 from volley.files import refuse_input, write_file
 from volley.machine.facts import read_facts
 from volley.text import escape_controls
-from volley.topo.message_path import MessagePath, path_of
 from volley.topo.options import TopoOptions
-from volley.topo.topology import Topology, topology_of
+from volley.topo.topology import MessagePath, Topology, path_of, topology_of
 
 DOCUMENT_VERSION = 2
 

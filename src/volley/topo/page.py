@@ -10,9 +10,7 @@ from itertools import combinations
 
 from volley.grouping import grouped
 from volley.text import count, escape_controls, join_words
-from volley.topo.layout import Branch, tree
-from volley.topo.message_path import MessagePath
-from volley.topo.topology import Nic, NumaNode, PlacedGpu, Topology, short
+from volley.topo.topology import Branch, MessagePath, Nic, NumaNode, PlacedGpu, Topology, short, tree
 from volley.units import parse_cpulist
 
 
