@@ -215,8 +215,8 @@ def test_misuse_is_refused(words: list[str], message: str, home: Path, capsys: C
 def test_the_median_of_the_launches_is_compared_with_the_reference() -> None:
     at, seconds = "1 × 1 of 4096 × 4096 double, run / iterations", 6.74845e-05
     times = [[Observable("aware", [at], [seconds * factor])] for factor in (0.5, 1.0, 4.0)]
-    found = references.beside_equal(["NVIDIA H200"], "jacobi", times)
-    assert found == "as fast as the reference h200-x2 (median of 1 point; volley references)"
+    (found,) = references.beside_equal(["NVIDIA H200"], "jacobi", times)
+    assert found.text == "as fast as the reference h200-x2 (median of 1 point; volley references)"
 
 
 def test_a_solver_on_two_nodes_is_not_compared_with_a_reference_of_one(home: Path, capsys: Capture) -> None:

@@ -22,6 +22,7 @@ from volley.files import write_file
 from volley.grouping import grouped
 from volley.records.kept_runs import REFERENCES, own_references, state_folder
 from volley.records.launch_series import Sweep, observed_in
+from volley.records.record_types import Run
 from volley.records.records_file import parse_runs, read_file
 from volley.records.run_log import Observable, RunLog
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Table
@@ -92,10 +93,17 @@ def beside_words(ratio: float, name: str) -> str:
     return f"as fast as {name}" if abs(ratio - 1) < EQUAL else f"{slower_or_faster(ratio)} than {name}"
 
 
-def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterable[Observable]]) -> str | None:
+def gpus_of(run: Run | None) -> list[str]:
+    """Return the names of the GPUs of its ranks; none if they are on several nodes, because references are of one."""
+    ranks = run.ranks if run else []
+    return [rank.device.name for rank in ranks if rank.device] if len({rank.node for rank in ranks}) == 1 else []
+
+
+def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterable[Observable]]) -> list[Note]:
+    """Return how the launches compare with a published reference with GPUs of this one name; nothing without one."""
     names = set(gpus)
     if len(names) != 1:
-        return None
+        return []
     gpu = names.pop()
     times = grouped(
         (
@@ -112,11 +120,12 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
         if (ratio := ratio_to_equal(gpu, (benchmark, series), at, median([seconds for _, seconds in those]), work))
     ]
     if not found:
-        return None
+        return []
     known = dict.fromkeys(name for name, _ in found)
     references = f"reference{'s' if len(known) > 1 else ''} {join_words(known)}"
     middle = median([ratio for _, ratio in found])
-    return f"{beside_words(middle, f'the {references}')} (median of {count(len(found), 'point')}; volley references)"
+    words = beside_words(middle, f"the {references}")
+    return [Note("finding", f"{words} (median of {count(len(found), 'point')}; volley references)")]
 
 
 def own() -> dict[str, Path]:

@@ -21,7 +21,7 @@ from volley.records.command_again import command_again
 from volley.records.launch_series import LaunchSeries
 from volley.records.record_types import Status
 from volley.records.run_log import RunLog
-from volley.references import beside_equal
+from volley.references import beside_equal, gpus_of
 from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus, scaled, spread
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Mark, Note, ReferenceLine, Report, Table
 from volley.run import report_parts
@@ -35,10 +35,6 @@ def report(result: JacobiResults) -> Report:
     measured = [solution for solution in solutions if solution.time]
     tables = [_table(measured, series), *_parts_table(measured)] if measured else []
     charts = [_parts_chart(measured)] if any(solution.parts_s for solution in measured) else []
-    ranks = series.run.ranks if series.run else []
-    # The references with the names of GPUs are of one node.
-    gpus = [rank.device.name for rank in ranks if rank.device] if len({rank.node for rank in ranks}) == 1 else []
-    equal = beside_equal(gpus, "jacobi", map(observables, series.logs))
     return Report(
         heading=[*report_parts.heading(series, "jacobi"), *map(_problem, solutions[:1])],
         tables=[*tables, *_scaling_tables(result.chains)],
@@ -49,7 +45,7 @@ def report(result: JacobiResults) -> Report:
             command="jacobi",
             failed=_lost(solutions, "failed"),
             missing=(f"skipped: {text}" for text in _lost(solutions, "skipped")),
-            found=[Note("finding", equal)] if equal else [],
+            found=beside_equal(gpus_of(series.run), "jacobi", map(observables, series.logs)),
             doubts=[Note("warning", text) for text in dict.fromkeys(map(_other_threads, result.chains)) if text],
         ),
         data=data_of(_QUANTITIES, [name for each in _QUANTITIES[:9] for name in each.names], solutions),

@@ -89,9 +89,8 @@ def report(results: MatrixResults) -> Report:
         missing=[*_missing(results), *(text for case in cases for text in _skipped(case))],
         found=[Note("finding", each.text) for each in found],
     )
-    observed = map(observables, series.logs)
-    if equal := beside_equal((device.name for device in results.devices), "gpu_matrix", observed):
-        notes.append(Note("finding", equal))
+    gpus = (device.name for device in results.devices)
+    notes += beside_equal(gpus, "gpu_matrix", map(observables, series.logs))
     notes += [Note("finding", text) for text in _compared(series.logs)]
     tables = list(_tables(results))
     return Report(

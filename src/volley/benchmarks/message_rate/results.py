@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from volley.benchmarks.message_rate.records import MessageRatePoint
-from volley.benchmarks.points.notes import failure, skipped
+from volley.benchmarks.points.notes import lost, too_wide
 from volley.benchmarks.points.page import (
     BANDWIDTH,
     CHECKED,
@@ -28,7 +28,7 @@ from volley.grouping import grouped
 from volley.records.command_again import launch_again
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
-from volley.report.cells import ALL, Quantity, as_they_are, data_of, percent, ratio_cell, unclear
+from volley.report.cells import ALL, Quantity, as_they_are, data_of, ratio_cell, unclear
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.estimates import Estimate, median
@@ -165,12 +165,7 @@ def report(result: Rates) -> Report:
         tables=Later(lambda: [_table(result, names), *_saturations(result)]),
         overview=_overview(result),
         charts=Later(lambda: _charts(result)),
-        notes=report_parts.lost(
-            result.series,
-            {point.transport for point in result.points if point.time},
-            failed=(f"{each.place}: {failure(each)}" for each in result.points if each.status == "failed"),
-            missing=skipped(by_transport(result.points)),
-        ),
+        notes=lost(result),
         remarks=Later(lambda: _remarks(result)),
         data=data_of(QUANTITIES, KEYS, result.points),
         runs=result.series.describe_runs(),
@@ -350,16 +345,6 @@ def _conclusions(result: Rates, sending: Sequence[PairsResult]) -> Iterator[Conc
 def _too_wide(result: Rates) -> Iterator[tuple[str, str]]:
     """Yield how many points vary by more than was asked, if any, and the command that measures more launches."""
     plan, missed = result.series.plan, [each for each in result.points if each.missed and each.sends]
-    if not missed or plan is None:
-        return
-    worst = max(missed, key=attrgetter("half_width"))
-    sign, within = ("", " within one launch") if one_launch(missed) else ("±", "")
-    again = launch_again("message-rate", 2 * max(FIRST_LOOK, worst.launches), plan)
-    vary = "varies" if len(missed) == 1 else "vary"
-    yield (
-        (
-            f"{count(len(missed), 'point')} {vary} by more than {sign}{plan.sampling.ci * 100:g} %{within} "
-            f"(worst: {percent(worst.half_width, 1, sign)}, {worst.place})"
-        ),
-        again,
-    )
+    if missed and plan:
+        text, worst = too_wide(missed, plan)
+        yield text, launch_again("message-rate", 2 * max(FIRST_LOOK, worst.launches), plan)

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from volley.benchmarks.overlap import LIMITS, MAX_PROGRESS_CALLS, Limit, OverlapOptions
-from volley.benchmarks.points.notes import skipped
+from volley.benchmarks.points.notes import lost
 from volley.benchmarks.points.records import PointRecord, Sizes
 from volley.benchmarks.points.results import (
     PointForecast,
@@ -120,6 +120,11 @@ class OverlapResult(PointResult):
     """Time of the computation beside the exchange / alone, from its own start to its own end."""
     exchange_slowdown: Estimate | None = None
     """Time from the start of the exchange until the rank knows that it is complete, beside the computation / alone."""
+
+    @property
+    def place(self) -> str:
+        """Its name: ``host at 64 KiB beside arithmetic``."""
+        return f"{super().place} beside {self.computation}"
 
 
 OverlapSeries = ResultSeries[OverlapResult]
@@ -278,7 +283,7 @@ def report(result: OverlapSeries) -> Report:
         heading=report_parts.heading(series, "overlap"),
         tables=[table for limit in LIMITS for table in _tables(limit, measured)],
         charts=[chart for limit in LIMITS for chart in _charts(limit, measured)],
-        notes=report_parts.lost(series, transports, _failed(result.points), skipped(by_transport(result.points))),
+        notes=lost(result),
         remarks=Later(lambda: report_parts.remarks(series, transports, found=_findings(result))),
         overview=_overview(result),
         data=data_of(QUANTITIES, KEYS, result.points),
@@ -310,13 +315,6 @@ def _charts(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Chart]:
         title = f"Hidden: {TITLES[limit][0].lower()}{TITLES[limit][1:]}"
         marks = [HIDDEN.mark(point.size_bytes, point.transport, point) for point in shown]
         yield Chart("curves", title, Axis("message size", "B", log=True), Axis("of the exchange", "%"), marks)
-
-
-def _failed(points: Sequence[OverlapResult]) -> Iterator[str]:
-    for point in points:
-        if point.status == "failed":
-            where = f"{point.transport}, {format_size(point.size_bytes)}, beside {point.computation}"
-            yield f"{where}: {point.reason or 'no reason is recorded'}"
 
 
 def _findings(result: OverlapSeries) -> Iterator[Note]:

@@ -14,6 +14,8 @@ from volley.benchmarks.points.results import (
     PointResult,
     PointSeries,
     PointWarning,
+    Result,
+    ResultSeries,
     by_name,
     by_transport,
     observables,
@@ -24,13 +26,13 @@ from volley.grouping import grouped
 from volley.machine.ucx_protocols import SizeRange, of_plan
 from volley.records.command_again import command_again, launch_again
 from volley.records.plan import Plan
-from volley.references import beside_equal
+from volley.references import beside_equal, gpus_of
 from volley.report.cells import percent
 from volley.report.model import Note
 from volley.run import report_parts
 from volley.statistics.curves import Fit
 from volley.statistics.launches import FIRST_LOOK, ratio, shown_above_one
-from volley.text import join_words
+from volley.text import count, join_words
 from volley.units import approximate_size, format_cpulist, format_sig, format_size
 
 _AWARE = "aware"
@@ -134,6 +136,9 @@ def ucx_inversions(measured: Iterable[PointResult], plan: Plan | None, operation
 _MAX_REASONS = 3
 """The notes list at most this many reasons for the skipped sizes of one transport."""
 
+MAX_NAMED = 3
+"""At most this many noisy transports are named."""
+
 _MAX_GROUPS = 3
 """The notes list the values of groups of launches for at most this many sizes."""
 
@@ -149,12 +154,12 @@ _WITHIN = ", within one launch"
 _MEMORY = {"host": "host", "device": "GPU"}
 
 
-def lost(result: PointSeries) -> list[Note]:
+def lost(result: ResultSeries[Any]) -> list[Note]:
     points = result.points
     return report_parts.lost(
         result.series,
         {point.transport for point in points if point.time},
-        failed=(f"{place(point)}: {failure(point)}" for point in points if point.status == "failed"),
+        failed=(f"{point.place}: {failure(point)}" for point in points if point.status == "failed"),
         missing=skipped(by_name(points)),
     )
 
@@ -163,10 +168,7 @@ def remarks(result: PointSeries, ucx_operation: str) -> list[Note]:
     plan = result.series.plan
     timed = [point for point in result.points if point.time]
     sending = [point for point in timed if point.sends]
-    ranks = result.series.run.ranks if result.series.run else []
-    # The references with the names of GPUs are of one node.
-    gpus = [rank.device.name for rank in ranks if rank.device] if len({rank.node for rank in ranks}) == 1 else []
-    equal = beside_equal(gpus, plan.benchmark if plan else "", map(observables, result.series.logs))
+    observed = map(observables, result.series.logs)
     return report_parts.remarks(
         result.series,
         {point.transport for point in timed},
@@ -176,7 +178,7 @@ def remarks(result: PointSeries, ucx_operation: str) -> list[Note]:
             *(Note("finding", text) for text in ucx_sentences([p for p in timed if p.rate], plan, ucx_operation)),
             *(Note("finding", f"{each.text}: {each.command}") for each in violations(sending)),
             *(Note("finding", text) for text in _compared(point for point in timed if point.verified)),
-            *([Note("finding", equal)] if equal else []),
+            *beside_equal(gpus_of(result.series.run), plan.benchmark if plan else "", observed),
             *(Note("warning", text) for text in _groups(sending)),
         ],
         doubts=[Note("warning", text) for text in _warnings(sending, plan)] if plan else (),
@@ -193,11 +195,6 @@ def failure(point: PointResult) -> str:
         return reason
     guard = "" if 0 <= wrong.offset_bytes < point.size_bytes else "a guard byte, "
     return f"{reason} ({guard}0x{wrong.found:02x} instead of 0x{wrong.expected:02x})"
-
-
-def place(point: PointResult) -> str:
-    """Name a point: ``host at 64 KiB``."""
-    return f"{point.name} at {format_size(point.size_bytes)}" if point.size_bytes else point.name
 
 
 def _only(points: Sequence[PointResult]) -> dict[str, str]:
@@ -395,6 +392,31 @@ def _shares(point: PointResult) -> str:
     return ", ".join(shares)
 
 
+def too_wide(missed: Sequence[Result], plan: Plan) -> tuple[str, Result]:
+    """Sum up points with a wider interval than was asked for; return the widest, too.
+
+    ``3 points of host vary by more than ±1 %, up to 4 % (host at 8 B)``
+    """
+    worst = max(missed, key=lambda point: point.half_width)
+    sign = "" if one_launch(missed) else "±"
+    vary = "varies" if len(missed) == 1 else "vary"
+    aim, most = f"{sign}{plan.sampling.ci * 100:g} %", percent(worst.half_width, 0, sign)
+    return (
+        f"{count(len(missed), 'point')} of {_names(missed)} {vary} by more than {aim}, up to {most} ({worst.place})",
+        worst,
+    )
+
+
+def _names(points: Sequence[PointResult]) -> str:
+    """Name a few transports, of collectives with their operation; count many: whichever there are more of."""
+    names = by_name(points)
+    if len(names) <= MAX_NAMED:
+        return join_words(names)
+    operations = len({point.operation for point in points if point.operation})
+    transports = len(by_transport(points))
+    return count(operations, "operation") if operations > transports else count(transports, "transport")
+
+
 Hits = Sequence[tuple[PointResult, PointWarning]]
 """Points with a warning of one kind."""
 
@@ -415,7 +437,7 @@ def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
 def _worst(hits: Hits, sign: str = "") -> str:
     point, warning = max(hits, key=lambda hit: abs(hit[1].value))
     launches = f" in {warning.launches} of {point.launches} launches" if warning.launches and point.launches > 1 else ""
-    return f"worst: {percent(abs(warning.value), 1, sign)}{launches}, {place(point)}"
+    return f"worst: {percent(abs(warning.value), 1, sign)}{launches}, {point.place}"
 
 
 def _warning(kind: str, hits: Hits, where: str, plan: Plan) -> str:

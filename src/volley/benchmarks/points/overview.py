@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from volley.benchmarks.points.guidelines import violations
-from volley.benchmarks.points.notes import again, place, size_range, ucx_inversions
+from volley.benchmarks.points.notes import again, size_range, too_wide, ucx_inversions
 from volley.benchmarks.points.results import PointResult, PointSeries, by_name, by_transport, one_launch
 from volley.grouping import grouped
 from volley.records.command_again import command_again
@@ -14,15 +14,12 @@ from volley.report.cells import percent, ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table
 from volley.run.report_parts import machine_notes, over_launches
 from volley.statistics.launches import FIRST_LOOK, has_interval, shows_change
-from volley.text import count, join_words
+from volley.text import count
 from volley.units import format_sig, format_size
 
 MIN_SIZES = 6
 MIN_POINTS = 20
 """Fewer sizes and fewer points than these fit a screen as they are."""
-
-MAX_NAMED = 3
-"""At most this many noisy transports are named."""
 
 LATENCIES = (1 << 12, 1 << 16)
 """The latency columns, after the smallest size: the measured sizes next to these."""
@@ -127,15 +124,9 @@ def _findings(result: PointSeries, points: Sequence[PointResult], ucx_operation:
         yield Conclusion("NOISY", note.text)
     noisy = [point for point in points if point.missed]
     if noisy and plan:
-        worst = max(noisy, key=lambda point: point.half_width)
-        sign = "" if one_launch(noisy) else "±"
+        text, worst = too_wide(noisy, plan)
         launches = max(FIRST_LOOK, 2 * max(point.launches for point in noisy))
-        yield Conclusion(
-            "NOISY",
-            f"{count(len(noisy), 'point')} of {_names(noisy)} {'varies' if len(noisy) == 1 else 'vary'} by more than "
-            f"{sign}{plan.sampling.ci * 100:g} %, up to {percent(worst.half_width, 0, sign)} ({place(worst)})",
-            again([worst], plan, size=True, launches=launches),
-        )
+        yield Conclusion("NOISY", text, again([worst], plan, size=True, launches=launches))
 
 
 def _shares(points: Sequence[PointResult]) -> Iterator[Conclusion]:
@@ -182,16 +173,6 @@ def _share(point: PointResult, points: Sequence[PointResult]) -> str:
         text += f", {format_sig(compared.speedup.median, 3)} × {compared.speedup_over}"
         text += "" if compared is point else f" at {format_size(compared.size_bytes)}"
     return text
-
-
-def _names(points: Sequence[PointResult]) -> str:
-    """Name a few transports, of collectives with their operation; count many: whichever there are more of."""
-    names = by_name(points)
-    if len(names) <= MAX_NAMED:
-        return join_words(names)
-    operations = len({point.operation for point in points if point.operation})
-    transports = len(by_transport(points))
-    return count(operations, "operation") if operations > transports else count(transports, "transport")
 
 
 # -------------------------------------------------------------------------------------------------- table

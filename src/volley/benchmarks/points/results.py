@@ -117,6 +117,11 @@ class PointResult:
         return " ".join(filter(None, (self.operation, self.transport)))
 
     @property
+    def place(self) -> str:
+        """The point, for a sentence: ``host at 64 KiB``."""
+        return f"{self.name} at {format_size(self.size_bytes)}" if self.size_bytes else self.name
+
+    @property
     def time(self) -> Estimate | None:
         """Seconds, over all launches; of the samples if there is one launch."""
         return self.repeated.estimate if self.repeated else None
