@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from volley import benchmarks, references
 from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.matrix.results import results as matrix_results
-from volley.check.findings import NAMED, CheckFinding
+from volley.check.findings import NAMED, CheckFinding, Verdict
 from volley.check.limits import FALSE_ALARM, FEWEST, Limits, limit_s
 from volley.errors import UserError
 from volley.machine.hardware import SLOWDOWNS, Gpu, nvlinks_down
@@ -80,21 +80,19 @@ def judge(
     layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog], limits: Limits | None, judged: int
 ) -> Iterator[CheckFinding]:
     """Say what the launches of a layer say; ``judged``: how many times of all layers are compared with limits."""
-    again = f"volley {' '.join(layer.words)}"
+    again, finding = f"volley {' '.join(layer.words)}", partial(CheckFinding, layer=layer.name)
     if any("failed" in log.statuses for log in logs):
-        yield CheckFinding(verdict="FAIL", layer=layer.name, why="wrong data arrived", yardstick="data", decides=again)
+        yield finding(verdict="FAIL", why="wrong data arrived", yardstick="data", decides=again)
         return
     unavailable = {each.transport: each.reason for log in logs for each in log.transports if not each.available}
     for transport, reason in unavailable.items():
-        yield CheckFinding(
-            verdict="NOT POSSIBLE", layer=layer.name, why=f"{transport}: {reason}", decides="volley doctor"
-        )
+        yield finding(verdict="NOT POSSIBLE", why=f"{transport}: {reason}", decides="volley doctor")
     states = list(_states(layer, logs))
     yield from states
     times = measured(benchmark, logs)
     if not times or not all(log.good for log in logs):
         if not unavailable:
-            yield CheckFinding(verdict="UNDECIDED", layer=layer.name, why="not everything was measured", decides=again)
+            yield finding(verdict="UNDECIDED", why="not everything was measured", decides=again)
         return
     slow = list(_slow_pairs(layer, benchmark, logs))
     yield from slow
@@ -104,18 +102,13 @@ def judge(
         yield _by_reference(layer, ratios, again)
     elif not slow:
         if benchmark is GPUS and len(logs[0].gpus("before")) > 2:
-            why = "no GPU is slower than the others"
-            yield CheckFinding(verdict="PASS", layer=layer.name, why=why, yardstick="population")
+            yield finding(verdict="PASS", why="no GPU is slower than the others", yardstick="population")
         else:
             why = (
                 f"the data of {count(len(times), 'point')} was right, and nothing says how fast this machine should be"
             )
-            yield CheckFinding(
-                verdict="UNDECIDED",
-                layer=layer.name,
-                why=why,
-                decides="on good nodes: volley check --expect FILE --learn",
-            )
+            learn = "on good nodes: volley check --expect FILE --learn"
+            yield finding(verdict="UNDECIDED", why=why, decides=learn)
 
 
 def _slow_pairs(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
@@ -225,32 +218,23 @@ def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
     after = {gpu.uuid: gpu for log in logs for gpu in log.gpus("after")}
     down = nvlinks_down([*after.values()])
     for uuid, gpu in after.items():
-        part = f"GPU {gpu.index}"
+        finding = partial(CheckFinding, layer=layer.name, part=f"GPU {gpu.index}", yardstick="link state")
         if gpu.index in down:
             why = f"{count(down[gpu.index], 'NVLink')} inactive"
-            yield CheckFinding(verdict="FAIL", layer=layer.name, part=part, why=why, yardstick="link state")
+            yield finding(verdict="FAIL", why=why)
         if gpu.pcie_width and gpu.pcie_width_max and gpu.pcie_width < gpu.pcie_width_max:
             why = f"PCIe has {gpu.pcie_width} of {gpu.pcie_width_max} lanes"
-            yield CheckFinding(verdict="FAIL", layer=layer.name, part=part, why=why, yardstick="link state")
+            yield finding(verdict="FAIL", why=why)
         held = [{*(each.clocks_event_reasons or ())} & {*SLOWDOWNS} for each in (before.get(uuid, gpu), gpu)]
         if held[0] | held[1]:
-            yield CheckFinding(
-                verdict="FAIL" if held[0] & held[1] else "UNDECIDED",
-                layer=layer.name,
-                part=part,
-                why=f"its clocks were held down: {join_words(sorted(held[0] | held[1]))}",
-                yardstick="link state",
-                decides="" if held[0] & held[1] else "another check: it was so before or after the measurement only",
-            )
+            why = f"its clocks were held down: {join_words(sorted(held[0] | held[1]))}"
+            once = "another check: it was so before or after the measurement only"
+            always = held[0] & held[1]
+            yield finding(verdict="FAIL" if always else "UNDECIDED", why=why, decides="" if always else once)
         for name, number in _growth(before.get(uuid, gpu), gpu):
-            yield CheckFinding(
-                verdict="FAIL" if name == "uncorrected ECC errors" else "UNDECIDED",
-                layer=layer.name,
-                part=part,
-                why=f"{name}: {number:g} more than before",
-                yardstick="link state",
-                decides="another check; a number that keeps growing is a fault",
-            )
+            verdict: Verdict = "FAIL" if name == "uncorrected ECC errors" else "UNDECIDED"
+            why, decides = f"{name}: {number:g} more than before", "another check; what keeps growing is a fault"
+            yield finding(verdict=verdict, why=why, decides=decides)
 
 
 def _growth(before: Gpu, after: Gpu) -> Iterator[tuple[str, float]]:

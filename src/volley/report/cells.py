@@ -18,6 +18,9 @@ UNITS = {
     "µs": ("_s", 1e6),
     "GB/s": ("_Bps", 1e-9),
     "M/s": ("_per_s", 1e-6),
+    "GLU/s": ("_per_s", 1e-9),
+    "ms": ("_s", 1e3),
+    "s": ("_s", 1.0),
     "%": ("", 100.0),
     "×": ("", 1.0),
 }
@@ -149,16 +152,6 @@ def unclear(rows: Iterable[Row]) -> list[str]:
     return ["~: the difference is not significant"] if marked else []
 
 
-def plus_minus(time: Estimate | None) -> Cell:
-    """Return the half width of a CI over launches in per cent with one decimal; other bounds are in parentheses."""
-    return _half_width(time, "ci")
-
-
-def spread(time: Estimate | None) -> Cell:
-    """Return the half width of the CI within one launch, in the same way."""
-    return _half_width(time, "within")
-
-
 def range_of(quantity: Quantity) -> Quantity:
     """Return the column with the smallest and the largest of few launches, in the unit of the quantity."""
 
@@ -173,8 +166,15 @@ def range_of(quantity: Quantity) -> Quantity:
 
 
 def _half_width(time: Estimate | None, plain: Kind) -> Cell:
+    """Return a half width in per cent with one decimal, in parentheses if the bounds are not of the plain kind."""
     if time is None or time.kind == "single":
         return Cell()
     time = as_shown(time)
     shown = percent(time.half_width, 1).removesuffix(" %")
     return Cell(time.half_width * 100, text=shown if time.kind == plain else f"({shown})")
+
+
+PLUS_MINUS = Quantity("", "± %", lambda result: _half_width(result.time, "ci"))
+"""Of the ``time`` of a result over launches."""
+SPREAD = Quantity("spread", "%", lambda result: _half_width(result.time, "within"))
+"""Takes the place of ± where there is one launch: what another launch would find is not known."""

@@ -11,7 +11,6 @@ from volley.benchmarks.points.page import (
     CHECKED,
     KEYS,
     LATENCY,
-    PLUS_MINUS,
     QUANTITIES,
     SAMPLES,
     TAIL,
@@ -19,7 +18,7 @@ from volley.benchmarks.points.page import (
 )
 from volley.benchmarks.points.results import PointResult, PointSeries
 from volley.records.plan import Plan
-from volley.report.cells import Quantity, as_they_are
+from volley.report.cells import PLUS_MINUS, Quantity, as_they_are
 from volley.report.model import Report
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import TextIO
 
@@ -22,8 +23,8 @@ from volley.records.launch_series import LaunchSeries
 from volley.records.record_types import Status
 from volley.records.run_log import RunLog
 from volley.references import beside_equal, gpus_of
-from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus, scaled, spread
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Mark, Note, ReferenceLine, Report, Table
+from volley.report.cells import ALL, PLUS_MINUS, SPREAD, Quantity, as_they_are, data_of, scaled
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Mark, Note, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.launches import ratio, shown_above_one
 from volley.text import count, escape_controls, join_words
@@ -78,24 +79,38 @@ def _processors(solution: Solution) -> str:
     return count(solution.point.threads, "thread") if solution.point.threads else ""
 
 
+ITERATION = Quantity("iteration", "ms", attrgetter("iteration_s"))
+UPDATES = Quantity("updates", "GLU/s", attrgetter("updates_per_s"))
+RUN = Quantity("run", "s", attrgetter("run_s"))
+FIRST = Quantity("first", "ms", attrgetter("first_s"))
+HALOS = Quantity("halos", "µs", lambda each: each.point.cold_exchange_s if each.messages_timed else EMPTY)
+COPY = Quantity("copy", "GB/s", attrgetter("copy_Bps"))
+DEVIATION = Quantity("deviation", "", attrgetter("point.deviation"), digits=3)
+VERIFIED = Quantity("verified", "", lambda each: None if each.ranks == 1 else each.verified)
+
+
+def _residual(solution: Solution) -> Cell:
+    return Cell(None if solution.residual is None else f"{solution.residual:.6f}")
+
+
+def _spent(on_gpu: bool, part: str, solution: Solution) -> float | None:
+    """Return the time of a part in an iteration, or its share of the ranks' time."""
+    return (solution.parts_s if on_gpu else solution.shares).get(part)
+
+
 def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
-    launches = max(len(solution.by_launch) for solution in solutions)
-    half_width, how = (plus_minus, Column("", "± %")) if launches > 1 else (spread, Column("spread", "%"))
-    columns = [Column("transport", align="left"), Column("residual"), Column("iteration", "ms"), how]
-    columns += [Column("updates", "GLU/s"), Column("compulsory", "GB/s"), Column("of copy", "%")]
-    columns.append(Column("verified", all_true="all verified"))
-    rows = [
-        [
-            solution.transport,
-            Cell(None if solution.residual is None else f"{solution.residual:.6f}"),
-            scaled(solution.iteration_s, 1e3),
-            half_width(solution.time),
-            scaled(solution.updates_per_s, 1e-9),
-            scaled(solution.compulsory_Bps, 1e-9),
-            scaled(solution.of_copy, 1e2),
-            None if solution.ranks == 1 else solution.verified,
-        ]
-        for solution in solutions
+    quantities = (
+        Quantity("residual", "", _residual),
+        ITERATION,
+        PLUS_MINUS if max(len(solution.by_launch) for solution in solutions) > 1 else SPREAD,
+        UPDATES,
+        Quantity("compulsory", "GB/s", attrgetter("compulsory_Bps")),
+        Quantity("of copy", "%", attrgetter("of_copy")),
+    )
+    columns = [Column("transport", align="left"), *(each.column() for each in quantities)]
+    columns.append(VERIFIED.column(all_true="all verified"))
+    rows: list[Row] = [
+        [each.transport, *(quantity.cell(each) for quantity in (*quantities, VERIFIED))] for each in solutions
     ]
     legend = [*_endings(solutions), *slower_parts(solutions), _meaning(solutions, series)]
     return Table(columns, rows, legend=legend)
@@ -116,30 +131,14 @@ def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
         return
     on_gpu = solutions[0].point.memory == "device"
     unit, group = ("µs", "parts of an iteration") if on_gpu else ("%", "of the ranks' time")
+    parts = [Quantity(part, unit, partial(_spent, on_gpu, part), digits=3) for part in named]
+    quantities = [*parts, RUN, FIRST, HALOS, COPY, DEVIATION]
+    groups = {**dict.fromkeys(named, group), FIRST.name: "cold start", HALOS.name: "cold start"}
     columns = [
         Column("transport", align="left"),
-        *(Column(part, unit, 3, group=group) for part in named),
-        Column("run", "s"),
-        Column("first", "ms", group="cold start"),
-        Column("halos", "µs", group="cold start"),
-        Column("copy", "GB/s"),
-        Column("deviation", digits=3),
+        *(each.column(group=groups.get(each.name, "")) for each in quantities),
     ]
-    rows = [
-        [
-            solution.transport,
-            *(
-                scaled(solution.parts_s.get(part), 1e6) if on_gpu else scaled(solution.shares.get(part), 100)
-                for part in named
-            ),
-            solution.run_s,
-            scaled(solution.first_s, 1e3),
-            scaled(solution.point.cold_exchange_s, 1e6) if solution.messages_timed else EMPTY,
-            scaled(solution.copy_Bps, 1e-9),
-            solution.point.deviation,
-        ]
-        for solution in solutions
-    ]
+    rows: list[Row] = [[each.transport, *(quantity.cell(each) for quantity in quantities)] for each in solutions]
     legend = "parts overlap where possible; " if on_gpu else ""
     legend += "run: all iterations, including the first; cold start: the first iteration and the first halos; "
     legend += "copy: the same field, copied by all ranks together before and after; "
@@ -199,16 +198,16 @@ def _scaling_table(chain: Sequence[ScalingStep], title: str) -> Table:
     return Table(
         columns=[
             Column("processes", align="left"),
-            Column("iteration", "ms"),
-            Column("updates", "GLU/s"),
+            ITERATION.column(),
+            UPDATES.column(),
             Column("efficiency", "%"),
             Column("excess over ideal", "µs"),
         ],
         rows=[
             [
                 f"{step.solution.point.grid[0]} × {step.solution.point.grid[1]}",
-                scaled(step.solution.iteration_s, 1e3),
-                scaled(step.solution.updates_per_s, 1e-9),
+                ITERATION.cell(step.solution),
+                UPDATES.cell(step.solution),
                 None if step.efficiency is None else f"{step.efficiency * 100:.1f}",
                 EMPTY if step is one else None if step.beyond_s is None else f"{step.beyond_s * 1e6:+.1f}",
             ]

@@ -16,9 +16,7 @@ from volley.benchmarks.points.page import (
     CHECKED,
     COLD,
     INTERVAL,
-    PLUS_MINUS,
     SAMPLES,
-    SPREAD,
     VERIFIED,
     cells,
     headers,
@@ -28,7 +26,7 @@ from volley.grouping import grouped
 from volley.records.command_again import launch_again
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
-from volley.report.cells import ALL, Quantity, as_they_are, data_of, ratio_cell, unclear
+from volley.report.cells import ALL, PLUS_MINUS, SPREAD, Quantity, as_they_are, data_of, ratio_cell, unclear
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.estimates import Estimate, median

@@ -15,14 +15,13 @@ from volley.benchmarks.points.page import (
     CHECKED,
     FORWARD,
     LATENCY,
-    PLUS_MINUS,
     SAMPLES,
     TAIL,
     report_of,
 )
 from volley.benchmarks.points.results import PointResult, PointSeries, by_transport
 from volley.records.plan import Plan
-from volley.report.cells import Quantity
+from volley.report.cells import PLUS_MINUS, Quantity
 from volley.report.model import Report
 from volley.text import escape_controls, join_words
 

@@ -21,7 +21,7 @@ from volley.benchmarks.points.results import (
 from volley.records.launch_series import LaunchSeries
 from volley.records.plan import Plan
 from volley.records.record_types import Transport
-from volley.report.cells import ALL, Quantity, as_they_are, data_of, plus_minus, range_of, ratio_cell, spread, unclear
+from volley.report.cells import ALL, PLUS_MINUS, SPREAD, Quantity, as_they_are, data_of, range_of, ratio_cell, unclear
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.curves import MIN_SIZES, POOR
@@ -71,9 +71,6 @@ QUANTITIES = (
 
 KEYS = ("transport", "size_bytes", "benchmark", "direction", "window", "ranks")
 
-PLUS_MINUS = Quantity("", "± %", lambda point: plus_minus(point.time))
-SPREAD = Quantity("spread", "%", lambda point: spread(point.time))
-"""Takes the place of ± where there is one launch: what another launch would find is not known."""
 CHECKED = Quantity("verified", "", lambda point: point.verified if point.rate or point.operation else None)
 """Empty if the transport sends nothing."""
 
