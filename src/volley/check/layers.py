@@ -233,8 +233,8 @@ def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
             yield finding(verdict="FAIL" if always else "UNDECIDED", why=why, decides="" if always else once)
         for name, number in _growth(before.get(uuid, gpu), gpu):
             verdict: Verdict = "FAIL" if name == "uncorrected ECC errors" else "UNDECIDED"
-            why, decides = f"{name}: {number:g} more than before", "another check; what keeps growing is a fault"
-            yield finding(verdict=verdict, why=why, decides=decides)
+            decides = "another check; a number that keeps growing is a fault"
+            yield finding(verdict=verdict, why=f"{name}: {number:g} more than before", decides=decides)
 
 
 def _growth(before: Gpu, after: Gpu) -> Iterator[tuple[str, float]]:

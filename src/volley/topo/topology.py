@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from volley.errors import MachineError, UserError
+from volley.grouping import grouped
 from volley.machine.facts import Facts, NumaFacts, PciPlace
 from volley.machine.hardware import Gpu, NvLink
 from volley.machine.line_rate import nvlink_bytes_per_s, pcie_bytes_per_s
@@ -250,9 +251,7 @@ def switches_above(bridges: Sequence[str]) -> tuple[str, ...]:
 
 def _nics(places: Sequence[PciPlace]) -> tuple[Nic, ...]:
     """Put the functions of a card together: their addresses differ in what follows the point."""
-    cards: dict[str, list[PciPlace]] = defaultdict(list)
-    for place in places:
-        cards[place.address.partition(".")[0]].append(place)
+    cards = grouped(places, lambda place: place.address.partition(".")[0])
     return tuple(
         Nic(
             names=tuple(name for place in card for name in place.names[:1]),
