@@ -145,10 +145,9 @@ class NcclDeviceTransport final : public device::KernelDriven {
     std::shared_ptr<const nccl::Nccl> found;
     if (reason.empty()) reason = nccl::load(found);
     if (!reason.empty()) return reason;
-    const std::string built = nccl::version_of(NCCL_VERSION_CODE);
-    if (found->version() != built) {
-      return "the engine was built with the device API of NCCL " + built + ", and the library is NCCL " +
-             found->version() + ": they must be one version";
+    if (found->version_code() != NCCL_VERSION_CODE) {
+      return "the engine was built with the device API of NCCL " + nccl::version_of(NCCL_VERSION_CODE) +
+             ", and the library is NCCL " + nccl::version_of(found->version_code()) + ": they must be one version";
     }
     reason = nccl::load(nccl_);
     return reason.empty() ? nccl::try_alone(*nccl_) : reason;
