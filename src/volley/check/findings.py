@@ -16,6 +16,7 @@ from volley.document import Frozen, readable_json
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED
 from volley.records.record_types import Rank
 from volley.report.columns import SCHEMA
+from volley.report.prometheus import escaped
 from volley.text import count, escape_controls, join_few
 from volley.units import format_size
 
@@ -230,9 +231,6 @@ def _junit(findings: Sequence[CheckFinding]) -> list[str]:
 
 
 def _prometheus(findings: Sequence[CheckFinding]) -> list[str]:
-    def text(value: str) -> str:
-        return escape_controls(value).replace("\\", "\\\\").replace('"', '\\"')
-
     lines = [
         "# HELP volley_check_exit_code 0: passed, 1: failed, 3: not possible, 4: undecided.",
         "# TYPE volley_check_exit_code gauge",
@@ -241,7 +239,7 @@ def _prometheus(findings: Sequence[CheckFinding]) -> list[str]:
         "# TYPE volley_check_finding gauge",
     ]
     samples = (
-        f'volley_check_finding{{verdict="{each.verdict}",layer="{text(each.layer)}",part="{text(each.part)}"}} 1'
+        f'volley_check_finding{{verdict="{each.verdict}",layer="{escaped(each.layer)}",part="{escaped(each.part)}"}} 1'
         for each in findings
     )
     return [*lines, *dict.fromkeys(samples)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from volley.run.jobs import Site
 
 CLUSTER_S, MACHINE_S, GPUS_S = 180.0, 20.0, 60.0
-MAX_USUAL_RANKS = 16
+MOST_RANKS_OF_A_MACHINE = 16
 FORMATS = {
     "table": "for people",
     "json": "one document",
@@ -85,5 +85,5 @@ class CheckOptions(BenchmarkOptions):
         from volley.run.jobs import count_ranks  # noqa: PLC0415  start-up: --help does without
 
         nodes = site.allocation.nodes if site.allocation and site.allocation.nodes > 1 else 0
-        usual = site.ranks_given or len(self.job.hosts) or nodes or min(cores(), MAX_USUAL_RANKS)
+        usual = site.ranks_given or len(self.job.hosts) or nodes or min(cores(), MOST_RANKS_OF_A_MACHINE)
         return count_ranks(self.job, site, usual=max(usual, PAIR))

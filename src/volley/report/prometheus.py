@@ -75,7 +75,7 @@ class _LabelTexts(dict[Any, str]):
         self._start = f",{_word(name)}="
 
     def __missing__(self, value: Any) -> str:
-        self[value] = text = f'{self._start}"{_escaped(text_of(value))}"'
+        self[value] = text = f'{self._start}"{escaped(text_of(value))}"'
         return text
 
 
@@ -107,6 +107,6 @@ def _number(value: float) -> str:
     return f"{value:.9g}".replace("inf", "Inf").replace("nan", "NaN")
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Return a text on one line, as the value of a label: host names and file names come from machines."""
     return escape_controls(text).replace("\\", "\\\\").replace('"', '\\"')

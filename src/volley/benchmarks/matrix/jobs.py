@@ -12,6 +12,7 @@ from volley.benchmarks.matrix import MatrixOptions, slow_pairs
 from volley.benchmarks.matrix.records import RankMatrixPlan, RankMatrixRow, row_in_short
 from volley.benchmarks.matrix.results import RankMatrixCase, cases_of, is_remeasurement
 from volley.benchmarks.matrix.slow_pairs import Pair, in_turn
+from volley.benchmarks.points import MAX_USUAL_RANKS
 from volley.errors import UserError
 from volley.launch.launchers import PAIR, cores
 from volley.records.plan import Plan
@@ -20,9 +21,6 @@ from volley.run.jobs import Job, Jobs, Site, choose_transports, count_ranks, mak
 from volley.run.progress import Forecast
 from volley.text import count
 from volley.units import format_duration, format_size
-
-MAX_USUAL_RANKS = 8
-"""The largest default number of ranks: the 56 pairs of 8 ranks take 20 s."""
 
 WORTH_SAYING_S = 10.0
 """The user is told before the start if a matrix is expected to take longer."""

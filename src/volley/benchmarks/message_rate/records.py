@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from volley.benchmarks.message_rate import MessageRateOptions
+from volley.benchmarks.points import MAX_USUAL_RANKS
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord, Sizes
 from volley.benchmarks.points.results import PointForecast, times
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
@@ -59,9 +60,6 @@ class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record
 
 
 # ---------------------------------------------------------------------------------------------------- launches
-
-MAX_USUAL_RANKS = 8
-"""The largest default number of ranks: three numbers of pairs."""
 
 
 def jobs(options: MessageRateOptions, site: Site) -> Jobs:

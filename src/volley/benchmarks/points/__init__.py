@@ -15,6 +15,9 @@ RESULTS = f"{__name__}.results"
 
 Direction = Literal["uni", "bi"]
 
+MAX_USUAL_RANKS = 8
+"""The largest default number of ranks of one machine: three numbers of pairs, or the 56 pairs of a matrix in 20 s."""
+
 MAX_IN_FLIGHT = 1 << 16
 """MPI needs a request for each message of a window; a billion requests would exceed the memory of a node."""
 
