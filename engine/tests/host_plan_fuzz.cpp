@@ -105,7 +105,7 @@ void try_plan(const std::string& text, const std::vector<std::string>& transport
 }  // namespace
 
 int main(int argc, char** argv) {
-  const long plans = argc > 1 ? std::atol(argv[1]) : 20000;
+  const long plans = argc > 1 ? std::atol(argv[1]) : 5000;
   std::vector<std::string> transports;
   for (const auto& entry : registry()) transports.emplace_back(entry.name);
   const auto texts = examples();
