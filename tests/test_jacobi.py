@@ -31,42 +31,39 @@ def the_point(done: Finished) -> JacobiPoint:
 @pytest.mark.parametrize("precision", ["double", "float"])
 def test_every_grid_gives_the_same_field_bit_for_bit(volley: Command, precision: str) -> None:
     found = {}
-    for grid in ((1, 1), (2, 1), (1, 2), (2, 2)):
-        for overlap, threads in (("--overlap", "1"), ("--no-overlap", "2")):
-            ways = ("--iterations", "200", "--precision", precision, overlap, "--threads", threads)
-            done = volley(*words(grid), *ways)
-            assert done.code == 0, done.err
-            point = the_point(done)
-            found[grid, overlap] = (point.field_hash, point.iterations, point.residuals)
-            assert point.threads == int(threads)
+    for grid, overlap, threads in (
+        ((1, 1), "--overlap", "1"),
+        ((2, 1), "--no-overlap", "2"),
+        ((1, 2), "--overlap", "2"),
+        ((2, 2), "--no-overlap", "1"),
+    ):
+        ways = ("--iterations", "200", "--precision", precision, overlap, "--threads", threads)
+        done = volley(*words(grid), *ways)
+        assert done.code == 0, done.err
+        point = the_point(done)
+        found[grid] = (point.field_hash, point.iterations, point.residuals)
+        assert point.threads == int(threads)
     assert len(set(map(str, found.values()))) == 1, found
+    assert the_point(volley(*words((1, 1)), "--iterations", "199")).field_hash not in str(found)
 
 
-def test_the_hash_knows_another_field(volley: Command) -> None:
-    hashes = [the_point(volley(*words((1, 1)), "--iterations", count)).field_hash for count in ("20", "21")]
-    assert hashes[0] != hashes[1]
+def test_the_residuals_of_the_example(volley: Command) -> None:
+    """Those of 4096 × 4096 points a process, as NVIDIA's example prints them on a grid of 2 × 1.
 
-
-@pytest.mark.parametrize(("grid", "at_600"), [((2, 1), "0.000402"), ((2, 2), "0.000403")])
-def test_the_residuals_of_the_example(volley: Command, grid: tuple[int, int], at_600: str) -> None:
-    """Those of 4096 × 4096 points a process, as NVIDIA's example prints them.
-
-    They do not depend on the columns: in 1000 iterations nothing comes from one side to the other.  One depends on the
-    rows.
+    They do not depend on the columns: in 1000 iterations nothing comes from one side to the other.
     """
-    done = volley("jacobi", "--grid", *map(str, grid), "--domain", "128", "4096")
+    done = volley("jacobi", "--grid", "2", "1", "--domain", "128", "4096")
     residuals = {each.iteration: f"{each.residual:.6f}" for each in the_point(done).residuals}
     before, after = "0.250000 0.002397 0.001204 0.000804 0.000603 0.000483", "0.000345 0.000302 0.000269 0.000242"
     assert list(residuals) == [*range(0, 1000, 100), 999]
-    assert " ".join(residuals.values()) == f"{before} {at_600} {after}"
+    assert " ".join(residuals.values()) == f"{before} 0.000402 {after}"
 
 
-@pytest.mark.parametrize("grid", [(1, 1), (2, 1)])
-def test_the_error_falls_with_the_square_of_the_step(volley: Command, grid: tuple[int, int]) -> None:
+def test_the_error_falls_with_the_square_of_the_step(volley: Command) -> None:
     """A run to 1e-13 differs from the exact solution by the error of the stencil alone, which is of second order."""
     deviations = []
     for points in (16, 32, 64):
-        done = volley(*words(grid, (points, points)), "--tolerance", "1e-13", "--iterations", "100000")
+        done = volley(*words((2, 1), (points, points)), "--tolerance", "1e-13", "--iterations", "100000")
         point = the_point(done)
         assert point.converged
         deviations.append((point.deviation or 0) * (points - 1) ** 2)

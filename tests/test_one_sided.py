@@ -8,18 +8,10 @@ from the_command import Command
 from volley.benchmarks.points.records import PointRecord
 
 ONE_SIDED = {"host/put", "host/put/blocking", "host/put/fence", "host/get", "host/get/blocking"}
-QUICK = ("--launches", "1", "--point-time", "0.01", "--sizes", "1,4k,100001")
+QUICK = ("--launches", "1", "--point-time", "0.01", "--sizes", "1,100001")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("pingpong", *QUICK),
-        ("pingpong", "--sizes", "4k", "--iterations", "3"),  # one buffer both ways
-        ("stream", *QUICK),
-        ("stream", *QUICK, "--direction", "bi", "--window", "1"),
-    ],
-)
+@pytest.mark.parametrize("words", [("pingpong", *QUICK), ("stream", *QUICK, "--direction", "bi", "--window", "1")])
 def test_every_message_is_verified(volley: Command, words: tuple[str, ...]) -> None:
     (log,) = volley(*words, "--transport", "put,get").records
     points = log.of(PointRecord)
@@ -59,10 +51,3 @@ def test_windows_that_mpi_cannot_make_are_a_reason(volley: Command) -> None:
     assert [(point.transport, point.status) for point in log.of(PointRecord)] == [("host", "ok")]
     reasons = {each.transport: each.reason or "" for each in log.transports if not each.available}
     assert all("could not be opened: MPI_Win_create" in reasons[name] for name in ONE_SIDED)
-
-
-def test_the_usual_runs_are_without(volley: Command) -> None:
-    (log,) = volley("pingpong", "--sizes", "8", "--iterations", "3").records
-    assert log.run
-    assert "host" in log.run.plan.transports
-    assert not [name for name in log.run.plan.transports if "/put" in name or "/get" in name or name == "null"]
