@@ -188,6 +188,24 @@ Json own_facts(const Job& job, const Placement& placement, int node) {
           {"device_chosen_late", placement.device_chosen_late}};
 }
 
+Json to_json(const gpu::Device& device) {
+  return {{"index", device.index},
+          {"name", device.name},
+          {"uuid", device.uuid},
+          {"pci", device.pci},
+          {"compute_capability", device.compute_capability},
+          {"memory_bytes", device.memory_bytes}};
+}
+
+gpu::Device device_in(const Json& record) {
+  return {record.at("index").get<int>(),
+          record.at("name").get<std::string>(),
+          record.at("uuid").get<std::string>(),
+          record.at("pci").get<std::string>(),
+          record.at("compute_capability").get<std::string>(),
+          record.at("memory_bytes").get<std::uint64_t>()};
+}
+
 RankFacts facts_in(Json record) {
   RankFacts facts;
   facts.rank = record.at("rank").get<int>();
@@ -195,14 +213,7 @@ RankFacts facts_in(Json record) {
   facts.node = record.at("node").get<int>();
   facts.cores = record.at("cores").get<std::vector<int>>();
   facts.bound_by = record.at("bound_by").get<std::string>();
-  if (const Json& device = record.at("device"); !device.is_null()) {
-    facts.device = gpu::Device{device.at("index").get<int>(),
-                               device.at("name").get<std::string>(),
-                               device.at("uuid").get<std::string>(),
-                               device.at("pci").get<std::string>(),
-                               device.at("compute_capability").get<std::string>(),
-                               device.at("memory_bytes").get<std::uint64_t>()};
-  }
+  if (const Json& device = record.at("device"); !device.is_null()) facts.device = device_in(device);
   facts.record = std::move(record);
   return facts;
 }
@@ -220,15 +231,6 @@ Json engine_facts() {
   return {{"version", VOLLEY_VERSION},
           {"cuda_built", or_null(std::string(VOLLEY_CUDA_BUILT))},
           {"cuda_architectures", split(VOLLEY_CUDA_ARCHITECTURES, ' ')}};
-}
-
-Json to_json(const gpu::Device& device) {
-  return {{"index", device.index},
-          {"name", device.name},
-          {"uuid", device.uuid},
-          {"pci", device.pci},
-          {"compute_capability", device.compute_capability},
-          {"memory_bytes", device.memory_bytes}};
 }
 
 Json to_json(const Usage& usage, int rank) {

@@ -71,6 +71,7 @@ struct Job {
 [[nodiscard]] Job make_local_job();
 
 [[nodiscard]] Json to_json(const gpu::Device& device);
+[[nodiscard]] gpu::Device device_in(const Json& record);
 [[nodiscard]] Json to_json(const Usage& usage, int rank);
 
 // What the engine was built from.

@@ -23,11 +23,15 @@ class Library {
     }
   };
 
+  // Throws std::runtime_error with the loader's message if the library lacks it.
   [[nodiscard]] Symbol find(const char* name) const {
-    void* found = dlsym(handle_, name);
-    if (found == nullptr) throw std::runtime_error(dlerror());
-    return {found};
+    const Symbol found = find_optional(name);
+    if (found.address == nullptr) throw std::runtime_error(dlerror());
+    return found;
   }
+
+  // Null if the library lacks it.
+  [[nodiscard]] Symbol find_optional(const char* name) const { return {dlsym(handle_, name)}; }
 
  private:
   void* handle_;

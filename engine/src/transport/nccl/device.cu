@@ -154,7 +154,7 @@ class NcclDeviceTransport final : public device::KernelDriven {
   }
 
   // Windows need memory that NCCL has allocated.
-  std::unique_ptr<Memory> own_memory(const RankGroup&) override { return nccl::make_memory(); }
+  std::unique_ptr<Memory> own_memory(const RankGroup&) override { return nccl::make_memory(nccl_); }
 
   // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
   void open(const RankGroup& pair, const Buffers& buffers) override {

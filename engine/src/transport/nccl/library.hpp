@@ -43,6 +43,9 @@ struct Nccl {
   Result (*group_end)() = library.find("ncclGroupEnd");
   Result (*send)(const void*, std::size_t, int type, int peer, Comm, gpu::StreamHandle) = library.find("ncclSend");
   Result (*recv)(void*, std::size_t, int type, int peer, Comm, gpu::StreamHandle) = library.find("ncclRecv");
+  // Since NCCL 2.19: memory that NCCL can map for the other ranks.
+  Result (*allocate)(void**, std::size_t) = library.find_optional("ncclMemAlloc");
+  Result (*free)(void*) = library.find_optional("ncclMemFree");
 
   // Throws std::runtime_error with NCCL's message and the place if `result` is not success.
   void check(Result result, const char* call, std::source_location where = std::source_location::current()) const {
@@ -66,18 +69,12 @@ struct Nccl {
   }
 };
 
-inline constexpr int first_with_memory = 21900;
-
-// Memory that NCCL can map for the other ranks.
-struct NcclWithMemory : Nccl {
-  Result (*allocate)(void**, std::size_t) = library.find("ncclMemAlloc");
-  Result (*free)(void*) = library.find("ncclMemFree");
-};
-
-// Throws a std::runtime_error where NCCL cannot be loaded or is older.
-[[nodiscard]] inline std::unique_ptr<Memory> make_memory() {
-  const auto nccl = std::make_shared<const NcclWithMemory>();
-  return gpu::make_memory([nccl](std::size_t bytes) -> std::shared_ptr<std::byte> {
+// Memory of ncclMemAlloc. Throws a std::runtime_error where this NCCL is older.
+[[nodiscard]] inline std::unique_ptr<Memory> make_memory(std::shared_ptr<const Nccl> nccl) {
+  if (nccl->allocate == nullptr) {
+    throw std::runtime_error("NCCL " + version_of(nccl->version_code()) + " has no ncclMemAlloc");
+  }
+  return gpu::make_memory([nccl = std::move(nccl)](std::size_t bytes) -> std::shared_ptr<std::byte> {
     void* data = nullptr;
     nccl->check(nccl->allocate(&data, bytes), "ncclMemAlloc");
     return {static_cast<std::byte*>(data), [nccl](std::byte* block) { nccl->free(block); }};
@@ -152,11 +149,10 @@ template <class Functions>
 [[nodiscard]] inline std::string try_alone(const Nccl& nccl) {
   return problem_of([&] {
     static_cast<void>(nccl.unique_id());
-    if (nccl.version_code() < first_with_memory) return;
-    const NcclWithMemory with_memory;
+    if (nccl.allocate == nullptr) return;
     void* data = nullptr;
-    with_memory.check(with_memory.allocate(&data, 1), "ncclMemAlloc");
-    with_memory.check(with_memory.free(data), "ncclMemFree");
+    nccl.check(nccl.allocate(&data, 1), "ncclMemAlloc");
+    nccl.check(nccl.free(data), "ncclMemFree");
   });
 }
 

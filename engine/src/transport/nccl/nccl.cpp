@@ -35,7 +35,9 @@ class NcclTransport final : public Transport, public Messages, public Halo, publ
     return reason.empty() ? nccl::try_alone(*nccl_) : reason;
   }
 
-  std::unique_ptr<Memory> own_memory(const RankGroup&) override { return allocates_ ? nccl::make_memory() : nullptr; }
+  std::unique_ptr<Memory> own_memory(const RankGroup&) override {
+    return allocates_ ? nccl::make_memory(nccl_) : nullptr;
+  }
 
   // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
   void open(const RankGroup& group, const Buffers&) override {
