@@ -4,8 +4,9 @@
 does a few.  All processes of a run inherit a variable, by which they are found.  Only a launcher that was killed itself
 leaves temporary files: those in which its ranks shared memory.
 
-``--how stop`` stops a rank (SIGSTOP): the run ends by itself within ``STOPPED_S``.  ``--how interrupt`` sends one
-SIGINT to a run of a stand-in for the engine that never ends, and ``--how signal`` to this process while it runs a job.
+``--how stop`` stops a rank (SIGSTOP): its job ends by itself within ``STOPPED_S``, and then the run.
+``--how interrupt`` sends one SIGINT to a run of a stand-in for the engine that never ends, and ``--how signal`` to this
+process while it runs a job.
 """
 
 from __future__ import annotations
@@ -70,12 +71,13 @@ def rank(mark: str, volley: int, dice: random.Random) -> str:
     return _kill_one(mark, volley, "volley-engine", dice.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]))
 
 
-def stopped_rank(mark: str, volley: int, dice: random.Random) -> str:
+def stopped_rank(mark: str, dice: random.Random) -> int | None:
+    """Stop a rank of a run; return its process number, ``None`` if there is no rank."""
     ranks = [pid for pid, name in processes(mark).items() if name == "volley-engine"]
     if not ranks:
-        return "nothing: there was no rank"
-    os.kill(dice.choice(ranks), signal.SIGSTOP)
-    return "SIGSTOP to a rank"
+        return None
+    os.kill(rank := dice.choice(ranks), signal.SIGSTOP)
+    return rank
 
 
 def interrupt(mark: str, volley: int, dice: random.Random) -> str:
@@ -107,30 +109,29 @@ def stop_one(command: list[str], folder: Path, dice: random.Random, run_s: float
     run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     moment = dice.random() * run_s
     until = time.monotonic() + moment
-    while time.monotonic() < until or not (did := stopped_rank(mark, run.pid, dice)).startswith("SIG"):
+    while time.monotonic() < until or (rank := stopped_rank(mark, dice)) is None:
         if run.poll() is not None:
             break
         time.sleep(0.01)
     else:
-        stopped = time.monotonic()
-        return _after_stop(run, mark, f"{did} after {moment:.3f} s", stopped)
-    run.communicate()
-    return (None if run.returncode == 0 else f"exit code {run.returncode} without a stop"), 0.0
+        return _after_stop(run, mark, rank, moment)
+    _, err = run.communicate()
+    return (None if run.returncode == 0 else f"exit code {run.returncode} without a stop\n{err}"), 0.0
 
 
-def _after_stop(run: subprocess.Popen[str], mark: str, did: str, stopped: float) -> tuple[str | None, float]:
+def _after_stop(run: subprocess.Popen[str], mark: str, rank: int, moment: float) -> tuple[str | None, float]:
+    """Wait until the stopped rank is gone, and for the end of the run: it may have launches left."""
+    stopped, took_s = time.monotonic(), 0.0
+    while rank in processes(mark) and (took_s := time.monotonic() - stopped) < 10 * STOPPED_S:
+        time.sleep(0.05)
     try:
         _, err = run.communicate(timeout=10 * STOPPED_S)
     except subprocess.TimeoutExpired:
         run.kill()
-        return f"{did}: it had not ended {10 * STOPPED_S:g} s later", 10 * STOPPED_S
-    took_s = time.monotonic() - stopped
-    left = processes(mark)
-    about = f"{did}; exit code {run.returncode} after {took_s:.1f} s"
-    if left:
+        return f"SIGSTOP after {moment:.3f} s: the run had not ended {10 * STOPPED_S:g} s later", took_s
+    about = f"SIGSTOP after {moment:.3f} s; the rank was gone after {took_s:.1f} s, exit code {run.returncode}"
+    if left := processes(mark):
         return f"{about}: {left} outlived it\n{err}", took_s
-    if run.returncode == 0:
-        return None, 0.0  # the rank was about to end
     if "Traceback" in err or took_s > STOPPED_S:
         return f"{about}:\n{err}", took_s
     return None, took_s
@@ -247,7 +248,7 @@ def run(
     stopped = [str(volley), *WORDS, transports, *WORDS_OF_STOP]
     if how == "stop":
         begun = time.monotonic()
-        subprocess.run(stopped, capture_output=True, check=True)
+        subprocess.run(stopped, stdout=subprocess.DEVNULL, check=True)
         run_s = time.monotonic() - begun
 
     def one(number: int) -> str | None:
@@ -257,6 +258,7 @@ def run(
             if how == "stop":
                 problem, took_s = stop_one(stopped, folder, dice, run_s)
                 times_s.append(took_s)
+                print(f"{took_s:.1f} s {problem or ''}", flush=True)
             elif how == "interrupt":
                 problem = interrupt_one(volley, fake_engine.install(folder / "bin"), folder / "state", dice)
             else:
@@ -266,7 +268,7 @@ def run(
     with ThreadPoolExecutor(at_once) as pool:
         failures = [problem for problem in pool.map(one, range(cases)) if problem]
     if ended := sorted(took_s for took_s in times_s if took_s):
-        print(f"{len(ended)} ranks stopped; ended after", *(f"{each:.1f}" for each in ended), "s")
+        print(f"{len(ended)} ranks stopped; gone after", *(f"{each:.1f}" for each in ended), "s")
     return failures
 
 

@@ -305,6 +305,18 @@ def test_a_link_that_is_down_and_errors_during_the_check() -> None:
     assert "2 NVLinks inactive" in found[0].why
 
 
+@pytest.mark.parametrize(("errors", "verdicts"), [(99, []), (101, ["UNDECIDED"])])
+def test_corrected_errors_are_judged_by_their_rate(errors: int, verdicts: list[str]) -> None:
+    log = gpu_log()
+    assert log.end
+    log.end = msgspec.structs.replace(log.end, elapsed_s=2.0)
+    for place, count in enumerate((3, 3 + 2 * errors)):
+        first, *others = log.hardware[place].gpus
+        gpus = [msgspec.structs.replace(first, nvlink_errors={"CRC of data": count}), *others]
+        log.hardware[place] = msgspec.structs.replace(log.hardware[place], gpus=gpus)
+    assert [each.verdict for each in judged_gpus(log) if each.yardstick == "link state"] == verdicts
+
+
 def test_links_that_a_bridge_leaves_free_are_no_fault() -> None:
     log = gpu_log()
     for place, hardware in enumerate(log.hardware):
