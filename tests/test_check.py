@@ -263,6 +263,16 @@ def test_gpus_are_as_fast_as_the_published_ones() -> None:
     assert [(each.verdict, each.yardstick) for each in judged_gpus(gpu_log())] == [("PASS", "reference")]
 
 
+def test_a_gpu_that_works_for_another_program_is_found() -> None:
+    """Records of two H100s, one of which multiplied matrices meanwhile."""
+    logs = read_runs(ROOT / "results" / "h100-x2" / "check-loaded.jsonl.gz", BENCHMARKS)
+    found = judged_gpus(*(log for log in logs if log.run and log.run.plan.benchmark == "gpu_matrix"))
+    assert ("FAIL", "GPU 1", "link state") in [(each.verdict, each.part, each.yardstick) for each in found]
+    (slow,) = (each for each in found if each.yardstick == "reference")
+    assert slow.verdict == "UNDECIDED"
+    assert "SM write, 1 → 1" in slow.why
+
+
 def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with the same GPUs and processors; where another one is, nothing is compared."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

@@ -47,7 +47,7 @@ _PLANS = {**{each.name: each.plan_type for each in BENCHMARKS}, SELF_SEND: SelfS
 OWN_REFERENCES = {
     "h200-x2": ("pingpong-all.jsonl", "stream-uni.jsonl", "stream-bi.jsonl", "matrix.jsonl", "jacobi.jsonl"),
     "h200-x4": ("matrix.jsonl", "jacobi-scaling.jsonl"),
-    "h100-x2": ("check.jsonl.gz",),
+    "h100-x2": ("pingpong-all.jsonl.gz", "check.jsonl.gz"),
 }
 """References made from our own records: the folder in ``results`` and its files."""
 

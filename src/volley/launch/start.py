@@ -201,4 +201,4 @@ def patience(*, gpus: bool) -> Patience:
     Ranks without GPUs take half a second to start, and as long to end.  CUDA initialises eight GPUs in ten seconds if
     no other process holds the driver (nvidia-smi(1), persistence mode).
     """
-    return Patience(start_s=15.0, end_s=10.0) if gpus else Patience(start_s=3.0, end_s=3.0)
+    return Patience(start_s=10.0, end_s=10.0) if gpus else Patience(start_s=3.0, end_s=3.0)
