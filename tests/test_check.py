@@ -375,10 +375,36 @@ def test_formats_of_other_programs() -> None:
     assert shown("slurm") == ('scontrol update NodeName=cn3 State=DRAIN Reason="volley: 12 % slower <, latency 8 B"\n')
 
 
-def test_the_screen_of_many_nodes_is_short() -> None:
+def bad_nodes(number: int, layers: int = 2) -> list[CheckFinding]:
+    """Findings of so many nodes in each layer, with long sentences, and what is undecided and passed."""
+    long = "slower than the other nodes, " * 8
+    names = [f"layer {layer}" for layer in range(layers)]
+    found = [
+        CheckFinding(verdict="FAIL", layer=layer, part=f"node cn{node:05}", why=long, nodes=(f"cn{node:05}",))
+        for layer in names
+        for node in range(number)
+    ]
+    found += [CheckFinding(verdict="UNDECIDED", layer=each, why=long, decides=long) for each in names]
+    return in_order([*found, FINDINGS[2]])
+
+
+@pytest.mark.parametrize(("number", "layers"), [(1, 2), (20, 2), (16_384, 2), (300, 9), (2, 100)])
+def test_the_screen_of_many_nodes_is_short_and_has_each_verdict(number: int, layers: int) -> None:
+    found = bad_nodes(number, layers)
     out = io.StringIO()
-    findings.render([FINDINGS[0]] * 16_384, "table", out)
-    assert len(out.getvalue().splitlines()) <= 60
+    findings.render(found, "table", out)
+    lines = out.getvalue().splitlines()
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= findings.WIDTH
+    assert lines[1].startswith("FAIL         node cn00000: layer 0")
+    if layers > 9:  # more than the screen has lines
+        return
+    assert {line.split()[0] for line in lines if line[0] not in " -"} >= {"FAIL", "UNDECIDED", "PASS"}
+    for layer in range(layers):
+        its = [line for line in lines if line.startswith("FAIL ") and f": layer {layer}: " in line]
+        counted = [line.split()[1].rstrip(":") for line in its]
+        assert sum(int(number) if number.isdigit() else 1 for number in counted) == number
+    assert (lines[-1] == f"--format json has all {len(found)} findings") == (number * layers > 10)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from volley.check.cluster import PARTNERS, Case, Names
 from volley.check.judgement import GOOD_BELOW, ClusterPart, Judgement
 from volley.document import Frozen, readable_json
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED
+from volley.grouping import grouped
 from volley.records.record_types import Rank
 from volley.report.columns import SCHEMA
 from volley.report.prometheus import escaped
@@ -168,8 +169,8 @@ def _uneven(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFind
 # ------------------------------------------------------------------------------------------------------------- formats
 
 
-MAX_SHOWN = 24
-"""Findings on the screen, of two lines each; the other formats have all of them."""
+MOST_LINES = 60
+"""Of the screen, however many findings there are; the other formats have all of them."""
 WIDTH = 120
 
 
@@ -194,18 +195,37 @@ def _name(finding: CheckFinding) -> str:
 
 
 def _table(findings: Sequence[CheckFinding]) -> list[str]:
+    """Show the first findings of each verdict and layer, as many as the screen has room for, and count the others."""
     totals = [
         f"{number} {verdict}" for verdict in ORDER if (number := sum(each.verdict == verdict for each in findings))
     ]
-    lines = [", ".join(totals) or "nothing was measured"]
-    for each in findings[:MAX_SHOWN]:
+    sections = list(grouped(findings, lambda each: (each.verdict, each.layer)).values())
+    room = MOST_LINES - 2  # without the first and the last line
+    for most in range(room, -1, -1):
+        lines = [line for place, those in enumerate(sections) for line in _section(those, most or int(place == 0))]
+        if len(lines) <= room:
+            break
+    if any(len(those) > most for those in sections):
+        lines = [*lines[:room], f"--format json has all {len(findings)} findings"]
+    return [", ".join(totals) or "nothing was measured", *lines]
+
+
+def _section(findings: Sequence[CheckFinding], most: int) -> list[str]:
+    """Return the lines of at most so many findings of one verdict and layer, and a line about the others."""
+    lines = []
+    for each in findings[:most]:
         yardstick = f" [{each.yardstick}]" if each.yardstick != "none" else ""
         text = f"{each.verdict:<12} {_name(each)}: {escape_controls(each.why)}{yardstick}"
         lines += textwrap.wrap(text, WIDTH, subsequent_indent=" " * 13)[:3]
         if each.decides:
-            lines.append(f"{'':13}→ {escape_controls(each.decides)}")
-    if len(findings) > MAX_SHOWN:
-        lines.append(f"and {count(len(findings) - MAX_SHOWN, 'more finding')}: --format json has all of them")
+            lines += textwrap.wrap(
+                f"→ {escape_controls(each.decides)}", WIDTH, initial_indent=" " * 13, subsequent_indent=" " * 15
+            )[:2]
+    if others := findings[most:]:
+        which = ", ".join(escape_controls(each.part or each.why) for each in others[:NAMED])
+        which += ", …" if len(others) > NAMED else ""
+        text = f"{len(others)}{' more' if most else ''}: {escape_controls(others[0].layer)}: {which}"
+        lines.append(f"{others[0].verdict:<12} {textwrap.shorten(text, WIDTH - 13, placeholder=' …')}")
     return lines
 
 
