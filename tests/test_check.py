@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from example_records import matrix_log, ranks, rows
+from example_records import RankMatrixCell, matrix_log, ranks, rows, with_cells
 from the_command import Command
 from volley import references
 from volley.benchmarks import BENCHMARKS
@@ -212,11 +212,42 @@ def test_of_two_nodes_none_is_good() -> None:
 
 def test_the_records_of_a_cluster() -> None:
     log = matrix_log(4, rows(4))
-    judged = cluster.judgements([log], {})
+    judged = cluster.Measured({}).judgements([log])
     assert log.run is not None
     found = list(of_cluster(judged, log.run.ranks, {}))
     assert [each.layer for each in found] == ["latency, 8 B, host"]
     assert found[0].verdict == "UNDECIDED", "three visits of a rank say too little"
+
+
+def test_each_launch_is_read_and_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What decides whether there is a further launch is the judgement that is shown if there is none."""
+    judged: list[int] = []
+
+    def counted(visits: Visits, places: Places, *, one_way: bool) -> Judgement:
+        judged.append(len(visits.first))
+        return judge(visits, places, one_way=one_way)
+
+    monkeypatch.setattr(cluster, "judge", counted)
+    measured = cluster.Measured({})
+    logs = [matrix_log(4, rows(4))]
+    cluster._next_job(logs, 0.0, print, measured=measured, budget_s=60.0)
+    assert measured.judgements(logs)
+    assert judged == [12]
+    assert not logs[0].records
+    logs.append(matrix_log(4, rows(4, slow={(0, 2): 2.0})))
+    once = measured.judgements(logs)
+    assert judged == [12, 24]
+    both = [matrix_log(4, rows(4)), matrix_log(4, rows(4, slow={(0, 2): 2.0}))]
+    assert once == cluster.Measured({}).judgements(both)
+
+
+def test_rows_with_wrong_data_stay_in_the_log() -> None:
+    lost = [RankMatrixCell(rank=rank, status="failed", reason="one bit differs") for rank in (0, 2, 3)]
+    wrong = [with_cells(row, lost) if row.rank == 1 else row for row in rows(4)]
+    log = matrix_log(4, wrong)
+    (judged,) = cluster.Measured({}).judgements([log]).values()
+    assert [(part.kind, part.number) for part in judged.bad] == [("node", 1)]
+    assert [row.rank for row in log.records] == [1]
 
 
 def test_switches_of_slurm(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ meets the same rank twice.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,12 +24,11 @@ from volley.check.judgement import LOOKS, Judgement, Places, Visits, judge
 from volley.command.option_values import HostListError, expand
 from volley.errors import UserError
 from volley.grouping import grouped
-from volley.records.plan import Plan, Sampling
+from volley.records.plan import Sampling
 from volley.records.record_types import Rank
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import Job, Jobs, Site, choose_transports, make_plan
-from volley.statistics.estimates import median
 from volley.units import format_duration, format_size
 
 Pair = tuple[int, int]
@@ -191,16 +189,16 @@ class Names:
         return Places(np.array(numbers([self.node(rank) for rank in self.ranks])), np.array(switches))
 
 
-def benchmark_of(switch_of: Mapping[str, str], budget_s: float) -> Benchmark:
+def benchmark_of(measured: Measured, budget_s: float) -> Benchmark:
     """Return the matrix between ranks with the rounds and the launches of a check."""
-    return replace(RANKS, jobs=partial(_jobs, switch_of=switch_of, budget_s=budget_s))
+    return replace(RANKS, jobs=partial(_jobs, measured=measured, budget_s=budget_s))
 
 
-def _jobs(options: Any, site: Site, *, switch_of: Mapping[str, str], budget_s: float) -> Jobs:
+def _jobs(options: Any, site: Site, *, measured: Measured, budget_s: float) -> Jobs:
     alone = site.position is not None
     ranks = options.ranks_of(site)
     hosts = list(options.job.hosts) or list(site.allocation.hosts if site.allocation else ())
-    switches = numbers([switch_of.get(host, "") for host in hosts]) if len(hosts) == ranks else []
+    switches = numbers([measured.switch_of.get(host, "") for host in hosts]) if len(hosts) == ranks else []
     rounds = matchings(ranks, random.Random(SEED), switches)  # noqa: S311  a schedule
     repeats = REPEATS_ALONE if alone else REPEATS
     part = RankMatrixPlan(
@@ -219,7 +217,7 @@ def _jobs(options: Any, site: Site, *, switch_of: Mapping[str, str], budget_s: f
     note = (
         f"{ranks} ranks meet {len(rounds)} partners, all at once: about {format_duration(expected_s)} after the start"
     )
-    again = None if alone else partial(_next_job, switch_of=switch_of, budget_s=budget_s)
+    again = None if alone else partial(_next_job, measured=measured, budget_s=budget_s)
     return Jobs((Job(plan),), next_job=again, note=note)
 
 
@@ -228,7 +226,7 @@ def _next_job(
     elapsed_s: float,
     _say: Callable[[str], None],
     *,
-    switch_of: Mapping[str, str],
+    measured: Measured,
     budget_s: float,
 ) -> Job | None:
     """Return the launch in which the undecided parts meet good ones; ``None`` if all is decided or the time is over."""
@@ -236,10 +234,10 @@ def _next_job(
     if last is None or last.run is None or last.end is None or not last.complete or len(logs) == LOOKS:
         return None
     left_s = budget_s - elapsed_s
-    suspects = sorted(set(chain.from_iterable(each.suspects for each in judgements(logs, switch_of).values())))
+    suspects = sorted(set(chain.from_iterable(each.suspects for each in measured.judgements(logs).values())))
     if not suspects or left_s < last.end.elapsed_s:
         return None
-    names = Names(last.run.ranks, switch_of)
+    names = Names(last.run.ranks, measured.switch_of)
     dice = random.Random(SEED + len(logs))  # noqa: S311  a schedule
     rounds = with_known_good(len(names.ranks), suspects, dice, names.places.switch.tolist())
     part = msgspec.structs.replace(last.run.plan.options, rounds=[[list(pair) for pair in each] for each in rounds])
@@ -247,52 +245,66 @@ def _next_job(
     return Job(plan, note=f"measuring again with good partners: {len(suspects)} undecided of {len(names.ranks)} ranks")
 
 
-def judgements(logs: Sequence[RunLog], switch_of: Mapping[str, str]) -> dict[Case, Judgement]:
-    """Judge the records of all launches: one judgement for each transport, pattern and size."""
-    runs = [log.run for log in logs if log.run]
-    if not runs:
-        return {}
-    places = Names(runs[0].ranks, switch_of).places
-    plan: Plan = runs[0].plan
-    choosing = plan.options.repeats * CHOOSING // REPEATS
-    rows: dict[Case, list[tuple[int, bool, RankMatrixRow]]] = {}
-    base = 0
-    for log in logs:
-        for row in log.of(RankMatrixRow):
-            case = row.transport, row.pattern, row.size_bytes
-            chooses = log is logs[0] and row.repeat < choosing
-            rows.setdefault(case, []).append((base + row.repeat, chooses, row))
-        base += log.run.plan.options.repeats if log.run else 0
-    return {case: judge(_visits(those), places, one_way=case[1] == "stream") for case, those in rows.items()}
+class Measured:
+    """What the launches of a check measured, as arrays: the records of 16,384 nodes take a gigabyte for each launch."""
 
+    def __init__(self, switch_of: Mapping[str, str]) -> None:
+        self.switch_of = switch_of
+        self.visits: dict[Case, Visits] = {}
+        self.times: dict[str, list[float]] = {}
+        """The median of all pairs in seconds, of each repetition, by what was measured."""
+        self.launches = self.repetitions = 0
+        self.judged: dict[Case, Judgement] = {}
 
-def _visits(rows: Sequence[tuple[int, bool, RankMatrixRow]]) -> Visits:
-    """Return the visits of rows, each with its repetition and whether it makes suspects.
+    def judgements(self, logs: Sequence[RunLog]) -> dict[Case, Judgement]:
+        """Judge all launches: one judgement for each transport, pattern and size.
 
-    16,384 nodes have millions, so no list of Python holds them.
-    """
-    counts = [row.pairs for _, _, row in rows]
-    units = chain.from_iterable(zip(row.lows, row.medians, strict=True) for _, _, row in rows)
-    failed = ({each.rank for each in row.failed} for _, _, row in rows)
-    wrong = (rank in those for those, (_, _, row) in zip(failed, rows, strict=True) for rank in row.seconds)
-    return Visits(
-        first=np.repeat([row.rank for _, _, row in rows], counts),
-        second=np.fromiter(chain.from_iterable(row.seconds for _, _, row in rows), np.int64),
-        repetition=np.repeat([repetition for repetition, _, _ in rows], counts),
-        time_s=np.fromiter((low or median or math.nan for low, median in units), np.float64)
-        * np.repeat([row.unit_s for _, _, row in rows], counts),
-        wrong=np.fromiter(wrong, np.bool_),
-        choose=np.repeat([chooses for _, chooses, _ in rows], counts),
-    )
+        Each launch is read once: of its rows it keeps those with wrong data.  Where no launch is new the judgement is
+        the last one.
+        """
+        new = logs[self.launches :]
+        for log in new:
+            self._add(log)
+        run = next((log.run for log in logs if log.run), None)
+        if new and run is not None:
+            places = Names(run.ranks, self.switch_of).places
+            self.judged = {case: judge(its, places, one_way=case[1] == "stream") for case, its in self.visits.items()}
+        return self.judged
 
-
-def times_of(logs: Sequence[RunLog]) -> dict[str, list[float]]:
-    """Return the median of all pairs in seconds, of each repetition, by what was measured."""
-    found: dict[str, dict[tuple[int, int], list[float]]] = {}
-    for number, log in enumerate(logs):
+    def _add(self, log: RunLog) -> None:
+        """Add the visits of a launch; only the first one chooses."""
+        repeats = log.run.plan.options.repeats if log.run else 0
+        choosing = 0 if self.launches else repeats * CHOOSING // REPEATS
         ranks = len(log.run.ranks) if log.run else 0
-        for row in log.of(RankMatrixRow):
-            name = f"{row.pattern} among all {ranks} ranks: {row.transport}, {format_size(row.size_bytes)}"
-            found.setdefault(name, {}).setdefault((number, row.repeat), []).extend(filter(None, row.times_s))
-    medians = {name: [median(seconds) for seconds in turns.values() if seconds] for name, turns in found.items()}
-    return {name: seconds for name, seconds in medians.items() if seconds}
+        for case, rows in grouped(log.of(RankMatrixRow), case_of).items():
+            counts = [len(row.medians) for row in rows]
+            units_s = np.repeat([row.unit_s for row in rows], counts)
+            lows_s, medians_s = (  # NaN where there is none
+                np.array([*chain.from_iterable(columns)], np.float64) * units_s
+                for columns in ([row.lows for row in rows], [row.medians for row in rows])
+            )
+            wrong = np.zeros(len(units_s), np.bool_)
+            for end, row in zip(np.cumsum(counts).tolist(), rows, strict=True):
+                if row.failed:
+                    wrong[end - row.pairs : end] = np.isin(row.seconds, [each.rank for each in row.failed])
+            repetition = np.repeat([row.repeat for row in rows], counts)
+            its = Visits(
+                first=np.repeat([row.rank for row in rows], counts),
+                second=np.array([*chain.from_iterable([row.seconds for row in rows])], np.int64),
+                repetition=self.repetitions + repetition,
+                time_s=np.where(np.isnan(lows_s), medians_s, lows_s),
+                wrong=wrong,
+                choose=repetition < choosing,
+            )
+            self.visits[case] = joined(self.visits[case], its) if case in self.visits else its
+            transport, pattern, size_bytes = case
+            name = f"{pattern} among all {ranks} ranks: {transport}, {format_size(size_bytes)}"
+            turns = [medians_s[(repetition == turn) & ~np.isnan(medians_s)] for turn in range(repeats)]
+            self.times.setdefault(name, []).extend(float(np.median(those)) for those in turns if len(those))
+        log.records = [row for row in log.records if row.failed]
+        self.launches += 1
+        self.repetitions += repeats
+
+
+def case_of(row: RankMatrixRow) -> Case:
+    return row.transport, row.pattern, row.size_bytes

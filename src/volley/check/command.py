@@ -76,7 +76,7 @@ class Check:
 def run(options: CheckOptions) -> int:
     """Run the command; return the exit code."""
     known = limits.read(options.expect) if options.expect and not options.learn else None
-    switch_of = cluster.switches_in(options.switches) if options.switches else {}
+    together = cluster.Measured(cluster.switches_in(options.switches) if options.switches else {})
     one = _is_one_machine(options)
     if options.expect and not one:
         raise UserError("--expect has limits of one machine: leave it out, or check each machine by itself")
@@ -86,18 +86,19 @@ def run(options: CheckOptions) -> int:
         check = Check(options, writer, stop, options.budget or usual_s)
         try:
             measured = _machine(check) if one else []
-            logs = _ranks(check, switch_of) if stop.signal is None else []
+            logs = _ranks(check, together) if stop.signal is None else []
         finally:
             writer.close()
         if stop.signal is not None:
             print("volley: stopped", file=sys.stderr)
             return 128 + stop.signal
     times = {name: seconds for _, each, those in measured for name, seconds in layers.measured(each, those).items()}
-    of_ranks = cluster.times_of(logs) if one else {}
+    findings_together = list(_of_ranks(logs, together, options))
+    of_ranks = together.times if one else {}
     judged = len(times) + len(of_ranks)
     for layer, benchmark, those in measured:
         check.findings += layers.judge(layer, benchmark, those, known, judged)
-    check.findings += _of_ranks(logs, switch_of, options)
+    check.findings += findings_together
     if known and of_ranks:
         check.findings = [each for each in check.findings if each.decides != THIRD]
         check.findings.append(layers.by_limits("all ranks", of_ranks, known, judged))
@@ -134,18 +135,18 @@ def _machine(check: Check) -> list[tuple[layers.Layer, Benchmark, list[RunLog]]]
     return measured
 
 
-def _ranks(check: Check, switch_of: dict[str, str]) -> list[RunLog]:
+def _ranks(check: Check, together: cluster.Measured) -> list[RunLog]:
     """Measure all ranks together."""
-    benchmark = cluster.benchmark_of(switch_of, max(check.left_s, 0.0))
+    benchmark = cluster.benchmark_of(together, max(check.left_s, 0.0))
     return check.launches("all ranks", benchmark, check.options)
 
 
-def _of_ranks(logs: list[RunLog], switch_of: dict[str, str], options: CheckOptions) -> Iterator[CheckFinding]:
+def _of_ranks(logs: list[RunLog], together: cluster.Measured, options: CheckOptions) -> Iterator[CheckFinding]:
     """Judge all ranks together."""
     first = next((log.run for log in logs if log.run), None)
     if first is None:
         return
-    yield from of_cluster(cluster.judgements(logs, switch_of), first.ranks, switch_of)
+    yield from of_cluster(together.judgements(logs), first.ranks, together.switch_of)
     granted = allocation(os.environ)
     asked = len(set(options.job.hosts)) or (granted.nodes if granted else 1)
     seen = len({rank.host for rank in first.ranks})

@@ -84,7 +84,7 @@ class Visits:
 
     def but(self, chosen: Flags) -> Visits:
         """Return some of the visits."""
-        return Visits(*(column[chosen] for column in self.columns))
+        return self if chosen.all() else Visits(*(column[chosen] for column in self.columns))
 
     @property
     def columns(self) -> tuple[Any, ...]:
@@ -138,18 +138,23 @@ class Judgement:
         return sorted({rank for part in unsure for rank in part.ranks})
 
 
-def group_quantile(groups: Integers, values: Floats, quantile: float, count: int) -> Floats:
-    """Return the lower quantile of the values of each group; NaN for an empty one."""
+def group_quantile(groups: Integers, values: Floats, quantile: float, count: int, *, middle: bool = False) -> Floats:
+    """Return the lower quantile of the values of each group; NaN for an empty one.
+
+    ``middle``: the mean of it and the upper one, so that the quantile of one half is the usual median.
+    """
     order = np.argsort(values)
+    bits = len(order).bit_length()
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    by_group = order[np.sort(groups * len(order) + place) % len(order)]  # much faster than lexsort
+    by_group = values[order[np.sort((groups << bits) + place) & ((1 << bits) - 1)]]  # much faster than lexsort
     sizes = np.bincount(groups, minlength=count)
-    starts = np.cumsum(sizes) - sizes
     found = np.full(count, np.nan)
     has = sizes > 0
-    at = starts[has] + np.ceil(sizes[has] * quantile).astype(int) - 1
-    found[has] = values[by_group][np.maximum(at, starts[has])]
+    starts, sizes = (np.cumsum(sizes) - sizes)[has], sizes[has]
+    found[has] = by_group[starts + np.maximum(np.ceil(sizes * quantile).astype(int) - 1, 0)]
+    if middle:
+        found[has] = (found[has] + by_group[starts + np.floor(sizes * quantile).astype(int)]) / 2
     return found
 
 
@@ -167,7 +172,7 @@ def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) 
     wrong = _wrong_parts(visits, places)
     accused = {rank for part in wrong for rank in part.ranks}
     clean = visits.but(~visits.wrong & ~np.isnan(visits.time_s))
-    measured = np.bincount(np.concatenate([clean.first, clean.second]), minlength=ranks)
+    measured = np.bincount(clean.first, minlength=ranks) + np.bincount(clean.second, minlength=ranks)
     missing = [int(rank) for rank in np.flatnonzero(measured < FEWEST) if rank not in accused]
     if not len(clean.first):
         return Judgement(wrong, missing)
@@ -222,7 +227,7 @@ def _inside(visits: Visits, places: Places) -> Flags:
 
 def _ratios(visits: Visits, places: Places) -> Floats:
     """Return the logarithm of each time over the median of its repetition and kind: within or between switches."""
-    _, group = np.unique(visits.repetition * 2 + _inside(visits, places), return_inverse=True)
+    group = visits.repetition * 2 + _inside(visits, places)
     logs = np.log(visits.time_s)
     return logs - group_quantile(group, logs, 0.5, int(group.max(initial=-1)) + 1)[group]
 
@@ -264,8 +269,9 @@ class Evidence:
 
     def __init__(self, visits: Visits, ratio: Floats, places: Places, one_way: bool, looks: int) -> None:
         """Find out which ranks look slow, and compare all visits with those of the other ranks."""
-        self.visits, self.places, self.one_way, self.looks = visits, places, one_way, looks
+        self.visits, self.places, self.one_way = visits, places, one_way
         self.ranks = len(places.node)
+        self.looks, self.tests = looks, looks * 4 * self.ranks
         self.local = _inside(visits, places)
         if self.local.all():  # one switch: nothing is beyond it
             self.local = ~self.local
@@ -290,32 +296,34 @@ class Evidence:
         level = float(np.nanquantile(scores, QUARTER))
         return np.fmax(*(scores - level).reshape(2, self.ranks)), level
 
-    def _counts(self, chosen: Flags, number: Integers, ends: int) -> Counts:
-        """Count the chosen visits of each part with ranks that look good: as first (0), as second (1)."""
-        count = int(number.max(initial=-1)) + 1
-        pairs = (self.visits.first, self.visits.second)
-        totals = np.zeros((3, count), int)
-        for end in (0, 1) if not self.one_way else (ends,):
-            part, other = number[pairs[end]], pairs[1 - end]
-            its = chosen & (part >= 0) & ~self.looks_slow[other] & (part != number[other])
-            for row, also in enumerate((True, self.ratio <= SLOW_FROM, self.ratio >= GOOD_BELOW)):
-                totals[row] += np.bincount(part[its & also], minlength=count)
-        return Counts(*totals)
+    def _ends(self, number: Integers) -> list[tuple[Integers, Integers]]:
+        """Return what each part measured with ranks outside that look good, as first rank and as second one.
 
-    def _medians(self, number: Integers) -> Floats:
-        """Return the median ratio of each part beyond its switch with ranks that look good, in its slower direction."""
-        first, second = self.visits.first, self.visits.second
-        medians = []
-        for part, other in ((first, second), (second, first)):
-            its = ~self.local & (number[part] >= 0) & ~self.looks_slow[other] & (number[part] != number[other])
-            medians.append(group_quantile(number[part[its]], self.ratio[its], 0.5, int(number.max()) + 1))
-        return np.fmax(*medians)
+        Of each such visit the number of the part, and the place of the visit.
+        """
+        found = []
+        for one, other in ((self.visits.first, self.visits.second), (self.visits.second, self.visits.first)):
+            its = np.flatnonzero((number[one] >= 0) & ~self.looks_slow[other] & (number[one] != number[other]))
+            found.append((number[one[its]], its))
+        return found
+
+    def _counts(self, parts: Integers, its: Integers, count: int) -> Counts:
+        these = (parts, parts[self.ratio[its] <= SLOW_FROM], parts[self.ratio[its] >= GOOD_BELOW])
+        return Counts(*(np.bincount(those, minlength=count) for those in these))
+
+    def _medians(self, ends: Sequence[tuple[Integers, Integers]], count: int, *, middle: bool) -> list[Floats]:
+        """Return the median ratio of each part beyond its switch, at each end."""
+        beyond = [(parts[~self.local[its]], its[~self.local[its]]) for parts, its in ends]
+        return [group_quantile(parts, self.ratio[its], 0.5, count, middle=middle) for parts, its in beyond]
 
     def _states(self, chosen: Flags, number: Integers) -> tuple[Flags, Flags]:
-        """Return which parts are slow in either direction, and which are good in both."""
-        tests = self.looks * 4 * self.ranks
-        both = [self._counts(chosen, number, end).states(tests) for end in (0, 1)]
-        return both[0][0] | both[1][0], both[0][1] & both[1][1]
+        """Return which parts are slow in either direction, and which are good in both.  Round trips have one."""
+        ends = [(parts[chosen[its]], its[chosen[its]]) for parts, its in self._ends(number)]
+        if not self.one_way:
+            ends = [_both(ends)]
+        count = int(number.max(initial=-1)) + 1
+        slow, good = zip(*(self._counts(*each, count).states(self.tests) for each in ends), strict=True)
+        return np.logical_or.reduce(slow), np.logical_and.reduce(good)
 
     def uneven(self) -> ClusterPart | None:
         """Return what says that a large part of the cluster is slower than the rest; ``None`` if it is not so.
@@ -347,18 +355,26 @@ class Evidence:
         for kind, number in levels:
             slow, good = self._states(beyond, number)
             share = _share(self.looks_slow | explained, number)
-            for each in np.flatnonzero(slow if kind == levels[-1][0] else slow & (share >= MOST)):
+            named = []
+            for each in np.flatnonzero(slow if kind == levels[-1][0] else slow & (share >= MOST)).tolist():
                 inside = number == each
                 if explained[inside].all() or (kind == "switch" and len(np.unique(self.places.node[inside])) < 2):
                     continue
-                found.append(self._placed(ClusterPart(kind, int(each), "slow", np.flatnonzero(inside).tolist())))
+                named.append(ClusterPart(kind, each, "slow", np.flatnonzero(inside).tolist()))
                 explained |= inside
+            found += self._placed(named)
             if kind == levels[-1][0]:
-                slower = np.nan_to_num(np.expm1(self._medians(number)))
+                unsure = np.where((~slow & ~good)[number] & ~explained, number, -1)
+                slower = np.fmax(*self._medians(self._ends(unsure), len(slow), middle=False))
                 found += [
-                    ClusterPart(kind, int(each), "undecided", np.flatnonzero(number == each).tolist(), slower[each])
-                    for each in np.flatnonzero(~slow & ~good)
-                    if not explained[number == each].all()
+                    ClusterPart(
+                        kind,
+                        int(number[each]),
+                        "undecided",
+                        [each],
+                        np.nan_to_num(np.expm1(slower[number[each]])),
+                    )
+                    for each in np.flatnonzero(unsure >= 0).tolist()
                 ]
         return found
 
@@ -375,7 +391,7 @@ class Evidence:
         joint = ClusterPart("joint", -1, "undecided", np.flatnonzero(inside).tolist())
         if self._tested(joint, inside[self.visits.first] & inside[self.visits.second]).state != "good":
             return parts
-        return [*(part for part in parts if part not in slow), self._estimated(replace(joint, state="slow"))]
+        return [*(part for part in parts if part not in slow), *self._estimated([replace(joint, state="slow")])]
 
     def at_times(self) -> list[ClusterPart]:
         """Return the ranks of which more repetitions than of others have a visit that is much slower than usual.
@@ -386,16 +402,15 @@ class Evidence:
         """
         ends = np.concatenate([self.visits.first, self.visits.second])
         others = np.concatenate([self.visits.second, self.visits.first])
-        _, repetition = np.unique(self.visits.repetition, return_inverse=True)
-        times, ratio = np.tile(repetition, 2), np.tile(self.ratio, 2)
-        turns = int(times.max(initial=0)) + 1
-        places = ends * turns + times
+        turns = int(self.visits.repetition.max(initial=0)) + 1
+        places, ratio = ends * turns + np.tile(self.visits.repetition, 2), np.tile(self.ratio, 2)
         kind: Kind = "rank" if len(np.unique(self.places.node)) < self.ranks else "node"
         found: dict[int, ClusterPart] = {}
         usual = ~self.looks_slow[others]
         while len(found) < LOOKS:
             hits = usual & (ratio > HIT_FROM)
-            hit, there = (np.bincount(np.unique(places[its]) // turns, minlength=self.ranks) for its in (hits, usual))
+            counts = (np.bincount(places[its], minlength=self.ranks * turns) for its in (hits, usual))
+            hit, there = (np.count_nonzero(each.reshape(self.ranks, turns), axis=1) for each in counts)
             visits = np.bincount(ends[usual], minlength=self.ranks)
             most = visits >= np.median(visits)
             share = hit[most].sum() / max(there[most].sum(), 1)
@@ -410,43 +425,52 @@ class Evidence:
             if chances[rank] * self.looks < FALSE_ALARM:
                 its = ratio[hits & (ends == rank)]
                 part = replace(part, state="at times", slower=float(np.expm1(np.median(its))), visits=len(its))
-            found[rank] = self._estimated(part) if part.state == "undecided" else part
+            found[rank] = self._estimated([part])[0] if part.state == "undecided" else part
             usual &= (ends != rank) & (others != rank)  # its partners were hit by it
         return list(found.values())
 
-    def _placed(self, part: ClusterPart) -> ClusterPart:
-        """Return the part; a node that is slow beyond its switch only is good: a link of the switch is slow."""
-        part, switch = self._estimated(part), int(self.places.switch[part.ranks[0]])
-        if part.kind == "switch" or switch < 0 or not self.local.any():
-            return part
-        near = self._tested(replace(part, state="undecided"), self._its(part) & self.local)
-        if near.state == "good":
-            ranks = np.flatnonzero(self.places.switch == switch).tolist()
-            return replace(part, kind="link", number=switch, ranks=ranks)
-        return part if near.state == "slow" else replace(part, kind="node or link")
+    def _placed(self, parts: Sequence[ClusterPart]) -> list[ClusterPart]:
+        """Return the parts; a node that is slow beyond its switch only is good: a link of the switch is slow."""
+        parts = self._estimated(parts)
+        numbers, its = self._own(parts)
+        near = self.local[its]
+        slow, good = self._counts(numbers[near], its[near], len(parts)).states(self.tests)
+        placed = []
+        for part, is_slow, is_good in zip(parts, slow, good, strict=True):
+            switch = int(self.places.switch[part.ranks[0]])
+            if part.kind == "switch" or switch < 0 or not self.local.any() or is_slow:
+                placed.append(part)
+            elif is_good:
+                ranks = np.flatnonzero(self.places.switch == switch).tolist()
+                placed.append(replace(part, kind="link", number=switch, ranks=ranks))
+            else:
+                placed.append(replace(part, kind="node or link"))
+        return placed
 
-    def _its(self, part: ClusterPart) -> Flags:
-        """Return the visits between a part and ranks that look good."""
-        inside = np.zeros(self.ranks, bool)
-        inside[list(part.ranks)] = True
-        first, second = self.visits.first, self.visits.second
-        as_first: Flags = inside[first] & ~inside[second] & ~self.looks_slow[second]
-        as_second: Flags = inside[second] & ~inside[first] & ~self.looks_slow[first]
-        both: Flags = as_first | as_second
-        if not self.one_way:
-            return both
-        medians = [
-            np.median(self.ratio[its & ~self.local]) if (its & ~self.local).any() else -np.inf
-            for its in (as_first, as_second)
+    def _own(self, parts: Sequence[ClusterPart]) -> tuple[Integers, Integers]:
+        """Return the visits between these parts and ranks that look good: the place of the part, and that of the visit.
+
+        A part that looks slow in one direction only is judged by that one.
+        """
+        number = np.full(self.ranks, -1)
+        for place, part in enumerate(parts):
+            number[part.ranks] = place
+        ends = self._ends(number)
+        if self.one_way:
+            slow = [median > SUSPECT_FROM for median in self._medians(ends, len(parts), middle=True)]
+            keep = [(own | ~other)[places] for own, other, (places, _) in zip(slow, slow[::-1], ends, strict=True)]
+            ends = [(places[these], its[these]) for these, (places, its) in zip(keep, ends, strict=True)]
+        return _both(ends)
+
+    def _estimated(self, parts: Sequence[ClusterPart]) -> list[ClusterPart]:
+        places, its = self._own(parts)
+        places, its = places[~self.local[its]], its[~self.local[its]]
+        slower = np.expm1(group_quantile(places, self.ratio[its], 0.5, len(parts), middle=True))
+        visits = np.bincount(places, minlength=len(parts))
+        return [
+            replace(part, slower=float(slower[place]), visits=int(visits[place])) if visits[place] else part
+            for place, part in enumerate(parts)
         ]
-        slow = [median > SUSPECT_FROM for median in medians]
-        if slow[0] == slow[1]:
-            return both
-        return as_first if slow[0] else as_second
-
-    def _estimated(self, part: ClusterPart) -> ClusterPart:
-        ratio = self.ratio[self._its(part) & ~self.local]
-        return replace(part, slower=float(np.expm1(np.median(ratio))), visits=len(ratio)) if len(ratio) else part
 
     def _tested(self, part: ClusterPart, its: Flags) -> ClusterPart:
         """Test these visits together."""
@@ -456,7 +480,7 @@ class Evidence:
         counts = Counts(
             *(np.array([number]) for number in (len(ratio), (ratio <= SLOW_FROM).sum(), (ratio >= GOOD_BELOW).sum()))
         )
-        slow, good = counts.states(self.looks * 4 * self.ranks)
+        slow, good = counts.states(self.tests)
         state: State = "slow" if slow[0] else "good" if good[0] else part.state
         return replace(part, state=state, slower=float(np.expm1(np.median(ratio))), visits=len(ratio))
 
@@ -488,6 +512,11 @@ class Evidence:
             if len(np.unique(np.where(switch[first] == number, first, second)[its])) > 1:
                 found.append(self._tested(part, again))
         return [part for part in found if part.state == "slow"]
+
+
+def _both(ends: Sequence[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
+    parts, its = (np.concatenate(each) for each in zip(*ends, strict=True))
+    return parts, its
 
 
 def _share(chosen: Flags, number: Integers) -> Floats:
@@ -534,7 +563,8 @@ def _wrong_parts(visits: Visits, places: Places) -> list[ClusterPart]:
 
 
 def _partners(first: Integers, second: Integers, where: Integers, node: Integers) -> Integers:
-    """Return with how many nodes each part has pairs among these."""
-    part, other = np.concatenate([where[first], where[second]]), np.concatenate([node[second], node[first]])
-    found = np.unique((part * (int(node.max()) + 1) + other)[part >= 0]) // (int(node.max()) + 1)
+    """Return with how many nodes outside of it each part has pairs among these."""
+    part, other = np.concatenate([where[first], where[second]]), np.concatenate([where[second], where[first]])
+    keys = part * (int(node.max()) + 1) + np.concatenate([node[second], node[first]])
+    found = np.unique(keys[(part >= 0) & (part != other)]) // (int(node.max()) + 1)
     return np.bincount(found, minlength=1)
