@@ -9,7 +9,7 @@ from typing import Any
 
 from volley.report.model import EMPTY, Cell, Column, Data, Later, Mark, Row
 from volley.statistics.estimates import Estimate, Kind
-from volley.statistics.launches import as_shown, shows_change
+from volley.statistics.launches import shows_change
 from volley.text import escape_controls
 from volley.units import format_sig
 
@@ -27,7 +27,9 @@ UNITS = {
 """How the name of a quantity with this unit in tables and charts ends in CSV and JSON, which are in SI units, and the
 factor from SI units to it."""
 
-ALL = ("single", "range", "within", "ci")
+BOUNDED = ("range", "within", "ci")
+"""One observation has no bounds."""
+ALL = ("single", *BOUNDED)
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Quantity:
 
     def mark(self, x: float, series: str, result: Any) -> Mark:
         """Return its mark in a chart, with its interval if it has more than one observation."""
-        value: Estimate = self.of(result)
+        value: Estimate = self.of(result).shown
         factor = UNITS[self.unit][1]
         bounds = (None, None) if value.kind == "single" else (value.low * factor, value.high * factor)
         return Mark(x, value.median * factor, series, *bounds)
@@ -73,7 +75,7 @@ class Quantity:
         value = self.of(result)
         if not isinstance(value, Estimate):
             return [value, None, None] if self.bounds else [value]
-        value = as_shown(value) if self.bounds is ALL else value
+        value = value.shown
         bounds = [value.low, value.high] if value.kind in self.bounds else [None, None]
         return [value.median, *(bounds if self.bounds else [])]
 
@@ -152,14 +154,50 @@ def unclear(rows: Iterable[Row]) -> list[str]:
     return ["~: the difference is not significant"] if marked else []
 
 
-def range_of(quantity: Quantity) -> Quantity:
+def bounds_of(found: Estimate, factor: float = 1.0, unit: str = "") -> str:
+    """Return what the bounds are, and where: ``95 % CI 53.1 to 61.4 %``, or ``range 109 to 643 µs`` of few launches."""
+    found = found.shown
+    if found.kind == "single":
+        return "no CI"
+    low, high = (format_sig(bound * factor, 3) for bound in (found.low, found.high))
+    name = {"ci": "95 % CI", "within": "spread", "range": "range"}[found.kind]
+    return f"{name} {low} to {high} {unit}".rstrip()
+
+
+_BOUNDS = {
+    "ci": "95 % confidence interval over launches",
+    "within": "95 % confidence interval within one launch",
+    "range": "range of too few observations for a 95 % confidence interval",
+}
+
+
+def bounds_meaning(kinds: Collection[str], what: str = "bars and bands") -> str:
+    """Say what bounds of these kinds are; nothing without any."""
+    words = [text for kind, text in _BOUNDS.items() if kind in kinds]
+    return f"{what}: {', or '.join(words)}" if words else ""
+
+
+def kinds_of(results: Iterable[Any]) -> set[str]:
+    """Return what the bounds of ``time`` are that people see of these results."""
+    return {result.time.shown.kind for result in results if result.time}
+
+
+def with_bounds(columns: Sequence[Quantity], results: Sequence[Any], launches: int) -> list[Quantity]:
+    """Return columns with what stands in the place of ±: the spread within one launch, the range of few launches."""
+    if PLUS_MINUS not in columns:
+        return list(columns)
+    at, few = columns.index(PLUS_MINUS), kinds_of(results) <= {"range", "single"}
+    bounds = SPREAD if launches <= 1 else _range_of(columns[at - 1]) if few else PLUS_MINUS
+    return [*columns[:at], bounds, *columns[at + 1 :]]
+
+
+def _range_of(quantity: Quantity) -> Quantity:
     """Return the column with the smallest and the largest of few launches, in the unit of the quantity."""
 
     def cell(result: Any) -> Cell:
         value, factor = quantity.of(result), UNITS[quantity.unit][1]
-        value = as_shown(value) if isinstance(value, Estimate) else None
-        known = value is not None and value.kind == "range"
-        bounds = [format_sig(bound * factor, 3) for bound in (value.low, value.high)] if value and known else []
+        known = isinstance(value, Estimate) and value.kind != "single"
+        bounds = [format_sig(bound * factor, 3) for bound in (value.shown.low, value.shown.high)] if known else []
         return Cell(text="–".join(bounds))
 
     return Quantity("range", quantity.unit, cell)
@@ -169,7 +207,7 @@ def _half_width(time: Estimate | None, plain: Kind) -> Cell:
     """Return a half width in per cent with one decimal, in parentheses if the bounds are not of the plain kind."""
     if time is None or time.kind == "single":
         return Cell()
-    time = as_shown(time)
+    time = time.shown
     shown = percent(time.half_width, 1).removesuffix(" %")
     return Cell(time.half_width * 100, text=shown if time.kind == plain else f"({shown})")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from itertools import pairwise
 
 from volley.grouping import grouped
@@ -120,10 +120,11 @@ def verified_points(verified: Sequence[bool], launches: int) -> str:
     return f"{count(len(verified), 'point')} in {count_launches(launches)}, {share} verified byte for byte"
 
 
-def bounds_legend(
-    kinds: Collection[str], launches: int, series: LaunchSeries, observations: str = "samples"
-) -> Iterator[str]:
-    """Say what the column ± is, or that of the spread, which takes its place where there is one launch."""
+def bounds_legend(kinds: Set[str], launches: int, series: LaunchSeries, observations: str = "samples") -> Iterator[str]:
+    """Say what the column ± is, or what takes its place (``report.cells.with_bounds``)."""
+    if launches > 1 and kinds <= {"range", "single"}:
+        yield f"range: smallest to largest of {launches} launches; a 95 % CI needs {FIRST_LOOK}"
+        return
     if launches > 1 and "ci" in kinds:
         yield f"±: 95 % confidence interval (CI) of the median over {over_launches(launches, series)}"
     if launches > 1 and not {"range", "within"}.isdisjoint(kinds):

@@ -11,8 +11,8 @@ rule uses the same interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -41,6 +41,24 @@ class Estimate:
     kind: Kind
     """``ci``: 95 % confidence interval; ``within``: one of the samples of a single launch, which holds only within it;
     ``range``: range of too few observations; ``single``: one observation."""
+    extremes: tuple[float, float] | None = None
+    """The smallest and the largest of so few launches that people see these and not ``low`` and ``high``."""
+
+    @property
+    def shown(self) -> Estimate:
+        """What people see: of few launches their range.  Verdicts need the interval, which is far wider."""
+        return replace(self, low=self.extremes[0], high=self.extremes[1], kind="range") if self.extremes else self
+
+    def map(self, convert: Callable[[float], float]) -> Estimate:
+        """Return the estimate of what a rising or falling function makes of each observation, e.g. of rates."""
+
+        def both(bounds: tuple[float, float]) -> tuple[float, float]:
+            first, second = map(convert, bounds)
+            return min(first, second), max(first, second)
+
+        low, high = both((self.low, self.high))
+        extremes = self.extremes and both(self.extremes)
+        return replace(self, median=convert(self.median), low=low, high=high, extremes=extremes)
 
     @property
     def half_width(self) -> float:

@@ -83,28 +83,19 @@ def over_launches(launches: Sequence[Sequence[float]]) -> Estimate:
     return of_observations([median(samples) for samples in launches])
 
 
-def as_shown(found: Estimate) -> Estimate:
-    """Return the range of fewer than ``FIRST_LOOK`` launches in place of their interval, which is for verdicts alone.
-
-    The widened range of three launches is far wider than what they measured.
-    """
-    if found.kind != "ci" or found.count >= FIRST_LOOK:
-        return found
-    part = (found.high / found.low) ** (WIDENED[found.count] / (1 + 2 * WIDENED[found.count]))
-    return replace(
-        found, low=min(found.low * part, found.median), high=max(found.high / part, found.median), kind="range"
-    )
-
-
 def of_observations(observations: Sequence[float]) -> Estimate:
-    """Return the median of positive observations, one a launch, with its interval."""
+    """Return the median of positive observations, one a launch, with its interval.
+
+    Of fewer than ``FIRST_LOOK`` launches the interval is for verdicts alone, and people see the range.
+    """
     ordered = sorted(observations)
     middle, count = median(ordered), len(ordered)
     if count < MIN_LAUNCHES:
         return Estimate(middle, ordered[0], ordered[-1], count, "range" if count > 1 else "single")
     if count in WIDENED:
         part = (ordered[-1] / ordered[0]) ** WIDENED[count]
-        return Estimate(middle, ordered[0] / part, ordered[-1] * part, count, "ci")
+        extremes = (ordered[0], ordered[-1]) if count < FIRST_LOOK else None
+        return Estimate(middle, ordered[0] / part, ordered[-1] * part, count, "ci", extremes)
     rank, share = _places(count)
     low = _between(ordered[rank - 1], ordered[rank], share)
     high = _between(ordered[-rank], ordered[-rank - 1], share)
@@ -127,8 +118,8 @@ def of_numbers(numbers: Sequence[float]) -> Estimate:
     """
     middle, spread = median(numbers), (max(numbers) - min(numbers)) or 1.0
     found = of_observations([math.exp((number - middle) / spread) for number in numbers])
-    low, high = (middle + spread * math.log(bound) for bound in (found.low, found.high))
-    return replace(found, median=middle, low=min(low, middle), high=max(high, middle))
+    found = found.map(lambda bound: middle + spread * math.log(bound))
+    return replace(found, median=middle, low=min(found.low, middle), high=max(found.high, middle))
 
 
 def _between(outer: float, inner: float, share: float) -> float:

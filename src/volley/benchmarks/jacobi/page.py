@@ -23,7 +23,7 @@ from volley.records.launch_series import LaunchSeries
 from volley.records.record_types import Status
 from volley.records.run_log import RunLog
 from volley.references import beside_equal, gpus_of
-from volley.report.cells import ALL, PLUS_MINUS, SPREAD, Quantity, as_they_are, data_of, scaled
+from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, data_of, kinds_of, scaled, with_bounds
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Mark, Note, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.launches import ratio, shown_above_one
@@ -79,7 +79,7 @@ def _processors(solution: Solution) -> str:
     return count(solution.point.threads, "thread") if solution.point.threads else ""
 
 
-ITERATION = Quantity("iteration", "ms", attrgetter("iteration_s"))
+ITERATION = Quantity("iteration", "ms", attrgetter("time"))
 UPDATES = Quantity("updates", "GLU/s", attrgetter("updates_per_s"))
 RUN = Quantity("run", "s", attrgetter("run_s"))
 FIRST = Quantity("first", "ms", attrgetter("first_s"))
@@ -99,14 +99,15 @@ def _spent(on_gpu: bool, part: str, solution: Solution) -> float | None:
 
 
 def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
-    quantities = (
+    wanted = (
         Quantity("residual", "", _residual),
         ITERATION,
-        PLUS_MINUS if max(len(solution.by_launch) for solution in solutions) > 1 else SPREAD,
+        PLUS_MINUS,
         UPDATES,
         Quantity("compulsory", "GB/s", attrgetter("compulsory_Bps")),
         Quantity("of copy", "%", attrgetter("of_copy")),
     )
+    quantities = with_bounds(wanted, solutions, max(len(solution.by_launch) for solution in solutions))
     columns = [Column("transport", align="left"), *(each.column() for each in quantities)]
     columns.append(VERIFIED.column(all_true="all verified"))
     rows: list[Row] = [
@@ -117,9 +118,8 @@ def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
 
 
 def _meaning(solutions: Sequence[Solution], series: LaunchSeries) -> str:
-    kinds = {solution.time.kind for solution in solutions if solution.time}
     launches = max(len(solution.by_launch) for solution in solutions)
-    parts = report_parts.bounds_legend(kinds, launches, series, "batches")
+    parts = report_parts.bounds_legend(kinds_of(solutions), launches, series, "batches")
     compulsory = f"compulsory: {solutions[0].compulsory_bytes} B per update, 10^9 B/s"
     return "; ".join([*parts, "updates: 10^9 points per second", compulsory])
 
@@ -300,7 +300,7 @@ _QUANTITIES = [
     Quantity("cold_exchange", "µs", attrgetter("point.cold_exchange_s")),
     *as_they_are("messages_timed", "messages_verified"),
     *_own("field_hash", "reason"),
-    Quantity("interval", "", lambda each: each.time and each.time.kind),
+    Quantity("interval", "", lambda each: each.time and each.time.shown.kind),
     Quantity("flop_per_s", "", lambda each: scaled(each.updates_per_s, FLOPS), csv=False),
     Quantity("check_every", "", attrgetter("check_every"), csv=False),
     Quantity("verified", "", attrgetter("verified"), csv=False),

@@ -26,7 +26,19 @@ from volley.grouping import grouped
 from volley.records.command_again import launch_again
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
-from volley.report.cells import ALL, PLUS_MINUS, SPREAD, Quantity, as_they_are, data_of, ratio_cell, unclear
+from volley.report.cells import (
+    ALL,
+    PLUS_MINUS,
+    Quantity,
+    as_they_are,
+    bounds_meaning,
+    bounds_of,
+    data_of,
+    kinds_of,
+    ratio_cell,
+    unclear,
+    with_bounds,
+)
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.estimates import Estimate, median
@@ -58,7 +70,7 @@ class PairsResult(PointResult):
     @property
     def messages(self) -> Estimate | None:
         time, sent = self.time, self.pairs * (self.window or 0)
-        return time and Estimate(sent / time.median, sent / time.high, sent / time.low, time.count, time.kind)
+        return time and time.map(lambda seconds: sent / seconds)
 
     @property
     def total(self) -> float:
@@ -120,7 +132,7 @@ def _points(series: LaunchSeries) -> list[PairsResult]:
 def growth(fewer: PairsResult, more: PairsResult) -> Estimate | None:
     """Return the total rate of more pairs / that of fewer, formed within each launch."""
     found, factor = ratio(fewer.repeated, more.repeated), more.pairs / fewer.pairs
-    return found and replace(found, median=found.median * factor, low=found.low * factor, high=found.high * factor)
+    return found and found.map(lambda quotient: quotient * factor)
 
 
 def saturation(results: Sequence[PairsResult]) -> Saturation | None:
@@ -170,6 +182,16 @@ def report(result: Rates) -> Report:
     )
 
 
+def _launches(results: Iterable[PairsResult]) -> int:
+    return max((each.launches for each in results), default=0)
+
+
+def _share(results: Iterable[PairsResult]) -> str:
+    """Say what a pair keeps: it may differ from the ratio of two medians in the columns."""
+    how = "" if one_launch(results) else ", the median of the ratios within each launch"
+    return f"share of the rate of one pair alone{how}"
+
+
 def _by_place(results: Iterable[PairsResult]) -> dict[tuple[str, int, int], PairsResult]:
     return {(each.transport, each.size_bytes, each.pairs): each for each in results}
 
@@ -183,7 +205,7 @@ def _table(result: Rates, names: Sequence[str]) -> Table:
     alone, found = len(names) == 1, _by_place(result.points)
     numbers = sorted({each.pairs for each in result.points})
     several = len(numbers) > 1
-    columns = [ALL_PAIRS, SPREAD if one_launch(result.points) else PLUS_MINUS]
+    columns = with_bounds([ALL_PAIRS, PLUS_MINUS], result.points, _launches(result.points))
     columns += [A_PAIR, Quantity("keeps", "%", _keeps)] if several else []
     columns += [TOTAL_BANDWIDTH, *([PAIR_BANDWIDTH] if alone and several else [])]
     columns += [SAMPLES, CHECKED] if alone else []
@@ -207,14 +229,14 @@ def _table(result: Rates, names: Sequence[str]) -> Table:
 
 def _legend(result: Rates, rows: Sequence[Row], *, alone: bool, several: bool) -> Iterator[str]:
     results = result.points
-    kinds: set[str] = {each.time.kind for each in results if each.time}
+    kinds = kinds_of(results)
     if not kinds:
         return
     parts = [f"M/s: 10^6 messages per second, {results[0].window} of each pair in flight"]
     if several:
-        parts += ["keeps: share of the rate of one pair alone", *unclear(rows)]
+        parts += [f"keeps: {_share(results)}", *unclear(rows)]
     parts.append("GB/s: 10^9 B/s")
-    parts += report_parts.bounds_legend(kinds, max(each.launches for each in results), result.series)
+    parts += report_parts.bounds_legend(kinds, _launches(results), result.series)
     if not alone and all(each.verified for each in results if each.time and each.rate):
         parts.append(_ALL_VERIFIED)
     yield "; ".join(parts)
@@ -255,9 +277,8 @@ def _remarks(result: Rates) -> list[Note]:
         text = f"{name} at {format_size(size)}: {format_sig(best.total / 1e6, 3)} million messages/s with "
         text += count(best.pairs, "pair")
         if most.kept:
-            kept, low, high = (format_sig(each * 100, 3) for each in (most.kept.median, most.kept.low, most.kept.high))
-            bounds = f"{low} to {high} %" if has_interval(most.kept) else "no CI"
-            text += f"; per-pair rate of {most.pairs} pairs: {kept} % of one pair alone ({bounds})"
+            kept, bounds = format_sig(most.kept.median * 100, 3), bounds_of(most.kept, 100, "%")
+            text += f"; each of {most.pairs} pairs keeps {kept} % of the rate of one pair alone ({bounds})"
         found.append(Note("finding", text))
     wide = " reduce the background load, or rerun with "
     return report_parts.remarks(
@@ -275,7 +296,8 @@ def _charts(result: Rates) -> Iterator[Chart]:
         if len({each.pairs for each in here}) > 1:
             marks = [ALL_PAIRS.mark(each.pairs, each.transport, each) for each in here]
             title = f"Message rate at {format_size(size)}"
-            yield Chart("curves", title, Axis("pairs", log=True), Axis("messages of all pairs", "M/s"), marks)
+            x, y = Axis("pairs", log=True), Axis("messages of all pairs", "M/s")
+            yield Chart("curves", title, x, y, marks, caption=bounds_meaning(kinds_of(here)))
 
 
 # ------------------------------------------------------------------------------------------------ the summary
@@ -311,11 +333,9 @@ def _overview(result: Rates) -> Overview | None:
         f"M/s: 10^6 messages per second of all pairs, {sending[0].window} of each in flight; GB/s: the same in bytes"
     ]
     if len(ends) > 1:
-        legend.append(
-            "; ".join([f"per-pair rate of {ends[-1]} pairs: share of that of one pair alone", *unclear(rows)])
-        )
+        legend.append("; ".join([f"per-pair rate of {ends[-1]} pairs: {_share(sending)}", *unclear(rows)]))
     checked = [bool(each.verified) for each in sending]
-    line = report_parts.verified_points(checked, max(each.launches for each in sending))
+    line = report_parts.verified_points(checked, _launches(sending))
     return Overview(line, list(_conclusions(result, sending)), Table(columns, rows, legend=legend))
 
 

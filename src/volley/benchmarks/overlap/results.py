@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from volley.benchmarks.overlap import LIMITS, MAX_PROGRESS_CALLS, Limit, OverlapOptions
 from volley.benchmarks.points.notes import lost
+from volley.benchmarks.points.page import CHECKED
 from volley.benchmarks.points.records import PointRecord, Sizes
 from volley.benchmarks.points.results import (
     PointForecast,
@@ -27,7 +28,7 @@ from volley.records.command_again import command_again, launch_again
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.plan import Plan
 from volley.records.run_log import Observable, RunLog
-from volley.report.cells import Quantity, as_they_are, data_of, ratio_cell, unclear
+from volley.report.cells import BOUNDED, Quantity, as_they_are, bounds_meaning, bounds_of, data_of, ratio_cell, unclear
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
 from volley.run import report_parts
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
@@ -129,23 +130,33 @@ class OverlapResult(PointResult):
 
 OverlapSeries = ResultSeries[OverlapResult]
 
-LEGEND = (
-    "exchange: both ranks send a message and receive one; computation: about as long as the exchange; both: at once",
-    "hidden: 1 - (both - computation) / exchange, OSU's overlap; from, to: its 95 % interval, or the range",
-    "slowed down: time of the one beside the other, from its own start to its own end / its time alone",
-)
-
-_BOUNDED = ("range", "within", "ci")
-"""One observation has no bounds."""
-
-EXCHANGE = Quantity("exchange", "µs", lambda point: point.exchange and point.exchange.estimate)
-ALONE = Quantity("computation", "µs", lambda point: point.alone and point.alone.estimate)
-BOTH = Quantity("both", "µs", attrgetter("time"))
-HIDDEN = Quantity("hidden", "%", attrgetter("hidden"), bounds=_BOUNDED, digits=3)
+EXCHANGE = Quantity("exchange", "µs", lambda point: point.exchange and point.exchange.estimate, digits=3)
+ALONE = Quantity("computation", "µs", lambda point: point.alone and point.alone.estimate, "compute", digits=3)
+BOTH = Quantity("both", "µs", attrgetter("time"), digits=3)
+HIDDEN = Quantity("hidden", "%", attrgetter("hidden"), bounds=BOUNDED, digits=3)
 COMPUTATION_SLOWDOWN, EXCHANGE_SLOWDOWN = (
-    Quantity(f"{what}_slowdown", "×", attrgetter(f"{what}_slowdown"), f"{what}\nslowed down", _BOUNDED, digits=3)
-    for what in ("computation", "exchange")
+    Quantity(f"{what}_slowdown", "×", attrgetter(f"{what}_slowdown"), f"{title}\nslowed", BOUNDED, digits=3)
+    for what, title in (("computation", "compute"), ("exchange", "exchange"))
 )
+
+
+def _share(title: str, name: str) -> Quantity:
+    """Return the column with the hidden share or one of its bounds, to a tenth of a per cent."""
+
+    def cell(point: OverlapResult) -> Cell:
+        if point.hidden is None or (point.hidden.kind == "single" and name != "median"):
+            return Cell()
+        share = getattr(point.hidden.shown, name) * 100
+        return Cell(share, text=f"{share:.{int(abs(share) < 99.95)}f}")
+
+    return Quantity(title, "%", cell)
+
+
+COLUMNS = (
+    EXCHANGE, ALONE, BOTH, _share("hidden", "median"), _share("from", "low"), _share("to", "high"),
+    COMPUTATION_SLOWDOWN, EXCHANGE_SLOWDOWN,
+)  # fmt: skip
+"""So few letters and digits that a table fits 80 columns."""
 
 QUANTITIES = (
     *as_they_are("computation", "transport", "ranks", "size_bytes", "status", "reason"), EXCHANGE, ALONE, BOTH, HIDDEN,
@@ -292,21 +303,27 @@ def report(result: OverlapSeries) -> Report:
 
 
 def _tables(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Table]:
-    low = Quantity("from", "%", lambda point: HIDDEN.values(point)[1], digits=3)
-    high = Quantity("to", "%", lambda point: HIDDEN.values(point)[2], digits=3)
-    verified = Quantity("verified", "", lambda point: point.messages_verified > 0)
-    quantities = (EXCHANGE, ALONE, BOTH, HIDDEN, low, high, COMPUTATION_SLOWDOWN, EXCHANGE_SLOWDOWN)
-    columns = [Column("size"), *(each.column() for each in quantities), verified.column(all_true="all verified")]
+    columns = [Column("size"), *(each.column() for each in COLUMNS), CHECKED.column(all_true="all verified")]
     sections: dict[int, str] = {}
     rows: list[Row] = []
     for name, those in by_transport(point for point in points if point.computation == limit).items():
         sections[len(rows)] = name
         rows += [
-            [format_size(each.size_bytes), *(quantity.cell(each) for quantity in (*quantities, verified))]
-            for each in those
+            [format_size(each.size_bytes), *(quantity.cell(each) for quantity in (*COLUMNS, CHECKED))] for each in those
         ]
     if rows:
-        yield Table(columns, rows, TITLES[limit], LEGEND, sections=sections)
+        yield Table(columns, rows, TITLES[limit], list(_legend(points)), sections=sections)
+
+
+def _legend(points: Sequence[OverlapResult]) -> Iterator[str]:
+    yield "exchange: both ranks send a message and receive one; compute: about as long; both: at once"
+    bounds = bounds_meaning(_kinds(points), "from, to")
+    yield "; ".join(filter(None, ("hidden: 1 - (both - compute) / exchange, OSU's overlap", bounds)))
+    yield "slowed: time of the one beside the other, from its own start to its own end / its time alone"
+
+
+def _kinds(points: Iterable[OverlapResult]) -> set[str]:
+    return {point.hidden.shown.kind for point in points if point.hidden}
 
 
 def _charts(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Chart]:
@@ -314,7 +331,9 @@ def _charts(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Chart]:
     if shown:
         title = f"Hidden: {TITLES[limit][0].lower()}{TITLES[limit][1:]}"
         marks = [HIDDEN.mark(point.size_bytes, point.transport, point) for point in shown]
-        yield Chart("curves", title, Axis("message size", "B", log=True), Axis("of the exchange", "%"), marks)
+        caption = bounds_meaning(_kinds(shown))
+        x, y = Axis("message size", "B", log=True), Axis("of the exchange", "%")
+        yield Chart("curves", title, x, y, marks, caption=caption)
 
 
 def _findings(result: OverlapSeries) -> Iterator[Note]:
@@ -376,9 +395,8 @@ def _overview(result: OverlapSeries) -> Overview | None:
 
 
 def _hidden_words(hidden: Estimate) -> str:
-    """Return how much of the exchange is hidden, with the interval: ``53.7 % (-119 to 144 %)``."""
-    middle, low, high = (format_sig(each * 100, 3) for each in (hidden.median, hidden.low, hidden.high))
-    return f"{middle} % ({f'{low} to {high} %' if has_interval(hidden) else 'no CI'})"
+    """Return how much of the exchange is hidden, and its bounds: ``53.7 % (95 % CI -119 to 144 %)``."""
+    return f"{format_sig(hidden.median * 100, 3)} % ({bounds_of(hidden, 100, '%')})"
 
 
 def _hidden_cell(point: OverlapResult | None) -> Cell:

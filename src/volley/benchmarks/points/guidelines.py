@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from volley.benchmarks.points.results import PointResult
 from volley.grouping import grouped
+from volley.report.cells import bounds_of
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import of_ratios
 from volley.text import join_words
@@ -49,9 +50,8 @@ class Violation:
 
     @property
     def text(self) -> str:
-        bounds = f"95 % CI {format_sig(self.ratio.low, 3)} to {format_sig(self.ratio.high, 3)}"
         longer = f"takes {format_sig(self.ratio.median, 3)} times as long as {self.instead}"
-        return f"{self.point.name} of {format_size(self.point.size_bytes)} {longer} ({bounds})"
+        return f"{self.point.name} of {format_size(self.point.size_bytes)} {longer} ({bounds_of(self.ratio)})"
 
     @property
     def command(self) -> str:

@@ -27,7 +27,7 @@ from volley.machine.ucx_protocols import SizeRange, of_plan
 from volley.records.command_again import command_again, launch_again
 from volley.records.plan import Plan
 from volley.references import beside_equal, gpus_of
-from volley.report.cells import percent
+from volley.report.cells import kinds_of, percent
 from volley.report.model import Note
 from volley.run import report_parts
 from volley.statistics.curves import Fit
@@ -395,16 +395,28 @@ def _shares(point: PointResult) -> str:
 def too_wide(missed: Sequence[Result], plan: Plan) -> tuple[str, Result]:
     """Sum up points with a wider interval than was asked for; return the widest, too.
 
-    ``3 points of host vary by more than ±1 %, up to 4 % (host at 8 B)``
+    ``3 points of host vary by more than ±1 %, up to ±4.2 % (host at 8 B)``
     """
     worst = max(missed, key=lambda point: point.half_width)
-    sign = "" if one_launch(missed) else "±"
-    vary = "varies" if len(missed) == 1 else "vary"
-    aim, most = f"{sign}{plan.sampling.ci * 100:g} %", percent(worst.half_width, 0, sign)
-    return (
-        f"{count(len(missed), 'point')} of {_names(missed)} {vary} by more than {aim}, up to {most} ({worst.place})",
-        worst,
-    )
+    which, aim = f"{count(len(missed), 'point')} of {_names(missed)}", f"{plan.sampling.ci * 100:g} %"
+    if few_launches(missed):
+        known = f"{'is' if len(missed) == 1 else 'are'} not known to ±{aim} after {worst.launches} launches"
+        return f"{which} {known}: {worst.place} has the widest range, {range_words(worst)}", worst
+    sign, within = ("", " within one launch") if one_launch(missed) else ("±", "")
+    vary, most = "varies" if len(missed) == 1 else "vary", percent(worst.half_width, 1, sign)
+    return f"{which} {vary} by more than {sign}{aim}{within}, up to {most} ({worst.place})", worst
+
+
+def few_launches(points: Sequence[PointResult]) -> bool:
+    """Return whether people see ranges of several launches, too few for intervals."""
+    return not one_launch(points) and kinds_of(points) <= {"range", "single"}
+
+
+def range_words(point: PointResult) -> str:
+    """Return the smallest and the largest of few launches: ``109–643 µs``; of windows as bandwidth."""
+    found, factor, unit = (point.latency, 1e6, "µs") if point.latency else (point.rate, 1e-9, "GB/s")
+    bounds = (found.shown.low, found.shown.high) if found else ()
+    return f"{'–'.join(format_sig(bound * factor, 3) for bound in bounds)} {unit}"
 
 
 def _names(points: Sequence[PointResult]) -> str:
@@ -436,6 +448,8 @@ def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
 
 def _worst(hits: Hits, sign: str = "") -> str:
     point, warning = max(hits, key=lambda hit: abs(hit[1].value))
+    if warning.kind == "wide" and few_launches([point]):
+        return f"widest range: {range_words(point)}, {point.place}"
     launches = f" in {warning.launches} of {point.launches} launches" if warning.launches and point.launches > 1 else ""
     return f"worst: {percent(abs(warning.value), 1, sign)}{launches}, {point.place}"
 
@@ -480,6 +494,6 @@ def _wide(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> 
         else:
             ways.append(f"repeat with {again(points, plan, launches=FIRST_LOOK)}")
     widest = max(warning.value for _, warning in hits)
-    if widest <= _WIDEST:
+    if widest <= _WIDEST and not few_launches(points):
         ways.append(f"accept a wider interval with {again(points, plan, ci=f'{math.ceil(widest * 100)}%')}")
     return found + join_words(ways, "or")

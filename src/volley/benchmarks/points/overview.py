@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 
 from volley.benchmarks.points.guidelines import violations
-from volley.benchmarks.points.notes import again, size_range, too_wide, ucx_inversions
+from volley.benchmarks.points.notes import again, few_launches, range_words, size_range, too_wide, ucx_inversions
 from volley.benchmarks.points.results import PointResult, PointSeries, by_name, by_transport, one_launch
 from volley.grouping import grouped
 from volley.records.command_again import command_again
-from volley.report.cells import percent, ratio_cell, unclear
+from volley.report.cells import bounds_of, percent, ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table
 from volley.run.report_parts import machine_notes, over_launches
+from volley.statistics.estimates import Estimate
 from volley.statistics.launches import FIRST_LOOK, has_interval, shows_change
 from volley.text import count
 from volley.units import format_sig, format_size
@@ -81,7 +82,7 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
     if plan and plan.sampling.mode == "adaptive":
         kind, aim = "within" if one_launch(points) else "ci", plan.sampling.ci
         launches = max(point.launches for point in points)
-        known = [point.time for point in points if point.time and point.time.kind == kind]
+        known = [point.time for point in points if point.time and point.time.shown.kind == kind]
         close = sum(time.half_width <= aim for time in known)
         if one_launch(points):
             spread = {0: "none spreads", 1: "1 spreads"}.get(close, f"{close} spread")
@@ -91,7 +92,7 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
                 f"{close or 'none'} within ±{aim * 100:g} % (95 % CI over {over_launches(launches, result.series)})"
             )
         else:
-            parts.append(f"{launches} launches, too few for a CI")
+            parts.append(f"{launches} launches, too few for a 95 % CI")
     # An operation without data, a barrier, has no row in the table.
     parts += [f"{point.name} {_number(point, 1e6).text} µs" for point in points if not point.rate]
     return "; ".join(parts)
@@ -140,21 +141,24 @@ def _shares(points: Sequence[PointResult]) -> Iterator[Conclusion]:
     fastest = max(judged, key=lambda point: point.bandwidth_Bps or 0, default=None)
     leading = next((point for point in judged if point.transport == "aware"), fastest)
     for point in sorted(judged, key=lambda point: point is not leading):
-        share, rate = point.of_line_rate or 0.0, point.rate
-        low, high = 0.0, math.inf
-        if rate and has_interval(rate):
-            low, high = share / rate.median * rate.low, share / rate.median * rate.high
-        text = _share(point, points)
-        bounds = f"95 % CI {low * 100:.0f} to {high * 100:.0f} %" if high < math.inf else "no 95 % CI"
-        unsure = f"; neither above nor below {GOOD_SHARE * 100:.0f} % for certain ({bounds})"
+        share, text = _of_line_rate(point), _share(point, points)
+        low, high = (share.low, share.high) if has_interval(share) else (0.0, math.inf)
+        unsure = f"; neither above nor below {GOOD_SHARE * 100:.0f} % for certain ({bounds_of(share, 100, '%')})"
         if high < GOOD_SHARE:
             yield Conclusion("SLOW", text, "volley doctor")
-        elif share < GOOD_SHARE:
+        elif share.median < GOOD_SHARE:
             yield Conclusion("SLOW?", text + unsure, "volley doctor")
         elif point is leading and low >= GOOD_SHARE:
             yield Conclusion("OK", text)
         elif point is leading:
             yield Conclusion("NOISY", text + unsure)
+
+
+def _of_line_rate(point: PointResult) -> Estimate:
+    line = point.line_rate_Bps
+    assert point.rate
+    assert line
+    return point.rate.map(lambda rate: rate / line)
 
 
 def _share(point: PointResult, points: Sequence[PointResult]) -> str:
@@ -271,13 +275,15 @@ def _legend(points: Sequence[PointResult], rows: Sequence[Row]) -> Iterator[str]
     unsure = [point for point in points if point.half_width > UNCERTAIN]
     unsure = sorted(unsure, key=lambda point: point.half_width)[::-1]
     if unsure:
-        sign = "" if one_launch(points) else "±"
+        few, sign = few_launches(points), "" if one_launch(points) else "±"
+        widths = [range_words(point) if few else percent(point.half_width, 0, sign) for point in unsure[:MAX_UNCERTAIN]]
         named = [
-            " ".join(filter(None, (point.name, size_range([point]), percent(point.half_width, 0, sign))))
-            for point in unsure[:MAX_UNCERTAIN]
+            " ".join(filter(None, (point.name, size_range([point]), width)))
+            for point, width in zip(unsure, widths, strict=False)
         ]
         rest = f" and {len(unsure) - MAX_UNCERTAIN} more" if len(unsure) > MAX_UNCERTAIN else ""
         which = "spread within one launch of more than " if one_launch(points) else "95 % CI wider than ±"
+        which = f"range of {max(point.launches for point in points)} launches wider than ±" if few else which
         yield f"? {which}{UNCERTAIN * 100:g} %: {', '.join(named)}{rest}"
     both = "bandwidth: of both directions, twice that of the slower one" if points[0].direction == "bi" else ""
     shares = "line: share of the line rate" if any(point.line_rate for point in points) else ""

@@ -21,12 +21,23 @@ from volley.benchmarks.points.results import (
 from volley.records.launch_series import LaunchSeries
 from volley.records.plan import Plan
 from volley.records.record_types import Transport
-from volley.report.cells import ALL, PLUS_MINUS, SPREAD, Quantity, as_they_are, data_of, range_of, ratio_cell, unclear
+from volley.report.cells import (
+    ALL,
+    BOUNDED,
+    PLUS_MINUS,
+    SPREAD,
+    Quantity,
+    as_they_are,
+    bounds_meaning,
+    data_of,
+    kinds_of,
+    ratio_cell,
+    unclear,
+    with_bounds,
+)
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.curves import MIN_SIZES, POOR
-from volley.statistics.launches import FIRST_LOOK, as_shown
-from volley.text import count
 from volley.units import approximate_size, format_sig, format_size
 
 NOT_MPI = "*"
@@ -40,7 +51,7 @@ TIME = Quantity("time", "µs", lambda point: point.time, bounds=ALL)
 FORWARD = Quantity("forward", "GB/s", lambda point: point.forward_Bps)
 BACKWARD = Quantity("backward", "GB/s", lambda point: point.backward_Bps)
 SAMPLES, VERIFIED = as_they_are("samples", "verified")
-INTERVAL = Quantity("interval", "", lambda point: point.time and as_shown(point.time).kind)
+INTERVAL = Quantity("interval", "", lambda point: point.time and point.time.shown.kind)
 """What the bounds are: a 95 % confidence interval over launches (``ci``), one that holds only ``within`` the single
 launch, the ``range`` of too few observations, or a ``single`` observation."""
 COLD = Quantity("cold", "µs", lambda point: point.cold_s)
@@ -54,12 +65,12 @@ TAIL = {
 QUANTITIES = (
     *as_they_are("transport", "size_bytes"), SAMPLES, LATENCY, BANDWIDTH, VERIFIED,
     *as_they_are("status", "benchmark", "direction", "window", "ranks", "launches"), INTERVAL,
-    Quantity("bandwidth_low", "GB/s", lambda point: point.rate and as_shown(point.rate).low),
-    Quantity("bandwidth_high", "GB/s", lambda point: point.rate and as_shown(point.rate).high),
+    Quantity("bandwidth_low", "GB/s", lambda point: point.rate and point.rate.shown.low),
+    Quantity("bandwidth_high", "GB/s", lambda point: point.rate and point.rate.shown.high),
     FORWARD, BACKWARD, *as_they_are("messages_timed", "messages_verified", "ended_by"), COLD, *TAIL.values(),
     *as_they_are("reason"),
-    Quantity("speedup", "×", lambda point: point.speedup, bounds=("ci", "within")), *as_they_are("speedup_over"),
-    Quantity("speedup_interval", "", lambda point: point.speedup and point.speedup.kind),
+    Quantity("speedup", "×", lambda point: point.speedup, bounds=BOUNDED), *as_they_are("speedup_over"),
+    Quantity("speedup_interval", "", lambda point: point.speedup and point.speedup.shown.kind),
     TIME, *as_they_are("of_line_rate"),
     Quantity("line_rate", "GB/s", lambda point: point.line_rate_Bps, csv=False),
     Quantity("groups", "", lambda point: [{"time_s": group.median, "launches": group.launches}
@@ -131,12 +142,8 @@ def _tables(result: PointSeries, columns_of: Columns, about: About) -> Iterator[
 
 def _points(points: list[PointResult], result: PointSeries, columns_of: Columns, about: About) -> Table:
     names = by_transport(points)
-    columns = list(columns_of(points[0], result.series.plan, len(names) == 1))
-    if PLUS_MINUS in columns and one_launch(points):
-        columns[columns.index(PLUS_MINUS)] = SPREAD
-    elif PLUS_MINUS in columns and {as_shown(point.time).kind for point in points if point.time} <= {"range", "single"}:
-        at = columns.index(PLUS_MINUS)
-        columns[at] = range_of(columns[at - 1])
+    wanted = columns_of(points[0], result.series.plan, len(names) == 1)
+    columns = with_bounds(wanted, points, max(point.launches for point in points))
     sizes = sorted({point.size_bytes for point in points})
     rows: list[list[Cell]] = [[_size(size)] for size in sizes]
     for those in names.values():
@@ -182,13 +189,10 @@ def cells(point: PointResult | None, columns: Sequence[Quantity]) -> Iterator[Ce
 def _legend(
     points: list[PointResult], series: LaunchSeries, columns: Sequence[Quantity], about: About
 ) -> Sequence[str]:
-    kinds: set[str] = {as_shown(point.time).kind for point in points if point.time}
+    kinds = kinds_of(points)
     parts = [about(points[0], series.plan, kinds)]
-    if any("%" in column.unit for column in columns):
+    if any("%" in column.unit or column.name == "range" for column in columns):
         parts += report_parts.bounds_legend(kinds, max(point.launches for point in points), series)
-    if any(column.name == "range" for column in columns):
-        launches = count(max(point.launches for point in points), "launch")
-        parts.append(f"range: smallest to largest of {launches}; a 95 % CI needs {FIRST_LOOK}")
     if any(column.unit == "GB/s" for column in columns):
         parts.append("GB/s: 10^9 B/s")
     if len(by_transport(points)) > 1 and {point.verified for point in points if point.time and point.rate} == {True}:
@@ -287,10 +291,8 @@ def _charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: s
         ReferenceLine("x", each.first_bytes, f"aware: {each.protocol}")
         for each, _ in notes.ucx_ranges(sent, result.series.plan, ucx_operation)[1:]
     ]
-    what = "within one launch" if one_launch(points) else "over launches"
-    caption = f"bars and bands: 95 % confidence interval {what}, or the range of too few observations"
-    if changes:
-        caption += "; vertical lines: UCX uses another protocol from this size on"
+    parts = [bounds_meaning(kinds_of(sent)), "vertical lines: UCX uses another protocol from this size on"]
+    caption = "; ".join(filter(None, parts if changes else parts[:1]))
     size, operation = Axis("message size", "B", log=True), sent[0].operation
     if all(point.latency for point in sent):
         marks = [LATENCY.mark(point.size_bytes, point.transport, point) for point in sent]

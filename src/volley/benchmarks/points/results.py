@@ -57,7 +57,8 @@ class PointWarning:
 
     kind: Literal["wide", "few", "drift", "outliers", "partly"]
     value: float
-    """``wide``: half width of the CI over launches, or within a single launch at the time limit; ``few``: half width of
+    """``wide``: half width of the CI over launches (of few, of their range), or within a single launch at the time
+    limit; ``few``: half width of
     the CI of the minimum number of samples of a single launch; ``drift``: change from the first to the last third, in
     the launch with the largest; ``outliers``: fraction of the samples, in the launch with the most; ``partly``: number
     of launches without the point.  All but the last are fractions."""
@@ -156,7 +157,8 @@ class PointResult:
 
     @property
     def half_width(self) -> float:
-        return self.time.half_width if self.time else 0.0
+        """Of what people see; of few launches, of their range."""
+        return self.time.shown.half_width if self.time else 0.0
 
     @property
     def missed(self) -> bool:
@@ -308,7 +310,7 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
     moved = measured[0].moved_bytes
     if moved and (transport is None or transport.memory != "none"):  # else it has no buffers and no bandwidth
         both_ways = [point.each_way_s for point in measured if point.each_way_s]
-        rate = Estimate(moved / time.median, moved / time.high, moved / time.low, time.count, time.kind)
+        rate = time.map(lambda seconds: moved / seconds)
         if both_ways:
             forward, backward = (one_way / over_launches(times).median for times in zip(*both_ways, strict=True))
     tail_s: dict[str, float] = {}
@@ -342,7 +344,7 @@ def _warnings_of(measured: list[PointRecord], time: Estimate, ci: float) -> Iter
     """Yield warnings about the quality of the launches and their samples; ``ci`` is the requested CI."""
     launches = [point.times_s for point in measured]
     if time.half_width > ci and (len(measured) > 1 or measured[0].ended_by == "time"):
-        yield PointWarning("wide", time.half_width)
+        yield PointWarning("wide", time.shown.half_width)
     elif time.half_width > ci and measured[0].ended_by == "few":
         yield PointWarning("few", time.half_width)
     drifts = [change for times in launches if abs(change := drift(times)) > DRIFT_WORTH * ci]
