@@ -79,6 +79,13 @@ def above(numerator: Medians, denominator: Medians) -> bool:
     return found is not None and found.kind in ("ci", "within") and found.low > 1
 
 
+def bounds(launches: int, values: Sequence[float], interval: Estimate) -> tuple[str, float, float]:
+    """What people see of the bounds of a median: of fewer than six launches the smallest and the largest value."""
+    if 1 < launches < 6:
+        return "range", min(values), max(values)
+    return "95 % CI" if launches > 1 else "spread", interval.low, interval.high
+
+
 def sentences(report: Report) -> Iterator[str]:
     """Every finding: those of the screen with their verdict, notes, and the lines below tables that claim something."""
     for each in report.overview.findings if report.overview else ():
@@ -203,18 +210,19 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
             holds = holds and above(times[slower][size], times[faster][size])
         return holds
 
-    def violates(name: str, at: str, pieces: str | None, other: str, **_: str) -> bool:
+    def violates(name: str, at: str, pieces: str | None, other: str, what: str) -> bool:
         """Whether the whole interval of the ratio lies above 1.05, over launches."""
         own, others = (times[name][parse_size(each)] for each in (at, other))
         instead = {launch: [int(pieces or 1) * each for each in those] for launch, those in others.items()}
         found = ratio(Repeated.of(own), Repeated.of(instead))
-        return found is not None and found.kind == "ci" and found.low > 1.05
+        known = "range" if launches < 6 else "95 % CI"
+        return found is not None and found.kind == "ci" and found.low > 1.05 and what == known
 
     rules: list[Rule] = [
         (
             (
                 r"(?:SLOW )?(?:allreduce )?(?P<name>\S+) of (?P<at>\S+ \w+) takes \S+ times as long as "
-                r"(?:(?P<pieces>\d+) messages of )?(?P<other>\S+ \w+) \(95 % CI [^)]*\)(?:: volley tune .*)?"
+                r"(?:(?P<pieces>\d+) messages of )?(?P<other>\S+ \w+) \((?P<what>95 % CI|range) [^)]*\)(?:: volley tune .*)?"
             ),
             violates,
         ),
@@ -262,14 +270,14 @@ def made_message_rates(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], in
         rivals = [key for key in times if key[0] in memory and key[0] != name and key[1] == size]
         return others is None or all(_scaled_above(times[key], own / key[2], times[name, size, own]) for key in rivals)
 
-    def kept(name: str, at: str, pairs: str, share: str, low: str, high: str, **_: str) -> bool:
-        size = parse_size(at)
-        found = ratio(Repeated.of(times[name, size, 1]), Repeated.of(times[name, size, int(pairs)]))
+    def kept(name: str, at: str, pairs: str, share: str, what: str, low: str, high: str, **_: str) -> bool:
+        one, several = (Repeated.of(times[name, parse_size(at), each]) for each in (1, int(pairs)))
+        found = ratio(one, several)
         assert found
+        kind, *ends = bounds(launches, [one.medians[n] / several.medians[n] for n in one.medians], found)
         shown = (number(low) / 100, number(share) / 100, number(high) / 100)
-        return (
-            shown == pytest.approx((found.low, found.median, found.high), rel=0.01) and shown[0] <= shown[1] <= shown[2]
-        )
+        right = shown == pytest.approx((ends[0], found.median, ends[1]), rel=0.01)
+        return right and what == kind and shown[0] <= shown[1] <= shown[2]
 
     rules: list[Rule] = [
         (
@@ -281,12 +289,12 @@ def made_message_rates(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], in
         ),
         (
             (
-                r"(?P<name>\S+) at (?P<at>[\d.]+ \w+): \S+ million messages/s with \d+ pairs?; per-pair rate of "
-                r"(?P<pairs>\d+) pairs: (?P<share>\S+) % of one pair alone \((?P<low>\S+) to (?P<high>\S+) %\)"
+                r"(?P<name>\S+) at (?P<at>[\d.]+ \w+): \S+ million messages/s with \d+ pairs?; each of "
+                r"(?P<pairs>\d+) pairs keeps (?P<share>\S+) % of the rate of one pair alone "
+                r"\((?P<what>.*) (?P<low>\S+) to (?P<high>\S+) %\)"
             ),
             kept,
         ),
-        (r"\S+ at .*: \S+ million messages/s with .* of one pair alone \(no CI\)", lambda: launches == 2),
     ]
     return logs, rules, len(times)
 
@@ -302,6 +310,7 @@ def _scaled_above(numerator: Medians, factor: float, denominator: Medians) -> bo
 def made_overlaps(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
     launches, noise, names = draw.choice(LAUNCHES), draw.choice(NOISES), NAMES[: draw.choice((2, 3, 4))]
     hidden: dict[tuple[str, str, int], Estimate] = {}
+    seen: dict[tuple[str, str, int], tuple[str, float, float]] = {}
     records: dict[int, list[Any]] = {launch: [] for launch in range(1, launches + 1)}
     for name, limit, size in itertools.product(names, ("memory", "arithmetic"), SIZES[:4]):
         exchange, alone = (samples(draw, 1e-4, noise, launches) for _ in range(2))
@@ -312,13 +321,14 @@ def made_overlaps(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
             facts |= {"computation_alone_s": beside, "exchange_beside_s": together, "computation_beside_s": beside}
             those.append(test_overlap.point(1, 1, 1, transport=name, computation=limit, size_bytes=size, **facts))
         e, a, b = (Repeated.of(each) for each in (exchange, alone, both))
+        shares = [1 - (b.medians[n] - a.medians[n]) / e.medians[n] for n in e.medians]
         if launches > 1:
-            found = of_numbers([1 - (b.medians[n] - a.medians[n]) / e.medians[n] for n in e.medians])
+            found = of_numbers(shares)
         else:
             more = [b.estimate.low - a.estimate.high, b.estimate.high - a.estimate.low]
             ends = [1 - each / whole for each in more for whole in (e.estimate.low, e.estimate.high)]
-            found = Estimate(1 - (b.medians[1] - a.medians[1]) / e.medians[1], min(ends), max(ends), 1, "within")
-        hidden[name, limit, size] = found
+            found = Estimate(shares[0], min(ends), max(ends), 1, "within")
+        hidden[name, limit, size], seen[name, limit, size] = found, bounds(launches, shares, found)
     run = example_records.golden("overlap")[0].run
     logs = [RunLog(run=run, transports=[*map(transport, names)], records=those) for those in records.values()]
 
@@ -326,14 +336,13 @@ def made_overlaps(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
         found = hidden[name, limit, size]
         return found if found.kind in ("ci", "within") else None
 
-    def shown(name: str, limit: str, size: int, texts: Sequence[str | None]) -> bool:
-        found = hidden[name, limit, size]
-        if texts[1] is None:
-            return found.kind not in ("ci", "within")
-        middle, low, high = (number(text or "") / 100 for text in texts)
-        return (middle, low, high) == pytest.approx((found.median, found.low, found.high), rel=0.01, abs=1e-6)
+    def shown(name: str, limit: str, size: int, what: str, *texts: str) -> bool:
+        kind, *ends = seen[name, limit, size]
+        middle, low, high = (number(text) / 100 for text in texts)
+        right = (middle, low, high) == pytest.approx((hidden[name, limit, size].median, *ends), rel=0.01, abs=1e-6)
+        return right and what == kind
 
-    def hides(name: str, limit: str, at: str, share: str, low: str, high: str, most: str | None) -> bool:
+    def hides(name: str, limit: str, at: str, share: str, what: str, low: str, high: str, most: str | None) -> bool:
         size, found = parse_size(at), sure(name, limit, parse_size(at))
         others = [sure(other, limit, size) for other in names if other != name]
         largest = found is not None and all(each is not None and each.high < found.low for each in others)
@@ -341,12 +350,13 @@ def made_overlaps(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
             found is not None
             and found.low > 0
             and (most is None or largest)
-            and shown(name, limit, size, (share, low, high))
+            and shown(name, limit, size, what, share, low, high)
         )
 
-    def nothing(listed: str, at: str) -> bool:
+    def nothing(listed: str, at: str, what: str) -> bool:
         every = [sure(each, limit, parse_size(at)) for each in words(listed) for limit in ("memory", "arithmetic")]
-        return all(each is not None and each.high <= 0 for each in every)
+        known = "range" if 1 < launches < 6 else "95 % CI"
+        return what == known and all(each is not None and each.high <= 0 for each in every)
 
     def unsure(listed: str, at: str, why: str) -> bool:
         for each in words(listed):
@@ -358,21 +368,20 @@ def made_overlaps(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
         return True
 
     def note(name: str, at: str, shares: str) -> bool:
-        pattern = r"(\S+) % \((?:no CI|(\S+) to (\S+) %)\) beside (\w+)"
-        parts = re.findall(pattern, shares)
+        parts = re.findall(r"(\S+) % \((95 % CI|spread|range) (\S+) to (\S+) %\) beside (\w+)", shares)
         return len(parts) == 2 and all(
-            shown(name, limit, parse_size(at), (share, low or None, high or None)) for share, low, high, limit in parts
+            shown(name, limit, parse_size(at), what, share, low, high) for share, what, low, high, limit in parts
         )
 
     rules: list[Rule] = [
         (
             (
-                r"OK (?P<name>\S+) hides (?P<share>\S+) % \((?P<low>\S+) to (?P<high>\S+) %\) of (?P<at>[\d.]+ \w+) "
-                r"\((?P<limit>\w+)\)(?P<most>, the largest share)?"
+                r"OK (?P<name>\S+) hides (?P<share>\S+) % \((?P<what>.*) (?P<low>\S+) to (?P<high>\S+) %\) of "
+                r"(?P<at>[\d.]+ \w+) \((?P<limit>\w+)\)(?P<most>, the largest share)?"
             ),
             hides,
         ),
-        (r"SLOW no overlap for (?P<listed>.*) at (?P<at>[\d.]+ \w+) \(95 % CI at or below 0\)", nothing),
+        (r"SLOW no overlap for (?P<listed>.*) at (?P<at>[\d.]+ \w+) \((?P<what>.*) at or below 0\)", nothing),
         (r"NOISY no overlap shown for (?P<listed>.*) at (?P<at>[\d.]+ \w+) \((?P<why>.*)\)", unsure),
         (r"(?P<name>\S+), (?P<at>[\d.]+ \w+): hidden (?P<shares>.*?); computation .*", note),
     ]

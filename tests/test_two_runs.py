@@ -184,7 +184,7 @@ def test_the_interval_of_a_ratio_holds_as_often_as_its_level_says(first: int, se
         ones = [math.exp(place) for place in places]
         others = [math.exp(place) for place in range(whole) if place not in places]
         ratios = sorted(other / one for one in ones for other in others)
-        _, low, high, kind = ratio_of(np.array([ones]), np.array([others]))
+        _, (low, high, kind), _ = ratio_of(np.array([ones]), np.array([others]))
         assert (kind, low, high) == ("ci", ratios[rank - 1], ratios[-rank])
         held += bool(low < 1 < high)
         held_further_in += ratios[rank] < 1 < ratios[-rank - 1]
@@ -194,7 +194,7 @@ def test_the_interval_of_a_ratio_holds_as_often_as_its_level_says(first: int, se
 def test_large_runs_have_nearly_exact_ranks() -> None:
     draw = random.Random(10)
     first, second = (np.array([[math.exp(draw.gauss(0, 0.01)) for _ in range(40)]]) for _ in range(2))
-    _, low, high, _ = ratio_of(first, second)
+    _, (low, high, _), _ = ratio_of(first, second)
     # Of two normal samples of 40, the shift is known to ± z · σ · sqrt(2 / 40), but for a few per cent.
     z = NormalDist().inv_cdf((1 + NOMINAL) / 2)
     assert np.log(high / low) == pytest.approx(2 * z * 0.01 * math.sqrt(2 / 40), rel=0.3)
@@ -205,6 +205,16 @@ def test_too_few_launches_have_no_interval() -> None:
     kinds = [differences(four[:, :count], four[:, :count] + 1).kind for count in (1, 4)]
     assert kinds == [["single"], ["range"]]
     assert differences(four[:, :2], four[:, :2] + 1, paired=True).kind == ["range"]
+
+
+def test_of_few_pairs_people_see_the_range_and_verdicts_follow_from_the_interval() -> None:
+    first, second = np.array([[1.0, 1.0, 1.0]]), np.array([[1.1, 1.2, 1.4]])
+    found = differences(first, second, paired=True)
+    assert (found.kind, found.shown.kind) == (["ci"], ["range"])
+    assert (found.shown.low, found.shown.high) == (pytest.approx(1.1), pytest.approx(1.4))
+    assert (found.low < 1.1) & (found.high > 1.4)
+    many = differences(np.repeat(first, 2, axis=1), np.repeat(second, 2, axis=1), paired=True)
+    assert (many.shown.kind, many.shown.low) == (many.kind, many.low) == (["ci"], many.shown.low)
 
 
 def test_the_ratio_the_other_way_round_is_the_reciprocal() -> None:

@@ -17,6 +17,7 @@ from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_UNDECIDED
 from volley.records.command_again import command_again
 from volley.records.launch_series import Sweep
 from volley.references import machine_of
+from volley.report.cells import Quantity, bounds_meaning
 from volley.report.model import (
     Axis,
     Cell,
@@ -34,8 +35,9 @@ from volley.report.model import (
     Table,
 )
 from volley.run.report_parts import hosts_of
+from volley.statistics.estimates import Estimate
 from volley.statistics.launches import of_observations
-from volley.statistics.two_runs import Differences, Floats, Integers, min_to_decide
+from volley.statistics.two_runs import Bounds, Floats, Integers, min_to_decide
 from volley.text import count, join_few, join_words
 from volley.units import SizeError, format_sig, parse_size, slower_or_faster
 
@@ -145,9 +147,10 @@ def _where(at: Sequence[str]) -> str:
 def point_words(comparison: Comparison, point: int) -> str:
     """Name a point with its ratio and interval: ``aware at 8 B takes 1.051 times as long (95 % CI 1.047 to 1.055)``."""
     found, series = comparison.differences, comparison.sweeps[comparison.sweep[point]][1]
-    bounds = f"{found.low[point]:.3f} to {found.high[point]:.3f}"
+    low, high, kind = (each[point] for each in found.shown)
+    bounds = f"{low:.3f} to {high:.3f}"
     how = {"ci": f"95 % CI {bounds}", "range": f"no CI, {bounds} in all launches", "single": "no CI, one launch"}
-    return f"{series} at {comparison.at[point]} takes {found.ratio[point]:.3f} times as long ({how[found.kind[point]]})"
+    return f"{series} at {comparison.at[point]} takes {found.ratio[point]:.3f} times as long ({how[kind]})"
 
 
 def gate(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
@@ -278,12 +281,12 @@ def _row(comparison: Comparison, point: int) -> Row:
         comparison.at[point],
         *(float(seconds[point]) * 1e6 for seconds in comparison.seconds),
         Cell(ratio, text=f"{ratio:.3f}"),
-        _interval(comparison.differences, point),
+        _interval(comparison.differences.shown, point),
         Cell(verdict_words(comparison, point), style=styles[comparison.verdicts[point]]),
     ]
 
 
-def _interval(found: Differences, point: int) -> str:
+def _interval(found: Bounds, point: int) -> str:
     if found.kind[point] == "single":
         return "none"
     bounds = f"{found.low[point]:.3f} to {found.high[point]:.3f}"
@@ -342,24 +345,28 @@ def _charts(comparison: Comparison) -> Iterator[Chart]:
     marks = []
     for series, points in comparison.by_series().items():
         for point in points.tolist():
-            bounds = (found.low[point], found.high[point]) if found.kind[point] == "ci" else (None, None)
+            low, high, kind = (each[point] for each in found.shown)
+            bounds = () if kind == "single" else (low, high)
             marks.append(Mark(sizes[point], float(found.ratio[point]), series, *bounds))
     line = ReferenceLine("y", 1.0, "the same")
-    caption = f"above 1: {other} is slower; bands: 95 % CI over launches"
+    caption = "; ".join(filter(None, (f"above 1: {other} is slower", bounds_meaning(set(found.shown.kind)))))
     yield Chart("curves", f"ratio {other} / A", x, Axis("ratio", log=True), marks, lines=[line], caption=caption)
     for series, points in comparison.by_series().items():
-        marks = [
-            _mark(side, name, comparison.sweeps[comparison.sweep[point]], comparison.at[point], sizes[point])
+        times = [
+            (sizes[point], name, _time(side, comparison.sweeps[comparison.sweep[point]], comparison.at[point]))
             for name, side in (("A", comparison.first), (other, comparison.second))
             for point in points.tolist()
         ]
-        yield Chart("curves", series, x, Axis("time", "µs", log=True), marks, caption="bands: 95 % CI over launches")
+        marks = [_TIME.mark(size, name, time) for size, name, time in times]
+        caption = bounds_meaning({time.shown.kind for _, _, time in times})
+        yield Chart("curves", series, x, Axis("time", "µs", log=True), marks, caption=caption)
 
 
-def _mark(side: Side, name: str, sweep: Sweep, at: str, size: int) -> Mark:
-    time = of_observations(side.observed.seconds(side.observed.rows[sweep][at]))
-    bounds = (time.low * 1e6, time.high * 1e6) if time.kind == "ci" else (None, None)
-    return Mark(size, time.median * 1e6, name, *bounds)
+_TIME = Quantity("time", "µs", lambda time: time)
+
+
+def _time(side: Side, sweep: Sweep, at: str) -> Estimate:
+    return of_observations(side.observed.seconds(side.observed.rows[sweep][at]))
 
 
 # --------------------------------------------------------------------------------------------------------- notes
@@ -418,9 +425,9 @@ def _columns(comparison: Comparison) -> dict[str, Sequence[Any]]:
         "at": comparison.at,
         "verdict": comparison.verdicts.tolist(),
         "ratio": found.ratio.tolist(),
-        "ratio_low": found.low.tolist(),
-        "ratio_high": found.high.tolist(),
-        "interval": found.kind.tolist(),
+        "ratio_low": found.shown.low.tolist(),
+        "ratio_high": found.shown.high.tolist(),
+        "interval": found.shown.kind.tolist(),
         "same_within": [number / 100 if number else number for number in _whole(shown)],
         "launches_needed": _whole(comparison.launches_needed),
         "first_s": comparison.seconds[0].tolist(),

@@ -25,11 +25,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from volley.statistics.estimates import Kind
+from volley.statistics.estimates import Estimate, Kind
 from volley.statistics.launches import NOMINAL, of_ratios
 
 Floats = NDArray[np.float64]
@@ -88,6 +89,15 @@ SEED = 1
 """The draws are the same each time, and so is the verdict on the same records."""
 
 
+class Bounds(NamedTuple):
+    """The bounds of ratios: one item a result."""
+
+    low: Floats
+    high: Floats
+    kind: NDArray[np.str_]
+    """``ci``: 95 % confidence interval; ``range``: too few launches for one; ``single``: one launch of each."""
+
+
 @dataclass(frozen=True)
 class Differences:
     """How each result of the second run compares with that of the first: one item a result."""
@@ -97,8 +107,9 @@ class Differences:
     low: Floats
     high: Floats
     kind: NDArray[np.str_]
-    """Of the interval from ``low`` to ``high``.  ``ci``: 95 % confidence interval; ``range``: too few launches for one;
-    ``single``: one launch of each."""
+    """Of the bounds, as in ``Bounds``."""
+    shown: Bounds
+    """What people see: of few pairs their range, as everywhere (``statistics.estimates``)."""
     launches: tuple[Integers, Integers]
     """How many launches of both runs measured each result."""
     probability: Floats
@@ -162,19 +173,21 @@ def differences(first: Floats, second: Floats, *, paired: bool = False, comparis
     """
     first, second = (run[:, ~np.isnan(run).all(axis=0)] for run in (first, second))
     counts = [np.count_nonzero(~np.isnan(run), axis=1) for run in (first, second)]
-    ratio, low, high, probability = (np.ones(len(first)) for _ in range(4))
-    kind, deciding = np.empty(len(first), "U6"), np.zeros(len(first), bool)
+    ratio, probability, deciding = np.ones(len(first)), np.ones(len(first)), np.zeros(len(first), bool)
+    bounds, shown = (Bounds(np.ones(len(first)), np.ones(len(first)), np.empty(len(first), "U6")) for _ in range(2))
     for launches in dict.fromkeys(zip(*(count.tolist() for count in counts), strict=True)):
         alike = np.flatnonzero((counts[0] == launches[0]) & (counts[1] == launches[1]))
         deciding[alike] = can_decide(*launches, paired=paired, comparisons=comparisons)
         for some in _parts(len(alike), math.prod(launches)):
             rows = alike[some]
             one, other = (times[~np.isnan(times)].reshape(len(rows), -1) for times in (first[rows], second[rows]))
-            ratio[rows], low[rows], high[rows], kind[rows] = (ratio_of_pairs if paired else ratio_of)(one, other)
+            found = (ratio_of_pairs if paired else ratio_of)(one, other)
+            for whole, part in zip((ratio, *bounds, *shown), (found[0], *found[1], *found[2]), strict=True):
+                whole[rows] = part
     if deciding.any():
         probability[deciding] = _probabilities(first[deciding], second[deciding], paired=paired)
     level = (PAIRED_LEVEL if paired else LEVEL) / comparisons
-    return Differences(ratio, low, high, kind, (counts[0], counts[1]), probability, level)
+    return Differences(ratio, *bounds, shown, (counts[0], counts[1]), probability, level)
 
 
 def _parts(results: int, numbers: int) -> Iterator[slice]:
@@ -185,8 +198,8 @@ def _parts(results: int, numbers: int) -> Iterator[slice]:
 
 # ----------------------------------------------------------------------------------------------------- the ratio
 
-Ratios = tuple[Floats, Floats, Floats, Kind]
-"""The middle ratio of each result, its bounds, and what these are."""
+Ratios = tuple[Floats, Bounds, Bounds]
+"""The middle ratio of each result, its bounds, and those that people see."""
 
 
 def ratio_of(first: Floats, second: Floats) -> Ratios:
@@ -196,13 +209,19 @@ def ratio_of(first: Floats, second: Floats) -> Ratios:
     rank = mann_whitney_rank(first.shape[1], second.shape[1])
     kind: Kind = "ci" if rank else "range" if pairs > 1 else "single"
     place = max(rank, 1)
-    return middle, ratios[:, place - 1], ratios[:, -place], kind
+    bounds = Bounds(ratios[:, place - 1], ratios[:, -place], np.full(len(ratios), kind))
+    return middle, bounds, bounds
 
 
 def ratio_of_pairs(first: Floats, second: Floats) -> Ratios:
     found = [of_ratios(ratios) for ratios in (second / first).tolist()]
-    middle, low, high = np.array([(each.median, each.low, each.high) for each in found]).T
-    return middle, low, high, found[0].kind
+    shown = [each.shown for each in found]
+    return np.array([each.median for each in found]), _bounds(found), _bounds(shown)
+
+
+def _bounds(found: Sequence[Estimate]) -> Bounds:
+    low, high = np.array([(each.low, each.high) for each in found]).T
+    return Bounds(low, high, np.array([each.kind for each in found]))
 
 
 @lru_cache(maxsize=256)

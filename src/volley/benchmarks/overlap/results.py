@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from volley.benchmarks.overlap import LIMITS, MAX_PROGRESS_CALLS, Limit, OverlapOptions
 from volley.benchmarks.points.notes import lost
-from volley.benchmarks.points.page import CHECKED
+from volley.benchmarks.points.page import CHECKED, INTERVAL
 from volley.benchmarks.points.records import PointRecord, Sizes
 from volley.benchmarks.points.results import (
     PointForecast,
@@ -160,7 +160,7 @@ COLUMNS = (
 
 QUANTITIES = (
     *as_they_are("computation", "transport", "ranks", "size_bytes", "status", "reason"), EXCHANGE, ALONE, BOTH, HIDDEN,
-    COMPUTATION_SLOWDOWN, EXCHANGE_SLOWDOWN, *as_they_are("launches", "samples", "messages_verified"),
+    COMPUTATION_SLOWDOWN, EXCHANGE_SLOWDOWN, *as_they_are("launches", "samples", "messages_verified"), INTERVAL,
 )  # fmt: skip
 KEYS = ("computation", "transport", "ranks", "size_bytes")
 
@@ -429,13 +429,18 @@ def _conclusions(result: OverlapSeries, largest: Sequence[OverlapResult]) -> Ite
     if nothing:
         on_host = [name for name in nothing if name in known and known[name].memory == "host"]
         again = command_again("overlap", plan, transport=on_host[0], progress_calls=8) if on_host else ""
-        yield Conclusion("SLOW", f"no overlap for {join_words(nothing)} at {size} (95 % CI at or below 0)", again)
+        what = "95 % CI" if _with_intervals(idle[name] for name in nothing) else "range"
+        yield Conclusion("SLOW", f"no overlap for {join_words(nothing)} at {size} ({what} at or below 0)", again)
     if unsure := [name for name in idle if name not in nothing]:
-        known_bounds = all(has_interval(each) for name in unsure for each in idle[name])
-        why = "95 % CI includes 0" if known_bounds else "too few launches for a 95 % CI"
+        enough = _with_intervals(idle[name] for name in unsure)
+        why = "95 % CI includes 0" if enough else "too few launches for a 95 % CI"
         launches = 2 * max(FIRST_LOOK, *(point.launches for point in largest))
         again = launch_again("overlap", launches, plan, transport=",".join(unsure))
         yield Conclusion("NOISY", f"no overlap shown for {join_words(unsure)} at {size} ({why})", again)
+
+
+def _with_intervals(shares: Iterable[Sequence[Estimate]]) -> bool:
+    return all(has_interval(each.shown) for those in shares for each in those)
 
 
 def _hides(hidden: Estimate) -> bool:

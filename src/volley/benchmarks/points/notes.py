@@ -397,7 +397,7 @@ def too_wide(missed: Sequence[Result], plan: Plan) -> tuple[str, Result]:
 
     ``3 points of host vary by more than ±1 %, up to ±4.2 % (host at 8 B)``
     """
-    worst = max(missed, key=lambda point: point.half_width)
+    worst = max(missed, key=shown_width)
     which, aim = f"{count(len(missed), 'point')} of {_names(missed)}", f"{plan.sampling.ci * 100:g} %"
     if few_launches(missed):
         known = f"{'is' if len(missed) == 1 else 'are'} not known to ±{aim} after {worst.launches} launches"
@@ -405,6 +405,10 @@ def too_wide(missed: Sequence[Result], plan: Plan) -> tuple[str, Result]:
     sign, within = ("", " within one launch") if one_launch(missed) else ("±", "")
     vary, most = "varies" if len(missed) == 1 else "vary", percent(worst.half_width, 1, sign)
     return f"{which} {vary} by more than {sign}{aim}{within}, up to {most} ({worst.place})", worst
+
+
+def shown_width(point: PointResult) -> float:
+    return point.time.shown.half_width if point.time else 0.0
 
 
 def few_launches(points: Sequence[PointResult]) -> bool:
@@ -485,7 +489,7 @@ def _wide(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> 
     ways = ["reduce the background load"]
     if launches > 1:
         found = f"target ±{aim:g} % not reached after {launches} launches: {where} ({_worst(hits, '±')}): "
-        ways.append(f"rerun with {again(points, plan, launches=2 * launches)}")
+        ways.append(f"rerun with {again(points, plan, launches=max(FIRST_LOOK, 2 * launches))}")
     else:
         found = f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s: {where} "
         found += f"({_worst(hits)}): "

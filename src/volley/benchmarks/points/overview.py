@@ -6,7 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 
 from volley.benchmarks.points.guidelines import violations
-from volley.benchmarks.points.notes import again, few_launches, range_words, size_range, too_wide, ucx_inversions
+from volley.benchmarks.points.notes import (
+    again,
+    few_launches,
+    range_words,
+    shown_width,
+    size_range,
+    too_wide,
+    ucx_inversions,
+)
 from volley.benchmarks.points.results import PointResult, PointSeries, by_name, by_transport, one_launch
 from volley.grouping import grouped
 from volley.records.command_again import command_again
@@ -82,17 +90,17 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
     if plan and plan.sampling.mode == "adaptive":
         kind, aim = "within" if one_launch(points) else "ci", plan.sampling.ci
         launches = max(point.launches for point in points)
-        known = [point.time for point in points if point.time and point.time.shown.kind == kind]
+        known = [point.time for point in points if point.time and point.time.kind == kind]
         close = sum(time.half_width <= aim for time in known)
         if one_launch(points):
             spread = {0: "none spreads", 1: "1 spreads"}.get(close, f"{close} spread")
             parts.append(f"within one launch, {spread} by {aim * 100:g} % or less")
-        elif known:
+        elif few_launches(points):
+            parts.append(f"{close or 'none'} known to ±{aim * 100:g} % ({over_launches(launches, result.series)})")
+        else:
             parts.append(
                 f"{close or 'none'} within ±{aim * 100:g} % (95 % CI over {over_launches(launches, result.series)})"
             )
-        else:
-            parts.append(f"{launches} launches, too few for a 95 % CI")
     # An operation without data, a barrier, has no row in the table.
     parts += [f"{point.name} {_number(point, 1e6).text} µs" for point in points if not point.rate]
     return "; ".join(parts)
@@ -273,7 +281,7 @@ def _number(point: PointResult | None, factor: float) -> Cell:
 
 def _legend(points: Sequence[PointResult], rows: Sequence[Row]) -> Iterator[str]:
     unsure = [point for point in points if point.half_width > UNCERTAIN]
-    unsure = sorted(unsure, key=lambda point: point.half_width)[::-1]
+    unsure = sorted(unsure, key=shown_width)[::-1]
     if unsure:
         few, sign = few_launches(points), "" if one_launch(points) else "±"
         widths = [range_words(point) if few else percent(point.half_width, 0, sign) for point in unsure[:MAX_UNCERTAIN]]
@@ -283,8 +291,9 @@ def _legend(points: Sequence[PointResult], rows: Sequence[Row]) -> Iterator[str]
         ]
         rest = f" and {len(unsure) - MAX_UNCERTAIN} more" if len(unsure) > MAX_UNCERTAIN else ""
         which = "spread within one launch of more than " if one_launch(points) else "95 % CI wider than ±"
-        which = f"range of {max(point.launches for point in points)} launches wider than ±" if few else which
-        yield f"? {which}{UNCERTAIN * 100:g} %: {', '.join(named)}{rest}"
+        which = "not known to ±" if few else which
+        what = f"; range of {max(point.launches for point in points)} launches" if few else ""
+        yield f"? {which}{UNCERTAIN * 100:g} %{what}: {', '.join(named)}{rest}"
     both = "bandwidth: of both directions, twice that of the slower one" if points[0].direction == "bi" else ""
     shares = "line: share of the line rate" if any(point.line_rate for point in points) else ""
     over = next((f"speed-up: relative to {point.speedup_over}" for point in points if point.speedup), "")

@@ -157,8 +157,7 @@ class PointResult:
 
     @property
     def half_width(self) -> float:
-        """Of what people see; of few launches, of their range."""
-        return self.time.shown.half_width if self.time else 0.0
+        return self.time.half_width if self.time else 0.0
 
     @property
     def missed(self) -> bool:
