@@ -85,6 +85,18 @@ def test_half_width_is_that_of_the_further_bound() -> None:
     assert stats.Estimate(10.0, 6.0, 11.0, 6, "ci").half_width == pytest.approx(0.4)
 
 
+def test_what_people_see_passes_on_when_an_estimate_is_scaled_or_inverted() -> None:
+    time = stats.Estimate(2.0, 0.5, 8.0, 3, "ci", extremes=(1.0, 4.0))
+    assert time.shown == stats.Estimate(2.0, 1.0, 4.0, 3, "range", extremes=(1.0, 4.0))
+    rate = time.map(lambda seconds: 8 / seconds)
+    assert rate == stats.Estimate(4.0, 1.0, 16.0, 3, "ci", extremes=(2.0, 8.0))
+    assert (rate.shown.low, rate.shown.high, rate.shown.kind) == (2.0, 8.0, "range")
+    many = stats.Estimate(2.0, 1.0, 4.0, 6, "ci")
+    assert many.shown is many
+    assert many.map(lambda seconds: -seconds) == stats.Estimate(-2.0, -4.0, -1.0, 6, "ci")
+
+
+
 def test_percentiles_are_samples_and_need_one_beyond_them() -> None:
     samples = [float(n) for n in range(1, 101)]
     assert stats.percentile(samples, 0.90) == 90.0
