@@ -106,7 +106,8 @@ def test_a_report_is_the_page_of_the_command(tmp_path: Path) -> None:
     page.save(tmp_path / "api.html")
     assert (tmp_path / "api.html").read_bytes() == (tmp_path / "command.html").read_bytes()
     files = [str(RESULTS / f"h100-x2/rendezvous-{name}.jsonl") for name in ("default", "from-8")]
-    assert cli.main(["compare", *files, "-o", str(tmp_path / "command.html"), "-q"]) == 0
+    assert cli.main(["compare", *files, "-o", str(tmp_path / "command.html"), "-q"]) == 2  # it exists
+    assert cli.main(["compare", *files, "-o", str(tmp_path / "command.html"), "-q", "--force"]) == 0
     volley.load(files[0]).compare(files[1]).report().save(tmp_path / "api.html")
     assert (tmp_path / "api.html").read_bytes() == (tmp_path / "command.html").read_bytes()
     frame = page._repr_html_()

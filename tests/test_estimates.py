@@ -96,7 +96,6 @@ def test_what_people_see_passes_on_when_an_estimate_is_scaled_or_inverted() -> N
     assert many.map(lambda seconds: -seconds) == stats.Estimate(-2.0, -4.0, -1.0, 6, "ci")
 
 
-
 def test_percentiles_are_samples_and_need_one_beyond_them() -> None:
     samples = [float(n) for n in range(1, 101)]
     assert stats.percentile(samples, 0.90) == 90.0

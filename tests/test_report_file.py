@@ -238,7 +238,11 @@ def test_a_run_that_was_cut_short_is_shown_and_said(tmp_path: Path, capsys: pyte
     assert main(["report", str(short), "-o", str(out)]) == 1
     assert any("INCOMPLETE" in text for text in Page(out.read_text("utf-8")).texts)
     assert capsys.readouterr().err == f"report: {out}\n"
-    assert main(["report", str(short), "-o", str(out), "-q"]) == 1
+    former = out.read_bytes()
+    assert main(["report", str(CURVES), "-o", str(out)]) == 2
+    assert capsys.readouterr().err == f"volley: {out} exists: name another file, or replace it with --force\n"
+    assert out.read_bytes() == former
+    assert main(["report", str(short), "-o", str(out), "-q", "--force"]) == 1
     assert capsys.readouterr().err == ""
 
 

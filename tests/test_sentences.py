@@ -222,7 +222,8 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
         (
             (
                 r"(?:SLOW )?(?:allreduce )?(?P<name>\S+) of (?P<at>\S+ \w+) takes \S+ times as long as "
-                r"(?:(?P<pieces>\d+) messages of )?(?P<other>\S+ \w+) \((?P<what>95 % CI|range) [^)]*\)(?:: volley tune .*)?"
+                r"(?:(?P<pieces>\d+) messages of )?(?P<other>\S+ \w+) "
+                r"\((?P<what>95 % CI|range) [^)]*\)(?:: volley tune .*)?"
             ),
             violates,
         ),

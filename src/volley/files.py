@@ -62,6 +62,12 @@ def refuse_input(output: Path, inputs: Iterable[str]) -> None:
                 raise UserError(f"-o {name} would overwrite the input {escape_controls(each)}: name another file")
 
 
+def refuse_existing(output: Path, *, force: bool) -> None:
+    """Refuse a file with content unless ``force`` allows to replace it."""
+    if not force and output.is_file() and output.stat().st_size:
+        raise UserError(f"{escape_controls(str(output))} exists: name another file, or replace it with --force")
+
+
 def write_file(output: Path, content: bytes, what: str = "") -> None:
     """Write a file: all of it or nothing, so that a former file stays where there is no room for its successor.
 

@@ -17,7 +17,7 @@ from volley.compare import page
 from volley.compare.comparison import Comparison, Side, compare_all, letter, read_sides
 from volley.compare.options import MAX_SIDES, CompareOptions, FailOn, ReferencesOptions
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
-from volley.files import read_bounded, refuse_input
+from volley.files import read_bounded, refuse_existing, refuse_input
 from volley.machine.signals import Stop
 from volley.records.launch_series import observed_in
 from volley.records.records_file import MAX_BYTES, open_writer, parse_runs, read_runs
@@ -151,8 +151,10 @@ _ROUNDS = 8
 
 def compare(options: CompareOptions) -> int:
     _check(options)
-    form = form_of(options.page) if options.page else ""
-    code = EXIT_GOOD
+    code, form = EXIT_GOOD, ""
+    if options.page:  # told now, not after all launches
+        form = form_of(options.page)
+        refuse_existing(options.page, force=options.output.force)
     if options.live or options.sweep:
         variants = variants_of(options.records, options.sweep)
         needed = min_to_decide(paired=True, comparisons=len(variants) - 1)

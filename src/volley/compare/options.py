@@ -137,6 +137,7 @@ class CompareOptions(Options):
     output: OutputOptions = group(
         OutputOptions,
         only=("force", "format", "full", "quiet"),
+        force={"help": "Let records and page replace what is in their files."},
         full={"help": "Show every point and every difference of the environments."},
     )
 

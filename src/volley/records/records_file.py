@@ -24,7 +24,7 @@ import msgspec
 
 from volley.document import PLAN_VERSION, RECORD_VERSION, UNREADABLE, why_unreadable
 from volley.errors import UserError
-from volley.files import read_bounded
+from volley.files import read_bounded, refuse_existing
 from volley.grouping import grouped
 from volley.records.command_again import options_of
 from volley.records.kept_runs import find_file, is_being_written, kept_runs, refuse_taken, state_folder
@@ -327,14 +327,13 @@ def open_writer(output: Path | None, benchmark: str, *, force: bool = False, nam
         try:
             created = not os.path.lexists(output)
             descriptor = os.open(output, os.O_WRONLY | os.O_CREAT, 0o666)
-            about = os.fstat(descriptor)
-            if stat.S_ISREG(about.st_mode):
-                _lock(descriptor, output)
-                if about.st_size and not force:
-                    os.close(descriptor)
-                    raise UserError(
-                        f"{escape_controls(str(output))} exists: name another file, or replace it with --force"
-                    )
+            try:
+                if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    _lock(descriptor, output)
+                refuse_existing(output, force=force)
+            except UserError:
+                os.close(descriptor)
+                raise
             return Writer(output, descriptor, created=created)
         except OSError as error:
             raise UserError(
@@ -362,7 +361,6 @@ def _lock(descriptor: int, output: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.close(descriptor)
         raise UserError(
             f"another volley is writing its records to {escape_controls(str(output))}: wait for it, or name another "
             "file with -o"

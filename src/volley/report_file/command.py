@@ -12,7 +12,7 @@ from volley.command import option_values
 from volley.command.commandline import Options, argument, flag, option
 from volley.command.options import OUTPUT
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
-from volley.files import read_bounded, refuse_input
+from volley.files import read_bounded, refuse_existing, refuse_input
 from volley.grouping import grouped
 from volley.machine.hardware import Gpu, Hardware
 from volley.machine.transports import TRANSPORTS
@@ -46,6 +46,7 @@ class ReportOptions(Options):
         panel=OUTPUT,
         help="The file to write.",
     )
+    force: bool = flag(panel=OUTPUT, help="Let the report replace what is in its file.")
     format: Literal["html", "svg", "png"] | None = option(
         "--format",
         "-f",
@@ -126,6 +127,7 @@ def run(options: ReportOptions) -> int:
         raise UserError("standard input can be read once: write - once")
     paths = list(map(find_file, options.records))
     refuse_input(options.output, paths)
+    refuse_existing(options.output, force=options.force)
     files = [
         ("records.jsonl" if path == "-" else Path(path).name.removesuffix(".gz"), read_bounded(path, MAX_BYTES))
         for path in paths
