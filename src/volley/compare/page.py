@@ -263,7 +263,7 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
         Column("A", "µs"),
         Column(comparison.letter, "µs"),
         Column("ratio", f"{comparison.letter} / A", digits=4),
-        Column("95 % interval", align="left"),
+        Column("95 % interval" if "ci" in found.shown.kind else "range", align="left"),
         Column("verdict", align="left"),
     ]
     rows = [_row(comparison, point) for point in shown.tolist()]
