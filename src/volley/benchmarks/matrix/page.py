@@ -30,6 +30,7 @@ from volley.records.plan import Plan
 from volley.records.record_types import Status
 from volley.records.run_log import RunLog
 from volley.references import beside_equal
+from volley.report.cells import percent
 from volley.report.model import (
     EMPTY,
     Axis,
@@ -219,6 +220,7 @@ def _rank_table(case: RankMatrixCase) -> Table:
     legend += ["latency: half round trip"] if case.row.window is None else []
     legend += ["GB/s: 10^9 B/s"] if case.shows_rate else []
     legend += ["all verified"] if case.moved_bytes and case.verified else []
+    legend += _variation(case)
     return Table(
         columns=[Column("rank"), *(Column(str(second), digits=3) for second in case.seconds)],
         rows=[[str(first), *(_rank_cell(case, (first, second)) for second in case.seconds)] for first in case.firsts],
@@ -226,6 +228,14 @@ def _rank_table(case: RankMatrixCase) -> Table:
         legend=["; ".join(legend)],
         colors=f"yellow and red: over {slow} and {red} % slower than comparable pairs; green: faster",
     )
+
+
+def _variation(case: RankMatrixCase) -> Iterator[str]:
+    """Say how far the bounds of a cell are from its number: a table has no room for them."""
+    widths = np.fmax(case.highs_s / case.times_s - 1, 1 - case.lows_s / case.times_s)
+    if not np.isnan(widths).all():
+        middle, most = (percent(float(width), 1, "±") for width in (np.nanmedian(widths), np.nanmax(widths)))
+        yield f"cells vary by {middle} in the median, by at most {most}"
 
 
 def _rank_cell(case: RankMatrixCase, pair: Pair) -> Cell:
@@ -600,7 +610,7 @@ _GPU_COLUMNS = (
 )  # fmt: skip
 """The first ten tell rows apart.  ``time_s`` is the time of the metric (docs/method), ``ratio`` that time over the
 median of comparable pairs.  ``time_low_s`` and ``time_high_s`` are the 95 % interval of its median: within the launch
-where there is one, over launches where there are three or more; of two launches they are the range."""
+where there is one, over launches where there are six or more; of fewer launches they are the range."""
 
 _LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "work_s", "gpu")
 """Fields of the cell that a row has in other columns, or omits because they are long."""

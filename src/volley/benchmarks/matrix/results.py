@@ -480,15 +480,19 @@ def _numbers(devices: Sequence[Device], logs: Sequence[RunLog]) -> dict[str, int
     return {device.uuid: number for number, device in enumerate(ordered)}
 
 
-def _over_launches(cells: Sequence[GpuMatrixCell]) -> GpuMatrixCell:
-    """Return the cell of a pair: the median of the medians of its launches; one failure fails it."""
+def _over_launches(cells: Sequence[GpuMatrixCell]) -> tuple[GpuMatrixCell, float | None]:
+    """Return the cell of a pair with what people see, and the lower bound for verdicts.
+
+    It has the median of the medians of its launches; one failure fails it.
+    """
     worst = min(cells, key=lambda cell: ("failed", "skipped", "ok").index(cell.status))
     times_s = [cell.median_s for cell in cells if cell.median_s]
     if len(cells) == 1 or worst.status != "ok" or not times_s:
-        return worst
+        return worst, worst.low_s
     time = of_observations(times_s)
+    low_s, high_s = time.shown.low, time.shown.high
     sums = {name: sum(getattr(cell, name) for cell in cells) for name in _COUNTS}
-    return msgspec.structs.replace(worst, median_s=time.median, low_s=time.low, high_s=time.high, **sums)
+    return msgspec.structs.replace(worst, median_s=time.median, low_s=low_s, high_s=high_s, **sums), time.low
 
 
 def _gpu_case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequence[RunLog]) -> GpuMatrixCase:
@@ -511,13 +515,14 @@ def _gpu_case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Se
         if rate:
             line_rates[pair] = rate
             kinds[pair] += f", {rate.over} {rate.words}"
-    cells = {pair: _over_launches(measured[pair]) for pair in sorted(measured)}
+    combined = {pair: _over_launches(measured[pair]) for pair in sorted(measured)}
+    cells = {pair: cell for pair, (cell, _) in combined.items()}
     times_s, kinds_of = matrix_of({pair: cell.median_s for pair, cell in cells.items() if cell.median_s}, kinds)
     comparison, first = compare(times_s, kinds_of), rows[0]
     good = [cell for cell in cells.values() if cell.status == "ok"]
     slow = []
     for each in suspects(comparison, comparison):
-        low_s, median_s = cells[each.pair].low_s, cells[each.pair].median_s
+        low_s, median_s = combined[each.pair][1], cells[each.pair].median_s
         if low_s and median_s and each.ratio * low_s / median_s > FLAG_FROM:  # the whole interval of its time is slow
             slow.append(each)
     return GpuMatrixCase(
