@@ -243,6 +243,12 @@ def test_a_reader_that_has_seen_enough_is_no_error(reads_first: bool, tmp_path: 
 # ----------------------------------------------------------------------------------------------------- help
 
 
+@pytest.mark.parametrize("name", ["pingpong", "stream", "overlap", "collective"])
+def test_ranks_are_in_the_help_where_more_than_two_are_valid(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([name, "--help"]) == 0
+    assert ("--ranks" in capsys.readouterr().out) == (name == "collective")
+
+
 def test_the_help_says_how_many_launches_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["pingpong", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
@@ -352,6 +358,8 @@ def test_bash_completes_commands_options_and_their_values(engine: Path, tmp_path
     for words, expected in (
         (("volley", "pi"), "pingpong"),
         (("volley", "pingpong", "--forma"), "--format"),
+        (("volley", "pingpong", "--rank"), ""),
+        (("volley", "collective", "--rank"), "--ranks"),
         (("volley", "bandwidth", "--direction", ""), "uni bi"),
         (("volley", "pingpong", "--format", "o"), "olcf"),
         (("volley", "stream", "--format", "o"), ""),

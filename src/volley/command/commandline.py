@@ -15,6 +15,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from typing import Any, ClassVar, NoReturn
 
 from volley.errors import UserError
@@ -42,6 +43,7 @@ class Option:
     flags: tuple[str, ...] = ()
     """``("--sizes", "-s")``; if empty, the flag is the field's name with dashes."""
     help: str = ""
+    """Without one the option is accepted, and in no list."""
     panel: str = ""
     metavar: str = ""
     read: Callable[[str, Sequence[str]], Any] | None = None
@@ -318,9 +320,9 @@ _INDENT = 28
 
 
 def panels(command: Command) -> dict[str, list[Option]]:
-    """Group the options of a command by panel, in the same order for every command."""
+    """Group the options that have a help by panel, in the same order for every command."""
     places = {_ARGUMENTS: -1, "Output": 1, "Other": 2}
-    found = grouped(command.declared(), lambda each: each.panel or "Other")
+    found = grouped((each for each in command.declared() if each.help), lambda each: each.panel or "Other")
     return dict(sorted(found.items(), key=lambda panel: places.get(panel[0], 0)))
 
 
@@ -369,7 +371,7 @@ def completion_script(commands: Sequence[Command], shell: str, names: Mapping[st
         summary = " ".join(command.help.split("\n\n")[0].split())
         titles = (command.name, *command.aliases) if command.name else ()
         for parser in [parsers.add_parser(title, help=summary) for title in titles] or [root]:
-            for each in command.declared():
+            for each in chain(*panels(command).values()):
                 action = add_option(parser, each)
                 action.help = each.help.replace("%", "%%")  # argparse formats it
                 if found := getattr(each.read, "values", ()) or names.get(each.name):

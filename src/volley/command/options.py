@@ -66,6 +66,10 @@ class SamplingOptions(Options):
     )
 
 
+UNLISTED = {"help": ""}
+"""The change of an option of which one value is valid: accepted, and in no list."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobOptions(Options):
     """Where the ranks run, and how they are started."""

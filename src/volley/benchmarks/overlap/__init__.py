@@ -8,7 +8,15 @@ from typing import Literal, get_args
 from volley.benchmarks.points import PointOptions, TransportOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
-from volley.command.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
+from volley.command.options import (
+    UNLISTED,
+    WHAT,
+    JobOptions,
+    OutputOptions,
+    SampledOptions,
+    SamplingOptions,
+    output_group,
+)
 from volley.run.benchmark import Benchmark
 from volley.units import parse_sizes
 
@@ -47,7 +55,7 @@ class OverlapOptions(TransportOptions, SampledOptions):
         help="How often a rank that computes on its core calls MPI during the computation, so that MPI moves messages.",
     )
     sampling: SamplingOptions = group(SamplingOptions, without=("tail",))
-    job: JobOptions = group(JobOptions)
+    job: JobOptions = group(JobOptions, ranks=UNLISTED)
     output: OutputOptions = output_group()
 
 

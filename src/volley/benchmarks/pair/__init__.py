@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from volley.benchmarks.points import RESULTS, PointOptions, TransportOptions, WindowOptions
 from volley.command.commandline import Lazy, group
-from volley.command.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
+from volley.command.options import UNLISTED, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.run.benchmark import Benchmark
 from volley.units import parse_sizes
 
@@ -19,7 +19,7 @@ class PingPongOptions(TransportOptions, SampledOptions):
 
     points: PointOptions = group(PointOptions)
     sampling: SamplingOptions = group(SamplingOptions)
-    job: JobOptions = group(JobOptions)
+    job: JobOptions = group(JobOptions, ranks=UNLISTED)
     output: OutputOptions = output_group(FORMATS)
 
 
@@ -56,7 +56,7 @@ class StreamOptions(TransportOptions, SampledOptions):
     points: PointOptions = group(PointOptions, sizes={"default": parse_sizes(STREAM_SIZES), "shown": STREAM_SIZES})
     windows: WindowOptions = group(WindowOptions)
     sampling: SamplingOptions = group(SamplingOptions, without=("tail",))
-    job: JobOptions = group(JobOptions)
+    job: JobOptions = group(JobOptions, ranks=UNLISTED)
     output: OutputOptions = output_group()
 
 
