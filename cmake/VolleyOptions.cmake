@@ -13,7 +13,8 @@ target_compile_options(volley_options INTERFACE
   "$<${cxx}:-pthread>"   # some MPIs' wrappers say it; precompiled headers are used with the same options only
   "$<${cuda}:--expt-relaxed-constexpr>"   # kernels call constexpr functions of the host, e.g. those of host/pattern.hpp
   # Host halves of .cu files: what nvcc generates itself is not free of conversions.
-  "$<${cuda}:-Xcompiler=-Wall,-Wextra,-Wshadow$<$<BOOL:${VOLLEY_WERROR}>:,-Werror>>")
+  "$<${cuda}:-Xcompiler=-Wall,-Wextra,-Wshadow$<$<BOOL:${VOLLEY_WERROR}>:,-Werror>>"
+  "$<$<AND:${cuda},$<BOOL:${VOLLEY_WERROR}>>:-Werror=all-warnings>")
 
 # A wheel says nothing of the machine that built it, and two builds of one source are the same.
 set(prefix_map -ffile-prefix-map=${PROJECT_BINARY_DIR}/= -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)

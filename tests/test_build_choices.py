@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -139,6 +140,37 @@ def test_the_architectures_are_those_of_the_gpus(
 ) -> None:
     program(tmp_path, "nvidia-smi", *said)
     assert machine.gpu_architectures() == architectures
+
+
+@pytest.mark.parametrize(
+    ("asked", "here", "version", "architectures"),
+    [
+        ("all", "", "13.0", "75-real;80-real;90-real;100-real;120-real;120-virtual"),
+        ("all", "90", "13.1", "75-real;80-real;90-real;100-real;120-real"),
+        ("all", "", "12.4", "70-real;75-real;80-real;90-real;90-virtual"),
+        ("", "", "13.1", "75-real;80-real;90-real;100-real;120-real"),
+        ("", "80 90", "13.1", "80;90"),
+        ("", "70 90", "13.1", "75-real;80-real;90-real;100-real;120-real"),
+        ("80;90", "120", "13.1", "80;90"),
+    ],
+)
+def test_gpu_code_is_for_what_is_asked_for_else_the_gpus_here_else_every_kind(
+    tmp_path: Path, asked: str, here: str, version: str, architectures: str
+) -> None:
+    path = f"{CHECKOUT / 'build/env/bin'}{os.pathsep}{os.environ['PATH']}"
+    cmake = shutil.which("cmake", path=path) or pytest.skip("no cmake here")
+    known = range(70, 100) if version.startswith("12") else [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121]
+    program(tmp_path, "nvcc", *(f"sm_{each}" for each in known))
+    script = tmp_path / "script.cmake"
+    script.write_text(
+        f"include({CHECKOUT}/cmake/VolleyCUDA.cmake)\n"
+        f"volley_cuda_architectures({tmp_path}/nvcc {version} answer)\n"
+        'message("${answer}")\n'
+    )
+    given = {"CUDA": "OFF", "CUDA_ARCHITECTURES": asked, "GPUS_HERE": here}
+    defines = [f"-DVOLLEY_{name}={value}" for name, value in given.items()]
+    done = subprocess.run([cmake, *defines, "-P", str(script)], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == architectures
 
 
 def test_a_build_is_quiet_where_it_succeeds_and_off_a_terminal(tmp_path: Path) -> None:

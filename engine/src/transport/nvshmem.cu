@@ -193,11 +193,11 @@ class NvshmemTransport final : public device::KernelDriven {
   }
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
-    run(nvshmem_round_trips, launch_of(view, exchanges));
+    run_kernel(nvshmem_round_trips, launch_of(view, exchanges));
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    run(nvshmem_windows, windows_of(launch_of(view, count), window));
+    run_kernel(nvshmem_windows, windows_of(launch_of(view, count), window));
   }
 
   [[nodiscard]] Json facts() const override {
@@ -234,7 +234,7 @@ class NvshmemTransport final : public device::KernelDriven {
     started_with = pair.ranks;
   }
 
-  void run(void (*kernel)(NvshmemLaunch), device::Launch message) {
+  void run_kernel(void (*kernel)(NvshmemLaunch), device::Launch message) {
     auto* const signals = reinterpret_cast<Signals*>(signals_.get());
     message.wait.peer_gave_up = &signals->gave_up;
     message.wait.gave_up = static_cast<std::uint64_t*>(nvshmem_->pointer_at(&signals->gave_up, peer_));
