@@ -303,12 +303,12 @@ STATES: dict[str, State] = {
     ),
     "different versions of MPI": State(
         "alike",
-        "what the others have",
+        "of the other hosts",
         {"hosts": _hosts(failed(_OTHER_HOST), b={"settings": {**_ALIKE, "MPI": "Open MPI 4.1.4"}})},
     ),
     "fewer open files, less locked memory and another UCX": State(
         "alike",
-        r"^make UCX of b .*1\.20\.1$",
+        r"^give b the UCX .*1\.20\.1$",
         {
             "hosts": _hosts(
                 failed(_OTHER_HOST),

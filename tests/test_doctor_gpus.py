@@ -136,7 +136,7 @@ def test_bridges_above_a_gpu_are_read(tmp_path: Path, monkeypatch: pytest.Monkey
     [
         ("", True, None),
         ("map", False, "gdr_map failed with 22"),
-        ("lie", False, "CUDA reads other bytes than were written through the mapping"),
+        ("lie", False, "CUDA reads different bytes from those written through the mapping"),
     ],
 )
 def test_a_mapping_of_gdrcopy_is_written_and_read_back(

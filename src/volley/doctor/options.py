@@ -29,18 +29,18 @@ class DoctorOptions(Options):
         metavar="A,B",
         shown="those of the job",
         panel=WHAT,
-        help="Look at each of these hosts as well, and between them: names, interfaces, ports, versions, limits.",
+        help="Also check these hosts and the connections between them: names, interfaces, ports, versions, limits.",
     )
     job: JobOptions = group(JobOptions, only=("mpi",))
     timeout: float = option(
         read=option_values.seconds,
         default=60.0,
         panel=HOW,
-        help="Stop the test of a layer after this time, and continue with the next layer.",
+        help="Time limit of each layer's test; after it doctor continues with the next layer.",
     )
     capture: Path | None = option(
         read=option_values.file,
-        help="Save the facts in this file, for --from on any machine; - prints them instead of the findings.",
+        help="Save the facts to this file, for --from on any machine; - prints them instead of the findings.",
     )
     device_query: bool = flag(help="Print the CUDA properties of each GPU instead, in the layout of deviceQuery.")
     verbose: bool = flag("--verbose", "-v", help="Show every finding, in the order of the layers.")

@@ -45,7 +45,7 @@ def render(diagnosis: Diagnosis, facts: Facts, out: TextIO, *, verbose: bool) ->
             _print(console, list(findings), diagnosis)
     else:
         if not facts.has_gpu:
-            print_line(console, f"{NO_GPU}: the checks of GPUs do not apply", wrap=True)
+            print_line(console, f"{NO_GPU}: GPU checks do not apply", wrap=True)
         problems = [each for each in diagnosis.findings if each.status not in _FINE]
         if problems:
             console.print()

@@ -82,8 +82,8 @@ def mig(facts: Facts) -> Finding:
     divided = ",".join(str(gpu.index) for gpu in gpus if gpu.mig)
     if not divided:
         unknown = [gpu.unread["mig"] for gpu in gpus if "mig" in gpu.unread and not _LACKS.search(gpu.unread["mig"])]
-        return not_tested(f"NVML does not say: {unknown[0]}") if unknown else good("off")
-    said = f"MIG is on for GPU {divided}: instances have neither peer access nor CUDA IPC with each other"
+        return not_tested(f"NVML does not report it: {unknown[0]}") if unknown else good("off")
+    said = f"MIG is on for GPU {divided}: instances have no peer access and no CUDA IPC with each other"
     remedy = f"{sudo(facts)}nvidia-smi -i {divided} -mig 0"
     return warning(said, f"nvmlDeviceGetMigMode: enabled on {divided}", remedy, _OF_PEERS)
 
@@ -96,14 +96,14 @@ def compute_mode(facts: Facts) -> Finding:
     modes = {device.index: device.attributes.get("COMPUTE_MODE") for device in found}
     for mode, said, judge in (
         (_PROHIBITED, "accepts no process", broken),
-        (_EXCLUSIVE, "accepts one process: it refuses a second rank or a tool", warning),
+        (_EXCLUSIVE, "accepts one process only, and refuses a second rank or a tool", warning),
     ):
         if hit := ",".join(str(index) for index, value in modes.items() if value == mode):
             evidence = f"cuDeviceGetAttribute(COMPUTE_MODE): {mode}"
             remedy = f"{sudo(facts)}nvidia-smi -i {hit} -c DEFAULT"
             return judge(f"GPU {hit} {said}", evidence, remedy, _JOBS_ON_GPUS)
     if None in modes.values():
-        return not_tested("CUDA does not say it")
+        return not_tested("CUDA does not report it")
     return good("default: any number of processes")
 
 
@@ -144,11 +144,11 @@ def clocks(facts: Facts) -> Finding:
     gpus = found_by(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE").gpus
     shown = join_words(f"GPU {gpu.index}: {gpu.slowdowns}" for gpu in gpus if gpu.slowdowns)
     if not shown and any(gpu.clocks_event_reasons is None for gpu in gpus):
-        return not_tested("NVML does not say what holds the clocks down")
+        return not_tested("NVML does not report what limits the clocks")
     if not shown:
-        return good("neither power nor heat limits them")
+        return good("not limited by power or heat")
     evidence = f"nvmlDeviceGetCurrentClocksEventReasons: {shown}"
-    return warning(f"clocks are limited, {shown}", evidence, "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
+    return warning(f"clocks are limited ({shown})", evidence, "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
 
 
 # --------------------------------------------------------------------------------------------- interconnect
@@ -160,18 +160,18 @@ def peer_access(facts: Facts) -> Finding:
     reach = [(one, other) for one, row in enumerate(table) for other, yes in enumerate(row) if yes and one < other]
     pairs = len(table) * (len(table) - 1) // 2
     if len(reach) == pairs:
-        return good(f"each of {len(table)} GPUs reaches every other")
+        return good(f"all {len(table)} GPUs can access each other's memory")
     reasons = {pair.read for pair in (facts.nvml.value.peers if facts.nvml.value else []) if pair.read} - {"ok"}
     why = f"; NVML: {join_words(sorted(reasons))}" if reasons else ""
     evidence = f"cuDeviceCanAccessPeer: {len(reach)} of {pairs} pairs{why}"
     if not reach:
-        said = "no GPU reaches another: every message goes through the host's memory"
+        said = "no GPU can access another's memory: every message goes through host memory"
         return warning(said, evidence, "nvidia-smi topo -p2p r", ("MPI, GPU speed", "CUDA IPC", "peer copies"))
     shown = join_words(f"{one}–{other}" for one, other in reach)
     return warning(
-        f"only {shown} reach each other; all other pairs go through the host's memory",
+        f"only GPUs {shown} can access each other's memory; messages of all other pairs go through host memory",
         evidence,
-        f"put the ranks that communicate most on such a pair, as {SEND} --gpus {reach[0][0]},{reach[0][1]}; "
+        f"put the ranks that communicate most on such a pair, e.g. {SEND} --gpus {reach[0][0]},{reach[0][1]}; "
         "nvidia-smi topo -p2p r shows the reason",
         ("MPI, GPU speed",),
     )
@@ -185,8 +185,8 @@ def nvlink(facts: Facts) -> Finding:
     total = {gpu.index: active[gpu.index] + gpu.nvlinks_inactive for gpu in gpus}
     if not any(total.values()):
         if unread:
-            return not_tested(f"NVML does not say: {unread[0].unread['nvlinks']}")
-        return not_applicable("these GPUs show no NVLink")
+            return not_tested(f"NVML does not report it: {unread[0].unread['nvlinks']}")
+        return not_applicable("these GPUs have no NVLink")
     if down := nvlinks_down(gpus):
         shown = join_words(f"GPU {index}: {number} of {total[index]} down" for index, number in down.items())
         remedy = "{sudo}dmesg | grep -i xid; with an NVSwitch: {sudo}systemctl restart nvidia-fabricmanager"
@@ -194,10 +194,10 @@ def nvlink(facts: Facts) -> Finding:
         return warning(shown, evidence, remedy.format(sudo=sudo(facts)), ("peer access", "MPI, GPU speed"))
     counts = join_words(map(str, sorted({*active.values()})))
     if active == total:
-        return good(f"{counts} links a GPU, all up")
+        return good(f"{counts} links per GPU, all up")
     if not any(active.values()):
-        return good("no link is connected, as on a GPU without a bridge or a neighbour")
-    return good(f"{counts} links a GPU are up, as many as its product connects; all GPUs of a kind are alike")
+        return good("no link is connected, as on a GPU without an NVLink bridge")
+    return good(f"{counts} links per GPU are up, as many as this model connects; GPUs of the same model do not differ")
 
 
 def pcie(facts: Facts) -> Finding:
@@ -214,14 +214,14 @@ def pcie(facts: Facts) -> Finding:
             fine.add(_written(link))
     if slow:
         return warning(
-            f"{count(len(slow), 'link')} below what is possible: {join_words(slow)}",
+            f"{count(len(slow), 'link')} below the maximum: {join_words(slow)}",
             "current_link_speed and current_link_width while copies ran",
             "reseat the card or use a slot with all lanes; check the slot's speed in the firmware settings",
         )
     if not fine:
-        where = ": a virtual machine" if system(facts).virtual else ""
-        return not_tested(f"the links' speed cannot be read here{where}")
-    return good(f"{join_words(sorted(fine))} under load, the most that is possible")
+        where = "in a virtual machine" if system(facts).virtual else "here"
+        return not_tested(f"link speeds cannot be read {where}")
+    return good(f"{join_words(sorted(fine))} under load, the maximum")
 
 
 def _max_links(facts: Facts) -> dict[str, tuple[int | None, int | None]]:
@@ -248,8 +248,8 @@ def iommu(facts: Facts) -> Finding:
     if not found.types:  # a kernel before 5.11 does not say
         on = [word for word in found.parameters if word in _TRANSLATE]
         if not on or "iommu=pt" in found.parameters:
-            shown = f" and was started with {join_words(found.parameters)}" if found.parameters else ""
-            return not_tested(f"active; this kernel does not say whether it translates the GPUs' addresses{shown}")
+            shown = f", and was started with {join_words(found.parameters)}" if found.parameters else ""
+            return not_tested(f"active; this kernel does not report whether it translates the GPUs' addresses{shown}")
         said = f"the kernel was started with {join_words(on)} and without iommu=pt: it translates the GPUs' addresses"
         evidence = f"/proc/cmdline: {join_words(found.parameters)}; no iommu_group/type"
     elif not translating:
@@ -281,4 +281,4 @@ def acs(facts: Facts) -> Finding:
     if not found.readable:
         return not_tested("only root can read the control registers", "sudo volley doctor")
     bridges = len(found.bridges)
-    return good(f"off on {count(bridges, 'bridge')} above the GPUs" if bridges else "no bridge above them")
+    return good(f"off on {count(bridges, 'bridge')} above the GPUs" if bridges else "no bridge above the GPUs")

@@ -46,23 +46,23 @@ def folder(facts: Facts) -> Finding:
     found = _surroundings(facts)
     remedy = f"export TMPDIR={found.other_folder}" if found.other_folder else f"free space in {found.folder}: df -h"
     if found.folder_error:
-        said = f"{found.folder}, the folder for temporary files, cannot be written: {found.folder_error}"
+        said = f"cannot write to {found.folder}, the folder for temporary files: {found.folder_error}"
         evidence = f"1 MiB written to {found.folder}: {found.folder_error}"
         return warning(said, evidence, remedy, (*_COMPILERS, *_JOBS, "UCX transfer"))
     if found.folder_run_error:
-        said = f"no program can be started in {found.folder}, the folder for temporary files"
+        said = f"cannot run programs from {found.folder}, the folder for temporary files"
         return warning(said, f"a script in {found.folder}: {found.folder_run_error}", remedy, _COMPILERS)
-    return good(f"{found.folder} can be written, and programs start there")
+    return good(f"{found.folder} is writable, and programs run from there")
 
 
 def host_name(facts: Facts) -> Finding:
     """Looks up the addresses of this host's own name."""
     found, job = _surroundings(facts), facts.mpi_host.value
     if found.host_error is None:
-        return good(f"{found.host} has an address")
+        return good(f"{found.host} resolves to an address")
     if job and job.complete:
-        return good(f"{found.host} has no address; MPI works without one")
-    said = f"the name of this host, {found.host}, has no address"
+        return good(f"{found.host} does not resolve to an address; MPI works without one")
+    said = f"the name of this host, {found.host}, does not resolve to an address"
     remedy = f"echo '127.0.1.1 {found.host}' | {sudo(facts)}tee -a /etc/hosts"
     if system(facts).container:
         remedy = f"docker run --add-host={found.host}:127.0.1.1"
@@ -74,21 +74,21 @@ def job(facts: Facts) -> Finding:
     found = _surroundings(facts)
     if not found.batch_system:
         return good("none")
-    names = join_few(found.job_hosts) or "hosts that they do not name"
+    names = join_few(found.job_hosts) or "unknown hosts"
     for trial in _ended(facts):
         variables = [setting.partition("=")[0] for setting in trial.settings]
         if any(name.startswith(_PREFIXES.get(found.batch_system, "?")) for name in variables):
             where = "" if found.in_job else f"; this host is {found.host}"
             prefix = _PREFIXES[found.batch_system]
             return broken(
-                f"the {prefix}* variables of this shell are of a job that the launcher cannot reach, on {names}{where}",
+                f"this shell has {prefix}* variables of a job on {names} that the launcher cannot reach{where}",
                 f"{join_few(trial.settings, 3)}; {_why(facts)}",
                 f"unset $(env | grep -o '^{prefix}[A-Za-z0-9_]*'); or start volley on {names}, in that job",
                 (*_JOBS, "hosts", "MPI between hosts"),
             )
     if not found.in_job:
         return warning(
-            f"this shell has the variables of a job on {names}, and this host is {found.host}",
+            f"this shell has the variables of a job on {names}, but this host is {found.host}",
             f"{found.batch_system}: {names}",
             "start volley on a host of that job",
         )
@@ -105,12 +105,12 @@ def settings(facts: Facts) -> Finding:
         names = [setting.partition("=")[0] for setting in trial.settings]
         if any(name.startswith(tuple(_PREFIXES.values())) for name in names):
             continue
-        ends = "without it" if len(names) == 1 else "without them"
+        it = "it" if len(names) == 1 else "them"
         if facts.mpi_host.value and facts.mpi_host.value.complete and not facts.fails_on_gpus:
-            said = f"{join_words(trial.settings)}: {ends}, MPI sends much faster"
+            said = f"{join_words(trial.settings)}: without {it}, MPI sends much faster"
             return warning(said, _why(facts), f"unset {' '.join(names)}", ("MPI, host memory",))
         what = "MPI on GPU memory" if facts.fails_on_gpus else "MPI"
-        said = f"{join_words(trial.settings)} in this shell: {what} fails with it and works {ends}"
+        said = f"{join_words(trial.settings)} in this shell: {what} fails with {it} and works without {it}"
         return broken(said, _why(facts), f"unset {' '.join(names)}", _JOBS)
     if facts.trials.value:
         return good("none of them causes the failure")
@@ -154,7 +154,7 @@ def compiler(facts: Facts) -> Finding:
         remedy = "compile and start a program by hand: the compiler works"
         if "GLIBCXX" in found.run_error or "CXXABI" in found.run_error:
             remedy = f"export LD_LIBRARY_PATH=$(dirname $({found.path} -print-file-name=libstdc++.so.6))"
-        said = "a C++20 program was compiled and does not run"
+        said = "a C++20 program compiles, but does not run"
         return broken(said, f"the program: {found.run_error}", remedy)
     return good(f"{found.version or found.path} compiled a C++20 program that runs")
 
@@ -193,16 +193,16 @@ def driver(facts: Facts) -> Finding:
     if found.version is not None:
         return _loaded_driver(facts, found)
     if facts.cuda_devices:
-        return good("CUDA works, through a driver that the kernel does not show")
+        return good("CUDA works, although the kernel shows no NVIDIA driver")
     if not on_bus:
         return not_applicable(NO_GPU)
     held = join_words(sorted({gpu.driver for gpu in facts.gpus_on_bus if gpu.driver} - {"nvidia"}))
-    held = f"; the driver {held} uses the GPU" if held else ""
+    held = f": the driver {held} holds the GPU" if held else ""
     said = f"{count(on_bus, 'NVIDIA GPU')} on the PCI bus but no NVIDIA driver{held}"
     evidence = f"lspci -d 10de: {join_words(gpu.device_id for gpu in facts.gpus_on_bus)}; {facts.driver.call}: none"
     remedy = install_driver(facts)
     if found.library is None and not held and not system(facts).container:  # e.g. after an update of the kernel
-        said = "the driver's library is installed, but its module is not loaded in this kernel"
+        said = "the driver's library is installed, but its kernel module is not loaded"
         headers = "" if found.headers else f"{install(facts, 'kernel headers')}; "
         remedy = f"{headers}{sudo(facts)}dkms autoinstall; {sudo(facts)}modprobe nvidia"
     return broken(said, evidence, remedy, ("GDRCopy", "UCX"))
@@ -252,7 +252,7 @@ def driver_age(facts: Facts) -> Finding:
     remedy = install_driver(facts)
     if supported[0] >= _OLDEST_CUDA:
         again = install_volley(facts, variables="CUDACXX=/path/to/cuda-12/bin/nvcc")
-        remedy += f"; or, without root, with a toolkit of CUDA {supported[0]}: {again}"
+        remedy += f"; or, without root, reinstall volley with the CUDA {supported[0]} toolkit: {again}"
     return broken(f"the driver is too old: it {said}, {built_with}{which}", evidence, remedy)
 
 
@@ -263,7 +263,7 @@ def cpu_clock(facts: Facts) -> Finding:
     """Reads the governor of every CPU's clock."""
     found = found_by(facts.settings, "the CPU clock", "cpupower frequency-info")
     if not found.governors:
-        return not_applicable("Linux does not set the CPU clock here")
+        return not_applicable("Linux does not control the CPU clock here")
     governors = join_words(f"{name} on CPU {cpus}" for name, cpus in found.governors.items())
     said = f"{governors} ({found.clock_driver or 'unknown driver'})"
     if slow := found.slow_clock():
@@ -276,7 +276,7 @@ def cpu_quota(facts: Facts) -> Finding:
     cpus = facts.surroundings.value.cpus if facts.surroundings.value else _RANKS
     inside = facts.launcher.value and facts.launcher.value.inside  # there each rank may have one of its own
     if cpus < _RANKS and not inside:
-        said = f"this process may run on {count(cpus, 'CPU')}: two ranks take turns"
+        said = f"this process may use {count(cpus, 'CPU')}: two ranks would take turns"
         remedy = "taskset -p $$ shows what this shell may use; ask for more cores"
         if system(facts).container:
             remedy = "docker run --cpuset-cpus=0,1"
@@ -298,7 +298,7 @@ def shm(facts: Facts) -> Finding:
     found = found_by(facts.limits, "/dev/shm", "df /dev/shm")
     remedy = "docker run --shm-size=8g (or --ipc=host)" if system(facts).container else sudo(facts) + _REMOUNT
     if found.shm_error:
-        said = "/dev/shm cannot be written: ranks of one node have no shared memory"
+        said = "cannot write to /dev/shm: ranks on one node have no shared memory"
         if found.shm_error == "No such file or directory":
             remedy = f"{sudo(facts)}mount -m -t tmpfs tmpfs /dev/shm"
         return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy, _SHARING)
@@ -310,7 +310,7 @@ def shm(facts: Facts) -> Finding:
         job = facts.mpi_host.value
         judge = warning if job and job.fast else broken  # some MPIs need less
         if found.shm_bytes > _SMALL_SHM:
-            said = f"/dev/shm is full, {format_size(free)} of {format_size(found.shm_bytes)} are free: {need}"
+            said = f"/dev/shm is full, {format_size(free)} of {format_size(found.shm_bytes)} is free: {need}"
             remedy = "ls -lS /dev/shm; remove the files of jobs that have ended, e.g. rm /dev/shm/*_segment.*"
             return judge(said, evidence, remedy, _SHARING)
         return judge(f"/dev/shm holds {format_size(found.shm_bytes)}: {need}", evidence, remedy, _SHARING)
@@ -348,7 +348,7 @@ def memlock(facts: Facts) -> Finding:
     limit = found_by(facts.limits, "the limit of locked memory", "ulimit -l").memlock_bytes
     if limit is None:
         return good("unlimited")
-    said = f"{format_size(limit)} of locked memory: an RDMA network cannot register a message's buffer"
+    said = f"locked memory is limited to {format_size(limit)}: an RDMA network cannot register message buffers"
     remedy = raise_limit(facts, "memlock", "unlimited")
     if system(facts).container:
         remedy = "docker run --ulimit memlock=-1"

@@ -27,7 +27,7 @@ def answers(facts: Facts) -> Finding:
     silent = [host for host in _hosts(facts).hosts if host.error]
     if not silent:
         return good(f"{join_few(host.name for host in _hosts(facts).hosts)} answer")
-    said = f"no process of volley can be started on {join_few(host.name for host in silent)}"
+    said = f"cannot start volley on {join_few(host.name for host in silent)}"
     last = silent[0].error.splitlines()[-1]
     remedy = f"ssh {silent[0].name} true must work without a password"
     if "volley" in last or "No such file" in last or "not found" in last:
@@ -46,15 +46,15 @@ def names(facts: Facts) -> Finding:
             strangers = [each for each in addresses if each not in own[name] or each.startswith("127.")]
             if strangers or not addresses:
                 known = sorted(each for each in own[name] if not each.startswith("127.")) or ["ADDRESS"]
-                wrong = f"is {join_words(strangers)}, which {name} does not have" if strangers else "has no address"
+                wrong = f"resolves to {join_words(strangers)}, not its own address" if strangers else "does not resolve"
                 line = f"echo '{known[0]} {name}' | {sudo(facts)}tee -a /etc/hosts"
                 return warning(
                     f"on {host.name}, the name {name} {wrong}",
                     f"getaddrinfo({name}) on {host.name}; {name} has {join_few(known)}",
-                    f"on {host.name}: {line}, and remove the line that is there",
+                    f"on {host.name}: {line}, and remove the existing line for that name",
                     ("ports", _JOB),
                 )
-    return good("each host knows the addresses of the others")
+    return good("each host resolves the names of the others")
 
 
 def ports(facts: Facts) -> Finding:
@@ -69,7 +69,7 @@ def ports(facts: Facts) -> Finding:
                 said = f"{host.name} answers, but cannot open a TCP connection to {name}: a firewall, or no route"
                 opened = f"open all TCP ports between {host.name} and {name} in the firewall of {name}"
                 return broken(said, f"connect on {host.name}: {join_words(answers)}", opened, (_JOB,))
-    return good(f"each host connects to each other one, e.g. to port {hosts[0].port}")
+    return good(f"every host connects to every other host, e.g. to port {hosts[0].port}")
 
 
 def alike(facts: Facts) -> Finding:
@@ -81,7 +81,7 @@ def alike(facts: Facts) -> Finding:
         usual = Counter(values.values()).most_common(1)[0][0]
         others = [host for host, value in values.items() if value != usual]
         if others:
-            remedy = f"make {name} of {join_few(others)} what the others have: {usual}"
+            remedy = f"give {join_few(others)} the {name} of the other hosts: {usual}"
             if name == "limit of locked memory":
                 remedy = f"where it is not unlimited: {raise_limit(facts, 'memlock', 'unlimited')}"
             elif name == "limit of open files":
@@ -90,10 +90,10 @@ def alike(facts: Facts) -> Finding:
             shown = join_few(f"{value} on {host}" for host, value in values.items())
             found.append((f"{name} differs: {shown}", remedy))
     if not found:
-        return good("versions and limits are the same on each host")
+        return good("versions and limits are the same on all hosts")
     (said, remedy), *rest = found
     also = tuple(f"{each}; {its}" for each, its in rest[:_MOST_DIFFERENCES])
-    return replace(warning(said, "the same question on each host", remedy, (_JOB,)), also=also)
+    return replace(warning(said, "the same query on each host", remedy, (_JOB,)), also=also)
 
 
 def interfaces(facts: Facts) -> Finding:
@@ -103,10 +103,10 @@ def interfaces(facts: Facts) -> Finding:
     twice = [each for each, times in shared.items() if times > 1]
     trial = found.trial
     if trial and trial.works:
-        said = f"{join_words(twice)} is the address of several hosts" if twice else "an interface is of one host only"
-        said = f"MPI takes an interface that does not lead to the other hosts: {said}"
+        said = f"{join_words(twice)} is the address of several hosts" if twice else "it exists on one host only"
+        said = f"MPI uses an interface that does not reach the other hosts: {said}"
         return broken(said, f"{found.job.command_line}: {found.job.why}", f"export {trial.change}", (_JOB,))
-    also = f"; {join_words(twice)} on several hosts, which MPI does not take" if twice else ""
+    also = f"; {join_words(twice)} on several hosts, which MPI does not use" if twice else ""
     names = join_few(f"{name} ({each})" for name, each in found.hosts[0].interfaces.items() if name != "lo")
     return good(f"{found.hosts[0].name}: {names}{also}")
 
@@ -141,6 +141,6 @@ def gpudirect(facts: Facts) -> Finding:
         evidence = f"/proc/modules: {join_words(modules) or 'none of NVIDIA'}"
         return warning(said, evidence, f"{sudo(facts)}modprobe nvidia_peermem")
     if not job.protocols:
-        return not_tested("UCX did not say how it sent GPU memory")
+        return not_tested("UCX did not report how it sent GPU memory")
     evidence = f"{job.command_line}: {job.protocols[-1]}"
     return warning(f"not used: {job.protocols[-1]}", evidence, "unset UCX_TLS UCX_NET_DEVICES; ucx_info -d")

@@ -32,7 +32,7 @@ def launcher(facts: Facts) -> Finding:
     job = found_by(facts.launcher, "starting ranks", "volley transports --launcher openmpi")
     if not job.complete:
         # Ranks that do not find each other were started with the wrong process manager's protocol.
-        remedy = f"{job.command_line} by hand; --dry-run shows it with its variables"
+        remedy = f"run {job.command_line} by hand; --dry-run shows it with its variables"
         if "srun" in job.launcher or job.inside:
             pmi = "pmi2" if facts.mpi_family == "mpich" else "pmix"
             remedy = f"srun --mpi=list; srun --mpi={pmi} -n {job.wanted_ranks} volley transports"
@@ -165,6 +165,6 @@ def integrity(facts: Facts) -> Finding:
             return broken(said, pair.job.why, f"{send} peer,device")
     verified = sum(point.messages_verified for pair in pairs for point in pair.job.points)
     if not verified:
-        return not_tested("no pair of GPUs can copy without the host")
+        return not_tested("no pair of GPUs can copy without going through the host")
     tried = len([pair for pair in pairs if pair.job.points])
     return good(f"{count(tried, 'pair')} of GPUs, {verified} messages compared byte for byte by the receiving GPU")

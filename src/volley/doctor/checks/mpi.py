@@ -48,7 +48,7 @@ def gdrcopy(facts: Facts) -> Finding:
     elif "module" in missing and found.library:
         remedy = f"{sudo(facts)}modprobe gdrdrv"
     return warning(
-        f"{join_words(f'no {name}' for name in missing)}: small messages of GPU memory take longer",
+        f"{join_words(f'no {name}' for name in missing)}: small messages in GPU memory are slower",
         f"{call}: /dev/gdrdrv {found.node}, module {module}, libgdrapi.so.2 {library}",
         remedy,
     )
@@ -64,7 +64,7 @@ def ucx(facts: Facts) -> Finding:
     found = found_by(facts.ucx, "UCX", remedy)
     usable = [each.name for each in found.components if each.resources]
     if facts.has_gpu and not set(usable) & set(_CUDA_COMPONENTS):
-        said = f"UCX {found.version} has no CUDA: it cannot take GPU memory"
+        said = f"UCX {found.version} was built without CUDA: it cannot send GPU memory"
         return warning(said, f"{facts.ucx.call}: {join_words(usable)}", remedy)
     return good(f"UCX {found.version} with {join_words(usable)}")
 
@@ -90,7 +90,7 @@ def engine(facts: Facts) -> Finding:
     """Starts `volley-engine --about`, which loads the MPI library of the jobs."""
     stack = found_by(facts.stack, "the engine", install_volley(facts))
     if not stack.start_error and stack.engine_version not in ("", facts.volley):
-        said = f"the engine is of volley {stack.engine_version}, and this is volley {facts.volley}"
+        said = f"the engine belongs to volley {stack.engine_version}, but this is volley {facts.volley}"
         return warning(said, f"volley-engine --about: {stack.engine_version}", install_volley(facts))
     if not stack.start_error:
         return good(f"starts, with {stack.described}")
@@ -122,7 +122,7 @@ def host(facts: Facts) -> Finding:
     """Verified messages between two ranks; if they fail or are slow, once more with one change at a time."""
     verbose = f"{_TALK.get(facts.mpi_family, '')} {SEND} --transport host".strip()
     trials = facts.trials.value or []
-    remedy = f"{verbose} shows what MPI tries{'; no other setting of it that doctor tried works' if trials else ''}"
+    remedy = f"{verbose} shows what MPI tries{'; none of the other settings that doctor tried works' if trials else ''}"
     if ended := [trial for trial in trials if trial.works]:
         remedy = f"{'export ' if not ended[0].settings else ''}{ended[0].change}"
     job = found_by(facts.mpi_host, "MPI between two ranks", remedy)
@@ -133,7 +133,7 @@ def host(facts: Facts) -> Finding:
         return job_failed(job, "MPI does not work between two ranks", remedy)
     refused = [trial.reason for trial in trials if trial.reason and not trial.settings]
     if not job.fast and (ended or refused):
-        said = f"{format_size(points[0].size_bytes)} take {_us(points[0])} µs: MPI does not use shared memory"
+        said = f"{format_size(points[0].size_bytes)} takes {_us(points[0])} µs: MPI does not use shared memory"
         return warning(said, refused[0] if refused else f"{ended[0].change}: faster", remedy)
     return good(_times(points))
 
@@ -178,7 +178,7 @@ def self_report(facts: Facts) -> Finding:
             f"{shown}, but the transfer failed", f"{stack.ompi_info if stack else 'MPI'}: {shown}", AWARE_SOURCE
         )
     if True not in says.values() and works:
-        return good(f"{shown}, and the transfer worked: the flag is about how MPI was built")
+        return good(f"{shown}, but the transfer worked: the flag only says how MPI was built")
     return good(f"{shown}, and the transfer {'worked' if works else 'failed'}")
 
 
@@ -199,7 +199,7 @@ def device(facts: Facts) -> Finding:
         evidence = f"{job.command_line}: {refused[0]}"
         return broken(f"MPI does not accept GPU memory: {refused[0]}", evidence, remedy, _NOT_AWARE)
     if wrong := _wrong_bytes(job, _AWARE):
-        return broken("MPI delivered wrong bytes of GPU memory", f"{job.command_line}: {wrong}", _SEE_COPIES)
+        return broken("MPI delivered wrong bytes in GPU memory", f"{job.command_line}: {wrong}", _SEE_COPIES)
     points = job.delivered(_AWARE)
     if not job.complete or not points:
         return replace(job_failed(job, "MPI is not CUDA-aware", remedy), explains=_NOT_AWARE)
@@ -215,15 +215,15 @@ def device_speed(facts: Facts) -> Finding:
     by_aware, by_staged = ({each.size_bytes: each for each in job.delivered(name)} for name in (_AWARE, _STAGED))
     largest = max(set(by_aware) & set(by_staged), default=None)
     if largest is None:
-        return not_tested("there is no message size that both transports delivered")
+        return not_tested("no message size was delivered by both transports")
     aware, staged = by_aware[largest], by_staged[largest]
     ratio = (aware.half_round_trip_s or 0.0) / (staged.half_round_trip_s or 1.0)
-    what = f"{format_size(largest)} of GPU memory"
+    what = f"{format_size(largest)} in GPU memory"
     if ratio <= _SLOWER:
-        return good(f"{what} in {_us(aware)} µs, staged through the host in {_us(staged)} µs")
+        return good(f"{what}: {_us(aware)} µs, staged through the host {_us(staged)} µs")
     return warning(
-        f"{what} take {format_sig(ratio, 2)} × as long through the CUDA-aware MPI as staged through the host",
+        f"{what} takes {format_sig(ratio, 2)} times as long through the CUDA-aware MPI as staged through the host",
         f"half round trips: {_AWARE} {_us(aware)} µs, {_STAGED} {_us(staged)} µs",
-        "if the GPUs have no peer access, pass pinned host memory to MPI; compare by size: "
+        "if the GPUs have no peer access, pass pinned host memory to MPI; to compare by size: "
         f"{SEND} --transport aware,staged,peer,device",
     )

@@ -154,7 +154,7 @@ def _map(library: ctypes.CDLL, driver: CudaDriver) -> None:
     back = ctypes.create_string_buffer(len(_PATTERN))
     driver.call("cuMemcpyDtoH_v2", back, memory, ctypes.c_size_t(len(_PATTERN)))
     if back.raw != _PATTERN:
-        raise OSError("CUDA reads other bytes than were written through the mapping")
+        raise OSError("CUDA reads different bytes from those written through the mapping")
     call("gdr_unmap", gdr, handle, at, size)
     call("gdr_unpin_buffer", gdr, handle)
 

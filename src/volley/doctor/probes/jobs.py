@@ -184,7 +184,7 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
         return not mpi_host(options).fast
 
     if slow and not slow_again():
-        raise Skip("the job worked; other work made it slow the first time")
+        raise Skip("the job worked; other load slowed it down the first time")
     found: list[TrialFacts] = []
 
     def works(unset: Sequence[str], **added: str) -> bool:
@@ -252,7 +252,9 @@ _THROUGH_SHARED_MEMORY: dict[str, list[dict[str, str]]] = {
 
 def _skip_inside_launcher() -> None:
     if rank_info(os.environ):
-        raise Skip("a launcher allows one job, and the test of the ranks used it; run volley doctor without a launcher")
+        raise Skip(
+            "a launcher allows one job only, which the test of the ranks used; run volley doctor without a launcher"
+        )
 
 
 def _send(transports: tuple[str, ...], sizes: tuple[int, ...], job: JobOptions) -> JobFacts:
