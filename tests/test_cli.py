@@ -252,8 +252,8 @@ def test_ranks_are_in_the_help_where_more_than_two_are_valid(name: str, capsys: 
 def test_the_help_says_how_many_launches_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["pingpong", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f"{MIN_LAUNCHES} to {MAX_LAUNCHES}, until the intervals are as narrow as --ci asks, or" in said
-    assert "or the time that the run says at its start (--budget) is over" in said
+    assert f"{MIN_LAUNCHES} to {MAX_LAUNCHES}, until the intervals are as narrow as --ci asks or" in said
+    assert "or the time that the run announces (--budget) is over" in said
     assert cli.main(["jacobi", "--help"]) == 0
     assert "medians of the launches. [default: 1]" in " ".join(capsys.readouterr().out.split())
     assert cli.main(["--help"]) == 0

@@ -192,7 +192,7 @@ def test_a_baseline_and_a_tolerance_set_the_exit_code(home: Path) -> None:
         (["references", "--add", "../mine", "{records}"], "letters, digits"),
         (["references", "--add", "summit", "{records}"], "choose another name"),
         (["references", "--add", "mine", "nowhere.jsonl"], "cannot read"),
-        (["references", "--add", "taken", "{records}"], "there is one already"),
+        (["references", "--add", "taken", "{records}"], "exists already"),
         (["references", "--add", "mine", "{empty}"], "no measured point"),
         (["compare", "{records}", "--with", "nowhere"], "no file, kept run or reference of this name"),
         (["compare", "{records}", "summit"], "name it first"),

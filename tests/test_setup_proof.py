@@ -73,11 +73,11 @@ WRONG = fake.pingpong_of(transport("aware", memory="device"), status="failed", r
 @pytest.mark.parametrize(
     ("log", "code", "body", "complaint"),
     [
-        (WRONG, 1, "", "the transfer failed: 8 B with host: the message differs in 1 byte; the whole log: "),
+        (WRONG, 1, "", "the transfer failed: 8 B with host: the message differs in 1 byte; full log: "),
         (excluded(), 3, "", "the transfer failed: in a separate test job, SIGSEGV in MPI"),
-        (None, 1, "echo 'volley: all points were measured, but x'", "failed: all points were measured, but x; the"),
+        (None, 1, "echo 'volley: all points were measured, but x'", "failed: all points were measured, but x; full"),
         (None, 0, "exit 0", "the transfer left no records"),
-        (None, 0, "exec sleep 60", r"the transfer had not ended after 0\.5 s: it hangs; the whole log: "),
+        (None, 0, "exec sleep 60", r"the transfer did not end within 0\.5 s: it hangs; full log: "),
     ],
 )
 def test_what_is_no_proof(

@@ -173,7 +173,7 @@ def test_what_was_chosen_is_installed_beside_what_is_there(
 
 
 def test_a_distribution_without_a_script_or_without_branches_is_refused() -> None:
-    with pytest.raises(MachineError, match="cannot be chosen for sles: leave --driver out"):
+    with pytest.raises(MachineError, match="sles offers no choice of a driver branch: leave --driver out"):
         root_script(SetupOptions(root_script=True, driver="580"), distribution(SLES))
     with pytest.raises(MachineError, match=r"no root script for void.*docs\.nvidia\.com"):
         root_script(SetupOptions(root_script=True), distribution({"ID": "void"}))

@@ -107,7 +107,7 @@ def test_a_dry_run_prints_a_script_that_builds_all_of_it_alone(place: Place) -> 
     script = place(dry_run=True, configure=["openmpi=--with-words=two words"])
     assert not place.prefix.exists()
     assert "# [3/4] UCX: configure, build, install\n" in script
-    assert "\n# then the proof: " in script
+    assert "\n# then the test: " in script
     subprocess.run(["bash", "-c", script], check=True)
     assert place.builds() == [1, 1, 1]
     assert place(configure=["openmpi=--with-words=two words"]).count("done before") == 4
@@ -225,7 +225,7 @@ def test_a_failure_shows_the_end_of_its_log_and_where_all_of_it_is(
 ) -> None:
     lines = "".join(f"\t@echo line {n}\n" for n in range(50))
     broken = f"all:\n{lines}\t@printf 'ucx.c:1: error: \\033[31mred\\033[0m\\n'\n\t@exit 3\n"
-    with pytest.raises(StepError, match=f"the whole log: {place.own}/logs/ucx.log") as caught:
+    with pytest.raises(StepError, match=f"full log: {place.own}/logs/ucx.log") as caught:
         place(ucx=fake.tarball(place.root / "ucx.tar.gz", fake.ucx(broken)))
     assert caught.value.exit_code == 1
     shown = capsys.readouterr().err
@@ -273,7 +273,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_made(
     monkeypatch.chdir(place.root)
     check_transcript("refused/setup", capsys, {str(place.root): "", sys.executable: "python"})
     assert cli.main(["setup", "--prefix", "p", "--source", "ucx=https://a\n"]) == 2
-    assert "cannot hold the control character" in capsys.readouterr().err
+    assert "cannot contain the control character" in capsys.readouterr().err
     assert not (place.root / "p").exists()
 
 

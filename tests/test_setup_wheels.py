@@ -68,8 +68,8 @@ def test_a_dry_run_prints_the_commands_and_makes_nothing(tmp_path: Path) -> None
     assert said.splitlines()[0] == f"{sys.executable} -m venv {tmp_path}/env"
     assert said.splitlines()[1].startswith(f"{tmp_path}/env/bin/python -m pip install ")
     assert "libucx-cu13" in said.splitlines()[1]
-    assert said.splitlines()[2].startswith("# then the proof: ")
-    assert "# no proof, as asked" in setup(tmp_path / "env", dry_run=True, prove=False)
+    assert said.splitlines()[2].startswith("# then the test: ")
+    assert "# no transfer will be made, as requested" in setup(tmp_path / "env", dry_run=True, prove=False)
     assert not (tmp_path / "env").exists()
 
 
@@ -79,7 +79,7 @@ NO_NAME = "Failed to establish a new connection: [Errno -2] Name or service not 
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ("sys.exit('ERROR: no such version')", r"failed with exit code 1; the whole log: .*wheels\.log"),
+        ("sys.exit('ERROR: no such version')", r"failed with exit code 1; full log: .*wheels\.log"),
         (f"sys.exit('ERROR: {NO_NAME}')", "cannot reach the package index: is there a network"),
     ],
 )

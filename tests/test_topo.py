@@ -131,7 +131,7 @@ def test_the_path_of_a_message(name: str, transport: str, pair: tuple[int, int],
 
 def test_without_cuda_nobody_knows_who_reaches_whom() -> None:
     lost = msgspec.structs.replace(facts_of("abci-v"), cuda=f.Probe(call="tried", error="it crashed"))
-    with pytest.raises(MachineError, match="is not known"):
+    with pytest.raises(MachineError, match="is unknown"):
         path_of(topology_of(lost), "aware", (0, 1))
     assert path_of(topology_of(lost), "staged", (0, 1)).hops
 

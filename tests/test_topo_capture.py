@@ -97,4 +97,4 @@ def test_only_what_is_asked_for_is_captured() -> None:
     facts = capture((TOPOLOGY,))
     assert facts.topology.value is not None
     assert facts.topology.value.nodes
-    assert facts.cuda.skipped == facts.mpi_host.skipped == "it was not asked for"
+    assert facts.cuda.skipped == facts.mpi_host.skipped == "it was not requested"

@@ -215,7 +215,7 @@ def test_settings_for_ranges_of_sizes_become_rules() -> None:
     ]
     assert files.coll_tuned(written, 4) == (
         "1 # collectives\n2 # allreduce\n2 # numbers of ranks\n4 # ranks\n"
-        "5 # sizes: from so many bytes, algorithm, fan-out, segment\n"
+        "5 # sizes: from this many bytes, algorithm, fan-out, segment\n"
         "0 0 0 0\n8 3 0 0\n1025 0 0 0\n65536 4 0 0\n65537 0 0 0\n5 # ranks and more\n1\n0 0 0 0\n"
     )
 

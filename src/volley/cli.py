@@ -116,7 +116,7 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
             about = f"{error.filename}: " if error.filename else ""
             code = _print_error(f"cannot continue: {about}{error.strerror or error}", EXIT_MACHINE)
     except MemoryError:
-        code = _print_error("this machine has no memory left for volley", EXIT_MACHINE)
+        code = _print_error("out of memory", EXIT_MACHINE)
     # This ends the job, so it comes after the error message.
     if place and place.size != 1 and request and request[0].joins(request[1]):
         from volley.launch import engine  # noqa: PLC0415  start-up: already loaded, or needed only after an error

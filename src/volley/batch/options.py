@@ -17,13 +17,13 @@ from volley.text import join_words
 _JOB, _SCRIPT = "What the job asks for", "What the script does"
 _TIME = re.compile(r"(\d{1,4}):([0-5]\d):([0-5]\d)", re.ASCII)
 _JOB_NAME = option_values.matching(
-    "NAME", "[A-Za-z][A-Za-z0-9_.+-]*", "no name for a job: use a letter, then letters, digits and . _ - +"
+    "NAME", "[A-Za-z][A-Za-z0-9_.+-]*", "not a job name: use a letter, then letters, digits and . _ - +"
 )
 """It becomes part of a file's name, and Grid Engine wants a letter first."""
 _NAME = option_values.matching(
     "NAME",
     "[A-Za-z0-9_.+:@%=/~^][A-Za-z0-9_.+:@%=/~^,-]*",
-    "no name for a batch system: use letters, digits and . _ - + : @ / %",
+    "not a name that batch systems accept: use letters, digits and . _ - + : @ / %",
 )
 """What every batch system takes as a name without quotes; each quotes in its own way, or not at all."""
 
@@ -64,7 +64,7 @@ class BatchOptions(Options):
         metavar="NAME",
         help=f"The batch system: {join_words(SCHEDULERS, 'or')} (Grid Engine).",
     )
-    nodes: int = option(read=option_values.number(), default=1, help="Nodes; the ranks spread over them.")
+    nodes: int = option(read=option_values.number(), default=1, help="Nodes; the ranks are spread over them.")
     ranks: int | None = option("--ranks", "-n", read=option_values.number(), shown="the command's", help="Ranks.")
     gpus_per_node: int | None = option(
         read=option_values.number(), shown="what the site gives", help="GPUs of each node."
@@ -72,9 +72,9 @@ class BatchOptions(Options):
     time: int = option(read=_time, default=900, shown="00:15:00", help="The time limit of the job.")
     account: str | None = option(read=_NAME, help="Account, project or group that pays.")
     queue: str | None = option("--queue", "--partition", read=_NAME, help="Queue or partition.")
-    job_name: str = option(read=_JOB_NAME, default="volley", help="The job's name, and its output file's.")
+    job_name: str = option(read=_JOB_NAME, default="volley", help="Name of the job and of its output file.")
     node_resource: str | None = option(
-        read=_NAME, help="Grid Engine: the site's resource that is one node, e.g. rt_AF."
+        read=_NAME, help="Grid Engine: the site's name for a resource of one node, e.g. rt_AF."
     )
     directive: tuple[str, ...] = option(
         read=_more_directives,

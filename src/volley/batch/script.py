@@ -117,7 +117,7 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
     plans = [job.plan for job in benchmark.jobs(asked, Site(about)).planned]
     ranks = max(plan.world_size for plan in plans)
     if ranks < options.nodes:
-        raise UserError(f"{ranks} ranks do not spread over {options.nodes} nodes: write --nodes {ranks}")
+        raise UserError(f"{ranks} ranks cannot be spread over {options.nodes} nodes: write --nodes {ranks}")
     used = about.of(name for plan in plans for name in plan.transports)
     on_gpus = any(each.memory == "device" for each in used)
     launcher = _launcher(options, assemble(chosen, about.mpi, about.cuda_built))
@@ -125,7 +125,7 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
     needed, gpus, share = resources.ranks_per_node, options.gpus_per_node, asked.job.share_gpu
     if on_gpus and gpus and gpus < needed and not share:
         raise UserError(
-            f"{needed} ranks and {gpus} GPU a node: write --gpus-per-node {needed}, or --nodes {ranks}, "
+            f"{needed} ranks and {gpus} GPU per node: write --gpus-per-node {needed}, or --nodes {ranks}, "
             "or let ranks share one with --share-gpu after the --"
         )
     named = value_of(asked, "--transport")
@@ -135,7 +135,8 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
     local = [each for each in benchmarks.BENCHMARKS if each.local and each.command == benchmark.command]
     if local and not on_gpus and (asked.job.gpus or resources.brings_gpus):
         notes.append(
-            f"this measures between ranks, through host memory; between the GPUs of a node: {local[0].examples[-1]}"
+            "this measures between ranks, through host memory; to measure between the GPUs of a node: "
+            f"{local[0].examples[-1]}"
         )
     if launcher.name == "jsrun" and options.launcher == "auto":
         if (asked.job.launches or 1) > 1:
@@ -168,7 +169,7 @@ def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tup
         notes.append(_no_gpus("with their number"))
     if options.scheduler in ("slurm", "pbs") and "excl" not in more and "cpus" not in more:
         notes.append(
-            "one core is asked for, and some GPUs may be far from it: ask for the node with --directive, under Slurm "
+            "the job requests one core, and some GPUs may be far from it: request the whole node, under Slurm with "
             "--directive=--exclusive"
         )
     return JobResources(options, 1, "jsrun" if on_jsrun else "none"), [*notes, *_no_resources(options)]
@@ -186,7 +187,7 @@ def _check_words(options: BatchOptions) -> None:
         *(("after --", word) for word in (*options.words, *this_volley())),
     ):
         if not value.isprintable():
-            raise UserError(f"{name}: a job script cannot hold the control character in {escape_controls(value)!r}")
+            raise UserError(f"{name}: a job script cannot contain the control character in {escape_controls(value)!r}")
 
 
 def _check_asked(options: BatchOptions, asked: Any) -> None:
@@ -236,7 +237,9 @@ def _no_gpus(needed: int | str) -> str:
 def _no_resources(options: BatchOptions) -> list[str]:
     if options.scheduler != "age" or options.node_resource or options.directive:
         return []
-    return ["the job requests only time: Grid Engine's names are the site's; add e.g. --node-resource rt_AF"]
+    return [
+        "the job requests only time: Grid Engine sites use different names for nodes; add e.g. --node-resource rt_AF"
+    ]
 
 
 # ------------------------------------------------------------------------------------------ the script's parts
@@ -259,13 +262,13 @@ def _directives(resources: JobResources) -> list[str]:
     if options.scheduler == "age":
         if not options.node_resource and options.nodes > 1 and not options.directive:
             raise UserError(
-                f"Grid Engine's name for {options.nodes} nodes is the site's: write e.g. --node-resource rt_AF, "
+                f"Grid Engine sites use different names for {options.nodes} nodes: write e.g. --node-resource rt_AF "
                 f"or --directive '-pe mpi {resources.ranks}'"
             )
         if options.node_resource and options.gpus_per_node:
-            raise UserError(f"{options.node_resource} brings its GPUs with it: leave --gpus-per-node out")
+            raise UserError(f"{options.node_resource} includes the GPUs of its node: leave --gpus-per-node out")
         if options.gpus_per_node:
-            raise UserError("Grid Engine's name for GPUs is the site's: write e.g. --directive '-l gpu=2' instead")
+            raise UserError("Grid Engine sites use different names for GPUs: write e.g. --directive '-l gpu=2' instead")
     if options.scheduler == "lsf" and resources.launcher == "jsrun" and options.gpus_per_node:
         raise UserError(
             "with jsrun a job has all GPUs of its nodes: leave --gpus-per-node out, or where there is no jsrun "

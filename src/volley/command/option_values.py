@@ -153,7 +153,7 @@ def age(option: str, words: Sequence[str]) -> float:
     """Read an age, ``30d``, and return its seconds."""
     number_, unit = parse_whole(words[-1][:-1]), words[-1][-1:]
     if number_ is None or unit not in _AGE_S:
-        raise UserError(f"{option}: {words[-1]!r} is no age: write hours, days or weeks, e.g. {option} 30d")
+        raise UserError(f"{option}: {words[-1]!r} is not an age: write hours, days or weeks, e.g. {option} 30d")
     return min(number_, LARGEST_COUNT) * _AGE_S[unit]
 
 
@@ -206,7 +206,7 @@ def hosts(option: str, words: Sequence[str]) -> tuple[str, ...]:
     could_be_file = len(os.fsencode(listed)) <= LONGEST_NAME  # the system refuses to look for a longer name
     if "/" in listed or listed.endswith(".txt") or (could_be_file and Path(listed).is_file()):
         raise UserError(
-            f"{option}: {listed!r} is a file, and {option} takes the names of hosts; the first words of its lines are: "
+            f"{option}: {listed!r} is a file, and {option} takes host names; for the first word of each line write "
             f"{option} \"$(awk '{{print $1}}' {shlex.quote(listed)} | paste -sd, -)\""
         )
     try:

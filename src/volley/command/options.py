@@ -78,7 +78,7 @@ class JobOptions(Options):
 
     launches: int | None = option(
         read=option_values.number(),
-        shown="3 to 12, until the intervals are as narrow as --ci asks, or the time that the run says at its start "
+        shown="3 to 12, until the intervals are as narrow as --ci asks or the time that the run announces "
         "(--budget) is over",
         panel=HOW,
         help="Number of launches; the confidence interval is over the medians of the launches.",
@@ -124,7 +124,7 @@ class JobOptions(Options):
         default=60.0,
         help="Abort after this time without progress, and show where the job hangs.",
     )
-    dry_run: bool = flag(help="Show the plan and the launcher's command without starting it.")
+    dry_run: bool = flag(help="Show the plan and the launcher's command without starting anything.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,11 +140,11 @@ class OutputOptions(Options):
         shown="a new file in the state folder, shown at the end",
         help="File for the records (JSON Lines; volley show reads them).",
     )
-    force: bool = flag(help="Let the records replace what is in their file.")
+    force: bool = flag(help="Overwrite an existing file of records.")
     name: str = option(
-        read=option_values.matching("NAME", _NAME, "no name: write letters, digits, dots, dashes and underscores"),
+        read=option_values.matching("NAME", _NAME, "not a name: write letters, digits, dots, dashes and underscores"),
         default="",
-        help="Name of the run, which then stands for its file in other commands.",
+        help="Name of the run; other commands take it in place of the file.",
     )
     tag: tuple[str, ...] = option(
         read=option_values.texts,
@@ -163,7 +163,7 @@ class OutputOptions(Options):
     full: bool = flag(help="Show all tables instead of the summary.")
     notes: bool = flag(help="Show all notes instead of the summary.")
     fit: bool = flag(help="Show the fitted curves α + n/β instead of the summary.")
-    verbose: bool = flag("--verbose", "-v", help="Say where the time of each launch goes.")
+    verbose: bool = flag("--verbose", "-v", help="Show how long each step of a launch takes.")
     quiet: bool = flag("--quiet", "-q", help="Show no progress and no messages except errors.")
 
     def details(self, command: str) -> Details:

@@ -58,7 +58,7 @@ def capture(
 
     types = {field.name: field.type for field in msgspec.structs.fields(Facts)}
     probes = [name for name, kind in types.items() if getattr(kind, "__origin__", None) is Probe]
-    found: dict[str, Any] = {name: Probe(call=name, skipped="it was not asked for") for name in probes}
+    found: dict[str, Any] = {name: Probe(call=name, skipped="it was not requested") for name in probes}
     for each in attempts:
         watch(each.call)
         (kind,) = types[each.name].__args__  # T of Probe[T]

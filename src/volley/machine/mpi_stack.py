@@ -90,7 +90,7 @@ def assemble(choice: Choice, mpi: MpiAbout | None, cuda_built: str | None) -> St
     if choice.family and choice.family != mpi.family:
         raise MachineError(
             f"{choice.launcher or choice.library} is {NAMES[choice.family]}'s, and the library {choice.library} is "
-            f"{mpi_name(mpi.library)}: every rank would be rank 0 of a job of its own; choose another MPI: --mpi wheel"
+            f"{mpi_name(mpi.library)}: every rank would be rank 0 of its own job; choose another MPI: --mpi wheel"
         )
     launcher = Path(choice.launcher) if choice.launcher else None
     prepared: tuple[dict[str, str], dict[str, str]] = {}, {}

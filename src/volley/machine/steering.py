@@ -33,7 +33,7 @@ _MEANINGS = {
     "NCCL_SHM_DISABLE=1": "NCCL without shared memory",
     "NVSHMEM_DISABLE_NVLS=1": "NVSHMEM without NVLink SHARP",
     "NVSHMEM_REMOTE_TRANSPORT=none": "NVSHMEM without a network",
-    "NVSHMEM_DISABLE_LOCAL_ONLY_PROXY=1": "NVSHMEM without a thread that polls",
+    "NVSHMEM_DISABLE_LOCAL_ONLY_PROXY=1": "NVSHMEM without its proxy thread",
 }
 _CONCERNS = (
     (re.compile(r"NCCL_"), "nccl"),

@@ -229,8 +229,8 @@ def _refuse_mixed(launches: Sequence[RunLog], found: Observed, benchmark: str) -
             ]
             raise UserError(
                 f"{escape_controls(files)} has launches that do not belong together; they differ in "
-                f"{join_few(map(escape_controls, names), MAX_NAMED)}: give each machine and each setting a file of its "
-                f"own; volley show {escape_controls(files)} shows them side by side"
+                f"{join_few(map(escape_controls, names), MAX_NAMED)}: keep each machine and each setting in a file of "
+                f"its own; volley show {escape_controls(files)} shows them side by side"
             )
 
 

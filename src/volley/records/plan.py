@@ -34,8 +34,8 @@ class Sampling(Frozen, frozen=True, kw_only=True):
     size_time_s: Annotated[
         PositiveSeconds | None,
         Meta(
-            description="time for one message size, shared equally by all transports: one whose fewest exchanges, "
-            "judged by its last size, exceed its part skips the size; null: no limit."
+            description="time for one message size, shared equally by all transports: a transport skips the size if "
+            "its fewest exchanges, estimated from the size before, exceed its share; null: no limit."
         ),
     ] = SamplingOptions.size_time
     min_visits: Annotated[
@@ -63,7 +63,7 @@ class Plan(Frozen, frozen=True, kw_only=True):
     ]
     excluded: Annotated[
         dict[str, str],
-        Meta(description="transports of the list that must not be opened, and why, as found in a job of their own."),
+        Meta(description="transports of the list that must not be opened, and why, as found in a separate job."),
     ] = {}
     options: Annotated[Any, Meta(description="the benchmark's own part.")] = {}
     sampling: Sampling = Sampling()
@@ -81,7 +81,7 @@ class Plan(Frozen, frozen=True, kw_only=True):
     launch: Annotated[
         dict[str, Any],
         Meta(
-            description="what the front knows of the launch (launcher, command, software stack, given options); "
+            description="what the front end knows about the launch (launcher, command, software stack, given options); "
             "copied, never read."
         ),
     ] = {}

@@ -40,7 +40,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 class Figures(Frozen, frozen=True, kw_only=True):
     """One table of a reference: the figures of one series, as published."""
 
-    benchmark: Annotated[str, Meta(description="that measures the same.")]
+    benchmark: Annotated[str, Meta(description="that measures the same quantity.")]
     series: Annotated[str, Meta(description="the benchmark's name for what the figures are of.")]
     title: Annotated[str | None, Meta(description="the source's name for it.")] = None
     unit: str = "s"
@@ -63,7 +63,7 @@ class Reference(Frozen, frozen=True, kw_only=True):
     gpu: Annotated[str | None, Meta(description="CUDA's name of its GPUs, if volley measured it.")] = None
     source: Annotated[str, Meta(description="where the figures were published.")]
     date: Annotated[str | None, Meta(description="of the measurement; null: unknown.")] = None
-    method: Annotated[list[str], Meta(description="what the method of the source makes of its numbers.")] = []
+    method: Annotated[list[str], Meta(description="how the method of the source affects its numbers.")] = []
     tables: list[Figures]
 
 
@@ -136,10 +136,10 @@ def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
     if not _NAME.fullmatch(name):
         raise UserError(f"--add {escape_controls(name)!r}: a name has letters, digits, dots, dashes and underscores")
     if name in published():
-        raise UserError(f"--add {name}: volley brings a reference of this name: choose another name")
+        raise UserError(f"--add {name}: volley has a built-in reference of this name: choose another name")
     path = state_folder() / REFERENCES / f"{name}.jsonl"
     if path.exists():
-        raise UserError(f"--add {name}: there is one already; remove {path} first, or choose another name")
+        raise UserError(f"--add {name}: this reference exists already: remove {path} first, or choose another name")
     data, shown = read_file(records)
     if not observed_in(parse_runs(data, benchmarks, shown), benchmarks).rows:
         raise UserError(f"{escape_controls(shown)} contains no measured point: nothing can be compared with it")

@@ -43,7 +43,7 @@ def root_script(options: SetupOptions, distribution: Distribution) -> str:
     chosen = {"driver": options.driver or "", "toolkit": options.toolkit or ""}
     family = from_source.shell_script(f"root/{distribution.family}.sh", chosen)
     if options.driver and "hold_driver()" not in family:
-        raise MachineError(f"a branch of the driver cannot be chosen for {distribution.id}: leave --driver out")
+        raise MachineError(f"{distribution.id} offers no choice of a driver branch: leave --driver out")
     return family + from_source.shell_script("root/steps.sh", {})
 
 
@@ -94,8 +94,8 @@ def _from_source(options: SetupOptions, environment: Mapping[str, str], out: Tex
 
 def _proof_ahead(options: SetupOptions) -> str:
     if not options.prove:
-        return "no proof, as asked: no transfer will be made"
-    return "then the proof: volley pingpong with this MPI between two ranks, on GPU memory if there is a GPU"
+        return "no transfer will be made, as requested"
+    return "then the test: volley pingpong with this MPI between two ranks, on GPU memory if there is a GPU"
 
 
 def _prove(

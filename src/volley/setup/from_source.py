@@ -44,7 +44,7 @@ def shell_script(name: str, values: Mapping[str, str | Sequence[str]]) -> str:
     for variable, value in values.items():
         text = quote(value) if isinstance(value, str) else f"({join(value)})"
         if not text.isprintable():
-            raise UserError(f"{variable}: a script cannot hold the control character in {escape_controls(text)}")
+            raise UserError(f"{variable}: a script cannot contain the control character in {escape_controls(text)}")
         begin, end = next(re.finditer(rf"^{variable}=(.*)$", script, re.MULTILINE)).span(1)
         script = script[:begin] + text + script[end:]
     return script
@@ -70,7 +70,7 @@ def source_script(options: SetupOptions) -> str:
             raise UserError(f"--source {name} is given twice, or left out by --without; keep one of them")
         where, mark, sum_ = where.partition("#sha256=")
         if mark and not sum_:
-            raise UserError(f"--source {escape_controls(text)}: the sum is missing (sha256sum FILE prints it)")
+            raise UserError(f"--source {escape_controls(text)}: the checksum is missing (sha256sum FILE prints it)")
         local = not re.match(r"deb:|[a-z]+://", where)
         values[name] = str(option_values.absolute("--source", where)) if local else where
         values[f"{name}_sha256"] = sum_

@@ -15,10 +15,10 @@ PROPRIETARY = "-proprietary"
 
 _ROUTE, _SOURCE, _ROOT, _OUTPUT = "What to set up", "The source route", "What needs root", "Output"
 _DRIVER = option_values.matching(
-    "BRANCH", f"[1-9][0-9]{{2}}({PROPRIETARY})?", "no branch of the driver: write e.g. --driver 580"
+    "BRANCH", f"[1-9][0-9]{{2}}({PROPRIETARY})?", "not a driver branch: write e.g. --driver 580"
 )
 _TOOLKIT = option_values.matching(
-    "VERSION", r"[1-9][0-9]\.[0-9]", "no version of a CUDA toolkit: write e.g. --toolkit 12.9"
+    "VERSION", r"[1-9][0-9]\.[0-9]", "not a version of the CUDA toolkit: write e.g. --toolkit 12.9"
 )
 
 
@@ -57,20 +57,20 @@ class SetupOptions(Options):
         read=option_values.texts,
         default=(),
         repeat=True,
-        shown="releases, with their sums",
+        shown="releases, with their checksums",
         metavar="NAME=WHERE",
         help="Where gdrcopy, ucx or openmpi comes from: a URL or a tarball (add #sha256=SUM; http:// needs it), the "
         "folder of a checkout, a .dsc file, or deb:PACKAGE@SUITE (Debian's and Ubuntu's source packages); may be "
         "repeated.",
     )
     without: tuple[str, ...] = option(
-        read=option_values.texts, default=(), repeat=True, metavar="gdrcopy", help="Leave GDRCopy out."
+        read=option_values.texts, default=(), repeat=True, metavar="gdrcopy", help="Do not build GDRCopy."
     )
     cuda: str | None = option(
         read=_cuda,
         shown="CUDA_HOME, CUDA_PATH, nvcc on PATH, /usr/local/cuda, else wheels",
-        help="The CUDA toolkit to build with; wheels: NVIDIA's wheels, into the prefix. volley makes stubs if it has "
-        "none.",
+        help="The CUDA toolkit to build with; wheels: NVIDIA's wheels, into the prefix. If it has no stub "
+        "libraries, volley creates them.",
     )
     configure: tuple[str, ...] = option(
         read=option_values.texts,
@@ -81,7 +81,7 @@ class SetupOptions(Options):
         "may be repeated.",
     )
     jobs: int | None = option(
-        "--jobs", "-j", read=option_values.number(), shown="one a core", help="Compilers at a time."
+        "--jobs", "-j", read=option_values.number(), shown="one per core", help="Number of compilers that run at once."
     )
     root_script: bool = flag(
         panel=_ROOT,

@@ -65,7 +65,7 @@ def prove(mpi: MpiInstallation, environment: Mapping[str, str], folders: Folders
     try:
         run = read_runs(records, BENCHMARKS)[-1]
     except UserError:
-        raise failure or StepError(f"the transfer left no records; the whole log: {log}", tail(log)) from None
+        raise failure or StepError(f"the transfer left no records; full log: {log}", tail(log)) from None
     return _judged(run, failure, log)
 
 
@@ -74,19 +74,19 @@ def _judged(log: RunLog, failure: StepError | None, said: Path) -> list[str]:
     excluded = log.run.plan.excluded if log.run else {}
     wrong = [f"{point.size_bytes} B with {point.transport}: {point.reason}" for point in log.records if point.reason]
     for reason in (*excluded.values(), *wrong):
-        raise StepError(f"the transfer failed: {escape_controls(reason)}; the whole log: {said}", tail(said))
+        raise StepError(f"the transfer failed: {escape_controls(reason)}; full log: {said}", tail(said))
     refused = {each.memory: each.reason for each in log.transports if not each.available}
     expected = failure and failure.status == EXIT_MACHINE and refused.keys() == {"device"}
     if failure and not expected:
         raise failure
     if not log.good or log.run is None or log.run.mpi is None or "host" in refused:
-        raise StepError(f"the transfer did not end; the whole log: {said}", tail(said))
+        raise StepError(f"the transfer did not end; full log: {said}", tail(said))
     memory = "host" if refused else "device"
     sizes = " and ".join(map(format_size, dict.fromkeys(point.size_bytes for point in log.records)))
     head = f"verified: {sizes} round trips between two ranks on {memory} memory, all bytes correct"
     library = escape_controls(log.run.mpi.library)
     if refused:
-        why = escape_controls(refused["device"] or "the engine does not say why")
+        why = escape_controls(refused["device"] or "the engine gave no reason")
         return [
             f"{head}; {library}",
             f"NOT TESTED: device memory, because {why}; run this again on a machine with a GPU",

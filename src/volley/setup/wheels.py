@@ -118,4 +118,4 @@ def install(target: PythonEnvironment, environment: Mapping[str, str], tick: Cal
             if not any(words in said for words in _NO_NETWORK):
                 raise
             sentence = "pip cannot reach the package index: is there a network, or a mirror (PIP_INDEX_URL)?"
-            raise StepError(f"{sentence} The whole log: {log}", tail(log)) from None
+            raise StepError(f"{sentence} Full log: {log}", tail(log)) from None

@@ -90,7 +90,7 @@ def writable(prefix: Path, need_bytes: int) -> None:
     """
     there = next(path for path in (prefix, *prefix.parents) if path.exists())
     if not there.is_dir():
-        raise MachineError(f"cannot make {prefix}: {there} is not a folder; choose another --prefix")
+        raise MachineError(f"cannot create {prefix}: {there} is not a folder; choose another --prefix")
     if not os.access(there, os.W_OK | os.X_OK):
         raise MachineError(f"no permission to write to {there}; choose a folder of your own: --prefix ~/mpi")
     free = shutil.disk_usage(there).free
@@ -126,10 +126,10 @@ def run_logged(
                 process.wait(min(TICK_S, limit_s))
             tick(next(iter(tail(log, 1)), ""))
             if time.monotonic() - begun > limit_s:
-                raise StepError(f"{title} had not ended after {limit_s:g} s: it hangs; the whole log: {log}", tail(log))
+                raise StepError(f"{title} did not end within {limit_s:g} s: it hangs; full log: {log}", tail(log))
     if process.returncode:
         reason, code = complaint(tail(log, 3), process.returncode)
-        raise StepError(f"{title} failed{reason}; the whole log: {log}", tail(log), code, process.returncode)
+        raise StepError(f"{title} failed{reason}; full log: {log}", tail(log), code, process.returncode)
 
 
 def complaint(said: Sequence[str], returncode: int) -> tuple[str, int]:

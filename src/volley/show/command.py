@@ -95,7 +95,9 @@ class ListOptions(Options):
 
     PANEL = WHAT
 
-    name: str = option(read=option_values.text, default="*", metavar="PATTERN", help="Only runs with such a name.")
+    name: str = option(
+        read=option_values.text, default="*", metavar="PATTERN", help="Only runs whose name matches this pattern."
+    )
     tag: tuple[str, ...] = option(
         read=option_values.texts, default=(), repeat=True, help="Only runs with this tag; may be repeated."
     )
@@ -120,13 +122,13 @@ class PruneOptions(Options):
     """What ``volley prune`` takes."""
 
     older_than: float | None = option(
-        read=option_values.age, panel=WHAT, help="Delete runs that began longer ago, e.g. 30d, 12h or 8w."
+        read=option_values.age, panel=WHAT, help="Delete runs older than this, e.g. 30d, 12h or 8w."
     )
     keep: int = option(
         read=option_values.number(0),
         default=0,
         panel=WHAT,
-        help="Keep so many of the newest runs, however old they are.",
+        help="Keep this many of the newest runs, however old they are.",
     )
     yes: bool = flag("--yes", "-y", panel=OUTPUT, help=_YES)
 

@@ -24,8 +24,8 @@ def title(topology: Topology) -> str:
 def node_labels(node: NumaNode) -> tuple[str, str, str]:
     """Return a node's name, its CPUs and the size of its memory."""
     socket = "" if node.package is None else f"socket {node.package}, "
-    name = "NUMA node not known" if node.number is None else f"{socket}NUMA node {node.number}"
-    cpus = f"CPUs {escape_controls(node.cores)}" if node.cores else "CPUs not known"
+    name = "NUMA node unknown" if node.number is None else f"{socket}NUMA node {node.number}"
+    cpus = f"CPUs {escape_controls(node.cores)}" if node.cores else "CPUs unknown"
     number, threads = sum(map(len, parse_cpulist(node.cores))), node.threads_per_core or 0
     if threads and number % threads == 0:
         cpus += f", {count(number // threads, 'core')}{f' × {threads}' if threads > 1 else ''}"
@@ -51,7 +51,7 @@ def pcie_label(topology: Topology) -> str:
     found = grouped((gpu for gpu in topology.gpus if topology.to_host(gpu.number) is None), lambda gpu: gpu.pcie)
     if len(found) < 2:
         kind = next(iter(found), "PCIe")
-        return kind if kind == "PCIe" else f"PCIe; the GPUs' links are {kind.removeprefix('PCIe ')} one direction"
+        return kind if kind == "PCIe" else f"PCIe; the GPUs' links are {kind.removeprefix('PCIe ')} in one direction"
     each = (
         f"GPU {join_words(str(gpu.number) for gpu in gpus)} {kind.removeprefix('PCIe ')}"
         for kind, gpus in found.items()
@@ -67,13 +67,13 @@ def peer_label(topology: Topology) -> str:
     reach = [f"{one}–{other}" for one, other in pairs if topology.reaches(one, other)]
     if len(reach) == len(pairs):
         return "peer access between all GPUs"
-    return f"peer access: {join_words(reach)} only" if reach else "no GPU has peer access to another"
+    return f"peer access only between GPUs {join_words(reach)}" if reach else "no peer access between GPUs"
 
 
 # --------------------------------------------------------------------------------------------------- the page
 
 _MEANINGS = {
-    "NVLink": "NVLinks straight between the two, and how many",
+    "NVLink": "direct NVLinks between the two, and how many",
     "NVSwitch": "NVLinks of both into NVSwitches",
     "switch": "a PCIe switch above both",
     "node": "the processor of one NUMA node",

@@ -436,8 +436,8 @@ def path_of(topology: Topology, transport: str, numbers: Sequence[int] | None) -
     reached = topology.reaches(*pair)
     if reached is None:
         raise MachineError(
-            f"{transport}: whether GPU {pair[0]} reaches the memory of GPU {pair[1]} is not known, because CUDA "
-            "did not say; staged works without it"
+            f"{transport}: whether GPU {pair[0]} can access the memory of GPU {pair[1]} is unknown, because CUDA "
+            "did not report it; staged needs no peer access"
         )
     if not reached and transport not in {"aware", "nccl"}:
         raise MachineError(

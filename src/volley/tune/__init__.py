@@ -11,7 +11,7 @@ from volley.command.commandline import Command, Lazy
 COMMAND = Command(
     name="tune",
     help=(
-        "Search for settings of MPI, UCX and NCCL with which a benchmark is faster, and prove them.\n\n"
+        "Search for settings of MPI, UCX and NCCL that make a benchmark faster, and prove them.\n\n"
         "Short launches with each setting, in turn with the default, choose a few; these are measured again on fresh "
         "launches, and what is written as files was faster there at the sizes that volley names and slower at none. "
         "Every message is verified. A setting that crashes, hangs or corrupts data is reported, and the search goes on."

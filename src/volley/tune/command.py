@@ -129,7 +129,7 @@ def run(options: TuneOptions) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"cannot make the folder {escape_controls(str(folder))}: {error.strerror}") from None
+        raise UserError(f"cannot create the folder {escape_controls(str(folder))}: {error.strerror}") from None
     with Stop() as stop:
         writer = open_writer(folder / "records.jsonl", "tune")
         launcher = SettingLauncher(benchmark, asked, writer, stop, until)
@@ -161,7 +161,7 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
     if "MPICH" in libraries:
         settings = [each for each in settings if candidates.known_to(candidates.library_bytes(library), each)]
     if not settings:
-        raise MachineError(f"volley knows no setting of {session.stack.describe()} for this benchmark")
+        raise MachineError(f"volley knows no settings of {session.stack.describe()} for this benchmark")
     if (needed := fewest_launches(len(settings))) > launcher.launches_left:
         raise UserError(
             f"--budget {options.budget:g} leaves time for {count(int(launcher.launches_left), 'launch')} of "
@@ -177,7 +177,7 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
         survivors = search.screen(settings, rounds)
     rounds = confirming_rounds(len(survivors), launcher.launches_left)
     confirming = rounds * (len(survivors) + 1)
-    with _progress(options, launcher, f"{len(survivors)} of them again, on fresh launches", confirming):
+    with _progress(options, launcher, f"{count(len(survivors), 'setting')} again, in new launches", confirming):
         proofs = search.confirm(survivors, rounds)
     made = files.compose(
         proofs,
@@ -186,7 +186,7 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
     )
     if made and made not in proofs:
         rounds = confirming_rounds(1, launcher.launches_left * confirm_launches(1, 1) / 2)
-        with _progress(options, launcher, "what was proven, together", rounds * 2):
+        with _progress(options, launcher, "all proven settings together", rounds * 2):
             proofs |= search.confirm([made], rounds)
     about = (options.words()[0], session.stack.describe(), plan.world_size, launcher.launched)
     tuning = page.Tuning(*about, settings, proofs, search.failed, folder)

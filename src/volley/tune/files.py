@@ -106,7 +106,7 @@ def compose(
     variables = {name: value for each in parts for name, value in each.variables.items()}
     variables |= set_rules(rules) if rules else {}
     ruled = list(dict.fromkeys(rule.candidate for rule in rules))
-    return Candidate(variables, "what was proven, together", parts=[*parts, *ruled]) if variables else None
+    return Candidate(variables, "all proven settings together", parts=[*parts, *ruled]) if variables else None
 
 
 # ---------------------------------------------------------------------------------------------------- files
@@ -164,7 +164,7 @@ def coll_tuned(rules: Sequence[SizeRule], ranks: int) -> str:
                 sizes.pop()
             sizes += [(rule.first_bytes, rule.candidate.value), (rule.last_bytes + 1, "0")]
         lines += [f"{_OPEN_MPI_IDS[operation]} # {operation}", "2 # numbers of ranks"]
-        lines += [f"{ranks} # ranks", f"{len(sizes)} # sizes: from so many bytes, algorithm, fan-out, segment"]
+        lines += [f"{ranks} # ranks", f"{len(sizes)} # sizes: from this many bytes, algorithm, fan-out, segment"]
         lines += [f"{size} {algorithm} 0 0" for size, algorithm in sizes]
         lines += [f"{ranks + 1} # ranks and more", "1", "0 0 0 0"]
     return "\n".join(lines) + "\n"

@@ -25,7 +25,9 @@ class TuneOptions(Options):
     PANEL = WHAT
 
     benchmark: tuple[str, ...] = argument(
-        "[BENCHMARK]", positional="*", help=f"What is to become faster: {join_words(TUNED, 'or')}; without: pingpong."
+        "[BENCHMARK]",
+        positional="*",
+        help=f"The benchmark to make faster: {join_words(TUNED, 'or')}; the default is pingpong.",
     )
     transport: tuple[str, ...] = option(
         "--transport",
@@ -48,13 +50,13 @@ class TuneOptions(Options):
         default=(),
         shown=USUAL_OPERATION,
         metavar="NAME,…",
-        help="Of collective: the operations, separated by commas.",
+        help="The operations of collective, separated by commas.",
     )
     budget: float = option(
         read=option_values.seconds,
         default=BUDGET_S,
         panel=HOW,
-        help="Time of the whole search; a longer one has more launches and finds smaller differences.",
+        help="Time of the whole search; a longer search makes more launches and finds smaller differences.",
     )
     folder: Path | None = option(
         "--output",

@@ -76,9 +76,7 @@ def report(tuning: Tuning, *, full: bool) -> Report:
 
 def _finding(tuning: Tuning) -> str:
     if tuning.chosen is None:
-        return (
-            f"NOTHING PROVEN: of {count(len(tuning.settings), 'setting')} none is faster for certain and slower nowhere"
-        )
+        return f"NOTHING PROVEN: no setting of {len(tuning.settings)} is proven faster somewhere and slower nowhere"
     found = tuning.proofs[tuning.chosen]
     best = int(np.argmin(np.where(found.faster, found.found.ratio, np.inf)))
     series, at = found.places[best]
@@ -126,7 +124,7 @@ def _proven(tuning: Tuning, chosen: Candidate) -> Table:
     legend += [f"{each.name}: {each.meaning}" for each in chosen.parts] or [chosen.meaning]
     if found.elsewhere is not None:
         legend.append(f"at the other points: slower at none; the intervals exclude ratios above {found.elsewhere:.3f}")
-    return Table(columns, rows, title="proven, and written", legend=legend)
+    return Table(columns, rows, title="proven and written", legend=legend)
 
 
 def _others(tuning: Tuning, others: Sequence[Candidate]) -> Table:
@@ -146,12 +144,12 @@ def _others(tuning: Tuning, others: Sequence[Candidate]) -> Table:
             ]
             cells.append(join_few(parts, 2) if parts else "none")
         rows.append([each.name, *cells, verdict(found)])
-    return Table(columns, rows, title="confirmed, and not written")
+    return Table(columns, rows, title="confirmed, but not written")
 
 
 def verdict(found: Proof) -> str:
     if found.slower.any():
-        return "worse somewhere"
+        return "slower somewhere"
     return "proven" if found.faster.any() else "not proven"
 
 
@@ -163,7 +161,7 @@ def _notes(tuning: Tuning, *, full: bool) -> Iterator[Note]:
     left = [each.name for each in tuning.settings if each not in tuning.proofs and each not in tuning.failed]
     if left:
         names = join_few(left, len(left) if full else 3)
-        yield Note("finding", f"not confirmed, because others had larger gains in short launches: {names}")
+        yield Note("finding", f"not measured again, because others gained more in short launches: {names}")
 
 
 def comments(tuning: Tuning) -> list[str]:
@@ -172,7 +170,9 @@ def comments(tuning: Tuning) -> list[str]:
     found = tuning.proofs[tuning.chosen]
     lines = [f"volley tune {tuning.benchmark}: {tuning.mpi}, {count(tuning.ranks, 'rank')}"]
     for those in _ranges(found, found.faster.tolist()):
-        lines.append(f"{_name_range(found, those)}: {_bounds(found, those)} times as long as without (95 % intervals)")
+        lines.append(
+            f"{_name_range(found, those)}: {_bounds(found, those)} times the time without the setting (95 % intervals)"
+        )
     return lines
 
 
