@@ -86,7 +86,10 @@ def test_an_error_before_the_ranks_know_each_other_names_its_rank(volley: Comman
     bound = [*engine_words(volley.engine), "--bind"]
     done = as_ranks(volley, bound, ["env", "OMPI_COMM_WORLD_LOCAL_RANK=0", *bound], json.dumps(plan()))
     assert done.code != 0
-    assert "volley-engine: rank 1: the launcher's variables call this process local rank 0, MPI says 1" in done.err
+    assert (
+        "volley-engine: rank 1: the launcher's variables say that this process is local rank 0, but MPI says 1"
+        in done.err
+    )
 
 
 def test_a_follower_without_anybody_to_follow_ends_the_job(volley: Command) -> None:

@@ -28,8 +28,8 @@ from volley.machine import capture as machine
 from volley.machine import facts as f
 from volley.machine.capture import without_home
 from volley.machine.isolate import Skip, isolated
-from volley.machine.steering import steering
 from volley.machine.sysfs import pci_address
+from volley.machine.variables import captured
 from volley.setup import wheels
 
 # ----------------------------------------------------------------------------------------- a process of its own
@@ -255,7 +255,7 @@ def test_ucx_perftest_is_run_between_two_processes(tmp_path: Path, monkeypatch: 
 # ------------------------------------------------------------------------------------------------- privacy
 
 
-def test_only_steering_variables_are_captured() -> None:
+def test_only_variables_of_libraries_and_launchers_are_captured() -> None:
     environment = {
         "UCX_TLS": "all",
         "OMPI_MCA_pml": "ucx",
@@ -267,7 +267,7 @@ def test_only_steering_variables_are_captured() -> None:
         "AWS_SECRET_ACCESS_KEY": "secret",
         "USER": "somebody",
     }
-    assert list(dict(steering(environment))) == [
+    assert list(dict(captured(environment))) == [
         "CUDA_VISIBLE_DEVICES",
         "OMPI_MCA_pml",
         "SLURM_GPUS_PER_TASK",

@@ -110,9 +110,9 @@ def test_a_library_that_does_not_load_is_named_once(monkeypatch: pytest.MonkeyPa
     [
         ("{}", "facts of version None"),
         ('{"facts": 1}', "facts of version 1, this volley reads 2"),
-        ("", "holds no facts"),
-        ("[1]", "holds no facts"),
-        ('{"facts": 2}', "holds no facts of volley doctor --capture: Object missing required field"),
+        ("", "contains no facts"),
+        ("[1]", "contains no facts"),
+        ('{"facts": 2}', "contains no facts saved by volley doctor --capture: Object missing required field"),
     ],
 )
 def test_a_file_without_facts_is_refused(

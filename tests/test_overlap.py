@@ -72,7 +72,7 @@ def test_a_broken_exchange_is_found(volley: Command) -> None:
 def test_messages_that_cannot_be_started_and_awaited_apart_are_left_out(volley: Command) -> None:
     (log,) = volley("overlap", "--transport", "host,host/put", "--sizes", "8", *QUICK).records
     reasons = {each.transport: each.reason for each in log.transports if not each.available}
-    assert reasons == {"host/put": "its messages cannot be started and awaited apart"}
+    assert reasons == {"host/put": "its messages cannot be started and completed in separate calls"}
 
 
 def test_the_usual_transports_are_those_that_can(volley: Command) -> None:

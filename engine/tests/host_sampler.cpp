@@ -1,5 +1,5 @@
 // Which series of a message size the sampler skips because they would take too long, how long the first one may be, and
-// that every message behind the samples is checked.
+// that every message after the samples is checked.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -223,7 +223,7 @@ class LosingDriver final : public Driver {
   std::uint64_t checked_ = 0;
 };
 
-// One series on buffers with room for so many places.
+// One series on buffers with room for this many places.
 Series measured_once(Driver& driver, Workload workload, std::size_t bytes, std::size_t places) {
   workload.max_counts = 1000;
   const std::size_t room = places * pass_stride(bytes);

@@ -171,7 +171,7 @@ void nobody_waits_for_halos_that_the_other_rank_cannot_open(const Context& conte
   halos.close();
 }
 
-// The halos behind that of the pattern take longer than the watchdog waits.
+// The halos after that of the pattern take longer than the watchdog waits.
 struct SlowHalos : MpiTransport {
   void finish() override {
     if (++halos_ >= 2) usleep(1'600'000);

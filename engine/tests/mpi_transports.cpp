@@ -68,7 +68,7 @@ void agreements(const Context& context) {
 struct Way {
   Workload workload;
   bool both;
-  std::uint64_t verified;  // messages of one fixed batch and behind it
+  std::uint64_t verified;  // messages of one fixed batch and of the pass after it
 };
 
 // Every size of every transport of the plan, measured by the pair; complete on the first rank.

@@ -10,7 +10,7 @@ namespace {
 // More than any machine has cores. A barrier takes memory for each thread.
 constexpr int max_threads = 1 << 16;
 
-// All grids of so many processes: "1 x 6, 2 x 3, 3 x 2, 6 x 1".
+// All grids of this many processes: "1 x 6, 2 x 3, 3 x 2, 6 x 1".
 std::string grids_of(std::int64_t ranks) {
   std::set<std::int64_t> divisors;
   for (std::int64_t divisor = 1; divisor * divisor <= ranks; ++divisor) {

@@ -32,8 +32,8 @@ ThreadTeam::ThreadTeam(const ThreadPlan& plan) : barrier_(plan.threads) {
     const int started = size() - 1;
     for (int missing = size(); missing < plan.threads; ++missing) barrier_.arrive_and_drop();
     end();
-    throw UnsupportedError("cannot start " + std::to_string(plan.threads) + " threads, only " +
-                           std::to_string(started) + ": " + error.code().message() + "; --threads takes fewer");
+    throw UnsupportedError("cannot start " + std::to_string(plan.threads) + " threads, but only " +
+                           std::to_string(started) + ": " + error.code().message() + "; choose a smaller --threads");
   }
   // Last, because new threads inherit the affinity.
   static std::weak_ptr<const Binding> of_all_teams;

@@ -24,7 +24,7 @@ struct ThreadPlan {
 // The threads of a rank. The calling thread stays bound to its core, as are threads that it starts.
 class ThreadTeam {
  public:
-  // The calling thread is thread 0. Throws UnsupportedError if the machine cannot start so many threads.
+  // The calling thread is thread 0. Throws UnsupportedError if the machine cannot start that many threads.
   explicit ThreadTeam(const ThreadPlan& plan);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;

@@ -28,7 +28,7 @@ struct Plane {
   return 2 * static_cast<std::uint64_t>(rows + 2) * static_cast<std::uint64_t>(host_stride_bytes(columns, point_bytes));
 }
 
-// A warp sweeps so many bytes of a row, 16 for each thread. Rows begin at multiples of it, so that every load is
+// A warp sweeps this many bytes of a row, 16 for each thread. Rows begin at multiples of it, so that every load is
 // aligned and no thread must check whether its load is inside.
 inline constexpr std::int64_t pitch_bytes = 512;
 

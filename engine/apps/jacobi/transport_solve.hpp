@@ -17,7 +17,7 @@ inline constexpr std::uint64_t beyond_memory = ~std::uint64_t{0};
 // Bytes of memory that each rank takes for its field.
 [[nodiscard]] inline std::uint64_t field_bytes(MemoryKind kind, std::int64_t columns, std::int64_t rows,
                                                std::size_t point_bytes) {
-  // No memory has room for so many points, and the number of their bytes would not fit into 64 bits.
+  // No memory has room for this many points, and the number of their bytes would not fit into 64 bits.
   constexpr std::int64_t max_points = std::int64_t{1} << 56;
   if (columns > max_points / rows) return beyond_memory;
   return kind == MemoryKind::device ? device_field_bytes(columns, rows, point_bytes)
@@ -103,7 +103,7 @@ class TransportSolve {
   [[nodiscard]] Json skipped(const std::string& reason) const { return head("skipped", reason); }
 
  private:
-  // A batch of iterations takes about this long, and a solve has at least so many: each checks halos.
+  // A batch of iterations takes about this long, and a solve has at least this many batches: each checks halos.
   static constexpr double batch_time_s = 0.2;
   static constexpr std::uint64_t min_batches = 20;
 

@@ -25,7 +25,7 @@ const char* usage(Program program) {
            "  volley-engine-local --plan FILE|- [--records FILE|-]\n"
            "  volley-engine-local --check --plan FILE|-     validate a plan: one line for each error\n"
            "\n"
-           "One process has all GPUs: start it plainly.\n"
+           "One process uses all GPUs: start it without a launcher.\n"
            "Exit codes: 0 good, 1 a cell failed, 2 usage error, 3 the machine cannot, 4 no progress.\n";
   }
   return "volley-engine: runs the plan of a benchmark and writes records (JSON Lines)\n"

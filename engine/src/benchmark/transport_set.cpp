@@ -70,7 +70,7 @@ std::string TransportSet::too_large(const Candidate& candidate, std::uint64_t by
   return on_host <= left ? "" : lacks(on_host, MemoryKind::host, left);
 }
 
-// The host memory that message buffers and the transports in front of this one leave: all of them take turns at a size.
+// The host memory that message buffers and the transports before this one leave: all of them take turns at a size.
 std::uint64_t TransportSet::host_memory_left(const Candidate& candidate, std::uint64_t bytes,
                                              const std::optional<Window>& window) const {
   std::uint64_t left = host_share_bytes_;

@@ -64,7 +64,7 @@ __global__ void compare_kernel(const std::uint8_t* at, std::uint64_t bytes, Gene
 constexpr std::size_t page_bytes = std::size_t{2} << 20;
 static_assert(2 * page_bytes <= overhead_bytes_per_buffer);
 
-// A page with the guard, a message of `capacity` bytes, and room for a guard or a fill behind it.
+// A page with the guard, a message of `capacity` bytes, and room for a guard or a fill after it.
 constexpr std::size_t block_bytes(std::size_t capacity) {
   return page_bytes + round_up(capacity + fill_room_bytes, page_bytes);
 }

@@ -36,14 +36,14 @@ struct Presence {
 // Makes `index` the current device of the calling thread.
 void select(int index);
 
-// Allocates so many bytes of device memory, which are freed with the last copy of the pointer. Throws if it cannot.
+// Allocates this many bytes of device memory, which are freed with the last copy of the pointer. Throws if it cannot.
 using Allocate = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
 
 // Device memory of the current device, filled and checked by kernels there; see host/memory.hpp. By default of
 // cudaMalloc.
 [[nodiscard]] std::unique_ptr<Memory> make_memory(Allocate allocate = {});
 
-// The most bytes that a buffer of make_memory() takes besides the largest message: a page before it, a page behind it.
+// The most bytes that a buffer of make_memory() takes besides the largest message: a page before it, a page after it.
 constexpr std::uint64_t overhead_bytes_per_buffer = std::uint64_t{4} << 20;
 
 // --- only in builds with CUDA ---

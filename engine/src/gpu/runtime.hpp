@@ -44,7 +44,7 @@ inline void copy_to_device(void* device, const void* host, std::size_t bytes) {
   VOLLEY_CUDA_CHECK(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
 }
 
-// Copies `count` elements. On the device each element is `pitch_bytes` behind the one before.
+// Copies `count` elements. On the device each element is `pitch_bytes` after the one before.
 inline void copy_column_to_device(void* device, std::size_t pitch_bytes, const void* host, std::size_t element_bytes,
                                   std::size_t count) {
   VOLLEY_CUDA_CHECK(
@@ -233,7 +233,7 @@ inline void Stream::wait_for(const Event& event) const {
 // microseconds (on an H200 a kernel of 68 µs was measured as 71).
 class Stopwatch {
  public:
-  // Makes the events of so many laps; begin() makes those that are missing.
+  // Makes the events of this many laps; begin() makes those that are missing.
   void reserve(std::size_t laps) {
     while (laps_.size() < laps) laps_.push_back({Event::timed(), Event::timed()});
   }

@@ -7,7 +7,7 @@
 namespace volley::gpu {
 namespace {
 
-constexpr const char* why = "this engine has no CUDA; build it with VOLLEY_CUDA=ON";
+constexpr const char* why = "this engine was built without CUDA; build it again with VOLLEY_CUDA=ON";
 
 // The device files of the driver, on Linux and under WSL: without them another build would find no GPU either.
 bool has_driver() {

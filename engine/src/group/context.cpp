@@ -12,8 +12,8 @@ std::string finish_placement(const Options& options, const Context& context, Pla
   try {
     if (placement.problem) std::rethrow_exception(placement.problem);
     if (placement.local_rank && options.bind && context.local_rank != *placement.local_rank) {
-      throw UsageError("the launcher's variables call this process local rank " +
-                       std::to_string(*placement.local_rank) + ", MPI says " + std::to_string(context.local_rank) +
+      throw UsageError("the launcher's variables say that this process is local rank " +
+                       std::to_string(*placement.local_rank) + ", but MPI says " + std::to_string(context.local_rank) +
                        ": start it without --bind");
     }
     if (!placement.local_rank || options.gpu_after_init) {

@@ -87,7 +87,7 @@ class HostMemory final : public Memory {
  public:
   Buffers reserve(std::size_t capacity) override {
     release();
-    // The guard in front takes a page, so that the message is page aligned. The space behind needs less than a page.
+    // The guard before it takes a page, so that the message is page aligned. The space after it needs less than a page.
     const std::size_t block = page_bytes + capacity + page_bytes;
     send_ = Mapping(block);
     recv_ = Mapping(block);

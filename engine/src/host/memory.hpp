@@ -31,8 +31,8 @@ enum class MemoryKind { none, host, device };
 
 [[nodiscard]] const char* name_of(MemoryKind kind);
 
-// Two message buffers. Each has room for a guard on both sides, and behind the message for the last message of a batch,
-// which begins behind the others; see host/pattern.hpp.
+// Two message buffers. Each has room for a guard on both sides, and after the message for the last message of a batch,
+// which begins after the others; see host/pattern.hpp.
 struct Buffers {
   std::byte* send = nullptr;
   std::byte* recv = nullptr;

@@ -11,7 +11,7 @@
 
 namespace volley {
 
-// No transport may write to so many bytes before and behind a message.
+// No transport may write to this many bytes before and after a message.
 inline constexpr std::size_t guard_bytes = 64;
 
 // Identifies a verified message. Different messages have different contents.
@@ -62,17 +62,17 @@ struct Contents {
 // Guard words are the same sequence, from the complement of the base, without the tag.
 [[nodiscard]] constexpr PatternWords guard_words(std::uint64_t seed) { return {0, ~base_of(seed)}; }
 
-// One fill of a send buffer contains several messages: message m begins m * message_step_words words behind the first
+// One fill of a send buffer contains several messages: message m begins m * message_step_words words after the first
 // one. A batch sends message 0, except that its last message, which is checked, has another number in each sample. The
 // first bytes of two messages of a fill differ, so that no other message passes for the last one, however short it is.
 // Messages of a fill that are one or two apart differ in every byte, so that the earlier one may stand for the poison
 // of the later one: the difference of their words has no byte 0x00 and no byte 0xFF, so that no carry from the byte
-// below makes two bytes equal. They are two apart behind calibration, which repeats message 0 when message 1 has been
+// below makes two bytes equal. They are two apart after calibration, which repeats message 0 when message 1 has been
 // checked.
 inline constexpr std::uint64_t message_step_words = 8;
 inline constexpr std::size_t message_step_bytes = message_step_words * sizeof(std::uint64_t);
 inline constexpr std::uint64_t last_messages_per_fill = 31;
-// Bytes of a fill behind the first message. Arenas have this room.
+// Bytes of a fill after the first message. Arenas have this room.
 inline constexpr std::size_t fill_room_bytes = last_messages_per_fill * message_step_bytes;
 
 [[nodiscard]] constexpr bool messages_differ_in_the_first_byte() {

@@ -18,8 +18,8 @@ constexpr double late_s = 5e-6;
 
 constexpr std::array entries{
     FaultEntry{"flip", "one bit of the last message of each call is wrong", Fault::flip},
-    FaultEntry{"early", "of each call only the first exchange or window is made", Fault::early},
-    FaultEntry{"late", "of each call only the last exchange or window is made", Fault::late},
+    FaultEntry{"early", "a call makes only its first exchange or window", Fault::early},
+    FaultEntry{"late", "a call makes only its last exchange or window", Fault::late},
     FaultEntry{"lose", "a message in the middle of a call does not arrive", Fault::lose},
     FaultEntry{"swap", "two messages of a call arrive in each other's place", Fault::swap},
     FaultEntry{"echo", "a rank has what it sent in place of what it received", Fault::echo},

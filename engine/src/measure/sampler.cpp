@@ -10,7 +10,7 @@ namespace {
 constexpr double overhead_share = 0.005;
 constexpr int min_samples_a_visit = 2;
 constexpr int max_samples_a_visit = 10;
-// A large block of glibc's malloc begins so many bytes behind a page boundary.
+// A large block of glibc's malloc begins this many bytes after a page boundary.
 constexpr std::size_t malloc_header_bytes = 16;
 // Percentiles (one exchange per sample) need at least this many samples for the 99th.
 constexpr std::size_t tail_samples = 1000;
@@ -246,7 +246,7 @@ void Sampler::fixed_batch(Series& series) {
 // One buffer for both directions. The answer then equals the message that was sent: it proves neither that data came
 // back nor that more than one exchange was made. Two more exchanges between separate buffers, not timed, prove that.
 void Sampler::one_buffer_batch(Series& series) {
-  // malloc, from which the tutorial's buffer comes, puts its header in front of a block.
+  // malloc, from which the tutorial's buffer comes, puts its header before a block.
   std::byte* const place = series.view.send + (series.memory == MemoryKind::host ? malloc_header_bytes : 0);
   const View one{place, place, series.view.bytes};
   if (sampling_.warmup > 0) {

@@ -47,7 +47,7 @@ struct SamplingLimits {
   // The target length of a visit: several samples of a short exchange, two of a long one.
   double visit_s = 5e-3;
   // Untimed exchanges after a fill; fewer if they take longer than two visits. A message that was just written is in
-  // the caches of its writer; after about so many exchanges it is in the reader's caches, if they are large enough.
+  // the caches of its writer; after about this many exchanges it is in the reader's caches, if they are large enough.
   int warm_up_exchanges = 8;
   // The time limit for estimating the length of a batch, and the minimum number of batches of a short exchange.
   double calibration_s = 20e-3;
@@ -65,7 +65,7 @@ struct Workload {
   bool second_times;                      // the second rank times what it receives as well
   bool one_buffer;                        // a fixed batch uses one buffer both ways, as the tutorial does
   std::uint64_t pass_counts = 0;          // of a pass, if there is room for its messages; 0: there is no pass
-  // Messages of a pass have together at most so many bytes in each direction, unless two counts of two messages have
+  // Messages of a pass have together at most this many bytes in each direction, unless two counts of two messages have
   // more: a call of one count cannot show that a transport makes only the first or the last.
   std::size_t pass_bytes = usual_pass_bytes;
   std::optional<Window> window = {};  // whose messages a rank has under way at once; none: round trips

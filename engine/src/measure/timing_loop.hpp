@@ -64,7 +64,7 @@ struct View {
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
   std::size_t bytes = 0;
-  // The last message of a call (or those of its last window) is sent from so many bytes behind `send`. Its contents
+  // The last message of a call (or those of its last window) is sent from this many bytes after `send`. Its contents
   // differ from those of all messages before, and are what the receiver's check expects.
   std::size_t last_offset = 0;
   // Bytes from one message of a call to the next, in both buffers. 0 in timed calls: all have one place.

@@ -23,7 +23,7 @@ namespace volley {
 // Runs `step` on each rank of the group. If it throws on one rank, all ranks throw a std::runtime_error with the agreed
 // reason. A step either does not communicate, or begins with its only collective call: a rank that fails before such a
 // call would leave the others waiting in it. Only what fails on all ranks or on none, as another agreed step does, may
-// stand in front of a collective call. Collective over the group.
+// stand before a collective call. Collective over the group.
 template <class Step>
 void agreed_step(const RankGroup& group, const Step& step) {
   const std::string problem = agreed_reason(group, problem_of(step));

@@ -161,11 +161,11 @@ class NvshmemTransport final : public device::KernelDriven {
     if (!reason.empty()) return reason;
     spare_cpus_ = context.spare_cpus;
     if (!started_with.empty() && started_with != pair.ranks) {
-      return "NVSHMEM starts once in a process, and has started with ranks " + std::to_string(started_with[0]) +
+      return "NVSHMEM can start only once in a process, and has started with ranks " + std::to_string(started_with[0]) +
              " and " + std::to_string(started_with[1]);
     }
     const std::string problem = problem_of([&] { nvshmem_ = std::make_shared<const Nvshmem>(); });
-    return problem.empty() ? "" : "no NVSHMEM: " + problem + "; the wheel nvidia-nvshmem-cu13 brings one";
+    return problem.empty() ? "" : "no NVSHMEM: " + problem + "; the wheel nvidia-nvshmem-cu13 contains it";
   }
 
   // Starts NVSHMEM with these two ranks: its heap does not exist before. Allocations are collective, and agreed on.

@@ -59,7 +59,8 @@ template <class Make>
 [[nodiscard]] RmaWindow agreed_window(const RankGroup& pair, const Make& make) {
   RmaWindow window;
   agreed_step(pair, [&] { window = make(); });
-  const char* const separate = "the windows of this MPI have separate memory: a rank does not see what it was sent";
+  const char* const separate =
+      "the windows of this MPI have separate memory: a rank does not see what others put in it";
   const std::string reason = agreed_reason(pair, window.unified() ? "" : separate);
   if (reason.empty()) return window;
   window = RmaWindow();  // frees it on both ranks, which is not possible while an exception unwinds them

@@ -5,7 +5,7 @@
 // other host. The host sees the stream complete only when the copy's writes are visible to the whole system, including
 // the other device. So the receiving host knows that the message is complete before it enqueues the answer.
 // cudaStreamSynchronize spins (cudaDeviceScheduleAuto with more processors than contexts) on the word that the copy
-// engine writes behind every copy: this adds nothing to the stream, while polling an event or cudaStreamQuery would add
+// engine writes after every copy: this adds nothing to the stream, while polling an event or cudaStreamQuery would add
 // the overhead of a call to each poll.
 #include <sched.h>
 
@@ -127,7 +127,7 @@ class Peer final : public HostDriven<PeerChannel>, public Halo {
             {"completion", "cudaStreamSynchronize, then a count in shared host memory"}};
   }
 
-  // A halo's copy is enqueued behind the kernel that wrote the halo; the hosts signal each other as for a message.
+  // A halo's copy is enqueued after the kernel that wrote the halo; the hosts signal each other as for a message.
   void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override { channel_.copy(view, cuda_stream); }
   void start(const View&) override { channel_.acknowledge(); }
   void finish() override { channel_.await_acknowledgement(); }

@@ -18,7 +18,7 @@ namespace volley {
   for (int index = 0; index < context.gpus.devices; ++index) {
     if (gpu::describe(index).uuid != there.device->uuid || gpu::can_access_peer(here.device->index, index)) continue;
     return "no peer access from " + here.device->name + " " + here.device->pci + " to " + there.device->name + " " +
-           there.device->pci + "; `nvidia-smi topo -p2p r` says why";
+           there.device->pci + "; `nvidia-smi topo -p2p r` shows why";
   }
   return {};
 }

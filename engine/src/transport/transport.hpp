@@ -27,8 +27,8 @@ class Transport {
   // std::exception, and the others do not wait for it.
   [[nodiscard]] virtual std::unique_ptr<Memory> own_memory(const RankGroup&) { return nullptr; }
 
-  // A kernel that waits for the other rank's gives up after so many seconds, and says what it waited for. Called before
-  // open(); `wait_share` says after how many.
+  // A kernel that waits for the other rank's gives up after this many seconds and says what it waited for. Called
+  // before open(); `wait_share` says after how many.
   virtual void limit_waits(double) {}
 
   // Prepares for messages within `buffers`. If one rank cannot, it throws a std::exception that says why; no rank then

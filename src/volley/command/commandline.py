@@ -170,16 +170,16 @@ def _build(options: type[Options], given: Mapping[str, Any]) -> Options:
         for each in declared(options)
         if each.name in given
     }
-    plain = {place: value for place, value in values.items() if "." not in place}
+    direct = {place: value for place, value in values.items() if "." not in place}
     for each in dataclasses.fields(options):
         if "group" not in each.metadata:
             continue
         start = f"{each.name}."
         inner = {place.removeprefix(start): value for place, value in values.items() if place.startswith(start)}
         mine = {**each.metadata["defaults"], **inner}
-        plain[each.name] = each.metadata["group"](**mine, given=frozenset(inner))
+        direct[each.name] = each.metadata["group"](**mine, given=frozenset(inner))
     typed = (words for own in declared(options) if own.name in given for words in own.typed(given[own.name]))
-    return options(**plain, given=frozenset(place for place in values if "." not in place), typed=tuple(typed))
+    return options(**direct, given=frozenset(place for place in values if "." not in place), typed=tuple(typed))
 
 
 def value_of(options: Any, name: str) -> Any:

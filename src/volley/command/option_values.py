@@ -163,7 +163,7 @@ def percentage(option: str, words: Sequence[str]) -> float:
 
 
 LARGEST_SLOWDOWN = 1000.0
-"""Nobody waits for a point that takes so many times as long."""
+"""Nobody waits for a point that takes this many times as long."""
 
 
 @reads("PERCENT")

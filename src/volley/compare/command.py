@@ -66,7 +66,7 @@ def _words(command: str) -> Sequence[str]:
 
 
 def _name_of_command(words: Sequence[str]) -> str | None:
-    """Return the name behind ``volley``: ``matrix``, or nothing; ``None`` where another program may start volley."""
+    """Return the name after ``volley``: ``matrix``, or nothing; ``None`` where another program may start volley."""
     places = [place for place, word in enumerate(words) if "=" not in word and Path(word).name == "volley"]
     if not places:
         return None

@@ -13,7 +13,7 @@ COMMAND = Command(
     name="doctor",
     help=(
         "Test every layer between this machine and a CUDA-aware MPI, and show a remedy for each problem.\n\n"
-        "Each layer is tested in a separate process: a crash or a hang is a finding. The exit code is 1 if "
+        "Each test runs in a separate process: a crash or a hang is a finding. The exit code is 1 if "
         "something is broken."
     ),
     options="volley.doctor.options.DoctorOptions",

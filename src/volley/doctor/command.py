@@ -22,7 +22,7 @@ def run(options: DoctorOptions) -> int:
     if options.source is not None and options.capture:
         raise UserError("--from and --capture cannot be combined: --from judges facts that --capture saved")
     if options.timeout < _SHORTEST_S:
-        raise UserError(f"--timeout {options.timeout:g}: each layer needs at least one second, e.g. --timeout 60")
+        raise UserError(f"--timeout {options.timeout:g}: each test needs at least one second, e.g. --timeout 60")
     if options.capture and str(options.capture) != "-":  # before anything is tried
         refuse_unwritable(options.capture, "facts")
     facts = read_facts(options.source) if options.source is not None else _capture(options)

@@ -36,7 +36,7 @@ class DoctorOptions(Options):
         read=option_values.seconds,
         default=60.0,
         panel=HOW,
-        help="Time limit of each layer's test; after it doctor continues with the next layer.",
+        help="Time limit of each test; after it doctor continues with the next test.",
     )
     capture: Path | None = option(
         read=option_values.file,

@@ -181,7 +181,7 @@ class OpenMPI(Launcher):
         for name, value in spec.variables.items():
             arguments += ["-x", f"{name}={value}"]
         if spec.nodes > 1 or spec.hosts:
-            from volley.machine.steering import to_pass_on  # noqa: PLC0415  start-up: most jobs are on one node
+            from volley.machine.variables import to_pass_on  # noqa: PLC0415  start-up: most jobs are on one node
 
             for name in to_pass_on(spec.environment, allocated=spec.allocation is not None):
                 arguments += ["-x", name] if name not in spec.variables else []

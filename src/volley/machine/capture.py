@@ -15,7 +15,7 @@ import msgspec
 from volley.machine import cuda_driver, nvml, reinstall, settings, sysfs
 from volley.machine.facts import FACTS_VERSION, SETTINGS_CALL, TOPOLOGY_CALL, Facts, Probe
 from volley.machine.isolate import isolated
-from volley.machine.steering import steering
+from volley.machine.variables import captured
 
 LIMIT_S = 60.0
 """How long a probe may take, unless asked."""
@@ -67,7 +67,7 @@ def capture(
         facts=FACTS_VERSION,
         volley=__version__,
         captured_at=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        environment=dict(steering(os.environ)),
+        environment=dict(captured(os.environ)),
         installer=join(reinstall.installer()),
         requirement=reinstall.requirement(),
         **found,

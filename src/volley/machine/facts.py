@@ -231,7 +231,7 @@ class PciPlace(Fact, frozen=True, kw_only=True):
 
 
 class TopologyFacts(Fact, frozen=True, kw_only=True):
-    """How processors, GPUs and network cards hang together, from sysfs."""
+    """How processors, GPUs and network cards are connected, from sysfs."""
 
     nodes: list[NumaFacts] = []
     places: list[PciPlace] = []
@@ -420,7 +420,7 @@ class Facts(Fact, frozen=True, kw_only=True):
     volley: str  # version of volley that captured it
     captured_at: str  # UTC, ISO 8601
     note: str = ""  # where these facts come from, for people
-    environment: dict[str, str]  # variables that steer MPI, UCX, CUDA or a launcher
+    environment: dict[str, str]  # variables of MPI, UCX, CUDA and launchers
     mpi: str = ""  # --mpi of the command
     installer: str = "pip install"  # the command that installs Python packages
     requirement: str = REQUIREMENT  # what installs this copy of volley, given to that
@@ -480,7 +480,7 @@ class Facts(Fact, frozen=True, kw_only=True):
 
     @property
     def has_gpu(self) -> bool:
-        """True if any layer shows an NVIDIA GPU."""
+        """True if the PCI bus, CUDA or the driver shows an NVIDIA GPU."""
         driver = self.driver.value
         return bool(self.gpus_on_bus or self.cuda_devices or (driver and driver.version))
 

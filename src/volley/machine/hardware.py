@@ -204,7 +204,7 @@ class Settings(Frozen, frozen=True, kw_only=True, tag_field="record", tag="setti
         return f"the CPU clock of {self.host} is held at its lowest (CPU {slow}, governor powersave)" if slow else None
 
     def small_quota(self, cpus: int) -> str | None:
-        """Return a sentence about a control group that allows less than ranks need on so many CPUs, if it does."""
+        """Return a sentence about a control group that allows less than ranks need on this many CPUs, if it does."""
         if self.quota_cpus is None or self.quota_cpus >= cpus:
             return None
         allowed = f"the control group on {self.host} allows {format_sig(self.quota_cpus, 3)} CPUs"

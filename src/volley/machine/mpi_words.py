@@ -50,7 +50,7 @@ _LOST = re.compile(
 SETTING = re.compile(
     r"(OMPI|PMIX|PRTE)_MCA_|(UCX|UCC|HCOLL|MPICH|MPIR_CVAR|HYDRA|PMI|FI|I_MPI|OFI)_|LD_(PRELOAD|LIBRARY_PATH)$"
 )
-"""Variables that a shell may have inherited, and that steer an MPI, its launcher, or what they load."""
+"""Variables that a shell may have inherited, and that configure an MPI, its launcher, or what they load."""
 
 
 def names_setting(said: str, name: str, value: str) -> bool:

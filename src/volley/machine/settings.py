@@ -104,7 +104,7 @@ def _control_groups(root: Path) -> Iterator[tuple[Path, Path]]:
     mounts = [line.split() for line in word(root / "proc/self/mountinfo").splitlines()]
     for number_, controllers, group in lines:
         for mount in mounts:
-            # Type, source and options of the file system stand behind a lone dash (proc(5)).
+            # Type, source and options of the file system stand after a lone dash (proc(5)).
             kind, _, options = mount[mount.index("-") + 1 :][:3] if "-" in mount[:-3] else ("", "", "")
             if kind != ("cgroup2" if number_ == "0" else "cgroup"):
                 continue

@@ -92,7 +92,7 @@ _SET_BY_LAUNCHER = re.compile(
 """Variables that a launcher sets for each job: they name it, or count its ranks, and configure nothing."""
 
 MAX_NAMED = 4
-"""A sentence names at most so many conditions that differ, and counts the others."""
+"""A sentence names at most this many conditions that differ, and counts the others."""
 
 MAX_LETTERS = 60
 

@@ -92,7 +92,7 @@ def _print_overview(console: Console, overview: Overview, report: Report, comman
 
 
 def print_hanging(console: Console, first: Text, text: Text, *, wrap: bool = False) -> None:
-    """Print text behind a first one; a terminal wraps it below itself, and so does a file if ``wrap``."""
+    """Print text after a first one; a terminal wraps it below itself, and so does a file if ``wrap``."""
     wrap = wrap or console.is_terminal
     lines = text.wrap(console, max(console.width - len(first), NARROWEST)) if wrap else [text]
     for number, line in enumerate(lines):

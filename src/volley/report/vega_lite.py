@@ -18,7 +18,7 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 """Shapes of points, so that colour is not the only difference between series."""
 
 MAX_SHOWN = len(COLOURS)
-"""A page shows so many curves at once, and others when their names are clicked: more cannot be told apart."""
+"""A page shows this many curves at once, and others when their names are clicked: more cannot be told apart."""
 
 MAX_LABELLED = 12
 """Heat maps of at most this many rows and columns have their numbers in the cells."""
@@ -66,7 +66,7 @@ def specification(chart: Chart, ink: str, width: int | str, alike: Sequence[Char
 
 
 def _let_choose(layers: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
-    """Make the legend of a chart show and hide curves; at first so many are shown as can be told apart."""
+    """Make the legend of a chart show and hide curves; at first it shows as many as can be told apart."""
     first = [{"series": name} for name in names[:MAX_SHOWN]]
     select = {"type": "point", "fields": ["series"], "toggle": "true"}
     lines = next(layer for layer in layers if layer["mark"]["type"] == "line")  # the first with the legend

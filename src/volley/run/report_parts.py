@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from volley.grouping import grouped
 from volley.machine.hardware import RAISE_CLOCK, Gpu
-from volley.machine.steering import tuned
 from volley.machine.transports import NOTHING_FOR_GPUS
+from volley.machine.variables import tuned
 from volley.records.command_again import command_again, launch_again, launches_named
 from volley.records.launch_series import MAX_NAMED, LaunchSeries
 from volley.records.record_types import Rank, Run, Transport

@@ -64,12 +64,12 @@ SMALLEST = 0.01
 """A change of less than 1 % is not called one: two runs never agree in everything."""
 
 SWEEP = 2.0
-"""For a change to hold over a whole sweep, its interval must be about so many times as narrow as to exclude 1."""
+"""For a change to hold over a whole sweep, its interval must be about this many times as narrow as to exclude 1."""
 MAX_COMPARISONS = 10
 """With more, hardly a share of ``MAX_PERMUTATIONS`` would be small enough for the level of each."""
 
 MAX_PERMUTATIONS = 1000
-"""If there are more permutations than this, so many are drawn: LEVEL is then known to within 0.002."""
+"""If there are more permutations, only this many are drawn: LEVEL is then known to within 0.002."""
 
 WINSOR_LIMIT = 1.5
 """Values this many times as far from the middle as the quartiles are clipped to that distance: of ten launches one or
@@ -144,7 +144,7 @@ class Differences:
 
 @lru_cache(maxsize=256)
 def can_decide(first: int, second: int, *, paired: bool = False, comparisons: int = 1) -> bool:
-    """Return whether so many launches can show a change: 6 and 6 can, 5 and 5 cannot; 7 pairs can, 6 cannot."""
+    """Return whether this many launches can show a change: 6 and 6 can, 5 and 5 cannot; 7 pairs can, 6 cannot."""
     level = (PAIRED_LEVEL if paired else LEVEL) / comparisons
     if paired:
         return 2.0 ** (1 - first) <= level
@@ -191,7 +191,7 @@ def differences(first: Floats, second: Floats, *, paired: bool = False, comparis
 
 
 def _parts(results: int, numbers: int) -> Iterator[slice]:
-    """Yield slices of so many results that their ``numbers`` each are ``AT_ONCE``."""
+    """Yield slices of the results: as many at once as have ``AT_ONCE`` numbers."""
     step = max(1, AT_ONCE // numbers)
     yield from (slice(start, start + step) for start in range(0, results, step))
 
@@ -226,7 +226,7 @@ def _bounds(found: Sequence[Estimate]) -> Bounds:
 
 @lru_cache(maxsize=256)
 def mann_whitney_rank(first: int, second: int, level: float = NOMINAL) -> int:
-    """Return which of the sorted ratios of so many launches, counted from either end, bounds their median; 0 if none.
+    """Return which of the sorted ratios of this many launches, counted from either end, bounds their median; 0 if none.
 
     It is the largest r for which the statistic U of Mann and Whitney is less than r in at most (1 - level) / 2 of all
     cases.

@@ -1,7 +1,7 @@
 """Which settings are launched, and what their times prove: no launch is made here, and no file is read.
 
 **The screen** chooses.  Each round launches every setting once and the default about √n times, in an order that is
-drawn: of n settings that are compared with one default, so many launches of the default make the comparisons most
+drawn: of n settings that are compared with one default, that many launches of the default make the comparisons most
 precise (C. W. Dunnett, Journal of the American Statistical Association 50 (1955) 1096-1121).  After some rounds the
 better half stays, until ``KEPT`` are left (Z. Karnin, T. Koren and O. Somekh, Almost Optimal Exploration in Multi-Armed
 Bandits, ICML 2013: sequential halving).  The screen proves nothing.
@@ -32,7 +32,7 @@ Times = Mapping[Place, float]
 """The seconds of one launch."""
 
 KEPT = 3
-"""So many settings are confirmed, and after them the one that is made of those that were proven.  More would leave
+"""This many settings are confirmed, and after them the one that is made of those that were proven.  More would leave
 fewer launches for each: on simulated machines, 300 launches with four find the better setting in 90 %, with three in
 95 % (bench/tune_rates.py)."""
 LEVEL = 0.05 / (KEPT + 1)
@@ -65,14 +65,14 @@ def fewest_launches(settings: int) -> int:
 
 
 def screening_rounds(settings: int, launches: float) -> int:
-    """Return how many rounds come before each halving, if there is time for so many launches in all."""
+    """Return how many rounds come before each halving, if there is time for this many launches in all."""
     spare = min(SCREEN_SHARE * launches, launches - confirm_launches(settings, FEWEST_ROUNDS))
     each = screen_launches(settings, 1) or 1
     return max(1, min(MOST_SCREENING, int(spare / each)))
 
 
 def confirming_rounds(settings: int, launches: float) -> int:
-    """Return how many rounds each confirmation has, if there is time for so many launches of both."""
+    """Return how many rounds each confirmation has, if there is time for this many launches of both."""
     return max(FEWEST_ROUNDS, min(MOST_ROUNDS, int(launches / confirm_launches(settings, 1))))
 
 
@@ -205,7 +205,7 @@ def _middle(times: Sequence[Times]) -> dict[Place, float]:
 
 
 def best(gains: Mapping[Setting, Mapping[Place, float]], number: int) -> list[Setting]:
-    """Choose so many settings, one after the other: each has the largest ``score`` beyond those chosen."""
+    """Choose this many settings, one after the other: each has the largest ``score`` beyond those chosen."""
     covered: dict[Place, float] = {}
     left, chosen = dict(gains), list[Setting]()
     while left and len(chosen) < number:

@@ -76,7 +76,7 @@ inline std::string about_copy(const Contributions& of, int rank, std::uint64_t p
   return "";
 }
 
-// The most ranks whose sums are exact with so many varying bits at least.
+// The most ranks whose sums are exact with at least this many varying bits.
 [[nodiscard]] inline int max_ranks(Element element) {
   int most = 1;
   while (varying_bits(element, static_cast<std::uint64_t>(most) + 1) >= Contributions::min_bits) ++most;

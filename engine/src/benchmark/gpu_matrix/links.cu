@@ -377,7 +377,7 @@ std::unique_ptr<GpuLink> make_link(LinkSetup setup) {
     case Metric::store: return std::make_unique<RemoteStores>(std::move(setup));
     case Metric::load: return std::make_unique<RemoteLoads>(std::move(setup));
   }
-  throw std::logic_error("a section measures something");
+  throw std::logic_error("a section that measures nothing");
 }
 
 std::unique_ptr<GpuLink> make_host_link(const Section& section, const GpuEndpoint& gpu, std::uint64_t room_bytes,

@@ -25,13 +25,13 @@ constexpr SamplingLimits quick_limits{.sample_s = 0.2e-3,
                                       .calibration_s = 0,
                                       .calibration_batches = 2,
                                       .long_exchange_s = 0.2e-3};
-// A GPU that hung with so many others is not measured any more.
+// A GPU that hung with this many others is not measured any more.
 constexpr std::size_t max_hung_pairs = 2;
 // A link times out before the watchdog ends the process.
 constexpr double max_timeout_s = 10;
 
 constexpr std::uint64_t page_bytes = 4096;
-// The small sections need at most so many bytes, and a plan asks for at least so many.
+// The small sections need at most this many bytes, and a plan asks for at least this many.
 constexpr std::uint64_t min_bytes = std::uint64_t{64} << 10;
 // Around a message of device memory (gpu/device_memory.cu).
 constexpr std::uint64_t around_bytes = gpu::overhead_bytes_per_buffer;
@@ -313,14 +313,14 @@ class Measurement {
       try {
         renew(first, second);
       } catch (const std::runtime_error& error) {
-        lost_ = std::string("buffers in place of those of a cell that hung cannot be allocated: ") + error.what();
+        lost_ = std::string("cannot allocate new buffers after a cell hung: ") + error.what();
       }
       return CellOutcome{"failed", stuck.what()};
     } catch (const std::runtime_error& error) {
       lost_ = cuda_error();
       if (!lost_.empty()) {
         static_cast<void>(link.release());
-        lost_ = "an earlier cell left CUDA unusable for this process: " + lost_;
+        lost_ = "an earlier cell left CUDA unusable in this process: " + lost_;
       }
       return CellOutcome{"failed", error.what()};
     }

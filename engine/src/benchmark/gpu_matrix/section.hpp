@@ -31,7 +31,7 @@ struct Section {
   Direction direction;
   Ends ends;
   bool peer_access;           // enabled for all pairs that support it
-  std::uint64_t bytes;        // of a message, if the plan allows so many
+  std::uint64_t bytes;        // of a message, if the plan allows that many
   int window;                 // messages in flight before completion is awaited
   Fault fault = Fault::none;  // a test: what breaks on purpose between the first and the last GPU
 };

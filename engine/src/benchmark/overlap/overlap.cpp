@@ -72,7 +72,7 @@ class Overlap final : public PairBenchmark {
 
   std::string unsuitable(const TransportEntry& entry) const override {
     if (entry.halos || entry.memory == MemoryKind::none) return {};
-    return "its messages cannot be started and awaited apart";
+    return "its messages cannot be started and completed in separate calls";
   }
 
   void measure(const Run& run, const RankGroup& pair, TransportSet& transports) override {

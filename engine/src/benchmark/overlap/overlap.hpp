@@ -27,9 +27,9 @@ class Computation {
   // Repeats this computation, an exchange of halos, or both at once. On the host the halo's transport is called
   // `progress_calls` times meanwhile.
   [[nodiscard]] virtual std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, int progress_calls) = 0;
-  // On the host it returns when so many steps are made; on a device it enqueues them.
+  // On the host it returns when this many steps are made; on a device it enqueues them.
   virtual void compute(std::uint64_t steps) = 0;
-  // How the work of so many steps is wrong, of all since this object was made; empty if it is right.
+  // How the work of this many steps is wrong, of all since this object was made; empty if it is right.
   [[nodiscard]] virtual std::string wrong() = 0;
   // Bytes of the arrays that it goes through; 0 if it stays in registers.
   [[nodiscard]] virtual std::size_t working_set_bytes() const { return 0; }

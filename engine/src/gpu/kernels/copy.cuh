@@ -88,7 +88,7 @@ __device__ inline std::uint64_t vectors_in(const std::byte* from, const std::byt
   return misaligned != 0 ? 0 : bytes / sizeof(uint4);
 }
 
-// Copies a message with all threads of the grid: so many vectors, then bytes. A thread has 128 in flight.
+// Copies a message with all threads of the grid: this many vectors, then bytes. A thread has 128 in flight.
 __device__ inline void copy_bytes(const std::byte* from, std::byte* to, std::uint64_t bytes, std::uint64_t vectors) {
   constexpr int in_flight = 8;
   const std::uint64_t done = vectors * sizeof(uint4);

@@ -23,7 +23,7 @@ struct Shape {
   unsigned threads = warp_threads;
 };
 
-// Threads of a block that make so many accesses, one each if a block can have as many: whole warps.
+// Threads of a block that make this many accesses, one each if a block can have as many: whole warps.
 constexpr unsigned threads_for(std::size_t accesses) {
   return static_cast<unsigned>(std::clamp<std::size_t>(round_up(accesses, warp_threads), warp_threads, max_threads));
 }
@@ -39,7 +39,7 @@ constexpr Shape long_shape(std::size_t bytes, unsigned max_blocks) {
 
 constexpr unsigned max_blocks = warp_threads;  // of `arrived`: one lane of a warp polls each block's word
 
-constexpr unsigned max_line_blocks = 16;  // of a message: a cluster has at most so many on any device
+constexpr unsigned max_line_blocks = 16;  // of a message: a cluster has at most this many on any device
 constexpr unsigned max_lines = max_line_blocks * max_threads;
 
 static_assert(message_step_bytes % vector_bytes == 0 && guard_bytes % vector_bytes == 0,
@@ -73,7 +73,7 @@ struct Launch {
   PeerWait wait;
 };
 
-// The place of the first message of exchange (or window) `turn`, counted from 1: so many bytes after the place of the
+// The place of the first message of exchange (or window) `turn`, counted from 1: this many bytes after the place of the
 // launch's first message. Kernels compute it before they wait for a message, so that the answer does not wait for it.
 __device__ inline std::uint64_t recv_offset(const Launch& launch, std::uint64_t turn) {
   return (turn - 1) * static_cast<std::uint64_t>(launch.window_messages) * launch.stride;

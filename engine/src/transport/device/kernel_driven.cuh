@@ -21,7 +21,7 @@ class KernelDriven : public Transport, public Messages {
   std::string unavailable(const Context& context, const RankGroup& pair) override {
     if (!same_device(context.facts(pair.rank(0)), context.facts(pair.rank(1))))
       return without_peer_access(context, pair);
-    return "needs two devices: kernels of two processes take turns on one, and cannot answer each other";
+    return "needs two devices: kernels of two processes take turns on one device, so they cannot answer each other";
   }
   [[nodiscard]] Driver* messages() override { return this; }
   [[nodiscard]] std::string once_a_batch() const override { return "the launch of a kernel"; }
@@ -126,7 +126,7 @@ class KernelDriven : public Transport, public Messages {
     }
     throw std::runtime_error(begin + "the device of rank " + mine + " waited " +
                              std::to_string(waited_ns / 1'000'000'000) + " s for " + what + " from " + other +
-                             ": its kernel does not run, or its stores do not arrive");
+                             ": its kernel is not running, or its stores do not arrive");
   }
 
   const char* name_;

@@ -9,7 +9,7 @@ using namespace device;
 
 using Word = std::uint64_t;
 
-// A window has so many messages in flight, a thread and a line for each; the rest of it follows when these have
+// A window has this many messages in flight, a thread and a line for each; the rest of it follows when these have
 // arrived. Every message has its own number.
 constexpr unsigned messages_in_flight = max_threads;
 static_assert(messages_in_flight <= max_lines);

@@ -147,7 +147,7 @@ class NcclDeviceTransport final : public device::KernelDriven {
     if (!reason.empty()) return reason;
     if (found->version_code() != NCCL_VERSION_CODE) {
       return "the engine was built with the device API of NCCL " + nccl::version_of(NCCL_VERSION_CODE) +
-             ", and the library is NCCL " + nccl::version_of(found->version_code()) + ": they must be one version";
+             ", but the library is NCCL " + nccl::version_of(found->version_code()) + ": they must be the same version";
     }
     reason = nccl::load(nccl_);
     return reason.empty() ? nccl::try_alone(*nccl_) : reason;

@@ -125,9 +125,9 @@ class NcclCommunicator {
  private:
   [[noreturn]] void fail(double waited_s) {
     handle_.get_deleter().nccl->abort(handle_.release());  // as in check_async()
-    throw std::runtime_error("NCCL: the kernels of a batch have not ended in " +
+    throw std::runtime_error("NCCL: the kernels of a batch did not end within " +
                              std::to_string(static_cast<int>(waited_s)) +
-                             " s: that of the other rank does not run, or its stores do not arrive");
+                             " s: the other rank's kernel is not running, or its stores do not arrive");
   }
 
   // A query of NCCL takes longer than a query of the stream.
@@ -140,7 +140,7 @@ class NcclCommunicator {
 template <class Functions>
 [[nodiscard]] std::string load(std::shared_ptr<const Functions>& nccl) {
   const std::string problem = problem_of([&] { nccl = std::make_shared<const Functions>(); });
-  return problem.empty() ? "" : "no NCCL: " + problem + "; the wheel nvidia-nccl-cu13 brings one";
+  return problem.empty() ? "" : "no NCCL: " + problem + "; the wheel nvidia-nccl-cu13 contains it";
 }
 
 // Uses NCCL on this rank alone: its network, and where it allocates memory (2.19) its CUDA runtime. Returns why that

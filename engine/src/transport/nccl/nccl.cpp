@@ -27,7 +27,7 @@ class NcclTransport final : public Transport, public Messages, public Halo, publ
     for (int one = 0; one < group.size(); ++one) {
       for (int other = 0; other < one; ++other) {
         if (same_device(context.facts(group.rank(one)), context.facts(group.rank(other)))) {
-          return "two ranks are on one device, and NCCL refuses that";
+          return "two ranks are on one device, which NCCL does not allow";
         }
       }
     }

@@ -26,7 +26,7 @@ from volley.launch.engine_path import engine_path
 from volley.machine.facts import HostFacts, HostsFacts, TrialFacts, UcxFacts
 from volley.machine.isolate import isolated
 from volley.machine.mpi_choice import choose_mpi
-from volley.machine.steering import steering
+from volley.machine.variables import captured
 from volley.units import format_size
 
 _CALLS = (0x8915, 0x891B)
@@ -102,7 +102,7 @@ _WITHOUT = {
 
 def _look_command(launcher: str, names: Sequence[str]) -> list[str]:
     """Return the command that looks at the host on which it runs: at this launcher, as PATH there may have another."""
-    variables = {**dict(steering(os.environ)), "VOLLEY_ENGINE": engine_path()}
+    variables = {**dict(captured(os.environ)), "VOLLEY_ENGINE": engine_path()}
     variables |= {key: os.environ[key] for key in ("PYTHONPATH",) if key in os.environ}
     again = [sys.executable, "-c", "from volley.doctor.probes.hosts import serve; serve()", launcher, *names]
     return ["env", *(f"{key}={value}" for key, value in variables.items()), *again]

@@ -1,4 +1,4 @@
-"""The variables that steer MPI, UCX, CUDA, NCCL or a launcher: which are recorded, passed on and named in reports.
+"""The variables of MPI, UCX, CUDA, NCCL and launchers: which are captured, passed on to ranks and named in reports.
 
 volley sets none of them that changes the performance of what it measures.
 """
@@ -14,7 +14,7 @@ _OF_LIBRARIES = (
 )
 """Variables of libraries in the ranks, by the beginning of their names."""
 _OF_OPEN_MPI = ("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_")
-_STEERING = (
+_CAPTURED = (
     *(*_OF_OPEN_MPI, *_OF_LIBRARIES, "NVIDIA_DRIVER_CAPABILITIES", "MPI_HOME"),
     *("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE", "SLURM_JOB_NUM_NODES", "SLURM_GPU"),
     *("LSB_JOBID", "PBS_JOBID", "VOLLEY_ENGINE"),
@@ -49,9 +49,9 @@ _TALK = re.compile(
 hydra tells ranks what it has decided."""
 
 
-def steering(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def captured(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, value in sorted(environment.items()):
-        if name.startswith(_STEERING) and not _SECRET.search(name):
+        if name.startswith(_CAPTURED) and not _SECRET.search(name):
             yield name, value
 
 
