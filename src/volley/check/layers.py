@@ -15,6 +15,7 @@ from volley.check.findings import NAMED, CheckFinding, Verdict
 from volley.check.limits import FALSE_ALARM, FEWEST, Limits, limit_s
 from volley.errors import UserError
 from volley.machine.hardware import SLOWDOWNS, Gpu, nvlinks_down
+from volley.records.kept_runs import own_references
 from volley.records.launch_series import launches_of
 from volley.records.records_file import read_runs
 from volley.records.run_log import Observable, RunLog
@@ -173,7 +174,7 @@ def _machine_kind(logs: Sequence[RunLog]) -> tuple[set[str | None], set[str]]:
 def _own_references() -> dict[str, list[RunLog]]:
     """Return the user's references; one that cannot be read is none."""
     found = {}
-    for name, path in references.own().items():
+    for name, path in own_references().items():
         with suppress(UserError):
             found[name] = read_runs(path, benchmarks.BENCHMARKS)
     return found

@@ -95,6 +95,11 @@ def matching(metavar: str, pattern: str, complaint: str) -> Reader[str]:
     return Reader(metavar, read)
 
 
+RUN_NAME = r"(?!last(-|$))[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+run_name = matching("NAME", RUN_NAME, "not a name: write letters, digits, dots, dashes and underscores")
+"""Of a kept run or a reference; ``last`` and ``last-1`` count runs."""
+
+
 def several(what: str, choices: Sequence[Word]) -> Reader[tuple[Word, ...]]:
     """Return a reader of some of several words, separated by commas: each once, in the order of ``choices``.
 

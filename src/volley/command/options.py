@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 WHAT, HOW, WHERE, OUTPUT = "What to measure", "How to measure", "Where to run", "Output"
 FORMATS = {"table": "terminal", "markdown": "markdown", "csv": "csv", "json": "json", "prometheus": "prometheus"}
 """The formats of every benchmark, each with the module of ``volley.report`` that renders it."""
-_NAME = r"(?!last(-|$))[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 LAUNCHERS = ("auto", "openmpi", "mpich", "srun", "jsrun")
 """The values of ``--launcher``.  Start-up: the launchers themselves (``volley.launch.launchers``) load later."""
 
@@ -142,7 +141,7 @@ class OutputOptions(Options):
     )
     force: bool = flag(help="Overwrite an existing file of records.")
     name: str = option(
-        read=option_values.matching("NAME", _NAME, "not a name: write letters, digits, dots, dashes and underscores"),
+        read=option_values.run_name,
         default="",
         help="Name of the run; other commands take it in place of the file.",
     )

@@ -19,10 +19,11 @@ from volley.compare.options import MAX_SIDES, CompareOptions, FailOn, References
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
 from volley.files import read_bounded, refuse_existing, refuse_input
 from volley.machine.signals import Stop
+from volley.records.kept_runs import own_references
 from volley.records.launch_series import observed_in
 from volley.records.records_file import MAX_BYTES, open_writer, parse_runs, read_runs
 from volley.records.run_log import RunLog
-from volley.references import add, list_report, one_report, own, published
+from volley.references import add, list_report, one_report, published
 from volley.run.alternate import Variant, alternate
 from volley.run.outcome import worst
 from volley.run.render import render, render_reports
@@ -229,7 +230,7 @@ def references(options: ReferencesOptions) -> int:
         return EXIT_GOOD
     if len(options.name) > 1:
         raise UserError(f"volley references shows one reference at a time: volley references {options.name[0]}")
-    mine, known = own(), published()
+    mine, known = own_references(), published()
     if not options.name:
         render_reports([list_report(known, mine, BENCHMARKS)], options.output.format, sys.stdout)
         return EXIT_GOOD

@@ -150,6 +150,6 @@ class ReferencesOptions(Options):
         "[NAME]", positional="*", help="Show this reference with all its figures; with --add, the file of records."
     )
     add: str | None = option(
-        read=option_values.text, metavar="NAME", panel=WHAT, help="Keep a file of records as a reference of this name."
+        read=option_values.run_name, panel=WHAT, help="Keep a file of records as a reference of this name."
     )
     output: OutputOptions = group(OutputOptions, only=("format",))

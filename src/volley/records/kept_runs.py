@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from volley.command.option_values import RUN_NAME
 from volley.document import UNREADABLE
 from volley.errors import UserError
 from volley.text import count, escape_controls, join_few
@@ -114,11 +115,12 @@ def is_being_written(path: Path | str) -> bool:
     return False
 
 
-def own_references() -> list[Path]:
-    """Return the files that the user keeps as references (``volley references --add``)."""
+def own_references() -> dict[str, Path]:
+    """Return the files that the user keeps as references (``volley references --add``), by name."""
     with suppress(UserError):
-        return sorted((state_folder() / REFERENCES).glob("*.jsonl"))
-    return []
+        files = sorted((state_folder() / REFERENCES).glob("*.jsonl"))
+        return {path.stem: path for path in files if re.fullmatch(RUN_NAME, path.stem, re.ASCII)}
+    return {}
 
 
 def run_named(word: str) -> KeptRun | None:
@@ -151,13 +153,14 @@ def find_file(word: str) -> str:
         return word
     if run := run_named(word):
         return str(run.path)
-    found = next((str(path) for path in own_references() if word in (path.name, path.stem)), word)
-    if found == word and "/" not in word:
+    if reference := own_references().get(word.removesuffix(".jsonl")):
+        return str(reference)
+    if "/" not in word:
         shown = escape_controls(word)
         if parse_whole(word) is not None:
             raise UserError(f"there is no file {shown}: write last for the newest run, or an id of volley list")
         raise UserError(f"cannot read {shown}: no file, kept run or reference of this name exists; see volley list")
-    return found
+    return word
 
 
 def refuse_taken(name: str) -> None:

@@ -5,7 +5,6 @@ A published figure is one number without an interval, made by the method of its 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -20,7 +19,7 @@ from volley.document import Frozen, PositiveNumber
 from volley.errors import UserError
 from volley.files import write_file
 from volley.grouping import grouped
-from volley.records.kept_runs import REFERENCES, own_references, state_folder
+from volley.records.kept_runs import REFERENCES, state_folder
 from volley.records.launch_series import Sweep, observed_in
 from volley.records.record_types import Run
 from volley.records.records_file import parse_runs, read_file
@@ -33,8 +32,6 @@ from volley.units import slower_or_faster
 
 EQUAL = 0.005
 """Times that differ by less than this count as equal beside a reference, which has no interval."""
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Figures(Frozen, frozen=True, kw_only=True):
@@ -128,13 +125,7 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
     return [Note("finding", f"{words} (median of {count(len(found), 'point')}; volley references)")]
 
 
-def own() -> dict[str, Path]:
-    return {path.stem: path for path in own_references() if _NAME.fullmatch(path.stem)}
-
-
 def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
-    if not _NAME.fullmatch(name):
-        raise UserError(f"--add {escape_controls(name)!r}: a name has letters, digits, dots, dashes and underscores")
     if name in published():
         raise UserError(f"--add {name}: volley has a built-in reference of this name: choose another name")
     path = state_folder() / REFERENCES / f"{name}.jsonl"
