@@ -77,8 +77,8 @@ class LayerCheck:
         return (facts.has_gpu or not self.gpu) and (facts.hosts.skipped is None or not self.hosts)
 
 
-class Unjudged(Exception):  # noqa: N818  not an error: this is what the check finds
-    """The facts lack what a check judges: the finding in place of its own."""
+class MissingFacts(Exception):  # noqa: N818  not an error: this is what the check finds
+    """The facts lack what a check judges; ``finding`` takes the place of its own."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.said)
@@ -110,33 +110,33 @@ def not_tested(why: str, remedy: str = "") -> Finding:
     return Finding(status="not tested", said=why, remedy=remedy)
 
 
-def found_by(probe: Probe[T], what: str, remedy: str) -> T:
+def require(probe: Probe[T], what: str, remedy: str) -> T:
     """Return what a probe found.
 
     Raises:
-        Unjudged: if it was skipped, or failed itself; or if it crashed or hung, with ``what`` and ``remedy``.
+        MissingFacts: if it was skipped, or failed itself; or if it crashed or hung, with ``what`` and ``remedy``.
     """
     if probe.value is not None:
         return probe.value
     if probe.skipped is not None:
-        raise Unjudged(not_tested(probe.skipped))
+        raise MissingFacts(not_tested(probe.skipped))
     if probe.own:  # what is tested is not at fault
-        raise Unjudged(not_tested(f"doctor's own test failed: {probe.error}"))
+        raise MissingFacts(not_tested(f"doctor's own test failed: {probe.error}"))
     said = "; ".join(filter(None, [probe.error, reason_in(probe.said.splitlines())]))
-    raise Unjudged(broken(f"{what}: {probe.error}", f"{probe.call}: {said}", remedy))
+    raise MissingFacts(broken(f"{what}: {probe.error}", f"{probe.call}: {said}", remedy))
 
 
 def peer_table(facts: Facts) -> list[list[bool]]:
     """Return which GPU reaches which other one's memory, as CUDA says (row reaches column).
 
     Raises:
-        Unjudged: if CUDA shows fewer than two GPUs.
+        MissingFacts: if CUDA shows fewer than two GPUs.
     """
     on_bus = len(facts.gpus_on_bus)
     if facts.cuda.value and len(facts.cuda_devices) >= 2:
         return facts.cuda.value.peers
     said = f"CUDA shows this process {len(facts.cuda_devices)} of {on_bus} GPUs"
-    raise Unjudged(not_tested(said) if on_bus >= 2 else not_applicable(ONE_GPU))
+    raise MissingFacts(not_tested(said) if on_bus >= 2 else not_applicable(ONE_GPU))
 
 
 def job_failed(job: JobFacts, said: str, remedy: str) -> Finding:

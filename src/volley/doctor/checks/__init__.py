@@ -1,7 +1,7 @@
 """The checks as data, in the order in which the layers depend on each other.  docs/doctor.md is generated from this.
 
 Each is a pure function from facts to a finding, and reads nothing but its argument.  It takes the value of a probe with
-``found_by``, which ends the check where there is none.  Its docstring says what was tried to get its facts.
+``require``, which ends the check where there is none.  Its docstring says what was tried to get its facts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from volley.doctor.findings import (
     Diagnosis,
     Finding,
     LayerCheck,
-    Unjudged,
+    MissingFacts,
     not_tested,
 )
 from volley.doctor.remedies import SEND, send_by
@@ -150,8 +150,8 @@ def diagnose(facts: Facts) -> Diagnosis:
 def _judge(check: LayerCheck, facts: Facts) -> Finding:
     try:
         return check.judge(facts)
-    except Unjudged as unjudged:
-        return unjudged.finding
+    except MissingFacts as missing:
+        return missing.finding
 
 
 def _roots(name: str, causes: Mapping[str, Sequence[str]]) -> list[str]:

@@ -9,11 +9,11 @@ from volley.doctor.findings import (
     ONE_GPU,
     Finding,
     broken,
-    found_by,
     good,
     not_applicable,
     not_tested,
     peer_table,
+    require,
     sends_wrong_bytes,
     warning,
 )
@@ -47,7 +47,7 @@ _NO_DEVICE = "CUDA shows no device"
 
 def devices(facts: Facts) -> Finding:
     """Calls cuInit; compares the GPUs of /sys/bus/pci with those that CUDA shows."""
-    cuda, on_bus = found_by(facts.cuda, "CUDA", install_driver(facts)), len(facts.gpus_on_bus)
+    cuda, on_bus = require(facts.cuda, "CUDA", install_driver(facts)), len(facts.gpus_on_bus)
     shown = facts.environment.get("CUDA_VISIBLE_DEVICES")
     if shown is not None and not cuda.devices and cuda.status in (0, _NO_GPU_SHOWN):
         said = f"CUDA_VISIBLE_DEVICES={shown or chr(39) * 2} hides every GPU"
@@ -78,7 +78,7 @@ def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> Finding:
 
 def mig(facts: Facts) -> Finding:
     """Asks NVML whether a GPU is divided into instances."""
-    gpus = found_by(facts.nvml, "NVML", "nvidia-smi").gpus
+    gpus = require(facts.nvml, "NVML", "nvidia-smi").gpus
     divided = ",".join(str(gpu.index) for gpu in gpus if gpu.mig)
     if not divided:
         unknown = [gpu.unread["mig"] for gpu in gpus if "mig" in gpu.unread and not _LACKS.search(gpu.unread["mig"])]
@@ -112,7 +112,7 @@ def architectures(facts: Facts) -> Finding:
     found = facts.cuda_devices
     if not found:
         return not_tested(_NO_DEVICE)
-    stack = found_by(facts.stack, "the engine", install_volley(facts))
+    stack = require(facts.stack, "the engine", install_volley(facts))
     if stack.cuda_built is None:
         remedy = install_volley(facts, variables="VOLLEY_CUDA=ON")
         return broken("the engine was built without CUDA", "volley-engine --about: no CUDA", remedy)
@@ -141,7 +141,7 @@ def _covered(device: CudaDevice, compiled: list[str]) -> bool:
 
 def clocks(facts: Facts) -> Finding:
     """Asks NVML what limits the clocks of each GPU."""
-    gpus = found_by(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE").gpus
+    gpus = require(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE").gpus
     shown = join_words(f"GPU {gpu.index}: {gpu.slowdowns}" for gpu in gpus if gpu.slowdowns)
     if not shown and any(gpu.clocks_event_reasons is None for gpu in gpus):
         return not_tested("NVML does not report what limits the clocks")
@@ -179,7 +179,7 @@ def peer_access(facts: Facts) -> Finding:
 
 def nvlink(facts: Facts) -> Finding:
     """Asks NVML for the state of every link; compares it with the product, and with the other GPUs of its kind."""
-    gpus = found_by(facts.nvml, "NVML", "nvidia-smi nvlink -s").gpus
+    gpus = require(facts.nvml, "NVML", "nvidia-smi nvlink -s").gpus
     unread = [gpu for gpu in gpus if gpu.nvlinks is None and not _LACKS.search(gpu.unread.get("nvlinks", _NONE))]
     active = {gpu.index: len(gpu.nvlinks or ()) for gpu in gpus}
     total = {gpu.index: active[gpu.index] + gpu.nvlinks_inactive for gpu in gpus}
@@ -202,7 +202,7 @@ def nvlink(facts: Facts) -> Finding:
 
 def pcie(facts: Facts) -> Finding:
     """Copies to each GPU and reads the state of its link during the copy: generation and width, now and possible."""
-    links, possible = found_by(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE"), _max_links(facts)
+    links, possible = require(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE"), _max_links(facts)
     slow, fine = [], set()
     for link in links:
         generation, width = possible.get(link.pci, (None, None))
@@ -239,7 +239,7 @@ def _written(link: LoadedLink) -> str:
 
 def iommu(facts: Facts) -> Finding:
     """Looks for IOMMUs and at the domain types of the GPUs' groups."""
-    found = found_by(facts.iommu, "the IOMMU", "ls /sys/class/iommu")
+    found = require(facts.iommu, "the IOMMU", "ls /sys/class/iommu")
     if not found.units:
         return good("none active" + (" in this virtual machine" if system(facts).virtual else ""))
     translating = join_words(kind for kind in found.types if kind != "identity")
@@ -267,7 +267,7 @@ def acs(facts: Facts) -> Finding:
     """Reads the ACS control register of every bridge above a GPU (root only)."""
     if facts.bus.value and len(facts.gpus_on_bus) < 2:
         return not_applicable(ONE_GPU)
-    found = found_by(facts.iommu, "ACS", "lspci -vvv")
+    found = require(facts.iommu, "ACS", "lspci -vvv")
     on = [bridge.address for bridge in found.bridges if (bridge.acs_control or 0) & _REDIRECT]
     if on:
         return warning(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from volley.doctor.findings import NO_GPU, Finding, broken, found_by, good, not_applicable, not_tested, warning
+from volley.doctor.findings import NO_GPU, Finding, broken, good, not_applicable, not_tested, require, warning
 from volley.doctor.remedies import install, install_driver, install_volley, raise_limit, sudo, system
 from volley.machine.facts import DriverFacts, Facts, SurroundingsFacts, TrialFacts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
@@ -100,7 +100,7 @@ _PREFIXES = {"slurm": "SLURM_", "lsf": "LSB_", "pbs": "PBS_"}
 
 def settings(facts: Facts) -> Finding:
     """Repeats a job that failed, or was slow, without the variables of MPI, UCX and libfabric that the shell has."""
-    found_by(facts.surroundings, "the environment", "env")
+    require(facts.surroundings, "the environment", "env")
     for trial in _ended(facts):
         names = [setting.partition("=")[0] for setting in trial.settings]
         if any(name.startswith(tuple(_PREFIXES.values())) for name in names):
@@ -118,7 +118,7 @@ def settings(facts: Facts) -> Finding:
 
 
 def _surroundings(facts: Facts) -> SurroundingsFacts:
-    return found_by(facts.surroundings, "this shell", "env")
+    return require(facts.surroundings, "this shell", "env")
 
 
 def _ended(facts: Facts) -> list[TrialFacts]:
@@ -141,7 +141,7 @@ def _why(facts: Facts) -> str:
 
 def compiler(facts: Facts) -> Finding:
     """Compiles a C++20 program and runs it."""
-    found = found_by(facts.toolchain, "the compiler", install(facts, "c++")).compiler
+    found = require(facts.toolchain, "the compiler", install(facts, "c++")).compiler
     if found.path is None:
         said = "no C++ compiler: neither volley nor an MPI can be built here"
         return warning(said, "c++ --version: not found", install(facts, "c++"))
@@ -161,7 +161,7 @@ def compiler(facts: Facts) -> Finding:
 
 def cmake(facts: Facts) -> Finding:
     """Runs `cmake --version`; volley's build needs 3.25."""
-    found = found_by(facts.toolchain, "CMake", install(facts, "cmake")).cmake
+    found = require(facts.toolchain, "CMake", install(facts, "cmake")).cmake
     if found.path is None:
         return not_applicable("no CMake; volley's build downloads its own")
     version = _version(found.version or "")
@@ -173,7 +173,7 @@ def cmake(facts: Facts) -> Finding:
 
 def nvcc(facts: Facts) -> Finding:
     """Compiles a kernel, if nvcc is on PATH."""
-    found = found_by(facts.toolchain, "nvcc", install(facts, "toolkit")).nvcc
+    found = require(facts.toolchain, "nvcc", install(facts, "toolkit")).nvcc
     if found.path is None:
         return not_applicable("no nvcc on PATH; volley's build downloads its own")
     if found.error:
@@ -189,7 +189,7 @@ def _version(text: str) -> tuple[int, int] | None:
 
 def driver(facts: Facts) -> Finding:
     """Reads /proc/driver/nvidia/version, opens every /dev/nvidia*, loads libcuda.so.1."""
-    found, on_bus = found_by(facts.driver, "the driver", install_driver(facts)), len(facts.gpus_on_bus)
+    found, on_bus = require(facts.driver, "the driver", install_driver(facts)), len(facts.gpus_on_bus)
     if found.version is not None:
         return _loaded_driver(facts, found)
     if facts.cuda_devices:
@@ -261,7 +261,7 @@ def driver_age(facts: Facts) -> Finding:
 
 def cpu_clock(facts: Facts) -> Finding:
     """Reads the governor of every CPU's clock."""
-    found = found_by(facts.settings, "the CPU clock", "cpupower frequency-info")
+    found = require(facts.settings, "the CPU clock", "cpupower frequency-info")
     if not found.governors:
         return not_applicable("Linux does not control the CPU clock here")
     governors = join_words(f"{name} on CPU {cpus}" for name, cpus in found.governors.items())
@@ -281,7 +281,7 @@ def cpu_quota(facts: Facts) -> Finding:
         if system(facts).container:
             remedy = "docker run --cpuset-cpus=0,1"
         return warning(said, f"sched_getaffinity: {count(cpus, 'CPU')}", remedy, ("binding", "MPI, host memory"))
-    found = found_by(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
+    found = require(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
     if why := found.unread.get("quota_cpus"):
         return not_tested(f"the CPU quota cannot be read: {why}")
     if small := found.small_quota(_RANKS):
@@ -295,7 +295,7 @@ def cpu_quota(facts: Facts) -> Finding:
 
 def shm(facts: Facts) -> Finding:
     """Writes 1 MiB to /dev/shm; compares what is free there with the segments of two ranks."""
-    found = found_by(facts.limits, "/dev/shm", "df /dev/shm")
+    found = require(facts.limits, "/dev/shm", "df /dev/shm")
     remedy = "docker run --shm-size=8g (or --ipc=host)" if system(facts).container else sudo(facts) + _REMOUNT
     if found.shm_error:
         said = "cannot write to /dev/shm: ranks on one node have no shared memory"
@@ -322,7 +322,7 @@ def shm(facts: Facts) -> Finding:
 
 def cma(facts: Facts) -> Finding:
     """Reads a sibling process's memory with process_vm_readv."""
-    found = found_by(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
+    found = require(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
     if found.cma_error is None:
         return good("a process read its sibling's memory (process_vm_readv)")
     scope = "none" if found.ptrace_scope is None else found.ptrace_scope
@@ -343,9 +343,9 @@ def cma(facts: Facts) -> Finding:
 
 def memlock(facts: Facts) -> Finding:
     """Reads RLIMIT_MEMLOCK, if there is an RDMA device."""
-    if not found_by(facts.bus, "the RDMA devices", "ls /sys/class/infiniband").infiniband:
+    if not require(facts.bus, "the RDMA devices", "ls /sys/class/infiniband").infiniband:
         return not_applicable("no RDMA device")
-    limit = found_by(facts.limits, "the limit of locked memory", "ulimit -l").memlock_bytes
+    limit = require(facts.limits, "the limit of locked memory", "ulimit -l").memlock_bytes
     if limit is None:
         return good("unlimited")
     said = f"locked memory is limited to {format_size(limit)}: an RDMA network cannot register message buffers"

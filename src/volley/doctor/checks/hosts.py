@@ -6,7 +6,7 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
+from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, require, warning
 from volley.doctor.remedies import SEND, install_volley, raise_limit, sudo
 from volley.machine.facts import Facts, HostsFacts
 from volley.text import join_few, join_words
@@ -19,7 +19,7 @@ _SHARE_BYTES = 1 << 24
 
 
 def _hosts(facts: Facts) -> HostsFacts:
-    return found_by(facts.hosts, "other hosts", f"{SEND} --hosts A,B --dry-run")
+    return require(facts.hosts, "other hosts", f"{SEND} --hosts A,B --dry-run")
 
 
 def answers(facts: Facts) -> Finding:
@@ -127,7 +127,7 @@ def between(facts: Facts) -> Finding:
 
 def gpudirect(facts: Facts) -> Finding:
     """Reads in UCX's words how GPU memory went to another host; looks for the module that lets cards read it."""
-    if not found_by(facts.bus, "the RDMA devices", "ls /sys/class/infiniband").infiniband:
+    if not require(facts.bus, "the RDMA devices", "ls /sys/class/infiniband").infiniband:
         return not_applicable("no RDMA device")
     job = _hosts(facts).job
     direct = [line for line in job.protocols if "zero-copy" in line and "/cuda" not in line]

@@ -7,12 +7,12 @@ import statistics
 from volley.doctor.findings import (
     Finding,
     broken,
-    found_by,
     good,
     job_failed,
     not_applicable,
     not_tested,
     peer_table,
+    require,
     warning,
 )
 from volley.doctor.remedies import SEND, boot_with, system
@@ -29,7 +29,7 @@ _COPIES = ("copies between GPUs", f"{SEND} --transport peer,device")
 
 def launcher(facts: Facts) -> Finding:
     """Starts one rank for each GPU (at least two); each reports its host and its device."""
-    job = found_by(facts.launcher, "starting ranks", "volley transports --launcher openmpi")
+    job = require(facts.launcher, "starting ranks", "volley transports --launcher openmpi")
     if not job.complete:
         # Ranks that do not find each other were started with the wrong process manager's protocol.
         remedy = f"run {job.command_line} by hand; --dry-run shows it with its variables"
@@ -127,7 +127,7 @@ def binding(facts: Facts) -> Finding:
 
 def cuda_ipc(facts: Facts) -> Finding:
     """Two processes map each other's GPU memory (volley's `peer`)."""
-    table, pairs = peer_table(facts), found_by(facts.peers, *_COPIES)
+    table, pairs = peer_table(facts), require(facts.peers, *_COPIES)
     reachable = [pair for pair in pairs if max(pair.gpus) < len(table) and table[pair.gpus[0]][pair.gpus[1]]]
     if not reachable:
         return not_applicable("no pair of GPUs has peer access")
@@ -149,7 +149,7 @@ def cuda_ipc(facts: Facts) -> Finding:
 def integrity(facts: Facts) -> Finding:
     """Copies between pairs of GPUs; the receiving GPU compares every byte."""
     peer_table(facts)  # not judged where CUDA shows fewer than two GPUs
-    pairs = found_by(facts.peers, *_COPIES)
+    pairs = require(facts.peers, *_COPIES)
     for pair in pairs:
         one, other = pair.gpus
         send = f"{SEND} --gpus {one},{other} --transport"

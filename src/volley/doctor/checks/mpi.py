@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from volley.doctor.findings import Finding, broken, found_by, good, job_failed, not_applicable, not_tested, warning
+from volley.doctor.findings import Finding, broken, good, job_failed, not_applicable, not_tested, require, warning
 from volley.doctor.remedies import AWARE_SOURCE, SEND, aware_wheels, install, install_volley, sudo, system
 from volley.machine.facts import Facts, JobFacts, PointFacts
 from volley.machine.mpi_words import reason_in
@@ -29,7 +29,7 @@ _SLOWER = 1.05
 
 def gdrcopy(facts: Facts) -> Finding:
     """Opens /dev/gdrdrv, loads libgdrapi, maps GPU memory, writes through the mapping, reads back with CUDA."""
-    found, call = found_by(facts.gdrcopy, "GDRCopy", install(facts, "gdrcopy")), facts.gdrcopy.call
+    found, call = require(facts.gdrcopy, "GDRCopy", install(facts, "gdrcopy")), facts.gdrcopy.call
     if found.mapped:
         return good(f"GPU memory was mapped, written and read back; library {found.library}, module {found.module}")
     if found.mapped is False:
@@ -61,7 +61,7 @@ def ucx(facts: Facts) -> Finding:
         if not facts.has_gpu or _sends_gpu_memory(facts):
             return not_applicable("no UCX; this machine does not need it")
         return warning("no UCX: Open MPI needs it for GPU memory", f"{facts.ucx.call}: {facts.ucx.skipped}", remedy)
-    found = found_by(facts.ucx, "UCX", remedy)
+    found = require(facts.ucx, "UCX", remedy)
     usable = [each.name for each in found.components if each.resources]
     if facts.has_gpu and not set(usable) & set(_CUDA_COMPONENTS):
         said = f"UCX {found.version} was built without CUDA: it cannot send GPU memory"
@@ -74,7 +74,7 @@ def ucx_transfer(facts: Facts) -> Finding:
     probe = facts.ucx_transfer
     if probe.skipped is not None:
         return not_tested(probe.skipped, install(facts, "ucx")) if facts.has_gpu else not_applicable(probe.skipped)
-    found = found_by(probe, "a transfer by UCX alone", "UCX_LOG_LEVEL=info ucx_perftest")
+    found = require(probe, "a transfer by UCX alone", "UCX_LOG_LEVEL=info ucx_perftest")
     memory = "GPU" if found.memory == "cuda" else "host"
     if found.status == 0:
         return good(f"ucx_perftest sent {memory} memory between two processes")
@@ -88,7 +88,7 @@ def ucx_transfer(facts: Facts) -> Finding:
 
 def engine(facts: Facts) -> Finding:
     """Starts `volley-engine --about`, which loads the MPI library of the jobs."""
-    stack = found_by(facts.stack, "the engine", install_volley(facts))
+    stack = require(facts.stack, "the engine", install_volley(facts))
     if not stack.start_error and stack.engine_version not in ("", facts.volley):
         said = f"the engine belongs to volley {stack.engine_version}, but this is volley {facts.volley}"
         return warning(said, f"volley-engine --about: {stack.engine_version}", install_volley(facts))
@@ -101,7 +101,7 @@ def engine(facts: Facts) -> Finding:
 
 def library(facts: Facts) -> Finding:
     """Asks a job which library it loaded; looks for another mpirun on PATH."""
-    stack = found_by(facts.stack, "the engine", install_volley(facts))
+    stack = require(facts.stack, "the engine", install_volley(facts))
     answers = [job.library for job in _jobs(facts) if job.library]
     if not answers:
         return not_tested("every job ended before it reported which library it loaded")
@@ -125,7 +125,7 @@ def host(facts: Facts) -> Finding:
     remedy = f"{verbose} shows what MPI tries{'; none of the other settings that doctor tried works' if trials else ''}"
     if ended := [trial for trial in trials if trial.works]:
         remedy = f"{'export ' if not ended[0].settings else ''}{ended[0].change}"
-    job = found_by(facts.mpi_host, "MPI between two ranks", remedy)
+    job = require(facts.mpi_host, "MPI between two ranks", remedy)
     if wrong := _wrong_bytes(job, "host"):
         return broken("MPI delivered wrong bytes between two ranks", f"{job.command_line}: {wrong}", remedy)
     points = job.delivered("host")
@@ -193,7 +193,7 @@ def device(facts: Facts) -> Finding:
         remedy = f"{AWARE_SOURCE}  # or choose a CUDA-aware MPI of the site with --mpi"
     if facts.fails_on_gpus and (ended := [trial for trial in facts.trials.value or [] if trial.works]):
         remedy = f"{'' if ended[0].settings else 'export '}{ended[0].change}"
-    job = found_by(facts.mpi_device, "MPI on GPU memory", remedy)
+    job = require(facts.mpi_device, "MPI on GPU memory", remedy)
     refused = [each.reason for each in job.transports if each.transport == _AWARE and not each.available]
     if refused:
         evidence = f"{job.command_line}: {refused[0]}"
