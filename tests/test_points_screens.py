@@ -230,7 +230,7 @@ CUT = (RECORD_FILES[0].parent / "incomplete.jsonl").read_bytes().splitlines(keep
 UNREADABLE = [*(f"line {number}: not JSON" for number in (1, 2, 3, 7)), "line 4: \x1b[31mrubbish", "it broke off"]
 BAD_TEXT = "bad \x1b[2J [bold]node[/bold] :smile:\nnext"
 MISSING = [transport(name, available=False, reason="no NVIDIA driver") for name in ("aware", "peer", "nccl")]
-LONG = "3 round trips would take about {} s; each transport has {} s"
+LONG = "3 round trips exceed the limit of {1} s for each transport ({0} s for this size)"
 GPU = Device(index=3, name="GPU X", uuid="u", pci="p", compute_capability="9.0", memory_bytes=1)
 NODES = [
     replace(rank, host=f"node{rank.rank}", node=rank.rank, cores=[0, 1, 2, 8], device=GPU, bound_by="nobody")

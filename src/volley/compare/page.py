@@ -193,13 +193,13 @@ def too_few(comparison: Comparison) -> str:
         return f"{count(made, 'pair')} are too few to show a change: use --launches {needed} or more"
     sweep, at = comparison.sweeps[comparison.sweep[0]], comparison.at[0]
     benchmark = named(sweep[0])
-    again = f"{needed} times or more and join the records of each side (cat A1 A2 … > A)"
+    again = f"{needed} times or more and join its records (cat A1 A2 … > A)"
     if any(each.name == "--launches" for each in declared(benchmark.options)):
         plan = first.plan_of(benchmark.name, first.observed.rows[sweep][at])
         again = f"with {command_again(benchmark.command, plan, launches=needed)}"
     return (
-        f"{needed} launches of each run are needed, and A has {first.launches} and {comparison.letter} "
-        f"{second.launches}: measure both again {again}, or use --live"
+        f"{needed} launches per run are needed; A has {first.launches} and {comparison.letter} {second.launches}: "
+        f"measure each run again {again}, or use --live"
     )
 
 
@@ -391,9 +391,9 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
     if known and comparison.possible:
         whole = "all" if len(known) == len(undecided) else f"{len(known)} of them"
         number = count(len(undecided), "point")
-        text = f"undecided: {number}; about {known[-1]} launches of each run decide {whole}"
+        text = f"undecided: {number}; about {known[-1]} launches per run would decide {whole}"
         if (half := (len(undecided) - 1) // 2) < len(known) - 1:
-            text += f", half of them about {known[half]}"
+            text += f", about {known[half]} half of them"
         yield Note("finding", text)
 
 

@@ -290,15 +290,15 @@ def _sharing(log: RunLog) -> Iterator[str]:
         return
     if log.run.plan.launch.get("oversubscribed"):
         yield (
-            f"{count(len(log.run.ranks), 'rank')} share fewer cores, and MPI gives a core away while it waits: times "
-            "are several times as long as on cores of their own; ask for a core for each rank"
+            f"{count(len(log.run.ranks), 'rank')} share fewer cores, so MPI yields its core while it waits: times are "
+            "several times as long as with one core per rank; request a core for each rank"
         )
     gpus = grouped((rank for rank in log.run.ranks if rank.device), lambda rank: rank.device and rank.device.uuid)
     shared = [ranks for ranks in gpus.values() if len(ranks) > 1]
     if shared and any(each.available and each.memory == "device" for each in log.transports):
         ranks = format_cpulist([rank.rank for rank in shared[0]])
         which = f"{len(shared)} GPUs are shared, one by ranks {ranks}" if shared[1:] else f"ranks {ranks} share a GPU"
-        yield f"{which}: the processes take turns, and times of GPU memory include the waiting; use a GPU for each rank"
+        yield f"{which}: the processes take turns, so times of GPU memory include waiting; use a GPU for each rank"
 
 
 def _cpus(log: RunLog) -> Iterator[str]:
@@ -326,8 +326,8 @@ def _cpus(log: RunLog) -> Iterator[str]:
     cpus = {cpu for rank in here for cpu in rank.cores}
     if cpus and len(here) > len(cpus) and not shared:
         yield (
-            f"oversubscribed: {len(here)} ranks on {count(len(cpus), 'CPU')} of {settings.host}, and times include the "
-            f"waiting: start at most {count(len(cpus), 'rank')} there"
+            f"oversubscribed: {len(here)} ranks on {count(len(cpus), 'CPU')} of {settings.host}, so times include "
+            f"waiting; start at most {count(len(cpus), 'rank')} there"
         )
 
 
