@@ -56,7 +56,7 @@ def rank_gpus(facts: Facts) -> Finding:
         if len(facts.cuda_devices) == 1 and len(facts.gpus_on_bus) <= 1:
             return good(f"{shared}: it is the only one")
         return broken(f"{shared}: others are idle", f"{job.command_line}: {shared}", remedy)
-    if _see_one_each(job, with_gpu):
+    if _see_one_each(with_gpu):
         hiding = "".join(f"; {name}={value}" for name, value in facts.environment.items() if name in _HIDING)
         return warning(
             "each rank sees one GPU only, so no rank can map a peer's memory: CUDA IPC and peer copies are off",
@@ -78,10 +78,8 @@ def _shared_gpu(ranks: list[RankFacts]) -> str:
     return ""
 
 
-def _see_one_each(job: JobFacts, ranks: list[RankFacts]) -> bool:
-    """True if ranks of one node have different devices, all of them number 0; or if the engine says so."""
-    if any("does not see the device" in (each.reason or "") for each in job.transports):
-        return True
+def _see_one_each(ranks: list[RankFacts]) -> bool:
+    """True if ranks of one node have different devices, all of them number 0."""
     nodes = [[rank.device for rank in ranks if rank.node == node and rank.device] for node in {r.node for r in ranks}]
     return any(len(found) > 1 and not any(device.index for device in found) for found in nodes)
 
