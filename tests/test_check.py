@@ -327,7 +327,7 @@ def test_clocks_that_are_held_down() -> None:
             gpus = [msgspec.structs.replace(first, clocks_event_reasons=["idle", "hardware thermal slowdown"]), *others]
             log.hardware[place] = msgspec.structs.replace(log.hardware[place], gpus=gpus)
         (found,) = (each for each in judged_gpus(log) if each.yardstick == "link state")
-        assert (found.verdict, found.why) == (verdict, "its clocks were held down: hardware thermal slowdown")
+        assert (found.verdict, found.why) == (verdict, "its clocks were limited: hardware thermal slowdown")
 
 
 def test_a_link_that_is_down_and_errors_during_the_check() -> None:

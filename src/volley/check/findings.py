@@ -158,10 +158,12 @@ def _bad(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding
 
 def _uneven(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding:
     if part.slower is not None:
-        why = f"{_percent(part.slower or 0)} slower than the other {what}, and nothing says which of the two are good"
+        why = (
+            f"{_percent(part.slower or 0)} slower than the other {what}; the data cannot show which of the two are good"
+        )
         decides = f"a check together with {what} that are known to be good"
     else:
-        why, decides = f"of two {what} nobody can say which one is slow", THIRD
+        why, decides = f"of two {what} the data cannot show which one is slow", THIRD
     title = _title(part, names)
     return CheckFinding(verdict="UNDECIDED", layer=layer, part=title, why=why, yardstick="population", decides=decides)
 

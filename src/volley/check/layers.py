@@ -109,9 +109,7 @@ def judge(
         if benchmark is GPUS and len(logs[0].gpus("before")) > 2:
             yield finding(verdict="PASS", why="no GPU is slower than the others", yardstick="population")
         else:
-            why = (
-                f"the data of {count(len(times), 'point')} was right, and nothing says how fast this machine should be"
-            )
+            why = f"the data of {count(len(times), 'point')} was right, but there is no yardstick for its speed"
             learn = "on good nodes: volley check --expect FILE --learn"
             yield finding(verdict="UNDECIDED", why=why, decides=learn)
 
@@ -153,7 +151,7 @@ def by_limits(layer: str, times: Mapping[str, Sequence[float]], limits: Limits, 
     if over:
         why, verdict, decides = join_few(over, NAMED), "FAIL", ""
     elif unknown:
-        why = f"fewer than {FEWEST} good checks are known of {join_few(unknown, 2)}"
+        why = f"fewer than {FEWEST} good checks of {join_few(unknown, 2)} are known"
         verdict, decides = "UNDECIDED", "on good nodes: --learn"
     elif open_:
         why, verdict = f"some launches are above the limit: {join_few(open_, NAMED)}", "UNDECIDED"
@@ -233,7 +231,7 @@ def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
             yield finding(verdict="FAIL", why=why)
         held = [{*(each.clocks_event_reasons or ())} & {*SLOWDOWNS} for each in (before.get(uuid, gpu), gpu)]
         if held[0] | held[1]:
-            why = f"its clocks were held down: {join_words(sorted(held[0] | held[1]))}"
+            why = f"its clocks were limited: {join_words(sorted(held[0] | held[1]))}"
             once = "another check: it was so before or after the measurement only"
             always = held[0] & held[1]
             yield finding(verdict="FAIL" if always else "UNDECIDED", why=why, decides="" if always else once)
