@@ -87,7 +87,7 @@ class CompareOptions(Options):
         metavar="PERCENT",
         panel=OUTPUT,
         help="With --with: exit code 1 if a point is slower than the reference by this percentage with the whole 95 % "
-        "interval of the run (of fewer than 3 launches: in all of them), or failed, or lacks, or a launch is "
+        "interval of the run (of fewer than 3 launches: in all of them), or failed, or is missing, or a launch is "
         "incomplete.",
     )
     launches: int | None = option(
