@@ -1,4 +1,4 @@
-"""Text helpers: escape control characters, replace what a file cannot encode, align numbers, join words."""
+"""Text helpers: escape control characters, replace what a file cannot encode, align numbers, group and join words."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TextIO, TypeVar
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 _ESCAPES = re.compile(r"\x1b(\][^\x07\x1b]*(\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 """ECMA-48: operating system commands with their string, control sequences, and the two-character escapes."""
@@ -72,6 +75,14 @@ def _tail(cell: str) -> int | None:
     except ValueError:
         return None
     return len(cell) - len(number.partition(".")[0])
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return the items by their key, keys and items in order of appearance."""
+    found: dict[Key, list[Item]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 def join_words(words: Iterable[str], last: str = "and") -> str:

@@ -17,9 +17,8 @@ from volley.benchmarks import (
 )
 from volley.command.commandline import Command
 from volley.errors import UserError
-from volley.grouping import grouped
 from volley.run.benchmark import Benchmark
-from volley.text import join_words
+from volley.text import grouped, join_words
 
 BENCHMARKS: tuple[Benchmark, ...] = (
     pair.PINGPONG,

@@ -23,12 +23,12 @@ from volley.benchmarks.matrix.records import RankMatrixPlan, RankMatrixRow
 from volley.check.judgement import LOOKS, Judgement, Places, Visits, judge
 from volley.command.option_values import HostListError, expand
 from volley.errors import UserError
-from volley.grouping import grouped
 from volley.records.plan import Sampling
 from volley.records.record_types import Rank
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import Job, Jobs, Site, choose_transports, make_plan
+from volley.text import grouped
 from volley.units import format_duration, format_size
 
 Pair = tuple[int, int]

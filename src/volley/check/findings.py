@@ -14,11 +14,10 @@ from volley.check.cluster import PARTNERS, Case, Names
 from volley.check.judgement import GOOD_BELOW, ClusterPart, Judgement
 from volley.document import Frozen, readable_json
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED
-from volley.grouping import grouped
 from volley.records.record_types import Rank
 from volley.report.columns import SCHEMA
 from volley.report.prometheus import escaped
-from volley.text import count, escape_controls, join_few
+from volley.text import count, escape_controls, grouped, join_few
 from volley.units import format_size
 
 Verdict = Literal["FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS"]

@@ -19,8 +19,7 @@ from itertools import chain
 from typing import Any, ClassVar, NoReturn
 
 from volley.errors import UserError
-from volley.grouping import grouped
-from volley.text import did_you_mean, escape_controls
+from volley.text import did_you_mean, escape_controls, grouped
 
 _ARGUMENTS = "Arguments"
 

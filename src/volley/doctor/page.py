@@ -11,10 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from volley.doctor.findings import NO_GPU, Diagnosis, Finding, Status
-from volley.grouping import grouped
 from volley.machine.facts import Facts
 from volley.report.terminal import console_on, print_hanging, print_line
-from volley.text import escape_controls
+from volley.text import escape_controls, grouped
 
 _ORDER: tuple[Status, ...] = ("broken", "warning", "not tested")
 """Problems, the worst first."""

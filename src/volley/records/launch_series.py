@@ -17,12 +17,11 @@ from typing import Any
 import msgspec
 
 from volley.errors import UserError
-from volley.grouping import grouped
 from volley.records.command_again import launches_asked
 from volley.records.plan import Plan
 from volley.records.record_types import Run, Transport
 from volley.records.run_log import Observable, RecordedBenchmark, RunLog
-from volley.text import escape_controls, join_few, join_words
+from volley.text import escape_controls, grouped, join_few, join_words
 from volley.units import format_cpulist
 
 

@@ -25,13 +25,12 @@ import msgspec
 from volley.document import PLAN_VERSION, RECORD_VERSION, UNREADABLE, why_unreadable
 from volley.errors import UserError
 from volley.files import read_bounded, refuse_existing
-from volley.grouping import grouped
 from volley.records.command_again import options_of
 from volley.records.kept_runs import find_file, is_being_written, kept_runs, refuse_taken, state_folder
 from volley.records.launch_series import count_missing
 from volley.records.record_types import COMMON, End, Run
 from volley.records.run_log import RecordedBenchmark, RecordError, RunLog
-from volley.text import count, escape_controls
+from volley.text import count, escape_controls, grouped
 
 _ENCODER = msgspec.json.Encoder()
 _MAX_SHOWN = 5

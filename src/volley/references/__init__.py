@@ -18,7 +18,6 @@ from msgspec import Meta
 from volley.document import Frozen, PositiveNumber
 from volley.errors import UserError
 from volley.files import write_file
-from volley.grouping import grouped
 from volley.records.kept_runs import REFERENCES, state_folder
 from volley.records.launch_series import Sweep, observed_in
 from volley.records.record_types import Run
@@ -27,7 +26,7 @@ from volley.records.run_log import Observable, RunLog
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Table
 from volley.run.benchmark import Benchmark
 from volley.statistics.estimates import median
-from volley.text import count, escape_controls, join_words, mpi_name
+from volley.text import count, escape_controls, grouped, join_words, mpi_name
 from volley.units import slower_or_faster
 
 EQUAL = 0.005

@@ -14,11 +14,10 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, TextIO
 
-from volley.grouping import grouped
 from volley.report.columns import SENTENCES, meaning
 from volley.report.csv import text_of
 from volley.report.model import USUAL, Details, Report
-from volley.text import escape_controls
+from volley.text import escape_controls, grouped
 
 _UNITS = {"_per_s": "_per_second", "_s": "_seconds", "_Bps": "_bytes_per_second"}
 """The last part of a column's name, and that of its metric."""

@@ -13,7 +13,6 @@ from volley.command.commandline import Options, argument, flag, option
 from volley.command.options import OUTPUT
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.files import read_bounded, refuse_existing, refuse_input
-from volley.grouping import grouped
 from volley.machine.hardware import Gpu, Hardware
 from volley.machine.transports import TRANSPORTS
 from volley.records.kept_runs import find_file
@@ -23,7 +22,7 @@ from volley.records.run_log import RunLog
 from volley.references import machine_of
 from volley.run.render import reports_of, results_of
 from volley.run.report_page import Sections, form_of, write
-from volley.text import join_words
+from volley.text import grouped, join_words
 from volley.topo.picture import picture
 from volley.topo.topology import NumaNode, PlacedGpu, Topology, nvlinks, path_of
 

@@ -13,12 +13,11 @@ from itertools import pairwise
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from volley.grouping import grouped
 from volley.records.record_types import COMMON, Transport
 from volley.records.run_log import RunLog
 from volley.run.jobs import LaunchCount
 from volley.statistics.estimates import median
-from volley.text import count, escape_controls
+from volley.text import count, escape_controls, grouped
 from volley.units import format_duration
 
 if TYPE_CHECKING:

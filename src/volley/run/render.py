@@ -12,12 +12,11 @@ from typing import Any, TextIO
 
 from volley.command.options import FORMATS
 from volley.errors import UserError
-from volley.grouping import grouped
 from volley.records.run_log import RunLog
 from volley.report.model import USUAL, Details, Note, Report
 from volley.run.benchmark import Benchmark
 from volley.run.report_parts import hosts_of
-from volley.text import escape_controls, join_words
+from volley.text import escape_controls, grouped, join_words
 from volley.units import format_cpulist
 
 

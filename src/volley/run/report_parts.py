@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from itertools import pairwise
 
-from volley.grouping import grouped
 from volley.machine.hardware import RAISE_CLOCK, Gpu
 from volley.machine.transports import NOTHING_FOR_GPUS
 from volley.machine.variables import tuned
@@ -18,7 +17,7 @@ from volley.records.run_log import RunLog
 from volley.report.model import Note
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.launches import FIRST_LOOK
-from volley.text import count, join_few, join_words, mpi_name
+from volley.text import count, grouped, join_few, join_words, mpi_name
 from volley.units import format_cpulist, format_duration, round_up
 
 MAX_RANKS = 8

@@ -17,13 +17,12 @@ from volley.command import option_values
 from volley.command.commandline import Options, argument, flag, group, option
 from volley.command.options import FORMATS, OUTPUT, WHAT, OutputOptions, format_change
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
-from volley.grouping import grouped
 from volley.records.command_again import launches_asked
 from volley.records.kept_runs import KeptRun, kept_runs, run_named, state_folder
 from volley.records.records_file import first_and_last, read_all, without_repeats
 from volley.report.model import Cell, Column, Data, Report, Row, Table
 from volley.run.render import render, render_reports
-from volley.text import count, escape_controls, join_words
+from volley.text import count, escape_controls, grouped, join_words
 from volley.units import format_duration
 
 

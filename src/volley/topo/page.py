@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from volley.grouping import grouped
-from volley.text import count, escape_controls, join_words
+from volley.text import count, escape_controls, grouped, join_words
 from volley.topo.topology import Branch, MessagePath, Nic, NumaNode, PlacedGpu, Topology, short, tree
 from volley.units import parse_cpulist
 

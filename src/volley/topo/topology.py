@@ -14,12 +14,11 @@ from typing import Literal
 import msgspec
 
 from volley.errors import MachineError, UserError
-from volley.grouping import grouped
 from volley.machine.facts import Facts, NumaFacts, PciPlace
 from volley.machine.hardware import Gpu, NvLink
 from volley.machine.line_rate import nvlink_bytes_per_s, pcie_bytes_per_s
 from volley.machine.transports import ROUTES, TRANSPORTS, family_of
-from volley.text import count, join_words
+from volley.text import count, grouped, join_words
 from volley.units import format_sig
 
 LinkEnd = int | Literal["switch", "host", "hidden"]

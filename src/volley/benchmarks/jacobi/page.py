@@ -17,7 +17,6 @@ from volley.benchmarks.jacobi.results import (
     check_every,
     observables,
 )
-from volley.grouping import grouped
 from volley.records.command_again import command_again
 from volley.records.launch_series import LaunchSeries
 from volley.records.record_types import Status
@@ -27,7 +26,7 @@ from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, data_of,
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Mark, Note, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.launches import ratio, shown_above_one
-from volley.text import count, escape_controls, join_words
+from volley.text import count, escape_controls, grouped, join_words
 from volley.units import format_sig
 
 

@@ -24,7 +24,6 @@ from volley.benchmarks.matrix.results import (
     observables,
 )
 from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Booleans, Floats, Integers, Pair, SlowGroup
-from volley.grouping import grouped
 from volley.records.command_again import command_again
 from volley.records.plan import Plan
 from volley.records.record_types import Status
@@ -51,7 +50,7 @@ from volley.report.model import (
 )
 from volley.run import report_parts
 from volley.statistics.estimates import median
-from volley.text import count, join_few, join_words
+from volley.text import count, grouped, join_few, join_words
 from volley.units import format_sig, format_size
 
 MAX_DRAWN = 128

@@ -42,7 +42,6 @@ from volley.benchmarks.matrix.slow_pairs import (
     slow_groups,
     suspects,
 )
-from volley.grouping import grouped
 from volley.machine.hardware import Device
 from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import Route
@@ -52,6 +51,7 @@ from volley.records.record_types import Mismatch, Rank, Run, Status
 from volley.records.run_log import Observable, RunLog
 from volley.statistics.launches import of_observations
 from volley.statistics.two_runs import medians_of
+from volley.text import grouped
 from volley.units import format_size
 
 KINDS = ("same socket", "same node", "off node", "unknown")

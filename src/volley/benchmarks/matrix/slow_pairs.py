@@ -32,8 +32,8 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from volley.grouping import grouped
 from volley.statistics import estimates
+from volley.text import grouped
 from volley.units import format_cpulist
 
 Pair = tuple[int, int]

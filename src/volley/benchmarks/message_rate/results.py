@@ -22,7 +22,6 @@ from volley.benchmarks.points.page import (
     headers,
 )
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, one_launch, sent, summarise
-from volley.grouping import grouped
 from volley.records.command_again import launch_again
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
@@ -43,7 +42,7 @@ from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, La
 from volley.run import report_parts
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, has_interval, ratio, shown_above_one
-from volley.text import count
+from volley.text import count, grouped
 from volley.units import format_sig, format_size
 
 WORTHWHILE = 1.05

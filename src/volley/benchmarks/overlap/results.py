@@ -23,7 +23,6 @@ from volley.benchmarks.points.results import (
     without_result,
 )
 from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds
-from volley.grouping import grouped
 from volley.records.command_again import command_again, launch_again
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.plan import Plan
@@ -34,7 +33,7 @@ from volley.run import report_parts
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, Repeated, has_interval, of_numbers, ratio
-from volley.text import count, join_words
+from volley.text import count, grouped, join_words
 from volley.units import format_sig, format_size
 
 Times = list[PositiveSeconds]

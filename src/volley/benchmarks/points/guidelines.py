@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from volley.benchmarks.points.results import PointResult
-from volley.grouping import grouped
 from volley.report.cells import bounds_of
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import of_ratios
-from volley.text import join_words
+from volley.text import grouped, join_words
 from volley.units import format_sig, format_size
 
 WORTH = 1.05

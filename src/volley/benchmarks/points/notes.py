@@ -22,7 +22,6 @@ from volley.benchmarks.points.results import (
     one_launch,
     overtakes,
 )
-from volley.grouping import grouped
 from volley.machine.ucx_protocols import SizeRange, of_plan
 from volley.records.command_again import command_again, launch_again
 from volley.records.plan import Plan
@@ -32,7 +31,7 @@ from volley.report.model import Note
 from volley.run import report_parts
 from volley.statistics.curves import Fit
 from volley.statistics.launches import FIRST_LOOK, ratio, shown_above_one
-from volley.text import count, join_words
+from volley.text import count, grouped, join_words
 from volley.units import approximate_size, format_cpulist, format_sig, format_size
 
 _AWARE = "aware"

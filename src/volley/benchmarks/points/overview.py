@@ -16,14 +16,13 @@ from volley.benchmarks.points.notes import (
     ucx_inversions,
 )
 from volley.benchmarks.points.results import PointResult, PointSeries, by_name, by_transport, one_launch
-from volley.grouping import grouped
 from volley.records.command_again import command_again
 from volley.report.cells import bounds_of, percent, ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table
 from volley.run.report_parts import machine_notes, over_launches
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import FIRST_LOOK, has_interval, shows_change
-from volley.text import count
+from volley.text import count, grouped
 from volley.units import format_sig, format_size
 
 MIN_SIZES = 6

@@ -16,7 +16,6 @@ from typing import Generic, Literal, TypeVar
 
 from volley.benchmarks.points import Direction
 from volley.benchmarks.points.records import PointRecord
-from volley.grouping import grouped
 from volley.machine.line_rate import LineRate
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.plan import Plan
@@ -26,6 +25,7 @@ from volley.run.progress import Forecast
 from volley.statistics.curves import Crossover, Fit, crossovers, fit, half_bandwidth
 from volley.statistics.estimates import Estimate, drift, median, outliers, percentile
 from volley.statistics.launches import Group, Repeated, groups, over_launches, ratio
+from volley.text import grouped
 from volley.units import format_sig, format_size
 
 Point = TypeVar("Point", bound=PointRecord)
