@@ -80,7 +80,7 @@ NO_NAME = "Failed to establish a new connection: [Errno -2] Name or service not 
     ("body", "complaint"),
     [
         ("sys.exit('ERROR: no such version')", r"failed with exit code 1; full log: .*wheels\.log"),
-        (f"sys.exit('ERROR: {NO_NAME}')", "cannot reach the package index: is there a network"),
+        (f"sys.exit('ERROR: {NO_NAME}')", "cannot reach the package index: check the network"),
     ],
 )
 def test_what_fails_is_said_with_the_last_words(

@@ -48,7 +48,7 @@ build_cuda() {
         # headers and runtime (crt: headers of the runtime's own; UCX asks for NVML); nothing here is CUDA C++
         "${pip[@]}" --no-deps --upgrade --target "$wheels" "nvidia-cuda-runtime==$cuda_wheels_version.*" \
             "nvidia-cuda-crt==$cuda_wheels_version.*" "nvidia-nvml-dev==$cuda_wheels_version.*" ||
-            fail 3 "cannot install NVIDIA's wheels: is there a network? Else give a CUDA that is here: --cuda DIR"
+            fail 3 "cannot install NVIDIA's wheels: check the network, or name an installed CUDA toolkit: --cuda DIR"
     fi
     # UCX and Open MPI want a toolkit laid out as NVIDIA's installer does: include, lib64 with libcudart.so, lib64/stubs
     # with the driver's libraries to link with.  The wheels have no lib64, no unversioned library and no stubs.
@@ -149,19 +149,19 @@ download() { # NAME URL SHA256 FILE: only a file with the right sum gets its nam
     [ -n "$3" ] || options+=(--proto-redir "=https")
     if [ ! -e "$4" ]; then
         file=$4.part
-        curl "${options[@]}" --output "$file" "$2" || fail 3 "cannot download $2: is there a network? Run the same \
-command again, or give the source yourself: --source $1=TARBALL, a checkout's folder, or deb:PACKAGE"
+        curl "${options[@]}" --output "$file" "$2" || fail 3 "cannot download $2: check the network and run the \
+same command again, or give the source yourself: --source $1=TARBALL, a checkout's folder, or deb:PACKAGE"
     fi
     sum=$(sum_of "$file" "$3" "$2")
     if [ "$file" != "$4" ]; then mv "$file" "$4"; fi
-    echo "$2: to be sure of this file the next time, add #sha256=$sum"
+    echo "$2: to verify this file the next time, add #sha256=$sum"
 }
 
 sum_of() { # FILE SHA256 NAME: prints the sum; an empty SHA256 accepts any
     local sum
     sum=$(sha256sum < "$1" | cut -c 1-64)
     [ -z "$2" ] || [ "$sum" = "${2,,}" ] || fail 1 "wrong checksum: $3 has sha256 $sum and should have ${2,,}; \
-nothing was unpacked (the file is $1); get it again, or correct the sum"
+nothing was unpacked (the file is $1); get it again, or correct the checksum"
     echo "$sum"
 }
 
@@ -195,7 +195,7 @@ download_debian() {
     local apt=(apt-get -o "Dir::Etc::SourceList=$3/sources.list" -o Dir::Etc::SourceParts=-
         -o "Dir::State::Lists=$3/lists" -o "Dir::Cache=$3/cache" -o APT::Sandbox::User=)
     (cd "$3" && "${apt[@]}" update && "${apt[@]}" --download-only source "$package") ||
-        fail 3 "is there a network, and a package $package in the suite $suite? Else: --source $1=TARBALL"
+        fail 3 "cannot get $package of suite $suite: check the network and both names, or use --source $1=TARBALL"
     touch "$3/complete"
 }
 
@@ -226,10 +226,10 @@ check_values() {
         where=${!name} sum=${name}_sha256 sum=${!sum}
         [ -n "$where" ] || continue
         [[ $sum =~ ^([0-9A-Fa-f]{64})?$ ]] ||
-            fail 2 "$name: a sha256 sum has 64 hexadecimal digits (sha256sum FILE prints it)"
+            fail 2 "$name: a sha256 checksum has 64 hexadecimal digits (sha256sum FILE prints it)"
         case $(kind_of "$where") in
-            url) [[ -n $sum || $where =~ ^(https|file):// ]] || fail 2 "$name: what $where sends can be changed on its \
-way: use https, or add the sum of the file, #sha256=SUM" ;;
+            url) [[ -n $sum || $where =~ ^(https|file):// ]] || fail 2 "$name: what $where sends can be changed on the \
+way: use https, or add the checksum of the file, #sha256=SUM" ;;
             tarball | dsc) [ -f "$where" ] || fail 2 "$name: there is no $where; $forms" ;;
             checkout) [[ $prefix/ != "${where%/}"/* ]] ||
                 fail 2 "the prefix lies inside the source $where; choose another prefix" ;;
@@ -241,7 +241,7 @@ way: use https, or add the sum of the file, #sha256=SUM" ;;
                     fail 2 "$name: /etc/os-release names no suite; write it: $where@bookworm"
                 ;;
         esac
-        [[ -z $sum || $(kind_of "$where") =~ ^(url|tarball)$ ]] || fail 2 "$name: only a tarball has a sha256 sum"
+        [[ -z $sum || $(kind_of "$where") =~ ^(url|tarball)$ ]] || fail 2 "$name: only a tarball has a sha256 checksum"
     done
 }
 forms="give a URL, a tarball, the folder of a checkout, a .dsc file or deb:PACKAGE"

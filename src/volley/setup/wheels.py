@@ -117,5 +117,5 @@ def install(target: PythonEnvironment, environment: Mapping[str, str], tick: Cal
             said = "\n".join(tail(log))
             if not any(words in said for words in _NO_NETWORK):
                 raise
-            sentence = "pip cannot reach the package index: is there a network, or a mirror (PIP_INDEX_URL)?"
+            sentence = "pip cannot reach the package index: check the network, or name a mirror in PIP_INDEX_URL."
             raise StepError(f"{sentence} Full log: {log}", tail(log)) from None
