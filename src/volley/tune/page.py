@@ -76,7 +76,8 @@ def report(tuning: Tuning, *, full: bool) -> Report:
 
 def _finding(tuning: Tuning) -> str:
     if tuning.chosen is None:
-        return f"NOTHING PROVEN: no setting of {len(tuning.settings)} is proven faster somewhere and slower nowhere"
+        tried = count(len(tuning.settings), "setting")
+        return f"NOTHING PROVEN: none of {tried} is proven faster at a point and slower at none"
     found = tuning.proofs[tuning.chosen]
     best = int(np.argmin(np.where(found.faster, found.found.ratio, np.inf)))
     series, at = found.places[best]
