@@ -211,7 +211,7 @@ def hosts(option: str, words: Sequence[str]) -> tuple[str, ...]:
     could_be_file = len(os.fsencode(listed)) <= LONGEST_NAME  # the system refuses to look for a longer name
     if "/" in listed or listed.endswith(".txt") or (could_be_file and Path(listed).is_file()):
         raise UserError(
-            f"{option}: {listed!r} is a file, and {option} takes host names; for the first word of each line write "
+            f"{option}: {listed!r} is a file, and {option} takes host names; to pass the first word of each line: "
             f"{option} \"$(awk '{{print $1}}' {shlex.quote(listed)} | paste -sd, -)\""
         )
     try:
