@@ -290,7 +290,7 @@ MIXED = "mixed.jsonl has launches that do not belong together; they differ in UC
         (["{baseline}", "{failed}"], 0, ""),
         (["{twice}", "{slower}"], 0, "the records repeat 6 launches"),
         (["{baseline}", "{baseline}"], 2, "contain the same launch"),
-        (["{baseline}", "{stream}"], 2, "baseline.jsonl is of volley pingpong and {stream} is of volley stream: "),
+        (["{baseline}", "{stream}"], 2, "baseline.jsonl is from volley pingpong and {stream} is from volley stream: "),
         (["{baseline}", "{peer}"], 2, "no point in common"),
         (["{baseline}", "{empty}"], 2, "nothing to compare"),
         (["{mixed}", "{baseline}"], 2, MIXED),

@@ -398,7 +398,7 @@ def _common(first: Rows, second: Rows) -> tuple[list[Sweep], Integers, list[str]
 def _nothing_in_common(first: Side, second: Side) -> str:
     if not set(first.benchmarks) & set(second.benchmarks):
         commands = [
-            f"{side.name} is of {join_words(f'volley {named(name).command}' for name in side.benchmarks)}"
+            f"{side.name} is from {join_words(f'volley {named(name).command}' for name in side.benchmarks)}"
             for side in (first, second)
         ]
         return f"{join_words(commands)}: compare two runs of one benchmark"
