@@ -34,6 +34,8 @@ class CheckOptions(BenchmarkOptions):
     PANEL = WHAT
 
     transport: tuple[str, ...] = option(
+        "--transport",
+        "-t",
         read=option_values.names,
         default=(),
         shown="host",
