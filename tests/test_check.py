@@ -127,6 +127,20 @@ def test_a_node_that_is_slow_at_times() -> None:
     assert finding.why.startswith("at times 1")
 
 
+def test_a_pair_that_is_always_slow_accuses_neither_of_its_nodes() -> None:
+    """Also some pairs of many nodes, behind a bad link of a switch that is not known."""
+    everything = visits(nowhere)
+    one, other = int(everything.first[0]), int(everything.second[0])
+    unknown = Places(np.arange(NODES), np.full(NODES, -1))
+    cases: list[tuple[Where, Places]] = [
+        (lambda first, second: np.isin(first, one) & np.isin(second, other), PLACES),
+        (lambda first, second: link_of_switch_2(first, second) & (second // LEAF != 2), unknown),
+    ]
+    for slow, places in cases:
+        for one_way in (True, False):
+            assert named(judge(visits(slow, 1.0), places, one_way=one_way)) == []
+
+
 def test_half_of_the_cluster_is_no_population() -> None:
     judged = judge(visits(touches(*range(0, NODES, 2))), PLACES, one_way=False)
     assert judged.bad == []
@@ -474,7 +488,18 @@ def test_a_node_without_a_rank_does_not_pass(volley_command: Path, engine: Path,
 
 def test_a_rank_that_hangs_fails(volley_command: Path, engine: Path, tmp_path: Path) -> None:
     volley = Command(volley_command, engine, tmp_path)
-    words = ("--ranks", "2", "--transport", "host+hang", "--watchdog", "4", "-o", str(tmp_path / "r.jsonl"))
+    words = (
+        "--ranks",
+        "2",
+        "--transport",
+        "host+hang",
+        "--watchdog",
+        "4",
+        "--budget",
+        "60",
+        "-o",
+        str(tmp_path / "r.jsonl"),
+    )
     done = volley("check", *words)
     assert done.code == 1, done.err
     assert "no progress" in done.out

@@ -232,12 +232,6 @@ def _ratios(visits: Visits, places: Places) -> Floats:
     return logs - group_quantile(group, logs, 0.5, int(group.max(initial=-1)) + 1)[group]
 
 
-def _pairs(visits: Visits, ratio: Floats, ranks: int) -> tuple[Integers, Integers, Floats]:
-    """Return the pairs: the first and the second rank, and the median of their visits."""
-    keys, group = np.unique(visits.first * ranks + visits.second, return_inverse=True)
-    return keys // ranks, keys % ranks, group_quantile(group, ratio, 0.5, len(keys))
-
-
 @dataclass(frozen=True)
 class Counts:
     """What sign tests need of the visits of several parts."""
@@ -272,6 +266,8 @@ class Evidence:
         self.visits, self.places, self.one_way = visits, places, one_way
         self.ranks = len(places.node)
         self.looks, self.tests = looks, looks * 4 * self.ranks
+        pairs, self.pair = np.unique(visits.first * self.ranks + visits.second, return_inverse=True)
+        self.pairs = pairs // self.ranks, pairs % self.ranks
         self.local = _inside(visits, places)
         if self.local.all():  # one switch: nothing is beyond it
             self.local = ~self.local
@@ -289,12 +285,16 @@ class Evidence:
         Only pairs beyond a switch count: what is slow above a switch is slow for all its nodes, and pairs within it
         would hide that.
         """
-        beyond = ~self.local
-        first, second, middle = _pairs(self.visits.but(beyond), ratio[beyond], self.ranks)
-        ends = np.concatenate([first, second + self.ranks * self.one_way])
-        scores = group_quantile(ends, np.concatenate([middle, middle]), QUARTER, 2 * self.ranks)
+        middle = self._of_pairs(ratio, ~self.local)
+        (first, second), there = self.pairs, ~np.isnan(middle)
+        ends = np.concatenate([first[there], second[there] + self.ranks * self.one_way])
+        scores = group_quantile(ends, np.tile(middle[there], 2), QUARTER, 2 * self.ranks)
         level = float(np.nanquantile(scores, QUARTER))
         return np.fmax(*(scores - level).reshape(2, self.ranks)), level
+
+    def _of_pairs(self, ratio: Floats, chosen: Flags) -> Floats:
+        """Return the median of the chosen visits of each pair; NaN where there is none."""
+        return group_quantile(self.pair[chosen], ratio[chosen], 0.5, len(self.pairs[0]))
 
     def _ends(self, number: Integers) -> list[tuple[Integers, Integers]]:
         """Return what each part measured with ranks outside that look good, as first rank and as second one.
@@ -396,6 +396,7 @@ class Evidence:
     def at_times(self) -> list[ClusterPart]:
         """Return the ranks of which more repetitions than of others have a visit that is much slower than usual.
 
+        A pair that is much slower than usual in most of its visits is not slow at times, and accuses neither rank.
         The repetitions are counted and not the visits, because a disturbance meets several visits in a row: of a good
         rank as many as the binomial distribution says with the share of all ranks, but those with few visits: in few
         visits a repetition is seldom hit.
@@ -406,7 +407,8 @@ class Evidence:
         places, ratio = ends * turns + np.tile(self.visits.repetition, 2), np.tile(self.ratio, 2)
         kind: Kind = "rank" if len(np.unique(self.places.node)) < self.ranks else "node"
         found: dict[int, ClusterPart] = {}
-        usual = ~self.looks_slow[others]
+        everywhere = np.ones(len(self.ratio), bool)
+        usual = ~self.looks_slow[others] & np.tile(self._of_pairs(self.ratio, everywhere)[self.pair] <= HIT_FROM / 2, 2)
         while len(found) < LOOKS:
             hits = usual & (ratio > HIT_FROM)
             counts = (np.bincount(places[its], minlength=self.ranks * turns) for its in (hits, usual))
@@ -491,9 +493,11 @@ class Evidence:
         its nodes slow.  Pairs of ranks that look slow with everybody do not count.
         """
         chosen = self.visits.choose & ~self.local
-        first, second, middle = _pairs(self.visits.but(chosen), self.ratio[chosen], self.ranks)
+        first, second = self.pairs
+        middle = self._of_pairs(self.ratio, chosen)
         switch = self.places.switch
         crossing = (switch[first] >= 0) & (switch[second] >= 0) & ~self.looks_slow[first] & ~self.looks_slow[second]
+        crossing &= ~np.isnan(middle)
         count = int(switch.max(initial=-1)) + 1
         if count < 2 or not crossing.any():
             return []
@@ -506,8 +510,7 @@ class Evidence:
         found = []
         for number in np.flatnonzero(bad > expected + 3 * np.sqrt(expected) + 2):
             its = slow & ((switch[first] == number) | (switch[second] == number))
-            keys = first[its] * self.ranks + second[its]
-            again = np.isin(self.visits.first * self.ranks + self.visits.second, keys) & ~self.visits.choose
+            again = its[self.pair] & ~self.visits.choose
             part = ClusterPart("link", int(number), "undecided", np.flatnonzero(switch == number).tolist())
             if len(np.unique(np.where(switch[first] == number, first, second)[its])) > 1:
                 found.append(self._tested(part, again))
