@@ -12,6 +12,7 @@
 
 #include "benchmark/gpu_matrix/section.hpp"
 #include "benchmarks.hpp"
+#include "group/backoff_wait.hpp"
 #include "host/launch_environment.hpp"
 #include "measure/sampler.hpp"
 #include "transport/registry.hpp"
@@ -73,25 +74,40 @@ Json about(const Options& options) {
 PlanReading read(const std::string& text) {
   std::vector<std::string> transports;
   for (const auto& entry : registry()) transports.emplace_back(entry.name);
-  PlanReading reading = read_plan(text, rank_benchmarks, transports);
-  if (!reading.errors.empty()) throw AgreedUsageError(reading.errors);
-  return reading;
+  return read_plan(text, rank_benchmarks, transports);
 }
 
-// The first rank reads the plan; every rank gets the same plan, or finds the same errors.
+void refuse_errors(const PlanReading& reading) {
+  if (!reading.errors.empty()) throw AgreedUsageError(reading.errors);
+}
+
+// The first rank reads the plan; every rank gets what it needs of it, or finds the same errors.
 PlanReading shared_plan(const Options& options, const Context& context) {
   const bool reads = context.rank == 0;
-  PlanReading reading = read(mpi::broadcast(reads ? read_plan_text(options.plan) : "", 0, context.world.get()));
+  PlanReading reading;
+  std::string shared;
+  if (reads) {
+    shared = read_plan_text(options.plan);
+    reading = read(shared);
+    if (reading.errors.empty()) shared = reading.benchmark->for_other_ranks(shared);
+  }
+  shared = mpi::broadcast(std::move(shared), 0, context.world.get());
+  if (!reads) reading = read(shared);
+  refuse_errors(reading);
   if (context.size == reading.plan.world_size) return reading;
   throw AgreedUsageError("this job has " + std::to_string(context.size) + (context.size == 1 ? " rank" : " ranks") +
                          ", the plan needs " + std::to_string(reading.plan.world_size));
 }
 
-// The system usage of all ranks. Collective over the job.
-Json shared_usage(const Context& context, const Usage& mine) {
-  Json all = Json::array();
-  for (const auto& text : mpi::all_gather(line_of(to_json(mine, context.rank)), context.world.get())) {
-    all.push_back(json_from(text));
+// The system usage of all ranks, on the first rank. Collective over the job.
+Json usage_of_all(const Context& context, Watchdog& watchdog, const Usage& mine) {
+  constexpr int tag = 70;
+  const Json own = to_json(mine, context.rank);
+  Json all = Json::array({own});
+  if (context.rank != 0) send_text(line_of(own), 0, tag, context.world.get());
+  const BackoffWait backoff(context, watchdog);
+  for (int rank = 1; context.rank == 0 && rank < context.size; ++rank) {
+    all.push_back(json_from(backoff.receive(rank, tag)));
   }
   return all;
 }
@@ -122,7 +138,7 @@ Exit measure(const Options& options, Session& session) {
     const Usage before = usage_now(cpus);
     code = benchmark->run({context, &context, plan, *session.records, watchdog});
     if (mpi::broadcast_value(session.records->failed(), 0, context.world.get())) code = Exit::failed;
-    session.records->end("", shared_usage(context, usage_now(cpus) - before));
+    session.records->end("", usage_of_all(context, watchdog, usage_now(cpus) - before));
     watchdog.enter("MPI_Comm_free, after the last record");
   }
   watchdog.enter("MPI_Finalize, after the last record");
@@ -134,7 +150,7 @@ Exit measure(const Options& options, Session& session) {
 Exit perform(const Options& options, Session& session) {
   switch (options.task) {
     case Options::Task::measure: return measure(options, session);
-    case Options::Task::check: static_cast<void>(read(read_plan_text(options.plan))); break;
+    case Options::Task::check: refuse_errors(read(read_plan_text(options.plan))); break;
     case Options::Task::about: std::cout << line_of(about(options)) << '\n'; break;
     case Options::Task::help: std::cout << usage(Program::ranks); break;
   }

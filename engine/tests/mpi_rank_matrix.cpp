@@ -34,11 +34,14 @@ Json plan_of(int ranks, const std::string& mode) {
           {"sampling", {{"mode", "fixed"}, {"iterations", 3}}}};
 }
 
-// The records of a matrix of this plan, on the first rank.
+// The records of a matrix of this plan, on the first rank. The other ranks read what it leaves them of the plan.
 std::vector<Json> records_of(const Context& context, const Json& plan) {
   const std::string path = "/tmp/volley-mpi-matrix-" + std::to_string(getpid()) + ".jsonl";
   constexpr std::array benchmarks{BenchmarkEntry{"rank_matrix", make_rank_matrix}};
-  const auto reading = read_plan(line_of(plan), benchmarks, {"host"});
+  auto reading = read_plan(line_of(plan), benchmarks, {"host"});
+  const std::string others = reading.benchmark->for_other_ranks(reading.plan.document);
+  EXPECT(others.find("\"rounds\":[[") == std::string::npos);
+  if (context.rank != 0) reading = read_plan(others, benchmarks, {"host"});
   EXPECT(reading.errors.empty());
   std::vector<Json> lines;
   {
@@ -208,6 +211,31 @@ void chosen_rounds_are_played_by_all(const Context& context) {
   for (const auto& row : rows) EXPECT(row.at("medians").size() == 1);
 }
 
+// Rounds that the plan names: each repetition has a row of each first rank, with the pairs of that rank.
+void named_rounds(const Context& context) {
+  const int last = context.size - 1;
+  Json plan = plan_of(context.size, "loaded");
+  plan["options"]["repeats"] = 2;
+  plan["options"]["rounds"] = Json::array({Json::array({Json::array({1, 0})}), Json::array({Json::array({0, last})})});
+  if (context.size > 3) {
+    plan["options"]["rounds"].items()[0].push_back(Json::array({2, 3}));
+    plan["options"]["rounds"].push_back(Json::array({Json::array({2, 0})}));
+  }
+  const auto records = records_of(context, plan);
+  if (context.rank != 0) return;
+  std::vector<std::vector<int>> found;
+  for (const auto& row : rows_in(records)) {
+    if (row.at("pattern") == "stream") continue;
+    std::vector<int> ranks{row.at("repeat").get<int>(), row.at("rank").get<int>()};
+    for (const auto& second : row.at("ranks")) ranks.push_back(second.get<int>());
+    EXPECT(row.at("medians").size() + 2 == ranks.size() && !row.at("medians")[0].is_null());
+    found.push_back(ranks);
+  }
+  const std::vector<std::vector<int>> of_two{{0, 0, 1}, {0, 1, 0}, {1, 0, 1}, {1, 1, 0}};
+  const std::vector<std::vector<int>> of_four{{0, 0, 3}, {0, 1, 0}, {0, 2, 0, 3}, {1, 0, 3}, {1, 1, 0}, {1, 2, 0, 3}};
+  EXPECT(found == (context.size > 3 ? of_four : of_two));
+}
+
 // Of two nodes one pair meets at a time, and within the nodes a pair of each.
 void one_pair_of_each_node(const Context& context) {
   if (context.size < 4) return;
@@ -255,6 +283,7 @@ int main() {
       }
       chosen_pairs_are_repeated(context);
       chosen_rounds_are_played_by_all(context);
+      named_rounds(context);
       one_pair_of_each_node(context);
       a_delayed_pair_takes_longer(context);
     }

@@ -25,6 +25,8 @@ class Benchmark {
   virtual ~Benchmark() = default;
   // Reads and checks `$.options`, and checks what it needs from the rest of the plan. Complains about every error.
   virtual void read(PlanObject& options, const Plan& plan) = 0;
+  // The plan's text without what the first rank alone needs of it.
+  [[nodiscard]] virtual std::string for_other_ranks(const std::string& plan) const { return plan; }
   // Throws UsageError if this job lacks something that the plan names. Called before the run record is written.
   virtual void check(const Job&) const {}
   // Writes all records between the run record and the last one. Exit::good if the machine can do what was asked: that a

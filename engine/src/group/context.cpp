@@ -64,6 +64,7 @@ Context make_context(const Options& options, Placement placement) {
     Json& at = each["node"];
     at = numbers.try_emplace(at.get<int>(), static_cast<int>(numbers.size())).first->second;
     context.ranks.push_back(facts_in(std::move(each)));
+    if (context.rank != 0) context.ranks.back().record = nullptr;  // up to 7 kB of each rank
   }
   check_cores(context.ranks);
   return context;

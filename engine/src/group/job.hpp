@@ -17,7 +17,7 @@ struct RankFacts {
   std::vector<int> cores;
   std::string bound_by;  // engine, launcher or nobody
   std::optional<gpu::Device> device;
-  Json record;  // these, and what the run record has besides
+  Json record;  // these, and what the run record has besides; on the first rank
 };
 
 [[nodiscard]] bool same_device(const RankFacts& one, const RankFacts& other);

@@ -53,21 +53,15 @@ struct Parties {
   }
 };
 
-// Pairs that measure at the same time: those that a plan names, or one of each two parties that meet in a round of
-// their round robin, or one of each party.
+// Pairs that measure at the same time: one of each two parties that meet in a round of their round robin, or one of
+// each party.
 struct Round {
   int number = 0;     // of the round robin; -1: within the parties
   int low = 0;        // the place of the rank in the party with the lower number
   int high = 0;       // the place in the other one
   bool back = false;  // the latter is the first of the pair
-  const std::vector<RankPair>* named = nullptr;
 
   [[nodiscard]] RankPair ends(const Parties& parties, int rank) const {  // the pair of this rank; nobody if it is idle
-    if (named != nullptr) {
-      const auto has = [&](const RankPair& pair) { return pair[0] == rank || pair[1] == rank; };
-      const auto found = std::ranges::find_if(*named, has);
-      return found == named->end() ? nobody : *found;
-    }
     const int own = parties.of[static_cast<std::size_t>(rank)];
     const int other = number < 0 ? own : partner_of(parties.count(), number, own);
     if (other < 0) return nobody;
@@ -75,16 +69,6 @@ struct Round {
     const int two = parties.rank(std::max(own, other), high);
     if (one < 0 || two < 0 || (one != rank && two != rank)) return nobody;
     return back ? RankPair{two, one} : RankPair{one, two};
-  }
-
-  [[nodiscard]] std::vector<RankPair> pairs(const Parties& parties) const {
-    if (named != nullptr) return *named;
-    std::vector<RankPair> all;
-    for (int rank = 0; rank < static_cast<int>(parties.of.size()); ++rank) {
-      const RankPair own = ends(parties, rank);
-      if (own[0] == rank) all.push_back(own);
-    }
-    return all;
   }
 };
 

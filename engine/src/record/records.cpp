@@ -62,13 +62,17 @@ void Records::write(const Json& record) {
   if (output_ != nullptr) output_->line(line_of(record));
 }
 
+void Records::write_lines(const std::string& lines) {
+  if (output_ != nullptr && !lines.empty()) output_->line(lines);
+}
+
 void Records::write_point(const Json& record) {
   count(record.at("status").get<std::string>());
   write(record);
 }
 
-void Records::count(const std::string& status) {
-  (status == "ok" ? ok_ : status == "failed" ? failed_ : skipped_) += 1;
+void Records::count(const std::string& status, int points) {
+  (status == "ok" ? ok_ : status == "failed" ? failed_ : skipped_) += points;
 }
 
 void Records::end(const std::string& error, const Json& usage) {

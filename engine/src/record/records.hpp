@@ -35,9 +35,11 @@ class Records {
  public:
   explicit Records(Output* output) : output_(output), begun_(Clock::now()) {}
   void write(const Json& record);
+  // Writes records that are lines already; there may be none.
+  void write_lines(const std::string& lines);
   void write_point(const Json& record);
-  // Counts a point, or a cell of a matrix, with this status.
-  void count(const std::string& status);
+  // Counts points, or cells of a matrix, with this status.
+  void count(const std::string& status, int points = 1);
   // Writes the last record. `error` is what ended the run early, empty if nothing did; `usage` has one a rank.
   void end(const std::string& error, const Json& usage = Json::array());
   // The same, but ignores that the record cannot be written, since that may be the error.

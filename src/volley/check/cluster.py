@@ -118,8 +118,6 @@ POINT_S = 0.02
 """The time of a visit and a message size.  A visit must not be precise: a part has a hundred of them."""
 BESIDE_S = 0.05
 """The time of a visit apart from its samples: synchronisation, opening, calibration."""
-RESULT_S = 3e-5
-"""The time in which rank 0 reads the result of a pair, while the other ranks wait."""
 SEED = 34
 """Every check of as many ranks has the same rounds, so that two checks can be compared."""
 
@@ -213,7 +211,7 @@ def _jobs(options: Any, site: Site, *, measured: Measured, budget_s: float) -> J
     plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
     sampling = Sampling(ci=0.01, point_time_s=POINT_S, size_time_s=None, tail=False)
     plan = msgspec.structs.replace(plan, sampling=sampling, budget_s=budget_s)
-    expected_s = len(rounds) * repeats * (BESIDE_S + 2 * len(transports) * POINT_S + ranks / 2 * RESULT_S)
+    expected_s = len(rounds) * repeats * (BESIDE_S + 2 * len(transports) * POINT_S)
     note = (
         f"{ranks} ranks meet {len(rounds)} partners, all at once: about {format_duration(expected_s)} after the start"
     )

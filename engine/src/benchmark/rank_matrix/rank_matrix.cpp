@@ -1,8 +1,8 @@
 // The benchmark `rank_matrix`: every ordered pair of ranks, one pair at a time, one of each node, or all ranks at once.
-// Writes a record for each row. Only the first rank stores results of other pairs than its own.
+// Writes a record for each row. Only the first rank knows of other pairs than its own.
 #include <set>
 
-#include "benchmark/rank_matrix/matrix_writer.hpp"
+#include "benchmark/rank_matrix/matrix_rows.hpp"
 #include "benchmark/series_record.hpp"
 #include "group/backoff_wait.hpp"
 #include "group/group_control.hpp"
@@ -112,12 +112,37 @@ class PairMeasurement {
 
 constexpr int order_tag = 40;
 constexpr int result_tag = 41;
+constexpr int pairs_tag = 42;
+constexpr int known_tag = 43;
 
 // Ranks of which one pair measures at a time: those of a node, or in the mode `loaded` each rank by itself.
 Parties parties_of(const Context& context, MatrixMode mode) {
   std::vector<int> of;
   for (const auto& each : context.ranks) of.push_back(mode == MatrixMode::nodes ? each.node : each.rank);
   return Parties(of);
+}
+
+// The pair of this rank in each round. Only the first rank has the rounds: 16,384 ranks have 160,000 pairs in 20
+// rounds.
+std::vector<RankPair> own_pairs(const Context& context, const std::vector<std::vector<RankPair>>& rounds) {
+  std::vector<RankPair> own(mpi::broadcast_value(rounds.size(), 0, context.world.get()), nobody);
+  if (own.empty()) return own;
+  const auto bytes = static_cast<int>(own.size() * sizeof own[0]);
+  if (context.rank != 0) {
+    VOLLEY_MPI(MPI_Recv(own.data(), bytes, MPI_BYTE, 0, pairs_tag, context.world.get(), MPI_STATUS_IGNORE));
+    return own;
+  }
+  std::vector<std::vector<RankPair>> of(static_cast<std::size_t>(context.size), own);
+  for (std::size_t round = 0; round < rounds.size(); ++round) {
+    for (const auto& pair : rounds[round]) {
+      for (const int rank : pair) of[static_cast<std::size_t>(rank)][round] = pair;
+    }
+  }
+  for (int rank = 1; rank < context.size; ++rank) {
+    const auto& those = of[static_cast<std::size_t>(rank)];
+    VOLLEY_MPI(MPI_Send(those.data(), bytes, MPI_BYTE, rank, pairs_tag, context.world.get()));
+  }
+  return of[0];
 }
 
 // A matrix, as each rank takes part in it.
@@ -127,7 +152,7 @@ struct MatrixRun {
   const RankMatrixOptions& options;
   const std::vector<MatrixCase> cases;
   const BackoffWait backoff;
-  const Parties parties = parties_of(context, options.mode);
+  bool transports_written = false;
   [[nodiscard]] std::size_t cells() const { return cases.size() * run.plan.transports.size(); }  // of a pair
 
   // --- one pair at a time ---
@@ -166,16 +191,21 @@ struct MatrixRun {
   void conduct() {
     const auto named = static_cast<std::int64_t>(options.pairs.size());
     const std::int64_t count = named > 0 ? named : std::int64_t{context.size} * (context.size - 1);
-    MatrixWriter rows(run, options, cases, [&](int first) {
+    const auto results_of = [&](int first) {
       if (named == 0) return context.size - 1;
       return static_cast<int>(std::ranges::count(options.pairs, first, [](const RankPair& ends) { return ends[0]; }));
-    });
+    };
+    MatrixRows rows(run, options, cases, results_of, true);
     for (int repeat = 0; repeat < options.repeats; ++repeat) {
       if (repeat > 0 && budget_used(run.plan, run.records)) break;  // every pair has a result already
       for (std::int64_t i = 0; i < count; ++i) {
         // Each repeat begins with another pair: a drift of the machine affects all pairs equally.
         const RankPair ends = pair_at((i + repeat) % count);
         rows.add(ends[0], repeat, result_of(ends));
+        if (const MatrixLines lines = rows.take(); !lines.text.empty()) {
+          write_transports(rows.known());
+          write(lines.text, lines.counts);
+        }
       }
     }
     for (int rank = 1; rank < context.size; ++rank) send_order(nobody, rank);
@@ -194,19 +224,34 @@ struct MatrixRun {
     }
   }
 
+  // Before the first row. A transport is available if a pair can use it, of those that were measured until then.
+  void write_transports(const std::vector<Json>& known) {
+    for (std::size_t i = 0; !transports_written && i < known.size(); ++i) {
+      if (known[i].is_null()) continue;
+      const std::string reason = known[i].at("reason").get<std::string>();
+      run.records.write(transport_record(*find_transport(run.plan.transports[i]), reason, known[i].at("facts")));
+    }
+    transports_written = true;
+  }
+
+  void write(const std::string& lines, const MatrixLines::Counts& counts) {
+    run.records.write_lines(lines);
+    for (std::size_t i = 0; i < counts.size(); ++i) run.records.count(MatrixLines::statuses[i], counts[i]);
+  }
+
   // --- many pairs at once ---
 
-  // The rounds that the plan names, or those of the round robin; if the plan names pairs, only those in which one of
-  // these pairs meets. The other pairs of such a round load the machine as in a complete matrix.
-  std::vector<Round> all_rounds() {
-    std::vector<Round> rounds;
-    for (const auto& named : options.rounds) rounds.push_back({.named = &named});
-    if (!rounds.empty()) return rounds;
+  // The pair of this rank in each round of the round robin. If the plan names pairs, only in the rounds in which one of
+  // them meets; the other pairs of such a round load the machine as in a complete matrix.
+  std::vector<RankPair> round_robin() {
+    std::vector<RankPair> own;
+    const Parties parties = parties_of(context, options.mode);
     for (const auto& round : all_rounds_of(parties)) {
       const auto meets = [&](const RankPair& ends) { return round.ends(parties, ends[0]) == ends; };
-      if (options.pairs.empty() || std::ranges::any_of(options.pairs, meets)) rounds.push_back(round);
+      if (!options.pairs.empty() && std::ranges::none_of(options.pairs, meets)) continue;
+      own.push_back(round.ends(parties, context.rank));
     }
-    return rounds;
+    return own;
   }
 
   Json measure_round(const RankPair& ends) {
@@ -222,35 +267,47 @@ struct MatrixRun {
     return PairMeasurement(run, cases, options.samples, ends).loaded(backoff);
   }
 
-  // The first rank of each pair sends the result to rank 0, which adds all of them to the matrix.
-  void collect(const Round& round, int repeat, const Json& mine, bool out_of_time, MatrixWriter& rows) {
+  // Each rank makes the lines of the rows in which it is the first of the pairs. The first rank of all writes them:
+  // read there, the results would take it 20 µs each, 30 s of a check of 16,384 ranks.
+  void collect(MatrixRows& rows) {
+    run.watchdog.enter("collecting the results");
+    MatrixLines mine = rows.take();
+    if (!transports_written && context.rank != 0) send_text(line_of(rows.known()), 0, known_tag, context.world.get());
+    for (int rank = 1; !transports_written && context.rank == 0 && rank < context.size; ++rank) {
+      rows.learn(json_from(backoff.receive(rank, known_tag)));
+    }
+    write_transports(rows.known());
+    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, mine.counts.data(), static_cast<int>(mine.counts.size()), MPI_INT, MPI_SUM,
+                             context.world.get()));
+    write(mine.text, mine.counts);
     if (context.rank != 0) {
-      const bool is_first = round.ends(parties, context.rank)[0] == context.rank;
-      if (is_first && !out_of_time) send_text(line_of(mine), 0, result_tag, context.world.get());
+      MPI_Request sent = MPI_REQUEST_NULL;
+      VOLLEY_MPI(MPI_Isend(mine.text.data(), static_cast<int>(mine.text.size()), MPI_CHAR, 0, result_tag,
+                           context.world.get(), &sent));
+      backoff.wait(sent);
       return;
     }
-    for (const auto& [first, second] : round.pairs(parties)) {
-      if (out_of_time) rows.add(first, repeat, skipped_result(cells(), second, budget_reason(run.plan)));
-      else rows.add(first, repeat, first == 0 ? mine : json_from(backoff.receive(first, result_tag)));
-    }
+    for (int rank = 1; rank < context.size; ++rank) run.records.write_lines(backoff.receive(rank, result_tag));
   }
 
   void measure_rounds() {
-    const auto rounds = all_rounds();
-    std::map<int, int> results;  // of each first rank, on rank 0
-    for (const auto& round : rounds) {
-      if (context.rank != 0) break;
-      for (const auto& ends : round.pairs(parties)) ++results[ends[0]];
-    }
-    MatrixWriter rows(run, options, cases, [&](int first) { return results[first]; });
+    std::vector<RankPair> own = own_pairs(context, options.rounds);
+    const bool named = !own.empty();
+    if (!named) own = round_robin();
+    const auto results_of = [&](int first) {
+      return static_cast<int>(std::ranges::count(own, first, [](const RankPair& ends) { return ends[0]; }));
+    };
+    MatrixRows rows(run, options, cases, results_of, !named);
     bool out_of_time = false;
     for (int repeat = 0; repeat < options.repeats && !out_of_time; ++repeat) {
-      for (const auto& round : rounds) {
+      for (const auto& ends : own) {
         const bool used_up = context.rank == 0 && budget_used(run.plan, run.records);
         out_of_time = mpi::broadcast_value(used_up, 0, context.world.get());
-        const Json mine = out_of_time ? Json() : measure_round(round.ends(parties, context.rank));
-        collect(round, repeat, mine, out_of_time, rows);
+        const Json mine = out_of_time ? Json() : measure_round(ends);
+        if (ends[0] != context.rank) continue;
+        rows.add(ends[0], repeat, out_of_time ? skipped_result(cells(), ends[1], budget_reason(run.plan)) : mine);
       }
+      collect(rows);
     }
   }
 };
@@ -305,6 +362,13 @@ class RankMatrix final : public Benchmark {
     if (!options_.rounds.empty() && (options_.mode != MatrixMode::loaded || !options_.pairs.empty())) {
       options.complain("rounds", "needs the mode `loaded`, without `pairs`");
     }
+  }
+
+  [[nodiscard]] std::string for_other_ranks(const std::string& plan) const override {
+    if (options_.rounds.empty()) return plan;
+    Json document = json_from(plan);
+    document["options"]["rounds"] = Json::array();
+    return line_of(document);
   }
 
   Exit run(const Run& run) override {

@@ -1,4 +1,4 @@
-// Collects the results of pairs and writes the rows of the matrices. Used on the first rank.
+// Collects the results of pairs, and makes the lines of the rows of the matrices from them.
 #pragma once
 
 #include <cmath>
@@ -44,35 +44,57 @@ inline Json in_units(double time_s, double unit_s) {
   return time_s > 0 ? Json(std::max<std::int64_t>(1, std::llround(time_s / unit_s))) : Json(nullptr);
 }
 
-class MatrixWriter {
+// Complete rows: a line for each, and the number of their cells by status.
+struct MatrixLines {
+  static constexpr std::array statuses{"ok", "failed", "skipped"};
+  using Counts = std::array<int, statuses.size()>;
+  std::string text;
+  Counts counts{};
+};
+
+class MatrixRows {
  public:
-  // `results_of` says how many results complete the row of a rank.
-  MatrixWriter(const Run& run, const RankMatrixOptions& options, const std::vector<MatrixCase>& cases,
-               std::function<int(int first)> results_of)
+  // `results_of` says how many results complete the row of a rank; `whole` that these are those of all other ranks.
+  MatrixRows(const Run& run, const RankMatrixOptions& options, const std::vector<MatrixCase>& cases,
+             std::function<int(int first)> results_of, bool whole)
       : run_(run),
         options_(options),
         cases_(cases),
         results_of_(std::move(results_of)),
+        whole_(whole),
         known_(run.plan.transports.size()) {}
 
-  // Takes the result of a pair. Writes the row, a record for each case and transport, when it is complete.
+  // Takes the result of a pair.
   void add(int first, int repeat, const Json& result) {
-    const Json& transports = result.at("transports");  // empty where the pair was skipped
-    for (std::size_t i = 0; i < transports.size(); ++i) {
-      if (known_[i].is_null() || transports[i].at("reason").get<std::string>().empty()) known_[i] = transports[i];
-    }
+    learn(result.at("transports"));
     auto& rows = rows_[first];
     rows.resize(result.at("cells").size());
     for (std::size_t i = 0; i < rows.size(); ++i) take(rows[i], result.at("cells")[i], options_.samples);
-    for (const auto& cell : result.at("cells")) run_.records.count(cell.at("status").get<std::string>());
+    for (const auto& cell : result.at("cells")) {
+      const auto status = std::ranges::find(MatrixLines::statuses, cell.at("status").get<std::string>());
+      ++complete_.counts[static_cast<std::size_t>(status - MatrixLines::statuses.begin())];
+    }
     const auto [missing, is_new] = missing_.try_emplace(first, 0);
     if (is_new) missing->second = results_of_(first);
     if (--missing->second > 0) return;
-    write_transports();
-    write(first, repeat);
+    add_lines(first, repeat);
     rows_.erase(first);
     missing_.erase(first);
   }
+
+  // The rows, a record for each case and transport, that became complete since the last call.
+  [[nodiscard]] MatrixLines take() { return std::exchange(complete_, {}); }
+
+  // Takes what a pair, or another rank, knows of the transports; nothing where the pair was skipped.
+  void learn(const Json& transports) {
+    for (std::size_t i = 0; i < transports.size(); ++i) {
+      if (transports[i].is_null()) continue;
+      if (known_[i].is_null() || transports[i].at("reason").get<std::string>().empty()) known_[i] = transports[i];
+    }
+  }
+
+  // What is known of each transport, from a pair that can use it if there is one; null if no pair was measured.
+  [[nodiscard]] const std::vector<Json>& known() const { return known_; }
 
  private:
   // A pair as numbers: the cells of a thousand ranks as JSON would take gigabytes.
@@ -107,17 +129,7 @@ class MatrixWriter {
     if (samples) row.kept[second] = cell;
   }
 
-  // A transport is available if a pair can use it. Only the pairs before the end of the first row are known here.
-  void write_transports() {
-    for (std::size_t i = 0; !begun_ && i < known_.size(); ++i) {
-      if (known_[i].is_null()) continue;
-      const std::string reason = known_[i].at("reason").get<std::string>();
-      run_.records.write(transport_record(*find_transport(run_.plan.transports[i]), reason, known_[i].at("facts")));
-    }
-    begun_ = true;
-  }
-
-  void write(int first, int repeat) {
+  void add_lines(int first, int repeat) {
     std::size_t number = 0;
     for (const auto& [workload, bytes] : cases_) {
       const std::optional<Window>& window = workload.window;
@@ -133,7 +145,7 @@ class MatrixWriter {
                        {"rank", first},
                        {"repeat", repeat}};
         record.update(columns(rows_[first][number++]));
-        run_.records.write(record);
+        complete_.text += (complete_.text.empty() ? "" : "\n") + line_of(record);
       }
     }
   }
@@ -142,7 +154,7 @@ class MatrixWriter {
   [[nodiscard]] Json columns(Row& row) const {
     auto& cells = row.cells;
     std::sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) { return a.second < b.second; });
-    const bool whole = options_.rounds.empty() && cells.size() + 1 == static_cast<std::size_t>(run_.context->size);
+    const bool whole = whole_ && cells.size() + 1 == static_cast<std::size_t>(run_.context->size);
     double shortest_s = std::numeric_limits<double>::infinity();
     for (const auto& cell : cells) {
       if (cell.median_s > 0) shortest_s = std::min(shortest_s, cell.median_s);
@@ -176,10 +188,11 @@ class MatrixWriter {
   const RankMatrixOptions& options_;
   const std::vector<MatrixCase>& cases_;
   const std::function<int(int first)> results_of_;
+  const bool whole_;
   std::map<int, int> missing_;            // results, of incomplete rows by first rank
   std::map<int, std::vector<Row>> rows_;  // incomplete ones by first rank, each by case and transport
-  std::vector<Json> known_;  // what a pair reported of each transport; of one that can use it if there is one
-  bool begun_ = false;       // the records of the transports are written
+  std::vector<Json> known_;
+  MatrixLines complete_;
 };
 
 }  // namespace volley
