@@ -60,7 +60,8 @@ def test_schemas_are_schemas(name: str) -> None:
         {"plan": 0},
         {"benchmark": "tennis"},
         {"transports": "host"},
-        {"options": {"sizes_bytes": [0]}},
+        {"options": {"sizes_bytes": [-1]}},
+        {"benchmark": "stream", "options": {"sizes_bytes": [0]}},
         {"options": {"sizes_bytes": [8], "window": 64}},
         {"nonsense": 1},
         {"sampling": {"ci": 0}},
@@ -70,7 +71,8 @@ def test_schemas_are_schemas(name: str) -> None:
 def test_the_schema_refuses_what_the_types_refuse(changes: dict[str, object]) -> None:
     good = {"benchmark": "pingpong", "transports": ["host"], "options": {"sizes_bytes": [8]}}
     validator = Draft202012Validator(json.loads((ROOT / "schema/plan.schema.json").read_text("utf-8")))
-    validator.validate(good)
+    for sizes in ([8], [0]):
+        validator.validate({**good, "options": {"sizes_bytes": sizes}})
     bad = json.dumps({**good, **changes})
     with pytest.raises(ValidationError):
         validator.validate(json.loads(bad))

@@ -32,6 +32,7 @@ from volley.records.record_types import End, Mismatch
 from volley.records.records_file import parse_runs, read_runs
 from volley.records.run_log import RunLog
 from volley.report.model import Details
+from volley.run.render import reports_of, results_of
 from volley.text import mpi_name
 
 TESTS = Path(__file__).parent
@@ -246,7 +247,18 @@ FIVE = ["host", "staged/pageable", "staged/pipelined", "aware", "peer"]
 INTERRUPTED = [1e-6 + 1e-9 * (number % 7) for number in range(40)] + [1e-4] * 6
 NOT_EVERY = [log(pingpong(DRIFTING)), log(pingpong(DRIFTING), pingpong(INTERRUPTED, 64))]
 
+ONLY_MPI = pingpong(size=0, name="staged/pinned", status="skipped", reason="only messages of MPI_Send may be empty")
+EMPTY = [
+    log(
+        *(pingpong(SAMPLES, size, name) for name in ("host", "aware") for size in (0, 8, 64)),
+        *(ONLY_MPI, pingpong(SAMPLES, 8, "staged/pinned"), pingpong(SAMPLES, 0, "null")),
+        transports=[*map(transport, ("host", "aware", "staged/pinned")), NULL],
+    )
+]
+
 NOTES = {
+    "empty-messages": EMPTY,
+    "empty-messages-alone": [log(pingpong(SAMPLES, 0))],
     "one-transport": [log(pingpong(SAMPLES, size=1 << 20))],
     "decimal-points": [log(*(pingpong([t * f for t in SAMPLES], size) for size, f in ((8, 0.3), (64, 7), (512, 40))))],
     "stream": [log(stream([64e-6] * 6, size=1000))],
@@ -394,6 +406,7 @@ OVERVIEWS = {
     "some-spread-little": [
         log(*(pingpong(WIDE if n else SAMPLES, size, name) for n, size in enumerate(SIZES) for name in ("a", "b")))
     ],
+    "empty-messages-and-others": [log(*(pingpong(SAMPLES, size, name) for size in (0, *SIZES) for name in "ab"))],
     "nothing-in-common": nothing_in_common(),
     "skipped-by-the-slow": skipped_by_the_slow(),
     "reasons-that-differ-in-a-number": [
@@ -470,6 +483,7 @@ DATA = {
     "incomplete": (golden("incomplete"), ("csv", "json")),
     "probe": (golden("probe"), ("csv", "json")),
     "null": (golden("pingpong-host"), ("csv", "olcf")),
+    "empty-messages": (EMPTY, ("csv", "olcf")),
     "two-transports": ([log(*(pingpong(SAMPLES, size, name) for size in (64, 8) for name in "ba"))], ("olcf",)),
     "fixed": (golden("fixed"), ("olcf",)),
     "few-samples": (few_samples(), ("csv", "olcf")),
@@ -489,6 +503,11 @@ def test_data(name: str) -> None:
     check_formats(f"points/data-{name}", logs, *formats)
     if "json" in formats:  # no NaN, which JSON does not have
         json.loads(shown(logs, "json")[0], parse_constant=pytest.fail)
+
+
+def test_charts_begin_at_the_first_message_with_data() -> None:
+    ((report,),) = [reports_of(results_of(EMPTY, BENCHMARKS))]
+    assert {mark.x for chart in report.charts for mark in chart.marks} == {8, 64}
 
 
 def test_numbers_of_a_row_follow_from_the_samples() -> None:

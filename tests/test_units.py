@@ -46,15 +46,15 @@ def test_a_size_beyond_64_bits_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "0k", "000"])
-def test_an_empty_message_is_refused(text: str) -> None:
-    with pytest.raises(SizeError, match="0 bytes"):
-        parse_size(text)
+def test_a_size_may_be_0(text: str) -> None:
+    assert parse_size(text) == 0
 
 
 @pytest.mark.parametrize(
     ("text", "sizes"),
     [("8:64", (8, 16, 32, 64)), ("8:100", (8, 16, 32, 64, 100)), ("8:8", (8,)), ("3:13", (3, 6, 12, 13)),
      ("8:1k:x4", (8, 32, 128, 512, 1024)), ("8:1k:*4", (8, 32, 128, 512, 1024)), ("8:64:+16", (8, 24, 40, 56, 64)),
+     ("0", (0,)), ("0:8", (0, 1, 2, 4, 8)), ("0:64:x4", (0, 1, 4, 16, 64)), ("0:32:+16", (0, 16, 32)), ("0:0", (0,)),
      ("1Mi:2Mi:+512Ki", (1 << 20, 3 << 19, 2 << 20)), ("1k,64k,1M", (1024, 65536, 1 << 20)),
      ("64, 8:16 , 8", (64, 8, 16)), (" 8 : 32 : x2 ", (8, 16, 32)), ("2147483656", ((1 << 31) + 8,))],
 )  # fmt: skip
@@ -66,7 +66,7 @@ def test_lists_and_ranges(text: str, sizes: tuple[int, ...]) -> None:
     ("text", "said"),
     [("", "empty item"), ("8,,16", "empty item"), ("8,", "empty item"), ("8:", "is not a message size"),
      (":8", "is not a message size"), ("64:8", "write 8:64"), ("8:64:4", "not a step"), ("8:64:x1", "not a step"),
-     ("8:64:x0", "not a step"), ("8:64:x", "not a step"), ("8:64:x1.5", "not a step"), ("8:64:+0", "0 bytes"),
+     ("8:64:x0", "not a step"), ("8:64:x", "not a step"), ("8:64:x1.5", "not a step"), ("8:64:+0", "not a step"),
      ("8:64:x2:x2", "more than a first size"), ("1:1Gi:+1", "more than 4096 sizes")],
 )  # fmt: skip
 def test_errors_of_ranges_say_what_is_wrong(text: str, said: str) -> None:
@@ -102,7 +102,7 @@ def test_any_text_is_either_read_or_refused_in_one_sentence(text: str) -> None:
         sentence = str(refusal)
     else:
         assert sizes
-        assert all(1 <= size <= LARGEST for size in sizes)
+        assert all(0 <= size <= LARGEST for size in sizes)
         return
     assert sentence
 
@@ -145,13 +145,28 @@ def test_lists_of_cpus_and_lengths_of_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["8", "8:1Gi", "8:1Gi:x4", "4Ki:16Mi:x8", "64Ki,8", "8,64Ki", "1,3,5", "8,16,48", "3Ki,8", "1Mi:8Mi:+1Mi"]
+    "text",
+    [
+        "8",
+        "0",
+        "0:8",
+        "0,8",
+        "8:1Gi",
+        "8:1Gi:x4",
+        "4Ki:16Mi:x8",
+        "64Ki,8",
+        "8,64Ki",
+        "1,3,5",
+        "8,16,48",
+        "3Ki,8",
+        "1Mi:8Mi:+1Mi",
+    ],
 )
 def test_sizes_are_written_as_they_are_typed(text: str) -> None:
     assert format_sizes(parse_sizes(text)) == text
 
 
-@given(st.lists(SIZES, min_size=1, max_size=9, unique=True))
+@given(st.lists(st.just(0) | SIZES, min_size=1, max_size=9, unique=True))
 def test_written_sizes_are_read_again(sizes: list[int]) -> None:
     assert list(parse_sizes(format_sizes(sizes))) == sizes
 

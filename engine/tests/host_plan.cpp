@@ -73,6 +73,10 @@ void every_error_is_told() {
                       "$.options.sizes_bytes[4]:", "$.options.sizes_bytes[5]:", "$.options.window:",
                       "$.options.direction:", "$.options.more: unknown key"});
   EXPECT(!tells(own, "$.options.sizes_bytes[0]"));
+  const PlanReading empty = reading_of(R"({"plan": 2, "benchmark": "pingpong", "transports": ["host"], "options": {
+      "sizes_bytes": [0, -1]}})");
+  EXPECT(tells(empty, "$.options.sizes_bytes[1]: expected a whole number of bytes of at least 0"));
+  EXPECT(!tells(empty, "$.options.sizes_bytes[0]"));
 }
 
 void documents_that_are_no_plan() {

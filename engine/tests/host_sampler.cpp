@@ -293,6 +293,7 @@ void long_messages_are_checked() {
     EXPECT(pass.counts == counts && pass.in_flight == in_flight);
   }
   EXPECT(pass_of(round_trip_workload(), 1024 * mib, bytes_of_pass(1024 * mib)).counts == 2);
+  EXPECT(pass_of(round_trip_workload(), 0, bytes_of_pass(0)).counts == pass_round_trips);
 }
 
 // A driver that makes only the first or only the last count of a call has the right message in every sample.

@@ -53,8 +53,6 @@ def parse_size(text: str) -> int:
     number = matched[1].lstrip("0")
     power = 1 + _UNITS.index(matched[2].upper()) if matched[2] else 0
     size = int(number or "0") << 10 * power if len(number) <= 19 else LARGEST + 1
-    if size == 0:
-        raise SizeError("a message of 0 bytes has no data to verify: the smallest size is 1")
     if size > LARGEST:
         raise SizeError(f"{text.strip()!r} is more than 4Ei, the largest size that fits a 64-bit integer")
     return size
@@ -74,7 +72,10 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 
 
 def _expand(part: str) -> Iterator[int]:
-    """Yield the sizes of one item of the list: a single size, or a range with its step and both of its ends."""
+    """Yield the sizes of one item of the list: a single size, or a range with its step and both of its ends.
+
+    From 0 the next size is 1, or one step.
+    """
     first, *rest = part.split(":")
     if not rest:
         yield parse_size(first)
@@ -87,15 +88,15 @@ def _expand(part: str) -> Iterator[int]:
     factor, step = _step(rest[1]) if len(rest) == 2 else (2, 0)
     while size < last:
         yield size
-        size = size * factor + step
+        size = size * factor + step or 1
     yield last
 
 
 def _step(text: str) -> tuple[int, int]:
     """Parse a step into a factor and an increment in bytes: ``x4`` gives (4, 0), ``+64Ki`` gives (1, 65536)."""
     step = text.strip()
-    if step.startswith("+"):
-        return 1, parse_size(step[1:])
+    if step.startswith("+") and (size := parse_size(step[1:])):
+        return 1, size
     if re.fullmatch(r"[x*][0-9]{1,4}", step) and int(step[1:]) > 1:
         return int(step[1:]), 0
     raise SizeError(f"{step!r} is not a step of sizes: write x2 or more (times), or + and a size, as in 8:1Gi:x4")

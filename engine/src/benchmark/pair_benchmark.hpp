@@ -10,7 +10,7 @@ namespace volley {
 class PairBenchmark : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
-    options.some_sizes("sizes_bytes", sizes_bytes_);
+    options.some_sizes("sizes_bytes", sizes_bytes_, least_bytes());
     if (plan.world_size == 2) return;
     options.complain_of_plan(
         "world_size", "`" + plan.benchmark + "` is between exactly 2 ranks, found " + std::to_string(plan.world_size));
@@ -35,6 +35,8 @@ class PairBenchmark : public Benchmark {
   [[nodiscard]] virtual std::string unsuitable(const TransportEntry&) const { return {}; }
   // Measures all sizes and writes their records. Collective over the two ranks.
   virtual void measure(const Run& run, const RankGroup& pair, TransportSet& transports) = 0;
+  // Of a message: 0 where an empty one is measured too.
+  [[nodiscard]] virtual std::int64_t least_bytes() const { return 1; }
   // The sizes for which the transports are opened at first.
   [[nodiscard]] virtual std::vector<std::uint64_t> opened_sizes() const { return sizes_bytes_; }
 

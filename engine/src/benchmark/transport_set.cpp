@@ -59,6 +59,9 @@ std::string TransportSet::too_large(const Candidate& candidate, std::uint64_t by
     return "needs " + in_gib(needed) + " of " + name_of(kind) + " memory on each rank, " + in_gib(free) +
            " is free for it";
   };
+  if (bytes == 0 && !collectives_ && !candidate.transport->carries_empty_messages()) {
+    return "only messages of MPI_Send may be empty";
+  }
   const std::size_t max_bytes = candidate.transport->max_message_bytes();
   if (bytes > max_bytes) return "it carries messages of up to " + std::to_string(max_bytes) + " B";
   const Arena& arena = arenas_.at(candidate.arena);

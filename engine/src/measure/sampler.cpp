@@ -63,8 +63,9 @@ void Sampler::measure(std::vector<Series>& all) {
   for (auto& series : all) {
     if (series.skipped.empty() && series.ended_by != EndedBy::failure) check_every_message(series);
   }
-  for (const auto& series : all) {
-    if (series.count > 0) last_[series.name] = {series.view.bytes, series.count, series.count_s};
+  for (const auto& series : all) {  // an empty message says nothing of longer ones
+    if (series.count > 0 && series.view.bytes > 0)
+      last_[series.name] = {series.view.bytes, series.count, series.count_s};
   }
 }
 

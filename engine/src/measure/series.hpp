@@ -79,8 +79,8 @@ struct Workload {
   const std::uint64_t usual = workload.messages[0];
   const std::uint64_t least = least_counts * std::min(usual, least_in_flight);
   const std::uint64_t places = buffer_bytes / pass_stride(message_bytes);
-  const std::uint64_t most =
-      std::min<std::uint64_t>(places, std::max<std::uint64_t>(workload.pass_bytes / message_bytes, least));
+  const std::uint64_t most = std::min<std::uint64_t>(
+      places, std::max<std::uint64_t>(workload.pass_bytes / std::max<std::size_t>(message_bytes, 1), least));
   if (workload.pass_counts == 0 || most < least_counts) return {};
   const std::uint64_t in_flight = std::min(usual, most / least_counts);
   return {.counts = std::min(workload.pass_counts, most / in_flight), .in_flight = in_flight};

@@ -121,13 +121,13 @@ class PlanObject {
     list(key, target, fitting,
          [least](const Json& value) { return is_integer(value, least, std::numeric_limits<int>::max()); });
   }
-  void sizes(const char* key, std::vector<std::uint64_t>& target) {
-    list(key, target, "a whole number of bytes of at least 1", [](const Json& value) {
-      return is_integer(value, std::int64_t{1}, std::numeric_limits<std::int64_t>::max());
-    });
+  void sizes(const char* key, std::vector<std::uint64_t>& target, std::int64_t least = 1) {
+    const std::string fitting = "a whole number of bytes of at least " + std::to_string(least);
+    list(key, target, fitting.c_str(),
+         [least](const Json& value) { return is_integer(value, least, std::numeric_limits<std::int64_t>::max()); });
   }
-  void some_sizes(const char* key, std::vector<std::uint64_t>& target) {
-    sizes(key, target);
+  void some_sizes(const char* key, std::vector<std::uint64_t>& target, std::int64_t least = 1) {
+    sizes(key, target, least);
     if (target.empty()) complain(key, "expected at least one size");
   }
   void texts(const char* key, std::map<std::string, std::string>& target) {

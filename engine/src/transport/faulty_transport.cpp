@@ -46,6 +46,7 @@ class FaultyTransport final : public Transport, public Halo, public Collectives 
   Halo* halo() override { return transport_->halo() == nullptr ? nullptr : this; }
   Collectives* collectives() override { return transport_->collectives() == nullptr ? nullptr : this; }
   std::size_t max_message_bytes() const override { return transport_->max_message_bytes(); }
+  bool carries_empty_messages() const override { return transport_->carries_empty_messages(); }
   std::uint64_t host_memory_bytes(std::uint64_t bytes, const std::optional<Window>& window) const override {
     return transport_->host_memory_bytes(bytes, window);
   }

@@ -162,6 +162,7 @@ class MpiTransport : public HostDriven<MpiChannel>, public Halo, public MpiColle
   }
   [[nodiscard]] Halo* halo() override { return this; }
   [[nodiscard]] Collectives* collectives() override { return this; }
+  [[nodiscard]] bool carries_empty_messages() const override { return true; }
   void open_halo(const View& view) override { channel_.prepare(view); }
   void start(const View& view) override {
     channel_.start_recv(view);

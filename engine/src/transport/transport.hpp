@@ -14,7 +14,7 @@ class Collectives;
 
 // An end of a transport, and what it carries: messages between two ranks, halos between two neighbours, collectives
 // among the ranks of a group. All ranks make every call, except `unavailable`, `max_message_bytes`,
-// `host_memory_bytes`, `limit_waits`, `once_a_batch` and `facts`.
+// `carries_empty_messages`, `host_memory_bytes`, `limit_waits`, `once_a_batch` and `facts`.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -44,6 +44,8 @@ class Transport {
   [[nodiscard]] virtual Collectives* collectives() { return nullptr; }
 
   [[nodiscard]] virtual std::size_t max_message_bytes() const { return std::numeric_limits<std::size_t>::max(); }
+  // Whether a message without data is a message of this transport.
+  [[nodiscard]] virtual bool carries_empty_messages() const { return false; }
 
   // The most bytes of host memory that this rank takes for messages of this length besides the buffers: for round
   // trips, or for windows if there is one.

@@ -221,11 +221,19 @@ def hosts(option: str, words: Sequence[str]) -> tuple[str, ...]:
 
 
 @reads("SIZES")
-def sizes(option: str, words: Sequence[str]) -> tuple[int, ...]:
+def sizes_from_0(option: str, words: Sequence[str]) -> tuple[int, ...]:
     try:
         return parse_sizes(words[-1])
     except SizeError as error:
         raise UserError(f"{option}: {error}") from None
+
+
+@reads("SIZES")
+def sizes(option: str, words: Sequence[str]) -> tuple[int, ...]:
+    found = sizes_from_0(option, words)
+    if 0 in found:
+        raise UserError(f"{option}: only volley pingpong measures messages of 0 bytes: the smallest size is 1")
+    return found
 
 
 @reads("N,…")

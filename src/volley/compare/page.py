@@ -342,20 +342,23 @@ def _charts(comparison: Comparison) -> Iterator[Chart]:
     except SizeError:
         return
     x, other, found = Axis("message size", "B", log=True), comparison.letter, comparison.differences
+    by_series = {  # the axis has no place for 0 B
+        name: [each for each in those.tolist() if sizes[each]] for name, those in comparison.by_series().items()
+    }
     marks = []
-    for series, points in comparison.by_series().items():
-        for point in points.tolist():
+    for series, points in by_series.items():
+        for point in points:
             low, high, kind = (each[point] for each in found.shown)
             bounds = () if kind == "single" else (low, high)
             marks.append(Mark(sizes[point], float(found.ratio[point]), series, *bounds))
     line = ReferenceLine("y", 1.0, "the same")
     caption = "; ".join(filter(None, (f"above 1: {other} is slower", bounds_meaning(set(found.shown.kind)))))
     yield Chart("curves", f"ratio {other} / A", x, Axis("ratio", log=True), marks, lines=[line], caption=caption)
-    for series, points in comparison.by_series().items():
+    for series, points in by_series.items():
         times = [
             (sizes[point], name, _time(side, comparison.sweeps[comparison.sweep[point]], comparison.at[point]))
             for name, side in (("A", comparison.first), (other, comparison.second))
-            for point in points.tolist()
+            for point in points
         ]
         marks = [_TIME.mark(size, name, time) for size, name, time in times]
         caption = bounds_meaning({time.shown.kind for _, _, time in times})

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from volley.benchmarks.points import RESULTS, PointOptions, TransportOptions, WindowOptions
+from volley.command import option_values
 from volley.command.commandline import Lazy, group
 from volley.command.options import UNLISTED, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.run.benchmark import Benchmark
-from volley.units import parse_sizes
+from volley.units import VALID_FORMS, parse_sizes
 
 FORMATS = {"olcf": "the output line of the OLCF ping-pong tutorial, with a GB of 2^30 bytes"}
 
@@ -17,7 +18,14 @@ FORMATS = {"olcf": "the output line of the OLCF ping-pong tutorial, with a GB of
 class PingPongOptions(TransportOptions, SampledOptions):
     """The options of ``volley pingpong``."""
 
-    points: PointOptions = group(PointOptions)
+    points: PointOptions = group(
+        PointOptions,
+        sizes={
+            "read": option_values.sizes_from_0,
+            "help": f"Message sizes in bytes: {VALID_FORMS}. 0: a message without data, of host and aware. k, M, G are "
+            "the same as Ki, Mi, Gi: powers of 1024.",
+        },
+    )
     sampling: SamplingOptions = group(SamplingOptions)
     job: JobOptions = group(JobOptions, ranks=UNLISTED)
     output: OutputOptions = output_group(FORMATS)

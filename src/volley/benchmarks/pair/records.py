@@ -9,7 +9,7 @@ from msgspec import Meta, field
 
 from volley.benchmarks.pair import PingPongOptions, StreamOptions
 from volley.benchmarks.points import Direction
-from volley.benchmarks.points.records import PointRecord, Sizes
+from volley.benchmarks.points.records import PointRecord, Sizes, SizesFrom0
 from volley.benchmarks.points.results import times
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
@@ -18,7 +18,7 @@ from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan
 class PingPongPlan(Frozen, frozen=True, kw_only=True):
     """The messages of a ping-pong."""
 
-    sizes_bytes: Sizes
+    sizes_bytes: SizesFrom0
     fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size, as the tutorial does.")] = (
         False
     )

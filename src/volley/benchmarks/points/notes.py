@@ -207,7 +207,7 @@ def again(points: Sequence[PointResult], plan: Plan | None, *, size: bool = Fals
     ``size``: only at the size of the first point.
     """
     first = points[0]
-    sizes = {"sizes": str(first.size_bytes)} if size and first.size_bytes else {}
+    sizes = {"sizes": str(first.size_bytes)} if size and first.sized else {}
     return command_again(first.benchmark, plan, **_only(points), **sizes, **changes)
 
 
@@ -244,7 +244,7 @@ def _ranges(told: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
 
 def size_range(points: Iterable[PointResult]) -> str:
     """List up to three sizes; describe more by their range: ``5 sizes from 64 MiB to 1 GiB``.  A barrier has none."""
-    sizes = list(dict.fromkeys(point.size_bytes for point in points if point.size_bytes))
+    sizes = list(dict.fromkeys(point.size_bytes for point in points if point.sized))
     if len(sizes) <= 3:
         return join_words(format_size(size) for size in sizes)
     return f"{len(sizes)} sizes from {format_size(min(sizes))} to {format_size(max(sizes))}"
@@ -286,9 +286,9 @@ def _summary(points: Sequence[PointResult], half: float | None) -> str:
     best = max(points, key=lambda point: point.bandwidth_Bps or 0)
     parts = []
     if first.latency:
-        at = f" at {format_size(first.size_bytes)}" if first.size_bytes else ""
+        at = f" at {format_size(first.size_bytes)}" if first.sized else ""
         parts.append(f"{format_sig(first.latency.median * 1e6, 3)} µs{at}")
-    if best.bandwidth_Bps is None and best.operation:
+    if best.bandwidth_Bps is None and best.sends:
         return parts[0]
     if best.bandwidth_Bps is None:
         return f"{parts[0]}, the overhead of the measurement: this transport sends nothing"

@@ -84,8 +84,10 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
     checked = sum(bool(point.verified) for point in points)
     failed = sum(point.status == "failed" for point in result.points)
     found = [count(len(points) + failed, "point"), *([f"{failed} failed"] if failed else [])]
-    share = f"all{' others' * bool(failed)}" if checked == len(points) else str(checked)
-    parts = [", ".join([*found, f"{share} verified byte for byte"])]
+    empty = sum(point.empty for point in points)
+    share = f"all{' others' * bool(failed)}" if checked + empty == len(points) else str(checked)
+    nothing = " (0 B: nothing to compare)" * bool(empty)
+    parts = [", ".join([*found, f"{share} verified byte for byte{nothing}"])]
     if plan and plan.sampling.mode == "adaptive":
         kind, aim = "within" if one_launch(points) else "ci", plan.sampling.ci
         launches = max(point.launches for point in points)
@@ -101,7 +103,7 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
                 f"{close or 'none'} within ±{aim * 100:g} % (95 % CI over {over_launches(launches, result.series)})"
             )
     # An operation without data, a barrier, has no row in the table.
-    parts += [f"{point.name} {_number(point, 1e6).text} µs" for point in points if not point.rate]
+    parts += [f"{point.name} {_number(point, 1e6).text} µs" for point in points if not point.carries]
     return "; ".join(parts)
 
 
@@ -190,7 +192,7 @@ def _share(point: PointResult, points: Sequence[PointResult]) -> str:
 
 
 def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
-    sizes = sorted({point.size_bytes for point in points if point.rate})
+    sizes = sorted({point.size_bytes for point in points if point.carries})
     # A transport with a limit of length, such as one word, has the first size only.
     last = {those[-1].size_bytes for those in by_name(point for point in points if point.rate).values()}
     largest = min(last - {sizes[0]} or last)
@@ -252,7 +254,7 @@ def _sections(result: PointSeries, points: Sequence[PointResult]) -> dict[str, d
     The fastest path comes first, host memory last.
     """
     found: dict[tuple[float, str], dict[str, list[PointResult]]] = {}
-    operations = grouped((point for point in points if point.rate), lambda point: point.operation)
+    operations = grouped((point for point in points if point.carries), lambda point: point.operation)
     for number, (operation, those) in enumerate(operations.items()):
         if operation:
             found[number, operation] = by_transport(those)

@@ -82,7 +82,7 @@ QUANTITIES = (
 
 KEYS = ("transport", "size_bytes", "benchmark", "direction", "window", "ranks")
 
-CHECKED = Quantity("verified", "", lambda point: point.verified if point.rate or point.operation else None)
+CHECKED = Quantity("verified", "", lambda point: point.verified if point.sends else None)
 """Empty if the transport sends nothing."""
 
 Columns = Callable[[PointResult, Plan | None, bool], Sequence[Quantity]]
@@ -145,7 +145,7 @@ def _points(points: list[PointResult], result: PointSeries, columns_of: Columns,
     wanted = columns_of(points[0], result.series.plan, len(names) == 1)
     columns = with_bounds(wanted, points, max(point.launches for point in points))
     sizes = sorted({point.size_bytes for point in points})
-    rows: list[list[Cell]] = [[_size(size)] for size in sizes]
+    rows: list[list[Cell]] = [[_size(size, points[0])] for size in sizes]
     for those in names.values():
         here = {point.size_bytes: point for point in those}
         for size, row in zip(sizes, rows, strict=True):
@@ -164,8 +164,8 @@ def headers(
     return [column.column(group=group if len(groups) > 1 else "", **changes) for group in groups for column in columns]
 
 
-def _size(size_bytes: int) -> Cell:
-    return Cell(size_bytes, text=format_size(size_bytes) if size_bytes else "–")
+def _size(size_bytes: int, of: PointResult) -> Cell:
+    return Cell(size_bytes, text=format_size(size_bytes) if of.sized else "–")
 
 
 def cells(point: PointResult | None, columns: Sequence[Quantity]) -> Iterator[Cell]:
@@ -197,6 +197,8 @@ def _legend(
         parts.append("GB/s: 10^9 B/s")
     if len(by_transport(points)) > 1 and {point.verified for point in points if point.time and point.rate} == {True}:
         parts.append("all verified")
+    if any(point.empty for point in points):
+        parts.append("0 B: nothing to compare")
     return ["; ".join(parts)]
 
 
@@ -215,7 +217,7 @@ def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Ta
     sizes, names = sorted({size for _, size in found}), list(dict.fromkeys(name for name, _ in found))
     # A name with a variant has two lines: ``staged/`` and ``pinned``.
     columns = [Column(name.replace("/", "/\n", 1) + _mark(name, result), "×") for name in names]
-    rows = [[_size(size), *(ratio_cell(found.get((name, size))) for name in names)] for size in sizes]
+    rows = [[_size(size, points[0]), *(ratio_cell(found.get((name, size))) for name in names)] for size in sizes]
     legend = [f"×: speed-up over {baseline(points)}{' within one launch' * one_launch(points)}", *unclear(rows)]
     if any(_mark(name, result) for name in names):
         legend.append(f"{NOT_MPI} not MPI")

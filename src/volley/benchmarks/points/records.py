@@ -11,6 +11,7 @@ from volley.benchmarks.points import Direction
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version
 from volley.records.record_types import EndedBy, Mismatch, Status, Work
 
+SizesFrom0 = Annotated[list[NonNegative], Meta(min_length=1, description="message sizes, in this order; 0: empty.")]
 Sizes = Annotated[list[Positive], Meta(min_length=1, description="message sizes, in this order.")]
 
 EntrySkew = Annotated[

@@ -86,9 +86,11 @@ class PointResult:
     """Half round trip, or one window, of each launch; for ``bi`` the slower direction of each sample.  In seconds."""
     forward_Bps: float | None = None
     backward_Bps: float | None = None
+    carries: bool = False
+    """Whether it was measured and its messages have a size, perhaps 0 B."""
     rate: Estimate | None = None
     """Bytes per second: those of a half round trip or of a window, for ``bi`` the total, divided by ``time`` and its
-    bounds.  ``None`` if the transport sends nothing."""
+    bounds.  ``None`` if the transport sends nothing, and of messages without data."""
     tail_s: Mapping[str, float] = field(default_factory=dict)
     launches: int = 0
     samples: int = 0
@@ -120,7 +122,17 @@ class PointResult:
     @property
     def place(self) -> str:
         """The point, for a sentence: ``host at 64 KiB``."""
-        return f"{self.name} at {format_size(self.size_bytes)}" if self.size_bytes else self.name
+        return f"{self.name} at {format_size(self.size_bytes)}" if self.sized else self.name
+
+    @property
+    def sized(self) -> bool:
+        """Whether its messages have a size, perhaps 0 B; those of a barrier have none."""
+        return self.operation != "barrier"
+
+    @property
+    def empty(self) -> bool:
+        """Whether its messages have no data, so that there is nothing to compare and no bandwidth."""
+        return self.sized and self.size_bytes == 0
 
     @property
     def time(self) -> Estimate | None:
@@ -129,8 +141,9 @@ class PointResult:
 
     @property
     def sends(self) -> bool:
-        """True if it was measured and sends messages: data, or those of a barrier.  Only such points are counted."""
-        return self.time is not None and (self.rate is not None or self.operation is not None)
+        """True if it was measured and sends messages: of a size, or those of a barrier.  Only such points are
+        counted."""
+        return self.time is not None and (self.carries or self.operation is not None)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -165,8 +178,8 @@ class PointResult:
 
     @property
     def verified(self) -> bool | None:
-        """True: messages were checked and correct.  False: not checked, or wrong.  ``None``: skipped."""
-        return None if self.status == "skipped" else self.status == "ok" and self.messages_verified > 0
+        """True: messages were checked and correct.  False: not checked, or wrong.  ``None``: skipped, or no data."""
+        return None if self.status == "skipped" or self.empty else self.status == "ok" and self.messages_verified > 0
 
 
 @dataclass(frozen=True)
@@ -306,8 +319,8 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
     one_way = facts.size_bytes * (facts.window or 1)
     transport = series.transports.get(facts.transport)
     forward = backward = rate = None
-    moved = measured[0].moved_bytes
-    if moved and (transport is None or transport.memory != "none"):  # else it has no buffers and no bandwidth
+    moved, carries = measured[0].moved_bytes, facts.sized and (transport is None or transport.memory != "none")
+    if moved and carries:  # else it has no buffers and no bandwidth
         both_ways = [point.each_way_s for point in measured if point.each_way_s]
         rate = time.map(lambda seconds: moved / seconds)
         if both_ways:
@@ -329,6 +342,7 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
     return replace(
         facts,
         repeated=repeated,
+        carries=carries,
         rate=rate,
         forward_Bps=forward,
         backward_Bps=backward,
@@ -467,7 +481,7 @@ class PointForecast(Forecast):
 
     def summary(self, record: PointRecord) -> str:
         """Return what a point gave, or why it gave nothing."""
-        size = format_size(record.size_bytes) if record.size_bytes else ""
+        size = format_size(record.size_bytes) if record.operation != "barrier" else ""
         name = " ".join(filter(None, (record.operation, record.transport, size)))
         if record.status != "ok":
             return without_result(name, record)

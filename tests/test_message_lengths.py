@@ -1,0 +1,46 @@
+"""The largest and the smallest message: one that an int cannot count, and one without data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from the_command import BEYOND_AN_INT, Command
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.pair.records import PingPong, StreamPoint
+from volley.records.records_file import read_runs
+
+
+@pytest.mark.alone
+@pytest.mark.slow
+def test_a_message_of_2_gib_and_8_b_arrives_whole(volley_command: Path, engine: Path, tmp_path: Path) -> None:
+    volley, records = Command(volley_command, engine, tmp_path), tmp_path / "large.jsonl"
+    words = ("--sizes", str(BEYOND_AN_INT), "--window", "1", "--warmup", "0", "--iterations", "1", "-o", str(records))
+    done = volley("stream", "--transport", "host", *words)  # a ping-pong sends as much four times
+    (log,) = read_runs(records, BENCHMARKS)
+    (point,) = log.of(StreamPoint)
+    if point.status == "skipped":
+        pytest.skip(point.reason or "")  # this machine's memory is too small
+    assert done.code == 0, done.err
+    assert (point.size_bytes, point.status, point.messages_verified) == (BEYOND_AN_INT, "ok", 1)
+
+
+def test_a_message_of_0_b_is_timed_and_has_nothing_to_compare(volley: Command) -> None:
+    words = ("--sizes", "0,8,0:4", "--launches", "1", "--point-time", "0.01")
+    done = volley("pingpong", "--transport", "host,null,host/put", *words, "--full")
+    (log,) = done.records
+    points = {(each.transport, each.size_bytes): each for each in log.of(PingPong)}
+    assert points["host/put", 0].reason == "only messages of MPI_Send may be empty"
+    for name in ("host", "null"):
+        assert points[name, 0].status == "ok"
+        assert points[name, 0].times_s
+    assert {size for _, size in points} == {0, 1, 2, 4, 8}
+    assert "0 B: nothing to compare" in done.out
+
+
+@pytest.mark.parametrize("name", ["stream", "message-rate", "overlap", "collective"])
+def test_other_benchmarks_say_who_measures_messages_of_0_b(volley: Command, name: str) -> None:
+    done = volley(name, "--sizes", "0")
+    assert done.code == 2
+    assert "--sizes: only volley pingpong measures messages of 0 bytes: the smallest size is 1" in done.err
