@@ -238,7 +238,7 @@ def test_an_output_that_takes_nothing_more(words: tuple[str, ...]) -> None:
     [
         (("report", str(EXAMPLES / "pingpong-host.jsonl"), "-o", "out.html", "--force"), b"former"),
         (("topo", *FROM, "-o", "out.svg"), None),
-        (("batch", "--scheduler", "slurm", "-o", "out.sh", "--", "pingpong", *["-s8"] * 400), b"former"),
+        (("batch", "--scheduler", "slurm", "-o", "out.sh", "--force", "--", "pingpong", *["-s8"] * 400), b"former"),
         (("references", "--add", "x", str(EXAMPLES / "rank-matrix.jsonl")), None),  # which replaces nothing
     ],
     ids=["report", "topo", "batch", "references"],

@@ -119,6 +119,10 @@ def test_a_script_goes_to_its_file(stand_in: Path, tmp_path: Path, capsys: pytes
     assert (said.out, said.err) == ("", f"submit with: qsub '{file}'\n")
     assert file.read_text(encoding="utf-8").startswith("#!/bin/bash\n#PBS -N volley\n")
     assert subprocess.run(["bash", "-n", file], check=False).returncode == 0
+    file.write_text("edited", "utf-8")
+    assert cli.main(list(words)) == 2
+    assert (file.read_text("utf-8"), "replace it with --force" in capsys.readouterr().err) == ("edited", True)
+    assert cli.main([*words[:5], "--force", *words[5:]]) == 0
     assert cli.main([*words[:4], str(tmp_path / "none" / "job.sh"), *words[5:]]) == 2
     assert "cannot write" in capsys.readouterr().err
 

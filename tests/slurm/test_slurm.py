@@ -47,7 +47,7 @@ class Volley:
     def sbatch(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Let volley write a script, hand it in, and wait for the job; what it printed is the answer's output."""
         script = self.folder / "job.sh"
-        written = self.run("batch", "--scheduler", "slurm", "--time", "00:05:00", "-o", str(script), *words)
+        written = self.run("batch", "--scheduler", "slurm", "--time", "00:05:00", "--force", "-o", str(script), *words)
         assert written.returncode == 0, written.stderr
         assert f"submit with: sbatch {script}" in written.stderr
         printed = self.folder / "job.out"

@@ -105,6 +105,7 @@ class BatchOptions(Options):
         panel=_SCRIPT,
         help="Write the script here.",
     )
+    force: bool = flag(panel=_SCRIPT, help="Let the script replace what is in its file.")
     command: tuple[str, ...] = argument(
         "[-- COMMAND …]", positional="...", help="The command line of volley in the job, after --."
     )

@@ -19,7 +19,7 @@ from volley.batch.schedulers import SCHEDULERS
 from volley.command.commandline import value_of
 from volley.command.options import SamplingOptions
 from volley.errors import EXIT_GOOD, MachineError, UserError
-from volley.files import write_file
+from volley.files import refuse_existing, write_file
 from volley.launch import engine_path
 from volley.launch.allocation import Allocation
 from volley.launch.engine import ask_about
@@ -85,6 +85,8 @@ class JobResources:
 
 def run(options: BatchOptions) -> int:
     """Write the script to its file, or print it; notes go to standard error.  Return the exit code."""
+    if options.output:
+        refuse_existing(options.output, force=options.force)
     script, submit, notes = write(options)
     if options.output is None:
         sys.stdout.write(script)
