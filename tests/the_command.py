@@ -57,10 +57,14 @@ class Command:
     """The prefix of the MPI whose mpirun is the first on PATH."""
 
     def environment(self, **changes: str) -> dict[str, str]:
-        """A plain user's environment: no allocation, no launcher, nobody's choice of components."""
+        """A plain user's environment: no allocation, no launcher, nobody's choice of components.
+
+        A rank of Open MPI that waits leaves its core to the other tests.
+        """
         gone = ("SLURM_", "LSB_", "PBS_", "SGE_", "PE_HOSTFILE", "OMPI_", "VOLLEY_")
         plain = {name: value for name, value in scrubbed(os.environ).items() if not name.startswith(gone)}
         mine = {"XDG_STATE_HOME": str(self.state), "VOLLEY_ENGINE": str(self.engine), "COLUMNS": "120"}
+        mine |= {"OMPI_MCA_mpi_yield_when_idle": "1"}
         first = f"{self.mpi}/bin" if self.mpi else str(self.engine.parent)  # that of a stand-in
         mine["PATH"] = f"{first}{os.pathsep}{plain['PATH']}"
         return {**plain, **mine, **changes}
