@@ -1,4 +1,4 @@
-"""Fixtures: pretend hosts joined by a wire of known delay and rate, or by a switch (pretend_hosts.py)."""
+"""Fixtures: pretend hosts joined by a wire of known delay and rate (pretend_hosts.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pretend_hosts import Lab, NoHostsError, Wire, build_relay, lab, switched
+from pretend_hosts import Lab, NoHostsError, Wire, build_relay, lab
 
 
 @pytest.fixture(scope="session")
@@ -26,20 +26,6 @@ def join_hosts(relay: Path, tmp_path: Path) -> Iterator[Callable[[Wire], Lab]]:
         def join(wire: Wire) -> Lab:
             try:
                 return stack.enter_context(lab(tmp_path / f"lab{next(number)}", relay, wire))
-            except NoHostsError as reason:
-                pytest.skip(str(reason))
-
-        yield join
-
-
-@pytest.fixture
-def switch(tmp_path: Path) -> Iterator[Callable[[int], Lab]]:
-    """Call it with a number to get so many hosts joined by a switch, until the test ends."""
-    with contextlib.ExitStack() as stack:
-
-        def join(count: int) -> Lab:
-            try:
-                return stack.enter_context(switched(tmp_path / "lab", count))
             except NoHostsError as reason:
                 pytest.skip(str(reason))
 
