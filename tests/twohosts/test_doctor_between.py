@@ -9,8 +9,6 @@ from collections.abc import Callable
 import pytest
 from pretend_hosts import ADDRESSES, NAMES, Lab, Wire
 
-pytestmark = pytest.mark.alone
-
 WIRE = Wire(delay_s=100e-6, rate_bps=1e9)
 BRIDGE = (
     "ip link add docker0 type veth peer name other && ip addr add 172.17.0.1/16 dev docker0"
