@@ -104,7 +104,7 @@ def of_cluster(
                 f"{count(met, 'partner')}",
                 yardstick="population",
                 decides="this does not see a single bad pair (volley matrix), nor what comes and goes and costs less "
-                "than half (volley pingpong --tail)",
+                f"than {_percent(judgement.hit_from)} (volley pingpong --tail)",
             )
 
 

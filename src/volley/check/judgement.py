@@ -48,8 +48,9 @@ FALSE_ALARM = 0.01
 """The largest probability that anything good of a cluster is called slow."""
 MISSED = 0.001
 """The largest probability that a part is called good that is slower than ``GOOD_BELOW``."""
-HIT_FROM = np.log(1.5)
-"""A single visit that is slower than this counts against both of its ranks."""
+HIT_FROM = np.log(1.05)
+HIT_BEYOND = 0.99
+"""A visit that is slower than this, and than this share of those between good ranks, counts against both its ranks."""
 HITS_SUSPECT = 0.2
 """A rank is measured again if the most hit of so many good ranks is hit as often with at most this probability."""
 LOOKS = 8
@@ -122,6 +123,8 @@ class Judgement:
     """All that is not good, and the suspects that were found good."""
     missing: list[int] = field(default_factory=list)
     """Ranks of which nothing was measured, or too little to call them good."""
+    hit_from: float = math.inf
+    """How much slower a visit must be, as a fraction, to count: what comes and goes and costs less is not seen."""
 
     @property
     def bad(self) -> list[ClusterPart]:
@@ -203,7 +206,7 @@ def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) 
         if not hidden.issuperset(part.ranks)
         and (part.kind not in ("rank", "node") or int(places.switch[part.ranks[0]]) not in explained)
     }
-    return Judgement([*wrong, *kept.values()], missing)
+    return Judgement([*wrong, *kept.values()], missing, math.expm1(evidence.hit_from))
 
 
 def _worst_link(parts: Sequence[ClusterPart], explained: set[int]) -> ClusterPart | None:
@@ -278,6 +281,7 @@ class Evidence:
         for kind in (self.local, ~self.local):
             if (good & kind).any():
                 self.ratio[kind] = ratio[kind] - np.median(ratio[good & kind])
+        self.hit_from = max(HIT_FROM, float(np.quantile(self.ratio[good], HIT_BEYOND))) if good.any() else math.inf
 
     def _look(self, ratio: Floats) -> tuple[Floats, float]:
         """Return how much slower than the level of good ranks each rank looks, and that level.
@@ -285,16 +289,20 @@ class Evidence:
         Only pairs beyond a switch count: what is slow above a switch is slow for all its nodes, and pairs within it
         would hide that.
         """
-        middle = self._of_pairs(ratio, ~self.local)
+        beyond = ~self.local
+        middle = group_quantile(self.pair[beyond], ratio[beyond], 0.5, len(self.pairs[0]))
         (first, second), there = self.pairs, ~np.isnan(middle)
         ends = np.concatenate([first[there], second[there] + self.ranks * self.one_way])
         scores = group_quantile(ends, np.tile(middle[there], 2), QUARTER, 2 * self.ranks)
         level = float(np.nanquantile(scores, QUARTER))
         return np.fmax(*(scores - level).reshape(2, self.ranks)), level
 
-    def _of_pairs(self, ratio: Floats, chosen: Flags) -> Floats:
-        """Return the median of the chosen visits of each pair; NaN where there is none."""
-        return group_quantile(self.pair[chosen], ratio[chosen], 0.5, len(self.pairs[0]))
+    def _usually(self, above: float, chosen: Flags) -> tuple[Flags, Flags]:
+        """Return which pairs the chosen visits have, and of which their median is above this."""
+        pairs = self.pair[chosen]
+        visits = np.bincount(pairs, minlength=len(self.pairs[0]))
+        slow = np.bincount(pairs[self.ratio[chosen] > above], minlength=len(visits))
+        return visits > 0, slow > visits // 2
 
     def _ends(self, number: Integers) -> list[tuple[Integers, Integers]]:
         """Return what each part measured with ranks outside that look good, as first rank and as second one.
@@ -396,7 +404,8 @@ class Evidence:
     def at_times(self) -> list[ClusterPart]:
         """Return the ranks of which more repetitions than of others have a visit that is much slower than usual.
 
-        A pair that is much slower than usual in most of its visits is not slow at times, and accuses neither rank.
+        What is slow always is not slow at times: neither a rank that looks slow, nor a pair that is usually half as
+        slow as such a visit.
         The repetitions are counted and not the visits, because a disturbance meets several visits in a row: of a good
         rank as many as the binomial distribution says with the share of all ranks, but those with few visits: in few
         visits a repetition is seldom hit.
@@ -407,10 +416,10 @@ class Evidence:
         places, ratio = ends * turns + np.tile(self.visits.repetition, 2), np.tile(self.ratio, 2)
         kind: Kind = "rank" if len(np.unique(self.places.node)) < self.ranks else "node"
         found: dict[int, ClusterPart] = {}
-        everywhere = np.ones(len(self.ratio), bool)
-        usual = ~self.looks_slow[others] & np.tile(self._of_pairs(self.ratio, everywhere)[self.pair] <= HIT_FROM / 2, 2)
+        _, always = self._usually(self.hit_from / 2, np.ones(len(self.ratio), bool))
+        usual = ~self.looks_slow[others] & np.tile(~always[self.pair], 2)
         while len(found) < LOOKS:
-            hits = usual & (ratio > HIT_FROM)
+            hits = usual & (ratio > self.hit_from)
             counts = (np.bincount(places[its], minlength=self.ranks * turns) for its in (hits, usual))
             hit, there = (np.count_nonzero(each.reshape(self.ranks, turns), axis=1) for each in counts)
             visits = np.bincount(ends[usual], minlength=self.ranks)
@@ -418,7 +427,7 @@ class Evidence:
             share = hit[most].sum() / max(there[most].sum(), 1)
             chances = {
                 int(rank): binomial_tail(int(there[rank]), float(share), int(hit[rank])) * self.ranks
-                for rank in np.flatnonzero(hit > there * share)
+                for rank in np.flatnonzero((hit > there * share) & ~self.looks_slow)
             }
             rank = min(chances, key=chances.__getitem__, default=-1)
             if rank < 0 or chances[rank] > HITS_SUSPECT:
@@ -494,14 +503,13 @@ class Evidence:
         """
         chosen = self.visits.choose & ~self.local
         first, second = self.pairs
-        middle = self._of_pairs(self.ratio, chosen)
+        crossing, slow = self._usually(SLOW_FROM, chosen)
         switch = self.places.switch
-        crossing = (switch[first] >= 0) & (switch[second] >= 0) & ~self.looks_slow[first] & ~self.looks_slow[second]
-        crossing &= ~np.isnan(middle)
+        crossing &= (switch[first] >= 0) & (switch[second] >= 0) & ~self.looks_slow[first] & ~self.looks_slow[second]
         count = int(switch.max(initial=-1)) + 1
         if count < 2 or not crossing.any():
             return []
-        slow = crossing & (middle > SLOW_FROM)
+        slow &= crossing
         totals, bad = (
             np.bincount(np.concatenate([switch[first][those], switch[second][those]]), minlength=count)
             for those in (crossing, slow)
