@@ -483,17 +483,14 @@ class Evidence:
             for place, part in enumerate(parts)
         ]
 
-    def _tested(self, part: ClusterPart, its: Flags) -> ClusterPart:
+    def _tested(self, part: ClusterPart, chosen: Flags) -> ClusterPart:
         """Test these visits together."""
-        ratio = self.ratio[its]
-        if not len(ratio):
+        its = np.flatnonzero(chosen)
+        if not len(its):
             return part
-        counts = Counts(
-            *(np.array([number]) for number in (len(ratio), (ratio <= SLOW_FROM).sum(), (ratio >= GOOD_BELOW).sum()))
-        )
-        slow, good = counts.states(self.tests)
+        slow, good = self._counts(np.zeros_like(its), its, 1).states(self.tests)
         state: State = "slow" if slow[0] else "good" if good[0] else part.state
-        return replace(part, state=state, slower=float(np.expm1(np.median(ratio))), visits=len(ratio))
+        return replace(part, state=state, slower=float(np.expm1(np.median(self.ratio[its]))), visits=len(its))
 
     def links(self) -> list[ClusterPart]:
         """Test the switches with more slow pairs with other switches than usual.
