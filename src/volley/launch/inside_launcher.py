@@ -28,6 +28,8 @@ _VARIABLES = (
 )
 _OMPI_JOB = ("OMPI_MCA_ess", "OMPI_MCA_orte_", "OMPI_MCA_pmix", "OMPI_MCA_num_procs", "OMPI_MCA_mpi_oversubscribe")
 _STEP = ("SLURM_STEP_", "SLURM_STEPID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS", "SLURM_LAUNCH_")
+OF_RANKS = (*_VARIABLES, *_OMPI_JOB, *_STEP)
+"""How the variables begin that launchers set for their ranks."""
 
 
 class RankInfo:
@@ -107,7 +109,7 @@ def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
     gone: tuple[str, ...] = _STEP
     kept: tuple[str, ...] = ()
     if rank_info(environment):
-        gone = (*_VARIABLES, *_OMPI_JOB, *_STEP)
+        gone = OF_RANKS
     elif "SLURM_STEP_ID" in environment:
         gone, kept = ("PMIX_", "PMI_", "PMI2_", *_STEP), ("PMIX_MCA_", "PMI_DEBUG")
     return {name: value for name, value in environment.items() if not name.startswith(gone) or name.startswith(kept)}

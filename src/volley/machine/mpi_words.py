@@ -19,7 +19,7 @@ _FIRST_CAUSES = (
 )
 """Lines that explain what is printed after them, and that no line explains better."""
 _CONSEQUENCE = re.compile(
-    r"It looks like \w+ failed|MPI_INIT has failed|MPI_ABORT was invoked|Primary job +terminated"
+    r"It looks like \W?\w+(\(\))?\W? failed|MPI_INIT has failed|MPI_ABORT was invoked|Primary job +terminated"
     r"|(prte|mpi|orte)(run|exec)(\.\w+)? (has exited|detected|noticed|was unable to start)|PML add procs failed"
     r"|Open MPI has detected|No OpenFabrics"
 )
@@ -32,7 +32,7 @@ _STACK = re.compile(r"\w+\((?:\d+|[^()]*)\)\.*: *(.*)")
 _LAST_CAUSES = (
     re.compile(r"EXIT STRING: (.*)"),
     re.compile(r"^\[mpiexec@.*?\] \w+ \(.*?\): (.*)"),
-    re.compile(r"((?:PMIX ERROR|ORTE_ERROR_LOG): .*?)(?= in file|$)"),
+    re.compile(r"((?:PMIX ERROR|PRTE ERROR|ORTE_ERROR_LOG): .*?)(?= in file|$)"),
 )
 """Lines that say less than a text or a stack."""
 _ERROR = re.compile(r"\b(error|fatal|fail(ed|ure)?|cannot|could not|unable|unknown|invalid|refused|no such)\b", re.I)
@@ -48,7 +48,8 @@ _LOST = re.compile(
 
 
 SETTING = re.compile(
-    r"(OMPI|PMIX|PRTE)_MCA_|(UCX|UCC|HCOLL|MPICH|MPIR_CVAR|HYDRA|PMI|FI|I_MPI|OFI)_|LD_(PRELOAD|LIBRARY_PATH)$"
+    r"(OMPI|PMIX|PRTE)_MCA_|(OPAL|PMIX|PRTE)_PREFIX$|LD_(PRELOAD|LIBRARY_PATH)$"
+    r"|(UCX|UCC|HCOLL|MPICH|MPIEXEC|MPIR_CVAR|HYDRA|HWLOC|PMI|FI|I_MPI|OFI|PSM2|PSM3)_"
 )
 """Variables that a shell may have inherited, and that configure an MPI, its launcher, or what they load."""
 
@@ -56,7 +57,7 @@ SETTING = re.compile(
 def names_setting(said: str, name: str, value: str) -> bool:
     """Return whether the words of a failed job hold a part of a variable's value, or the parameter that it sets."""
     words = [*re.split(r"[,:;=^]", value), name.partition("_MCA_")[2] or name]
-    return any(re.search(rf"\b{re.escape(word)}\b", said) for word in words if word and not word.isdigit())
+    return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said) for word in words if word and not word.isdigit())
 
 
 def lost_host(lines: Sequence[str]) -> str:

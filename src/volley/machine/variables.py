@@ -21,7 +21,7 @@ _CAPTURED = (
 )
 """No other variable is captured.  The engine records those of libraries and launchers
 (engine/src/group/job.cpp)."""
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|JWT|URI|initial_wdir", re.IGNORECASE)
+SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|JWT|URI|initial_wdir", re.IGNORECASE)
 """Variables with these words in their names may hold secrets and are not captured."""
 
 _OF_ONE_NODE = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
@@ -51,7 +51,7 @@ hydra tells ranks what it has decided."""
 
 def captured(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, value in sorted(environment.items()):
-        if name.startswith(_CAPTURED) and not _SECRET.search(name):
+        if name.startswith(_CAPTURED) and not SECRET.search(name):
             yield name, value
 
 

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 
 from volley.doctor.findings import NO_GPU, Finding, broken, good, not_applicable, not_tested, require, warning
 from volley.doctor.remedies import install, install_driver, install_volley, raise_limit, sudo, system
+from volley.launch.inside_launcher import OF_RANKS
 from volley.machine.facts import DriverFacts, Facts, SurroundingsFacts, TrialFacts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.mpi_words import reason_in
@@ -35,6 +37,7 @@ _REMOUNT = "mount -o remount,size=8G /dev/shm"
 _SECCOMP_FILTER = 2
 """Seccomp mode of a filter, as container runtimes install it (proc(5))."""
 _COMPILERS = ("compiler", "nvcc")
+_OF_FILES = ("temporary files", "shared memory", *_COMPILERS)
 _JOBS = ("engine", "MPI, host memory", "MPI, GPU memory", "launcher", "peer copies", "CUDA IPC")
 
 
@@ -72,46 +75,61 @@ def host_name(facts: Facts) -> Finding:
 def job(facts: Facts) -> Finding:
     """Compares the hosts of a batch job, as its variables name them, with this host; repeats a failed job without."""
     found = _surroundings(facts)
+    prefixes, names = _PREFIXES.get(found.batch_system, ()), join_few(found.job_hosts)
+    on = f" on {names}" if names else ""
+    elsewhere = "" if found.in_job else f"; or start volley{on}, in that job"
+    follows = (*_JOBS, "MPI library", "binding", "hosts", "MPI between hosts")
+    for trial in _ended(facts):
+        evidence = f"{join_few(trial.settings, 3)}; {_why(facts)}"
+        if facts.mpi_host.skipped is not None:
+            said = f"this shell has variables of a rank ({join_few(trial.settings, 2)}), but no launcher started it"
+            return broken(said, evidence, _unset(_begin(trial.settings, (*OF_RANKS, *prefixes))), follows)
+        if not _begin(trial.settings, prefixes):
+            continue
+        if facts.mpi_host.value and facts.mpi_host.value.complete:
+            said = f"the job{on} has fewer CPUs than two ranks need: they take turns"
+            return warning(said, evidence, f"ask for two tasks; or, outside of the job, {_unset(prefixes)}", follows)
+        where = "" if found.in_job else f"; this host is {found.host}"
+        said = f"this shell has {'* and '.join(prefixes)}* variables of a job{on} that the launcher cannot reach{where}"
+        return broken(said, evidence, f"{_unset(prefixes)}{elsewhere}", follows)
     if not found.batch_system:
         return good("none")
-    names = join_few(found.job_hosts) or "unknown hosts"
-    for trial in _ended(facts):
-        variables = [setting.partition("=")[0] for setting in trial.settings]
-        if any(name.startswith(_PREFIXES.get(found.batch_system, "?")) for name in variables):
-            where = "" if found.in_job else f"; this host is {found.host}"
-            prefix = _PREFIXES[found.batch_system]
-            return broken(
-                f"this shell has {prefix}* variables of a job on {names} that the launcher cannot reach{where}",
-                f"{join_few(trial.settings, 3)}; {_why(facts)}",
-                f"unset $(env | grep -o '^{prefix}[A-Za-z0-9_]*'); or start volley on {names}, in that job",
-                (*_JOBS, "hosts", "MPI between hosts"),
-            )
+    names = names or "unknown hosts"
     if not found.in_job:
-        return warning(
-            f"this shell has the variables of a job on {names}, but this host is {found.host}",
-            f"{found.batch_system}: {names}",
-            "start volley on a host of that job",
-        )
+        said = f"this shell has the variables of a job on {names}, but this host is {found.host}"
+        return warning(said, f"{found.batch_system}: {names}", f"{_unset(prefixes)}{elsewhere}")
     return good(f"{found.batch_system}: {names}")
 
 
-_PREFIXES = {"slurm": "SLURM_", "lsf": "LSB_", "pbs": "PBS_"}
+_PREFIXES = {"slurm": ("SLURM_",), "lsf": ("LSB_",), "pbs": ("PBS_",), "age": ("SGE_", "PE_")}
+"""How the variables of each batch system begin."""
+_OF_JOBS = tuple(prefix for prefixes in _PREFIXES.values() for prefix in prefixes)
+
+
+def _begin(settings: Collection[str], prefixes: Sequence[str]) -> list[str]:
+    """Return the prefixes with which settings begin."""
+    return [prefix for prefix in prefixes if any(setting.startswith(prefix) for setting in settings)]
+
+
+def _unset(prefixes: Sequence[str]) -> str:
+    prefixes = [each for each in prefixes if not each.startswith(tuple(other for other in prefixes if other != each))]
+    return f"unset $(env | grep -oE '^({'|'.join(prefixes)})[A-Za-z0-9_]*')"
 
 
 def settings(facts: Facts) -> Finding:
     """Repeats a job that failed, or was slow, without the variables of MPI, UCX and libfabric that the shell has."""
     require(facts.surroundings, "the environment", "env")
     for trial in _ended(facts):
-        names = [setting.partition("=")[0] for setting in trial.settings]
-        if any(name.startswith(tuple(_PREFIXES.values())) for name in names):
+        if facts.mpi_host.skipped is not None or _begin(trial.settings, _OF_JOBS):
             continue
-        it = "it" if len(names) == 1 else "them"
+        it = "it" if len(trial.settings) == 1 else "them"
+        where = "" if trial.change.startswith("mv ") else " in this shell"
         if facts.mpi_host.value and facts.mpi_host.value.complete and not facts.fails_on_gpus:
             said = f"{join_words(trial.settings)}: without {it}, MPI sends much faster"
-            return warning(said, _why(facts), f"unset {' '.join(names)}", ("MPI, host memory",))
+            return warning(said, _why(facts), trial.change, ("MPI, host memory",))
         what = "MPI on GPU memory" if facts.fails_on_gpus else "MPI"
-        said = f"{join_words(trial.settings)} in this shell: {what} fails with {it} and works without {it}"
-        return broken(said, _why(facts), f"unset {' '.join(names)}", _JOBS)
+        said = f"{join_words(trial.settings)}{where}: {what} fails with {it} and works without {it}"
+        return broken(said, _why(facts), trial.change, (*_JOBS, *(_OF_FILES if "ulimit -f" in said else ())))
     if facts.trials.value:
         return good("none of them causes the failure")
     return good("MPI works with them")
@@ -128,6 +146,10 @@ def _ended(facts: Facts) -> list[TrialFacts]:
 
 def _why(facts: Facts) -> str:
     probe = facts.mpi_device if facts.fails_on_gpus else facts.mpi_host
+    if probe.skipped is not None:  # the variables of a launcher, which does not start ranks
+        job = facts.launcher.value
+        said = job.why if job and not job.complete else facts.launcher.error or "a job of one rank"
+        return f"{facts.launcher.call}: {said}"
     if probe.value is None:
         return f"{probe.call}: {probe.error}"
     refused = [each.reason for each in probe.value.transports if each.reason and not each.available]
@@ -215,7 +237,7 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
         nodes = join_words(f"{node} ({found.nodes[node]})" for node in shut)
         if system(facts).container:
             remedy = "docker run --gpus all"
-        elif any(name.startswith(tuple(_PREFIXES.values())) for name in facts.environment):
+        elif _begin(facts.environment, _OF_JOBS):
             remedy = "ask the batch system for GPUs, e.g. srun --gpus-per-node=2 volley doctor"
         else:
             remedy = f"{sudo(facts)}chmod 666 {' '.join(shut)}"
@@ -297,18 +319,18 @@ def shm(facts: Facts) -> Finding:
     """Writes 1 MiB to /dev/shm; compares what is free there with the segments of two ranks."""
     found = require(facts.limits, "/dev/shm", "df /dev/shm")
     remedy = "docker run --shm-size=8g (or --ipc=host)" if system(facts).container else sudo(facts) + _REMOUNT
+    job = facts.mpi_host.value
+    judge = warning if job and job.fast else broken  # some MPIs need less, or none
     if found.shm_error:
         said = "cannot write to /dev/shm: ranks on one node have no shared memory"
         if found.shm_error == "No such file or directory":
             remedy = f"{sudo(facts)}mount -m -t tmpfs tmpfs /dev/shm"
-        return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy, _SHARING)
+        return judge(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy, _SHARING)
     free = min(found.shm_free_bytes, found.shm_bytes)
     evidence = f"statvfs(/dev/shm): {found.shm_bytes} bytes"
     if free < _SEGMENTS:
         evidence += f", {free} free"
         need = f"two ranks may need {format_size(_SEGMENTS)} there"
-        job = facts.mpi_host.value
-        judge = warning if job and job.fast else broken  # some MPIs need less
         if found.shm_bytes > _SMALL_SHM:
             said = f"/dev/shm is full, {format_size(free)} of {format_size(found.shm_bytes)} is free: {need}"
             remedy = "ls -lS /dev/shm; remove the files of jobs that have ended, e.g. rm /dev/shm/*_segment.*"

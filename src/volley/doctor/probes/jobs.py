@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import resource
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -22,7 +24,7 @@ from volley.errors import MachineError, UserError
 from volley.launch import engine_path
 from volley.launch.allocation import allocation
 from volley.launch.engine import About, Patience, ask_about
-from volley.launch.inside_launcher import rank_info
+from volley.launch.inside_launcher import rank_info, scrubbed
 from volley.machine import ucx_protocols
 from volley.machine.cuda_driver import cuda_gpu_count
 from volley.machine.facts import (
@@ -41,6 +43,8 @@ from volley.machine.mpi_stack import Stack, assemble
 from volley.machine.mpi_words import SETTING, names_setting
 from volley.machine.nvidia_driver import has_driver
 from volley.machine.signals import Stop
+from volley.machine.sysfs import word
+from volley.machine.variables import SECRET
 from volley.records.records_file import LineReader
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
@@ -166,6 +170,14 @@ def _on_gpus(*names: str) -> tuple[str, ...]:
 
 _BATCH = re.compile(r"(SLURM|LSB|PBS|PE|SGE|NSLOTS|JOB_ID|COBALT|FLUX)(_|$)")
 _TRIAL_WATCHDOG_S = 5.0
+_STARTS_RANKS = re.compile(
+    r"(mpi|prte|orte|js|s|ap)(run|exec)|prted?$|orted$|hydra|pmi_proxy|slurmstepd|jsmd|flux|pals|pbs_|res$|sge_|apinit"
+)
+"""Names of launchers, their daemons and those of batch systems, one of which is above every rank."""
+_NOWHERE = "/nonexistent"
+"""As the home folder: none of the files there is read."""
+_IN_HOME = ("~/.openmpi/mca-params.conf", "~/.prte/mca-params.conf", "~/.pmix/mca-params.conf", "~/ucx.conf")
+"""Settings of Open MPI and UCX in a file."""
 
 
 def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts]:
@@ -175,9 +187,10 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
     variable alone and then all; then other folders and components are tried.
     """
     on_gpus, options = facts.fails_on_gpus, replace(options, watchdog=_TRIAL_WATCHDOG_S)
+    left = [] if _in_job() else [name for name in os.environ if name not in scrubbed(os.environ)]
     job = (facts.mpi_device if on_gpus else facts.mpi_host).value
     began, slow = time.monotonic(), bool(not on_gpus and job and job.complete and job.points and not job.fast)
-    if not on_gpus and ((job and job.fast) or facts.mpi_host.skipped):
+    if not on_gpus and ((job and job.fast) or (facts.mpi_host.skipped and not left)):
         raise Skip("the job worked")
 
     def slow_again() -> bool:
@@ -206,7 +219,7 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
         found.append(
             TrialFacts(
                 change=" ".join(change),
-                settings=[f"{name}={kept[name]}" for name in unset],
+                settings=[f"{name}={'…' if SECRET.search(name) else kept[name]}" for name in unset],
                 works=done.sends_gpu_memory if on_gpus else good,
                 half_round_trip_s=done.first_time_s or None,
                 reason="" if done.complete else done.why,
@@ -215,23 +228,70 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
         return found[-1].works
 
     batch = [name for name in os.environ if _BATCH.match(name)] if allocation(os.environ) else []
+    other_mpi = _OF_OTHERS.get(facts.mpi_family, re.compile(r"$"))
     suspects = [name for name, value in os.environ.items() if value and SETTING.match(name)]
+    suspects = [name for name in suspects if not other_mpi.match(name)]
     suspects.sort(key=lambda name: name.startswith("LD_"))  # without them, another MPI may be loaded
     for said in (" ".join(job.text), job.why) if job else ():  # first those that the failure names
         suspects.sort(key=lambda name, said=said: not names_setting(said, name, os.environ[name]))  # type: ignore[misc]
-    groups = [*([batch] if batch else []), *([name] for name in suspects)]
+    groups = [*filter(None, (left, [*left, *batch])), *([] if left else [name] for name in suspects)]
     if any(map(works, groups)):
         return found
     if len(groups) > 1 and works([name for group in groups for name in group]):
         return found
-    folders = [] if slow or on_gpus else [{"TMPDIR": folder} for folder in other_folders()]
+    if (lines := _settings_in_home()) and works([], HOME=_NOWHERE):
+        files = dict.fromkeys(line.rpartition(" ")[2] for line in lines)
+        change = "; ".join(f"mv {file} {file}.off" for file in files)
+        return [*found[:-1], msgspec.structs.replace(found[-1], change=change, settings=lines)]
+    for limit, change in _raised_limits():
+        if works([]):
+            return [*found[:-1], msgspec.structs.replace(found[-1], change=change, settings=[limit])]
+    folders: list[dict[str, str]] = [] if slow or on_gpus else [{"TMPDIR": each} for each in other_folders()]
     others = (_ON_GPUS if on_gpus else _WITHOUT).get(facts.mpi_family, [])
     if slow and job and (major := "".join(re.findall(r"\d", job.library or "")[:1])):
         others = _THROUGH_SHARED_MEMORY.get(f"{facts.mpi_family} {major}", [])
-    for change in folders + others:
-        if works([], **change):
+    for added in folders + others:
+        if works([], **added):
             break
     return found
+
+
+def _in_job() -> bool:
+    """Return whether this process is no rank by its variables, or a launcher, which started it, is above it."""
+    above = os.getppid() if rank_info(os.environ) else 0
+    while above > 0:
+        name, _, rest = word(Path(f"/proc/{above}/stat")).rpartition(") ")  # PID (NAME) STATE PPID …, proc(5)
+        if _STARTS_RANKS.match(name.partition("(")[2]):
+            return True
+        above = int(rest.split()[1]) if rest else 0
+    return rank_info(os.environ) is None
+
+
+def _settings_in_home() -> list[str]:
+    """Return what the files of settings in the home folder hold: ``pml = ucx in ~/.openmpi/mca-params.conf``."""
+    texts = {name: word(Path(os.path.expanduser(name))) for name in _IN_HOME}  # noqa: PTH111
+    return [f"{line} in {name}" for name, text in texts.items() for line in text.splitlines() if line[:1] not in "#"]
+
+
+_LEAST = (
+    *(("n", resource.RLIMIT_NOFILE, 1024, 1), ("u", resource.RLIMIT_NPROC, 4096, 1)),
+    *(("s", resource.RLIMIT_STACK, 8 << 20, 1024), ("v", resource.RLIMIT_AS, -1, 1024)),
+    *(("f", resource.RLIMIT_FSIZE, -1, 1024), ("l", resource.RLIMIT_MEMLOCK, -1, 1024)),
+)
+"""Limits that ranks need at most, with the letter and the unit of each in bash's ``ulimit``; -1: unlimited."""
+
+
+def _raised_limits() -> Iterator[tuple[str, str]]:
+    """Raise each low limit of this process in turn; yield what it was and what raises it in a shell."""
+    for letter, number, least, unit in _LEAST:
+        soft, hard = resource.getrlimit(number)
+        if soft < 0 or 0 <= least <= soft:
+            continue
+        free = hard < 0 or 0 <= least <= hard
+        with contextlib.suppress(OSError, ValueError):  # only root may raise a hard limit
+            resource.setrlimit(number, (least, hard if free else least))
+            to = "unlimited" if least < 0 else least // unit
+            yield f"ulimit -{letter} {soft // unit}", f"ulimit {'-S ' if free else ''}-{letter} {to}"
 
 
 _OB1 = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_mtl": "^ofi"}
@@ -243,6 +303,9 @@ _WITHOUT: dict[str, list[dict[str, str]]] = {
 """Settings of each MPI that avoid a network, or shared memory."""
 _ON_GPUS: dict[str, list[dict[str, str]]] = {"openmpi": [{"OMPI_MCA_pml": "ucx"}]}
 """Settings of each MPI that choose the component that sends GPU memory."""
+_OF_OTHERS = {"openmpi": re.compile(r"MPICH|MPIEXEC|MPIR_|HYDRA|I_MPI")}
+_OF_OTHERS |= dict.fromkeys(("mpich", "intel"), re.compile(r"(OMPI|OPAL|PRTE)_"))
+"""Variables that an MPI does not read."""
 _THROUGH_SHARED_MEMORY: dict[str, list[dict[str, str]]] = {
     "openmpi 4": [{**_OB1, "OMPI_MCA_btl": "self,vader"}],
     "openmpi 5": [{**_OB1, "OMPI_MCA_btl": "self,sm"}],
@@ -304,6 +367,7 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
                 status=point.status,
                 reason=point.reason,
                 half_round_trip_s=median(point.times_s) if point.times_s else None,
+                lower_quartile_s=sorted(point.times_s)[len(point.times_s) // 4] if point.times_s else None,
                 messages_verified=point.messages_verified,
             )
             for point in log.records
