@@ -143,3 +143,15 @@ def test_a_comparison_of_few_pairs_shows_their_range() -> None:
         else:
             assert kinds == {"ci"}
             assert max(quotients) > WIDEST
+
+
+@pytest.mark.parametrize("samples", [4, 7])
+def test_the_bounds_of_a_point_of_one_launch_of_several_are_not_called_those_of_launches(samples: int) -> None:
+    for launches, column in ((3, "(range): of the samples of one launch"), (6, "or of the samples of one")):
+        once = pingpong([1e-6] * (samples - 1) + [9e-6], 64)
+        logs = [log(pingpong([t * 1e-6] * 7, 8), *[once][number:]) for number, t in enumerate(TIMES[launches])]
+        text = shown(logs, "table", details=Details(full=True, notes=True))[0]
+        row = next(line for line in text.splitlines() if line.startswith("64 B"))
+        assert "(" in row, row
+        assert column in text
+        assert f"smallest to largest of {launches} launches" in text or launches == 6

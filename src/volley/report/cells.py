@@ -182,23 +182,31 @@ def kinds_of(results: Iterable[Any]) -> set[str]:
     return {result.time.shown.kind for result in results if result.time}
 
 
-def with_bounds(columns: Sequence[Quantity], results: Sequence[Any], launches: int) -> list[Quantity]:
+def launches_of(results: Iterable[Any]) -> int:
+    """Return the most launches that measured one of the results."""
+    return max((result.launches for result in results), default=0)
+
+
+def with_bounds(columns: Sequence[Quantity], results: Sequence[Any]) -> list[Quantity]:
     """Return columns with what stands in the place of ±: the spread within one launch, the range of few launches."""
     if PLUS_MINUS not in columns:
         return list(columns)
-    at, few = columns.index(PLUS_MINUS), kinds_of(results) <= {"range", "single"}
-    bounds = SPREAD if launches <= 1 else _range_of(columns[at - 1]) if few else PLUS_MINUS
+    at, few = columns.index(PLUS_MINUS), "ci" not in kinds_of(results)
+    bounds = SPREAD if launches_of(results) <= 1 else _range_of(columns[at - 1]) if few else PLUS_MINUS
     return [*columns[:at], bounds, *columns[at + 1 :]]
 
 
 def _range_of(quantity: Quantity) -> Quantity:
-    """Return the column with the smallest and the largest of few launches, in the unit of the quantity."""
+    """Return the column with the smallest and the largest of few launches, in the unit of the quantity.
+
+    Those of the samples of one launch are in parentheses.
+    """
 
     def cell(result: Any) -> Cell:
         value, factor = quantity.of(result), UNITS[quantity.unit][1]
         known = isinstance(value, Estimate) and value.kind != "single"
         bounds = [format_sig(bound * factor, 3) for bound in (value.shown.low, value.shown.high)] if known else []
-        return Cell(text="–".join(bounds))
+        return Cell(text=f"({'–'.join(bounds)})" if bounds and result.launches == 1 else "–".join(bounds))
 
     return Quantity("range", quantity.unit, cell)
 

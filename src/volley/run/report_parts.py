@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 from volley.machine.hardware import RAISE_CLOCK, Gpu
 from volley.machine.transports import NOTHING_FOR_GPUS
@@ -14,6 +15,7 @@ from volley.records.command_again import command_again, launch_again, launches_n
 from volley.records.launch_series import MAX_NAMED, LaunchSeries
 from volley.records.record_types import Rank, Run, Transport
 from volley.records.run_log import RunLog
+from volley.report.cells import kinds_of, launches_of
 from volley.report.model import Note
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.launches import FIRST_LOOK
@@ -119,15 +121,19 @@ def verified_points(verified: Sequence[bool], launches: int) -> str:
     return f"{count(len(verified), 'point')} in {count_launches(launches)}, {share} verified byte for byte"
 
 
-def bounds_legend(kinds: Set[str], launches: int, series: LaunchSeries, observations: str = "samples") -> Iterator[str]:
+def bounds_legend(results: Sequence[Any], series: LaunchSeries, observations: str = "samples") -> Iterator[str]:
     """Say what the column ± is, or what takes its place (``report.cells.with_bounds``)."""
-    if launches > 1 and kinds <= {"range", "single"}:
+    kinds, launches = kinds_of(results), launches_of(results)
+    once = launches > 1 and any(result.launches == 1 for result in results)
+    if launches > 1 and "ci" not in kinds:
         yield f"range: smallest to largest of {launches} launches; a 95 % CI needs {FIRST_LOOK}"
+        yield from [f"(range): of the {observations} of one launch"] * once
         return
     if launches > 1 and "ci" in kinds:
         yield f"±: 95 % confidence interval (CI) of the median over {over_launches(launches, series)}"
     if launches > 1 and not {"range", "within"}.isdisjoint(kinds):
-        yield f"(±): range of fewer than {FIRST_LOOK} launches, too few for a 95 % CI"
+        or_of_one = f", or of the {observations} of one" * once
+        yield f"(±): range of fewer than {FIRST_LOOK} launches, too few for a 95 % CI{or_of_one}"
     if launches <= 1 and "within" in kinds:
         yield "spread: 95 % confidence interval (CI) of the median within one launch"
     if launches <= 1 and "range" in kinds:

@@ -22,7 +22,7 @@ from volley.records.launch_series import LaunchSeries
 from volley.records.record_types import Status
 from volley.records.run_log import RunLog
 from volley.references import beside_equal, gpus_of
-from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, data_of, kinds_of, scaled, with_bounds
+from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, data_of, scaled, with_bounds
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Mark, Note, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.launches import ratio, shown_above_one
@@ -106,7 +106,7 @@ def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
         Quantity("compulsory", "GB/s", attrgetter("compulsory_Bps")),
         Quantity("of copy", "%", attrgetter("of_copy")),
     )
-    quantities = with_bounds(wanted, solutions, max(len(solution.by_launch) for solution in solutions))
+    quantities = with_bounds(wanted, solutions)
     columns = [Column("transport", align="left"), *(each.column() for each in quantities)]
     columns.append(VERIFIED.column(all_true="all verified"))
     rows: list[Row] = [
@@ -117,8 +117,7 @@ def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
 
 
 def _meaning(solutions: Sequence[Solution], series: LaunchSeries) -> str:
-    launches = max(len(solution.by_launch) for solution in solutions)
-    parts = report_parts.bounds_legend(kinds_of(solutions), launches, series, "batches")
+    parts = report_parts.bounds_legend(solutions, series, "batches")
     compulsory = f"compulsory: {solutions[0].compulsory_bytes} B per update, 10^9 B/s"
     return "; ".join([*parts, "updates: 10^9 points per second", compulsory])
 
@@ -284,7 +283,7 @@ _QUANTITIES = [
     Quantity("domain_x", "", lambda each: each.point.domain[0]),
     Quantity("domain_y", "", lambda each: each.point.domain[1]),
     *_own("precision", "overlap", "memory", "threads"),
-    Quantity("launches", "", lambda each: len(each.by_launch)),
+    *as_they_are("launches"),
     *_own("status", "iterations", "converged"),
     *as_they_are("residual"),
     *_own("deviation"),

@@ -65,6 +65,10 @@ class Solution:
         return next(iter(self.measured.values()), self._worst)
 
     @property
+    def launches(self) -> int:
+        return len(self.by_launch)
+
+    @property
     def transport(self) -> str:
         return self.point.transport
 

@@ -34,6 +34,7 @@ from volley.report.cells import (
     bounds_of,
     data_of,
     kinds_of,
+    launches_of,
     ratio_cell,
     unclear,
     with_bounds,
@@ -181,10 +182,6 @@ def report(result: Rates) -> Report:
     )
 
 
-def _launches(results: Iterable[PairsResult]) -> int:
-    return max((each.launches for each in results), default=0)
-
-
 def _share(results: Iterable[PairsResult]) -> str:
     """Say what a pair keeps: it may differ from the ratio of two medians in the columns."""
     how = "" if one_launch(results) else ", the median of the ratios within each launch"
@@ -204,7 +201,7 @@ def _table(result: Rates, names: Sequence[str]) -> Table:
     alone, found = len(names) == 1, _by_place(result.points)
     numbers = sorted({each.pairs for each in result.points})
     several = len(numbers) > 1
-    columns = with_bounds([ALL_PAIRS, PLUS_MINUS], result.points, _launches(result.points))
+    columns = with_bounds([ALL_PAIRS, PLUS_MINUS], result.points)
     columns += [A_PAIR, Quantity("keeps", "%", _keeps)] if several else []
     columns += [TOTAL_BANDWIDTH, *([PAIR_BANDWIDTH] if alone and several else [])]
     columns += [SAMPLES, CHECKED] if alone else []
@@ -228,14 +225,13 @@ def _table(result: Rates, names: Sequence[str]) -> Table:
 
 def _legend(result: Rates, rows: Sequence[Row], *, alone: bool, several: bool) -> Iterator[str]:
     results = result.points
-    kinds = kinds_of(results)
-    if not kinds:
+    if not kinds_of(results):
         return
     parts = [f"M/s: 10^6 messages per second, {results[0].window} of each pair in flight"]
     if several:
         parts += [f"keeps: {_share(results)}", *unclear(rows)]
     parts.append("GB/s: 10^9 B/s")
-    parts += report_parts.bounds_legend(kinds, _launches(results), result.series)
+    parts += report_parts.bounds_legend(results, result.series)
     if not alone and all(each.verified for each in results if each.time and each.rate):
         parts.append(_ALL_VERIFIED)
     yield "; ".join(parts)
@@ -334,7 +330,7 @@ def _overview(result: Rates) -> Overview | None:
     if len(ends) > 1:
         legend.append("; ".join([f"per-pair rate of {ends[-1]} pairs: {_share(sending)}", *unclear(rows)]))
     checked = [bool(each.verified) for each in sending]
-    line = report_parts.verified_points(checked, _launches(sending))
+    line = report_parts.verified_points(checked, launches_of(sending))
     return Overview(line, list(_conclusions(result, sending)), Table(columns, rows, legend=legend))
 
 

@@ -26,7 +26,7 @@ from volley.machine.ucx_protocols import SizeRange, of_plan
 from volley.records.command_again import command_again, launch_again
 from volley.records.plan import Plan
 from volley.references import beside_equal, gpus_of
-from volley.report.cells import kinds_of, percent
+from volley.report.cells import kinds_of, launches_of, percent
 from volley.report.model import Note
 from volley.run import report_parts
 from volley.statistics.curves import Fit
@@ -399,7 +399,7 @@ def too_wide(missed: Sequence[Result], plan: Plan) -> tuple[str, Result]:
     worst = max(missed, key=shown_width)
     which, aim = f"{count(len(missed), 'point')} of {_names(missed)}", f"{plan.sampling.ci * 100:g} %"
     if few_launches(missed):
-        known = f"{'is' if len(missed) == 1 else 'are'} not known to ±{aim} after {worst.launches} launches"
+        known = f"{'is' if len(missed) == 1 else 'are'} not known to ±{aim} after {launches_of(missed)} launches"
         return f"{which} {known}: {worst.place} has the widest range, {range_words(worst)}", worst
     sign, within = ("", " within one launch") if one_launch(missed) else ("±", "")
     vary, most = "varies" if len(missed) == 1 else "vary", percent(worst.half_width, 1, sign)
@@ -412,7 +412,7 @@ def shown_width(point: PointResult) -> float:
 
 def few_launches(points: Sequence[PointResult]) -> bool:
     """Return whether people see ranges of several launches, too few for intervals."""
-    return not one_launch(points) and kinds_of(points) <= {"range", "single"}
+    return not one_launch(points) and "ci" not in kinds_of(points)
 
 
 def range_words(point: PointResult) -> str:
@@ -451,7 +451,7 @@ def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
 
 def _worst(hits: Hits, sign: str = "") -> str:
     point, warning = max(hits, key=lambda hit: abs(hit[1].value))
-    if warning.kind == "wide" and few_launches([point]):
+    if warning.kind == "wide" and few_launches([each for each, _ in hits]):
         return f"widest range: {range_words(point)}, {point.place}"
     launches = f" in {warning.launches} of {point.launches} launches" if warning.launches and point.launches > 1 else ""
     return f"worst: {percent(abs(warning.value), 1, sign)}{launches}, {point.place}"

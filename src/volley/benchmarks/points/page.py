@@ -143,7 +143,7 @@ def _tables(result: PointSeries, columns_of: Columns, about: About) -> Iterator[
 def _points(points: list[PointResult], result: PointSeries, columns_of: Columns, about: About) -> Table:
     names = by_transport(points)
     wanted = columns_of(points[0], result.series.plan, len(names) == 1)
-    columns = with_bounds(wanted, points, max(point.launches for point in points))
+    columns = with_bounds(wanted, points)
     sizes = sorted({point.size_bytes for point in points})
     rows: list[list[Cell]] = [[_size(size, points[0])] for size in sizes]
     for those in names.values():
@@ -192,7 +192,7 @@ def _legend(
     kinds = kinds_of(points)
     parts = [about(points[0], series.plan, kinds)]
     if any("%" in column.unit or column.name == "range" for column in columns):
-        parts += report_parts.bounds_legend(kinds, max(point.launches for point in points), series)
+        parts += report_parts.bounds_legend(points, series)
     if any(column.unit == "GB/s" for column in columns):
         parts.append("GB/s: 10^9 B/s")
     if len(by_transport(points)) > 1 and {point.verified for point in points if point.time and point.rate} == {True}:

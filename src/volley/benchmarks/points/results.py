@@ -21,6 +21,7 @@ from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.plan import Plan
 from volley.records.record_types import Mismatch, Transport
 from volley.records.run_log import Observable, RunLog
+from volley.report.cells import launches_of
 from volley.run.progress import Forecast
 from volley.statistics.curves import Crossover, Fit, crossovers, fit, half_bandwidth
 from volley.statistics.estimates import Estimate, drift, median, outliers, percentile
@@ -227,7 +228,7 @@ def by_name(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
 
 def one_launch(points: Iterable[PointResult]) -> bool:
     """Return whether no point was measured in more than one launch; then verdicts hold only within it."""
-    return max((point.launches for point in points), default=0) <= 1
+    return launches_of(points) <= 1
 
 
 def baseline(points: Iterable[PointResult]) -> str | None:
