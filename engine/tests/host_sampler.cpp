@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <set>
 #include <thread>
@@ -32,14 +33,15 @@ class PausingDriver final : public Driver {
   std::chrono::milliseconds pause_;
 };
 
-std::vector<Series> measured(Sampler& sampler, const std::vector<Driver*>& drivers, std::size_t bytes) {
+std::vector<Series> measured(Sampler& sampler, const std::vector<Driver*>& drivers, std::size_t bytes,
+                             double left_s = std::numeric_limits<double>::infinity()) {
   std::vector<Series> all(drivers.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].name = "series " + std::to_string(i);
     all[i].driver = drivers[i];
     all[i].view.bytes = bytes;
   }
-  sampler.measure(all);
+  sampler.measure(all, left_s);
   return all;
 }
 
@@ -59,6 +61,22 @@ void a_slow_series_is_skipped_at_the_next_size(const Sampling& sampling, const c
   EXPECT(next[0].first_samples.empty() && next[0].ended_by == EndedBy::open);
   EXPECT(next[1].skipped.empty() && !next[1].first_samples.empty());
   for (const auto& series : measured(sampler, {&slow, &fast}, 1)) EXPECT(series.skipped.empty());
+}
+
+void a_series_for_which_no_time_is_left_is_skipped(const Sampling& sampling) {
+  PausingDriver slow(std::chrono::milliseconds(6));
+  PausingDriver fast(std::chrono::milliseconds(0));
+  LocalControl control(0, 1);
+  Watchdog watchdog("test", 60);
+  Workload workload = round_trip_workload();
+  workload.max_counts = 1000;
+  Sampler sampler(control, sampling, workload, watchdog);
+  for (const auto& series : measured(sampler, {&slow, &fast}, 1 << 16, 10)) EXPECT(series.skipped.empty());
+  const auto longer = measured(sampler, {&slow, &fast}, 1 << 26, 10);  // 1024 times as long: 36 s
+  EXPECT(longer[0].skipped == budget_reason && longer[0].first_samples.empty());
+  EXPECT(longer[1].skipped.empty() && !longer[1].first_samples.empty());
+  for (const auto& series : measured(sampler, {&slow, &fast}, 1, 10)) EXPECT(series.skipped.empty());
+  for (const auto& series : measured(sampler, {&slow, &fast}, 1, 0)) EXPECT(series.skipped == budget_reason);
 }
 
 void without_a_limit_nothing_is_skipped(Sampling sampling) {
@@ -324,6 +342,9 @@ int main() {
   adaptive.size_time_s = 0.02;
   a_slow_series_is_skipped_at_the_next_size(adaptive, "3");
   without_a_limit_nothing_is_skipped(adaptive);
+  adaptive.size_time_s.reset();
+  a_series_for_which_no_time_is_left_is_skipped(adaptive);
+  adaptive.size_time_s = 0.02;
   Sampling fixed = adaptive;
   fixed.fixed = true;
   fixed.warmup = 1;

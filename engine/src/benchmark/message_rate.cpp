@@ -152,7 +152,7 @@ class MessageRateBenchmark final : public Benchmark {
     const Workload timed = window_workload(window_);
     Sampler sampler(control, run.plan.sampling, timed, run.watchdog);
     for (std::size_t i = 0; i < sizes_bytes_.size(); ++i) {
-      const std::string skipped = out_of_time(all, run.plan, run.records);
+      const double left_s = time_left_s(all, run.plan, run.records);
       std::vector<PairsPoint> points;
       std::vector<Series> series;
       for (auto& candidate : transports.candidates()) {
@@ -161,11 +161,10 @@ class MessageRateBenchmark final : public Benchmark {
           points.push_back({.transport = candidate.entry->name, .pairs = pairs, .driver = nullptr});
           series.push_back(series_of(points.back(), candidate, transports, sizes_bytes_[i], all, control, run.plan));
           series.back().fresh = i == 0;
-          if (!skipped.empty()) series.back().skipped = skipped;
         }
       }
       control.compare_clocks();
-      sampler.measure(series);
+      sampler.measure(series, left_s);
       const double clock_error_s = control.take_clock_error_s();
       for (std::size_t p = 0; p < series.size(); ++p) {
         run.records.write_point(record(points[p], std::move(series[p]), all.size() / 2, clock_error_s));

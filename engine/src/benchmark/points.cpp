@@ -32,16 +32,14 @@ class PointBenchmark final : public PairBenchmark {
         transports.close();
         transports.open({sizes_bytes_[i]});
       }
-      const std::string out = out_of_time(pair, run.plan, run.records);
       std::vector<Series> all;
       for (auto& candidate : transports.candidates()) {
         if (!candidate.listed) continue;
         Series& series = all.emplace_back(transports.series(candidate, sizes_bytes_[i], run.plan.verify, timed.window));
-        if (!out.empty()) series.skipped = out;
         series.fresh = candidate.fresh;
         if (series.skipped.empty()) candidate.fresh = false;
       }
-      sampler.measure(all);
+      sampler.measure(all, time_left_s(pair, run.plan, run.records));
       for (const auto& series : all) run.records.write_point(record(pair.ranks, series));
     }
   }

@@ -174,9 +174,8 @@ void TransportSet::write_records(Records& records) {
   }
 }
 
-std::string out_of_time(const RankGroup& group, const Plan& plan, const Records& records) {
-  const bool over = group.leads() && budget_used(plan, records);
-  return mpi::broadcast_value(over, 0, group.control.get()) ? budget_reason(plan) : "";
+double time_left_s(const RankGroup& group, const Plan& plan, const Records& records) {
+  return mpi::broadcast_value(budget_left_s(plan, records), 0, group.control.get());
 }
 
 Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts,

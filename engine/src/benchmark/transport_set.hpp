@@ -80,8 +80,8 @@ class TransportSet {
   std::uint64_t host_share_bytes_ = 0;  // of host memory that each rank may allocate; the same on all ranks
 };
 
-// That the time budget is used up, as the first rank decides; empty while there is time. Collective over the group.
-[[nodiscard]] std::string out_of_time(const RankGroup& group, const Plan& plan, const Records& records);
+// What is left of the time budget, as the first rank knows it. Collective over the group.
+[[nodiscard]] double time_left_s(const RankGroup& group, const Plan& plan, const Records& records);
 
 // The record of a transport. This job cannot use it if there is a `reason`.
 [[nodiscard]] Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts,

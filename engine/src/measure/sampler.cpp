@@ -1,3 +1,4 @@
+#include <cmath>
 #include <iomanip>
 
 #include "measure/sampler.hpp"
@@ -9,6 +10,8 @@ namespace {
 // Clock and call overhead (the empty sample) may be at most this share of a sample.
 constexpr double overhead_share = 0.005;
 constexpr int min_samples_a_visit = 2;
+// From about this size on, bandwidth dominates the time of a message; below, latency does.
+constexpr std::size_t bandwidth_bytes = std::size_t{64} << 10;
 constexpr int max_samples_a_visit = 10;
 // A large block of glibc's malloc begins this many bytes after a page boundary.
 constexpr std::size_t malloc_header_bytes = 16;
@@ -45,10 +48,11 @@ double clock_read_s() {
   return median(readings);
 }
 
-void Sampler::measure(std::vector<Series>& all) {
+void Sampler::measure(std::vector<Series>& all, double left_s) {
   const auto is_open = [](const Series& series) { return series.open(); };
   latest_ = nullptr;
   skip_slow(all);
+  skip_late(all, left_s);
   for (auto& series : all) {
     if (series.open()) begin(series);
   }
@@ -65,7 +69,7 @@ void Sampler::measure(std::vector<Series>& all) {
   }
   for (const auto& series : all) {  // an empty message says nothing of longer ones
     if (series.count > 0 && series.view.bytes > 0)
-      last_[series.name] = {series.view.bytes, series.count, series.count_s};
+      last_[series.name] = {series.view.bytes, series.count, series.count_s, series.elapsed_s};
   }
 }
 
@@ -78,7 +82,7 @@ void Sampler::skip_slow(std::vector<Series>& all) {
   for (auto& series : all) {
     const auto found = last_.find(series.name);
     if (!series.open() || found == last_.end()) continue;
-    const auto& [bytes, count, count_s] = found->second;
+    const auto& [bytes, count, count_s, elapsed_s] = found->second;
     const double exchange_s = count_s * static_cast<double>(series.view.bytes) / static_cast<double>(bytes);
     const double expected_s = exchange_s * static_cast<double>(min_exchanges());
     if (count_s <= workload_.limits.long_exchange_s || expected_s <= part_s) continue;
@@ -87,6 +91,28 @@ void Sampler::skip_slow(std::vector<Series>& all) {
            << " s for each transport (" << *sampling_.size_time_s << " s for this size)";
     series.skipped = reason.str();
   }
+}
+
+// Skips every series for which the plan's time budget has no time left, as the first end expects.
+void Sampler::skip_late(std::vector<Series>& all, double left_s) {
+  if (std::isinf(left_s)) return;
+  const auto open = std::count_if(all.begin(), all.end(), [](const Series& series) { return series.open(); });
+  for (auto& series : all) {
+    if (!series.open()) continue;
+    if (control_.shared(expected_s(series) * static_cast<double>(open) >= left_s)) series.skipped = budget_reason;
+  }
+}
+
+// What a series takes in all, by its last size: a longer message adds its fewest exchanges, and about as much time for
+// its contents and the pass. The time of a short message is latency, which does not grow. 0 if nothing is known of it.
+double Sampler::expected_s(const Series& series) const {
+  const auto found = last_.find(series.name);
+  if (found == last_.end() || found->second.bytes == 0) return 0;
+  const auto& [bytes, count, count_s, elapsed_s] = found->second;
+  const double ratio = static_cast<double>(series.view.bytes) / static_cast<double>(bytes);
+  if (ratio < 1) return elapsed_s * ratio + (sampling_.fixed ? 0 : sampling_.point_time_s);
+  const double growth = bytes >= bandwidth_bytes ? ratio - 1 : 0;
+  return elapsed_s + 2 * count_s * static_cast<double>(min_exchanges()) * growth;
 }
 
 // How many exchanges a point with long ones has: in each visit two samples, and one untimed before them.
@@ -128,7 +154,7 @@ void Sampler::take_empty_samples(Series& series) {
 bool Sampler::reuse_calibration(Series& series) {
   const auto found = last_.find(series.name);
   if (found == last_.end() || sampling_.tail) return false;
-  const auto& [bytes, count, count_s] = found->second;
+  const auto& [bytes, count, count_s, elapsed_s] = found->second;
   const bool one_is_enough = count == 1 && bytes <= series.view.bytes && count_s >= 2 * workload_.limits.sample_s;
   if (!one_is_enough && !(count == workload_.max_counts && bytes == series.view.bytes)) return false;
   series.count = count;

@@ -1,6 +1,8 @@
 // Takes samples: rounds over the series of one message size, verification, the decision when to stop.
 #pragma once
 
+#include <limits>
+
 #include "measure/control.hpp"
 #include "measure/series.hpp"
 #include "measure/watchdog.hpp"
@@ -16,12 +18,14 @@ class Sampler {
   Sampler(Control& control, const Sampling& sampling, const Workload& workload, Watchdog& watchdog)
       : control_(control), sampling_(sampling), workload_(workload), watchdog_(watchdog) {}
 
-  // Measures every open series, all of the same message size, interleaved. Collective over the ends; their
+  // Measures every open series, all of the same message size, interleaved, in `left_s` seconds, which are the same on
+  // all ends: a series that is expected to take more than its part of them is skipped. Collective over the ends; their
   // results are complete on the first.
-  void measure(std::vector<Series>& all);
+  void measure(std::vector<Series>& all, double left_s = std::numeric_limits<double>::infinity());
 
  private:
   void skip_slow(std::vector<Series>& all);
+  void skip_late(std::vector<Series>& all, double left_s);
   void begin(Series& series);
   void take_empty_samples(Series& series);
   bool reuse_calibration(Series& series);
@@ -74,7 +78,9 @@ class Sampler {
     std::size_t bytes;
     std::uint64_t count;
     double count_s;
+    double elapsed_s;
   };
+  [[nodiscard]] double expected_s(const Series& series) const;
   std::map<std::string, Calibration> last_;
 };
 

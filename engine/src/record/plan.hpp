@@ -25,6 +25,9 @@ struct Sampling {
   bool tail = false;  // adaptive: k = 1
 };
 
+// Why a point is skipped for which the budget has no time.
+inline constexpr const char* budget_reason = "the time budget was too short";
+
 struct Plan {
   std::string benchmark;
   int world_size = 2;

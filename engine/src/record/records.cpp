@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <exception>
-#include <iomanip>
+#include <limits>
 
 #include "base/errors.hpp"
 
@@ -95,14 +95,8 @@ void Records::end_with_error(const std::string& error) noexcept {
   }
 }
 
-bool budget_used(const Plan& plan, const Records& records) {
-  return plan.budget_s && records.elapsed_s() > *plan.budget_s;
-}
-
-std::string budget_reason(const Plan& plan) {
-  std::ostringstream reason;
-  reason << "the time budget of " << std::setprecision(3) << plan.budget_s.value_or(0) << " s was used up";
-  return reason.str();
+double budget_left_s(const Plan& plan, const Records& records) {
+  return plan.budget_s ? *plan.budget_s - records.elapsed_s() : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace volley

@@ -55,9 +55,7 @@ class Records {
   int skipped_ = 0;
 };
 
-[[nodiscard]] bool budget_used(const Plan& plan, const Records& records);
-
-// The reason for skipped points after the budget is used up.
-[[nodiscard]] std::string budget_reason(const Plan& plan);
+// Infinite without a budget.
+[[nodiscard]] double budget_left_s(const Plan& plan, const Records& records);
 
 }  // namespace volley

@@ -77,7 +77,7 @@ class CollectiveBenchmark final : public Benchmark {
   // of its kind: NCCL connects the ranks in it.
   void measure_size(const Run& run, const RankGroup& group, TransportSet& transports, GroupControl& control,
                     Sampler& sampler, std::uint64_t bytes, bool first) const {
-    const std::string skipped = out_of_time(group, run.plan, run.records);
+    const double left_s = time_left_s(group, run.plan, run.records);
     std::vector<Point> points;
     std::vector<Series> all;
     for (const auto operation : operations_) {
@@ -90,11 +90,10 @@ class CollectiveBenchmark final : public Benchmark {
         point.transport = candidate.entry->name;
         all.push_back(series_of(point, candidate, transports, run.plan.verify));
         all.back().fresh = first;
-        if (!skipped.empty()) all.back().skipped = skipped;
       }
     }
     control.compare_clocks();
-    sampler.measure(all);
+    sampler.measure(all, left_s);
     const double clock_error_s = control.take_clock_error_s();
     for (std::size_t i = 0; i < all.size(); ++i) {
       run.watchdog.progress();

@@ -264,7 +264,7 @@ class Measurement {
   }
 
   std::optional<CellOutcome> known_problem(int first, int second) {
-    if (budget_used(run_.plan, run_.records)) return CellOutcome{"skipped", budget_reason(run_.plan)};
+    if (budget_left_s(run_.plan, run_.records) < 0) return CellOutcome{"skipped", budget_reason};
     if (!lost_.empty()) return CellOutcome{"skipped", lost_};
     for (const int end : {first, second}) {
       if (hung_pairs_[end].size() < max_hung_pairs) continue;

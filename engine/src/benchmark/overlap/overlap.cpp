@@ -82,10 +82,10 @@ class Overlap final : public PairBenchmark {
     Computations computations;
     auto subjects = subjects_of(transports, computations);
     for (const auto bytes : sizes_bytes_) {
-      const std::string skipped = out_of_time(pair, run.plan, run.records);
-      if (skipped.empty()) set_lengths(run, control, transports, subjects, bytes);
-      auto all = series_of(run, transports, subjects, bytes, skipped);
-      sampler.measure(all);
+      const double left_s = time_left_s(pair, run.plan, run.records);
+      if (left_s > 0) set_lengths(run, control, transports, subjects, bytes);
+      auto all = series_of(run, transports, subjects, bytes);
+      sampler.measure(all, left_s);
       write(run, pair, subjects, all);
     }
   }
@@ -143,7 +143,7 @@ class Overlap final : public PairBenchmark {
 
   // For each transport its exchange, and for each of its computations that alone, and both at once.
   static std::vector<Series> series_of(const Run& run, TransportSet& transports, std::vector<Subject>& subjects,
-                                       std::uint64_t bytes, const std::string& skipped) {
+                                       std::uint64_t bytes) {
     std::vector<Series> all;
     for (auto& subject : subjects) {
       const auto add = [&](const std::string& what, OverlapDriver* driver, bool moves) {
@@ -151,7 +151,6 @@ class Overlap final : public PairBenchmark {
             all.emplace_back(transports.series(*subject.candidate, bytes, run.plan.verify, workload().window));
         series.name += what;
         series.driver = driver;
-        if (!skipped.empty()) series.skipped = skipped;
         if (!moves) series.verifier = nullptr;
       };
       add("", subject.exchange.get(), true);

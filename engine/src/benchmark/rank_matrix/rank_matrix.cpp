@@ -177,7 +177,7 @@ struct MatrixRun {
 
   // The first rank starts the measurement of a pair and returns its result.
   Json result_of(const RankPair& ends) {
-    if (budget_used(run.plan, run.records)) return skipped_result(cells(), ends[1], budget_reason(run.plan));
+    if (budget_left_s(run.plan, run.records) < 0) return skipped_result(cells(), ends[1], budget_reason);
     for (const int rank : ends) {
       if (rank != 0) send_order(ends, rank);
     }
@@ -197,7 +197,7 @@ struct MatrixRun {
     };
     MatrixRows rows(run, options, cases, results_of, true);
     for (int repeat = 0; repeat < options.repeats; ++repeat) {
-      if (repeat > 0 && budget_used(run.plan, run.records)) break;  // every pair has a result already
+      if (repeat > 0 && budget_left_s(run.plan, run.records) < 0) break;  // every pair has a result already
       for (std::int64_t i = 0; i < count; ++i) {
         // Each repeat begins with another pair: a drift of the machine affects all pairs equally.
         const RankPair ends = pair_at((i + repeat) % count);
@@ -301,11 +301,11 @@ struct MatrixRun {
     bool out_of_time = false;
     for (int repeat = 0; repeat < options.repeats && !out_of_time; ++repeat) {
       for (const auto& ends : own) {
-        const bool used_up = context.rank == 0 && budget_used(run.plan, run.records);
+        const bool used_up = context.rank == 0 && budget_left_s(run.plan, run.records) < 0;
         out_of_time = mpi::broadcast_value(used_up, 0, context.world.get());
         const Json mine = out_of_time ? Json() : measure_round(ends);
         if (ends[0] != context.rank) continue;
-        rows.add(ends[0], repeat, out_of_time ? skipped_result(cells(), ends[1], budget_reason(run.plan)) : mine);
+        rows.add(ends[0], repeat, out_of_time ? skipped_result(cells(), ends[1], budget_reason) : mine);
       }
       collect(rows);
     }
