@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -60,9 +61,12 @@ def test_a_pair_that_hangs_is_named(volley: Command) -> None:
     assert "transport host+hang, pair 0-1, 8 B" in done.err
 
 
+DELAYED = ("matrix", "--transport", "host+delay", "--point-time", "0.01", "--bandwidth", "none")
+
+
 @pytest.mark.alone
 def test_a_delayed_pair_is_measured_again_and_flagged(volley: Command) -> None:
-    done = volley("matrix", "--ranks", "4", "--transport", "host+delay", "--point-time", "0.01", "--bandwidth", "none")
+    done = volley(*DELAYED, "--ranks", "4", "--remeasure")
     assert done.code == 0, done.err
     assert "measuring" in done.err
     first, *again = done.records
@@ -118,14 +122,14 @@ def test_a_long_matrix_says_so_before_it_starts(volley: Command) -> None:
     done = volley("matrix", "--ranks", "64", "--dry-run")
     assert done.code == 0
     assert json.loads(done.out)["world_size"] == 64
-    assert "4032 pairs of 64 ranks will take about 22 min 11 s" in done.err
+    assert re.match(r"volley: this takes about .*; 4032 pairs of 64 ranks: --point-time and --budget", done.err)
 
 
 def test_nodes_measure_at_the_same_time(volley: Command) -> None:
     hosts = ("--hosts", ",".join(f"cn{number}" for number in range(64)))
     done = volley("matrix", "--dry-run", *hosts)
     assert json.loads(done.out)["options"]["mode"] == "nodes"
-    assert "4032 pairs of 64 ranks, one of each of 64 nodes at a time, will take about 42 s" in done.err
+    assert "4032 pairs of 64 ranks, one of each of 64 nodes at a time: " in done.err
     done = volley("matrix", "--dry-run", *hosts, "--mode", "isolated")
     assert json.loads(done.out)["options"]["mode"] == "isolated"
 

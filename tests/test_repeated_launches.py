@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pytest
 
 from example_records import pingpong, plan, run
 from volley.benchmarks.pair import PingPongOptions
-from volley.benchmarks.points.results import times
+from volley.benchmarks.points.results import PointForecast, times
 from volley.command.options import JobOptions
 from volley.launch.engine import About
 from volley.launch.inside_launcher import RankInfo
 from volley.records.plan import Plan, Sampling
 from volley.records.record_types import End, LaunchTimes
 from volley.records.run_log import RunLog
-from volley.run.jobs import MAX_LAUNCHES, POINT_TIME_S, Job, Jobs, LaunchCount, Site, coarse_first, repeated
+from volley.run.jobs import (
+    MAX_LAUNCHES,
+    POINT_TIME_S,
+    START_S,
+    Job,
+    Jobs,
+    Site,
+    coarse_first,
+    measures_in_s,
+    repeated,
+)
+from volley.run.launch_count import LaunchCount
 from volley.statistics.launches import FIRST_LOOK
 
 
 def jobs(the_plan: Plan | None = None, launches: int | None = None, place: RankInfo | None = None) -> Jobs:
     options = PingPongOptions(job=JobOptions(launches=launches))
-    return repeated(the_plan or plan(), options, Site(About(), place), times)
+    return repeated(the_plan or plan(), options, Site(About(), place), times, PointForecast)
 
 
 def log(time_s: float, **changes: object) -> RunLog:
@@ -60,9 +72,55 @@ def test_a_run_stops_when_its_time_is_up() -> None:
 
 def test_launches_share_a_budget() -> None:
     made = launched(jobs(plan(budget_s=60.0)), WIDE, 10.0)
-    assert [job.plan.budget_s for job in made] == [30.0, *[9.5] * 5]  # the first may take half
+    assert [job.plan.budget_s for job in made] == [20.0, *[10 - START_S] * 5]  # the first may take a third
     assert len(launched(jobs(plan(budget_s=30.0)), WIDE, 29.0)) == 1
     assert len(launched(jobs(plan(budget_s=60.0), launches=9), WIDE, 20.0)) == 3
+
+
+SIZES = [1 << power for power in range(3, 31)]
+
+
+def said_and_took(the_plan: Plan, speed: float, start_s: float) -> tuple[float, float, list[int]]:
+    """What is said of the time, what a run takes, and how many points each launch measures.
+
+    On a machine whose starts take this long, and whose long messages take ``speed`` times what is expected.  As the
+    engine does, it skips the points for which a launch has no time.
+    """
+    described = jobs(the_plan)
+    count, job = described.count, described.planned[0]
+    launch_s = START_S + measures_in_s(job, Site(About()), PointForecast)
+
+    def expected_s(size: int) -> float:
+        return PointForecast(job.plan, [size]).left_s(0.0)
+
+    logs: list[RunLog] = []
+    now_s, next_one = 0.5, job.after(0.5 + START_S, count.time_s)
+    while next_one:
+        points, elapsed_s = [], 0.0
+        for size in next_one.plan.options.sizes_bytes:
+            point_s = expected_s(0) / 2 + speed * (expected_s(size) - expected_s(0))
+            if elapsed_s + point_s < (next_one.plan.budget_s or math.inf):
+                elapsed_s += point_s
+                points.append(pingpong([1e-6 * (1 + len(logs) % 3)] * 3, size=size, elapsed_s=point_s))
+        now_s += start_s + elapsed_s
+        ended = LaunchTimes(exit_s=start_s + elapsed_s)
+        logs.append(RunLog(run=run(), records=points, end=End(status="complete", elapsed_s=elapsed_s), times=ended))
+        next_one = described.next_job and described.next_job(logs, now_s, print)
+    return min(count.maximum * launch_s, count.time_s or math.inf), now_s, [len(log.records) for log in logs]
+
+
+@pytest.mark.parametrize("start_s", [START_S / 2, 2 * START_S])
+@pytest.mark.parametrize("speed", [0.5, 1.0, 2.0, 8.0])
+@pytest.mark.parametrize("budget_s", [None, 10.0, 60.0])
+def test_a_run_takes_what_it_says_in_six_launches_on_any_machine(
+    budget_s: float | None, speed: float, start_s: float
+) -> None:
+    said_s, took_s, points = said_and_took(plan(options={"sizes_bytes": SIZES}, budget_s=budget_s), speed, start_s)
+    assert said_s / 1.2 < took_s < said_s * 1.2
+    assert len(points) >= FIRST_LOOK
+    assert min(points) >= 4  # a coarse curve
+    if budget_s is None and speed <= 1:
+        assert points == [len(SIZES)] * len(points)
 
 
 def test_a_short_launch_measures_a_coarse_curve_first() -> None:
@@ -100,9 +158,7 @@ def test_a_budget_without_an_interval_is_told_with_one_that_has_an_interval() ->
     done.times = LaunchTimes(exit_s=8.9)
     said: list[str] = []
     assert described.next_job([done], 9.0, said.append) is None
-    assert said == [
-        "--budget 9 leaves time for 1 launch of 8.9 s, and a confidence interval needs 6: write --budget 59"
-    ]
+    assert said == ["9 s leave time for 1 launch of 8.9 s, and a confidence interval needs 6: write --budget 59"]
     assert described.count.too_few(1.0, 2.9) is None
     assert jobs(plan(budget_s=9.0), launches=2).count.too_few(5.0, 0.0) is None  # no interval was asked for
 

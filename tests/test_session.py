@@ -20,7 +20,7 @@ import pytest
 
 import example_records
 from fake_engine import ABOUT, install, use
-from the_command import check_transcript
+from the_command import Command, check_transcript
 from volley import cli
 from volley.benchmarks import BENCHMARKS, named, plain
 from volley.benchmarks import read as read_command
@@ -40,7 +40,7 @@ from volley.records.record_types import End
 from volley.records.records_file import Writer, open_writer
 from volley.records.run_log import RunLog
 from volley.run import progress, session
-from volley.run.jobs import Site, choose_transports, count_pair, count_ranks
+from volley.run.jobs import FIRST_SHARE, START_S, Job, Site, choose_transports, count_pair, count_ranks
 from volley.run.outcome import RunOutcome, judge
 from volley.statistics.launches import FIRST_LOOK
 
@@ -190,7 +190,7 @@ def test_plain_volley_measures_within_a_minute_what_is_worth_measuring(
     logs = read_runs(next(kept.iterdir()))
     assert len(logs) == FIRST_LOOK  # of the stand-in's constant times
     (first, *_, last) = [log.run.plan for log in logs if log.run]
-    assert first.budget_s == 60.0 / 2
+    assert 0 < first.budget_s < 60.0 / FIRST_SHARE  # the budget counts from the start of the command
     assert last.budget_s
     assert first.transports == ["host", "staged/pinned", "staged/shared"]
     assert max(first.options.sizes_bytes) == 1 << 30
@@ -260,12 +260,36 @@ def test_a_budget_without_an_interval_is_told_before_the_first_launch(
     bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def launch(_self: object, *_: object) -> RunOutcome:
-        assert "volley: --budget 2 leaves time for 3 launches of about 0.63 s" in capsys.readouterr().err
+        assert "volley: 2 s leave time for 3 launches of about 0.50 s" in capsys.readouterr().err
         return RunOutcome(0, ends_session=True)
 
     monkeypatch.setattr(session.Session, "_launch", launch)
-    monkeypatch.setattr(session, "gpu_count", lambda: 0)  # transports in GPU memory are not measured
     session.measure(read_command(["pingpong", "--sizes", "8", "-t", "host,staged", "--budget", "2"]))
+
+
+@pytest.mark.parametrize("name", [each.name for each in BENCHMARKS if each.record_types and not each.local])
+def test_every_benchmark_says_how_long_it_takes(volley: Command, name: str) -> None:
+    words = ["--ranks", "4"] if name == "rank_matrix" else []  # else it may be that of GPUs
+    assert re.match(r"volley: this takes about [1-9]", volley(named(name).command, *words, "--dry-run").err)
+
+
+def test_a_budget_counts_from_the_start_of_the_command(
+    bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = session.prepare
+
+    def slowly(*part: Any) -> session.Session:
+        time.sleep(0.3)
+        return prepare(*part)
+
+    monkeypatch.setattr(session, "prepare", slowly)
+    words = ["pingpong", "--sizes", "8", "-t", "host", "--budget", "4"]
+    assert session.measure(read_command(words)) == 0
+    first, *_ = [log.run.plan for log in read_runs(next(kept.iterdir())) if log.run]
+    assert first.budget_s
+    assert first.budget_s <= (4 - START_S - 0.3) / FIRST_SHARE
+    part = Job(example_records.plan(budget_s=6.0))
+    assert (part.after(3.0, None).plan.budget_s, part.after(3.0, 18.0).plan.budget_s) == (3.0, 5.0)
 
 
 def test_the_records_say_where_the_time_of_each_launch_went(
@@ -288,6 +312,10 @@ def test_the_records_say_where_the_time_of_each_launch_went(
         r"^volley: launch 2: .* s: after the launch before .* s, .*measuring .* s, ending .* s$", told, re.M
     )
     assert re.search(r"^volley: \d+% of .* s was measuring; a launch: ", told, re.M)
+    both = r"-?[\d.]+ and -?[\d.]+ s"
+    assert re.search(
+        f"^volley: said and took {both}, starting and ending a launch {both} and measuring {both}$", told, re.M
+    )
 
 
 def test_parts_share_a_file_and_a_report(bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:

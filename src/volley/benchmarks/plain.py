@@ -38,11 +38,11 @@ ONE_GPU_SECTIONS = ("host-to-gpu", "gpu-to-host", "uni")
 MATRIX_SHARE = 1 / 3
 """The part of the budget for all pairs."""
 
-SIZES = "8,16M,256M,1G,64k,1M,4k,512"
-"""What the summary shows.  The ends of the curves come first: if the budget is too short for a launch, points
-between them are skipped."""
+SIZES = "8,64k,1M,16M,256M,1G,4k,512"
+"""What the summary shows.  Few sizes up to the largest come first, each foreseen from the one before: if the budget is
+too short for a launch, points between them are skipped."""
 
-HOST_SIZES = "8,16M,64M,64k,1M,4k,512"
+HOST_SIZES = "8,64k,1M,16M,64M,4k,512"
 """The same up to 64 MiB: through the memory of the host a longer message takes as long as all the others, and tells no
 more."""
 

@@ -21,7 +21,6 @@ from volley.machine.signals import Stop
 from volley.records.records_file import Writer, open_writer
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import LaunchCount
 from volley.run.progress import Progress
 from volley.run.session import prepare
 from volley.statistics.estimates import median
@@ -58,9 +57,7 @@ class Check:
             )
             return []
         shown = "table" if chosen.format == "table" else "json"
-        with Progress(
-            shown, LaunchCount(len(session.jobs.planned), len(session.jobs.planned)), quiet=chosen.quiet
-        ) as progress:
+        with Progress(shown, session.jobs.count, quiet=chosen.quiet) as progress:
             session.run(self.writer, progress, self.stop)
         began = any(log.run for log in session.logs)
         for outcome in session.outcomes:

@@ -54,7 +54,7 @@ def layers(gpus: int) -> list[Layer]:
     ]
     if gpus:
         sections = "host-to-gpu,gpu-to-host" + (",uni,uni/kernel" if gpus > 1 else "")
-        words = ("matrix", "--section", sections, "--point-time", "0.03", "--budget", "6")
+        words = ("matrix", "--section", sections, "--point-time", "0.03", "--budget", "8")
         found.append(Layer("GPUs: host, copy engines, kernels", words, TIMES))
     if gpus > 1:
         allreduce = ("collective", "--operation", "allreduce", "--transport", "nccl", "--ranks", str(gpus))

@@ -77,7 +77,7 @@ class JobOptions(Options):
 
     launches: int | None = option(
         read=option_values.number(),
-        shown="3 to 12, until the intervals are as narrow as --ci asks or the time that the run announces "
+        shown="up to 12, until the intervals are as narrow as --ci asks or the time that the run announces "
         "(--budget) is over",
         panel=HOW,
         help="Number of launches; the confidence interval is over the medians of the launches.",

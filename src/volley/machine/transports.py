@@ -48,6 +48,16 @@ ROUTES: dict[str, Route] = {
 no line rate that is known: what host memory allows is described nowhere."""
 
 
+HOST_RATE_BPS = 4e9
+"""Host memory moves so many bytes per second between two ranks of a node, and so does a core that computes: for
+estimates before anything was measured."""
+
+
+def through_host(transport: str) -> bool:
+    """Return whether the bytes of messages move through the memory of the host."""
+    return transport.startswith(("host", "staged/"))
+
+
 def without_fault(transport: str) -> str:
     """Return the name of a transport without the fault that a test gives it: ``host`` of ``host+flip``."""
     return transport.partition("+")[0]

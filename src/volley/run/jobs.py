@@ -7,7 +7,7 @@ on more samples in one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,13 +21,14 @@ from volley.machine.nvidia_driver import gpu_count
 from volley.machine.transports import without_fault
 from volley.records.plan import Plan, Sampling
 from volley.records.run_log import RunLog
+from volley.run.launch_count import LaunchCount
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES, enough
+from volley.statistics.launches import FIRST_LOOK, enough
 from volley.text import count, did_you_mean, escape_controls, join_words
-from volley.units import format_duration, format_sig, round_up
 
 if TYPE_CHECKING:
     from volley.launch.engine import About
+    from volley.run.progress import Forecast
 
 
 @dataclass(frozen=True)
@@ -52,51 +53,22 @@ class Job:
 
     plan: Plan
     note: str | None = None
+    measuring_s: float | None = None
+    """How long the ranks are expected to measure; ``None``: the forecast of the benchmark says it before it begins."""
+
+    def after(self, spent_s: float, whole_s: float | None) -> Job:
+        """Return the job with the same part of what is left of a budget of ``whole_s``, or of its own, after a time."""
+        if self.plan.budget_s is None:
+            return self
+        left_s = self.plan.budget_s * (1 - spent_s / (whole_s or self.plan.budget_s))
+        return replace(
+            self, plan=msgspec.structs.replace(self.plan, budget_s=max(left_s, min(SHORTEST_S, self.plan.budget_s)))
+        )
 
 
 NextJob = Callable[[Sequence[RunLog], float, Callable[[str], None]], Job | None]
 """From the logs of all launches so far, the seconds since the session began and a function that shows a message: one
 more job, or ``None``."""
-
-
-@dataclass(frozen=True)
-class LaunchCount:
-    minimum: int
-    """However long they take."""
-    maximum: int
-    time_s: float | None = None
-    """No launch after the first ``minimum`` starts if it would end after this time; ``None``: no limit."""
-    aim: int = 1
-    """So many launches share the time: before them, a launch starts if there is time for a quarter of one."""
-
-    def another(self, done: int, elapsed_s: float, launch_s: float) -> bool:
-        """Return whether there is time for one more launch after ``done`` of them, if it takes ``launch_s``."""
-        if done < self.minimum or done >= self.maximum:
-            return done < self.maximum
-        needed_s = launch_s / 4 if done < self.aim else launch_s
-        return self.time_s is None or elapsed_s + needed_s <= self.time_s
-
-    def expected(self, launch_s: float) -> int:
-        """Return the largest number of launches that ``another`` allows if each takes this long."""
-        if self.time_s is None or launch_s * self.maximum <= self.time_s:
-            return self.maximum
-        return min(self.maximum, max(self.minimum, self.aim, int(self.time_s / launch_s)))
-
-    def too_few(self, launch_s: float, before_s: float, about: str = "") -> str | None:
-        """Return a sentence if the time is too short for an interval over launches.
-
-        Args:
-            launch_s: the time of a launch.
-            before_s: the time that passes before the first launch.
-            about: is written before the time of a launch: ``about`` for an estimate.
-        """
-        needed_s = before_s + FIRST_LOOK * launch_s
-        if self.time_s is None or needed_s <= self.time_s or not self.minimum < FIRST_LOOK <= self.maximum:
-            return None
-        number = max(self.minimum, int((self.time_s - before_s) / launch_s))
-        launches = f"{count(number, 'launch')} of {about}{format_sig(launch_s, 2)} s"
-        needed = f"a confidence interval needs {FIRST_LOOK}: write --budget {round_up(needed_s * 1.1)}"
-        return f"--budget {self.time_s:.3g} leaves time for {launches}, and {needed}"
 
 
 @dataclass(frozen=True)
@@ -111,6 +83,8 @@ class Jobs:
     """What is tried on device memory before the first launch, if MPI is to use it for more than messages between two
     ranks: a small plan of the benchmark."""
     note: str | None = None
+    advice: str | None = None
+    """What the user may do about the time that the run is going to take."""
     hardware: bool = True
     """Record the settings of this node with each launch, and its GPUs before and after each launch that uses them."""
 
@@ -120,9 +94,9 @@ class Jobs:
         return self.launches or LaunchCount(len(self.planned), len(self.planned))
 
 
-def launches(plan: Plan, job: JobOptions) -> tuple[Job, ...]:
+def launches(job: Job, options: JobOptions) -> tuple[Job, ...]:
     """Return the job, repeated ``--launches`` times."""
-    return (Job(plan),) * (job.launches or 1)
+    return (job,) * (options.launches or 1)
 
 
 # ------------------------------------------------------------------------------------------------ parts of a plan
@@ -231,16 +205,18 @@ USUAL_TIME_S = 15.0
 """Without ``--budget`` a run takes this time, or longer where ``FIRST_LOOK`` launches do, or less where
 ``MAX_LAUNCHES`` do."""
 
-START_S, GPU_START_S = 0.5, 2.0
+START_S, GPU_START_S = 0.25, 2.0
 """The start and the end of a launch on one node, without GPUs and with them: before the first launch has shown them."""
-
-UNTIMED_S = 0.08
-"""The time of a point besides that of its samples, for calibration and verification: of 18 points on two H100s."""
 
 POINT_TIME_S = 0.05
 """The time of a point in one of several launches.  More samples in a launch hardly help: of 44 launches on two H200s
 the medians at 8 B vary by 3.8 % (standard deviation, median over transports) with all samples of a launch, and by 5.0 %
 with the first four; at 64 MiB by 1.9 and 3.6 %."""
+
+FIRST_SHARE = 3
+"""The first launch may take this part of the time, twice as much as each of ``FIRST_LOOK`` launches."""
+
+BUDGET = "--budget changes that"
 
 MIN_VISITS = 1
 """The fewest rounds in one of several launches: an interval within the launch is not needed, so two samples of a long
@@ -252,13 +228,14 @@ def repeated(
     options: SampledOptions,
     site: Site,
     estimates: Callable[[Sequence[RunLog]], Iterable[Estimate]],
-    each: int = 1,
+    forecast: Callable[[Plan], Forecast],
 ) -> Jobs:
     """Return the launches of a plan.
 
     A run goes on launching until every interval over launches is as narrow as asked, until its time is up, or until
-    ``MAX_LAUNCHES``.  There is one launch, with as many samples as its interval needs, inside a foreign launcher, with
-    fixed sampling, and with ``--launches 1``.
+    ``MAX_LAUNCHES``.  Its time is ``--budget``, or that of ``FIRST_LOOK`` launches; so many launches share it, however
+    long one would take.  There is one launch, with as many samples as its interval needs, inside a foreign launcher,
+    with fixed sampling, and with ``--launches 1``.
 
     Args:
         plan: the plan of one launch.
@@ -266,7 +243,7 @@ def repeated(
             that of a point in each launch.
         site: tells whether a foreign launcher started this process.
         estimates: returns the results of the launches so far; they decide whether there are enough.
-        each: the points of one size on one transport.
+        forecast: that of the benchmark.
     """
     asked = 1 if site.position or plan.sampling.mode == "fixed" else None
     number = options.job.launches or asked
@@ -276,26 +253,20 @@ def repeated(
         point_time_s = plan.sampling.point_time_s if "point_time" in options.sampling.given else POINT_TIME_S
         short = msgspec.structs.replace(plan.sampling, point_time_s=point_time_s, min_visits=MIN_VISITS)
         plan = msgspec.structs.replace(plan, sampling=short)
-    start_s = GPU_START_S if _uses_gpus(plan, site) else START_S
-    said = None
+    start_s = starts_in_s(plan, site)
     if number:
         launches = LaunchCount(1 if plan.budget_s else number, number, plan.budget_s)
         first = plan
-    elif plan.budget_s is None:
-        time_s = _usual_time_s(plan, site, start_s, each)
-        launches = LaunchCount(MIN_LAUNCHES, MAX_LAUNCHES, time_s)
-        first = plan
-        said = f"this takes about {format_duration(time_s)}; --budget changes that"
     else:
-        time_s = plan.budget_s
-        aim = min(FIRST_LOOK, max(1, int(time_s / (2 * start_s))))
-        launches = LaunchCount(1, MAX_LAUNCHES, time_s, aim)
+        usual_s = max(USUAL_TIME_S, FIRST_LOOK * (start_s + measures_in_s(Job(plan), site, forecast)))
+        time_s = plan.budget_s or float(f"{usual_s:.3g}")
+        launches = LaunchCount(1, MAX_LAUNCHES, time_s, min(FIRST_LOOK, max(1, int(time_s / (2 * start_s)))))
         sampling = plan.sampling
-        if sampling.size_time_s is None:
+        if sampling.size_time_s is None and plan.budget_s is not None:
             sampling = msgspec.structs.replace(sampling, size_time_s=float(f"{time_s / (2 * FIRST_LOOK):.2g}"))
         part = msgspec.structs.replace(plan.options, sizes_bytes=coarse_first(plan.options.sizes_bytes))
-        plan = msgspec.structs.replace(plan, sampling=sampling, options=part)
-        first = msgspec.structs.replace(plan, budget_s=time_s / 2)  # it shows what a launch takes here
+        plan = msgspec.structs.replace(plan, sampling=sampling, options=part, budget_s=time_s)
+        first = msgspec.structs.replace(plan, budget_s=time_s / FIRST_SHARE)  # it shows what a launch takes here
 
     def next_job(logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None]) -> Job | None:
         timed = [log.times.exit_s + (log.times.gap_s or 0) for log in logs if log.times]
@@ -311,19 +282,14 @@ def repeated(
             return Job(plan)
         left_s = plan.budget_s - elapsed_s
         if number is None:
-            beside = [log.times.exit_s - log.end.elapsed_s for log in logs if log.times and log.end]
-            beside_s = median(beside) if beside else start_s
-            share = min(launches.aim - len(logs), round(left_s / max(launch_s / 2, 2 * beside_s)))
-            left_s = left_s / max(share, 1) - beside_s
+            beside_s = median(
+                [log.times.exit_s - log.end.elapsed_s for log in logs if log.times and log.end] or [start_s]
+            )
+            left_s = left_s / max(min(launches.aim - len(logs), int(left_s / (2 * beside_s))), 1) - beside_s
         return Job(msgspec.structs.replace(plan, budget_s=max(left_s, SHORTEST_S)))
 
-    return Jobs((Job(first),), next_job=next_job, launches=launches, note=said)
+    return Jobs((Job(first),), next_job=next_job, launches=launches, advice=None if options.sampling.budget else BUDGET)
 
-
-MESSAGE_PASSES, WINDOW_PASSES, HOST_RATE_BPS = 12, 2, 4e9
-"""A long message or a window of them passes so often, in warm-up, samples and verification, and host memory moves so
-many bytes per second between two ranks.  On two cores a launch of 28 sizes up to 1 GiB took 10.3 s, one of 18 sizes up
-to 1 MiB 1.2 s, and a launch of windows of 23 sizes up to 4 MiB 7.8 s."""
 
 SHORTEST_S = 0.1
 """The shortest time of the points of a launch: a budget of nothing would be no budget."""
@@ -351,18 +317,14 @@ def usable_transports(plan: Plan, site: Site) -> list[str]:
     return [name for name in plan.transports if without_fault(name) not in on_gpus]
 
 
-def _uses_gpus(plan: Plan, site: Site) -> bool:
+def starts_in_s(plan: Plan, site: Site) -> float:
+    """Return how long a launch is expected to take to start and to end."""
     names = usable_transports(plan, site)
-    return any(each.memory == "device" for each in site.about.of(names))
+    return GPU_START_S if any(each.memory == "device" for each in site.about.of(names)) else START_S
 
 
-def _usual_time_s(plan: Plan, site: Site, start_s: float, each: int) -> float:
-    """Return the time of a run without ``--budget``, from a start, the number of points, and the bytes that move."""
-    names, sizes = usable_transports(plan, site), plan.options.sizes_bytes
-    points = len(sizes) * len(names) * each
-    through_host = sum(name.startswith(("host", "staged/")) for name in names) * each
-    window = getattr(plan.options, "window", None)
-    passes = WINDOW_PASSES * window if window else MESSAGE_PASSES
-    long_s: float = passes * through_host * sum(sizes) / HOST_RATE_BPS
-    launch_s = start_s + points * (plan.sampling.point_time_s + UNTIMED_S) + long_s
-    return min(MAX_LAUNCHES * launch_s, max(USUAL_TIME_S, FIRST_LOOK * launch_s))
+def measures_in_s(job: Job, site: Site, forecast: Callable[[Plan], Forecast]) -> float:
+    """Return how long its ranks are expected to measure, without the transports that this machine cannot have."""
+    usable = msgspec.structs.replace(job.plan, transports=usable_transports(job.plan, site))
+    measuring_s = forecast(usable).left_s(0.0) if job.measuring_s is None else job.measuring_s
+    return measuring_s if job.plan.budget_s is None else min(measuring_s, job.plan.budget_s)

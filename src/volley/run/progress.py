@@ -15,17 +15,23 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from volley.records.record_types import COMMON, Transport
 from volley.records.run_log import RunLog
-from volley.run.jobs import LaunchCount
+from volley.run.launch_count import LaunchCount
 from volley.statistics.estimates import median
 from volley.text import count, escape_controls, grouped
 from volley.units import format_duration
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
 LINES_EVERY_S = 10.0
 """Without a bar, a line is shown at most this often; a failure is shown at once."""
+
+
+WRONG, WORTH_S = 1.2, 5.0
+"""The time that was said is corrected if the run seems to take longer, or shorter, by this factor and so many seconds.
+"""
 
 
 class Forecast:
@@ -39,7 +45,6 @@ class Forecast:
         self.total = total
         self.done = 0
         self._budget_s = budget_s
-        self._fraction = 0.0
 
     def note(self, transport: Transport) -> None:
         """Process a transport record, before the first measurement; here, steps become shorter and not fewer."""
@@ -54,15 +59,6 @@ class Forecast:
         left = elapsed_s * (self.total - self.done) / max(self.done, 1)
         return max(0.0, left if self._budget_s is None else min(left, self._budget_s - elapsed_s))
 
-    def fraction(self, elapsed_s: float) -> float:
-        """Return the elapsed fraction of the predicted total time, from 0 to 1; it never decreases."""
-        if self.done >= self.total:
-            self._fraction = 1.0
-        elif self.done:
-            whole = elapsed_s + self.left_s(elapsed_s)
-            self._fraction = max(self._fraction, min(elapsed_s / whole if whole else 0.0, 0.99))
-        return self._fraction
-
 
 class Progress:
     """Shows the progress of a measurement; use it as a context manager around all launches.
@@ -76,11 +72,16 @@ class Progress:
         format_name: str = "table",
         launches: LaunchCount | None = None,
         *,
+        begun: float | None = None,
+        said_s: float | None = None,
         quiet: bool = False,
         out: TextIO | None = None,
         err: TextIO | None = None,
     ) -> None:
-        """Show nothing yet; with ``format_name`` ``table`` alone, the bar may use standard output."""
+        """Show nothing yet; with ``format_name`` ``table`` alone, the bar may use standard output.
+
+        ``said_s`` is how long the user was told that this takes from ``begun`` on, as ``time.monotonic`` says it.
+        """
         out, self._err = out or sys.stdout, err or sys.stderr
         self._quiet = quiet
         self._launches = launches or LaunchCount(1, 1)
@@ -90,9 +91,12 @@ class Progress:
         self._forecast: Forecast | None = None
         self._fraction = 0.0
         self._left_s = math.inf
-        """What was shown last: the time left does not grow."""
-        self._first_begun = self._begun = time.monotonic()
-        self._lined = self._begun
+        """What was shown last: the time left grows only after a sentence about it."""
+        self._said_s = said_s
+        self._launch_begun = self._lined = time.monotonic()
+        self._begun = self._launch_begun if begun is None else begun
+        self._before_s = 0.0
+        """From the beginning to the first launch."""
         self._screen: TextIO | None = None
         if out.isatty() and not quiet:
             self._screen = self._err if self._err.isatty() else out if format_name == "table" else None
@@ -113,11 +117,18 @@ class Progress:
             self._bar = _bar(self._screen)
             if self._bar is not None:
                 self._bar.start()
+        now = time.monotonic()
+        if self._launch == 0:
+            self._before_s = now - self._begun
+        elif self._launch == 1 and self._launch < self._launches.maximum:
+            launch_s = now - self._begun - self._before_s
+            whole_s = self._before_s + self._launches.expected(launch_s) * launch_s
+            self._correct(min(whole_s, self._launches.time_s or math.inf), shorter=True)
         self._launch += 1
-        self._forecast = forecast
-        self._begun = time.monotonic()
-        if self._launch == 1:
-            self._first_begun = self._begun
+        if self._launch > self._launches.maximum:  # it was not known before, and a note has said why and how long
+            self._begun, self._before_s, self._said_s = now, 0.0, None
+            self._fraction, self._left_s = 0.0, math.inf
+        self._forecast, self._launch_begun = forecast, now
         if self._bar is not None:
             text = f"{self._which()}starting {count(ranks, 'rank')}"
             if self._task is None:
@@ -164,19 +175,35 @@ class Progress:
         The fraction never decreases, also where more launches are expected than before.
         """
         assert self._forecast is not None
-        elapsed_s, earlier = now - self._begun, self._launch - 1
-        left_s = self._forecast.left_s(elapsed_s)
-        mean_s = (now - self._first_begun + left_s) / self._launch
+        elapsed_s = now - self._begun
+        left_s = self._forecast.left_s(now - self._launch_begun)
+        mean_s = (elapsed_s - self._before_s + left_s) / self._launch
         launches = max(self._launch, self._launches.expected(mean_s) if mean_s > 0 else 1)
-        self._fraction = max(self._fraction, (earlier + self._forecast.fraction(elapsed_s)) / launches)
         left_s += (launches - self._launch) * mean_s
         if self._launches.time_s is not None:
-            left_s = min(left_s, max(self._launches.time_s - (now - self._first_begun), 0.0))
+            left_s = min(left_s, max(self._launches.time_s - elapsed_s, 0.0))
+        if self._said_s and elapsed_s > self._said_s / 5:  # the first records say little about the others
+            self._correct(elapsed_s + left_s)
         self._left_s = min(self._left_s, left_s)
+        if self._launch >= self._launches.maximum and self._forecast.done >= self._forecast.total:
+            return 1.0, 0.0
+        done = min(elapsed_s / (elapsed_s + left_s), 0.99) if elapsed_s > 0 else 0.0
+        self._fraction = max(self._fraction, done)
         return self._fraction, self._left_s
 
+    def _correct(self, whole_s: float, *, shorter: bool = False) -> None:
+        """Say it if the run takes longer than was said, or ``shorter`` if that is known too."""
+        said_s = self._said_s
+        if said_s is None or abs(whole_s - said_s) < WORTH_S:
+            return
+        if whole_s > WRONG * said_s or (shorter and whole_s * WRONG < said_s):
+            self.note(f"this takes about {format_duration(whole_s)}, not {format_duration(said_s)}")
+            self._said_s, self._left_s = whole_s, math.inf
+
     def _which(self) -> str:
-        low, high = (max(number, self._launch) for number in (self._launches.minimum, self._launches.maximum))
+        low, high = self._launches.minimum, self._launches.maximum
+        if self._launch > high:
+            return f"launch {self._launch}: "
         return f"launch {self._launch} of {'≤ ' * (low < high)}{high}: " if high > 1 else ""
 
     def _line(self, text: str) -> None:
@@ -189,23 +216,28 @@ def _bar(screen: TextIO) -> Bar | None:
     from rich.console import Console  # noqa: PLC0415  start-up: only terminals need it
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn  # noqa: PLC0415
     from rich.progress import Progress as RichProgress  # noqa: PLC0415
-    from rich.table import Column  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     console = Console(file=screen, highlight=False, markup=False, emoji=False)
     if not console.is_terminal or console.is_dumb_terminal:
         return None
-    # Columns of fixed width come first, so that a narrow terminal truncates the text and not the time.
-    return RichProgress(
+
+    class TwoLines(RichProgress):
+        """How far the run is, and below it the last result, which a narrow terminal does not cut off."""
+
+        def get_renderables(self) -> Iterator[RenderableType]:
+            yield self.make_tasks_table(self.tasks)
+            yield from (Text(task.description) for task in self.tasks)
+
+    return TwoLines(
         BarColumn(bar_width=16),
         TaskProgressColumn(),
         TextColumn("{task.fields[left]}", markup=False),
-        TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
         console=console,
         auto_refresh=False,
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
-        expand=True,
     )
 
 

@@ -5,6 +5,7 @@ A session is a loop over immutable jobs; one flag stops it.
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import sys
@@ -38,10 +39,15 @@ from volley.records.record_types import End, LaunchTimes, Run
 from volley.records.records_file import LineReader, Writer, encode_line, open_writer
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import START_S, UNTIMED_S, Job, Jobs, Site, choose_transports, usable_transports
+from volley.run.jobs import Job, Jobs, Site, choose_transports, measures_in_s, starts_in_s
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize
+from volley.statistics.estimates import median
 from volley.text import escape_controls, join_words, utf8
+from volley.units import format_duration
+
+WORTH_SAYING_S, WORTH_ADVICE_S = 2.0, 10.0
+"""The user is told the time of a run from the first on, and how it gets shorter from the second on."""
 
 
 def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
@@ -51,6 +57,7 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
         parts: the benchmarks with their options.  The last part decides about file and format; if an earlier one cannot
             be prepared, a message says so.
     """
+    begun = time.monotonic()
     *earlier, last = parts
     sessions: list[Session] = []
     outcomes: list[RunOutcome] = []
@@ -73,7 +80,7 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
             print("volley: stopped", file=sys.stderr)
             return 128 + stop.signal
         again = volley_with_jsrun(last[1].job, sessions[-1].ranks())
-        writer = None if dry_run or again else _run(sessions, outcomes, stop)
+        writer = None if dry_run or again else _run(sessions, outcomes, stop, begun)
     if dry_run:
         return worst([session.show_only(again) for session in sessions])
     if writer is None:
@@ -81,15 +88,23 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
     return _show(sessions, outcomes, writer)
 
 
-def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop) -> Writer:
+def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop, begun: float) -> Writer:
+    """Run the sessions; the time of the first one counts from ``begun`` on, that of the others from their own start."""
     chosen = sessions[-1].options.output
     writer = open_writer(chosen.output, sessions[-1].benchmark.command, force=chosen.force, name=chosen.name)
     try:
         for session in sessions:
-            with Progress(chosen.format, session.jobs.count, quiet=chosen.quiet) as progress:
-                session.run(writer, progress, stop)
-                if chosen.verbose and (line := summarize(session.logs)):
-                    progress.note(line)
+            said_s = session.expected_s()
+            with Progress(
+                chosen.format, session.jobs.count, begun=begun, said_s=said_s, quiet=chosen.quiet
+            ) as progress:
+                if session is sessions[0] and (note := said(sessions)):
+                    progress.note(note)
+                session.run(writer, progress, stop, begun)
+                if chosen.verbose:
+                    for line in filter(None, (summarize(session.logs), session.took(time.monotonic() - begun))):
+                        progress.note(line)
+            begun = time.monotonic()
             outcomes += session.outcomes
             if stop.signal is not None:
                 measured = any(log.statuses for each in sessions for log in each.logs)
@@ -98,6 +113,15 @@ def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop) ->
     finally:
         writer.close()
     return writer
+
+
+def said(sessions: Sequence[Session]) -> str | None:
+    """Return what the user is told about the time of all sessions together, if that is worth it."""
+    whole_s = sum(session.expected_s() for session in sessions)
+    if whole_s < WORTH_SAYING_S:
+        return None
+    advice = sessions[-1].jobs.advice if whole_s >= WORTH_ADVICE_S else None
+    return f"this takes about {format_duration(whole_s)}{f'; {advice}' if advice else ''}"
 
 
 def _show(sessions: Sequence[Session], outcomes: Sequence[RunOutcome], writer: Writer) -> int:
@@ -232,10 +256,34 @@ class Session:
                 launch["stack"] = {**launch["stack"], "ucx_protocols": msgspec.to_builtins(tried.protocols)}
         return msgspec.structs.replace(plan, launch=utf8(launch))
 
+    def expected_s(self) -> float:
+        """Return how long the session is expected to take, from the start of the command to the last launch."""
+        each_s = [sum(self.launch_s(job)) for job in self.jobs.planned]
+        if (launches := self.jobs.launches) is not None:
+            return min(launches.maximum * each_s[0], launches.time_s or math.inf)
+        return min(sum(each_s), *(job.plan.budget_s or math.inf for job in self.jobs.planned))
+
+    def launch_s(self, job: Job) -> tuple[float, float]:
+        """Return how long a launch is expected to take to start and to end, and to measure."""
+        return starts_in_s(job.plan, self.site), measures_in_s(job, self.site, self.benchmark.forecast)
+
+    def took(self, took_s: float) -> str:
+        """Return what was said of the time and what it was, and so of the two parts of a launch."""
+        ended = [(log.times.exit_s, log.end.elapsed_s) for log in self.logs if log.times and log.end]
+        expected = zip(
+            ("starting and ending a launch", "measuring"),
+            self.launch_s(self.jobs.planned[0]),
+            ([exit_s - elapsed_s for exit_s, elapsed_s in ended], [elapsed_s for _, elapsed_s in ended]),
+            strict=True,
+        )
+        parts = [f"{what} {said_s:.2f} and {median(those):.2f} s" for what, said_s, those in expected if those]
+        return f"said and took {join_words([f'{self.expected_s():.1f} and {took_s:.1f} s', *parts])}"
+
     def show_only(self, again: Sequence[str]) -> int:
         """Print each plan, and on stderr the command line that would run it: ``again``, if volley would become it."""
-        if self.jobs.note:
-            print(f"volley: {self.jobs.note}", file=sys.stderr)
+        for note in (self.jobs.note, said([self])):
+            if note:
+                print(f"volley: {note}", file=sys.stderr)
         shown: list[Plan] = []
         for plan in (self._complete(job.plan) for job in self.jobs.planned):
             if plan in shown:  # a repeated launch
@@ -247,8 +295,12 @@ class Session:
             print(escape_controls(line), file=sys.stderr)
         return EXIT_GOOD
 
-    def run(self, writer: Writer, progress: Progress, stop: Stop) -> None:
-        """Run one job after another until none is left or one ends the session."""
+    def run(self, writer: Writer, progress: Progress, stop: Stop, begun: float | None = None) -> None:
+        """Run one job after another until none is left or one ends the session.
+
+        ``begun`` is when its time began, as ``time.monotonic`` says it: now, if it is ``None``.
+        """
+        begun = time.monotonic() if begun is None else begun
         for note in (writer.note if writer.path else None, self.jobs.note):
             if note:
                 progress.note(note)
@@ -257,10 +309,8 @@ class Session:
             progress.note(
                 f"not passed on to the ranks, because a surrounding job set them: {join_words(sorted(removed))}"
             )
-        begun = time.monotonic()
         tried = self.tried = self.tried or self._preflight(progress, stop)
-        before_s = time.monotonic() - begun
-        if note := self._too_few(before_s if tried else 0.0):
+        if note := self._too_few(time.monotonic() - begun):
             progress.note(note)
         for job in self._each_job(progress, begun):
             if stop.signal is not None:
@@ -278,19 +328,21 @@ class Session:
                 return
 
     def _each_job(self, progress: Progress, begun: float) -> Iterator[Job]:
-        yield from self.jobs.planned
+        """Yield the jobs; a budget that was shared out before the first launch counts from the beginning."""
+        for job in self.jobs.planned:
+            spent_s = time.monotonic() - begun + starts_in_s(job.plan, self.site)
+            yield job.after(spent_s, self.jobs.count.time_s)
         more = self.jobs.next_job
-        while more and (job := more(self.logs, time.monotonic() - begun, progress.note)):
-            yield job
+        while more and (another := more(self.logs, time.monotonic() - begun, progress.note)):
+            yield another
 
-    def _too_few(self, preflight_s: float) -> str | None:
+    def _too_few(self, before_s: float) -> str | None:
         """Return a sentence if the budget is too short for an interval, as far as that can be known."""
         if self.jobs.next_job is None or not self.jobs.planned:
             return None
-        plan = self.jobs.planned[0].plan
-        plan = msgspec.structs.replace(plan, transports=usable_transports(plan, self.site))
-        measuring_s = self.benchmark.forecast(plan).total * (plan.sampling.point_time_s + UNTIMED_S)
-        return self.jobs.count.too_few((preflight_s or START_S) + measuring_s, preflight_s, "about ")
+        start_s, measuring_s = self.launch_s(self.jobs.planned[0])
+        whole = self.options.job.launches  # else launches become as short as they can
+        return self.jobs.count.too_few(start_s + (measuring_s if whole else start_s), before_s, "about ")
 
     def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:
         """Test in a separate job whether MPI accepts device memory: an MPI that does not crashes."""

@@ -96,7 +96,7 @@ def jobs(options: CollectiveOptions, site: Site) -> Jobs:
     )
     transports = choose_transports(options.points.transport, site, usual=USUAL_TRANSPORTS)
     plan = make_plan("collective", part, options, ranks=ranks, transports=transports)
-    return replace(repeated(plan, options, site, times, len(options.operation)), trial=_trial(plan))
+    return replace(repeated(plan, options, site, times, forecast), trial=_trial(plan))
 
 
 def _trial(plan: Plan) -> Plan | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -21,10 +22,11 @@ from volley.document import (
     Version,
 )
 from volley.errors import UserError
-from volley.launch.launchers import PAIR
+from volley.launch.launchers import PAIR, cores
+from volley.machine.transports import HOST_RATE_BPS
 from volley.records.plan import Plan
 from volley.records.record_types import Mismatch, Status
-from volley.run.jobs import Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan
+from volley.run.jobs import Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan, usable_transports
 from volley.run.progress import Forecast
 from volley.text import count, join_words
 from volley.units import LARGEST_COUNT
@@ -205,7 +207,9 @@ def jobs(options: JacobiOptions, site: Site) -> Jobs:
             threads=options.threads,
         )
         plan = make_plan("jacobi", part, options, ranks=math.prod(each), transports=transports, verify=options.verify)
-        planned += launches(plan, options.job)
+        nodes = len(set(options.job.hosts)) or (site.allocation.nodes if site.allocation else 1)
+        expected_s = _expected_s(part, options.precision, usable_transports(plan, site), min(nodes, math.prod(each)))
+        planned += launches(Job(plan, measuring_s=expected_s), options.job)
     return Jobs(tuple(planned))
 
 
@@ -221,6 +225,22 @@ def _grid(options: JacobiOptions, site: Site) -> Grid:
             f"{count(ranks, 'rank')}: write --grid {fitting}, or start {across * along} ranks"
         )
     return grid
+
+
+SWEEPS_BESIDE = 40
+"""The initial field, the deviation and the hash of the last one, and the copies before and after take so long."""
+
+DEVICE_RATE_BPS = 1e12
+"""The memory of a GPU moves so many bytes per second: for an estimate before anything was measured."""
+
+
+def _expected_s(part: JacobiPlan, precision: str, transports: Sequence[str], nodes: int) -> float:
+    """Return how long all iterations are expected to take: each reads and writes every point of a domain."""
+    swept_bytes = 2 * math.prod(part.domain) * (8 if precision == "double" else 4)
+    host_s = swept_bytes * -(-math.prod(part.grid) // nodes) / (HOST_RATE_BPS * cores())
+    on_host = sum(name.partition("/")[0] == "host" for name in transports)
+    sweep_s = on_host * host_s + (len(transports) - on_host) * swept_bytes / DEVICE_RATE_BPS
+    return (part.iterations + SWEEPS_BESIDE) * sweep_s
 
 
 def _domain_on(grid: Grid, last: Grid, options: JacobiOptions) -> tuple[int, int]:

@@ -23,10 +23,10 @@ from volley.document import (
 )
 from volley.errors import MachineError
 from volley.machine.hardware import Device
-from volley.machine.nvidia_driver import has_driver
+from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.records.plan import Plan
 from volley.records.record_types import EndedBy, Mismatch, Status, Work
-from volley.run.jobs import Jobs, Site, launches, make_plan
+from volley.run.jobs import BUDGET, Job, Jobs, Site, make_plan
 from volley.run.progress import Forecast
 from volley.units import LONGEST_S, format_sig
 
@@ -345,8 +345,12 @@ def jobs(options: MatrixOptions, site: Site) -> Jobs:
         if quick:
             sampling = msgspec.structs.replace(sampling, point_time_s=QUICK_POINT_TIME_S, min_visits=1)
         plan = msgspec.structs.replace(plan, sampling=sampling)
+    gpus = len(options.job.gpus) or gpu_count()
+    with_host = sum(name in WITH_HOST for name in options.sections)
+    cells = gpus * (with_host + (len(options.sections) - with_host) * (gpus - 1))
+    job = Job(plan, measuring_s=cells * plan.sampling.point_time_s)
     # NVML and CUDA block each other in the driver, so a quick report does without NVML's facts about the GPUs.
-    return Jobs(launches(plan, options.job), hardware=not quick)
+    return Jobs((job,), advice=None if options.sampling.budget else BUDGET, hardware=not quick)
 
 
 class GpuMatrixForecast(Forecast):

@@ -81,7 +81,7 @@ def jobs(options: MessageRateOptions, site: Site) -> Jobs:
         options,
         site,
         times,
-        len(part.pairs),
+        forecast,
     )
 
 

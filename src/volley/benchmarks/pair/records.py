@@ -10,7 +10,7 @@ from msgspec import Meta, field
 from volley.benchmarks.pair import PingPongOptions, StreamOptions
 from volley.benchmarks.points import Direction
 from volley.benchmarks.points.records import PointRecord, Sizes, SizesFrom0
-from volley.benchmarks.points.results import times
+from volley.benchmarks.points.results import PointForecast, times
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 
@@ -39,7 +39,8 @@ class PingPong(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="
 def pingpong_jobs(options: PingPongOptions, site: Site) -> Jobs:
     part = PingPongPlan(sizes_bytes=list(options.points.sizes), fresh_buffers=options.points.fresh_buffers)
     ranks, transports = count_pair(options.job, site, "pingpong"), choose_transports(options.points.transport, site)
-    return repeated(make_plan("pingpong", part, options, ranks=ranks, transports=transports), options, site, times)
+    plan = make_plan("pingpong", part, options, ranks=ranks, transports=transports)
+    return repeated(plan, options, site, times, PointForecast)
 
 
 class StreamPlan(Frozen, frozen=True, kw_only=True):
@@ -90,4 +91,5 @@ def stream_jobs(options: StreamOptions, site: Site) -> Jobs:
         direction=options.windows.direction,
     )
     ranks, transports = count_pair(options.job, site, "stream"), choose_transports(options.points.transport, site)
-    return repeated(make_plan("stream", part, options, ranks=ranks, transports=transports), options, site, times)
+    plan = make_plan("stream", part, options, ranks=ranks, transports=transports)
+    return repeated(plan, options, site, times, PointForecast)

@@ -17,6 +17,7 @@ from typing import Generic, Literal, TypeVar
 from volley.benchmarks.points import Direction
 from volley.benchmarks.points.records import PointRecord
 from volley.machine.line_rate import LineRate
+from volley.machine.transports import HOST_RATE_BPS, through_host
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.plan import Plan
 from volley.records.record_types import Mismatch, Transport
@@ -441,27 +442,43 @@ _MIN_SAMPLES_A_VISIT = 2
 """Of a point with long messages under adaptive sampling, each after an untimed exchange."""
 
 _GUESSED_POINT_S = 0.3
-"""The expected time of a point before the first point is finished."""
+"""Before a point is finished: the samples of a point take at most this time, as most end within ``--ci``."""
+
+UNTIMED_S = 0.08
+"""The time of a point besides that of its samples, for calibration and verification: of 18 points on two H100s."""
+
+MESSAGE_PASSES, WINDOW_PASSES = 12, 2
+"""A long message or a window of them passes so often, in warm-up, samples and verification.  On two cores a launch of
+28 sizes up to 1 GiB took 10.3 s, one of 18 sizes up to 1 MiB 1.2 s, and a launch of windows of 23 sizes up to 4 MiB
+7.8 s."""
 
 
 class PointForecast(Forecast):
     """Counts the finished points of a sweep over message sizes, summarises each, and predicts the time of the others.
 
-    A point is expected to take as long as the last point of its transport or, if its messages are long, as long as the
-    minimum number of exchanges.  Bandwidth and overhead are taken from that last point.
+    A point is expected to take as long as that of the next smaller size on its transport or, if its messages are long,
+    as long as the minimum number of exchanges.  Bandwidth and overhead are taken from that point.
     """
+
+    SERIES = 1
+    """Of samples, for each point."""
 
     def __init__(self, plan: Plan, sizes_bytes: Sequence[int] = ()) -> None:
         """Prepare for points of these sizes on each transport of the plan; usually its sizes, each once."""
         sizes_bytes = sizes_bytes or plan.options.sizes_bytes
         super().__init__(len(sizes_bytes) * len(plan.transports), plan.budget_s)
-        sampling = plan.sampling
-        self._exchanges = sampling.warmup + sampling.iterations
-        if sampling.mode == "adaptive":  # an untimed exchange for each sample
-            self._exchanges = 2 * _MIN_SAMPLES_A_VISIT * sampling.min_visits
+        sampling, window = plan.sampling, getattr(plan.options, "window", None)
+        if sampling.mode == "adaptive":
+            self._exchanges = 2 * _MIN_SAMPLES_A_VISIT * sampling.min_visits  # an untimed exchange for each sample
+            self._passes = WINDOW_PASSES * window if window else MESSAGE_PASSES
+            self._short_s = min(sampling.point_time_s, _GUESSED_POINT_S) + UNTIMED_S
+        else:
+            self._exchanges = sampling.warmup + sampling.iterations
+            self._passes = self._exchanges * (window or 2)
+            self._short_s = UNTIMED_S
         self._left: dict[str, list[int]] = {name: list(sizes_bytes) for name in plan.transports}
-        self._last: dict[str, PointRecord] = {}
-        """The last measured point of each transport."""
+        self._measured: dict[str, dict[int, PointRecord]] = {}
+        """The measured points of each transport by their size; the last one of each."""
         self._transports: list[Transport] = []
 
     def note(self, transport: Transport) -> None:
@@ -473,7 +490,7 @@ class PointForecast(Forecast):
     def add(self, record: PointRecord) -> str:
         """Count a point and return its summary: ``host 64 KiB: 3.41 µs, 19.2 GB/s``."""
         if record.times_s:
-            self._last[record.transport] = record
+            self._measured.setdefault(record.transport, {})[record.size_bytes] = record
         left = self._left.get(record.transport, [])
         if record.size_bytes in left:
             left.remove(record.size_bytes)
@@ -500,9 +517,11 @@ class PointForecast(Forecast):
         return left if self._budget_s is None else max(0.0, min(left, self._budget_s - elapsed_s))
 
     def _point_s(self, transport: str, size: int) -> float:
-        last = self._last.get(transport)
-        if last is None:
-            return _GUESSED_POINT_S
+        measured = self._measured.get(transport)
+        if not measured:
+            long_s = self._passes * size / HOST_RATE_BPS if through_host(transport) else 0.0
+            return self.SERIES * (self._short_s + long_s)
+        last = measured[max((each for each in measured if each <= size), default=min(measured))]
         there_and_back = 1 if last.window or last.operation else 2
         last_s = median(last.times_s) * there_and_back
         one_after_another = last.window or there_and_back  # messages of an exchange that cross the link
