@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 from pathlib import Path
 
@@ -62,6 +63,16 @@ def test_a_pair_that_hangs_is_named(volley: Command) -> None:
 
 
 DELAYED = ("matrix", "--transport", "host+delay", "--point-time", "0.01", "--bandwidth", "none")
+
+
+def test_where_ranks_share_cpus_no_pair_is_measured_again(volley: Command) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    done = volley(*DELAYED, "--ranks", "3", before=("taskset", "-c", str(cpu)))
+    assert done.code == 0, done.err
+    assert len(done.records) == 1
+    assert done.err.count("share fewer cores") == 1  # before it measures
+    assert done.out.count("share fewer cores") == 1
+    assert "oversubscribed" not in done.out
 
 
 @pytest.mark.alone

@@ -292,6 +292,22 @@ def test_a_budget_counts_from_the_start_of_the_command(
     assert (part.after(3.0, None).plan.budget_s, part.after(3.0, 18.0).plan.budget_s) == (3.0, 5.0)
 
 
+def test_more_ranks_than_cores_are_told_once_before_the_first_launch(
+    bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = []
+
+    def launch(_self: object, *_: object) -> RunOutcome:
+        told.append(capsys.readouterr().err)
+        return RunOutcome(0)
+
+    monkeypatch.setattr(session.Session, "_launch", launch)
+    monkeypatch.setattr(start, "cores", lambda: 1)
+    session.measure(read_command(["pingpong", "--sizes", "8", "-t", "host", "--launches", "1"]))
+    assert told == [f"volley: {start.sharing_cores(2)}\n"]
+    assert "share" not in capsys.readouterr().err
+
+
 def test_the_records_say_where_the_time_of_each_launch_went(
     bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

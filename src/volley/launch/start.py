@@ -18,6 +18,7 @@ from volley.launch.inside_launcher import RankInfo
 from volley.launch.launchers import PAIR, LaunchSpec, choose, command, cores, fabric, home, jsrun_of
 from volley.machine.mpi_stack import Stack
 from volley.machine.signals import Stop
+from volley.text import count
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,14 @@ class Start:
         import shlex  # noqa: PLC0415  start-up: only --dry-run shows it
 
         return shlex.join([*(f"{name}={value}" for name, value in self.added.items()), *self.tokens])
+
+
+def sharing_cores(ranks: int) -> str:
+    """Return what the user is told of more ranks than cores."""
+    return (
+        f"{count(ranks, 'rank')} share fewer cores, so MPI yields its core while it waits: times are several times as "
+        "long as with one core per rank"
+    )
 
 
 def _engine(path: Path, stack: Stack) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from msgspec import Meta
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version
 from volley.machine.hardware import Device, Hardware, Settings
 from volley.records.plan import Plan
+from volley.text import grouped
 
 Status = Literal["ok", "failed", "skipped"]
 EndedBy = Literal["ci", "time", "few", "fixed", "failure"]
@@ -116,6 +117,12 @@ class Run(Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
         Meta(description="rank 0's variables that configure MPI, UCX, NCCL, CUDA or the launcher."),
     ]
     plan: Plan
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether the ranks of a host are more than the CPUs that they may use."""
+        by_host = grouped(self.ranks, lambda rank: rank.host).values()
+        return any(len(those) > len({cpu for rank in those for cpu in rank.cores}) > 0 for those in by_host)
 
 
 class Transport(Frozen, frozen=True, kw_only=True, tag_field="record", tag="transport"):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from volley.launch.start import sharing_cores
 from volley.machine.hardware import RAISE_CLOCK, Gpu
 from volley.machine.transports import NOTHING_FOR_GPUS
 from volley.machine.variables import tuned
@@ -294,10 +295,7 @@ def _sharing(log: RunLog) -> Iterator[str]:
     if log.run is None:
         return
     if log.run.plan.launch.get("oversubscribed"):
-        yield (
-            f"{count(len(log.run.ranks), 'rank')} share fewer cores, so MPI yields its core while it waits: times are "
-            "several times as long as with one core per rank; request a core for each rank"
-        )
+        yield f"{sharing_cores(len(log.run.ranks))}; request a core for each rank"
     gpus = grouped((rank for rank in log.run.ranks if rank.device), lambda rank: rank.device and rank.device.uuid)
     shared = [ranks for ranks in gpus.values() if len(ranks) > 1]
     if shared and any(each.available and each.memory == "device" for each in log.transports):
@@ -329,7 +327,7 @@ def _cpus(log: RunLog) -> Iterator[str]:
             f"{format_cpulist(core)}){more}: bind each rank to a separate core"
         )
     cpus = {cpu for rank in here for cpu in rank.cores}
-    if cpus and len(here) > len(cpus) and not shared:
+    if cpus and len(here) > len(cpus) and not shared and not run.plan.launch.get("oversubscribed"):
         yield (
             f"oversubscribed: {len(here)} ranks on {count(len(cpus), 'CPU')} of {settings.host}, so times include "
             f"waiting; start at most {count(len(cpus), 'rank')} there"

@@ -25,7 +25,15 @@ from volley.launch.allocation import allocation
 from volley.launch.engine import About, TransportAbout, ask_about
 from volley.launch.launchers import PAIR, LaunchSpec
 from volley.launch.preflight import Preflight, Trials
-from volley.launch.start import Start, become, patience, start_by_launcher, start_inside_launcher, volley_with_jsrun
+from volley.launch.start import (
+    Start,
+    become,
+    patience,
+    sharing_cores,
+    start_by_launcher,
+    start_inside_launcher,
+    volley_with_jsrun,
+)
 from volley.machine import settings
 from volley.machine.hardware import Hardware, Settings
 from volley.machine.mpi_choice import choose_mpi
@@ -304,6 +312,8 @@ class Session:
         for note in (writer.note if writer.path else None, self.jobs.note):
             if note:
                 progress.note(note)
+        if any(start.oversubscribed for start in self.starts.values()):
+            progress.note(sharing_cores(max(self.starts)))
         removed = {name for start in self.starts.values() for name in start.removed}
         if removed and inside_launcher.rank_info(os.environ):
             progress.note(

@@ -123,7 +123,10 @@ class MatrixOptions(TransportOptions, SampledOptions):
         help="Visits of every pair. A cell shows their median, so that one short disturbance does not change it.",
     )
     remeasure: bool = flag(
-        default=True, panel=HOW, help="Measure slow pairs again, in separate launches, before they are flagged."
+        default=True,
+        panel=HOW,
+        help="Measure slow pairs again, in separate launches, before they are flagged; where ranks share CPUs only if "
+        "--remeasure is given.",
     )
     samples: bool = flag(panel=OUTPUT, help="Keep every sample in the records.")
     sampling: SamplingOptions = group(

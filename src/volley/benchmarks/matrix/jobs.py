@@ -52,7 +52,7 @@ def jobs(options: MatrixOptions, site: Site) -> Jobs:
     )
     transports = choose_transports(options.points.transport, site, usual=("host",))
     plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
-    again = partial(next_job, inside_launcher=site.position is not None)
+    again = partial(next_job, inside_launcher=site.position is not None, anyway="remeasure" in options.given)
     expected_s = _expected_s(plan, part, nodes)
     advice = _advice(plan, part, nodes, expected_s)
     job = Job(plan, measuring_s=expected_s)
@@ -122,7 +122,7 @@ def forecast(plan: Plan) -> Forecast:
 
 
 def next_job(
-    logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None], *, inside_launcher: bool
+    logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None], *, inside_launcher: bool, anyway: bool = False
 ) -> Job | None:
     """Return the job that measures undecided suspects again; ``None`` if there is none, or no time.
 
@@ -131,9 +131,10 @@ def next_job(
         elapsed_s: the time since the session began.
         say: shows a message.
         inside_launcher: a launcher started this process, so that no second launch is possible.
+        anyway: also where ranks share CPUs, which makes pairs slow that wait for others.
     """
     first = logs[0].run if logs else None
-    if first is None or not all(log.complete for log in logs):
+    if first is None or (first.oversubscribed and not anyway) or not all(log.complete for log in logs):
         return None
     plan = next_plan(first.plan, logs)
     if plan is None:
