@@ -460,7 +460,7 @@ def test_a_check_of_one_machine(volley_command: Path, engine: Path, tmp_path: Pa
     volley = Command(volley_command, engine, tmp_path)
     file = tmp_path / "limits.json"
     words = ("check", "--format", "json", "--ranks", "2", "-o", str(tmp_path / "records.jsonl"), "--force")
-    words = (*words, "--budget", "60", "--expect", str(file))
+    words = (*words, "--budget", "20", "--expect", str(file))
     done = volley(*words, "--learn")
     found = json.loads(done.out)["findings"]
     assert done.code == 4, done.err
