@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -72,12 +71,6 @@ def run(command: Sequence[str | Path], **settings: Any) -> str:
         f"{command} ended with {done.returncode}:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     )
     return done.stdout
-
-
-def copy_of_checkout(to: Path) -> Path:
-    """What a fresh clone would hold, in a folder that the test may throw away."""
-    strangers = shutil.ignore_patterns(".git", ".venv", "build", "dist", "__pycache__", "*.jsonl", ".*_cache")
-    return Path(shutil.copytree(CHECKOUT, to, ignore=strangers))
 
 
 def pip_wheel(source: Path, to: Path, *options: str, env: Mapping[str, str], pip: Sequence[str | Path] = PIP) -> Path:

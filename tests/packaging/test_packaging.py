@@ -23,7 +23,6 @@ from installations import (
     PIP,
     QUICK,
     Installation,
-    copy_of_checkout,
     new_environment,
     pip_wheel,
     run,
