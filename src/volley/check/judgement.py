@@ -51,6 +51,8 @@ MISSED = 0.001
 HIT_FROM = np.log(1.05)
 HIT_BEYOND = 0.99
 """A visit that is slower than this, and than this share of those between good ranks, counts against both its ranks."""
+HARD_HIT_FROM = np.log(1.5)
+"""Where such visits are frequent, those that are slower than this may be rare."""
 HITS_SUSPECT = 0.2
 """A rank is measured again if the most hit of so many good ranks is hit as often with at most this probability."""
 LOOKS = 8
@@ -206,7 +208,7 @@ def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) 
         if not hidden.issuperset(part.ranks)
         and (part.kind not in ("rank", "node") or int(places.switch[part.ranks[0]]) not in explained)
     }
-    return Judgement([*wrong, *kept.values()], missing, math.expm1(evidence.hit_from))
+    return Judgement([*wrong, *kept.values()], missing, math.expm1(evidence.hits_from[0]))
 
 
 def _worst_link(parts: Sequence[ClusterPart], explained: set[int]) -> ClusterPart | None:
@@ -281,7 +283,8 @@ class Evidence:
         for kind in (self.local, ~self.local):
             if (good & kind).any():
                 self.ratio[kind] = ratio[kind] - np.median(ratio[good & kind])
-        self.hit_from = max(HIT_FROM, float(np.quantile(self.ratio[good], HIT_BEYOND))) if good.any() else math.inf
+        rare = float(np.quantile(self.ratio[good], HIT_BEYOND)) if good.any() else math.inf
+        self.hits_from = sorted({max(HIT_FROM, rare), HARD_HIT_FROM})
 
     def _look(self, ratio: Floats) -> tuple[Floats, float]:
         """Return how much slower than the level of good ranks each rank looks, and that level.
@@ -416,24 +419,30 @@ class Evidence:
         places, ratio = ends * turns + np.tile(self.visits.repetition, 2), np.tile(self.ratio, 2)
         kind: Kind = "rank" if len(np.unique(self.places.node)) < self.ranks else "node"
         found: dict[int, ClusterPart] = {}
-        _, always = self._usually(self.hit_from / 2, np.ones(len(self.ratio), bool))
-        usual = ~self.looks_slow[others] & np.tile(~always[self.pair], 2)
-        while len(found) < LOOKS:
-            hits = usual & (ratio > self.hit_from)
-            counts = (np.bincount(places[its], minlength=self.ranks * turns) for its in (hits, usual))
+        usual = ~self.looks_slow[others]
+        everywhere = np.ones(len(self.ratio), bool)
+        pairs = [np.tile(~self._usually(level / 2, everywhere)[1][self.pair], 2) for level in self.hits_from]
+
+        def most_hit(level: float, counted: Flags) -> tuple[float, int, Flags]:
+            """Return with which probability any good rank is hit as often as the rank to which that hardly happens."""
+            hits = counted & (ratio > level)
+            counts = (np.bincount(places[its], minlength=self.ranks * turns) for its in (hits, counted))
             hit, there = (np.count_nonzero(each.reshape(self.ranks, turns), axis=1) for each in counts)
-            visits = np.bincount(ends[usual], minlength=self.ranks)
+            visits = np.bincount(ends[counted], minlength=self.ranks)
             most = visits >= np.median(visits)
-            share = hit[most].sum() / max(there[most].sum(), 1)
-            chances = {
-                int(rank): binomial_tail(int(there[rank]), float(share), int(hit[rank])) * self.ranks
-                for rank in np.flatnonzero((hit > there * share) & ~self.looks_slow)
-            }
-            rank = min(chances, key=chances.__getitem__, default=-1)
-            if rank < 0 or chances[rank] > HITS_SUSPECT:
+            share = float(hit[most].sum() / max(there[most].sum(), 1))
+            often = np.flatnonzero((hit > there * share) & ~self.looks_slow).tolist()
+            chances = [(binomial_tail(int(there[rank]), share, int(hit[rank])), rank) for rank in often]
+            chance, rank = min(chances, default=(math.inf, -1))
+            return chance * self.ranks * len(self.hits_from), rank, hits
+
+        while len(found) < LOOKS:
+            judged = [most_hit(level, usual & its) for level, its in zip(self.hits_from, pairs, strict=True)]
+            chance, rank, hits = min(judged, key=lambda each: each[0])
+            if chance > HITS_SUSPECT:
                 break
             part = ClusterPart(kind, rank, "undecided", [rank])
-            if chances[rank] * self.looks < FALSE_ALARM:
+            if chance * self.looks < FALSE_ALARM:
                 its = ratio[hits & (ends == rank)]
                 part = replace(part, state="at times", slower=float(np.expm1(np.median(its))), visits=len(its))
             found[rank] = self._estimated([part])[0] if part.state == "undecided" else part
