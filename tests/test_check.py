@@ -129,6 +129,16 @@ def test_a_node_that_is_slow_at_times(slower: float) -> None:
     assert finding.why.startswith(f"at times {slower * 10:.0f}")
 
 
+def test_cores_of_a_node_differ_in_what_the_system_does_on_them() -> None:
+    """Where ranks share a node a rank is slow at times by much longer visits only."""
+    dice = np.random.default_rng(3)
+    for slower, found in ((0.1, []), (1.0, [17])):
+        now_and_then = visits(lambda one, other: touches(17)(one, other) & (dice.random(len(one)) < 0.1), slower)
+        for places in (replace(PLACES, one_machine=True), Places(np.arange(NODES) // 2, PLACES.switch)):
+            judged = judge(now_and_then, places, one_way=False)
+            assert [part.number for part in judged.bad] == found
+
+
 def test_a_pair_that_is_always_slow_accuses_neither_of_its_nodes() -> None:
     """Also some pairs of many nodes, behind a bad link of a switch that is not known."""
     everything = visits(nowhere)

@@ -184,7 +184,8 @@ class Names:
     @cached_property
     def places(self) -> Places:
         switches = numbers([self.switch(rank) for rank in self.ranks])
-        return Places(np.array(numbers([self.node(rank) for rank in self.ranks])), np.array(switches))
+        nodes = np.array(numbers([self.node(rank) for rank in self.ranks]))
+        return Places(nodes, np.array(switches), one_machine=self.one_node)
 
 
 def benchmark_of(measured: Measured, budget_s: float) -> Benchmark:

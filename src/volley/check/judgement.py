@@ -52,7 +52,7 @@ HIT_FROM = np.log(1.05)
 HIT_BEYOND = 0.99
 """A visit that is slower than this, and than this share of those between good ranks, counts against both its ranks."""
 HARD_HIT_FROM = np.log(1.5)
-"""Where such visits are frequent, those that are slower than this may be rare."""
+"""So does a visit that is slower than this, tested apart: it may be rarer, and it counts on every core."""
 HITS_SUSPECT = 0.2
 """A rank is measured again if the most hit of so many good ranks is hit as often with at most this probability."""
 LOOKS = 8
@@ -100,6 +100,13 @@ class Places:
 
     node: Integers
     switch: Integers
+    one_machine: bool = False
+    """The ranks are on cores of one machine, and each is a node here."""
+
+    @property
+    def alike(self) -> bool:
+        """Whether each rank is alone on its node: of the cores of a node some do the work of the system, too."""
+        return not self.one_machine and len(np.unique(self.node)) == len(self.node)
 
 
 @dataclass(frozen=True)
@@ -208,7 +215,7 @@ def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) 
         if not hidden.issuperset(part.ranks)
         and (part.kind not in ("rank", "node") or int(places.switch[part.ranks[0]]) not in explained)
     }
-    return Judgement([*wrong, *kept.values()], missing, math.expm1(evidence.hits_from[0]))
+    return Judgement([*wrong, *kept.values()], missing, math.expm1(min(evidence.hits_from)))
 
 
 def _worst_link(parts: Sequence[ClusterPart], explained: set[int]) -> ClusterPart | None:
@@ -283,8 +290,9 @@ class Evidence:
         for kind in (self.local, ~self.local):
             if (good & kind).any():
                 self.ratio[kind] = ratio[kind] - np.median(ratio[good & kind])
-        rare = float(np.quantile(self.ratio[good], HIT_BEYOND)) if good.any() else math.inf
-        self.hits_from = sorted({max(HIT_FROM, rare), HARD_HIT_FROM})
+        self.hits_from = [float(HARD_HIT_FROM)]
+        if places.alike and good.any():
+            self.hits_from.append(max(float(HIT_FROM), float(np.quantile(self.ratio[good], HIT_BEYOND))))
 
     def _look(self, ratio: Floats) -> tuple[Floats, float]:
         """Return how much slower than the level of good ranks each rank looks, and that level.
