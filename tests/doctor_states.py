@@ -108,6 +108,17 @@ def _hosts(
     return {"hosts": [one, {**two, **(b or {})}], "job": whole, "carried": {"eth0": 1 << 26}, "trial": trial}
 
 
+_LEFT_OVER = {
+    "change": "unset $(env | grep -oE '^(PMIX_|OMPI_COMM_WORLD_)[A-Za-z0-9_]*')",
+    "settings": ["PMIX_RANK=0", "PMIX_NAMESPACE=x@1", "OMPI_COMM_WORLD_RANK=0"],
+    "works": True,
+}
+_IN_FILE = {
+    "change": "mv ~/.openmpi/mca-params.conf ~/.openmpi/mca-params.conf.off",
+    "settings": ["pml = ucx in ~/.openmpi/mca-params.conf"],
+    "works": True,
+}
+_LIMIT = {"change": "ulimit -S -n 1024", "settings": ["ulimit -n 20"], "works": True}
 _SHM_MPICH = "MPICH 4.0.2: 4 MiB of /dev/shm"
 _BTL = "Open MPI 5.0.11: OMPI_MCA_btl=openib,self,vader"
 _OTHER_HOST = "Open MPI 5.0.11: the variables of a job on another host"
@@ -135,12 +146,56 @@ STATES: dict[str, State] = {
     ),
     "variables of a job on another host": State(
         "job variables",
-        r"grep -o '\^SLURM_",
+        r"grep -oE '\^\(SLURM_\)",
         all_jobs(
             _OTHER_HOST,
             surroundings={**_AROUND, "batch_system": "slurm", "job_hosts": ["gpu07"], "in_job": False},
             trials=_tried("SLURM_JOB_ID=7", "SLURM_NODELIST=gpu07"),
         ),
+    ),
+    "variables of a rank, without its launcher": State(
+        "job variables",
+        r"grep -oE '\^\(PMIX_\|OMPI_COMM_WORLD_\)",
+        {
+            **dict.fromkeys(("mpi_host", "mpi_device", "peers")),
+            "launcher": failed("Open MPI 5.0.11: the variables of a rank", inside=True),
+            "trials": [_LEFT_OVER],
+        },
+    ),
+    "a job of one CPU": State(
+        "job variables",
+        "^ask for two tasks",
+        {
+            "surroundings": {**_AROUND, "batch_system": "slurm", "job_hosts": ["node1"]},
+            "mpi_host": _SLOWER,
+            "trials": _tried("SLURM_JOB_ID=7", "SLURM_TASKS_PER_NODE=1"),
+        },
+    ),
+    "a component in ~/.openmpi/mca-params.conf": State(
+        "inherited settings",
+        r"^mv ~/\.openmpi/mca-params\.conf ",
+        all_jobs("Open MPI 5.0.11: OMPI_MCA_pml=ucx without a network card", trials=[_IN_FILE]),
+    ),
+    "a low limit of open files": State(
+        "inherited settings",
+        r"^ulimit -S -n 1024$",
+        all_jobs("Open MPI 5.0.11: ulimit -n 20", trials=[_LIMIT]),
+    ),
+    "a low limit of the size of files": State(
+        "inherited settings",
+        r"^ulimit -S -f unlimited$",
+        all_jobs(
+            "MPICH 4.0.2: ulimit -f 512",
+            trials=[{"change": "ulimit -S -f unlimited", "settings": ["ulimit -f 512"], "works": True}],
+            surroundings={**_AROUND, "folder_error": "File too large"},
+            limits={"shm_error": "File too large"},
+            stack={"mpi_family": "mpich"},
+        ),
+    ),
+    "a topology of hwloc in the shell": State(
+        "inherited settings",
+        r"^unset HWLOC_SYNTHETIC$",
+        all_jobs("Open MPI 5.0.11: HWLOC_COMPONENTS=stop", trials=_tried("HWLOC_SYNTHETIC=pu:1")),
     ),
     "OMPI_MCA_btl of an older Open MPI": State(
         "inherited settings", r"^unset OMPI_MCA_btl$", all_jobs(_BTL, trials=_tried("OMPI_MCA_btl=openib,self,vader"))

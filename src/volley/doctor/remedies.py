@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from shlex import quote
 
 from volley.machine.distribution import Distribution, distribution
@@ -83,6 +84,12 @@ def install_volley(facts: Facts, extra: str = "", variables: str = "") -> str:
     word = home + quote(requirement.removeprefix(home))
     again = "" if extra else "--force-reinstall --no-cache-dir "
     return f"{variables} {facts.installer} {again}{word}".strip()
+
+
+def unset_all(beginnings: Sequence[str]) -> str:
+    """Return the command that unsets the variables whose names begin so."""
+    needed = [each for each in beginnings if not each.startswith(tuple(other for other in beginnings if other != each))]
+    return f"unset $(env | grep -oE '^({'|'.join(needed)})[A-Za-z0-9_]*')"
 
 
 def raise_limit(facts: Facts, name: str, to: str) -> str:

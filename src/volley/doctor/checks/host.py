@@ -9,8 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from volley.doctor.findings import NO_GPU, Finding, broken, good, not_applicable, not_tested, require, warning
-from volley.doctor.remedies import install, install_driver, install_volley, raise_limit, sudo, system
-from volley.launch.inside_launcher import OF_RANKS
+from volley.doctor.remedies import install, install_driver, install_volley, raise_limit, sudo, system, unset_all
 from volley.machine.facts import DriverFacts, Facts, SurroundingsFacts, TrialFacts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.mpi_words import reason_in
@@ -83,21 +82,21 @@ def job(facts: Facts) -> Finding:
         evidence = f"{join_few(trial.settings, 3)}; {_why(facts)}"
         if facts.mpi_host.skipped is not None:
             said = f"this shell has variables of a rank ({join_few(trial.settings, 2)}), but no launcher started it"
-            return broken(said, evidence, _unset(_begin(trial.settings, (*OF_RANKS, *prefixes))), follows)
+            return broken(said, evidence, trial.change, follows)
         if not _begin(trial.settings, prefixes):
             continue
         if facts.mpi_host.value and facts.mpi_host.value.complete:
             said = f"the job{on} has fewer CPUs than two ranks need: they take turns"
-            return warning(said, evidence, f"ask for two tasks; or, outside of the job, {_unset(prefixes)}", follows)
+            return warning(said, evidence, f"ask for two tasks; or, outside of the job, {unset_all(prefixes)}", follows)
         where = "" if found.in_job else f"; this host is {found.host}"
         said = f"this shell has {'* and '.join(prefixes)}* variables of a job{on} that the launcher cannot reach{where}"
-        return broken(said, evidence, f"{_unset(prefixes)}{elsewhere}", follows)
+        return broken(said, evidence, f"{unset_all(prefixes)}{elsewhere}", follows)
     if not found.batch_system:
         return good("none")
     names = names or "unknown hosts"
     if not found.in_job:
         said = f"this shell has the variables of a job on {names}, but this host is {found.host}"
-        return warning(said, f"{found.batch_system}: {names}", f"{_unset(prefixes)}{elsewhere}")
+        return warning(said, f"{found.batch_system}: {names}", f"{unset_all(prefixes)}{elsewhere}")
     return good(f"{found.batch_system}: {names}")
 
 
@@ -109,11 +108,6 @@ _OF_JOBS = tuple(prefix for prefixes in _PREFIXES.values() for prefix in prefixe
 def _begin(settings: Collection[str], prefixes: Sequence[str]) -> list[str]:
     """Return the prefixes with which settings begin."""
     return [prefix for prefix in prefixes if any(setting.startswith(prefix) for setting in settings)]
-
-
-def _unset(prefixes: Sequence[str]) -> str:
-    prefixes = [each for each in prefixes if not each.startswith(tuple(other for other in prefixes if other != each))]
-    return f"unset $(env | grep -oE '^({'|'.join(prefixes)})[A-Za-z0-9_]*')"
 
 
 def settings(facts: Facts) -> Finding:
@@ -319,18 +313,18 @@ def shm(facts: Facts) -> Finding:
     """Writes 1 MiB to /dev/shm; compares what is free there with the segments of two ranks."""
     found = require(facts.limits, "/dev/shm", "df /dev/shm")
     remedy = "docker run --shm-size=8g (or --ipc=host)" if system(facts).container else sudo(facts) + _REMOUNT
-    job = facts.mpi_host.value
-    judge = warning if job and job.fast else broken  # some MPIs need less, or none
     if found.shm_error:
         said = "cannot write to /dev/shm: ranks on one node have no shared memory"
         if found.shm_error == "No such file or directory":
             remedy = f"{sudo(facts)}mount -m -t tmpfs tmpfs /dev/shm"
-        return judge(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy, _SHARING)
+        return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy, _SHARING)
     free = min(found.shm_free_bytes, found.shm_bytes)
     evidence = f"statvfs(/dev/shm): {found.shm_bytes} bytes"
     if free < _SEGMENTS:
         evidence += f", {free} free"
         need = f"two ranks may need {format_size(_SEGMENTS)} there"
+        job = facts.mpi_host.value
+        judge = warning if job and job.fast else broken  # some MPIs need less
         if found.shm_bytes > _SMALL_SHM:
             said = f"/dev/shm is full, {format_size(free)} of {format_size(found.shm_bytes)} is free: {need}"
             remedy = "ls -lS /dev/shm; remove the files of jobs that have ended, e.g. rm /dev/shm/*_segment.*"

@@ -19,12 +19,12 @@ import msgspec
 from volley.benchmarks import named
 from volley.command.options import JobOptions
 from volley.doctor.probes.host import other_folders, output_of
-from volley.doctor.remedies import MESSAGES
+from volley.doctor.remedies import MESSAGES, unset_all
 from volley.errors import MachineError, UserError
 from volley.launch import engine_path
 from volley.launch.allocation import allocation
 from volley.launch.engine import About, Patience, ask_about
-from volley.launch.inside_launcher import rank_info, scrubbed
+from volley.launch.inside_launcher import OF_RANKS, rank_info, scrubbed
 from volley.machine import ucx_protocols
 from volley.machine.cuda_driver import cuda_gpu_count
 from volley.machine.facts import (
@@ -184,7 +184,7 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
     """Repeat a job that failed, or was slow, with one change at a time, until one ends the problem.
 
     It is that on host memory, or that on GPU memory where the first one worked.  What was inherited is taken away, each
-    variable alone and then all; then other folders and components are tried.
+    variable alone and then all, the files of the home folder, low limits; then other folders and components are tried.
     """
     on_gpus, options = facts.fails_on_gpus, replace(options, watchdog=_TRIAL_WATCHDOG_S)
     left = [] if _in_job() else [name for name in os.environ if name not in scrubbed(os.environ)]
@@ -200,11 +200,12 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
         raise Skip("the job worked; other load slowed it down the first time")
     found: list[TrialFacts] = []
 
-    def works(unset: Sequence[str], **added: str) -> bool:
+    def works(unset: Sequence[str], change: str = "", settings: Sequence[str] = (), **added: str) -> bool:
         if time.monotonic() - began > limit_s:
             return False
         kept = dict(os.environ)
-        change = [f"unset {' '.join(unset)}"] if unset else [f"{name}={quote(value)}" for name, value in added.items()]
+        words = [f"unset {' '.join(unset)}"] if unset else [f"{name}={quote(value)}" for name, value in added.items()]
+        away = settings or [f"{name}={'…' if SECRET.search(name) else kept[name]}" for name in unset]
         try:
             for name in unset:
                 del os.environ[name]
@@ -218,8 +219,8 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
         good = done.complete and (not slow or (done.fast and slow_again()))
         found.append(
             TrialFacts(
-                change=" ".join(change),
-                settings=[f"{name}={'…' if SECRET.search(name) else kept[name]}" for name in unset],
+                change=change or " ".join(words),
+                settings=list(away),
                 works=done.sends_gpu_memory if on_gpus else good,
                 half_round_trip_s=done.first_time_s or None,
                 reason="" if done.complete else done.why,
@@ -228,24 +229,22 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
         return found[-1].works
 
     batch = [name for name in os.environ if _BATCH.match(name)] if allocation(os.environ) else []
-    other_mpi = _OF_OTHERS.get(facts.mpi_family, re.compile(r"$"))
-    suspects = [name for name, value in os.environ.items() if value and SETTING.match(name)]
-    suspects = [name for name in suspects if not other_mpi.match(name)]
-    suspects.sort(key=lambda name: name.startswith("LD_"))  # without them, another MPI may be loaded
-    for said in (" ".join(job.text), job.why) if job else ():  # first those that the failure names
-        suspects.sort(key=lambda name, said=said: not names_setting(said, name, os.environ[name]))  # type: ignore[misc]
-    groups = [*filter(None, (left, [*left, *batch])), *([] if left else [name] for name in suspects)]
+    if left:
+        begin = [each for each in OF_RANKS if any(name.startswith(each) for name in left)]
+        of_job = dict.fromkeys(name.partition("_")[0] + "_" for name in batch)
+        _ = works(left, unset_all(begin)) or works([*left, *batch], unset_all([*begin, *of_job]))
+        return found
+    groups = [*([batch] if batch else []), *([name] for name in _suspects(job, facts.mpi_family))]
     if any(map(works, groups)):
         return found
     if len(groups) > 1 and works([name for group in groups for name in group]):
         return found
-    if (lines := _settings_in_home()) and works([], HOME=_NOWHERE):
-        files = dict.fromkeys(line.rpartition(" ")[2] for line in lines)
-        change = "; ".join(f"mv {file} {file}.off" for file in files)
-        return [*found[:-1], msgspec.structs.replace(found[-1], change=change, settings=lines)]
-    for limit, change in _raised_limits():
-        if works([]):
-            return [*found[:-1], msgspec.structs.replace(found[-1], change=change, settings=[limit])]
+    lines = _settings_in_home()
+    aside = [f"mv {file} {file}.off" for file in dict.fromkeys(line.rpartition(" ")[2] for line in lines)]
+    if lines and works([], "; ".join(aside), lines, HOME=_NOWHERE):
+        return found
+    if any(works([], change, [limit]) for limit, change in _raised_limits()):
+        return found
     folders: list[dict[str, str]] = [] if slow or on_gpus else [{"TMPDIR": each} for each in other_folders()]
     others = (_ON_GPUS if on_gpus else _WITHOUT).get(facts.mpi_family, [])
     if slow and job and (major := "".join(re.findall(r"\d", job.library or "")[:1])):
@@ -253,6 +252,16 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
     for added in folders + others:
         if works([], **added):
             break
+    return found
+
+
+def _suspects(job: JobFacts | None, family: str) -> list[str]:
+    """Return the variables that this MPI may read: first those that a failure names."""
+    of_others = _OF_OTHERS.get(family, re.compile(r"$"))
+    found = [name for name, value in os.environ.items() if value and SETTING.match(name) and not of_others.match(name)]
+    found.sort(key=lambda name: name.startswith("LD_"))  # without them, another MPI may be loaded
+    for said in (" ".join(job.text), job.why) if job else ():
+        found.sort(key=lambda name, said=said: not names_setting(said, name, os.environ[name]))  # type: ignore[misc]
     return found
 
 
