@@ -230,7 +230,7 @@ def _incomplete(series: LaunchSeries) -> Iterator[Note]:
             numbers = format_cpulist(int(found[1]) for line in lines if (found := _LINE.match(line)))
             where = f"line{'s' if len(lines) > 1 else ''} {numbers}: " if numbers else ""
             yield Note("error", f"UNREADABLE in {which}: {where}{why}")
-        points = count(len(log.statuses), "point")
+        points = count(sum(status != "skipped" for status in log.statuses), "point")
         if log.running:
             yield Note("missing", f"running now: {which} has {points} so far")
             continue
