@@ -354,14 +354,17 @@ def made_overlaps(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
             and shown(name, limit, size, what, share, low, high)
         )
 
+    known = "spread" if launches == 1 else "range" if launches < 6 else "95 % CI"
+
     def nothing(listed: str, at: str, what: str) -> bool:
         every = [sure(each, limit, parse_size(at)) for each in words(listed) for limit in ("memory", "arithmetic")]
-        known = "range" if 1 < launches < 6 else "95 % CI"
         return what == known and all(each is not None and each.high <= 0 for each in every)
 
     def unsure(listed: str, at: str, why: str) -> bool:
         for each in words(listed):
             found = [sure(each, limit, parse_size(at)) for limit in ("memory", "arithmetic")]
+            if "includes" in why and not why.startswith(known):
+                return False
             if "includes" in why and not any(one and one.low <= 0 <= one.high for one in found):
                 return False
             if any(one and one.low > 0 for one in found):

@@ -9,7 +9,7 @@ from typing import Any
 
 from volley.report.model import EMPTY, Cell, Column, Data, Later, Mark, Row
 from volley.statistics.estimates import Estimate, Kind
-from volley.statistics.launches import shows_change
+from volley.statistics.launches import has_interval
 from volley.text import escape_controls
 from volley.units import format_sig
 
@@ -140,18 +140,27 @@ def percent(fraction: float, decimals: int, sign: str = "") -> str:
 
 
 def ratio_cell(ratio: Estimate | None, factor: float = 1.0) -> Cell:
-    """Return a ratio, multiplied by a factor; dim, with a tilde, if it does not differ significantly from 1."""
-    if ratio is None:
-        return EMPTY
-    number = ratio.median * factor
+    """Return a ratio, multiplied by a factor, marked where it may be 1."""
+    return EMPTY if ratio is None else marked_cell(ratio, 1, factor)
+
+
+def marked_cell(found: Estimate, same: float, factor: float) -> Cell:
+    """Return a number, multiplied by a factor; dim, with a tilde, if its interval includes ``same``, and in parentheses
+    if it has none."""
+    number = found.median * factor
     shown = format_sig(number, 3)
-    return Cell(number, text=shown) if shows_change(ratio) else Cell(number, "dim", f"~{shown}")
+    if not has_interval(found):
+        return Cell(number, "dim", f"({shown})")
+    return Cell(number, "dim", f"~{shown}") if found.low <= same <= found.high else Cell(number, text=shown)
+
+
+_MARKS = {"~": "~: the difference is not significant", "(": "(…): too few launches or samples for an interval"}
 
 
 def unclear(rows: Iterable[Row]) -> list[str]:
-    """Return the line of the legend on ``~`` if a cell of these rows has one."""
-    marked = any((cell.text or "").startswith("~") for row in rows for cell in cells_of(row))
-    return ["~: the difference is not significant"] if marked else []
+    """Return the lines of the legend on the marks of ``marked_cell`` that cells of these rows have."""
+    marks = {(cell.text or "")[:1] for row in rows for cell in cells_of(row)}
+    return [text for mark, text in _MARKS.items() if mark in marks]
 
 
 def bounds_of(found: Estimate, factor: float = 1.0, unit: str = "") -> str:
@@ -160,10 +169,11 @@ def bounds_of(found: Estimate, factor: float = 1.0, unit: str = "") -> str:
     if found.kind == "single":
         return "no CI"
     low, high = (format_sig(bound * factor, 3) for bound in (found.low, found.high))
-    name = {"ci": "95 % CI", "within": "spread", "range": "range"}[found.kind]
-    return f"{name} {low} to {high} {unit}".rstrip()
+    return f"{BOUNDS[found.kind]} {low} to {high} {unit}".rstrip()
 
 
+BOUNDS = {"ci": "95 % CI", "within": "spread", "range": "range"}
+"""What bounds are called in a sentence."""
 _BOUNDS = {
     "ci": "95 % confidence interval over launches",
     "within": "95 % confidence interval within one launch",

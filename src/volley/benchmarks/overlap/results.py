@@ -27,7 +27,18 @@ from volley.records.command_again import command_again, launch_again
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.plan import Plan
 from volley.records.run_log import Observable, RunLog
-from volley.report.cells import BOUNDED, Quantity, as_they_are, bounds_meaning, bounds_of, data_of, ratio_cell, unclear
+from volley.report.cells import (
+    BOUNDED,
+    BOUNDS,
+    Quantity,
+    as_they_are,
+    bounds_meaning,
+    bounds_of,
+    data_of,
+    marked_cell,
+    ratio_cell,
+    unclear,
+)
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
 from volley.run import report_parts
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
@@ -403,10 +414,7 @@ def _hidden_words(hidden: Estimate) -> str:
 def _hidden_cell(point: OverlapResult | None) -> Cell:
     if point is None or point.hidden is None:
         return EMPTY
-    number = point.hidden.median * 100
-    shown = format_sig(number, 3)
-    sure = has_interval(point.hidden) and not point.hidden.low <= 0 <= point.hidden.high
-    return Cell(number, text=shown) if sure else Cell(number, "dim", f"~{shown}")
+    return marked_cell(point.hidden, 0, 100)
 
 
 def _conclusions(result: OverlapSeries, largest: Sequence[OverlapResult]) -> Iterator[Conclusion]:
@@ -430,18 +438,14 @@ def _conclusions(result: OverlapSeries, largest: Sequence[OverlapResult]) -> Ite
     if nothing:
         on_host = [name for name in nothing if name in known and known[name].memory == "host"]
         again = command_again("overlap", plan, transport=on_host[0], progress_calls=8) if on_host else ""
-        what = "95 % CI" if _with_intervals(idle[name] for name in nothing) else "range"
+        what = BOUNDS[idle[nothing[0]][0].shown.kind]
         yield Conclusion("SLOW", f"no overlap for {join_words(nothing)} at {size} ({what} at or below 0)", again)
     if unsure := [name for name in idle if name not in nothing]:
-        enough = _with_intervals(idle[name] for name in unsure)
-        why = "95 % CI includes 0" if enough else "too few launches for a 95 % CI"
+        enough = all(has_interval(each.shown) for name in unsure for each in idle[name])
+        why = f"{BOUNDS[idle[unsure[0]][0].kind]} includes 0" if enough else "too few launches for a 95 % CI"
         launches = 2 * max(FIRST_LOOK, *(point.launches for point in largest))
         again = launch_again("overlap", launches, plan, transport=",".join(unsure))
         yield Conclusion("NOISY", f"no overlap shown for {join_words(unsure)} at {size} ({why})", again)
-
-
-def _with_intervals(shares: Iterable[Sequence[Estimate]]) -> bool:
-    return all(has_interval(each.shown) for those in shares for each in those)
 
 
 def _hides(hidden: Estimate) -> bool:
