@@ -422,6 +422,20 @@ def test_what_differs_between_the_environments_is_told() -> None:
     assert not {"SAME", "started_at"} & {name for name, *_ in found}
 
 
+def test_a_list_that_one_run_does_not_record_is_an_empty_list_of_the_other() -> None:
+    of = [launches(1, plan=example_records.plan(launch=launch)) for launch in ({}, {"removed": []})]
+    assert differences(*of) == []
+
+
+def test_long_lists_that_begin_alike_are_told_by_their_ends() -> None:
+    names = ", ".join(f"transport{number}" for number in range(12))
+    of = [launches(1, environment={"LIST": f"{names}{more}"}) for more in ("", ", one, two")]
+    found = environment_differences(*of)
+    notes = [note.text for note in page._environment_notes(found, full=False)]
+    assert notes == ["differs: LIST: …, transport11 → …, transport11, one, two"]
+    assert names in next(page._environment_notes(found, full=True)).text
+
+
 def test_differences_of_two_machines_fit_a_few_lines() -> None:
     first, second = [gpu_log(2)], [gpu_log(4, ["uni"])]
     assert second[0].run

@@ -104,9 +104,9 @@ def _leaves(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
         yield place, len(value)
         for number, inner in enumerate(value):
             yield from _leaves(inner, (*place[:-1], f"{_PLURAL.sub('', place[-1])} {number}"))
-    elif isinstance(value, list):
+    elif isinstance(value, list) and value:
         yield place, format_cpulist(value) if place[-1] == "cores" else ", ".join(map(str, value))
-    elif value is not None:
+    elif value is not None and value != []:
         yield place, value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,7 @@ def gate(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
 
 
 def _detectable(comparison: Comparison, condition: FailOn) -> str:
-    """``slowdowns of 6 % or more``, or ``changes of 6 % or more at half of the points, of 14 % or more at all``."""
+    """``slowdowns of 6 % or more``, or ``changes of 6 % or more at half of the points, of 14 % or more at all of them``."""
     what = "changes" if condition.either_way else "slowdowns"
     seen = np.sort(comparison.detectable(condition.share or 0.0))
     known = seen[np.isfinite(seen)]
@@ -182,7 +183,7 @@ def _detectable(comparison: Comparison, condition: FailOn) -> str:
         return f"{what} of {largest} or more at {known.size} of {count(seen.size, 'point')}, and none at the others"
     if half == largest:
         return f"{what} of {largest} or more"
-    return f"{what} of {half} or more at half of the points, of {largest} or more at all"
+    return f"{what} of {half} or more at half of the points, of {largest} or more at all of them"
 
 
 def too_few(comparison: Comparison) -> str:
@@ -406,10 +407,13 @@ def _environment_notes(differences: Sequence[EnvironmentDifference], *, full: bo
         return
     shown = differences if full else differences[:MAX_DIFFERENCES]
     for each in shown:
-        first, second = (
-            value if full or len(value) <= MAX_LETTERS else f"{value[: MAX_LETTERS - 1]}…"
-            for value in (each.first, each.second)
-        )
+        first, second = each.first, each.second
+        if not full and max(len(first), len(second)) > MAX_LETTERS:  # long lists often differ only at their end
+            same = commonprefix((first, second)).rpartition(", ")[0]
+            first, second = ("…" * bool(same) + value.removeprefix(same) for value in (first, second))
+            first, second = (
+                value if len(value) <= MAX_LETTERS else f"{value[: MAX_LETTERS - 1]}…" for value in (first, second)
+            )
         yield Note("finding", f"differs: {each.name}: {first} → {second}")
     if len(shown) < len(differences):
         yield Note("finding", f"and {count(len(differences) - len(shown), 'more difference')}: --full shows all")
