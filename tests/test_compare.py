@@ -422,6 +422,22 @@ def test_what_differs_between_the_environments_is_told() -> None:
     assert not {"SAME", "started_at"} & {name for name, *_ in found}
 
 
+def test_a_variable_that_the_plan_has_too_is_told_once() -> None:
+    plans = [example_records.plan(launch={"environment": {"UCX_TLS": value}}) for value in ("all", "tcp")]
+    of = [launches(1, plan=plan, environment=plan.launch["environment"]) for plan in plans]
+    assert [each[1:] for each in differences(*of)] == [("all", "tcp")]
+
+
+def test_records_of_several_commands_are_not_repeated_with_one_of_them() -> None:
+    def side(names: list[str]) -> Side:
+        plans = {name: example_records.plan(launch={"asked": [["--transport", name]]}) for name in names}
+        logs = [log for name, plan in plans.items() for log in launches(1, 2, names=[name], plan=plan)]
+        return Side.of("x", logs, "")
+
+    for names, advice in ((["host"], "with volley pingpong -t host --launches 6"), (["host", "aware"], "6 times or")):
+        assert f"measure each run again {advice}" in page.finding(compare(side(names), side(names), 0.05))
+
+
 def test_a_list_that_one_run_does_not_record_is_an_empty_list_of_the_other() -> None:
     of = [launches(1, plan=example_records.plan(launch=launch)) for launch in ({}, {"removed": []})]
     assert differences(*of) == []
@@ -432,7 +448,7 @@ def test_long_lists_that_begin_alike_are_told_by_their_ends() -> None:
     of = [launches(1, environment={"LIST": f"{names}{more}"}) for more in ("", ", one, two")]
     found = environment_differences(*of)
     notes = [note.text for note in page._environment_notes(found, full=False)]
-    assert notes == ["differs: LIST: …, transport11 → …, transport11, one, two"]
+    assert notes == ["differs: LIST: … → …, one, two"]
     assert names in next(page._environment_notes(found, full=True)).text
 
 

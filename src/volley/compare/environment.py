@@ -51,15 +51,18 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
     """
     one, other = _facts(first), _facts(second)
     numbered = [{part for place in facts for part in _numbered(place)} for facts in (one, other)]
-    found = []
+    found: dict[object, EnvironmentDifference] = {}
     for place in sorted(dict.fromkeys((*one, *other)), key=_order):
         here, there = one.get(place, []), other.get(place, [])
         if not _differ(here, there) or not all(set(_numbered(place)) <= those for those in numbered):
             continue
         missing = "not set" if place[0] == "environment" else "none"
         name = _QUIETLY.sub("", " ".join(place))
-        found.append(EnvironmentDifference(name, *(_text(each) or missing for each in (here, there))))
-    return found
+        texts = [_text(each) or missing for each in (here, there)]
+        # The plan has some variables of the environment, too.
+        what = (place[-1], *texts) if "environment" in place else place
+        found.setdefault(what, EnvironmentDifference(name, *texts))
+    return list(found.values())
 
 
 def _numbered(place: Sequence[str]) -> Iterator[tuple[str, ...]]:

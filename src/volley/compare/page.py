@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -172,7 +172,7 @@ def gate(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
 
 
 def _detectable(comparison: Comparison, condition: FailOn) -> str:
-    """``slowdowns of 6 % or more``, or ``changes of 6 % or more at half of the points, of 14 % or more at all of them``."""
+    """``slowdowns of 6 % or more``; ``changes of 6 % or more at half of the points, of 9 % or more at all of them``."""
     what = "changes" if condition.either_way else "slowdowns"
     seen = np.sort(comparison.detectable(condition.share or 0.0))
     known = seen[np.isfinite(seen)]
@@ -192,12 +192,16 @@ def too_few(comparison: Comparison) -> str:
     if comparison.paired:
         made = min(first.launches, second.launches)
         return f"{count(made, 'pair')} are too few to show a change: use --launches {needed} or more"
-    sweep, at = comparison.sweeps[comparison.sweep[0]], comparison.at[0]
-    benchmark = named(sweep[0])
     again = f"{needed} times or more and join its records (cat A1 A2 … > A)"
-    if any(each.name == "--launches" for each in declared(benchmark.options)):
+    commands = set()
+    for point in np.unique(comparison.sweep, return_index=True)[1].tolist():
+        sweep, at = comparison.sweeps[comparison.sweep[point]], comparison.at[point]
+        benchmark = named(sweep[0])
+        repeats = any(each.name == "--launches" for each in declared(benchmark.options))
         plan = first.plan_of(benchmark.name, first.observed.rows[sweep][at])
-        again = f"with {command_again(benchmark.command, plan, launches=needed)}"
+        commands.add(f"with {command_again(benchmark.command, plan, launches=needed)}" if repeats else again)
+    if len(commands) == 1:  # else the records are of several commands, or of volley check
+        (again,) = commands
     return (
         f"{needed} launches per run are needed; A has {first.launches} and {comparison.letter} {second.launches}: "
         f"measure each run again {again}, or use --live"
@@ -409,11 +413,10 @@ def _environment_notes(differences: Sequence[EnvironmentDifference], *, full: bo
     for each in shown:
         first, second = each.first, each.second
         if not full and max(len(first), len(second)) > MAX_LETTERS:  # long lists often differ only at their end
-            same = commonprefix((first, second)).rpartition(", ")[0]
-            first, second = ("…" * bool(same) + value.removeprefix(same) for value in (first, second))
-            first, second = (
-                value if len(value) <= MAX_LETTERS else f"{value[: MAX_LETTERS - 1]}…" for value in (first, second)
-            )
+            items = [value.split(", ") for value in (first, second)]
+            same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(*items, strict=False))))
+            ends = (", ".join(["…"] * bool(same) + each[same:]) for each in items)
+            first, second = (end if len(end) <= MAX_LETTERS else f"{end[: MAX_LETTERS - 1]}…" for end in ends)
         yield Note("finding", f"differs: {each.name}: {first} → {second}")
     if len(shown) < len(differences):
         yield Note("finding", f"and {count(len(differences) - len(shown), 'more difference')}: --full shows all")
