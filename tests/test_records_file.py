@@ -309,4 +309,4 @@ def test_a_run_of_an_unknown_benchmark_and_one_with_unknown_options_are_refused_
     with pytest.raises(RecordError, match=r"unknown field `speed` - at `\$\.plan\.options`"):
         decode_line(line.replace(b'"options":{', b'"options":{"speed":1,'))
     with pytest.raises(RecordError, match=r"at `\$\.plan\.options\.sizes_bytes\[0\]`"):
-        decode_line(line.replace(b'"sizes_bytes":[8', b'"sizes_bytes":[0'))
+        decode_line(line.replace(b'"sizes_bytes":[8', b'"sizes_bytes":[-8'))
