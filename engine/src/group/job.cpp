@@ -143,8 +143,8 @@ std::string Job::name_of(const std::vector<int>& those) const {
   if (those.size() > 2) return std::to_string(those.size()) + " ranks";
   std::string numbers, hosts;
   for (const int each : those) {
-    numbers += (numbers.empty() ? "" : "-") + std::to_string(each);
-    hosts += (hosts.empty() ? "" : ", ") + facts(each).host;
+    numbers.append(numbers.empty() ? "" : "-").append(std::to_string(each));
+    hosts.append(hosts.empty() ? "" : ", ").append(facts(each).host);
   }
   const bool one_node = std::ranges::all_of(ranks, [](const RankFacts& each) { return each.node == 0; });
   return (those.size() == 2 ? "pair " : "rank ") + numbers + (one_node ? "" : " (" + hosts + ")");
