@@ -172,7 +172,7 @@ class Overlap final : public PairBenchmark {
       for (const auto& each : subject.cases) {
         const Series& alone = *series++;
         const Series& both = *series++;
-        const std::string wrong = agreed_reason(pair, exchange.skipped.empty() ? each.computation->wrong() : "");
+        const std::string wrong = agreed_reason(pair, both.skipped.empty() ? each.computation->wrong() : "");
         run.records.write_point(record(pair.ranks, subject.candidate->entry->name, each, exchange, alone, both, wrong));
       }
     }
