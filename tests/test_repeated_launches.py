@@ -80,11 +80,13 @@ def test_launches_share_a_budget() -> None:
 SIZES = [1 << power for power in range(3, 31)]
 
 
-def said_and_took(the_plan: Plan, speed: float, start_s: float) -> tuple[float, float, list[int]]:
+def said_and_took(
+    the_plan: Plan, speed: float, start_s: float, opening_s: float = 0.0
+) -> tuple[float, float, list[int]]:
     """What is said of the time, what a run takes, and how many points each launch measures.
 
-    On a machine whose starts take this long, and whose long messages take ``speed`` times what is expected.  As the
-    engine does, it skips the points for which a launch has no time.
+    On a machine whose starts and transports take this long, and whose long messages take ``speed`` times what is
+    expected.  As the engine does, it skips the points for which a launch has no time.
     """
     described = jobs(the_plan)
     count, job = described.count, described.planned[0]
@@ -96,7 +98,7 @@ def said_and_took(the_plan: Plan, speed: float, start_s: float) -> tuple[float, 
     logs: list[RunLog] = []
     now_s, next_one = 0.5, job.after(0.5 + START_S, count.time_s)
     while next_one:
-        points, elapsed_s = [], 0.0
+        points, elapsed_s = [], opening_s
         for size in next_one.plan.options.sizes_bytes:
             point_s = expected_s(0) / 2 + speed * (expected_s(size) - expected_s(0))
             if elapsed_s + point_s < (next_one.plan.budget_s or math.inf):
@@ -121,6 +123,15 @@ def test_a_run_takes_what_it_says_in_six_launches_on_any_machine(
     assert min(points) >= 4  # a coarse curve
     if budget_s is None and speed <= 1:
         assert points == [len(SIZES)] * len(points)
+
+
+@pytest.mark.parametrize("opening_s", [0.5, 1.5, 3.0])
+def test_no_launch_is_so_short_that_it_only_opens_its_transports(opening_s: float) -> None:
+    the_plan = plan(options={"sizes_bytes": SIZES}, budget_s=20.0)
+    said_s, took_s, points = said_and_took(the_plan, 1.0, 2 * START_S, opening_s)
+    assert said_s / 1.2 < took_s < said_s * 1.2
+    assert len(points) > 1
+    assert min(points) >= 4
 
 
 def test_a_short_launch_measures_a_coarse_curve_first() -> None:

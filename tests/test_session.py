@@ -292,6 +292,22 @@ def test_a_budget_counts_from_the_start_of_the_command(
     assert (part.after(3.0, None).plan.budget_s, part.after(3.0, 18.0).plan.budget_s) == (3.0, 5.0)
 
 
+def test_a_launch_without_time_for_a_point_is_no_failure(
+    bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch = session.Session._launch
+
+    def second_skips(self: session.Session, *arguments: Any) -> RunOutcome:
+        monkeypatch.setenv("VOLLEY_FAKE", "skipping" if self.logs else "good")
+        self.starts = {2: self.start_for(arguments[0])}  # with this environment
+        return launch(self, *arguments)
+
+    monkeypatch.setattr(session.Session, "_launch", second_skips)
+    assert session.measure(read_command(["pingpong", "--sizes", "8", "-t", "host", "--budget", "9"])) == 0
+    assert len(read_runs(next(kept.iterdir()))) == 2
+    assert "every point was skipped" not in capsys.readouterr().err
+
+
 def test_more_ranks_than_cores_are_told_once_before_the_first_launch(
     bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -282,13 +282,18 @@ def repeated(
             return Job(plan)
         left_s = plan.budget_s - elapsed_s
         if number is None:
-            beside_s = median(
-                [log.times.exit_s - log.end.elapsed_s for log in logs if log.times and log.end] or [start_s]
-            )
-            left_s = left_s / max(min(launches.aim - len(logs), int(left_s / (2 * beside_s))), 1) - beside_s
+            ended = [(log, log.times.exit_s, log.end.elapsed_s) for log in logs if log.times and log.end]
+            outside_s = median([exit_s - elapsed_s for _, exit_s, elapsed_s in ended] or [start_s])
+            beside_s = median([exit_s - _measured_s(log) for log, exit_s, _ in ended] or [start_s])
+            left_s = left_s / max(min(launches.aim - len(logs), int(left_s / (2 * beside_s))), 1) - outside_s
         return Job(msgspec.structs.replace(plan, budget_s=max(left_s, SHORTEST_S)))
 
     return Jobs((Job(first),), next_job=next_job, launches=launches, advice=None if options.sampling.budget else BUDGET)
+
+
+def _measured_s(log: RunLog) -> float:
+    """Return how long a launch measured its points, without its start, its end, and what it prepared."""
+    return sum(getattr(record, "elapsed_s", 0.0) for record in log.records)
 
 
 SHORTEST_S = 0.1
