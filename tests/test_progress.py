@@ -206,6 +206,13 @@ def test_a_narrow_terminal_shows_the_whole_result() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_what_was_said_is_left_while_the_ranks_start() -> None:
+    out = Terminal()
+    with Progress(said_s=600.4, out=out, err=io.StringIO()) as progress:
+        progress.begin(forecast(), 2)
+        assert re.search(r"about 10 min 0 s left\s*starting 2 ranks", visible(out.getvalue()))
+
+
 def test_an_error_inside_takes_the_bar_away() -> None:
     out = Terminal()
 

@@ -131,10 +131,13 @@ class Progress:
         self._forecast, self._launch_begun = forecast, now
         if self._bar is not None:
             text = f"{self._which()}starting {count(ranks, 'rank')}"
+            if self._said_s is not None:
+                self._left_s = min(self._left_s, max(self._said_s - (now - self._begun), 0.0))
+            left = f"about {format_duration(self._left_s)} left" if math.isfinite(self._left_s) else ""
             if self._task is None:
-                self._task = self._bar.add_task(text, total=1.0, left="")
+                self._task = self._bar.add_task(text, total=1.0, left=left)
             else:
-                self._bar.update(self._task, description=text, left="")
+                self._bar.update(self._task, description=text, left=left)
             self._bar.refresh()
 
     def on_record(self, record: Any) -> None:
