@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from example_records import golden, pingpong, plan, run, stream, transport
+from example_records import golden, matrix_plan, pingpong, plan, rows, run, stream, transport
 from screens import SCREENS, check_screen
 from volley.benchmarks import named
 from volley.benchmarks.jacobi.records import JacobiForecast, JacobiProgress
@@ -350,6 +350,18 @@ def test_a_launch_that_was_not_foreseen_has_a_progress_of_its_own(monkeypatch: p
                 now += took_s
                 progress.on_record(pingpong([1e-6] * 6, size=size, elapsed_s=took_s))
     assert err.getvalue().splitlines()[2] == "volley: launch 2: host 8 B: 1.00 µs, 0.00800 GB/s (50 %, about 40 s left)"
+
+
+@pytest.mark.parametrize(("mode", "left_s"), [("isolated", 11 * 6.0), ("loaded", 2 * 6.0)])
+def test_rows_that_were_measured_together_are_one_step(mode: str, left_s: float) -> None:
+    """Of four ranks, three visits and two cases: a row has two records, and a visit in rounds has eight."""
+    expected = forecast(matrix_plan(4, mode=mode, repeats=3))
+    for pattern in ("pingpong", "stream"):
+        expected.add(rows(4, pattern)[0])
+        assert expected.left_s(6.0) == pytest.approx(left_s)
+    for row in rows(4)[1:]:
+        expected.add(row)
+    assert expected.left_s(6.0) == pytest.approx(12.0)
 
 
 def test_streams_are_foreseen_too() -> None:

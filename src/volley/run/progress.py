@@ -54,9 +54,14 @@ class Forecast:
         self.done += 1
         return None
 
+    def part_done(self) -> float:
+        """Return the part of the steps that took the time until now."""
+        return self.done / self.total
+
     def left_s(self, elapsed_s: float) -> float:
         """Predict the remaining seconds of this launch, ``elapsed_s`` seconds after its start."""
-        left = elapsed_s * (self.total - self.done) / max(self.done, 1)
+        part = self.part_done()
+        left = elapsed_s * (1 - part) / part if part else elapsed_s * self.total
         return max(0.0, left if self._budget_s is None else min(left, self._budget_s - elapsed_s))
 
 
