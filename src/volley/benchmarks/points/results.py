@@ -17,7 +17,7 @@ from typing import Generic, Literal, TypeVar
 from volley.benchmarks.points import Direction
 from volley.benchmarks.points.records import PointRecord
 from volley.machine.line_rate import LineRate
-from volley.machine.transports import HOST_RATE_BPS, through_host
+from volley.machine.transports import HOST_RATE_BPS, family_of, through_host
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.plan import Plan
 from volley.records.record_types import Mismatch, Transport
@@ -447,6 +447,9 @@ _GUESSED_POINT_S = 0.3
 UNTIMED_S = 0.08
 """The time of a point besides that of its samples, for calibration and verification: of 18 points on two H100s."""
 
+HOST_SHORT_S, HOST_LONG_S, HOST_LONG_BYTES = 0.02, 0.15, 1 << 20
+"""The same of ``host``, for a message or a window of few bytes and of many: of the runs on two cores below."""
+
 MESSAGE_PASSES, WINDOW_PASSES = 12, 2
 """A long message or a window of them passes so often, in warm-up, samples and verification.  On two cores a launch of
 28 sizes up to 1 GiB took 10.3 s, one of 18 sizes up to 1 MiB 1.2 s, and a launch of windows of 23 sizes up to 4 MiB
@@ -468,14 +471,15 @@ class PointForecast(Forecast):
         sizes_bytes = sizes_bytes or plan.options.sizes_bytes
         super().__init__(len(sizes_bytes) * len(plan.transports), plan.budget_s)
         sampling, window = plan.sampling, getattr(plan.options, "window", None)
+        self._window = window or 1
         if sampling.mode == "adaptive":
             self._exchanges = 2 * _MIN_SAMPLES_A_VISIT * sampling.min_visits  # an untimed exchange for each sample
             self._passes = WINDOW_PASSES * window if window else MESSAGE_PASSES
-            self._short_s = min(sampling.point_time_s, _GUESSED_POINT_S) + UNTIMED_S
+            self._timed_s = min(sampling.point_time_s, _GUESSED_POINT_S)
         else:
             self._exchanges = sampling.warmup + sampling.iterations
             self._passes = self._exchanges * (window or 2)
-            self._short_s = UNTIMED_S
+            self._timed_s = 0.0
         self._left: dict[str, list[int]] = {name: list(sizes_bytes) for name in plan.transports}
         self._measured: dict[str, dict[int, PointRecord]] = {}
         """The measured points of each transport by their size; the last one of each."""
@@ -519,8 +523,12 @@ class PointForecast(Forecast):
     def _point_s(self, transport: str, size: int) -> float:
         measured = self._measured.get(transport)
         if not measured:
-            long_s = self._passes * size / HOST_RATE_BPS if through_host(transport) else 0.0
-            return self.SERIES * (self._short_s + long_s)
+            untimed_s = UNTIMED_S
+            if family_of(transport) == "host":
+                untimed_s = HOST_LONG_S if size * self._window >= HOST_LONG_BYTES else HOST_SHORT_S
+            if through_host(transport):
+                untimed_s += self._passes * size / HOST_RATE_BPS
+            return self.SERIES * (self._timed_s + untimed_s)
         last = measured[max((each for each in measured if each <= size), default=min(measured))]
         there_and_back = 1 if last.window or last.operation else 2
         last_s = median(last.times_s) * there_and_back
