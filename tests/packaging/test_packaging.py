@@ -1,4 +1,4 @@
-"""The package as users get it: by pip and uv, from a clone, an sdist and a wheel.
+"""The package as users get it: by pip from a wheel, by uv from an sdist.
 
 The engine is always started by itself here: a launcher sets LD_LIBRARY_PATH, which may hide what is missing.
 """
