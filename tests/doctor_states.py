@@ -60,11 +60,6 @@ def _tried(*settings: str, works: bool = True) -> list[dict[str, Any]]:
     return [{"change": f"unset {names}", "settings": list(settings), "works": works}]
 
 
-def _cuda(**changes: Any) -> dict[str, Any]:
-    none = {"status": 100, "status_name": "CUDA_ERROR_NO_DEVICE", "failed_call": "cuInit", "devices": [], "peers": []}
-    return {**none, **changes}
-
-
 def _devices(number: int, *, reaches: bool, **attributes: int) -> dict[str, Any]:
     devices = [msgspec.to_builtins(device) for device in GOOD.cuda_devices[:number]]
     for device in devices:
@@ -80,6 +75,14 @@ def _gpus(*changes: dict[str, Any]) -> dict[str, Any]:
 
 
 _NO_GPU_JOBS = {"pcie_load": None, "peers": None, "mpi_device": None, "ucx_transfer": None}
+_NO_DEVICE = [{**each, "device": None} for each in msgspec.to_builtins(GOOD.launcher.value)["ranks"]]
+
+
+def _no_cuda(status: int, name: str) -> dict[str, Any]:
+    cuda = {"status": status, "status_name": name, "failed_call": "cuInit", "devices": [], "peers": []}
+    return {"cuda": cuda, **_NO_GPU_JOBS, "gdrcopy": {"mapped": None}, "launcher": {"ranks": _NO_DEVICE}}
+
+
 _SLOWER = {"points": [{"transport": "host", "size_bytes": 8, "status": "ok", "half_round_trip_s": 1.2e-5}]}
 _WRONG = {"transport": "peer", "size_bytes": 4096, "status": "failed", "reason": "4096 of 4096 bytes differ"}
 _COPY = msgspec.to_builtins(GOOD.peers.value)[0] if GOOD.peers.value else {}
@@ -232,6 +235,19 @@ STATES: dict[str, State] = {
             surroundings={**_AROUND, "host_error": "Name or service not known"},
         ),
     ),
+    "lo is down": State(
+        "loopback",
+        r"ip link set lo up$",
+        all_jobs("Open MPI 5.0.11: no interface", surroundings={**_AROUND, "loopback_error": "Network is unreachable"}),
+    ),
+    "a variable names an interface that is not there": State(
+        "inherited settings",
+        r"^unset NCCL_SOCKET_IFNAME$",
+        {
+            "environment": {"NCCL_SOCKET_IFNAME": "ib0", "UCX_NET_DEVICES": "mlx5_0:1,mlx5_9:1"},
+            "surroundings": {**_AROUND, "devices": ["lo", "eth0", "mlx5_0"]},
+        },
+    ),
     "one CPU for two ranks": State(
         "CPU quota", "taskset", {"surroundings": {**_AROUND, "cpus": 1}, "mpi_host": _SLOWER, "trials": []}
     ),
@@ -289,16 +305,15 @@ STATES: dict[str, State] = {
     "CUDA_VISIBLE_DEVICES is empty": State(
         "GPUs",
         "^unset CUDA_VISIBLE_DEVICES$",
-        {
-            "environment": {"CUDA_VISIBLE_DEVICES": ""},
-            "cuda": _cuda(),
-            **_NO_GPU_JOBS,
-            "gdrcopy": {"mapped": None},
-            "launcher": {
-                "ranks": [{**each, "device": None} for each in msgspec.to_builtins(GOOD.launcher.value)["ranks"]]
-            },
-        },
+        {"environment": {"CUDA_VISIBLE_DEVICES": ""}, **_no_cuda(100, "CUDA_ERROR_NO_DEVICE")},
     ),
+    "a stub in front of the driver's library": State(
+        "GPUs", "^unset LD_LIBRARY_PATH$", _no_cuda(34, "CUDA_ERROR_STUB_LIBRARY")
+    ),
+    "an MPS that has ended": State(
+        "GPUs", "^unset CUDA_MPS_PIPE_DIRECTORY$", _no_cuda(805, "CUDA_ERROR_MPS_CONNECTION_FAILED")
+    ),
+    "a limit of the address space": State("GPUs", "^ulimit -S -v unlimited;", _no_cuda(2, "CUDA_ERROR_OUT_OF_MEMORY")),
     "a divided GPU (MIG)": State(
         "MIG",
         "-mig 0",

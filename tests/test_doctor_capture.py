@@ -7,10 +7,12 @@ import faulthandler
 import json
 import os
 import pwd
+import resource
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -169,6 +171,62 @@ def test_a_job_that_fails_on_gpu_memory_alone_is_the_one_that_is_tried_again(mon
     assert (tried.change, tried.works) == ("unset UCX_TLS", True)
     monkeypatch.setattr(jobs, "mpi_device", lambda _: facts.mpi_device.value)
     assert not any(each.works for each in jobs.trials(facts, JobOptions(), 20.0))
+
+
+def repeat(monkeypatch: pytest.MonkeyPatch, facts: f.Facts, works: Callable[[], bool]) -> f.TrialFacts:
+    """The last trial, if a job between two ranks works as a function says."""
+    good, bad = GOOD.mpi_host.value, state("MPI fails for a reason of its own").mpi_host.value
+    monkeypatch.setattr(jobs, "mpi_host", lambda _: good if works() else bad)
+    return jobs.trials(facts, JobOptions(), 20.0)[-1]
+
+
+def test_without_a_launcher_the_variables_of_a_rank_are_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = state("variables of a rank, without its launcher")
+    for name in ("PMIX_RANK", "PMIX_SECURITY_TOKEN", "SLURM_JOB_ID"):
+        monkeypatch.setenv(name, "7")
+    monkeypatch.setattr(jobs, "word", lambda path: "7 (bash (a) shell) S 0 7" if "stat" in str(path) else "")
+    alone = repeat(monkeypatch, facts, lambda: "PMIX_RANK" not in os.environ)
+    assert (alone.works, alone.change) == (True, "unset $(env | grep -oE '^(PMIX_)[A-Za-z0-9_]*')")
+    assert sorted(alone.settings) == ["PMIX_RANK=7", "PMIX_SECURITY_TOKEN=…"]
+    both = repeat(monkeypatch, facts, lambda: "SLURM_JOB_ID" not in os.environ)
+    assert (both.works, both.change) == (True, "unset $(env | grep -oE '^(PMIX_|SLURM_)[A-Za-z0-9_]*')")
+    worked = msgspec.structs.replace(facts, launcher=GOOD.launcher)  # by a launcher that volley does not know
+    with pytest.raises(Skip):
+        jobs.trials(worked, JobOptions(), 20.0)
+    monkeypatch.setattr(jobs, "word", lambda _: "8 (slurmstepd) S 1 8")
+    with pytest.raises(Skip):
+        jobs.trials(facts, JobOptions(), 20.0)
+
+
+def test_files_of_the_home_folder_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".openmpi").mkdir()
+    (tmp_path / ".openmpi/mca-params.conf").write_text("# mine\n\npml = ucx\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    facts = state("MPI fails for a reason of its own")
+    tried = repeat(monkeypatch, facts, lambda: os.environ["HOME"] != str(tmp_path))
+    assert tried.settings == ["pml = ucx in ~/.openmpi/mca-params.conf"]
+    assert (tried.works, tried.change) == (True, "mv ~/.openmpi/mca-params.conf ~/.openmpi/mca-params.conf.off")
+
+
+def test_low_limits_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {number: (-1, -1) for _, number, _, _ in jobs._LEAST} | {resource.RLIMIT_STACK: (1 << 17, 1 << 30)}
+    limits[resource.RLIMIT_FSIZE] = (1 << 20, 1 << 20)
+    monkeypatch.setattr(resource, "getrlimit", lambda number: limits[number])
+    monkeypatch.setattr(resource, "setrlimit", lambda number, pair: limits.update({number: pair}))
+    facts = state("MPI fails for a reason of its own")
+    tried = repeat(monkeypatch, facts, lambda: limits[resource.RLIMIT_STACK] == (8 << 20, 1 << 30))
+    assert (tried.works, tried.change, tried.settings) == (True, "ulimit -S -s 8192", ["ulimit -s 128"])
+    tried = repeat(monkeypatch, facts, lambda: limits[resource.RLIMIT_FSIZE] == (-1, -1))
+    assert (tried.works, tried.change, tried.settings) == (True, "ulimit -f unlimited", ["ulimit -f 1024"])
+
+
+def test_variables_of_another_mpi_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if jobs.SETTING.match(name)]:
+        monkeypatch.delenv(name)
+    for name in ("OMPI_MCA_btl", "UCX_TLS", "MPIR_CVAR_NOLOCAL"):
+        monkeypatch.setenv(name, "x")
+    assert jobs._suspects(None, "openmpi") == ["OMPI_MCA_btl", "UCX_TLS"]
+    assert jobs._suspects(None, "mpich") == ["UCX_TLS", "MPIR_CVAR_NOLOCAL"]
 
 
 # ------------------------------------------------------------------------------------------- single probes

@@ -114,6 +114,8 @@ class SurroundingsFacts(Fact, frozen=True, kw_only=True):
 
     host: str = ""
     host_error: str | None = None  # why its name has no address
+    loopback_error: str | None = None  # why this host did not reach itself at 127.0.0.1
+    devices: list[str] = []  # network interfaces and RDMA devices, by their names
     cpus: int = 0  # on which this process may run
     folder: str = ""  # for temporary files
     folder_error: str | None = None  # what happened when 1 MiB was written there

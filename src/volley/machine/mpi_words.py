@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 _RULE = re.compile(r"-{20,}|\*{20,}|={20,}")
 _FIRST_CAUSES = (
@@ -21,7 +22,7 @@ _FIRST_CAUSES = (
 _CONSEQUENCE = re.compile(
     r"It looks like \W?\w+(\(\))?\W? failed|MPI_INIT has failed|MPI_ABORT was invoked|Primary job +terminated"
     r"|(prte|mpi|orte)(run|exec)(\.\w+)? (has exited|detected|noticed|was unable to start)|PML add procs failed"
-    r"|Open MPI has detected|No OpenFabrics"
+    r"|Open MPI has detected|No OpenFabrics|Sorry! +You were supposed to get help"
 )
 """How texts begin that say what followed, or what is no fault."""
 _DETAIL = re.compile(r"(?!WARNING|ERROR)[A-Z][\w /-]{1,30}:\s+\S.*")
@@ -30,6 +31,7 @@ _OF_ADDRESS = re.compile(r"Host|Local host|Process \d|Daemon exit status|Exit co
 _STACK = re.compile(r"\w+\((?:\d+|[^()]*)\)\.*: *(.*)")
 """``MPIDU_Init_shm_alloc(178)...: unable to allocate shared memory``."""
 _LAST_CAUSES = (
+    re.compile(r"^ *(/\S+: .*)\. +Sorry!"),  # what kept Open MPI from its texts
     re.compile(r"EXIT STRING: (.*)"),
     re.compile(r"^\[mpiexec@.*?\] \w+ \(.*?\): (.*)"),
     re.compile(r"((?:PMIX ERROR|PRTE ERROR|ORTE_ERROR_LOG): .*?)(?= in file|$)"),
@@ -82,6 +84,7 @@ def _reasons(lines: Sequence[str]) -> Iterator[str]:
     stack = [found[1] for line in lines if (found := _STACK.search(line)) and _says_more(found[1])]
     yield from stack[-1:]
     yield from _matches(_LAST_CAUSES, lines)
+    yield from (line for line, below in pairwise(lines) if below.strip().startswith("--> "))
     yield from texts
     others = [line for line in lines if _says_more(line) and not _CONSEQUENCE.match(line)]
     yield from filter(_ERROR.search, others)

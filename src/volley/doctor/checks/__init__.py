@@ -44,6 +44,7 @@ _FINE = ("good", "not applicable")
 CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("temporary files", _SHELL, host.folder, "`export TMPDIR=…`: a folder where both work."),
     LayerCheck("host name", _SHELL, host.host_name, "A line in /etc/hosts."),
+    LayerCheck("loopback", _SHELL, host.loopback, "`ip link set lo up`; a rule of the firewall."),
     LayerCheck("job variables", _SHELL, host.job, "`unset` them, or start volley on a host of the job."),
     LayerCheck("inherited settings", _SHELL, host.settings, "`unset NAME`: without the variable, the same job worked."),
     LayerCheck("compiler", _TOOLS, host.compiler, "The distribution's compiler."),

@@ -23,14 +23,19 @@ from volley.machine.hardware import nvlinks_down
 from volley.text import count, join_words
 
 _ON_ERROR = {
+    2: "ulimit -S -v unlimited; if memory is the problem: nvidia-smi shows the processes that have it",
+    34: "unset LD_LIBRARY_PATH",
     100: "nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES",
     802: "{sudo}systemctl enable --now nvidia-fabricmanager",
     803: "reboot at a convenient time",
     804: "unset LD_LIBRARY_PATH",
+    805: "unset CUDA_MPS_PIPE_DIRECTORY",
+    807: "echo quit | nvidia-cuda-mps-control; nvidia-cuda-mps-control -d",
     999: "{sudo}nvidia-modprobe -u -c=0",
 }
-"""CUresult (cuda.h): no device; system not ready (NVSwitch without its manager); driver and library of two versions; a
-compatibility library in front of the driver's; unknown, which mostly means that nvidia_uvm is missing."""
+"""CUresult (cuda.h): no memory, or no address space to reserve; a stub library in front of the driver's; no device;
+system not ready (NVSwitch without its manager); driver and library of two versions; a compatibility library in front of
+the driver's; an MPS that does not answer, or is not ready; unknown: mostly nvidia_uvm is missing."""
 _NO_GPU_SHOWN = 100
 _EXCLUSIVE, _PROHIBITED = 3, 2
 """CUcomputemode."""

@@ -71,6 +71,17 @@ def host_name(facts: Facts) -> Finding:
     return warning(said, f"getaddrinfo({found.host}): {found.host_error}", remedy, _JOBS)
 
 
+def loopback(facts: Facts) -> Finding:
+    """Connects from this host to itself, at 127.0.0.1."""
+    error = _surroundings(facts).loopback_error
+    if error is None:
+        return good("127.0.0.1 answers")
+    down = "timed out" not in error
+    remedy = f"{sudo(facts)}{'ip link set lo up' if down else 'iptables -I INPUT -i lo -j ACCEPT'}"
+    said = f"processes of this host cannot connect to each other: lo is {'down' if down else 'behind a firewall'}"
+    return warning(said, f"connect(127.0.0.1): {error}", remedy, _JOBS)
+
+
 def job(facts: Facts) -> Finding:
     """Compares the hosts of a batch job, as its variables name them, with this host; repeats a failed job without."""
     found = _surroundings(facts)
@@ -85,7 +96,7 @@ def job(facts: Facts) -> Finding:
             return broken(said, evidence, trial.change, follows)
         if not _begin(trial.settings, prefixes):
             continue
-        if facts.mpi_host.value and facts.mpi_host.value.complete:
+        if facts.mpi_host.value and facts.mpi_host.value.complete and not facts.fails_on_gpus:
             said = f"the job{on} has fewer CPUs than two ranks need: they take turns"
             return warning(said, evidence, f"ask for two tasks; or, outside of the job, {unset_all(prefixes)}", follows)
         where = "" if found.in_job else f"; this host is {found.host}"
@@ -112,7 +123,7 @@ def _begin(settings: Collection[str], prefixes: Sequence[str]) -> list[str]:
 
 def settings(facts: Facts) -> Finding:
     """Repeats a job that failed, or was slow, without the variables of MPI, UCX and libfabric that the shell has."""
-    require(facts.surroundings, "the environment", "env")
+    found = require(facts.surroundings, "the environment", "env")
     for trial in _ended(facts):
         if facts.mpi_host.skipped is not None or _begin(trial.settings, _OF_JOBS):
             continue
@@ -124,9 +135,21 @@ def settings(facts: Facts) -> Finding:
         what = "MPI on GPU memory" if facts.fails_on_gpus else "MPI"
         said = f"{join_words(trial.settings)}{where}: {what} fails with {it} and works without {it}"
         return broken(said, _why(facts), trial.change, (*_JOBS, *(_OF_FILES if "ulimit -f" in said else ())))
+    for name, value in facts.environment.items():
+        words = value.replace("=", "").split(",")
+        known = any(each.startswith(word.partition(":")[0]) for each in (*found.devices, "all") for word in words)
+        if found.devices and not known and _OF_DEVICES.match(name) and not _NO_NAME.search(value):
+            said = f"{name}={value} names no device of this host: it has {join_few(found.devices)}"
+            return warning(said, f"ls /sys/class/net /sys/class/infiniband: {join_few(found.devices)}", f"unset {name}")
     if facts.trials.value:
         return good("none of them causes the failure")
     return good("MPI works with them")
+
+
+_OF_DEVICES = re.compile(r"UCX_NET_DEVICES|NCCL_(SOCKET_IFNAME|IB_HCA)|FI_TCP_IFACE|.*_if_include|I_MPI_HYDRA_IFACE")
+"""Variables that name network interfaces and RDMA devices; NCCL takes the beginnings of names."""
+_NO_NAME = re.compile(r"^\^|\d\.\d|/")
+"""What is left out, and networks by their addresses."""
 
 
 def _surroundings(facts: Facts) -> SurroundingsFacts:
@@ -313,12 +336,12 @@ def shm(facts: Facts) -> Finding:
     """Writes 1 MiB to /dev/shm; compares what is free there with the segments of two ranks."""
     found = require(facts.limits, "/dev/shm", "df /dev/shm")
     remedy = "docker run --shm-size=8g (or --ipc=host)" if system(facts).container else sudo(facts) + _REMOUNT
-    if found.shm_error:
+    free = min(found.shm_free_bytes, found.shm_bytes)
+    if found.shm_error and (free or found.shm_bytes == 0):
         said = "cannot write to /dev/shm: ranks on one node have no shared memory"
         if found.shm_error == "No such file or directory":
             remedy = f"{sudo(facts)}mount -m -t tmpfs tmpfs /dev/shm"
         return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy, _SHARING)
-    free = min(found.shm_free_bytes, found.shm_bytes)
     evidence = f"statvfs(/dev/shm): {found.shm_bytes} bytes"
     if free < _SEGMENTS:
         evidence += f", {free} free"

@@ -27,7 +27,7 @@ from volley.machine.facts import (
     SystemFacts,
     ToolchainFacts,
 )
-from volley.machine.sysfs import number, word
+from volley.machine.sysfs import names, number, word
 from volley.text import clean
 
 _CONTAINER_MARKS = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.singularity.d": "apptainer"}
@@ -81,6 +81,8 @@ def surroundings() -> SurroundingsFacts:
     return SurroundingsFacts(
         host=host,
         host_error=host_error,
+        loopback_error=_loopback_error(),
+        devices=[*(name for _, name in socket.if_nameindex()), *names("class/infiniband")],
         cpus=len(os.sched_getaffinity(0)),
         folder=str(folder),
         folder_error=folder_error,
@@ -109,6 +111,15 @@ def _try_folder(folder: Path) -> tuple[str | None, str | None]:
             return None, output_of([str(script)])[1]
     except OSError as error:
         return error.strerror or str(error), None
+
+
+def _loopback_error() -> str | None:
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname(), _ANSWER_S).close()
+            return None
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def _is_here(name: str, host: str, addresses: set[str | int]) -> bool:

@@ -187,7 +187,7 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
     variable alone and then all, the files of the home folder, low limits; then other folders and components are tried.
     """
     on_gpus, options = facts.fails_on_gpus, replace(options, watchdog=_TRIAL_WATCHDOG_S)
-    left = [] if _in_job() else [name for name in os.environ if name not in scrubbed(os.environ)]
+    left = [] if _in_job(facts.launcher.value) else [name for name in os.environ if name not in scrubbed(os.environ)]
     job = (facts.mpi_device if on_gpus else facts.mpi_host).value
     began, slow = time.monotonic(), bool(not on_gpus and job and job.complete and job.points and not job.fast)
     if not on_gpus and ((job and job.fast) or (facts.mpi_host.skipped and not left)):
@@ -265,15 +265,17 @@ def _suspects(job: JobFacts | None, family: str) -> list[str]:
     return found
 
 
-def _in_job() -> bool:
-    """Return whether this process is no rank by its variables, or a launcher, which started it, is above it."""
-    above = os.getppid() if rank_info(os.environ) else 0
+def _in_job(ranks: JobFacts | None) -> bool:
+    """Return whether this process is no rank by its variables; or ``ranks`` worked; or a launcher is above it."""
+    if rank_info(os.environ) is None or (ranks and ranks.complete and len(ranks.ranks) > 1):
+        return True
+    above = os.getppid()
     while above > 0:
         name, _, rest = word(Path(f"/proc/{above}/stat")).rpartition(") ")  # PID (NAME) STATE PPID …, proc(5)
         if _STARTS_RANKS.match(name.partition("(")[2]):
             return True
         above = int(rest.split()[1]) if rest else 0
-    return rank_info(os.environ) is None
+    return False
 
 
 def _settings_in_home() -> list[str]:
