@@ -226,11 +226,11 @@ def test_a_log_is_complete_from_run_to_end_without_problems() -> None:
 def test_records_out_of_place_are_told_and_kept() -> None:
     one = RunLog()
     one.add(pingpong([1.0]), "line 1: ")
-    assert one.problems == ["line 1: a pingpong record before any run record"]
+    assert one.problems == ["line 1: a record 'pingpong' before any record 'run'"]
     assert len(one.records) == 1
     done = log(pingpong([1.0]))
     done.add(pingpong([1.0], size=16))
-    assert done.problems == ["a pingpong record after the end of its run"]
+    assert done.problems == ["a record 'pingpong' after the end of its run"]
     assert len(done.records) == 2
     for record in (run(), End(status="failed", elapsed_s=2.0)):
         done.add(record)

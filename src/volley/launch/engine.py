@@ -393,7 +393,7 @@ class EngineProcess:
         return not names.isdisjoint(self._child.processes().values())
 
     def _say(self, waited_s: float) -> None:
-        self._note(f"waiting for {self._awaited}: {waited_s:.0f} s of at most {self._within_s:g} s")
+        self._note(f"waiting for {self._awaited}: {waited_s:.0f} s of at most {self._within_s:.0f} s")
         for line in list(self._others)[max(len(self._others) - self._unshown, 0) :]:
             self._note(f"{self._program} says: {line}")
         self._unshown = 0

@@ -88,9 +88,9 @@ class RunLog:
             self.times = record
             return
         if self.end is not None:
-            problem = f"a {kind} record after the end of its run"
+            problem = f"a record '{kind}' after the end of its run"
         elif self.run is None and not isinstance(record, Run):
-            problem = f"a {kind} record before any run record"
+            problem = f"a record '{kind}' before any record 'run'"
         if isinstance(record, Run | End) and getattr(self, kind) is not None:
             problem = f"a second {kind} record in one run"
         elif isinstance(record, Run):
