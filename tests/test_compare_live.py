@@ -149,6 +149,16 @@ def test_commands_that_measure_nothing_are_refused(fake: str, tmp_path: Path, ca
     assert capsys.readouterr().err == f"volley: {fake} measures no point: there is nothing to compare\n"
 
 
+def test_commands_without_a_common_point_are_refused_after_a_launch_of_each(
+    fake: str, tmp_path: Path, capsys: Capture
+) -> None:
+    for number in (1, 2):
+        write(tmp_path / f"2-{number}.jsonl", launches(number, count=1, names=["peer"]))
+    assert cli.main(["compare", "--live", fake, f"env FACTOR=2 {fake}", "-q"]) == 2
+    assert "the runs have no point in common" in capsys.readouterr().err
+    assert len((tmp_path / "asked").read_text().splitlines()) == 2
+
+
 @pytest.mark.parametrize(
     ("command", "options"),
     [

@@ -112,6 +112,9 @@ def measure(
                 writers[launch.variant].write(launch.data)
                 own = launches[launch.variant]
                 own.append(_parsed(launch.data, variants[launch.variant].name, own[0] if own else ()))
+                if launch.round == 1 and all(launches):  # told now, not after all launches
+                    named = zip(variants, launches, strict=True)
+                    compare_all([Side.of(each.name, those[0], "") for each, those in named], 0.0)
     except KeyboardInterrupt:
         code = 128 + (stop.signal or signal.SIGINT)
         if not (whole := min(map(len, launches))):
