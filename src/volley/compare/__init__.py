@@ -11,12 +11,12 @@ COMMANDS = (
 
         The ratio of every point has its 95 % interval over launches. CHANGED is tested for the whole sweep at once; a
         machine that drifts between the runs may be its cause. SAME is shown by the interval, not assumed. Six launches
-        of each run are the fewest that can show a change.
+        of each run are the fewest that can show a change; with --live, seven.
 
         With --live, two command lines take turns, so that a drift of the machine affects both. The first run may also
         be a reference: published results of another machine have no repeats, so there are ratios and no verdicts.
 
-        The exit code is 1 where --fail-on applies.""",
+        With --fail-on and --tolerance the exit code is 1 where they fail, and 4 where all points are undecided.""",
         options="volley.compare.options.CompareOptions",
         run=Lazy("volley.compare.command.compare"),
         examples=(
