@@ -71,6 +71,11 @@ void unknown_memory_is_a_number_of_a_record() {
   EXPECT(root.available() == most);
 }
 
+void sizes_have_no_exponent() {
+  EXPECT(in_gib(5ULL << 28) == "1.25 GiB");
+  EXPECT(in_gib(2052ULL << 30) == "2052 GiB");
+}
+
 void the_tightest_group_counts() {
   const Root root;
   root.write("sys/fs/cgroup/a/b/memory.max", "900000\n");
@@ -299,6 +304,7 @@ int main() {
   the_last_cache_is_the_largest_of_a_core();
   memory_without_limits_is_mem_available();
   unknown_memory_is_a_number_of_a_record();
+  sizes_have_no_exponent();
   the_tightest_group_counts();
   version_1_groups_count_too();
   stolen_time_is_that_of_the_rank_s_cpus();

@@ -151,7 +151,9 @@ std::optional<Mismatch> Memory::check(const std::byte* message, std::size_t byte
 
 std::string in_gib(std::uint64_t bytes) {
   std::ostringstream text;
-  text << std::setprecision(3) << static_cast<double>(bytes) / (1ULL << 30) << " GiB";
+  const double gib = static_cast<double>(bytes) / (1ULL << 30);
+  if (gib >= 999.5) text << std::fixed;  // without an exponent
+  text << std::setprecision(gib >= 999.5 ? 0 : 3) << gib << " GiB";
   return text.str();
 }
 

@@ -24,7 +24,7 @@ template <class Number>
 // caches of a processor of AMD, of which a core uses one.
 [[nodiscard]] std::uint64_t last_cache_bytes(const std::string& root = "/");
 
-// For messages: three digits, "1.25 GiB".
+// For messages: three digits, "1.25 GiB", or all before the point, "2052 GiB".
 [[nodiscard]] std::string in_gib(std::uint64_t bytes);
 
 enum class MemoryKind { none, host, device };
