@@ -532,6 +532,11 @@ def test_tables_of_golden_examples_fit_80_columns_and_lose_nothing(path: Path, m
     assert "…" not in text
 
 
+def test_a_small_share_of_the_line_rate_is_not_called_none() -> None:
+    text, _ = shown([with_gpus(pingpong([1e-6] * 6, 8, "peer"))], "table", details=Details(notes=True))
+    assert "peak 0.00800 GB/s at 8 B, <1 % of line rate" in text
+
+
 def test_messages_too_short_for_the_line_rate_are_not_judged_by_it() -> None:
     for max_size, judged in ((1 << 20, False), (64 << 20, False), (128 << 20, True), (1 << 30, True)):
         logs = read_runs(RECORDS / "pingpong-all.jsonl", BENCHMARKS)

@@ -828,7 +828,7 @@ def test_records_find_another_place_where_there_is_no_state_folder(
     monkeypatch.setenv("HOME", str(file / "home"))
     assert measure() == 0
     err = capsys.readouterr().err
-    assert "records go to another folder" in err
+    assert f"records go to another folder: cannot write to {file}/state/volley: Not a directory" in err
     place = Path(err.splitlines()[-1].removeprefix("records: "))
     (log,) = read_runs(place)
     assert log.complete

@@ -350,7 +350,7 @@ def open_writer(output: Path | None, benchmark: str, *, force: bool = False, nam
         except OSError as error:
             refusals.append(f"{escape_controls(str(folder))}: {error.strerror}")
             continue
-        moved = f"records go to another folder, because of an error: {'; '.join(refusals)}" if refusals else None
+        moved = f"records go to another folder: cannot write to {'; '.join(refusals)}" if refusals else None
         return Writer(path, descriptor, moved, created=True)
     return Writer(None, -1, f"no folder for records is writable ({'; '.join(refusals)}); name a file with -o")
 
