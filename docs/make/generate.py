@@ -74,13 +74,14 @@ def own_reference(name: str) -> str:
     """Return a reference made from the records in ``results``."""
     paths = [ROOT / "results" / name / each for each in OWN_REFERENCES[name]]
     logs = [log for path in paths for log in read_runs(path, BENCHMARKS)]
-    observed, launches, tables = observed_in(logs, BENCHMARKS), 0, []
+    observed, counts, tables = observed_in(logs, BENCHMARKS), set[int](), []
     for (benchmark, series), rows in observed.rows.items():
         times = {at: observed.seconds(row) for at, row in rows.items()}
-        launches = max(launches, *map(len, times.values()))
+        counts.update(map(len, times.values()))
         medians = {at: float(f"{median(each):.6g}") for at, each in times.items()}
         tables.append(Figures(benchmark=benchmark, series=series, figures=medians))
-    of = f"the median over {launches} launches of the median of each" if launches > 1 else "medians of one launch"
+    launches = " to ".join(map(str, sorted({min(counts), max(counts)})))
+    of = "medians of one launch" if launches == "1" else f"the median over {launches} launches of the median of each"
     reference = Reference(
         machine=machine_of(logs),
         gpu=next((rank.device.name for log in logs if log.run for rank in log.run.ranks if rank.device), None),
