@@ -87,7 +87,7 @@ def run(options: CheckOptions) -> int:
         finally:
             writer.close()
         if stop.signal is not None:
-            print("volley: stopped", file=sys.stderr)
+            print("volley: stopped", *filter(None, [writer.last_line()]), sep="\n", file=sys.stderr)
             return 128 + stop.signal
     times = {name: seconds for _, each, those in measured for name, seconds in layers.measured(each, those).items()}
     findings_together = list(_of_ranks(logs, together, options))

@@ -24,7 +24,7 @@ Verdict = Literal["FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS"]
 ORDER: tuple[Verdict, ...] = ("FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS")
 """The most important first."""
 EXIT_CODES = {"FAIL": EXIT_FAILED, "UNDECIDED": EXIT_UNDECIDED, "NOT POSSIBLE": EXIT_MACHINE, "PASS": EXIT_GOOD}
-THIRD = "a check with a third one, or of one machine limits: volley check --expect FILE --learn"
+THIRD = "a check with a third one; on one machine also limits: volley check --expect FILE --learn"
 """What decides about two nodes or ranks."""
 NAMED = 8
 """A sentence names at most this many parts of a list."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from volley.report.model import Details
 
 WHAT, HOW, WHERE, OUTPUT = "What to measure", "How to measure", "Where to run", "Output"
+WHICH = "Which records"
 FORMATS = {"table": "terminal", "markdown": "markdown", "csv": "csv", "json": "json", "prometheus": "prometheus"}
 """The formats of every benchmark, each with the module of ``volley.report`` that renders it."""
 LAUNCHERS = ("auto", "openmpi", "mpich", "srun", "jsrun")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from volley.command import option_values
 from volley.command.commandline import Options, argument, flag, group, option
-from volley.command.options import HOW, OUTPUT, WHAT, OutputOptions
+from volley.command.options import HOW, OUTPUT, WHAT, WHICH, OutputOptions
 from volley.errors import UserError
 from volley.statistics.two_runs import MAX_COMPARISONS
 
@@ -150,6 +150,6 @@ class ReferencesOptions(Options):
         "[NAME]", positional="*", help="Show this reference with all its figures; with --add, the file of records."
     )
     add: str | None = option(
-        read=option_values.run_name, panel=WHAT, help="Keep a file of records as a reference of this name."
+        read=option_values.run_name, panel=WHICH, help="Keep a file of records as a reference of this name."
     )
     output: OutputOptions = group(OutputOptions, only=("format",))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from volley.benchmarks import BENCHMARKS
 from volley.command import option_values
 from volley.command.commandline import Options, argument, flag, group, option
-from volley.command.options import FORMATS, OUTPUT, WHAT, OutputOptions, format_change
+from volley.command.options import FORMATS, OUTPUT, WHICH, OutputOptions, format_change
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.records.command_again import launches_asked
 from volley.records.kept_runs import KeptRun, kept_runs, run_named, state_folder
@@ -92,7 +92,7 @@ COLUMNS = (
 class ListOptions(Options):
     """What ``volley list`` takes."""
 
-    PANEL = WHAT
+    PANEL = WHICH
 
     name: str = option(
         read=option_values.text, default="*", metavar="PATTERN", help="Only runs whose name matches this pattern."
@@ -121,12 +121,12 @@ class PruneOptions(Options):
     """What ``volley prune`` takes."""
 
     older_than: float | None = option(
-        read=option_values.age, panel=WHAT, help="Delete runs older than this, e.g. 30d, 12h or 8w."
+        read=option_values.age, panel=WHICH, help="Delete runs older than this, e.g. 30d, 12h or 8w."
     )
     keep: int = option(
         read=option_values.number(0),
         default=0,
-        panel=WHAT,
+        panel=WHICH,
         help="Keep this many of the newest runs, however old they are.",
     )
     yes: bool = flag("--yes", "-y", panel=OUTPUT, help=_YES)
