@@ -107,7 +107,7 @@ def test_a_domain_whose_bytes_64_bits_cannot_count_is_too_large(volley: Command)
     domain = ("2147483647", "2147483647")
     done = volley("jacobi", "--domain", *domain, "--iterations", "2")
     assert done.code == 3
-    assert f"a domain of {domain[0]} x {domain[1]} points needs more than 1.72e+10 GiB" in " ".join(done.out.split())
+    assert f"a domain of {domain[0]} x {domain[1]} points needs more than 17179869184 GiB" in " ".join(done.out.split())
     assert "0 threads" not in done.out
 
 

@@ -138,7 +138,7 @@ def test_an_engine_that_does_not_start_is_a_finding(tmp_path: Path, monkeypatch:
         ("refuses", False, "this job has 1 rank, the plan needs 2"),
         ("failing", False, "the job ended with status 1"),
         ("lossy", True, None),
-        ("headless", False, "before any run record"),
+        ("headless", False, "before any record"),
     ],
 )
 def test_a_job_is_kept_as_it_ended(

@@ -43,7 +43,7 @@ def gpus(volley_command: Path, engine: Path, tmp_path_factory: pytest.TempPathFa
 
 def measured(volley: Command, *words: str) -> RunLog:
     output = volley.state / "records.jsonl"
-    volley(*words, "-o", str(output))
+    volley(*words, "-o", str(output), "--force")
     (log,) = read_runs(output, BENCHMARKS)
     return log
 

@@ -46,19 +46,11 @@ def stopped(number: int, *, measured: bool, said: Sequence[str] = ()) -> RunOutc
     return RunOutcome(128 + number, (*_last(said), f"volley: stopped by {by}{kept}"), ends_session=True)
 
 
-def judge(
-    log: RunLog,
-    ending: Ending,
-    benchmark: Benchmark,
-    named: Iterable[Set[str]],
-    hint: str | None,
-    *,
-    measured: bool = False,
-) -> RunOutcome:
+def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Iterable[Set[str]], hint: str | None) -> RunOutcome:
     """Return the outcome of a launch, from its records or, without records, from its exit status and stderr.
 
     ``named`` are the transports that each name in ``--transport`` stands for: one of them must be available.  ``hint``
-    is another way to start such a job.  ``measured``: this launch or one before it measured a point.
+    is another way to start such a job.
     """
     if log.end is None:
         return _aborted(log, ending, benchmark, hint)
@@ -69,7 +61,7 @@ def judge(
         return RunOutcome(EXIT_MACHINE if cannot else EXIT_FAILED, said)
     if ending.status not in (EXIT_GOOD, EXIT_MACHINE):
         return RunOutcome(EXIT_FAILED, _with_launcher_text(f"all points were measured, but {ending.reason()}", ending))
-    if benchmark.record_types and not measured and "ok" not in log.statuses:
+    if benchmark.record_types and "ok" not in log.statuses:
         why = "every point was skipped" if "skipped" in log.statuses else "no measurement was possible on this machine"
         return RunOutcome(EXIT_MACHINE, (f"volley: {why}",), ends_session=True)
     missing = {each.transport for each in log.transports if not each.available}

@@ -430,8 +430,7 @@ class Session:
             _keep(self._hardware(plan, "after", log.run), log, writer)
         words = self.options.named_transports
         named = [set(choose_transports((word,), self.site)).intersection(plan.transports) for word in words]
-        measured = any("ok" in each.statuses for each in self.logs)
-        return judge(log, process.ending, self.benchmark, named, start.hint, measured=measured)
+        return judge(log, process.ending, self.benchmark, named, start.hint)
 
     def _hardware(self, plan: Plan, when: Literal["before", "after"], run: Run | None = None) -> Hardware | None:
         """Read the GPUs of this node; before the run all of them, because the GPUs of the ranks are not known yet.
