@@ -323,9 +323,9 @@ def usable_transports(plan: Plan, site: Site) -> list[str]:
 
 
 def starts_in_s(plan: Plan, site: Site) -> float:
-    """Return how long a launch is expected to take to start and to end."""
-    names = usable_transports(plan, site)
-    return GPU_START_S if any(each.memory == "device" for each in site.about.of(names)) else START_S
+    """Return how long a launch is expected to take to start and to end; one without transports is of GPUs alone."""
+    on_gpus = any(each.memory == "device" for each in site.about.of(usable_transports(plan, site)))
+    return GPU_START_S if on_gpus or not plan.transports else START_S
 
 
 def measures_in_s(job: Job, site: Site, forecast: Callable[[Plan], Forecast]) -> float:

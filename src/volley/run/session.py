@@ -47,7 +47,7 @@ from volley.records.record_types import End, LaunchTimes, Run
 from volley.records.records_file import LineReader, Writer, encode_line, open_writer
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import Job, Jobs, Site, choose_transports, measures_in_s, starts_in_s
+from volley.run.jobs import Job, Jobs, Site, choose_transports, measures_in_s, starts_in_s, usable_transports
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize
 from volley.statistics.estimates import median
@@ -269,7 +269,11 @@ class Session:
         each_s = [sum(self.launch_s(job)) for job in self.jobs.planned]
         if (launches := self.jobs.launches) is not None:
             return min(launches.maximum * each_s[0], launches.time_s or math.inf)
-        return min(sum(each_s), *(job.plan.budget_s or math.inf for job in self.jobs.planned))
+        plan = self.jobs.planned[0].plan
+        usable = msgspec.structs.replace(plan, transports=usable_transports(plan, self.site))
+        tries = (1 + (self.jobs.trial is not None)) if preflight.risky(usable, self.site.about) else 0
+        tried_s = tries * starts_in_s(plan, self.site)
+        return min(tried_s + sum(each_s), *(job.plan.budget_s or math.inf for job in self.jobs.planned))
 
     def launch_s(self, job: Job) -> tuple[float, float]:
         """Return how long a launch is expected to take to start and to end, and to measure."""
