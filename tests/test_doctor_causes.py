@@ -135,7 +135,7 @@ REAL = {
     "variables of a rank": ("", {"PMIX_RANK": "0", "PMIX_NAMESPACE": "x@1"}, "job variables", ""),
     "few open files": ("ulimit -S -n 20", {}, "inherited settings", ""),
     "a component in a file of the home folder": (
-        'mkdir -p "$HOME/.openmpi"; echo pml=ucx >"$HOME/.openmpi/mca-params.conf"',
+        "mount -t tmpfs tmpfs /mnt; export HOME=/mnt; mkdir /mnt/.openmpi; echo pml=ucx >/mnt/.openmpi/mca-params.conf",
         {},
         "inherited settings",
         "",
