@@ -23,7 +23,6 @@ from volley.document import (
 )
 from volley.errors import UserError
 from volley.launch.launchers import PAIR, cores
-from volley.machine.transports import HOST_RATE_BPS
 from volley.records.plan import Plan
 from volley.records.record_types import Mismatch, Status
 from volley.run.jobs import Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan, usable_transports
@@ -230,14 +229,15 @@ def _grid(options: JacobiOptions, site: Site) -> Grid:
 SWEEPS_BESIDE = 40
 """The initial field, the deviation and the hash of the last one, and the copies before and after take so long."""
 
-DEVICE_RATE_BPS = 1e12
-"""The memory of a GPU moves so many bytes per second: for an estimate before anything was measured."""
+CORE_RATE_BPS, HOST_RATE_BPS, DEVICE_RATE_BPS = 1.2e10, 1e11, 1e12
+"""A core, all cores of a host and a GPU read and write this many bytes per second, before anything was measured: 4096²
+points on 2 cores and on 32."""
 
 
 def _expected_s(part: JacobiPlan, precision: str, transports: Sequence[str], nodes: int) -> float:
     """Return how long all iterations are expected to take: each reads and writes every point of a domain."""
     swept_bytes = 2 * math.prod(part.domain) * (8 if precision == "double" else 4)
-    host_s = swept_bytes * -(-math.prod(part.grid) // nodes) / (HOST_RATE_BPS * cores())
+    host_s = swept_bytes * -(-math.prod(part.grid) // nodes) / min(cores() * CORE_RATE_BPS, HOST_RATE_BPS)
     on_host = sum(name.partition("/")[0] == "host" for name in transports)
     sweep_s = on_host * host_s + (len(transports) - on_host) * swept_bytes / DEVICE_RATE_BPS
     return (part.iterations + SWEEPS_BESIDE) * sweep_s
