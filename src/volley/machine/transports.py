@@ -49,8 +49,8 @@ no line rate that is known: what host memory allows is described nowhere."""
 
 
 HOST_RATE_BPS = 4e9
-"""Host memory moves so many bytes per second between two ranks of a node, and so does a core that computes: for
-estimates before anything was measured."""
+"""Host memory moves this many bytes per second between two ranks of a node: for estimates before anything was measured.
+"""
 
 
 def through_host(transport: str) -> bool:

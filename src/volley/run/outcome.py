@@ -46,11 +46,19 @@ def stopped(number: int, *, measured: bool, said: Sequence[str] = ()) -> RunOutc
     return RunOutcome(128 + number, (*_last(said), f"volley: stopped by {by}{kept}"), ends_session=True)
 
 
-def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Iterable[Set[str]], hint: str | None) -> RunOutcome:
+def judge(
+    log: RunLog,
+    ending: Ending,
+    benchmark: Benchmark,
+    named: Iterable[Set[str]],
+    hint: str | None,
+    *,
+    measured_before: bool = False,
+) -> RunOutcome:
     """Return the outcome of a launch, from its records or, without records, from its exit status and stderr.
 
     ``named`` are the transports that each name in ``--transport`` stands for: one of them must be available.  ``hint``
-    is another way to start such a job.
+    is another way to start such a job.  ``measured_before``: an earlier launch of the run measured points.
     """
     if log.end is None:
         return _aborted(log, ending, benchmark, hint)
@@ -63,7 +71,11 @@ def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Iterable[Set
         return RunOutcome(EXIT_FAILED, _with_launcher_text(f"all points were measured, but {ending.reason()}", ending))
     if benchmark.record_types and "ok" not in log.statuses:
         why = "every point was skipped" if "skipped" in log.statuses else "no measurement was possible on this machine"
-        return RunOutcome(EXIT_MACHINE, (f"volley: {why}",), ends_session=True)
+        if measured_before and {*log.statuses} == {"skipped"}:  # there was no time for another launch
+            code, said = EXIT_GOOD, ()
+        else:
+            code, said = EXIT_MACHINE, (f"volley: {why}",)
+        return RunOutcome(code, said, ends_session=True)
     missing = {each.transport for each in log.transports if not each.available}
     if ending.status == EXIT_MACHINE or any(each and each <= missing for each in named):
         return RunOutcome(EXIT_MACHINE)  # the report says why a transport cannot be used

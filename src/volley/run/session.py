@@ -270,8 +270,8 @@ class Session:
         if (launches := self.jobs.launches) is not None:
             return min(launches.maximum * each_s[0], launches.time_s or math.inf)
         plan = self.jobs.planned[0].plan
-        usable = msgspec.structs.replace(plan, transports=usable_transports(plan, self.site))
-        tries = (1 + (self.jobs.trial is not None)) if preflight.risky(usable, self.site.about) else 0
+        risky = {*preflight.risky(plan, self.site.about)}.intersection(usable_transports(plan, self.site))
+        tries = (1 + (self.jobs.trial is not None)) if risky else 0
         tried_s = tries * starts_in_s(plan, self.site)
         return min(tried_s + sum(each_s), *(job.plan.budget_s or math.inf for job in self.jobs.planned))
 
@@ -337,9 +337,6 @@ class Session:
                 outcome = self._launch(self._complete(job.plan, tried), writer, progress, stop)
             except UserError as error:  # earlier results are still shown
                 outcome = RunOutcome(error.exit_code, (f"volley: {error}",), ends_session=True)
-            measured = [set(log.statuses) for log in self.logs]
-            if outcome.code == EXIT_MACHINE and measured[1:] and "ok" in measured[0] and measured[-1] == {"skipped"}:
-                outcome = RunOutcome(EXIT_GOOD, ends_session=True)  # there was no time for another launch
             self.outcomes.append(outcome)
             if outcome.ends_session:
                 return
@@ -434,7 +431,8 @@ class Session:
             _keep(self._hardware(plan, "after", log.run), log, writer)
         words = self.options.named_transports
         named = [set(choose_transports((word,), self.site)).intersection(plan.transports) for word in words]
-        return judge(log, process.ending, self.benchmark, named, start.hint)
+        earlier = any("ok" in each.statuses for each in self.logs if each is not log)
+        return judge(log, process.ending, self.benchmark, named, start.hint, measured_before=earlier)
 
     def _hardware(self, plan: Plan, when: Literal["before", "after"], run: Run | None = None) -> Hardware | None:
         """Read the GPUs of this node; before the run all of them, because the GPUs of the ranks are not known yet.

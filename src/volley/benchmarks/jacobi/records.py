@@ -229,7 +229,7 @@ def _grid(options: JacobiOptions, site: Site) -> Grid:
 SWEEPS_BESIDE = 40
 """The initial field, the deviation and the hash of the last one, and the copies before and after take so long."""
 
-CORE_RATE_BPS, HOST_RATE_BPS, DEVICE_RATE_BPS = 1.2e10, 1e11, 1e12
+CORE_SWEEP_BPS, HOST_SWEEP_BPS, DEVICE_SWEEP_BPS = 1.2e10, 1e11, 1e12
 """A core, all cores of a host and a GPU read and write this many bytes per second, before anything was measured: 4096²
 points on 2 cores and on 32."""
 
@@ -237,9 +237,9 @@ points on 2 cores and on 32."""
 def _expected_s(part: JacobiPlan, precision: str, transports: Sequence[str], nodes: int) -> float:
     """Return how long all iterations are expected to take: each reads and writes every point of a domain."""
     swept_bytes = 2 * math.prod(part.domain) * (8 if precision == "double" else 4)
-    host_s = swept_bytes * -(-math.prod(part.grid) // nodes) / min(cores() * CORE_RATE_BPS, HOST_RATE_BPS)
+    host_s = swept_bytes * -(-math.prod(part.grid) // nodes) / min(cores() * CORE_SWEEP_BPS, HOST_SWEEP_BPS)
     on_host = sum(name.partition("/")[0] == "host" for name in transports)
-    sweep_s = on_host * host_s + (len(transports) - on_host) * swept_bytes / DEVICE_RATE_BPS
+    sweep_s = on_host * host_s + (len(transports) - on_host) * swept_bytes / DEVICE_SWEEP_BPS
     return (part.iterations + SWEEPS_BESIDE) * sweep_s
 
 
