@@ -81,12 +81,12 @@ def test_a_delayed_pair_is_measured_again_and_flagged(volley: Command) -> None:
     assert done.code == 0, done.err
     assert "measuring" in done.err
     first, *again = done.records
-    assert [0, 2] in again[0].run.plan.options.pairs  # type: ignore[union-attr]
+    assert [0, 1] in again[0].run.plan.options.pairs  # type: ignore[union-attr]
     (case,) = cases_of([first, *again])
-    assert {(0, 2), (2, 0)} <= {pair for pair, found in case.remeasured.items() if found.flagged}
-    assert "host+delay at 8 B: rank 0 → 2 takes" in done.out
+    assert {(0, 1), (1, 0)} <= {pair for pair, found in case.remeasured.items() if found.flagged}
+    assert "host+delay at 8 B: rank 0 → 1 takes" in done.out
     shown = volley("show", done.err.splitlines()[-1].removeprefix("records: "))
-    assert "host+delay at 8 B: rank 0 → 2 takes" in shown.out
+    assert "host+delay at 8 B: rank 0 → 1 takes" in shown.out
 
 
 def test_what_a_budget_leaves_out_is_skipped(volley: Command) -> None:

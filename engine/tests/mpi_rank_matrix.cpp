@@ -247,7 +247,7 @@ void one_pair_of_each_node(const Context& context) {
   }
 }
 
-// Each message between ranks 0 and 2 waits, so neither way can be shorter than the wait.
+// Each message between ranks 0 and 1 waits, so neither way can be shorter than the wait.
 void a_delayed_pair_takes_longer(const Context& context) {
   Json plan = plan_of(context.size, "isolated");
   plan["transports"] = {"host+delay"};
@@ -257,7 +257,7 @@ void a_delayed_pair_takes_longer(const Context& context) {
     for (const auto& cell : cells_of(row)) {
       const int first = row.at("rank").get<int>();
       const int second = cell.at("rank").get<int>();
-      if (first + second == 2 && first * second == 0) {
+      if (first + second == 1) {
         EXPECT(cell.at("medians").get<double>() * row.at("unit_s").get<double>() >= 0.1999e-3);
       }
       EXPECT(cell.at("status") == "ok");

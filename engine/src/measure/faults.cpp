@@ -25,7 +25,7 @@ constexpr std::array entries{
     FaultEntry{"echo", "a rank has what it sent in place of what it received", Fault::echo},
     FaultEntry{"nan", "a halo of NaNs", Fault::nan},
     FaultEntry{"signal", "the last bytes of a call arrive 5 us after its end", Fault::signal},
-    FaultEntry{"delay", "0.2 ms pass before each message between ranks 0 and 2", Fault::delay},
+    FaultEntry{"delay", "0.2 ms pass before each message between ranks 0 and 1", Fault::delay},
     FaultEntry{"hang", "a rank stops before the third message", Fault::hang},
     FaultEntry{"unopened", "the second rank cannot open it", Fault::unopened},
 };

@@ -11,9 +11,7 @@ namespace {
 
 // What a rank of the group does by `hang` and `delay`.
 FaultyDriver::Rank faulty_rank(const RankGroup& group) {
-  const int first = *std::ranges::min_element(group.ranks);
-  const int second = *std::ranges::max_element(group.ranks);
-  return {.stops = !group.leads(), .slow = group.size() == 2 && first == 0 && second == 2};
+  return {.stops = !group.leads(), .slow = group.size() == 2 && std::ranges::max(group.ranks) == 1};
 }
 
 class FaultyTransport final : public Transport, public Halo, public Collectives {
