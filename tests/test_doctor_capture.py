@@ -25,7 +25,7 @@ from volley.command.options import JobOptions
 from volley.doctor.checks import diagnose
 from volley.doctor.probes import attempts, capture, gpus, host, jobs
 from volley.errors import MachineError, UserError
-from volley.launch import engine
+from volley.launch import inside_launcher
 from volley.machine import capture as machine
 from volley.machine import facts as f
 from volley.machine.capture import without_home
@@ -361,9 +361,9 @@ def test_a_user_without_a_name_and_a_home_folder_gets_the_facts(monkeypatch: pyt
 
 
 def test_the_other_ranks_know_when_a_child_has_met_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_joined", False)
+    monkeypatch.setattr(inside_launcher, "_joined", False)
     started: list[object] = []
-    monkeypatch.setattr(engine.subprocess, "run", lambda *words, **_: started.append(words))
-    engine.note_joined()
-    engine.release("openmpi", "")
+    monkeypatch.setattr(subprocess, "run", lambda *words, **_: started.append(words))
+    inside_launcher.note_joined()
+    inside_launcher.release("openmpi", "")
     assert started == []

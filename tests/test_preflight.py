@@ -295,10 +295,11 @@ def test_each_is_tried_alone_where_a_job_of_several_fails_after_it_began(
 ) -> None:
     tried: list[Plan] = []
 
-    def job(plan: Plan, _: object) -> preflight._Tried:
+    def job(plan: Plan, _: object) -> tuple[list[dict[str, object]], Ending]:
         tried.append(plan)
         good = bad not in plan.transports
-        return preflight._Tried(began=began, ended=good, sent=good, refused={}, ending=Ending(0, (), ()))
+        records = [{"record": "run"}] * began + [{"record": "end", "medians": [1e-6]}] * good
+        return records, Ending(0, (), ())
 
     monkeypatch.setattr(preflight, "_try", job)
     asked = Plan(benchmark="pingpong", world_size=4, transports=names, options={})

@@ -22,12 +22,12 @@ from volley.run.jobs import (
     START_S,
     Job,
     Jobs,
+    LaunchCount,
     Site,
     coarse_first,
     measures_in_s,
     repeated,
 )
-from volley.run.launch_count import LaunchCount
 from volley.statistics.launches import FIRST_LOOK
 
 
@@ -169,9 +169,9 @@ def test_a_budget_without_an_interval_is_told_with_one_that_has_an_interval() ->
     done.times = LaunchTimes(exit_s=8.9)
     said: list[str] = []
     assert described.next_job([done], 9.0, said.append) is None
-    assert said == ["9 s leave time for 1 launch of 8.9 s, and a confidence interval needs 6: write --budget 59"]
-    assert described.count.too_few(1.0, 2.9) is None
-    assert jobs(plan(budget_s=9.0), launches=2).count.too_few(5.0, 0.0) is None  # no interval was asked for
+    assert said == ["9 s were enough for 1 launch of 8.9 s, and a confidence interval needs 6: write --budget 59"]
+    assert described.count.too_few(6, 2.9, 1.0) is None
+    assert jobs(plan(budget_s=9.0), launches=2).count.too_few(1, 0.0, 5.0) is None  # no interval was asked for
 
 
 def test_the_time_before_the_first_launch_is_not_that_of_a_launch() -> None:

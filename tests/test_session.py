@@ -256,17 +256,6 @@ def test_gpus_of_wsl_are_counted_by_the_driver(monkeypatch: pytest.MonkeyPatch) 
     assert gpu_count() == 1
 
 
-def test_a_budget_without_an_interval_is_told_before_the_first_launch(
-    bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def launch(_self: object, *_: object) -> RunOutcome:
-        assert "volley: 2 s leave time for 3 launches of about 0.50 s" in capsys.readouterr().err
-        return RunOutcome(0, ends_session=True)
-
-    monkeypatch.setattr(session.Session, "_launch", launch)
-    session.measure(read_command(["pingpong", "--sizes", "8", "-t", "host,staged", "--budget", "2"]))
-
-
 @pytest.mark.parametrize("name", [each.name for each in BENCHMARKS if each.record_types and not each.local])
 def test_every_benchmark_says_how_long_it_takes(volley: Command, name: str) -> None:
     words = ["--ranks", "4"] if name == "rank_matrix" else []  # else it may be that of GPUs

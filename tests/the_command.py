@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,8 +141,9 @@ def check_transcript(
         if line.startswith("$ "):
             words = shlex.split(line)
             command = words.index("volley")
-            with mock.patch.dict(os.environ, dict(word.split("=", 1) for word in words[1:command])):
-                code = cli.main(words[command + 1 :])
+            environment = dict(word.split("=", 1) for word in words[1:command])
+            with mock.patch.dict(os.environ, environment), mock.patch.object(sys, "argv", words[command:]):
+                code = cli.main()
             printed = "".join(capsys.readouterr())
             for found, instead in shown.items():
                 printed = printed.replace(found, instead)

@@ -120,9 +120,9 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
         code = _print_error("out of memory", EXIT_MACHINE)
     # This ends the job, so it comes after the error message.
     if place and place.size != 1 and request and request[0].joins(request[1]):
-        from volley.launch import engine  # noqa: PLC0415  start-up: already loaded, or needed only after an error
+        from volley.launch import inside_launcher  # noqa: PLC0415  start-up: already loaded
 
-        engine.release(place.launcher, value_of(request[1], "--mpi") or "")
+        inside_launcher.release(place.launcher, value_of(request[1], "--mpi") or "")
     return code
 
 

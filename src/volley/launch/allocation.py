@@ -6,11 +6,13 @@ Everything is read from variables and files of the batch system; invalid values 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from typing import Any
 
-from volley.command.option_values import HostListError, expand
+from volley.command.option_values import expand
 from volley.errors import UserError
 from volley.files import read_bounded
 from volley.machine.nvidia_driver import visible_gpus
@@ -52,11 +54,7 @@ class Allocation:
 
 def allocation(environment: Mapping[str, str]) -> Allocation | None:
     """Return the allocation in which this process runs; ``None`` outside a batch system."""
-    for read in (_slurm, _lsf, _pbs, _age):
-        found = read(environment)
-        if found is not None:
-            return found
-    return None
+    return next(filter(None, (read(environment) for read in (_slurm, _lsf, _pbs, _age))), None)
 
 
 def _slurm(environment: Mapping[str, str]) -> Allocation | None:
@@ -65,13 +63,17 @@ def _slurm(environment: Mapping[str, str]) -> Allocation | None:
     if "SLURM_JOB_ID" not in environment:
         return None
     tasks = _repeated(environment.get("SLURM_TASKS_PER_NODE", "1"))
+    hosts: dict[str, int] = {}  # unknown where the two variables do not fit together
+    with suppress(ValueError):
+        names, slots_of = expand(environment.get("SLURM_JOB_NODELIST", "")), (repeat(*each) for each in tasks)
+        hosts = dict(zip(names, chain(*slots_of), strict=True))
     cpus = _repeated(environment.get("SLURM_JOB_CPUS_PER_NODE", ""))
     slots = max(sum(number * times for number, times in tasks), 1)
     nodes = parse_whole(environment.get("SLURM_JOB_NUM_NODES")) or 1
     named = environment.get("SLURM_JOB_GPUS")
     gpus = parse_whole(environment.get("SLURM_GPUS_ON_NODE")) or (len(named.split(",")) if named else None)
     return Allocation(
-        *("slurm", nodes, slots, _slurm_hosts(environment, tasks)),
+        *("slurm", nodes, slots, hosts),
         ranks=parse_whole(environment.get("SLURM_NTASKS")),
         gpus_per_node=gpus or visible_gpus(environment),
         cpus_per_node=min((number for number, _ in cpus), default=None),
@@ -84,17 +86,6 @@ def _repeated(text: str) -> list[tuple[int, int]]:
     return [(parse_whole(number) or 0, parse_whole(times or "1") or 0) for number, times in groups]
 
 
-def _slurm_hosts(environment: Mapping[str, str], tasks: list[tuple[int, int]]) -> dict[str, int]:
-    """Return the number of tasks by host; empty if the two variables do not fit together."""
-    try:
-        hosts = expand(environment.get("SLURM_JOB_NODELIST", ""))
-    except HostListError:
-        return {}
-    if sum(times for _, times in tasks) != len(hosts):
-        return {}
-    return dict(zip(hosts, (number for number, times in tasks for _ in range(times)), strict=True))
-
-
 def _lsf(environment: Mapping[str, str]) -> Allocation | None:
     """``LSB_MCPU_HOSTS`` reads ``batch2 1 a04n05 42``: hosts and their slots.
 
@@ -103,7 +94,7 @@ def _lsf(environment: Mapping[str, str]) -> Allocation | None:
     if "LSB_JOBID" not in environment:
         return None
     words = environment.get("LSB_MCPU_HOSTS", "").split()
-    pairs = list(_counted(zip(words[::2], words[1::2], strict=False)))
+    pairs = list(zip(words[::2], words[1::2], strict=False))
     if len(pairs) > 1 and "CSM_ALLOCATION_ID" in environment:
         pairs = pairs[1:]
     return _from_hosts("lsf", pairs, visible_gpus(environment))
@@ -116,7 +107,7 @@ def _pbs(environment: Mapping[str, str]) -> Allocation | None:
     """
     if "PBS_JOBID" not in environment:
         return None
-    pairs = [(host, 1) for host in _lines(environment.get("PBS_NODEFILE"))]
+    pairs = [(host, "1") for host in _lines(environment.get("PBS_NODEFILE"))]
     gpus = len(_lines(environment.get("PBS_GPUFILE"))) // max(len(dict(pairs)), 1)
     found = _from_hosts("pbs", pairs, gpus or visible_gpus(environment))
     return replace(found, cpus_per_node=parse_whole(environment.get("NCPUS")))
@@ -131,26 +122,17 @@ def _age(environment: Mapping[str, str]) -> Allocation | None:
     if "JOB_ID" not in environment or not {"SGE_ROOT", "PE_HOSTFILE"} & set(environment):
         return None
     rows = [line.split() for line in _lines(environment.get("PE_HOSTFILE"))]
-    pairs = list(_counted((row[0], row[1]) for row in rows if len(row) > 1))
     gpus = len(environment.get("SGE_HGR_gpu", "").split()) or visible_gpus(environment)
-    if pairs:
-        return _from_hosts("age", pairs, gpus)
-    return Allocation("age", 1, parse_whole(environment.get("NSLOTS")) or 1, gpus_per_node=gpus)
+    found = _from_hosts("age", [(row[0], row[1]) for row in rows if len(row) > 1], gpus)
+    return found if found.hosts else replace(found, slots=parse_whole(environment.get("NSLOTS")) or 1)
 
 
-def _counted(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, int]]:
-    for host, slots in pairs:
-        number = parse_whole(slots)
-        if number is not None:
-            yield host, number
-
-
-def _from_hosts(kind: str, pairs: Iterable[tuple[str, int]], gpus: int | None) -> Allocation:
-    """Add up the slots of each host; names that are unsafe on a command line are ignored."""
+def _from_hosts(kind: str, pairs: Iterable[tuple[str, str]], gpus: int | None) -> Allocation:
+    """Add up the slots of each host; invalid numbers are ignored, and names that are unsafe on a command line."""
     hosts: dict[str, int] = {}
     for host, slots in pairs:
-        if host.isprintable() and not host.startswith("-") and "," not in host:
-            hosts[host] = hosts.get(host, 0) + slots
+        if host.isprintable() and not host.startswith("-") and "," not in host and parse_whole(slots) is not None:
+            hosts[host] = hosts.get(host, 0) + int(slots)
     return Allocation(kind, max(len(hosts), 1), max(sum(hosts.values()), 1), hosts, gpus_per_node=gpus)
 
 

@@ -17,9 +17,8 @@ from typing import Any
 
 import msgspec
 
-from volley.errors import MachineError, UserError
-from volley.launch import engine_path
-from volley.machine.mpi_choice import choose_mpi
+from volley.errors import MachineError
+from volley.launch import engine_path, inside_launcher
 from volley.machine.mpi_stack import MpiAbout
 from volley.machine.signals import GRACE_S, Child, Stop, signal_name
 from volley.machine.transports import without_fault
@@ -37,7 +36,6 @@ _EXPLAINED = {
 """What MPI says of each window and rank although nothing is wrong, and what it means."""
 _LONGEST_TAG = 20
 """Characters that a launcher may write before a line, such as ``[1,0]<stderr>: ``."""
-_RELEASE_S = 20.0
 _ABOUT_S = 60.0
 """An engine that does not answer ``--about`` within this time hangs in a library that it loads."""
 _LOADED_S = 3.0
@@ -167,27 +165,6 @@ class Ending:
         return f"the job ended with status {self.status}{f' ({name})' if name else ''}"
 
 
-class Stopwatch:
-    """Notes when the records of a launch arrive, from the start of its launcher on."""
-
-    def __init__(self) -> None:
-        self.begun = time.monotonic()
-        self._arrived: dict[type, float] = {}
-
-    def on_record(self, record: object) -> None:
-        self._arrived.setdefault(type(record), time.monotonic() - self.begun)
-
-    def times(self, ended: float, earlier: float | None) -> LaunchTimes:
-        """Return the times; the launcher ended at ``ended``, that of the launch before at ``earlier``."""
-        return LaunchTimes(
-            gap_s=None if earlier is None else self.begun - earlier,
-            run_s=self._arrived.get(Run),
-            transports_s=self._arrived.get(Transport),
-            end_s=self._arrived.get(End),
-            exit_s=ended - self.begun,
-        )
-
-
 class EngineProcess:
     """A running job of the engine: send it a plan, iterate over its ``records``, then read its ``ending``.
 
@@ -236,7 +213,9 @@ class EngineProcess:
         engines = (engine_path.NAME, engine_path.LOCAL_NAME)
         self._program = "the engine" if Path(command[0]).name in engines else "the launcher"
         self._stop = stop
-        self.stopwatch = Stopwatch()
+        self._begun = time.monotonic()
+        self._arrived: dict[type, float] = {}
+        """When the first record of each type came, in seconds from the start of the launcher."""
         self.ended = 0.0
         """When the launcher ended, as ``time.monotonic`` says it; valid after the ``with`` block."""
         self._child = Child(
@@ -260,7 +239,7 @@ class EngineProcess:
             self._selector.register(pipe, selectors.EVENT_READ, _LineReader(keep))
         self._limit(self._patience.start_s, "", "")
         if not own_session:
-            note_joined()
+            inside_launcher.note_joined()
 
     def __enter__(self) -> EngineProcess:
         return self
@@ -292,6 +271,17 @@ class EngineProcess:
         return Ending(
             *(self._process.wait(), tuple(self._sentences), tuple(self._others), self._program),
             killed=self._killed,
+        )
+
+    def times(self, earlier: float | None) -> LaunchTimes:
+        """Return when the records arrived; valid as ``ended`` is.  The launcher of the launch before ended at
+        ``earlier``."""
+        return LaunchTimes(
+            gap_s=None if earlier is None else self._begun - earlier,
+            run_s=self._arrived.get(Run),
+            transports_s=self._arrived.get(Transport),
+            end_s=self._arrived.get(End),
+            exit_s=self.ended - self._begun,
         )
 
     # -------------------------------------------------------------------------------------------- output
@@ -337,7 +327,7 @@ class EngineProcess:
                 if line.endswith(b"\n"):  # a line without a line feed was cut when the job ended
                     self.losses.append(f"a line from the engine is not a record: {error}")
             else:
-                self.stopwatch.on_record(record)
+                self._arrived.setdefault(type(record), time.monotonic() - self._begun)
                 yield line, record
 
     def expect_end(self, watchdog_s: float) -> None:
@@ -371,7 +361,10 @@ class EngineProcess:
             self._look(now)
         if now >= self._say_at:
             self._say_at = now + _SAY_EVERY_S
-            self._say(now - self._limit_from)
+            self._note(f"waiting for {self._awaited}: {now - self._limit_from:.0f} s of at most {self._within_s:.0f} s")
+            for line in list(self._others)[max(len(self._others) - self._unshown, 0) :]:
+                self._note(f"{self._program} says: {line}")
+            self._unshown = 0
         if now >= self._limit_from + self._within_s and not self._lines and self._process.poll() is None:
             self._killed = self._killed or self._late + ("" if self._others else self._advice)
             self._limit(math.inf, "", "")
@@ -392,29 +385,19 @@ class EngineProcess:
         names = {engine_path.NAME, engine_path.LOCAL_NAME[:_LONGEST_NAME]}
         return not names.isdisjoint(self._child.processes().values())
 
-    def _say(self, waited_s: float) -> None:
-        self._note(f"waiting for {self._awaited}: {waited_s:.0f} s of at most {self._within_s:.0f} s")
-        for line in list(self._others)[max(len(self._others) - self._unshown, 0) :]:
-            self._note(f"{self._program} says: {line}")
-        self._unshown = 0
-
-    def _move(self, timeout_s: float) -> bool:
-        """Write to and read from the pipes that are ready within this time; true if one was."""
-        ready = self._selector.select(None if timeout_s == math.inf else timeout_s)
-        for key, _ in ready:
-            if key.fileobj is self._stdin:
-                self._send()
-            elif not key.data.read(key.fd):
-                self._selector.unregister(key.fileobj)
-        return bool(ready)
-
-    def _send(self) -> None:
-        # A job that ends before it reads the plan explains itself by its exit status and on stderr.
-        with contextlib.suppress(BrokenPipeError):
-            self._unsent = self._unsent[os.write(self._stdin.fileno(), self._unsent) :]
-            if self._unsent:
-                return
-        self._close_input()
+    def _move(self, timeout_s: float) -> None:
+        """Write to and read from the pipes that are ready within this time."""
+        for key, _ in self._selector.select(None if timeout_s == math.inf else timeout_s):
+            if key.fileobj is not self._stdin:
+                if not key.data.read(key.fd):
+                    self._selector.unregister(key.fileobj)
+                continue
+            try:
+                self._unsent = self._unsent[os.write(key.fd, self._unsent) :]
+            except BrokenPipeError:  # a job that ends before it reads the plan explains that on stderr
+                self._unsent = memoryview(b"")
+            if not self._unsent:
+                self._close_input()
 
     def _close_input(self) -> None:
         if not self._stdin.closed:
@@ -464,36 +447,3 @@ class _LineReader:
         if not data and (rest := b"".join(self._parts)):
             self._keep(rest)
         return bool(data)
-
-
-# ------------------------------------------------------------------------------------ the ranks of a foreign job
-
-_joined = False
-
-
-def note_joined() -> None:
-    """Remember that a child of this process joined the foreign job as rank 0."""
-    global _joined  # noqa: PLW0603  the state belongs to the whole process
-    _joined = True
-
-
-def release(launcher: str, mpi: str) -> None:
-    """End the other ranks of a foreign job if rank 0 failed before it started an engine.
-
-    The other ranks wait for rank 0 in MPI_Init; hydra and srun would let them wait for ever.  This function starts an
-    engine with an empty plan as rank 0: all ranks then leave together, with exit code 2.
-
-    Args:
-        launcher: the kind of launcher that started the ranks.
-        mpi: the value of ``--mpi``.
-    """
-    if _joined:
-        return
-    try:
-        library = choose_mpi(mpi, os.environ, launcher).library
-        command = [engine_path.engine_path(), "--mpi-library", library, "--plan", os.devnull]
-        subprocess.run(
-            command, close_fds=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=_RELEASE_S, check=False
-        )
-    except (UserError, OSError, subprocess.TimeoutExpired):
-        return  # without an engine, the other ranks did not start one either

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 
+from volley.errors import UserError
 from volley.launch.engine_path import engine_path
 from volley.machine.mpi_choice import choose_mpi
 from volley.units import parse_whole
@@ -28,6 +29,7 @@ _VARIABLES = (
 )
 _OMPI_JOB = ("OMPI_MCA_ess", "OMPI_MCA_orte_", "OMPI_MCA_pmix", "OMPI_MCA_num_procs", "OMPI_MCA_mpi_oversubscribe")
 _STEP = ("SLURM_STEP_", "SLURM_STEPID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS", "SLURM_LAUNCH_")
+_RELEASE_S = 20.0
 OF_RANKS = (*_VARIABLES, *_OMPI_JOB, *_STEP)
 """How the variables begin that launchers set for their ranks."""
 
@@ -90,6 +92,38 @@ def exec_engine(place: RankInfo, mpi: str, arguments: Sequence[str]) -> None:
     if mismatch(place.launcher, chosen.family):
         return
     os.execv(engine, [engine, "--mpi-library", chosen.library, "--follower", *arguments])  # noqa: S606
+
+
+_joined = False
+
+
+def note_joined() -> None:
+    """Remember that a child of this process joined the foreign job as rank 0."""
+    global _joined  # noqa: PLW0603  the state belongs to the whole process
+    _joined = True
+
+
+def release(launcher: str, mpi: str) -> None:
+    """End the other ranks of a foreign job if rank 0 failed before it started an engine.
+
+    The other ranks wait for rank 0 in MPI_Init; hydra and srun would let them wait for ever.  This function starts an
+    engine with an empty plan as rank 0: all ranks then leave together, with exit code 2.
+
+    Args:
+        launcher: the kind of launcher that started the ranks.
+        mpi: the value of ``--mpi``.
+    """
+    if _joined:
+        return
+    import subprocess  # noqa: PLC0415  start-up: only rank 0 may need it
+
+    try:
+        command = (engine_path(), "--mpi-library", choose_mpi(mpi, os.environ, launcher).library, "--plan", os.devnull)
+        subprocess.run(
+            command, close_fds=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=_RELEASE_S, check=False
+        )
+    except (UserError, OSError, subprocess.TimeoutExpired):
+        return  # without an engine, the other ranks did not start one either
 
 
 def gpu_arguments(gpus: Sequence[int], *, after_init: bool) -> tuple[str, ...]:

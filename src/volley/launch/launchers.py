@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,6 +70,8 @@ class LaunchSpec:
     """Additional arguments of the launcher from the user."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The environment of the launcher."""
+    parameters: Collection[str] = ()
+    """Open MPI parameters that are set in files of the user or of the machine."""
 
     @property
     def allocated(self) -> tuple[str, ...]:
@@ -125,6 +128,22 @@ def cores() -> int:
     return max(len(siblings), 1)
 
 
+def parameters_in_files(mpirun: Path, environment: Mapping[str, str]) -> set[str]:
+    """Return the names of the Open MPI parameters in the files that it reads: the user's, its own, the distribution's.
+
+    Source: Open MPI, "Setting MCA parameter values"; Debian and Fedora have its folder ``etc`` in /etc.
+    """
+    own = mpirun.parent.parent / "etc/openmpi-mca-params.conf"
+    files = [Path(environment.get("HOME", "/"), ".openmpi/mca-params.conf"), own]
+    files += Path("/etc").glob("openmpi*/openmpi-mca-params.conf") if mpirun.is_relative_to("/usr") else ()
+    found: set[str] = set()
+    for file in files:
+        with suppress(OSError):
+            lines = file.read_text("utf-8", "replace").splitlines()
+            found |= {line.partition("=")[0].strip() for line in lines if "=" in line and line.strip()[0] != "#"}
+    return found
+
+
 if TYPE_CHECKING:  # start-up: every command line needs the names of the launchers
     from volley.machine.mpi_stack import Stack
 
@@ -169,8 +188,8 @@ class OpenMPI(Launcher):
         mapping = ("node" if spec.nodes > 1 else "") + (":OVERSUBSCRIBE" if spec.lacks_slots else "")
         arguments += ["--map-by", mapping] if mapping else []
         # OFI probes fabrics for a second, which a single host without a fabric does without: Open MPI would not choose
-        # it there.  A choice of the user has priority.
-        chosen = {*spec.extra, *(name.removeprefix("OMPI_MCA_") for name in spec.environment)}
+        # it there.  A choice of the user has priority; the command line would override environment and files.
+        chosen = {*spec.extra, *spec.parameters, *(name.removeprefix("OMPI_MCA_") for name in spec.environment)}
         needless = spec.nodes == 1 and not spec.fabric
         ours = {name: "^ofi" for name in ("btl", "mtl") if name not in chosen and needless}
         # OVERSUBSCRIBE also makes ranks yield their cores while they wait, which is slower where each has one.

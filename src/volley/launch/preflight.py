@@ -7,7 +7,7 @@ MPI is not used as evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -62,15 +62,8 @@ class Trials:
     note: Callable[[str], None] = lambda _text: None
 
 
-@dataclass(frozen=True)
-class _Tried:
-    """The result of the small job, from its records."""
-
-    began: bool
-    ended: bool
-    sent: bool
-    refused: Mapping[str, str]
-    ending: Ending
+_Tried = tuple[list[dict[str, Any]], Ending]
+"""The records of a small job, and how it ended."""
 
 
 def risky(plan: Plan, about: About) -> list[str]:
@@ -99,7 +92,11 @@ def between_two(plan: Plan, trials: Trials) -> Preflight:
     failed = "in a separate test job, MPI failed on a device pointer"
     excluded, good = _together_or_alone(small, replace(trials, start=told_by_ucx), failed)
     # Where nothing was sent, the records of the measured job give the engine's reason.
-    told = [ucx_protocols.parse(tried.ending.others) for tried in good if tried.sent]
+    told = [
+        ucx_protocols.parse(ending.others)
+        for records, ending in good
+        if any(time_s is not None for each in records for time_s in each.get("medians", ()))
+    ]
     return Preflight(excluded, next((each for each in told if each.sends), told[0] if told else None))
 
 
@@ -126,7 +123,9 @@ def to_itself(names: Sequence[str], trials: Trials) -> Preflight:
     )
     failed = "in a test where one process sends to itself, MPI failed on a device pointer"
     excluded, good = _together_or_alone(small, trials, failed)
-    return Preflight({**excluded, **{name: text for tried in good for name, text in tried.refused.items()}})
+    transports = [each for records, _ in good for each in records if each.get("record") == "transport"]
+    refused = {each["transport"]: each.get("reason") or "" for each in transports if not each.get("available")}
+    return Preflight({**excluded, **refused})
 
 
 def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[str, str], list[_Tried]]:
@@ -135,38 +134,31 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
     Returns:
         The transports whose job failed, with the reason, and what the jobs that did not fail showed.
     """
-    together = _try(plan, trials)
+    records, ending = together = _try(plan, trials)
     if trials.stop.signal is not None:
         return {}, []
-    if together.ended:
+    if any(each.get("record") == "end" for each in records):
         return {}, [together]
     excluded: dict[str, str] = {}
     good: list[_Tried] = []
     # A job that fails before its first record has opened no transport: without some of them, it would fail as well.
-    for name in plan.transports if together.began and len(plan.transports) > 1 else ():
+    for name in plan.transports if records and len(plan.transports) > 1 else ():
         lost, passed = _together_or_alone(msgspec.structs.replace(plan, transports=[name]), trials, failed)
         excluded |= lost
         good += passed
     if not excluded:  # where only all together fail, none of them can be measured with the others
         remedy = _remedy(trials.stack, inside=plan.benchmark == SELF_SEND)
-        excluded = dict.fromkeys(plan.transports, f"{failed}: {_cause(together.ending)}; {remedy}")
+        excluded = dict.fromkeys(plan.transports, f"{failed}: {_cause(ending)}; {remedy}")
     return excluded, good
 
 
 def _try(plan: Plan, trials: Trials) -> _Tried:
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     with trials.start.begin(trials.stop, trials.note, max_lines=_MAX_LINES) as process:
         for line in process.lines(plan, trials.watchdog_s):
             with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a launcher prints lines, a crash may cut one
-                found.append(msgspec.json.decode(line, type=dict[str, Any]))
-    refused = [each for each in found if each.get("record") == "transport" and not each.get("available")]
-    return _Tried(
-        began=bool(found),
-        ended=any(each.get("record") == "end" for each in found),
-        sent=any(time_s is not None for each in found for time_s in each.get("medians", ())),
-        refused={each["transport"]: each.get("reason") or "" for each in refused},
-        ending=process.ending,
-    )
+                records.append(msgspec.json.decode(line, type=dict[str, Any]))
+    return records, process.ending
 
 
 def _cause(ending: Ending) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,10 +17,20 @@ from volley.launch import inside_launcher
 from volley.launch.allocation import Allocation, allocation
 from volley.launch.engine import USUAL_LINES, EngineProcess, Patience, TransportAbout
 from volley.launch.inside_launcher import RankInfo
-from volley.launch.launchers import PAIR, LaunchSpec, choose, command, cores, fabric, home, jsrun_of
+from volley.launch.launchers import (
+    PAIR,
+    LaunchSpec,
+    choose,
+    command,
+    cores,
+    fabric,
+    home,
+    jsrun_of,
+    parameters_in_files,
+)
 from volley.machine.mpi_stack import Stack
 from volley.machine.signals import Stop
-from volley.text import count
+from volley.text import count, join_words
 
 
 @dataclass(frozen=True)
@@ -74,8 +86,6 @@ class Start:
 
     def line(self) -> str:
         """Return the command line as typed in a shell."""
-        import shlex  # noqa: PLC0415  start-up: only --dry-run shows it
-
         return shlex.join([*(f"{name}={value}" for name, value in self.added.items()), *self.tokens])
 
 
@@ -94,6 +104,20 @@ def _engine(path: Path, stack: Stack) -> tuple[str, ...]:
 def _hint(stack: Stack, ranks: int) -> str:
     mpiexec = str(stack.mpiexec) if stack.mpiexec else "the mpirun of that MPI"
     return f"start volley without a launcher, or with {mpiexec} -n {ranks} volley"
+
+
+_MOST_LEFT_OVER = 6
+"""Launchers set more variables for a rank."""
+
+
+def left_over() -> str:
+    """Return what to type if no launcher started this process, although variables say so; nothing of many variables."""
+    names = sorted(os.environ.keys() - inside_launcher.scrubbed(os.environ).keys())
+    if not names or len(names) > _MOST_LEFT_OVER:
+        return ""
+    again = shlex.join(["env", *chain(*zip(repeat("-u"), names, strict=False)), "volley", *sys.argv[1:]])
+    are = "is" if len(names) == 1 else "are"
+    return f"; if no launcher started it, {join_words(names)} {are} left over in this shell: {again}"
 
 
 def this_volley() -> tuple[str, ...]:
@@ -135,7 +159,7 @@ def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: Rank
         MachineError: if the job belongs to another MPI.
         UserError: if ``--launches`` is larger than 1.
     """
-    hint = _hint(stack, place.size or PAIR)
+    hint = _hint(stack, place.size or PAIR) + left_over()
     if inside_launcher.mismatch(place.launcher, stack.family):
         raise MachineError(
             f"the MPI is {stack.describe()}, and a launcher of another MPI started this job: the ranks could not "
@@ -190,6 +214,9 @@ def start_by_launcher(
         variables=stack.environment,
         extra=job.launcher_arg,
         environment=environment,
+        parameters=parameters_in_files(stack.mpiexec, environment)
+        if stack.family == "openmpi" and stack.mpiexec
+        else (),
     )
     tokens, added = command(launcher, wanted), launcher.environment(wanted)
     hint = None if tokens[0] == str(stack.mpiexec) else _hint(stack, ranks)

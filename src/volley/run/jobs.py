@@ -17,14 +17,15 @@ from volley.errors import UserError
 from volley.launch.allocation import Allocation
 from volley.launch.inside_launcher import RankInfo
 from volley.launch.launchers import LAUNCHERS, PAIR
+from volley.launch.start import left_over
 from volley.machine.nvidia_driver import gpu_count
 from volley.machine.transports import without_fault
 from volley.records.plan import Plan, Sampling
 from volley.records.run_log import RunLog
-from volley.run.launch_count import LaunchCount
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, enough
 from volley.text import count, did_you_mean, escape_controls, join_words
+from volley.units import format_sig, round_up
 
 if TYPE_CHECKING:
     from volley.launch.engine import About
@@ -64,6 +65,43 @@ class Job:
         return replace(
             self, plan=msgspec.structs.replace(self.plan, budget_s=max(left_s, min(SHORTEST_S, self.plan.budget_s)))
         )
+
+
+@dataclass(frozen=True)
+class LaunchCount:
+    """How many launches a run has, and how they share its time."""
+
+    minimum: int
+    """However long they take."""
+    maximum: int
+    time_s: float | None = None
+    """No launch after the first ``minimum`` starts if it would end after this time; ``None``: no limit."""
+    aim: int = 1
+    """So many launches share the time: before them, a launch starts if there is time for a quarter of one."""
+
+    def another(self, done: int, elapsed_s: float, launch_s: float) -> bool:
+        """Return whether there is time for one more launch after ``done`` of them, if it takes ``launch_s``."""
+        if done < self.minimum or done >= self.maximum:
+            return done < self.maximum
+        needed_s = launch_s / 4 if done < self.aim else launch_s
+        return self.time_s is None or elapsed_s + needed_s <= self.time_s
+
+    def expected(self, launch_s: float) -> int:
+        """Return the largest number of launches that ``another`` allows if each takes this long."""
+        if self.time_s is None or launch_s * self.maximum <= self.time_s:
+            return self.maximum
+        return min(self.maximum, max(self.minimum, self.aim, int(self.time_s / launch_s)))
+
+    def too_few(self, done: int, before_s: float, launch_s: float) -> str | None:
+        """Return a sentence if the time was over after ``done`` launches, too few for an interval over launches.
+
+        ``before_s`` is the time before the first launch, and ``launch_s`` that of each.
+        """
+        if self.time_s is None or done >= FIRST_LOOK or self.maximum < FIRST_LOOK:
+            return None
+        made = f"{self.time_s:.3g} s were enough for {count(done, 'launch')} of {format_sig(launch_s, 2)} s"
+        budget = round_up((before_s + FIRST_LOOK * launch_s) * 1.1)
+        return f"{made}, and a confidence interval needs {FIRST_LOOK}: write --budget {budget}"
 
 
 NextJob = Callable[[Sequence[RunLog], float, Callable[[str], None]], Job | None]
@@ -177,6 +215,7 @@ def count_ranks(job: JobOptions, site: Site, *, usual: int) -> int:
     if size and job.ranks not in (None, size):
         raise UserError(
             f"--ranks {job.ranks} does not fit this job of {size} ranks: leave --ranks out, or start {job.ranks} ranks"
+            f"{left_over()}"
         )
     ranks = size or job.ranks or usual
     if len(set(job.hosts)) > ranks:
@@ -194,6 +233,7 @@ def count_pair(job: JobOptions, site: Site, title: str) -> int:
         raise UserError(
             f"{title} needs {PAIR} ranks and this job has {ranks}: start it with -n {PAIR}, "
             f"or let volley start its own job with --launcher {join_words(LAUNCHERS, 'or')}"
+            f"{left_over()}"
         )
     raise UserError(f"{title} needs {PAIR} ranks, not {ranks}: leave --ranks out, or write --ranks {PAIR}")
 
@@ -272,7 +312,7 @@ def repeated(
         timed = [log.times.exit_s + (log.times.gap_s or 0) for log in logs if log.times]
         launch_s = sum(timed) / len(timed) if timed else elapsed_s / len(logs)
         if not launches.another(len(logs), elapsed_s, launch_s):
-            if len(logs) < FIRST_LOOK and (note := launches.too_few(launch_s, elapsed_s - sum(timed))):
+            if note := launches.too_few(len(logs), elapsed_s - sum(timed), launch_s):
                 say(note)
             return None
         good = logs[-1].complete and "failed" not in logs[-1].statuses
@@ -284,16 +324,13 @@ def repeated(
         if number is None:
             ended = [(log, log.times.exit_s, log.end.elapsed_s) for log in logs if log.times and log.end]
             outside_s = median([exit_s - elapsed_s for _, exit_s, elapsed_s in ended] or [start_s])
-            beside_s = median([exit_s - _measured_s(log) for log, exit_s, _ in ended] or [start_s])
+            points_s = (sum(getattr(each, "elapsed_s", 0.0) for each in log.records) for log, *_ in ended)
+            # What a launch takes besides its points: to start, to prepare, to end.
+            beside_s = median([exit_s - s for (_, exit_s, _), s in zip(ended, points_s, strict=True)] or [start_s])
             left_s = left_s / max(min(launches.aim - len(logs), int(left_s / (2 * beside_s))), 1) - outside_s
         return Job(msgspec.structs.replace(plan, budget_s=max(left_s, SHORTEST_S)))
 
     return Jobs((Job(first),), next_job=next_job, launches=launches, advice=None if options.sampling.budget else BUDGET)
-
-
-def _measured_s(log: RunLog) -> float:
-    """Return how long a launch measured its points, without its start, its end, and what it prepared."""
-    return sum(getattr(record, "elapsed_s", 0.0) for record in log.records)
 
 
 SHORTEST_S = 0.1

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from volley.records.record_types import COMMON, Transport
 from volley.records.run_log import RunLog
-from volley.run.launch_count import LaunchCount
+from volley.run.jobs import LaunchCount
 from volley.statistics.estimates import median
 from volley.text import count, escape_controls, grouped
 from volley.units import format_duration

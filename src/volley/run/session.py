@@ -281,21 +281,21 @@ class Session:
 
     def took(self, took_s: float) -> str:
         """Return what was said of the time and what it was, and so of the two parts of a launch."""
-        ended = [(log.times.exit_s, log.end.elapsed_s) for log in self.logs if log.times and log.end]
-        expected = zip(
-            ("starting and ending a launch", "measuring"),
-            self.launch_s(self.jobs.planned[0]),
-            ([exit_s - elapsed_s for exit_s, elapsed_s in ended], [elapsed_s for _, elapsed_s in ended]),
-            strict=True,
-        )
-        parts = [f"{what} {said_s:.2f} and {median(those):.2f} s" for what, said_s, those in expected if those]
-        return f"said and took {join_words([f'{self.expected_s():.1f} and {took_s:.1f} s', *parts])}"
+        parts = [f"{self.expected_s():.1f} and {took_s:.1f} s"]
+        ended = [
+            (log.times.exit_s - log.end.elapsed_s, log.end.elapsed_s) for log in self.logs if log.times and log.end
+        ]
+        what = ("starting and ending a launch", "measuring")
+        for name, said_s, those in zip(
+            what, self.launch_s(self.jobs.planned[0]), zip(*ended, strict=True), strict=False
+        ):
+            parts.append(f"{name} {said_s:.2f} and {median(those):.2f} s")
+        return f"said and took {join_words(parts)}"
 
     def show_only(self, again: Sequence[str]) -> int:
         """Print each plan, and on stderr the command line that would run it: ``again``, if volley would become it."""
-        for note in (self.jobs.note, said([self])):
-            if note:
-                print(f"volley: {note}", file=sys.stderr)
+        for note in filter(None, (self.jobs.note, said([self]))):
+            print(f"volley: {note}", file=sys.stderr)
         shown: list[Plan] = []
         for plan in (self._complete(job.plan) for job in self.jobs.planned):
             if plan in shown:  # a repeated launch
@@ -313,9 +313,8 @@ class Session:
         ``begun`` is when its time began, as ``time.monotonic`` says it: now, if it is ``None``.
         """
         begun = time.monotonic() if begun is None else begun
-        for note in (writer.note if writer.path else None, self.jobs.note):
-            if note:
-                progress.note(note)
+        for note in filter(None, (writer.note if writer.path else None, self.jobs.note)):
+            progress.note(note)
         if any(start.oversubscribed for start in self.starts.values()):
             progress.note(sharing_cores(max(self.starts)))
         removed = {name for start in self.starts.values() for name in start.removed}
@@ -324,8 +323,6 @@ class Session:
                 f"not passed on to the ranks, because a surrounding job set them: {join_words(sorted(removed))}"
             )
         tried = self.tried = self.tried or self._preflight(progress, stop)
-        if note := self._too_few(time.monotonic() - begun):
-            progress.note(note)
         for job in self._each_job(progress, begun):
             if stop.signal is not None:
                 return
@@ -350,44 +347,33 @@ class Session:
         while more and (another := more(self.logs, time.monotonic() - begun, progress.note)):
             yield another
 
-    def _too_few(self, before_s: float) -> str | None:
-        """Return a sentence if the budget is too short for an interval, as far as that can be known."""
-        if self.jobs.next_job is None or not self.jobs.planned:
-            return None
-        start_s, measuring_s = self.launch_s(self.jobs.planned[0])
-        whole = self.options.job.launches  # else launches become as short as they can
-        return self.jobs.count.too_few(start_s + (measuring_s if whole else start_s), before_s, "about ")
-
     def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:
         """Test in a separate job whether MPI accepts device memory: an MPI that does not crashes."""
         plans = [job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR]
         plan = next((plan for plan in plans if preflight.risky(plan, self.site.about)), None)
         if plan is None or not has_driver():
             return None
-        risky = preflight.risky(plan, self.site.about)
+        risky, trial = preflight.risky(plan, self.site.about), self.jobs.trial
         start = self.starts[plan.world_size]
+        trials = Trials(start, self.stack, stop, plan.watchdog_s, progress.note)
         if start.on_this_host and gpu_count() <= 1 and not plan.share_device:
             return None  # the ranks have one GPU: the engine opens no transport on it without --share-gpu
         if start.inside_launcher:
             progress.note("testing MPI on device memory: a separate process sends to itself")
             apart = replace(start, environment=inside_launcher.scrubbed(start.environment), inside_launcher=False)
-            found = preflight.to_itself(risky, Trials(apart, self.stack, stop, plan.watchdog_s, progress.note))
-            if self.jobs.trial is None or found.excluded.keys() >= set(risky):
-                return found
+            found = preflight.to_itself(risky, replace(trials, start=apart))
             reason = (
                 f"volley {self.benchmark.command} on device pointers may end the job, and inside a launcher it cannot "
                 "be tried first: start volley without a launcher"
             )
-            return Preflight({name: found.excluded.get(name, reason) for name in risky})
+            return Preflight({**dict.fromkeys(risky if trial else (), reason), **found.excluded})
         progress.note("testing MPI on device memory in a separate job")
-        trials = Trials(start, self.stack, stop, plan.watchdog_s, progress.note)
         found = preflight.between_two(msgspec.structs.replace(plan, transports=risky), trials)
         left = [name for name in risky if name not in found.excluded]
-        if self.jobs.trial is None or not left or stop.signal is not None:
-            return found
-        trial = msgspec.structs.replace(self.jobs.trial, transports=left)
-        more = preflight.rehearsed(trial, trials)
-        return replace(found, excluded={**found.excluded, **more.excluded})
+        if trial and left and stop.signal is None:
+            more = preflight.rehearsed(msgspec.structs.replace(trial, transports=left), trials)
+            found.excluded.update(more.excluded)
+        return found
 
     def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
         """Run one job; each record goes to the file, to memory and to the progress display as it arrives."""
@@ -398,9 +384,9 @@ class Session:
             self.logs.append(log)
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
             read = LineReader((self.benchmark,))
-            size, latest = self.latest_hardware
-            if latest and latest.reason is None and size == plan.world_size:
-                before: Hardware | None = msgspec.structs.replace(latest, when="before")
+            size, before = self.latest_hardware
+            if before and before.reason is None and size == plan.world_size:
+                before = msgspec.structs.replace(before, when="before")
             else:
                 before = self._hardware(plan, "before")
             here = settings.read()
@@ -410,16 +396,16 @@ class Session:
                 if isinstance(record, End):
                     process.expect_end(plan.watchdog_s)
                     self.latest_hardware = plan.world_size, self._hardware(plan, "after", log.run)
-                    _keep(self.latest_hardware[1], log, writer)
+                    self._keep(self.latest_hardware[1], log, writer)
                 writer.write(line)
                 log.add(record)
                 if isinstance(record, Run):
                     cpus = {cpu for rank in record.ranks if rank.host == here.host for cpu in rank.cores}
-                    _keep(settings.of(here, cpus) if cpus and self.jobs.hardware else None, log, writer)
-                    _keep(before and self._narrowed(before, record), log, writer)
+                    self._keep(settings.of(here, cpus) if cpus and self.jobs.hardware else None, log, writer)
+                    self._keep(before, log, writer)
                 progress.on_record(record)
         log.problems += process.losses
-        _keep(process.stopwatch.times(process.ended, self.ended), log, writer)
+        self._keep(process.times(self.ended), log, writer)
         self.ended = process.ended
         if self.options.output.verbose and (said := describe(log)):
             progress.note(said)
@@ -428,7 +414,7 @@ class Session:
                 self.logs.pop()
             return RunOutcome(EXIT_GOOD, ends_session=True)  # the exit code is that of the signal
         if log.end is None:  # aborted: the state of the GPUs may explain why
-            _keep(self._hardware(plan, "after", log.run), log, writer)
+            self._keep(self._hardware(plan, "after", log.run), log, writer)
         words = self.options.named_transports
         named = [set(choose_transports((word,), self.site)).intersection(plan.transports) for word in words]
         earlier = any("ok" in each.statuses for each in self.logs if each is not log)
@@ -449,11 +435,19 @@ class Session:
 
         return nvml.read(when, _uuids(run) if run and not self.benchmark.local else None)
 
-    def _narrowed(self, hardware: Hardware, run: Run) -> Hardware:
-        """Return the record without the GPUs that no rank uses; a local engine uses all of them."""
-        from volley.machine import nvml  # noqa: PLC0415  start-up: already loaded
+    def _keep(self, record: Settings | Hardware | LaunchTimes | None, log: RunLog, writer: Writer) -> None:
+        """Save a record of the front end among the engine's: of the GPUs those that ranks use, if there are any."""
+        if record is None or log.run is None:
+            return
+        if isinstance(record, Hardware):
+            from volley.machine import nvml  # noqa: PLC0415  start-up: already loaded
 
-        return hardware if self.benchmark.local else nvml.of(hardware, _uuids(run))
+            uuids = _uuids(log.run)
+            if not uuids:
+                return
+            record = record if self.benchmark.local else nvml.of(record, uuids)
+        writer.write(encode_line(record))
+        log.add(record)
 
 
 def _load_pages(benchmark: Benchmark, format_name: str) -> None:
@@ -468,11 +462,3 @@ def _load_pages(benchmark: Benchmark, format_name: str) -> None:
 
 def _uuids(run: Run) -> set[str]:
     return {rank.device.uuid for rank in run.ranks if rank.device}
-
-
-def _keep(record: Settings | Hardware | LaunchTimes | None, log: RunLog, writer: Writer) -> None:
-    """Save a record of the front end among the engine's records; a run without GPUs has no hardware record."""
-    if record is None or log.run is None or (isinstance(record, Hardware) and not _uuids(log.run)):
-        return
-    writer.write(encode_line(record))
-    log.add(record)

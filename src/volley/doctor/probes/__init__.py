@@ -14,8 +14,7 @@ import msgspec
 from volley.command.options import JobOptions
 from volley.doctor.probes import gpus, host, hosts, jobs
 from volley.doctor.remedies import send_by
-from volley.launch.engine import note_joined
-from volley.launch.inside_launcher import rank_info
+from volley.launch.inside_launcher import note_joined, rank_info
 from volley.machine import capture as machine
 from volley.machine.capture import Attempt
 from volley.machine.facts import SURROUNDINGS_CALL, Facts, TrialFacts
