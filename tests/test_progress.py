@@ -17,8 +17,7 @@ from volley.benchmarks.matrix.records import row_in_short
 from volley.benchmarks.points.results import PointForecast
 from volley.records.plan import Plan, Sampling
 from volley.records.run_log import RunLog
-from volley.run.jobs import LaunchCount
-from volley.run.progress import Forecast, Progress
+from volley.run.progress import Forecast, LaunchCount, Progress
 
 
 class Terminal(io.StringIO):

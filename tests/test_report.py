@@ -16,7 +16,6 @@ from volley.report import json as as_json
 from volley.report import terminal
 from volley.report.cells import Quantity, data_of
 from volley.report.model import Cell, Column, ColumnRows, Data, Details, Later, Note, Overview, Report, Row, Table
-from volley.run.render import print_notes
 from volley.statistics.estimates import Estimate, Kind
 from volley.text import never_fail
 
@@ -182,10 +181,3 @@ def test_json_writes_each_result_before_it_asks_for_the_next() -> None:
     as_json.render([Report(["x"], data=Data(("a",), rows=ColumnRows(3, parts)))] * 2, out)
     assert written == [0, 1, 2, 3, 4, 5]
     assert [len(series["data"]) for series in json.loads(out.getvalue())["series"]] == [3, 3]
-
-
-def test_notes_beside_data_are_all_but_findings() -> None:
-    err = io.StringIO()
-    notes = [Note("finding", "it is fast"), Note("missing", "it is\x1b away")]
-    print_notes(notes, ["in this order"], err)
-    assert err.getvalue() == "volley: in this order\nvolley: it is\\x1b away\n"

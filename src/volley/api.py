@@ -32,8 +32,7 @@ from volley.records.run_log import RunLog
 from volley.references import machine_of
 from volley.report.columns import SCHEMA
 from volley.report.model import Details, Later, Part, Report
-from volley.run.render import render_reports, reports_of, results_of
-from volley.run.report_page import Sections
+from volley.run.render import Sections, render_reports, reports_of, results_of
 from volley.text import count, join_few
 
 if TYPE_CHECKING:

@@ -78,7 +78,8 @@ def write_file(output: Path, content: bytes, what: str = "") -> None:
     """
     target = Path(os.path.realpath(output))
     try:
-        if _replaceable(output, target):
+        new, folder = not output.exists(), target.parent
+        if os.access(folder, os.W_OK) and (new or (target.is_file() and os.access(target, os.W_OK))):
             _replace(target, content)
         else:
             output.write_bytes(content)
@@ -107,12 +108,6 @@ def _cannot_write(output: Path, what: str, error: OSError) -> UserError:
     if error.errno in NO_ROOM:
         return MachineError(f"{problem}; make room, or name a file elsewhere")
     return UserError(f"{problem}; name another file")
-
-
-def _replaceable(output: Path, target: Path) -> bool:
-    if not os.access(target.parent, os.W_OK):
-        return False
-    return (target.is_file() and os.access(target, os.W_OK)) if output.exists() else True
 
 
 def _replace(target: Path, content: bytes) -> None:

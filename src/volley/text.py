@@ -56,25 +56,20 @@ def utf8(value: Any) -> Any:
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
+_NUMBER = re.compile(r"~?[+-]?\d+((?:\.\d+)?\??)")
+
+
 def align_decimals(cells: Sequence[str]) -> list[str]:
     """Pad numbers on the right so that their decimal points align when the cells are right-aligned.
 
     A tilde may precede a number, a question mark may follow it.  Cells without a number (``FAILED``, a dash, nothing)
     stay as they are.
     """
-    tails = [_tail(cell) for cell in cells]
-    width = max((tail for tail in tails if tail is not None), default=0)
-    return [cell if tail is None else cell + " " * (width - tail) for cell, tail in zip(cells, tails, strict=True)]
-
-
-def _tail(cell: str) -> int | None:
-    """Count the characters from the decimal point on; ``None`` if the cell is not a number."""
-    number = cell.removesuffix("?")
-    try:
-        float(number.removeprefix("~"))
-    except ValueError:
-        return None
-    return len(cell) - len(number.partition(".")[0])
+    numbers = [_NUMBER.fullmatch(cell) for cell in cells]
+    width = max((len(number[1]) for number in numbers if number), default=0)
+    return [
+        cell + " " * (width - len(number[1])) if number else cell for cell, number in zip(cells, numbers, strict=True)
+    ]
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:

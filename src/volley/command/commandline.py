@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain
+from operator import attrgetter
 from typing import Any, ClassVar, NoReturn
 
 from volley.errors import UserError
@@ -162,34 +163,10 @@ def declared(options: type[Options]) -> Iterator[Option]:
             yield dataclasses.replace(own, flags=flags, panel=panel, place=start + name, default=default)
 
 
-def _build(options: type[Options], given: Mapping[str, Any]) -> Options:
-    """Make an instance from the given options: by name, a truth value for a flag, else a list of words."""
-    values = {
-        each.place: each.read(each.name, given[each.name]) if each.read else given[each.name]
-        for each in declared(options)
-        if each.name in given
-    }
-    direct = {place: value for place, value in values.items() if "." not in place}
-    for each in dataclasses.fields(options):
-        if "group" not in each.metadata:
-            continue
-        start = f"{each.name}."
-        inner = {place.removeprefix(start): value for place, value in values.items() if place.startswith(start)}
-        mine = {**each.metadata["defaults"], **inner}
-        direct[each.name] = each.metadata["group"](**mine, given=frozenset(inner))
-    typed = (words for own in declared(options) if own.name in given for words in own.typed(given[own.name]))
-    return options(**direct, given=frozenset(place for place in values if "." not in place), typed=tuple(typed))
-
-
 def value_of(options: Any, name: str) -> Any:
     """Return the value of an option by its long form, e.g. ``--gpus``; ``None`` if the command has no such option."""
-    for each in declared(type(options)):
-        if each.name == name:
-            found: Any = options
-            for part in each.place.split("."):
-                found = getattr(found, part)
-            return found
-    return None
+    places = (each.place for each in declared(type(options)) if each.name == name)
+    return next((attrgetter(place)(options) for place in places), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +199,21 @@ class Command:
         return list(declared(self._class))
 
     def parse(self, words: Sequence[str]) -> Any:
-        return _build(self._class, self._given(words))
+        given = self._given(words)
+        asked = [each for each in self.declared() if each.name in given]
+        values = {
+            each.place: each.read(each.name, given[each.name]) if each.read else given[each.name] for each in asked
+        }
+        direct = {place: value for place, value in values.items() if "." not in place}
+        groups = {}
+        for each in dataclasses.fields(self._class):
+            if "group" in each.metadata:
+                start = f"{each.name}."
+                inner = {place.removeprefix(start): value for place, value in values.items() if place.startswith(start)}
+                mine = {**each.metadata["defaults"], **inner}
+                groups[each.name] = each.metadata["group"](**mine, given=frozenset(inner))
+        typed = tuple(words for each in asked for words in each.typed(given[each.name]))
+        return self._class(**direct, **groups, given=frozenset(direct), typed=typed)
 
     def _given(self, words: Sequence[str]) -> dict[str, Any]:
         """Return the given options by name: a truth value for a flag, else a list of words."""
@@ -328,18 +319,19 @@ def panels(command: Command) -> dict[str, list[Option]]:
 def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = "") -> str:
     """Return the help of a command as plain text; ``commands`` are listed in the help of ``volley`` itself."""
     import shutil  # noqa: PLC0415  start-up: only for the help
-    from textwrap import TextWrapper  # noqa: PLC0415
+    from textwrap import wrap  # noqa: PLC0415
 
     width = max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST))
 
     def row(name: str, text: str) -> list[str]:
-        lines = TextWrapper(width - _INDENT, break_on_hyphens=False).wrap(text) or [""]
-        first = [f"  {name:<{_INDENT - 4}}  {lines.pop(0)}"] if len(name) <= _INDENT - 4 else [f"  {name}"]
-        return [*first, *(" " * _INDENT + line for line in lines if line)]
+        short, space = len(name) <= _INDENT - 4, " " * _INDENT
+        first = f"  {name}".ljust(_INDENT) if short else space
+        lines = wrap(text, width, initial_indent=first, subsequent_indent=space, break_on_hyphens=False)
+        return lines if short else [f"  {name}", *lines]
 
     def paragraphs(text: str) -> list[str]:
-        wrapper = TextWrapper(width, break_on_hyphens=False)
-        return [line for each in text.strip().split("\n\n") for line in (*wrapper.wrap(" ".join(each.split())), "")]
+        parts = (" ".join(part.split()) for part in text.strip().split("\n\n"))
+        return [line for part in parts for line in (*wrap(part, width, break_on_hyphens=False), "")]
 
     positional = "".join(f" {each.metavar}" for each in command.declared() if each.positional)
     lines = [f"Usage: {command.title} [OPTIONS]{' COMMAND …' if commands else positional}", ""]
@@ -347,8 +339,7 @@ def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = 
     if commands:
         lines.append("Commands:")
         for each in commands:
-            names = ", ".join((each.name, *each.aliases))
-            lines += row(names, " ".join(each.help.strip().split("\n\n")[0].split()))
+            lines += row(", ".join((each.name, *each.aliases)), " ".join(each.help.strip().split("\n\n")[0].split()))
         lines += ["", "The options of a command: volley COMMAND --help", ""]
     for panel, known in panels(command).items():
         lines.append(f"{panel}:")

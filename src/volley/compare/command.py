@@ -26,8 +26,7 @@ from volley.records.run_log import RunLog
 from volley.references import add, list_report, one_report, published
 from volley.run.alternate import Variant, alternate
 from volley.run.outcome import worst
-from volley.run.render import render, render_reports
-from volley.run.report_page import Sections, form_of, write
+from volley.run.render import Sections, form_of, render, render_reports, write
 from volley.statistics.two_runs import min_to_decide
 from volley.text import count, did_you_mean, escape_controls, join_words
 

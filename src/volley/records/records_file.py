@@ -82,11 +82,11 @@ class LineReader:
             name = escape_controls(run.plan.benchmark)
             raise RecordError(f"there is no benchmark {name!r} - at `$.plan.benchmark`")
         try:
-            options = msgspec.convert(run.plan.options, type_)
+            plan = msgspec.structs.replace(run.plan, options=msgspec.convert(run.plan.options, type_))
         except msgspec.ValidationError as error:
             what, _, where = str(error).partition(" - at `$")
             raise RecordError(escape_controls(f"{what} - at `$.plan.options{where or '`'}")) from None
-        return msgspec.structs.replace(run, plan=msgspec.structs.replace(run.plan, options=options))
+        return msgspec.structs.replace(run, plan=plan)
 
 
 def _refuse_versions(document: Any) -> None:
@@ -133,22 +133,24 @@ def parse_runs(data: bytes, benchmarks: Sequence[RecordedBenchmark], name: str =
             continue
         records += 1
         if isinstance(record, Run):
-            record = _with_asked(record, benchmarks)
             logs.append(RunLog(file=name, number=len(logs) + 1))
+            plan = record.plan
+            if "asked" not in plan.launch:  # another program wrote the plan, or an earlier volley
+                options = next(each.options for each in benchmarks if each.name == plan.benchmark)
+                plan.launch["asked"] = options_of(plan, options)
         _current(logs, name).add(record, f"line {number}: ")
-    if refused or not records:
-        raise UserError(_refusal(name, refused, [problem for log in logs for problem in log.problems], data))
+    shown = escape_controls(name)
+    if not data.strip():
+        raise UserError(f"{shown} is empty: no records were written to it")
+    if refused:
+        more = f"\n  and {count(len(refused) - _MAX_SHOWN, 'line')} more" if len(refused) > _MAX_SHOWN else ""
+        first = "\n  ".join(refused[:_MAX_SHOWN])
+        raise UserError(f"{shown} contains records that this volley cannot read:\n  {first}{more}")
+    if not records:
+        why = next((problem for log in logs for problem in log.problems), "the file ends within its first line")
+        raise UserError(f"{shown} contains no volley records ({why}): name a file that volley wrote, see volley list")
     count_missing(logs)
     return logs
-
-
-def _with_asked(run: Run, benchmarks: Sequence[RecordedBenchmark]) -> Run:
-    """Add the options from which the plan follows, if another program or an earlier volley wrote the plan without."""
-    if "asked" in run.plan.launch:
-        return run
-    options = next(each.options for each in benchmarks if each.name == run.plan.benchmark)
-    launch = {**run.plan.launch, "asked": options_of(run.plan, options)}
-    return msgspec.structs.replace(run, plan=msgspec.structs.replace(run.plan, launch=launch))
 
 
 def _current(logs: list[RunLog], name: str) -> RunLog:
@@ -156,19 +158,6 @@ def _current(logs: list[RunLog], name: str) -> RunLog:
     if not logs:
         logs.append(RunLog(file=name))
     return logs[-1]
-
-
-def _refusal(name: str, refused: list[str], problems: list[str], data: bytes) -> str:
-    """Return the error message for a file that cannot be shown: lines of another version, or else the first error."""
-    shown = escape_controls(name)
-    if not data.strip():
-        return f"{shown} is empty: no records were written to it"
-    if not refused:
-        why = problems[0] if problems else "the file ends within its first line"
-        return f"{shown} contains no volley records ({why}): name a file that volley wrote, see volley list"
-    first = "\n  ".join(refused[:_MAX_SHOWN])
-    more = f"\n  and {count(len(refused) - _MAX_SHOWN, 'line')} more" if len(refused) > _MAX_SHOWN else ""
-    return f"{shown} contains records that this volley cannot read:\n  {first}{more}"
 
 
 def read_runs(path: Path | str, benchmarks: Sequence[RecordedBenchmark]) -> list[RunLog]:
@@ -296,9 +285,10 @@ class Writer:
         shown = () if [run.path for run in kept_runs()[:1]] == [self.path] else (str(self.path),)
         return shlex.join(("volley", "show", *shown))
 
-    def unsaved(self) -> str:
-        """Return the subject of the sentence about what is not in the file."""
-        return "later results are" if self._written else "the results above are"
+    def lost(self) -> str | None:
+        """Return a sentence about what is not in the file; ``None`` if nothing is missing."""
+        results = "later results" if self._written else "the results above"
+        return f"{self.trouble}; {results} are not saved" if self.trouble else None
 
     def last_line(self) -> str | None:
         """Return the line that names the records file; ``None`` if there were no records."""

@@ -20,8 +20,7 @@ from volley.records.record_types import Transport
 from volley.records.records_file import MAX_BYTES, parse_runs, without_repeats
 from volley.records.run_log import RunLog
 from volley.references import machine_of
-from volley.run.render import reports_of, results_of
-from volley.run.report_page import Sections, form_of, write
+from volley.run.render import Sections, form_of, reports_of, results_of, write
 from volley.text import grouped, join_words
 from volley.topo.picture import picture
 from volley.topo.topology import NumaNode, PlacedGpu, Topology, nvlinks, path_of

@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     from volley.run.progress import Forecast
 
 
-def _no_forecast(_: Plan) -> Forecast:
-    from volley.run.progress import Forecast  # noqa: PLC0415  start-up: a session has loaded it
-
-    return Forecast()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
     """One benchmark."""
@@ -48,7 +42,7 @@ class Benchmark:
     jobs: Callable[[Any, Site], Jobs]
     """Describes the jobs that options ask for; raises UserError if they do not fit the job, the engine or the
     machine."""
-    forecast: Callable[[Plan], Forecast] = _no_forecast
+    forecast: Callable[[Plan], Forecast] = lambda _: Lazy("volley.run.progress.Forecast")()
     """Returns how far a launch is, if it writes more than one record of the benchmark."""
     results: Lazy
     """Computes results from the records of runs, one result object for each series of launches."""

@@ -22,14 +22,13 @@ from volley.machine.nvidia_driver import gpu_count
 from volley.machine.transports import without_fault
 from volley.records.plan import Plan, Sampling
 from volley.records.run_log import RunLog
+from volley.run.progress import Forecast, LaunchCount
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, enough
 from volley.text import count, did_you_mean, escape_controls, join_words
-from volley.units import format_sig, round_up
 
 if TYPE_CHECKING:
     from volley.launch.engine import About
-    from volley.run.progress import Forecast
 
 
 @dataclass(frozen=True)
@@ -65,43 +64,6 @@ class Job:
         return replace(
             self, plan=msgspec.structs.replace(self.plan, budget_s=max(left_s, min(SHORTEST_S, self.plan.budget_s)))
         )
-
-
-@dataclass(frozen=True)
-class LaunchCount:
-    """How many launches a run has, and how they share its time."""
-
-    minimum: int
-    """However long they take."""
-    maximum: int
-    time_s: float | None = None
-    """No launch after the first ``minimum`` starts if it would end after this time; ``None``: no limit."""
-    aim: int = 1
-    """So many launches share the time: before them, a launch starts if there is time for a quarter of one."""
-
-    def another(self, done: int, elapsed_s: float, launch_s: float) -> bool:
-        """Return whether there is time for one more launch after ``done`` of them, if it takes ``launch_s``."""
-        if done < self.minimum or done >= self.maximum:
-            return done < self.maximum
-        needed_s = launch_s / 4 if done < self.aim else launch_s
-        return self.time_s is None or elapsed_s + needed_s <= self.time_s
-
-    def expected(self, launch_s: float) -> int:
-        """Return the largest number of launches that ``another`` allows if each takes this long."""
-        if self.time_s is None or launch_s * self.maximum <= self.time_s:
-            return self.maximum
-        return min(self.maximum, max(self.minimum, self.aim, int(self.time_s / launch_s)))
-
-    def too_few(self, done: int, before_s: float, launch_s: float) -> str | None:
-        """Return a sentence if the time was over after ``done`` launches, too few for an interval over launches.
-
-        ``before_s`` is the time before the first launch, and ``launch_s`` that of each.
-        """
-        if self.time_s is None or done >= FIRST_LOOK or self.maximum < FIRST_LOOK:
-            return None
-        made = f"{self.time_s:.3g} s were enough for {count(done, 'launch')} of {format_sig(launch_s, 2)} s"
-        budget = round_up((before_s + FIRST_LOOK * launch_s) * 1.1)
-        return f"{made}, and a confidence interval needs {FIRST_LOOK}: write --budget {budget}"
 
 
 NextJob = Callable[[Sequence[RunLog], float, Callable[[str], None]], Job | None]

@@ -9,16 +9,17 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from volley.records.record_types import COMMON, Transport
 from volley.records.run_log import RunLog
-from volley.run.jobs import LaunchCount
 from volley.statistics.estimates import median
+from volley.statistics.launches import FIRST_LOOK
 from volley.text import count, escape_controls, grouped
-from volley.units import format_duration
+from volley.units import format_duration, format_sig, round_up
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -32,6 +33,43 @@ LINES_EVERY_S = 10.0
 WRONG, WORTH_S = 1.2, 5.0
 """The time that was said is corrected if the run seems to take longer, or shorter, by this factor and so many seconds.
 """
+
+
+@dataclass(frozen=True)
+class LaunchCount:
+    """How many launches a run has, and how they share its time."""
+
+    minimum: int
+    """However long they take."""
+    maximum: int
+    time_s: float | None = None
+    """No launch after the first ``minimum`` starts if it would end after this time; ``None``: no limit."""
+    aim: int = 1
+    """So many launches share the time: before them, a launch starts if there is time for a quarter of one."""
+
+    def another(self, done: int, elapsed_s: float, launch_s: float) -> bool:
+        """Return whether there is time for one more launch after ``done`` of them, if it takes ``launch_s``."""
+        if done < self.minimum or done >= self.maximum:
+            return done < self.maximum
+        needed_s = launch_s / 4 if done < self.aim else launch_s
+        return self.time_s is None or elapsed_s + needed_s <= self.time_s
+
+    def expected(self, launch_s: float) -> int:
+        """Return the largest number of launches that ``another`` allows if each takes this long."""
+        if self.time_s is None or launch_s * self.maximum <= self.time_s:
+            return self.maximum
+        return min(self.maximum, max(self.minimum, self.aim, int(self.time_s / launch_s)))
+
+    def too_few(self, done: int, before_s: float, launch_s: float) -> str | None:
+        """Return a sentence if the time was over after ``done`` launches, too few for an interval over launches.
+
+        ``before_s`` is the time before the first launch, and ``launch_s`` that of each.
+        """
+        if self.time_s is None or done >= FIRST_LOOK or self.maximum < FIRST_LOOK:
+            return None
+        made = f"{self.time_s:.3g} s were enough for {count(done, 'launch')} of {format_sig(launch_s, 2)} s"
+        budget = round_up((before_s + FIRST_LOOK * launch_s) * 1.1)
+        return f"{made}, and a confidence interval needs {FIRST_LOOK}: write --budget {budget}"
 
 
 class Forecast:

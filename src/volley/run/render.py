@@ -1,19 +1,22 @@
-"""Show runs in any format: each benchmark makes reports, and the renderers are independent of benchmarks."""
+"""Show runs in any format, also as a file: each benchmark makes reports, and no renderer depends on a benchmark."""
 
 from __future__ import annotations
 
+import io
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from operator import attrgetter, itemgetter
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
 
 from volley.command.options import FORMATS
-from volley.errors import UserError
+from volley.errors import MachineError, UserError
+from volley.files import write_file
 from volley.records.run_log import RunLog
-from volley.report.model import USUAL, Details, Note, Report
+from volley.report.model import USUAL, Details, Report
 from volley.run.benchmark import Benchmark
 from volley.run.report_parts import hosts_of
 from volley.text import escape_controls, grouped, join_words
@@ -55,14 +58,14 @@ def render(
     else:
         special = [line for benchmark, results in found for line in benchmark.renderers[format_name](results, out)]
     if format_name not in ("table", "markdown"):
-        shown = [replace(note, text=_of(report, each) + note.text) for report in reports for note in report.all_notes]
-        print_notes(shown, special, err or sys.stderr, quiet=quiet)
-
-
-def _of(report: Report, each: str | None) -> str:
-    """Return what stands before a note where each run, or each launch, is shown by itself."""
-    run, launch = report.origin["run"], report.origin["launch"]
-    return {"run": f"{run}: ", "launch": f"launch {launch} of {run}: "}[each] if each else ""
+        which = {"run": "{run}: ", "launch": "launch {launch} of {run}: "}[each] if each else ""
+        notes = [
+            (note.level, which.format(**report.origin) + note.text) for report in reports for note in report.all_notes
+        ]
+        errors = [text for level, text in notes if level == "error"]
+        others = [*special, *(text for level, text in notes if level in ("missing", "warning"))]  # the data lacks them
+        for line in (*errors, *(() if quiet else others)):
+            print(f"volley: {escape_controls(line)}", file=err or sys.stderr)
 
 
 def render_reports(reports: Sequence[Report], format_name: str, out: TextIO, details: Details = USUAL) -> None:
@@ -72,17 +75,6 @@ def render_reports(reports: Sequence[Report], format_name: str, out: TextIO, det
 
 def renderer(format_name: str) -> ModuleType:
     return import_module(f"volley.report.{FORMATS[format_name]}")
-
-
-def print_notes(notes: Iterable[Note], special: Iterable[str], err: TextIO, *, quiet: bool = False) -> None:
-    """Write what the data on standard output lacks: the notes of a special format, and all notes except findings.
-
-    If ``quiet``, only errors are written.
-    """
-    errors = [note.text for note in notes if note.level == "error"]
-    others = [] if quiet else [*special, *(note.text for note in notes if note.level in ("missing", "warning"))]
-    for line in (*errors, *others):
-        print(f"volley: {escape_controls(line)}", file=err)
 
 
 Results = Sequence[tuple[Benchmark, Sequence[Any]]]
@@ -135,3 +127,84 @@ def _check_format(format_name: str, benchmark: Benchmark, benchmarks: Sequence[B
         f"{format_name} is {special[format_name]}, and cannot show volley {benchmark.command}: "
         f"choose {join_words(FORMATS, 'or')}"
     )
+
+
+# --------------------------------------------------------------------- a file: a page, or a picture of the charts
+
+_FILES = {".html": "html", ".htm": "html", ".svg": "svg", ".png": "png"}
+_PAPER, _INK = "#ffffff", "#1f2328"
+
+
+def form_of(output: Path, asked: str | None = None) -> str:
+    """Return what to write into a file, by its name: ``html``, ``svg`` or ``png``.
+
+    Raises:
+        UserError: the name does not say it, says something else than ``asked``, or is in no folder.
+        MachineError: the packages that it needs are missing.
+    """
+    named = _FILES.get(output.suffix.lower())
+    form = asked or named
+    name = escape_controls(str(output))
+    if named is not None and named != form:
+        raise UserError(f"-o {name} --format {form}: the name ends as that of {named}: leave out one of them")
+    if form is None:
+        raise UserError(f"-o {name}: the name does not end with .html, .svg or .png: add one, or give --format")
+    if not output.parent.is_dir():  # told now, not after a large report is made
+        raise UserError(f"cannot write {name}: {escape_controls(str(output.parent))} is no folder")
+    _html()
+    return form
+
+
+def _html() -> ModuleType:
+    try:
+        from volley.report import html  # noqa: PLC0415  start-up: the packages of the extra `report`
+    except ImportError as error:
+        from volley.machine.reinstall import install_command  # noqa: PLC0415  start-up: only for this
+
+        raise MachineError(f"volley report needs the package {error.name}: {install_command('report')}") from None
+    return html
+
+
+@dataclass(frozen=True)
+class Sections:
+    """What a page consists of."""
+
+    title: str
+    reports: Sequence[Report]
+    files: Sequence[tuple[str, bytes]]
+    """Names and contents of the records behind the reports."""
+    pictures: Sequence[Sequence[tuple[str, str]]] = ()
+    """Titles and drawings, of each report."""
+
+    def page(self) -> str:
+        html, out = _html(), io.StringIO()
+        pictures = self.pictures or [()] * len(self.reports)
+        drawn = [[html.Picture(*each) for each in those] for those in pictures]
+        html.render(self.title, self.reports, drawn, self.files, out)
+        return out.getvalue()
+
+
+def write(output: Path, form: str, sections: Sections, *, quiet: bool) -> None:
+    """Write reports as a page, or only their charts; say that it is done."""
+    content = sections.page().encode() if form == "html" else _picture(sections.reports, form)
+    write_file(output, content)
+    if not quiet:
+        print(f"report: {escape_controls(str(output))}", file=sys.stderr)
+
+
+def _picture(reports: Sequence[Report], form: str) -> bytes:
+    import vl_convert  # noqa: PLC0415  start-up: the packages of the extra `report`
+
+    from volley.report.vega_lite import side_by_side  # noqa: PLC0415  start-up: the page does without
+
+    charts = [
+        replace(chart, caption=f"{report.heading[0]}; {chart.caption}") if len(reports) > 1 else chart
+        for report in reports
+        for chart in report.charts
+    ]
+    if not charts:
+        raise UserError("these records have no charts: write an HTML page, e.g. -o report.html")
+    spec = side_by_side(charts, _INK, _PAPER)
+    if form == "svg":
+        return vl_convert.vegalite_to_svg(spec).encode()
+    return vl_convert.vegalite_to_png(spec, scale=2)

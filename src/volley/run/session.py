@@ -159,8 +159,8 @@ def _print_outcomes(outcomes: Sequence[RunOutcome], writer: Writer, *, quiet: bo
     codes = [outcome.code for outcome in outcomes]
     told = [outcome for outcome in outcomes if outcome.code != EXIT_GOOD or not quiet]
     lines: list[str | None] = list(dict.fromkeys(line for outcome in told for line in outcome.lines))
-    if writer.trouble:
-        lines.append(f"volley: {writer.trouble}; {writer.unsaved()} not saved")
+    if lost := writer.lost():
+        lines.append(f"volley: {lost}")
         codes.append(EXIT_MACHINE)
     if not quiet:
         lines.append(writer.last_line())
