@@ -28,6 +28,7 @@ from pathlib import Path
 
 import fake_engine
 from volley.launch.engine import EngineProcess
+from volley.launch.start import Start
 from volley.machine.signals import Stop
 from volley.records.plan import Plan
 
@@ -176,7 +177,7 @@ def interrupts(cases: int, seed: int) -> list[str]:
         with Stop() as stop:
             thread = threading.Thread(target=_interrupt_after, args=(moment, dice))
             thread.start()
-            with EngineProcess(["sh", "-c", TALKS], os.environ, stop) as process:
+            with EngineProcess(Start("none", ("sh", "-c", TALKS), {}, os.environ), stop) as process:
                 for _ in process.lines(plan):
                     pass
             thread.join()

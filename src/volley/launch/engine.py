@@ -9,8 +9,8 @@ import selectors
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,6 +19,7 @@ import msgspec
 
 from volley.errors import MachineError
 from volley.launch import engine_path, inside_launcher
+from volley.launch.start import Start
 from volley.machine.mpi_stack import MpiAbout
 from volley.machine.signals import GRACE_S, Child, Stop, signal_name
 from volley.machine.transports import without_fault
@@ -28,7 +29,7 @@ from volley.records.run_log import RecordError
 from volley.text import clean, count
 
 _PREFIX = "volley-engine: "
-USUAL_LINES = 400
+_USUAL_LINES = 400
 _EXPLAINED = {
     "OSC UCX component priority set inside component query failed": "volley: Open MPI sends one-sided messages without "
     "UCX, which has no device for them here",
@@ -51,26 +52,6 @@ _ENDED_S = 0.5
 
 _LONGEST_NAME = 15
 """Characters of the name of a program in /proc (proc(5))."""
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long a launcher may take, in addition to the time of the watchdog; the watchdogs of its ranks limit all else.
-
-    The ranks begin with MPI_Init, where no watchdog is possible, because they have no plan yet.
-    """
-
-    start_s: float = 240.0
-    """Until the first record, if no job has been started yet.  On one node this takes a second; thousands of ranks that
-    load their libraries from one file system take minutes, and srun repeats its request where another step still has
-    the resources."""
-    end_s: float = 20.0
-    """From the end of the ranks, or the time at which their watchdogs would have ended them, until its own end."""
-    seen_s: list[float] = field(default_factory=list, compare=False)
-    """The time until the first record of the jobs so far: a later job may take as long as the longest of them."""
-
-    def until_first_record_s(self, watchdog_s: float) -> float:
-        return watchdog_s + (max(self.seen_s) if self.seen_s else self.start_s)
 
 
 class TransportAbout(msgspec.Struct, frozen=True):
@@ -176,29 +157,15 @@ class EngineProcess:
     """
 
     def __init__(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        stop: Stop,
-        *,
-        own_session: bool = True,
-        own_scratch: bool = False,
-        max_lines: int = USUAL_LINES,
-        patience: Patience | None = None,
-        note: Callable[[str], None] = lambda _text: None,
+        self, start: Start, stop: Stop, note: Callable[[str], None] = lambda _text: None, max_lines: int = _USUAL_LINES
     ) -> None:
         """Start the job.
 
         Args:
-            command: the launcher's command line, or the engine's if a foreign launcher started this process as a rank.
-            environment: the complete environment of the command.
+            start: the command and its environment.
             stop: the flag that stops the job.
-            own_session: start the job in its own session, so that Ctrl-C reaches it only through volley.  False inside
-                a foreign launcher, which ends its ranks as a process group.
-            own_scratch: see :class:`Child`; for ranks on this host only.
-            max_lines: how many of the last lines of MPI's and the launcher's text are kept.
-            patience: how long the launcher may take.
             note: shows what is waited for, and what the launcher printed, if that takes long.
+            max_lines: how many of the last lines of MPI's and the launcher's text are kept.
         """
         self.losses: list[str] = []
         """Messages about lines that should be records but cannot be decoded."""
@@ -207,11 +174,11 @@ class EngineProcess:
         self._unshown = 0
         self._killed = ""
         self._ranks_here = False  # so that their end can be seen
-        self._own_session = own_session
-        self._patience = patience or Patience()
+        self._own_session = not start.inside_launcher  # a foreign launcher ends its ranks as a process group
+        self._patience = start.patience
         self._note = note
         engines = (engine_path.NAME, engine_path.LOCAL_NAME)
-        self._program = "the engine" if Path(command[0]).name in engines else "the launcher"
+        self._program = "the engine" if Path(start.tokens[0]).name in engines else "the launcher"
         self._stop = stop
         self._begun = time.monotonic()
         self._arrived: dict[type, float] = {}
@@ -219,14 +186,14 @@ class EngineProcess:
         self.ended = 0.0
         """When the launcher ended, as ``time.monotonic`` says it; valid after the ``with`` block."""
         self._child = Child(
-            command,
-            environment,
-            own_session=own_session,
-            own_scratch=own_scratch,
+            start.tokens,
+            start.environment,
+            own_session=self._own_session,
+            own_scratch=start.on_this_host,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            close_fds=own_session,  # inside a launcher, PMI works through a descriptor inherited from it
+            close_fds=self._own_session,  # inside a launcher, PMI works through a descriptor inherited from it
         )
         self._process = self._child.process
         stop.watch(self, GRACE_S)
@@ -238,7 +205,7 @@ class EngineProcess:
         for pipe, keep in ((self._stdout, self._lines.append), (self._stderr, self._keep_text)):
             self._selector.register(pipe, selectors.EVENT_READ, _LineReader(keep))
         self._limit(self._patience.start_s, "", "")
-        if not own_session:
+        if start.inside_launcher:
             inside_launcher.note_joined()
 
     def __enter__(self) -> EngineProcess:

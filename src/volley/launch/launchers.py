@@ -74,11 +74,6 @@ class LaunchSpec:
     """Open MPI parameters that are set in files of the user or of the machine."""
 
     @property
-    def allocated(self) -> tuple[str, ...]:
-        """Hosts of the allocation that get ranks, for launchers that do not ask the batch system; empty if unknown."""
-        return tuple(self.allocation.hosts)[: self.nodes] if self.allocation else ()
-
-    @property
     def nodes(self) -> int:
         """The number of nodes of the ranks."""
         if self.hosts:
@@ -178,14 +173,15 @@ class OpenMPI(Launcher):
 
     def arguments(self, spec: LaunchSpec) -> list[str]:
         arguments = ["-n", str(spec.ranks), "--bind-to", "none"]
-        # Every mpirun can query Slurm, but other batch systems only if it was built with their libraries.  Without
-        # --host such an mpirun would start all ranks on this node.
-        unknown = spec.nodes > 1 and spec.allocation and spec.allocation.kind != "slurm"
-        hosts = spec.hosts or (spec.allocated if unknown else ())
+        hosts = spec.hosts
+        if not hosts and spec.nodes > 1 and spec.allocation and spec.allocation.kind != "slurm":
+            # Every mpirun can query Slurm, but other batch systems only if it was built with their libraries.  Without
+            # --host such an mpirun would start all ranks on this node.
+            hosts = tuple(spec.allocation.hosts)[: spec.nodes]
         if hosts:
             slots = f":{spec.ranks_per_node}" if spec.ranks_per_node > 1 else ""
             arguments += ["--host", ",".join(host + slots for host in dict.fromkeys(hosts))]
-        mapping = ("node" if spec.nodes > 1 else "") + (":OVERSUBSCRIBE" if spec.lacks_slots else "")
+        mapping = "node" * (spec.nodes > 1) + ":OVERSUBSCRIBE" * spec.lacks_slots
         arguments += ["--map-by", mapping] if mapping else []
         # OFI probes fabrics for a second, which a single host without a fabric does without: Open MPI would not choose
         # it there.  A choice of the user has priority; the command line would override environment and files.
@@ -195,10 +191,8 @@ class OpenMPI(Launcher):
         # OVERSUBSCRIBE also makes ranks yield their cores while they wait, which is slower where each has one.
         if spec.lacks_slots and not spec.oversubscribed and "mpi_yield_when_idle" not in chosen:
             ours["mpi_yield_when_idle"] = "0"
-        for name, value in {**ours, **spec.mca}.items():
-            arguments += ["--mca", name, value]
-        for name, value in spec.variables.items():
-            arguments += ["-x", f"{name}={value}"]
+        arguments += [word for name, value in {**ours, **spec.mca}.items() for word in ("--mca", name, value)]
+        arguments += [word for name, value in spec.variables.items() for word in ("-x", f"{name}={value}")]
         if spec.nodes > 1 or spec.hosts:
             from volley.machine.variables import to_pass_on  # noqa: PLC0415  start-up: most jobs are on one node
 
@@ -221,9 +215,7 @@ class MPICH(Launcher):
         arguments = ["-n", str(spec.ranks)]
         arguments += ["-ppn", str(spec.ranks_per_node)] if spec.nodes > 1 else []
         arguments += ["-hosts", ",".join(dict.fromkeys(spec.hosts))] if spec.hosts else []
-        for name, value in spec.variables.items():
-            arguments += ["-genv", name, value]
-        return arguments
+        return arguments + [word for name, value in spec.variables.items() for word in ("-genv", name, value)]
 
 
 class Srun(Launcher):

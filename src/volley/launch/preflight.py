@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from volley.document import Frozen, Positive
-from volley.launch.engine import About, Ending
+from volley.launch.engine import About, Ending, EngineProcess
 from volley.launch.start import Start
 from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import Stack
@@ -154,7 +154,7 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
 
 def _try(plan: Plan, trials: Trials) -> _Tried:
     records: list[dict[str, Any]] = []
-    with trials.start.begin(trials.stop, trials.note, max_lines=_MAX_LINES) as process:
+    with EngineProcess(trials.start, trials.stop, trials.note, _MAX_LINES) as process:
         for line in process.lines(plan, trials.watchdog_s):
             with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a launcher prints lines, a crash may cut one
                 records.append(msgspec.json.decode(line, type=dict[str, Any]))

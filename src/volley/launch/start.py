@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -15,7 +15,6 @@ from volley.command.options import JobOptions
 from volley.errors import MachineError, UserError
 from volley.launch import inside_launcher
 from volley.launch.allocation import Allocation, allocation
-from volley.launch.engine import USUAL_LINES, EngineProcess, Patience, TransportAbout
 from volley.launch.inside_launcher import RankInfo
 from volley.launch.launchers import (
     PAIR,
@@ -29,8 +28,27 @@ from volley.launch.launchers import (
     parameters_in_files,
 )
 from volley.machine.mpi_stack import Stack
-from volley.machine.signals import Stop
 from volley.text import count, join_words
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a launcher may take, in addition to the time of the watchdog; the watchdogs of its ranks limit all else.
+
+    The ranks begin with MPI_Init, where no watchdog is possible, because they have no plan yet.
+    """
+
+    start_s: float = 240.0
+    """Until the first record, if no job has been started yet.  On one node this takes a second; thousands of ranks that
+    load their libraries from one file system take minutes, and srun repeats its request where another step still has
+    the resources."""
+    end_s: float = 20.0
+    """From the end of the ranks, or the time at which their watchdogs would have ended them, until its own end."""
+    seen_s: list[float] = field(default_factory=list, compare=False)
+    """The time until the first record of the jobs so far: a later job may take as long as the longest of them."""
+
+    def until_first_record_s(self, watchdog_s: float) -> float:
+        return watchdog_s + (max(self.seen_s) if self.seen_s else self.start_s)
 
 
 @dataclass(frozen=True)
@@ -53,24 +71,7 @@ class Start:
     """There are more ranks than cores that the batch system granted."""
     hint: str | None = None
     """Another way to start the job if this one fails; ``None`` if this is already the engine's own mpirun."""
-
     patience: Patience = field(default_factory=Patience)
-    """How long this start may take."""
-
-    def begin(
-        self, stop: Stop, note: Callable[[str], None] = lambda _text: None, max_lines: int = USUAL_LINES
-    ) -> EngineProcess:
-        """Start the job; the arguments and the errors are those of :class:`EngineProcess`."""
-        return EngineProcess(
-            self.tokens,
-            self.environment,
-            stop,
-            own_session=not self.inside_launcher,
-            own_scratch=self.on_this_host,
-            max_lines=max_lines,
-            patience=self.patience,
-            note=note,
-        )
 
     def facts(self, stack: Stack) -> dict[str, Any]:
         """Return the facts about the launch for the run record."""
@@ -175,16 +176,9 @@ def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: Rank
 
 
 def start_by_launcher(
-    job: JobOptions,
-    path: Path,
-    stack: Stack,
-    ranks: int,
-    *,
-    granted: Allocation | None,
-    on_gpus: Sequence[TransportAbout],
-    share_cores: bool,
+    job: JobOptions, path: Path, stack: Stack, ranks: LaunchSpec, *, granted: Allocation | None, share_cores: bool
 ) -> Start:
-    """Return how to start the ranks with a launcher; ``on_gpus`` are the job's transports on GPU memory.
+    """Return how to start the ranks with a launcher.
 
     Raises:
         UserError: if the chosen launcher cannot start the job.
@@ -192,15 +186,13 @@ def start_by_launcher(
     """
     launcher = choose(job.launcher, stack, granted)
     environment = inside_launcher.scrubbed(os.environ)
-    wanted = LaunchSpec(
+    wanted = replace(
+        ranks,
         engine=(
             *_engine(path, stack),
             "--bind-share" if share_cores else "--bind",
             *inside_launcher.gpu_arguments(job.gpus, after_init=job.gpu_after_init),
         ),
-        ranks=ranks,
-        family=stack.family,
-        mpiexec=stack.mpiexec,
         hosts=job.hosts,
         allocation=granted,
         cores=cores(),
@@ -208,10 +200,6 @@ def start_by_launcher(
         fabric=fabric(),
         root=os.geteuid() == 0,
         home=home(environment),
-        gpus=bool(on_gpus),
-        device_buffers=any(each.mpi for each in on_gpus),
-        mca=stack.mca,
-        variables=stack.environment,
         extra=job.launcher_arg,
         environment=environment,
         parameters=parameters_in_files(stack.mpiexec, environment)
@@ -219,7 +207,7 @@ def start_by_launcher(
         else (),
     )
     tokens, added = command(launcher, wanted), launcher.environment(wanted)
-    hint = None if tokens[0] == str(stack.mpiexec) else _hint(stack, ranks)
+    hint = None if tokens[0] == str(stack.mpiexec) else _hint(stack, ranks.ranks)
     here = not (granted or job.hosts or job.launcher_arg)  # the user's words may name a file of hosts
     return Start(
         *(launcher.name, tokens, added, {**environment, **added}),
@@ -227,7 +215,7 @@ def start_by_launcher(
         removed=tuple(sorted(os.environ.keys() - environment.keys())),
         oversubscribed=wanted.oversubscribed,
         hint=hint,
-        patience=patience(gpus=bool(on_gpus)) if here else Patience(),
+        patience=patience(gpus=ranks.gpus) if here else Patience(),
     )
 
 

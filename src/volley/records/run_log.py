@@ -130,24 +130,15 @@ class Observable:
 
 
 class RecordedBenchmark(Protocol):
-    """What the readers of records need of a benchmark (``volley.run.benchmark.Benchmark``)."""
+    """What the readers of records need of a benchmark; ``volley.run.benchmark.Benchmark`` explains it."""
 
     @property
-    def name(self) -> str:
-        """Its name in plans."""
-
+    def name(self) -> str: ...
     @property
-    def options(self) -> type[Options]:
-        """The class of its options."""
-
+    def options(self) -> type[Options]: ...
     @property
-    def plan_type(self) -> Any:
-        """The type of ``plan.options``."""
-
+    def plan_type(self) -> Any: ...
     @property
-    def record_types(self) -> tuple[Any, ...]:
-        """The types of its records."""
-
+    def record_types(self) -> tuple[Any, ...]: ...
     @property
-    def observables(self) -> Callable[[RunLog], Iterable[Observable]]:
-        """Returns the times of one launch."""
+    def observables(self) -> Callable[[RunLog], Iterable[Observable]]: ...

@@ -148,23 +148,6 @@ def not_mpi(transport: Transport | None) -> str:
     return " (sends nothing)" if transport.memory == "none" else " (not MPI)"
 
 
-def notes_of(
-    series: LaunchSeries,
-    measured: Collection[str],
-    *,
-    command: str = "",
-    failed: Iterable[str] = (),
-    missing: Iterable[str] = (),
-    found: Iterable[Note] = (),
-    doubts: Iterable[Note] = (),
-) -> list[Note]:
-    """Return the notes of a report, the most important ones first: ``lost``, then ``remarks``."""
-    return [
-        *lost(series, measured, failed, missing),
-        *remarks(series, measured, command=command, found=found, doubts=doubts),
-    ]
-
-
 def compared_fewer(in_flight: int, window: int | None, named: str) -> str:
     """Say that the pass that compares every message had fewer of them in flight than the samples; 0: no pass."""
     if in_flight:

@@ -11,6 +11,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +23,7 @@ from volley.document import readable_json
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.launch import engine_path, inside_launcher, preflight
 from volley.launch.allocation import allocation
-from volley.launch.engine import About, TransportAbout, ask_about
+from volley.launch.engine import EngineProcess, ask_about
 from volley.launch.launchers import PAIR, LaunchSpec
 from volley.launch.preflight import Preflight, Trials
 from volley.launch.start import (
@@ -50,7 +51,6 @@ from volley.run.benchmark import Benchmark
 from volley.run.jobs import Job, Jobs, Site, choose_transports, measures_in_s, starts_in_s, usable_transports
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize
-from volley.statistics.estimates import median
 from volley.text import escape_controls, join_words, utf8
 from volley.units import format_duration
 
@@ -87,7 +87,8 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
         if stop.signal is not None:
             print("volley: stopped", file=sys.stderr)
             return 128 + stop.signal
-        again = volley_with_jsrun(last[1].job, sessions[-1].ranks())
+        largest = max((job.plan for job in sessions[-1].jobs.planned), key=lambda plan: plan.world_size)
+        again = volley_with_jsrun(last[1].job, sessions[-1].ranks(largest))
         writer = None if dry_run or again else _run(sessions, outcomes, stop, begun)
     if dry_run:
         return worst([session.show_only(again) for session in sessions])
@@ -99,27 +100,24 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
 def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop, begun: float) -> Writer:
     """Run the sessions; the time of the first one counts from ``begun`` on, that of the others from their own start."""
     chosen = sessions[-1].options.output
-    writer = open_writer(chosen.output, sessions[-1].benchmark.command, force=chosen.force, name=chosen.name)
-    try:
+    command, quiet = sessions[-1].benchmark.command, chosen.quiet
+    with closing(open_writer(chosen.output, command, force=chosen.force, name=chosen.name)) as writer:
         for session in sessions:
             said_s = session.expected_s()
-            with Progress(
-                chosen.format, session.jobs.count, begun=begun, said_s=said_s, quiet=chosen.quiet
-            ) as progress:
+            with Progress(chosen.format, session.jobs.count, begun=begun, said_s=said_s, quiet=quiet) as progress:
                 if session is sessions[0] and (note := said(sessions)):
                     progress.note(note)
                 session.run(writer, progress, stop, begun)
-                if chosen.verbose:
-                    for line in filter(None, (summarize(session.logs), session.took(time.monotonic() - begun))):
-                        progress.note(line)
+                if chosen.verbose and (times := summarize(session.logs)):
+                    progress.note(times)
             begun = time.monotonic()
             outcomes += session.outcomes
             if stop.signal is not None:
                 measured = any(log.statuses for each in sessions for log in each.logs)
                 outcomes.append(stopped(stop.signal, measured=measured, said=stop.said))
                 break
-    finally:
-        writer.close()
+    if lost := writer.lost():
+        outcomes.append(RunOutcome(EXIT_MACHINE, (f"volley: {lost}",)))
     return writer
 
 
@@ -156,17 +154,11 @@ def _show(sessions: Sequence[Session], outcomes: Sequence[RunOutcome], writer: W
 
 def _print_outcomes(outcomes: Sequence[RunOutcome], writer: Writer, *, quiet: bool) -> int:
     """Print the messages of all outcomes and the path of the records on stderr; return the exit code."""
-    codes = [outcome.code for outcome in outcomes]
     told = [outcome for outcome in outcomes if outcome.code != EXIT_GOOD or not quiet]
-    lines: list[str | None] = list(dict.fromkeys(line for outcome in told for line in outcome.lines))
-    if lost := writer.lost():
-        lines.append(f"volley: {lost}")
-        codes.append(EXIT_MACHINE)
-    if not quiet:
-        lines.append(writer.last_line())
-    for line in (line for text in lines if text is not None for line in text.splitlines()):
+    lines = dict.fromkeys(line for outcome in told for text in outcome.lines for line in text.splitlines())
+    for line in (*lines, *filter(None, [None if quiet else writer.last_line()])):
         print(escape_controls(line), file=sys.stderr)  # it may hold words of a launcher, and names of files
-    return worst(codes)
+    return worst(outcome.code for outcome in outcomes)
 
 
 def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Session:
@@ -175,26 +167,19 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Sess
     If ``stop`` is set, the result is of no use, or an error is raised.
     """
     position = inside_launcher.rank_info(os.environ) if benchmark.joins(options.job) else None
-    granted = allocation(os.environ)
+    path = Path(engine_path.engine_path())
+    mpi = None if benchmark.local else choose_mpi(options.job.mpi, os.environ, position.launcher if position else "")
+    with ask_about(path, mpi.library if mpi else "", stop, options.job.watchdog) as answer:
+        _load_pages(benchmark, options.output.format)  # while the engine loads the MPI library
+        about = answer()
+    site = Site(about, position, allocation(os.environ))
+    jobs = benchmark.jobs(options, site)
     if benchmark.local:
-        site = Site(About(), None, granted)
-        jobs = benchmark.jobs(options, site)
-        with ask_about(Path(engine_path.engine_path()), "", stop) as answer:
-            cuda_built = answer().cuda_built
-        if cuda_built is None:
+        if about.cuda_built is None:
             hint = f"; {benchmark.hint}" if benchmark.hint else ""
             raise MachineError(f"this engine was built without CUDA and sees no GPU{hint}")
         path = Path(engine_path.local_engine_path())
-        stack = Stack(cuda_built=cuda_built)
-    else:
-        path = Path(engine_path.engine_path())
-        chosen = choose_mpi(options.job.mpi, os.environ, position.launcher if position else "")
-        with ask_about(path, chosen.library, stop, options.job.watchdog) as answer:
-            _load_pages(benchmark, options.output.format)  # while the engine loads the MPI library
-            about = answer()
-        stack = assemble(chosen, about.mpi, about.cuda_built)
-        site = Site(about, position, granted)
-        jobs = benchmark.jobs(options, site)
+    stack = assemble(mpi, about.mpi, about.cuda_built) if mpi else Stack(cuda_built=about.cuda_built)
     session = Session(benchmark, options, jobs, site, path, stack)
     # reversed: of several jobs with as many ranks, the first decides
     session.starts = {job.plan.world_size: session.start_for(job.plan) for job in reversed(jobs.planned)}
@@ -230,22 +215,20 @@ class Session:
             job,
             self.path,
             self.stack,
-            plan.world_size,
+            self.ranks(plan),
             granted=self.site.allocation,
-            on_gpus=self._on_gpus(plan),
             share_cores=self.benchmark.computes,
         )
 
-    def _on_gpus(self, plan: Plan) -> list[TransportAbout]:
-        return [each for each in self.site.about.of(plan.transports) if each.memory == "device"]
-
-    def ranks(self) -> LaunchSpec:
-        """Return the ranks of the largest job, without the program that they run."""
-        plan = max((each.plan for each in self.jobs.planned), key=lambda plan: plan.world_size)
-        on_gpus = self._on_gpus(plan)
-        buffers = any(each.mpi for each in on_gpus)
+    def ranks(self, plan: Plan) -> LaunchSpec:
+        """Return the ranks of a plan, without the program that they run."""
+        on_gpus = [each for each in self.site.about.of(plan.transports) if each.memory == "device"]
         return LaunchSpec(
-            (), plan.world_size, gpus=bool(on_gpus), device_buffers=buffers, variables=self.stack.environment
+            *((), plan.world_size, self.stack.family, self.stack.mpiexec),
+            gpus=bool(on_gpus),
+            device_buffers=any(each.mpi for each in on_gpus),
+            mca=self.stack.mca,
+            variables=self.stack.environment,
         )
 
     def _complete(self, plan: Plan, tried: Preflight | None = None) -> Plan:
@@ -278,19 +261,6 @@ class Session:
     def launch_s(self, job: Job) -> tuple[float, float]:
         """Return how long a launch is expected to take to start and to end, and to measure."""
         return starts_in_s(job.plan, self.site), measures_in_s(job, self.site, self.benchmark.forecast)
-
-    def took(self, took_s: float) -> str:
-        """Return what was said of the time and what it was, and so of the two parts of a launch."""
-        parts = [f"{self.expected_s():.1f} and {took_s:.1f} s"]
-        ended = [
-            (log.times.exit_s - log.end.elapsed_s, log.end.elapsed_s) for log in self.logs if log.times and log.end
-        ]
-        what = ("starting and ending a launch", "measuring")
-        for name, said_s, those in zip(
-            what, self.launch_s(self.jobs.planned[0]), zip(*ended, strict=True), strict=False
-        ):
-            parts.append(f"{name} {said_s:.2f} and {median(those):.2f} s")
-        return f"said and took {join_words(parts)}"
 
     def show_only(self, again: Sequence[str]) -> int:
         """Print each plan, and on stderr the command line that would run it: ``again``, if volley would become it."""
@@ -380,7 +350,7 @@ class Session:
         start = self.starts[plan.world_size]
         writer.launches += 1
         log = RunLog(file=str(writer.path or ""), number=writer.launches)
-        with start.begin(stop, progress.note) as process:
+        with EngineProcess(start, stop, progress.note) as process:
             self.logs.append(log)
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
             read = LineReader((self.benchmark,))
@@ -425,7 +395,7 @@ class Session:
 
         Where the ranks of a launch use none, NVML is not asked again: every answer would delay the next launch.
         """
-        wanted = self.jobs.hardware and (self.benchmark.local or bool(self._on_gpus(plan)))
+        wanted = self.jobs.hardware and (self.benchmark.local or self.ranks(plan).gpus)
         if not wanted or not has_driver() or (when == "after" and run is None):
             return None
         seen = [log.run for log in self.logs if log.run]

@@ -35,16 +35,21 @@ def report(result: JacobiResults) -> Report:
     measured = [solution for solution in solutions if solution.time]
     tables = [_table(measured, series), *_parts_table(measured)] if measured else []
     charts = [_parts_chart(measured)] if any(solution.parts_s for solution in measured) else []
+    names = {solution.transport for solution in measured}
     return Report(
         heading=[*report_parts.heading(series, "jacobi"), *map(_problem, solutions[:1])],
         tables=[*tables, *_scaling_tables(result.chains)],
         charts=[*charts, *_scaling_charts(result.chains)],
-        notes=report_parts.notes_of(
+        notes=report_parts.lost(
             series,
-            {solution.transport for solution in measured},
-            command="jacobi",
+            names,
             failed=_lost(solutions, "failed"),
             missing=(f"skipped: {text}" for text in _lost(solutions, "skipped")),
+        ),
+        remarks=report_parts.remarks(
+            series,
+            names,
+            command="jacobi",
             found=beside_equal(gpus_of(series.run), "jacobi", map(observables, series.logs)),
             doubts=[Note("warning", text) for text in dict.fromkeys(map(_other_threads, result.chains)) if text],
         ),

@@ -82,21 +82,22 @@ _RED_FROM = 1.25
 def report(results: MatrixResults) -> Report:
     cases, series = results.cases, results.series
     found = [replace(each, text=f"{case.name}: {each.text}") for case in cases for each in _findings(case, series.plan)]
-    notes = report_parts.notes_of(
-        series,
-        [case.name for case in cases],
-        failed=(text for case in cases for text in _failed(case)),
-        missing=[*_missing(results), *(text for case in cases for text in _skipped(case))],
-        found=[Note("finding", each.text) for each in found],
-    )
+    names = [case.name for case in cases]
+    remarks = report_parts.remarks(series, names, found=[Note("finding", each.text) for each in found])
     gpus = (device.name for device in results.devices)
-    notes += beside_equal(gpus, "gpu_matrix", map(observables, series.logs))
-    notes += [Note("finding", text) for text in _compared(series.logs)]
+    remarks += beside_equal(gpus, "gpu_matrix", map(observables, series.logs))
+    remarks += [Note("finding", text) for text in _compared(series.logs)]
     tables = list(_tables(results))
     return Report(
         heading=_heading(results),
         tables=tables,
-        notes=notes,
+        notes=report_parts.lost(
+            series,
+            names,
+            failed=(text for case in cases for text in _failed(case)),
+            missing=[*_missing(results), *(text for case in cases for text in _skipped(case))],
+        ),
+        remarks=remarks,
         overview=_screen(cases, tables[0], found) if tables else None,
         charts=[
             heat_map(case) for case in cases if np.count_nonzero(~np.isnan(case.times_s)) + len(case.unmeasured) > 1

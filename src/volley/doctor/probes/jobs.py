@@ -23,8 +23,9 @@ from volley.doctor.remedies import MESSAGES, unset_all
 from volley.errors import MachineError, UserError
 from volley.launch import engine_path
 from volley.launch.allocation import allocation
-from volley.launch.engine import About, Patience, ask_about
+from volley.launch.engine import About, EngineProcess, ask_about
 from volley.launch.inside_launcher import OF_RANKS, rank_info, scrubbed
+from volley.launch.start import Patience
 from volley.machine import ucx_protocols
 from volley.machine.cuda_driver import cuda_gpu_count
 from volley.machine.facts import (
@@ -353,7 +354,7 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
             plan = msgspec.structs.replace(plan, transports=list(transports))
         start = session.starts[plan.world_size]
         patience = Patience(start_s=min(start.patience.start_s, plan.watchdog_s), end_s=_END_S)
-        with replace(start, patience=patience).begin(stop) as process:
+        with EngineProcess(replace(start, patience=patience), stop) as process:
             for _, record in process.records(plan, LineReader((benchmark,))):
                 log.add(record)
     ending, run, end = process.ending, log.run, log.end
