@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from fake_engine import install, use
 from installations import wheel_of_mpi
 from the_command import Command
+from volley.launch import engine as engine_module
 
 # A machine at work is slow.
 settings.register_profile("volley", deadline=None)
@@ -73,3 +75,21 @@ def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
 def mpich(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """MPICH's wheel, in an environment of its own."""
     return wheel_of_mpi("mpich", tmp_path_factory)
+
+
+@pytest.fixture
+def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An engine that obeys ``VOLLEY_FAKE``, on a machine without a launcher, with a home of its own."""
+    folder = tmp_path / "bin"
+    use(monkeypatch, install(folder))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(engine_module, "_LOADED_S", 60.0)  # also where the watchdog of a test is short
+    for name in list(os.environ):
+        if name.startswith(("SLURM_", "PMI", "OMPI_", "LSB_", "PBS_", "VOLLEY_FAKE")):
+            monkeypatch.delenv(name)
+    return folder
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "volley"

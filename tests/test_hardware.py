@@ -24,6 +24,7 @@ from volley.launch.engine import EngineProcess
 from volley.machine import nvml
 from volley.machine.hardware import Gpu, Hardware, NvLink
 from volley.machine.line_rate import LineRate, nvlink_bytes_per_s, pcie_bytes_per_s
+from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.records.plan import Plan
 from volley.records.record_types import Rank
 from volley.records.records_file import read_runs
@@ -388,3 +389,25 @@ def test_where_the_ranks_use_no_gpu_nvml_is_asked_once_and_the_records_say_nothi
     monkeypatch.setenv("VOLLEY_FAKE", "gpus")
     measure(gpu_machine.with_name("gpus.jsonl"), "staged/pinned", launches=2)
     assert asked == ["before", "before", "after", "after"]
+
+
+def test_gpus_are_counted_from_their_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [Path("/dev", name) for name in ("nvidia0", "nvidia1", "nvidia12", "nvidiactl", "nvidia-uvm")]
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(nodes))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert gpu_count() == 3
+    for chosen, count in (("0,1", 2), ("", 0), ("-1", 0), ("1,-1,0", 1), ("NoDevFiles", 0), ("0,1,2,3,4", 3)):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+        assert gpu_count() == count
+
+
+def test_gpus_of_wsl_are_counted_by_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Hardware(when="before", host="pc", gpus=[Gpu(index=number, uuid=f"GPU-{number}") for number in range(2)])
+    monkeypatch.setattr(nvml, "read", lambda _when: seen)
+    monkeypatch.setattr(Path, "glob", lambda *_: iter([]))
+    monkeypatch.setattr(Path, "exists", lambda path: str(path) == "/dev/dxg")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert has_driver()
+    assert gpu_count() == 2  # so MPI on device memory is tried first
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert gpu_count() == 1

@@ -316,3 +316,17 @@ def test_threads_of_a_core_are_one_core(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(launchers, "_CPUS", tmp_path)
     monkeypatch.setattr(launchers.os, "sched_getaffinity", lambda _: {0, 4, 1, 9})
     assert cores() == 3  # 0 with 4, 1, and 9 of which nothing is known
+
+
+def test_a_parameter_in_a_file_of_open_mpi_is_a_choice_of_the_user(tmp_path: Path) -> None:
+    mpirun, home = tmp_path / "mpi/bin/mpirun", tmp_path / "home"
+    for file, text in (
+        (home / ".openmpi/mca-params.conf", "# mtl = psm2\n\nbtl = self,tcp\n"),
+        (tmp_path / "mpi/etc/openmpi-mca-params.conf", " pml=ob1 # here\n"),
+    ):
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    found = launchers.parameters_in_files(mpirun, {"HOME": str(home)})
+    assert found == {"btl", "pml"}
+    assert "--mca btl" not in " ".join(LAUNCHERS["openmpi"].arguments(job(parameters=found)))
+    assert launchers.parameters_in_files(Path("/none/bin/mpirun"), {}) == set()

@@ -11,12 +11,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fake_engine import install
 from the_command import Command, finish
 from volley.benchmarks import BENCHMARKS
+from volley.machine.signals import Stop
 from volley.records.records_file import read_runs
 
 SIZES = ",".join(map(str, range(1, 601)))
@@ -119,3 +121,20 @@ def test_ctrl_c_while_the_report_is_written(volley: Command) -> None:
     (records,) = (line.removeprefix("records: ") for line in done.err.splitlines() if line.startswith("records: "))
     (log,) = read_runs(records, BENCHMARKS)
     assert log.complete
+
+
+def test_handlers_that_a_c_library_had_installed_are_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python returns ``None`` for such a handler, and does not accept it: ``signal handler must be ...``."""
+    before = signal.getsignal(signal.SIGINT)
+    replace = signal.signal
+
+    def replace_unknown(number: int, handler: Any) -> None:
+        replace(number, handler)
+
+    monkeypatch.setattr(signal, "signal", replace_unknown)
+    try:
+        with Stop():
+            pass
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    finally:
+        replace(signal.SIGINT, before)

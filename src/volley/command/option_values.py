@@ -42,13 +42,9 @@ def reads(metavar: str, *values: str) -> Callable[[Callable[[str, Sequence[str]]
     return lambda read: Reader(metavar, read, values)
 
 
-def text(_option: str, words: Sequence[str]) -> str:
-    return words[-1]
-
-
-@reads("WORD")
-def texts(_option: str, words: Sequence[str]) -> tuple[str, ...]:
-    return tuple(words)
+text = Reader("", lambda _, words: words[-1])
+texts = Reader("WORD", lambda _, words: tuple(words))
+file = Reader("FILE", lambda _, words: Path(words[-1]))
 
 
 def number(minimum: int = 1, maximum: int = LARGEST_COUNT) -> Reader[int]:
@@ -72,7 +68,6 @@ def _number(option: str, word: str, minimum: int, maximum: int) -> int:
 
 
 def choice(*choices: str) -> Reader[str]:
-
     def read(option: str, words: Sequence[str]) -> str:
         if words[-1] not in choices:
             raise UserError(f"{option}: there is no {words[-1]!r}; choose {join_words(choices, 'or')}")
@@ -128,15 +123,9 @@ def seconds(option: str, words: Sequence[str]) -> float:
 
 
 def fraction(option: str, word: str, *, before: str = "", most: float = 1.0) -> float:
-    """Read a percentage and return it as a fraction.
+    """Read a percentage and return it as a fraction of at most ``most``; ``before`` stands before it in the word.
 
     The percent sign is optional for numbers from 0.1 on: 0.01 without it could be a fraction.
-
-    Args:
-        option: the name of the option.
-        word: the percentage.
-        before: what stands before it in the word of the option.
-        most: the largest fraction.
     """
     number_, sign, rest = word.strip().lstrip("±").partition("%")
     found = _float(number_) / 100
@@ -162,19 +151,11 @@ def age(option: str, words: Sequence[str]) -> float:
     return min(number_, LARGEST_COUNT) * _AGE_S[unit]
 
 
-@reads("PERCENT")
-def percentage(option: str, words: Sequence[str]) -> float:
-    return fraction(option, words[-1])
-
-
 LARGEST_SLOWDOWN = 1000.0
 """Nobody waits for a point that takes this many times as long."""
-
-
-@reads("PERCENT")
-def slowdown(option: str, words: Sequence[str]) -> float:
-    """Read by how much longer something takes: 200 % is three times as long."""
-    return fraction(option, words[-1], most=LARGEST_SLOWDOWN)
+percentage = Reader("PERCENT", lambda option, words: fraction(option, words[-1]))
+slowdown = Reader("PERCENT", lambda option, words: fraction(option, words[-1], most=LARGEST_SLOWDOWN))
+"""By how much longer something takes: 200 % is three times as long."""
 
 
 @reads("NUMBER")
@@ -242,11 +223,6 @@ def numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
     if any(parse_whole(part) is None for part in parts):
         raise UserError(f"{option}: {words[-1]!r} is not a list of GPU numbers: write e.g. {option} 0,1")
     return tuple(_number(option, part, 0, LARGEST_COUNT) for part in parts)
-
-
-@reads("FILE")
-def file(_option: str, words: Sequence[str]) -> Path:
-    return Path(words[-1])
 
 
 @reads("FILE")

@@ -40,7 +40,8 @@ def options_of(plan: Plan, options: type[Options]) -> list[list[str]]:
         "share_gpu": plan.share_device,
         **(fixed if sampling.mode == "fixed" else adaptive),
     }
-    own = {name.removesuffix("_bytes").removesuffix("_sizes"): value for name, value in _parts(plan.options)}
+    part = plan.options if isinstance(plan.options, dict) else msgspec.structs.asdict(plan.options)
+    own = {name.removesuffix("_bytes").removesuffix("_sizes"): value for name, value in part.items()}
     values = {**common, **own, "visits": own.get("repeats")}  # of a matrix: the plan has another name
     found: list[list[str]] = []
     for each in declared(options):
@@ -50,12 +51,8 @@ def options_of(plan: Plan, options: type[Options]) -> list[list[str]]:
             continue
         words = _words(each, value) if each.read else value
         if not each.read or " ".join(words) not in ("", each.default_text):
-            found += [list(typed) for typed in each.typed(words)]
+            found += map(list, each.typed(words))
     return found
-
-
-def _parts(part: Any) -> Iterable[tuple[str, Any]]:
-    return (part if isinstance(part, dict) else msgspec.structs.asdict(part)).items()
 
 
 def _words(option: Option, value: Any) -> list[str]:

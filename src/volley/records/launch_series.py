@@ -59,25 +59,15 @@ class LaunchSeries:
         """The transports by name; a transport is unavailable if any launch could not use it."""
         found: dict[str, Transport] = {}
         for transport in (transport for log in self.logs for transport in log.transports):
-            known = found.get(transport.transport)
-            if known is None or known.available:
+            if transport.transport not in found or found[transport.transport].available:
                 found[transport.transport] = transport
         return found
 
     def describe_runs(self) -> list[dict[str, Any]]:
         """Return the common records of each launch, without results, for JSON."""
+        shown = ("complete", "problems", "run", "settings", "hardware", "transports", "end")
         return [
-            {
-                "file": log.file,
-                "launch": log.number,
-                "complete": log.complete,
-                "problems": log.problems,
-                "run": log.run,
-                "settings": log.settings,
-                "hardware": log.hardware,
-                "transports": log.transports,
-                "end": log.end,
-            }
+            {"file": log.file, "launch": log.number, **{name: getattr(log, name) for name in shown}}
             for log in self.logs
         ]
 
@@ -211,26 +201,27 @@ def _refuse_mixed(launches: Sequence[RunLog], found: Observed, benchmark: str) -
     groups = list(grouped(range(len(launches)), lambda number: conditions_key(launches[number])).values())
     if len(groups) == 1:
         return
-    own = [row for (name, _), rows in found.rows.items() if name == benchmark for row in rows.values()]
-    by_row: dict[int, list[int]] = {}
-    for group in groups:
-        columns = [found.columns[number] for number in group]
-        for row in own:
-            if any(row < len(column) and not math.isnan(column[row]) for column in columns):
-                by_row.setdefault(row, []).append(group[0])
-    for mixed in by_row.values():
-        if len(mixed) > 1:
-            files = join_few(dict.fromkeys(launches[number].file or "a side" for number in mixed))
-            differ = [conditions(launches[number]) for number in mixed]
-            names = [
-                f"{name} ({join_words(dict.fromkeys(_shown(each, name) for each in differ), 'or')})"
-                for name in differences(differ)
-            ]
-            raise UserError(
-                f"{escape_controls(files)} has launches that do not belong together; they differ in "
-                f"{join_few(map(escape_controls, names), MAX_NAMED)}: keep each machine and each setting in a file of "
-                f"its own; volley show {escape_controls(files)} shows them side by side"
-            )
+
+    def measured(row: int, group: Sequence[int]) -> bool:
+        columns = (found.columns[number] for number in group)
+        return any(row < len(column) and not math.isnan(column[row]) for column in columns)
+
+    own = (row for (name, _), rows in found.rows.items() if name == benchmark for row in rows.values())
+    by_row = ([launches[group[0]] for group in groups if measured(row, group)] for row in own)
+    mixed = next((logs for logs in by_row if len(logs) > 1), None)
+    if mixed is None:
+        return
+    files = escape_controls(join_few(dict.fromkeys(log.file or "a side" for log in mixed)))
+    differ = [conditions(log) for log in mixed]
+    names = [
+        f"{name} ({join_words(dict.fromkeys(_shown(each, name) for each in differ), 'or')})"
+        for name in differences(differ)
+    ]
+    raise UserError(
+        f"{files} has launches that do not belong together; they differ in "
+        f"{join_few(map(escape_controls, names), MAX_NAMED)}: keep each machine and each setting in a file of its own; "
+        f"volley show {files} shows them side by side"
+    )
 
 
 def launches_of(logs: Sequence[RunLog], benchmark: str) -> list[RunLog]:

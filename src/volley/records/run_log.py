@@ -68,13 +68,8 @@ class RunLog:
     @property
     def statuses(self) -> list[Status]:
         """The status of each measurement, from a record (``status``) or from its parts (``statuses``)."""
-        found: list[Status] = []
-        for record in self.records:
-            if hasattr(record, "statuses"):
-                found += record.statuses
-            elif hasattr(record, "status"):
-                found.append(record.status)
-        return found
+        each = (getattr(record, "statuses", [getattr(record, "status", None)]) for record in self.records)
+        return [status for statuses in each for status in statuses if status]
 
     def add(self, record: Any, where: str = "") -> None:
         """Append a record of this run.
@@ -93,18 +88,11 @@ class RunLog:
             problem = f"a record '{kind}' before any record 'run'"
         if isinstance(record, Run | End) and getattr(self, kind) is not None:
             problem = f"a second {kind} record in one run"
-        elif isinstance(record, Run):
-            self.run = record
-        elif isinstance(record, End):
-            self.end = record
-        elif isinstance(record, Transport):
-            self.transports.append(record)
-        elif isinstance(record, Settings):
-            self.settings = record
-        elif isinstance(record, Hardware):
-            self.hardware.append(record)
+        elif isinstance(record, Run | End | Settings):
+            setattr(self, kind, record)
         else:
-            self.records.append(record)
+            lists: dict[Any, list[Any]] = {Transport: self.transports, Hardware: self.hardware}
+            lists.get(type(record), self.records).append(record)
         if problem:
             self.problems.append(where + problem)
 

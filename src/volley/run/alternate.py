@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ from volley.document import UNREADABLE
 from volley.errors import EXIT_INTERRUPTED, MachineError, UserError
 from volley.machine.signals import Child, Stop
 from volley.records.record_types import Run
+from volley.records.records_file import encode_line
 from volley.text import clean, escape_controls
 
 _MAX_LINES = 5
@@ -54,13 +56,8 @@ def alternate(
     """Launch every variant once in each round, and yield each launch when it has ended.
 
     The order within each round is drawn: then all orders that could have been are equally likely, whatever the machine
-    does meanwhile, and that is what a verdict compares with.
-
-    Args:
-        variants: what to launch.
-        rounds: how many launches of each.
-        stop: Ctrl-C, SIGTERM and SIGHUP stop the running command.
-        begin: is called with the round and the place of the variant before each launch.
+    does meanwhile, and that is what a verdict compares with.  ``begin`` is called with the round and the place of the
+    variant before each launch.
 
     Raises:
         KeyboardInterrupt: a signal stopped the launches.
@@ -80,13 +77,10 @@ def _marked(data: bytes, mark: Mapping[str, str | int]) -> bytes:
     """Return the records with a mark in each plan: what the front end knows of the launch."""
     lines = data.splitlines(keepends=True)
     for number, line in enumerate(lines):
-        try:
-            msgspec.json.decode(line, type=Run)
-        except UNREADABLE:  # another record
-            continue
-        record = msgspec.json.decode(line)
-        record["plan"].setdefault("launch", {})["live"] = mark
-        lines[number] = msgspec.json.encode(record) + b"\n"
+        with suppress(*UNREADABLE):  # another record
+            record = msgspec.json.decode(line, type=Run)
+            record.plan.launch["live"] = mark
+            lines[number] = encode_line(record)
     return b"".join(lines)
 
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from volley.records.record_types import COMMON, Transport
@@ -93,7 +92,6 @@ class Forecast:
         return None
 
     def part_done(self) -> float:
-        """Return the part of the steps that took the time until now."""
         return self.done / self.total
 
     def left_s(self, elapsed_s: float) -> float:
@@ -127,42 +125,34 @@ class Progress:
         """
         out, self._err = out or sys.stdout, err or sys.stderr
         self._quiet = quiet
-        self._launches = launches or LaunchCount(1, 1)
-        self._launch = 0
+        self._launches, self._launch = launches or LaunchCount(1, 1), 0
+        screen = self._err if self._err.isatty() else out if format_name == "table" else None
+        self._screen = screen if out.isatty() and not quiet else None
         self._bar: Bar | None = None
         self._task: TaskID | None = None
         self._forecast: Forecast | None = None
-        self._fraction = 0.0
-        self._left_s = math.inf
+        self._fraction, self._left_s = 0.0, math.inf
         """What was shown last: the time left grows only after a sentence about it."""
         self._said_s = said_s
         self._launch_begun = self._lined = time.monotonic()
         self._begun = self._launch_begun if begun is None else begun
         self._before_s = 0.0
         """From the beginning to the first launch."""
-        self._screen: TextIO | None = None
-        if out.isatty() and not quiet:
-            self._screen = self._err if self._err.isatty() else out if format_name == "table" else None
 
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
     def begin(self, forecast: Forecast, ranks: int) -> None:
         """Start the display of a launch of this many ranks; the first launch creates the bar."""
-        if self._launch == 0 and self._screen is not None:
-            self._bar = _bar(self._screen)
-            if self._bar is not None:
-                self._bar.start()
         now = time.monotonic()
         if self._launch == 0:
             self._before_s = now - self._begun
+            self._bar = _started_bar(self._screen) if self._screen else None
         elif self._launch == 1 and self._launch < self._launches.maximum:
             launch_s = now - self._begun - self._before_s
             whole_s = self._before_s + self._launches.expected(launch_s) * launch_s
@@ -257,7 +247,7 @@ class Progress:
             print(f"volley: {text}", file=self._err, flush=True)
 
 
-def _bar(screen: TextIO) -> Bar | None:
+def _started_bar(screen: TextIO) -> Bar | None:
     """Return a bar without automatic refresh; ``None`` for a terminal that cannot erase lines."""
     from rich.console import Console  # noqa: PLC0415  start-up: only terminals need it
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn  # noqa: PLC0415
@@ -275,16 +265,16 @@ def _bar(screen: TextIO) -> Bar | None:
             yield self.make_tasks_table(self.tasks)
             yield from (Text(task.description) for task in self.tasks)
 
-    return TwoLines(
-        BarColumn(bar_width=16),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[left]}", markup=False),
-        console=console,
-        auto_refresh=False,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
+    columns = (BarColumn(bar_width=16), TaskProgressColumn(), TextColumn("{task.fields[left]}", markup=False))
+    quietly: dict[str, Any] = {
+        "auto_refresh": False,
+        "transient": True,
+        "redirect_stdout": False,
+        "redirect_stderr": False,
+    }
+    bar = TwoLines(*columns, console=console, **quietly)
+    bar.start()
+    return bar
 
 
 # ------------------------------------------------------------------------------------ where the time of a launch goes
@@ -301,8 +291,7 @@ _MEASURING = "measuring"
 def describe(log: RunLog) -> str | None:
     """Return how long a launch and each of its steps took; ``None`` if it has no times."""
     steps = list(_steps(log))
-    shown = ", ".join(f"{name} {_seconds(step_s)}" for name, step_s in steps)
-    return f"launch {log.number}: {_seconds(sum(step_s for _, step_s in steps))}: {shown}" if steps else None
+    return f"launch {log.number}: {sum(step_s for _, step_s in steps):.2f} s: {_medians(steps)}" if steps else None
 
 
 def summarize(logs: Sequence[RunLog]) -> str | None:
@@ -312,13 +301,13 @@ def summarize(logs: Sequence[RunLog]) -> str | None:
         return None
     measuring, whole = (sum(s for name, s in steps if name in (which or name)) for which in ((_MEASURING,), ()))
     opened = [(each.transport, each.open_s) for log in logs for each in log.transports if each.open_s is not None]
-    text = f"{measuring / whole:.0%} of {_seconds(whole)} was measuring; a launch: {_medians(steps)}"
+    text = f"{measuring / whole:.0%} of {whole:.2f} s was measuring; a launch: {_medians(steps)}"
     return f"{text}; opening {_medians(opened)}" if opened else text
 
 
 def _medians(steps: Sequence[tuple[str, float]]) -> str:
     by_name = grouped(steps, lambda step: step[0])
-    return ", ".join(f"{name} {_seconds(median([s for _, s in those]))}" for name, those in by_name.items())
+    return ", ".join(f"{name} {median([s for _, s in those]):.2f} s" for name, those in by_name.items())
 
 
 def _steps(log: RunLog) -> Iterator[tuple[str, float]]:
@@ -328,9 +317,9 @@ def _steps(log: RunLog) -> Iterator[tuple[str, float]]:
         return
     if times.gap_s is not None:
         yield "after the launch before", times.gap_s
-    if startup is None and times.run_s is not None:
+    if not startup and times.run_s is not None:
         yield "starting", times.run_s
-    elif startup is not None and times.run_s is not None:
+    elif startup and times.run_s is not None:
         done = sorted((at, name) for key, name in _STARTUP.items() if (at := getattr(startup, key)) is not None)
         # The run record follows the last step; before the first one, the launcher starts the process.
         yield "launcher", max(0.0, times.run_s - done[-1][0])
@@ -341,7 +330,3 @@ def _steps(log: RunLog) -> Iterator[tuple[str, float]]:
         if reached is not None and before is not None:
             yield name, reached - before
             before = reached
-
-
-def _seconds(duration_s: float) -> str:
-    return f"{duration_s:.2f} s"

@@ -1,0 +1,185 @@
+"""A launch whose launcher or ranks misbehave, with a stand-in for the engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from the_session import SIZES, fake, measure
+from volley.errors import MachineError
+from volley.launch import engine, start
+from volley.launch.engine import EngineProcess
+from volley.launch.start import Patience, Start
+from volley.machine import signals
+from volley.machine.signals import Stop
+from volley.records.plan import Plan
+
+
+def test_a_launcher_that_cannot_be_started_is_named(tmp_path: Path) -> None:
+    with Stop() as stop, pytest.raises(MachineError, match="no-such-mpirun"):
+        EngineProcess(Start("openmpi", (str(tmp_path / "no-such-mpirun"),), {}, {}), stop)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_job_that_was_given_no_plan_is_not_waited_for(bin_folder: Path) -> None:
+    words = (str(bin_folder / "volley-engine"), "--plan", "-")
+    with EngineProcess(Start("none", words, {}, os.environ), Stop()) as process:
+        pass
+    assert process.ending.status == 1  # the stand-in's: an empty plan is none
+
+
+def test_a_job_that_ignores_a_stop_is_killed_after_a_while(
+    bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "GRACE_S", 0.2)
+
+    def interrupt_when_measured() -> None:
+        while not any(b'"pingpong","version"' in file.read_bytes() for file in kept.glob("*.jsonl")):
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt_when_measured, daemon=True).start()
+    assert fake(monkeypatch, "stubborn") == 130
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_launcher_that_does_not_end_after_the_last_record_is_killed(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(signals, "_CLEANUP_S", 0.1)
+    monkeypatch.setattr(start, "patience", lambda **_: Patience(end_s=0.1))
+    assert fake(monkeypatch, "lingers", "--launches", "2", "--watchdog", "0.1") == 1
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + len(SIZES)
+    said = "volley: all points were measured, but the launcher had not ended 0.2 s after the last record; killed it"
+    assert said in err.splitlines()
+
+
+@pytest.mark.parametrize("words", [(), ("--launcher-arg=--hostfile", "--launcher-arg=hosts")])
+def test_a_launch_on_this_host_has_a_folder_of_its_own_for_temporary_files(
+    words: tuple[str, ...], bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two launchers with the same process number, in two containers or one after the other, use no common folder."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    used = []
+    for _ in range(1 if words else 2):
+        assert measure(*words) == 0
+        lines = (bin_folder / "environment").read_text(encoding="utf-8").splitlines()
+        used += [Path(line.removeprefix("TMPDIR=")) for line in lines if line.startswith("TMPDIR=")]
+    if words:  # the ranks may be on other hosts, where no such folder exists
+        assert used == [tmp_path]
+        return
+    assert [folder.parent for folder in used] == [tmp_path, tmp_path]
+    assert len(set(used)) == 2
+    assert not any(folder.exists() for folder in used)
+
+
+HANGING = """#!/bin/sh
+trap '' TERM
+sleep 30 &
+echo $$ $! >"$(dirname "$0")/processes"
+wait
+"""
+
+
+def test_a_launcher_that_starts_no_rank_is_killed(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(signals, "_CLEANUP_S", 0.5)
+    monkeypatch.setattr(start, "patience", lambda **_: Patience(start_s=0.5))
+    (bin_folder / "mpirun").write_text(HANGING, encoding="utf-8")
+    assert measure("--launches", "2", "--watchdog", "0.5") == 1
+    said = "no measurement had begun 1 s after the start of the launcher; killed it; a larger --watchdog waits longer"
+    assert f"volley: the run was aborted: {said}" in capsys.readouterr().err.splitlines()
+    for process in (bin_folder / "processes").read_text(encoding="utf-8").split():
+        assert not Path(f"/proc/{process}").exists()
+
+
+EXPLAINS = """#!/bin/sh
+echo "ssh: connect to host node2 port 22: Connection timed out" >&2
+exec sleep 600
+"""
+
+
+WORDS = "ssh: connect to host node2 port 22: Connection timed out"
+
+
+def test_the_words_of_a_launcher_are_shown_while_it_is_waited_for_and_when_it_is_killed(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(start, "patience", lambda **_: Patience(start_s=1))
+    (bin_folder / "mpirun").write_text(EXPLAINS, encoding="utf-8")
+    assert measure("--watchdog", "1") == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("volley: waiting for the start of 2 ranks: ")
+    assert lines[1:] == [
+        f"volley: the launcher says: {WORDS}",
+        WORDS,
+        "volley: the run was aborted: no measurement had begun 2 s after the start of the launcher; killed it",
+    ]
+
+
+def test_the_words_of_a_launcher_are_shown_after_ctrl_c(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep = EngineProcess._keep_text
+
+    def stop_then(self: EngineProcess, line: bytes) -> None:
+        keep(self, line)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(EngineProcess, "_keep_text", stop_then)
+    (bin_folder / "mpirun").write_text(EXPLAINS, encoding="utf-8")
+    assert measure() == 130
+    assert capsys.readouterr().err.splitlines() == [
+        WORDS, "volley: stopped by Ctrl-C before anything was measured"
+    ]  # fmt: skip
+
+
+OUTLIVES = """#!/bin/sh
+while [ $# -gt 0 ]; do
+  case "$1" in */volley-engine) break ;; esac
+  shift
+done
+"$@" <&0
+trap '' TERM
+sleep 600
+"""
+
+
+@pytest.mark.parametrize("behaviour", ["cut", "watchdog"])
+def test_a_launcher_that_outlives_its_ranks_is_killed(
+    behaviour: str, bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(engine, "_LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(signals, "_CLEANUP_S", 0.1)
+    monkeypatch.setattr(start, "patience", lambda **_: Patience(end_s=0.3))
+    (bin_folder / "mpirun").write_text(OUTLIVES, encoding="utf-8")
+    assert fake(monkeypatch, behaviour) == 1
+    assert "the launcher had not ended 0.3 s after its ranks; killed it" in capsys.readouterr().err
+
+
+def test_the_first_record_ends_the_time_limit_of_the_start_and_teaches_that_of_the_next() -> None:
+    slow = ("sh", "-c", "sleep 0.2; echo '{}'; sleep 0.6; echo '{}'")
+    patience = Patience(start_s=10)
+    plan = Plan(benchmark="probe", transports=[], options={}, watchdog_s=0.1)
+    assert patience.until_first_record_s(0.5) == 10.5
+    with Stop() as stop, EngineProcess(Start("none", slow, {}, os.environ, patience=patience), stop) as process:
+        assert len(list(process.lines(plan))) == 2
+    assert patience.until_first_record_s(0.5) == 0.5 + patience.seen_s[0] < 10
+
+
+def test_talk_on_both_streams_is_not_data_and_is_harmless(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fake(monkeypatch, "chatty") == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + len(SIZES)
+    assert "=   BAD NEWS" in err.splitlines()
+    assert "a warning of MPI" in err
+    assert not {"\0", "\x1b", "\x07"} & set(err)

@@ -1,0 +1,86 @@
+"""The exit code and the messages of a launch, from its records or from how it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import example_records
+from volley.benchmarks import named
+from volley.benchmarks.matrix import GPUS
+from volley.launch.engine import Ending
+from volley.records.record_types import End
+from volley.records.run_log import RunLog
+from volley.run.outcome import RunOutcome, judge
+
+MEASURED, SKIPPED = example_records.pingpong([1e-6] * 6), example_records.pingpong(status="skipped", reason="too long")
+GOOD = example_records.log(MEASURED)
+LACKING = example_records.log(
+    MEASURED, transports=[example_records.transport(), example_records.transport("aware", available=False)]
+)
+BARE = RunLog(run=example_records.run())
+
+
+def failed(reason: str | None, *records: Any) -> RunLog:
+    return RunLog(run=BARE.run, records=list(records), end=End(status="failed", reason=reason, elapsed_s=1.0))
+
+
+@pytest.mark.parametrize(
+    ("log", "ending", "code", "lines", "ends"),
+    [
+        (GOOD, Ending(0, (), ("[warning]",)), 0, ["[warning]"], False),
+        (GOOD, Ending(3, ("no peer access",), ()), 3, [], False),  # of a rank other than the first
+        (
+            GOOD,
+            Ending(1, (), ("x",)),
+            1,
+            ["x", "volley: all points were measured, but the job ended with status 1"],
+            False,
+        ),
+        (LACKING, Ending(0, (), ()), 3, [], False),
+        (example_records.log(SKIPPED), Ending(0, (), ()), 3, ["volley: every point was skipped"], True),
+        (failed("an \x1b end", MEASURED), Ending(3, (), ()), 1, ["volley: an \\x1b end"], False),
+        (failed("no GPU"), Ending(3, (), ()), 3, ["volley: no GPU"], False),
+        (BARE, Ending(2, ("no plan",), ()), 2, ["volley: no plan", "volley: use mpirun"], True),
+        (BARE, Ending(3, ("no GPU",), ()), 3, ["volley: no GPU"], True),
+        (BARE, Ending(2, (), ()), 1, ["volley: the run was aborted: the job ended with status 2"], True),
+        (
+            RunLog(run=BARE.run, records=[MEASURED]),
+            Ending(2, ("no plan",), ()),
+            1,
+            ["volley: the run was aborted: no plan"],
+            True,
+        ),
+        (
+            BARE,
+            Ending(134, (), tuple(map(str, range(20)))),
+            1,
+            [*map(str, range(5, 20)), "volley: the run was aborted: the job ended with status 134 (SIGABRT)"],
+            True,
+        ),
+    ],
+)
+def test_the_outcome_follows_from_the_records_or_else_from_how_the_job_ended(
+    log: RunLog, ending: Ending, code: int, lines: list[str], ends: bool
+) -> None:
+    asked = [{"host"}, {"aware"}]
+    assert judge(log, ending, named("pingpong"), asked, "use mpirun") == RunOutcome(code, tuple(lines), ends)
+
+
+@pytest.mark.parametrize(
+    ("log", "ending", "code", "said"),
+    [
+        (RunLog(), Ending(127, (), ("no libmpi",)), 3, "the engine does not start: no libmpi"),
+        (RunLog(), Ending(127, ("no libmpi",), ()), 3, "the engine does not start: no libmpi"),
+        (RunLog(), Ending(1, (), ()), 3, "the engine does not start: status 1"),
+        (RunLog(), Ending(1, ("it throws",), ()), 1, "the run was aborted: it throws"),
+        (RunLog(), Ending(-9, (), (), "the engine"), 1, "the run was aborted: the engine was killed by SIGKILL"),
+        (BARE, Ending(1, (), ()), 1, "the run was aborted: the job ended with status 1"),
+    ],
+)
+def test_an_engine_without_a_launcher_does_not_start_or_is_aborted(
+    log: RunLog, ending: Ending, code: int, said: str
+) -> None:
+    expected = RunOutcome(code, (f"volley: {said}",), ends_session=True)
+    assert judge(log, ending, GPUS, [], None) == expected
