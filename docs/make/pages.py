@@ -16,13 +16,10 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from between_gpus import between_gpus
 from every_way import every_way, every_way_run, gpu_initiated, gpu_initiated_run, on_h100s, over_staging
 from example_programs import printed_line, program_aware, program_clock, program_cpu, program_staged
 from figures import DOCS, H200, NVLINK3, SUMMIT, find, measured, published, three_digits
-from jacobi_on_gpus import jacobi_on_gpus
-from lines import aware_line, poor_lines
-from noise import least_disturbed
+from method_figures import aware_line, between_gpus, jacobi_on_gpus, least_disturbed, poor_lines
 
 SIZES = {8: "8 B", 4096: "4 KiB", 65536: "64 KiB", 1 << 20: "1 MiB", 1 << 24: "16 MiB", 1 << 30: "1 GiB"}
 SHORT = 1 << 20

@@ -51,7 +51,6 @@ def _standard_files() -> None:
 
 
 def main() -> int:
-    """Run the command line and return the exit code."""
     try:
         from volley.launch.inside_launcher import rank_info  # noqa: PLC0415  start-up: Ctrl-C is caught
 

@@ -112,7 +112,6 @@ class Shown:
         return [dict(zip(self._columns, row, strict=True)) for row in zip(*self._columns.values(), strict=True)]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the rows as a new DataFrame."""
         try:
             import pandas  # noqa: PLC0415  start-up: takes longer than to read the records
         except ImportError:

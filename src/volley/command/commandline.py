@@ -38,8 +38,6 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """The command-line option of one field."""
-
     flags: tuple[str, ...] = ()
     """``("--sizes", "-s")``; if empty, the flag is the field's name with dashes."""
     help: str = ""
@@ -66,7 +64,6 @@ class Option:
 
     @property
     def default_text(self) -> str:
-        """The text of the default in the help."""
         if self.shown is not None:
             return self.shown
         if self.default is True:
@@ -187,7 +184,7 @@ class Command:
 
     @property
     def _class(self) -> type[Options]:
-        found: type[Options] = imported(self.options) if isinstance(self.options, str) else self.options
+        found: type[Options] = Lazy(self.options).load() if isinstance(self.options, str) else self.options
         return found
 
     @property
@@ -232,20 +229,15 @@ class Command:
         return vars(namespace)
 
 
-def imported(name: str) -> Any:
-    """Import what a full name stands for: ``volley.batch.script.run``."""
-    module, _, own = name.rpartition(".")
-    return getattr(import_module(module), own)
-
-
 @dataclass(frozen=True)
 class Lazy:
-    """What a full name stands for, imported when it is called: start-up, --help does without."""
+    """What a full name stands for, ``volley.batch.script.run``, imported when it is called: --help does without."""
 
     name: str
 
     def load(self) -> Any:
-        return imported(self.name)
+        module, _, own = self.name.rpartition(".")
+        return getattr(import_module(module), own)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.load()(*arguments)

@@ -200,9 +200,8 @@ def output_group(special: Mapping[str, str] | None = None, *, without: Sequence[
 
     ``without`` are the fields that do not become options.
     """
-    if special:
-        return group(OutputOptions, without=without, format=format_change(special))
-    return group(OutputOptions, without=without)
+    changes: dict[str, Any] = {"format": format_change(special)} if special else {}
+    return group(OutputOptions, without=without, **changes)
 
 
 class BenchmarkOptions(Options):

@@ -286,7 +286,6 @@ class EngineProcess:
             yield line
 
     def records(self, plan: Plan, read: Callable[[bytes], Any]) -> Iterator[tuple[bytes, Any]]:
-        """Send the plan and yield each line together with the record that ``read`` decodes from it."""
         for line in self.lines(plan):
             try:
                 record = read(line)

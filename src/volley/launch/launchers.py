@@ -37,8 +37,6 @@ def home(environment: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """The ranks of one job, independent of the launcher."""
-
     engine: tuple[str, ...]
     """The program of every rank, with its arguments."""
     ranks: int
@@ -75,7 +73,6 @@ class LaunchSpec:
 
     @property
     def nodes(self) -> int:
-        """The number of nodes of the ranks."""
         if self.hosts:
             return len(set(self.hosts))
         return min(self.ranks, self.allocation.nodes) if self.allocation else 1

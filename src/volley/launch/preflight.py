@@ -51,8 +51,6 @@ class Preflight:
 
 @dataclass(frozen=True)
 class Trials:
-    """How small jobs are started."""
-
     start: Start
     """As for the measurement; inside a foreign launcher, of the engine without it."""
     stack: Stack

@@ -53,8 +53,6 @@ class Patience:
 
 @dataclass(frozen=True)
 class Start:
-    """How to start a job."""
-
     launcher: str
     tokens: tuple[str, ...]
     added: Mapping[str, str]
@@ -74,7 +72,6 @@ class Start:
     patience: Patience = field(default_factory=Patience)
 
     def facts(self, stack: Stack) -> dict[str, Any]:
-        """Return the facts about the launch for the run record."""
         return {
             "launcher": self.launcher,
             "command": list(self.tokens),
@@ -86,7 +83,6 @@ class Start:
         }
 
     def line(self) -> str:
-        """Return the command line as typed in a shell."""
         return shlex.join([*(f"{name}={value}" for name, value in self.added.items()), *self.tokens])
 
 
@@ -147,7 +143,6 @@ def volley_with_jsrun(job: JobOptions, ranks: LaunchSpec) -> tuple[str, ...]:
 
 
 def become(tokens: tuple[str, ...]) -> NoReturn:
-    """Replace this process by a command."""
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(tokens[0], tokens)  # noqa: S606  no shell is needed

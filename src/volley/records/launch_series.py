@@ -123,7 +123,6 @@ def conditions_key(log: RunLog, ignored: Collection[str] = ()) -> Hashable:
 
 
 def differences(found: Sequence[Conditions]) -> list[str]:
-    """Return the names of the conditions that are not the same in all of these."""
     return [name for name in dict.fromkeys(chain(*found)) if len({each.get(name) for each in found}) > 1]
 
 

@@ -76,7 +76,6 @@ class LineReader:
         return self._with_options(record) if isinstance(record, Run) else record
 
     def _with_options(self, run: Run) -> Run:
-        """Convert the plan's options to the type of its benchmark."""
         type_ = self._plan_types.get(run.plan.benchmark)
         if type_ is None:
             name = escape_controls(run.plan.benchmark)
@@ -90,7 +89,6 @@ class LineReader:
 
 
 def _refuse_versions(document: Any) -> None:
-    """Raise a VersionError if the document has another format version."""
     if not isinstance(document, dict):
         return
     plan = document.get("plan")

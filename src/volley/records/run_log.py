@@ -51,7 +51,6 @@ class RunLog:
         return self.run is not None and self.end is not None and not self.problems
 
     def gpus(self, when: Literal["before", "after"]) -> list[Gpu]:
-        """Return the GPUs as the front end read them before or after the run."""
         return [gpu for record in self.hardware if record.when == when for gpu in record.gpus]
 
     def of(self, kind: type[Of]) -> list[Of]:

@@ -40,8 +40,6 @@ class Variant:
 
 @dataclass(frozen=True)
 class LiveLaunch:
-    """A launch of a variant."""
-
     round: int
     """From 1 on."""
     variant: int

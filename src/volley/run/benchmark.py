@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """One benchmark."""
-
     name: str
     """Its name in plans, and that of its subpackage unless ``modules`` says where its modules are."""
     help: str

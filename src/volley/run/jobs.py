@@ -90,7 +90,6 @@ class Jobs:
 
     @property
     def count(self) -> LaunchCount:
-        """How many launches there will be, as far as that is known."""
         return self.launches or LaunchCount(len(self.planned), len(self.planned))
 
 

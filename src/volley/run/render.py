@@ -167,8 +167,6 @@ def _html() -> ModuleType:
 
 @dataclass(frozen=True)
 class Sections:
-    """What a page consists of."""
-
     title: str
     reports: Sequence[Report]
     files: Sequence[tuple[str, bytes]]

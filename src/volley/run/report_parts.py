@@ -142,7 +142,6 @@ def bounds_legend(results: Sequence[Any], series: LaunchSeries, observations: st
 
 
 def not_mpi(transport: Transport | None) -> str:
-    """Return a mark for a transport that does not use MPI."""
     if transport is None or transport.mpi:
         return ""
     return " (sends nothing)" if transport.memory == "none" else " (not MPI)"
