@@ -4,6 +4,10 @@ import io
 import math
 import re
 import threading
+from collections.abc import Sequence
+from copy import deepcopy
+from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -55,6 +59,25 @@ def follow(logs: list[RunLog], format_name: str, out: io.StringIO, err: io.Strin
                 progress.on_record(record)
 
 
+def lines_of(done: Sequence[Sequence[tuple[Any, float]]], expected: Forecast, **about: Any) -> list[str]:
+    """The lines for records of launches, each with the seconds that it took, on a clock of the test."""
+    now, err = 0.0, io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("volley.run.progress.time.monotonic", lambda: now)
+        patch.setattr("volley.run.progress.LINES_EVERY_S", 0.0)
+        with Progress(out=io.StringIO(), err=err, **about) as progress:
+            for records in done:
+                progress.begin(deepcopy(expected), 2)
+                for record, took_s in records:
+                    now += took_s
+                    progress.on_record(record)
+    return err.getvalue().splitlines()
+
+
+def points(*sizes: int, took_s: float) -> list[tuple[Any, float]]:
+    return [(pingpong([1e-6] * 6, size=size, elapsed_s=took_s), took_s) for size in sizes]
+
+
 # --------------------------------------------------------------------------------------------- plain lines
 
 
@@ -86,22 +109,6 @@ def test_without_a_terminal_records_are_the_lines_that_were_looked_at() -> None:
     check_screen(SCREENS / "progress.txt", "\n".join(parts))
     assert row_in_short("host 8 B, rank 0 first", [None, None], 1, None) == "host 8 B, rank 0 first: FAILED"
     assert row_in_short("host 8 B, rank 0 first", [None, None], 0, None) == "host 8 B, rank 0 first: skipped"
-
-
-@pytest.mark.usefixtures("every_record")
-def test_launches_that_fit_the_time_make_up_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two sizes of two seconds each in a launch; seven launches fit 30 s."""
-    seconds = iter(range(100))
-    monkeypatch.setattr("volley.run.progress.time.monotonic", lambda: 2.0 * next(seconds))
-    err = io.StringIO()
-    with Progress(launches=LaunchCount(3, 12, 30.0), out=io.StringIO(), err=err) as progress:
-        progress.begin(sweep(8, 16), 2)
-        for size in (8, 16):
-            progress.on_record(pingpong([1e-6] * 6, size=size, elapsed_s=2.0))
-    first, second = err.getvalue().splitlines()
-    assert first.startswith("volley: launch 1 of ≤ 12: host 8 B")
-    assert "about 26 s left" in first  # 2 s of this launch, and six of 4 s
-    assert "(20 %, about 24 s left)" in second  # two seconds passed before the launch
 
 
 def test_notes_are_lines_without_escape_sequences() -> None:
@@ -151,18 +158,6 @@ def test_the_bar_never_runs_backwards() -> None:
     drawn = [int(each) for each in re.findall(r"(\d+)%", visible(out.getvalue()))]
     assert drawn == sorted(drawn)
     assert drawn[-1] == 100
-
-
-@pytest.mark.usefixtures("every_record")
-def test_more_launches_than_expected_do_not_lower_the_fraction(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = iter([0.0, 0.0, 8.0, 8.0, 8.2])
-    monkeypatch.setattr("volley.run.progress.time.monotonic", lambda: next(seconds))
-    err = io.StringIO()
-    with Progress(launches=LaunchCount(1, 12, 30.0), out=io.StringIO(), err=err) as progress:
-        for elapsed_s in (8.0, 0.2):
-            progress.begin(sweep(8), 2)
-            progress.on_record(pingpong([1e-6] * 6, elapsed_s=elapsed_s))
-    assert re.findall(r"\((\d+) %", err.getvalue()) == ["33", "33"]
 
 
 def test_no_thread_draws_beside_the_ranks() -> None:
@@ -228,17 +223,27 @@ def test_an_error_inside_takes_the_bar_away() -> None:
 # ------------------------------------------------------------------------------------------------ forecast
 
 
-def test_a_sweep_of_large_messages_is_foreseen_to_grow_with_the_bytes() -> None:
-    expected = sweep(1 << 20, 1 << 28)
-    expected.add(pingpong([1e-4] * 6, size=1 << 20, elapsed_s=0.5))
-    # 256 times the bytes: 12 exchanges of 2 · 256 · 0.1 ms, three times as long with what stands beside them
-    assert expected.left_s(1.0) == pytest.approx(12 * 2 * 256e-4 * 3)
-
-
-def test_small_messages_take_as_long_as_each_other() -> None:
-    expected = sweep(8, 16, 32)
-    expected.add(pingpong([1e-6] * 6, size=8, elapsed_s=0.2))
-    assert expected.left_s(0.2) == pytest.approx(0.4)
+@pytest.mark.parametrize(
+    ("expected", "done", "left_s"),
+    [
+        # 256 times the bytes: 12 exchanges of 2 · 256 · 0.1 ms, three times as long with what stands beside them
+        (sweep(1 << 20, 1 << 28), pingpong([1e-4] * 6, size=1 << 20, elapsed_s=0.5), 12 * 2 * 256e-4 * 3),
+        (sweep(8, 16, 32), pingpong([1e-6] * 6, size=8, elapsed_s=0.2), 0.4),  # small ones take as long as each other
+        (
+            sweep(1 << 20, 1 << 21, sampling=Sampling(mode="fixed", warmup=50, iterations=950)),
+            pingpong([1e-3], size=1 << 20, elapsed_s=2.0),
+            1000 * 2 * 2e-3,
+        ),
+        (
+            sweep(1 << 20, 1 << 21, benchmark="stream"),
+            stream([64e-4] * 6, size=1 << 20, elapsed_s=0.1),
+            12 * 2 * 64e-4 * 0.1 / (12 * 64e-4),
+        ),
+    ],
+)
+def test_the_rest_of_a_sweep_is_foreseen_from_its_points(expected: Forecast, done: Any, left_s: float) -> None:
+    expected.add(done)
+    assert expected.left_s(done.elapsed_s) == pytest.approx(left_s)
 
 
 def test_sizes_in_another_order_are_foreseen_from_the_next_smaller_one() -> None:
@@ -246,13 +251,6 @@ def test_sizes_in_another_order_are_foreseen_from_the_next_smaller_one() -> None
     for size, took_s in ((8, 0.1), (1 << 30, 5.0)):
         expected.add(pingpong([1e-6] * 6, size=size, elapsed_s=took_s))
     assert expected.left_s(5.1) == pytest.approx(0.1)
-
-
-def test_a_fixed_batch_is_foreseen_from_its_number_of_exchanges() -> None:
-    fixed = Sampling(mode="fixed", warmup=50, iterations=950)
-    expected = sweep(1 << 20, 1 << 21, sampling=fixed)
-    expected.add(pingpong([1e-3], size=1 << 20, elapsed_s=2.0))
-    assert expected.left_s(2.0) == pytest.approx(1000 * 2 * 2e-3)
 
 
 def test_an_unavailable_transport_is_left_out() -> None:
@@ -278,21 +276,13 @@ def test_the_fraction_never_goes_back_and_the_time_left_grows_only_after_a_sente
     sizes = data.draw(st.lists(st.integers(1, 1 << 40), min_size=1, max_size=3, unique=True))
     names, launches = ["a", "b"], data.draw(st.integers(1, 3))
     count = LaunchCount(1, launches, data.draw(st.none() | st.floats(1.0, 1000.0)))
-    now, err = 0.0, io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("volley.run.progress.time.monotonic", lambda: now)
-        patch.setattr("volley.run.progress.LINES_EVERY_S", 0.0)
-        with Progress(launches=count, said_s=data.draw(st.floats(1.0, 1000.0)), out=io.StringIO(), err=err) as progress:
-            for _ in range(launches):
-                progress.begin(sweep(*sizes, transports=names), 2)
-                for size in sizes:
-                    for name in names:
-                        times = data.draw(st.lists(st.floats(1e-9, 10.0), max_size=3))
-                        took = data.draw(st.floats(0.0, 100.0))
-                        now += took
-                        status = "ok" if times else "skipped"
-                        progress.on_record(pingpong(times, size, name, status=status, elapsed_s=took))
-    lines = err.getvalue().splitlines()
+    steps = []
+    for size, name in product(sizes, names):
+        times, took_s = data.draw(st.lists(st.floats(1e-9, 10.0), max_size=3)), data.draw(st.floats(0.0, 100.0))
+        status = "ok" if times else "skipped"
+        steps.append((pingpong(times, size, name, status=status, elapsed_s=took_s), took_s))
+    said_s = data.draw(st.floats(1.0, 1000.0))
+    lines = lines_of([steps] * launches, sweep(*sizes, transports=names), launches=count, said_s=said_s)
     fractions = [int(found[1]) for line in lines if (found := re.search(r"\((\d+) %", line))]
     assert fractions == sorted(fractions)
     assert lines[-1].endswith("(100 %, done)")
@@ -310,47 +300,6 @@ def seconds(text: str) -> int:
     return sum(int(number) * {"s": 1, "min": 60, "h": 3600}[unit] for number, unit in re.findall(r"(\d+) (\w+)", text))
 
 
-@pytest.mark.usefixtures("every_record")
-def test_a_run_that_takes_longer_than_was_said_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, err = 0.0, io.StringIO()
-    monkeypatch.setattr("volley.run.progress.time.monotonic", lambda: now)
-    with Progress(said_s=217.0, out=io.StringIO(), err=err) as progress:
-        progress.begin(sweep(*range(8, 18)), 2)
-        for size in range(8, 18):
-            now += 51.7
-            progress.on_record(pingpong([1e-6] * 6, size=size, elapsed_s=51.7))
-    assert err.getvalue().count("not") == 1
-    first, second, *_ = err.getvalue().splitlines()
-    assert first == "volley: this takes about 8 min 37 s, not 3 min 37 s"
-    assert second.endswith("(10 %, about 7 min 45 s left)")
-
-
-@pytest.mark.usefixtures("every_record")
-def test_a_run_of_short_launches_says_so_after_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, err = 0.0, io.StringIO()
-    monkeypatch.setattr("volley.run.progress.time.monotonic", lambda: now)
-    with Progress(launches=LaunchCount(1, 12, 30.0), said_s=30.0, out=io.StringIO(), err=err) as progress:
-        for _ in range(2):
-            progress.begin(sweep(8), 2)
-            now += 1.0
-            progress.on_record(pingpong([1e-6] * 6, elapsed_s=1.0))
-    _, corrected, _ = err.getvalue().splitlines()
-    assert corrected == "volley: this takes about 12 s, not 30 s"
-
-
-@pytest.mark.usefixtures("every_record")
-def test_a_launch_that_was_not_foreseen_has_a_progress_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, err = 0.0, io.StringIO()
-    monkeypatch.setattr("volley.run.progress.time.monotonic", lambda: now)
-    with Progress(out=io.StringIO(), err=err) as progress:
-        for took_s in (1.0, 40.0):
-            progress.begin(sweep(8, 16), 2)
-            for size in (8, 16):
-                now += took_s
-                progress.on_record(pingpong([1e-6] * 6, size=size, elapsed_s=took_s))
-    assert err.getvalue().splitlines()[2] == "volley: launch 2: host 8 B: 1.00 µs, 0.00800 GB/s (50 %, about 40 s left)"
-
-
 @pytest.mark.parametrize(("mode", "left_s"), [("isolated", 11 * 6.0), ("loaded", 2 * 6.0)])
 def test_rows_that_were_measured_together_are_one_step(mode: str, left_s: float) -> None:
     """Of four ranks, three visits and two cases: a row has two records, and a visit in rounds has eight."""
@@ -363,21 +312,42 @@ def test_rows_that_were_measured_together_are_one_step(mode: str, left_s: float)
     assert expected.left_s(6.0) == pytest.approx(12.0)
 
 
-def test_streams_are_foreseen_too() -> None:
-    expected = sweep(1 << 20, 1 << 21, benchmark="stream")
-    expected.add(stream([64e-4] * 6, size=1 << 20, elapsed_s=0.1))
-    assert expected.left_s(0.1) == pytest.approx(12 * 2 * 64e-4 * 0.1 / (12 * 64e-4))
+# ------------------------------------------------------------------------------------------ several launches
 
 
-# ------------------------------------------------------------------------------------------- a long solution
+def test_launches_that_fit_the_time_make_up_the_whole() -> None:
+    """Two sizes of two seconds each in a launch; seven launches fit 30 s."""
+    first, second = lines_of([points(8, 16, took_s=2.0)], sweep(8, 16), launches=LaunchCount(3, 12, 30.0))
+    assert first.startswith("volley: launch 1 of ≤ 12: host 8 B")
+    assert "(7 %, about 26 s left)" in first  # 2 s of this launch, and six of 4 s
+    assert "(14 %, about 24 s left)" in second
 
 
-@pytest.mark.usefixtures("every_record")
+def test_more_launches_than_expected_do_not_lower_the_fraction() -> None:
+    launches = [points(8, took_s=8.0), points(8, took_s=0.2)]
+    lines = lines_of(launches, sweep(8), launches=LaunchCount(1, 12, 30.0))
+    assert re.findall(r"\((\d+) %", "".join(lines)) == ["33", "33"]
+
+
+def test_a_run_that_takes_longer_than_was_said_says_so_once() -> None:
+    lines = lines_of([points(*range(8, 18), took_s=51.7)], sweep(*range(8, 18)), said_s=217.0)
+    assert lines[0] == "volley: this takes about 8 min 37 s, not 3 min 37 s"
+    assert lines[1].endswith("(10 %, about 7 min 45 s left)")
+    assert sum("not" in line for line in lines) == 1
+
+
+def test_a_run_of_short_launches_says_so_after_the_first_one() -> None:
+    launches = [points(8, took_s=1.0)] * 2
+    _, corrected, _ = lines_of(launches, sweep(8), launches=LaunchCount(1, 12, 30.0), said_s=30.0)
+    assert corrected == "volley: this takes about 12 s, not 30 s"
+
+
+def test_a_launch_that_was_not_foreseen_has_a_progress_of_its_own() -> None:
+    lines = lines_of([points(8, 16, took_s=1.0), points(8, 16, took_s=40.0)], sweep(8, 16))
+    assert lines[2] == "volley: launch 2: host 8 B: 1.00 µs, 0.00800 GB/s (50 %, about 40 s left)"
+
+
 def test_a_long_solution_says_what_is_left() -> None:
-    err = io.StringIO()
     record = JacobiProgress(transport="aware", iterations=120, elapsed_s=20.0, left_s=60.0)
-    with Progress(launches=LaunchCount(2, 2), out=io.StringIO(), err=err) as progress:
-        progress.begin(JacobiForecast(), 2)
-        progress.on_record(record)
-    line = r"volley: launch 1 of 2: aware: 120 iterations \(\d+ %, about 2 min 0 s left\)\n"
-    assert re.fullmatch(line, err.getvalue())
+    (line,) = lines_of([[(record, 20.0)]], JacobiForecast(), launches=LaunchCount(2, 2))
+    assert re.fullmatch(r"volley: launch 1 of 2: aware: 120 iterations \(\d+ %, about .* left\)", line)

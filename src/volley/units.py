@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 LARGEST_COUNT = (1 << 31) - 1
@@ -117,16 +118,12 @@ def format_sizes(sizes_bytes: Sequence[int]) -> str:
     gaps = {larger - smaller for smaller, larger in pairwise(sizes_bytes)}
     if len(words) < 3 or min(gaps) < 0:
         return listed
-    steps = ["", ":x4", ":x8", *(f":+{_typed(gap)}" for gap in gaps if len(gaps) == 1)]
-    ranges = (f"{words[0]}:{words[-1]}{step}" for step in steps)
-    return min([*(text for text in ranges if _means(text, sizes_bytes)), listed], key=len)
-
-
-def _means(text: str, sizes_bytes: Sequence[int]) -> bool:
-    try:
-        return parse_sizes(text) == tuple(sizes_bytes)
-    except SizeError:  # more sizes, or larger ones, than volley takes: another program wrote their plan
-        return False
+    found = [listed]
+    for step in ("", ":x4", ":x8", *(f":+{_typed(gap)}" for gap in gaps if len(gaps) == 1)):
+        with suppress(SizeError):  # more sizes, or larger ones, than volley takes: another program wrote their plan
+            text = f"{words[0]}:{words[-1]}{step}"
+            found += [text] * (parse_sizes(text) == tuple(sizes_bytes))
+    return min(reversed(found), key=len)
 
 
 def _typed(size_bytes: int) -> str:
