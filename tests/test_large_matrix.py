@@ -66,7 +66,7 @@ def test_a_thousand_ranks_fit_a_screen(thousand: list[RunLog]) -> None:
 
 def test_a_thousand_ranks_are_drawn_by_node(thousand: list[RunLog]) -> None:
     ((benchmark, found),) = [(each, each.results(thousand)) for each in BENCHMARKS if each.name == "rank_matrix"]
-    (report,) = benchmark.reports(found)
+    (report,) = map(benchmark.report, found)
     for chart in report.charts:
         assert len(chart.marks) == 128 * 128
         by_place = {(mark.y, mark.x): mark.value for mark in chart.marks}
@@ -150,7 +150,7 @@ def test_the_page_of_a_thousand_ranks_is_small(thousand: list[RunLog]) -> None:
     from volley.report import html  # noqa: PLC0415  the packages of the extra `report`
 
     (found,) = (each for each in BENCHMARKS if each.name == "rank_matrix")
-    reports = found.reports(found.results(thousand))
+    reports = list(map(found.report, found.results(thousand)))
     out = io.StringIO()
     html.render("volley matrix", reports, [[] for _ in reports], [], out)
     assert len(out.getvalue()) < 3e6

@@ -88,7 +88,7 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def reports(*records: Path) -> list[Report]:
     logs = [log for path in records for log in read_runs(path, BENCHMARKS)]
-    return [report for benchmark, results in results_of(logs, BENCHMARKS) for report in benchmark.reports(results)]
+    return [report for benchmark, results in results_of(logs, BENCHMARKS) for report in map(benchmark.report, results)]
 
 
 def chart(report: Report, title: str) -> Chart:

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -203,7 +202,7 @@ class EngineProcess:
         self._lines: deque[bytes] = deque()
         self._selector = selectors.DefaultSelector()
         for pipe, keep in ((self._stdout, self._lines.append), (self._stderr, self._keep_text)):
-            self._selector.register(pipe, selectors.EVENT_READ, _LineReader(keep))
+            self._selector.register(pipe, selectors.EVENT_READ, _line_reader(keep))
         self._limit(self._patience.start_s, "", "")
         if start.inside_launcher:
             inside_launcher.note_joined()
@@ -211,7 +210,7 @@ class EngineProcess:
     def __enter__(self) -> EngineProcess:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, _error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self.kill()
         self._close_input()  # a job without a plan waits for one
@@ -355,7 +354,7 @@ class EngineProcess:
         """Write to and read from the pipes that are ready within this time."""
         for key, _ in self._selector.select(None if timeout_s == math.inf else timeout_s):
             if key.fileobj is not self._stdin:
-                if not key.data.read(key.fd):
+                if not key.data(key.fd):
                     self._selector.unregister(key.fileobj)
                 continue
             try:
@@ -395,21 +394,20 @@ class EngineProcess:
         self._child.kill()
 
 
-class _LineReader:
-    """Cuts what comes through a pipe into lines."""
+def _line_reader(keep: Callable[[bytes], None]) -> Callable[[int], bool]:
+    """Return a function that reads what there is in a pipe and keeps whole lines; at its end it keeps the rest, and
+    returns false."""
+    parts: list[bytes] = []
 
-    def __init__(self, keep: Callable[[bytes], None]) -> None:
-        self._keep = keep
-        self._parts: list[bytes] = []
-
-    def read(self, pipe: int) -> bool:
-        """Read what there is, and keep the lines that are whole; at its end keep the rest, and return false."""
+    def read(pipe: int) -> bool:
         data = os.read(pipe, 1 << 16)
         first, *others = data.split(b"\n")
-        self._parts.append(first)
+        parts.append(first)
         for part in others:
-            self._keep(b"".join(self._parts) + b"\n")
-            self._parts = [part]
-        if not data and (rest := b"".join(self._parts)):
-            self._keep(rest)
+            keep(b"".join(parts) + b"\n")
+            parts[:] = [part]
+        if not data and (rest := b"".join(parts)):
+            keep(rest)
         return bool(data)
+
+    return read

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from volley.records.plan import Plan
     from volley.records.record_types import Run
     from volley.records.run_log import Observable, RunLog
-    from volley.report.model import Report
     from volley.run.jobs import Jobs, Site
     from volley.run.progress import Forecast
 
@@ -77,6 +76,3 @@ class Benchmark:
     @property
     def record_types(self) -> tuple[Any, ...]:
         return tuple(each.load() for each in self.records)
-
-    def reports(self, results: Sequence[Any]) -> list[Report]:
-        return [self.report(result) for result in results]

@@ -91,7 +91,7 @@ def reports_of(found: Results) -> list[Report]:
     return [
         replace(report, origin=_origin(report, benchmark))
         for benchmark, results in found
-        for report in benchmark.reports(results)
+        for report in map(benchmark.report, results)
     ]
 
 

@@ -68,10 +68,9 @@ def _tuned(run: Run, transports: Iterable[Transport]) -> list[str]:
     measured = [each for each in transports if each.available]
     libraries = {each.transport.partition("/")[0] for each in measured} | {"MPI" for each in measured if each.mpi}
     command = run.plan.launch.get("command")
-    words = command if isinstance(command, list) else []
-    own = {f"OMPI_MCA_{name}" for option, name in pairwise(words) if option == "--mca"} | {
-        name for option, name in pairwise(words) if option == "-genv"
-    }
+    begins = {"--mca": "OMPI_MCA_", "-genv": ""}
+    words = pairwise(map(str, command if isinstance(command, list) else ()))
+    own = {f"{begins[option]}{name}" for option, name in words if option in begins}
     return tuned({name: value for name, value in run.environment.items() if name not in own}, libraries)
 
 
