@@ -107,11 +107,8 @@ def release(launcher: str, mpi: str) -> None:
     """End the other ranks of a foreign job if rank 0 failed before it started an engine.
 
     The other ranks wait for rank 0 in MPI_Init; hydra and srun would let them wait for ever.  This function starts an
-    engine with an empty plan as rank 0: all ranks then leave together, with exit code 2.
-
-    Args:
-        launcher: the kind of launcher that started the ranks.
-        mpi: the value of ``--mpi``.
+    engine with an empty plan as rank 0: all ranks then leave together, with exit code 2.  ``mpi`` is the value of
+    ``--mpi``.
     """
     if _joined:
         return

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from volley.errors import MachineError, UserError
 from volley.launch.allocation import Allocation
+from volley.machine.sysfs import word
 from volley.text import join_words
 
 PAIR = 2
@@ -111,13 +112,7 @@ def cores() -> int:
     Source: Linux, ``/sys/devices/system/cpu/cpuN/topology/thread_siblings_list``, the same for all threads of a core.
     """
     allowed = os.sched_getaffinity(0)
-    siblings = set()
-    for cpu in allowed:
-        try:
-            siblings.add((_CPUS / f"cpu{cpu}/topology/thread_siblings_list").read_text(encoding="ascii").strip())
-        except OSError:
-            siblings.add(str(cpu))
-    return max(len(siblings), 1)
+    return len({word(_CPUS / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in allowed})
 
 
 def parameters_in_files(mpirun: Path, environment: Mapping[str, str]) -> set[str]:

@@ -304,11 +304,8 @@ def _cut(descriptor: int, length: int) -> None:
 def open_writer(output: Path | None, benchmark: str, *, force: bool = False, name: str = "") -> Writer:
     """Open the file for a run's records: ``output``, or a new one in the user's state folder.
 
-    Args:
-        output: a file; only with ``force`` it may have content.
-        benchmark: a part of the name of a new file.
-        force: whether records may replace what is in the file.
-        name: what the user calls the run; a kept run of this name is an error.
+    Only with ``force`` the file may have content.  ``name`` is what the user calls the run; a kept run of this name is
+    an error.
     """
     if output is not None:
         try:

@@ -236,15 +236,8 @@ def repeated(
     A run goes on launching until every interval over launches is as narrow as asked, until its time is up, or until
     ``MAX_LAUNCHES``.  Its time is ``--budget``, or that of ``FIRST_LOOK`` launches; so many launches share it, however
     long one would take.  There is one launch, with as many samples as its interval needs, inside a foreign launcher,
-    with fixed sampling, and with ``--launches 1``.
-
-    Args:
-        plan: the plan of one launch.
-        options: ``--launches`` fixes the number of launches, ``--budget`` is the time of all launches, ``--point-time``
-            that of a point in each launch.
-        site: tells whether a foreign launcher started this process.
-        estimates: returns the results of the launches so far; they decide whether there are enough.
-        forecast: that of the benchmark.
+    with fixed sampling, and with ``--launches 1``.  ``estimates`` returns the results of the launches so far; they
+    decide whether there are enough.
     """
     asked = 1 if site.position or plan.sampling.mode == "fixed" else None
     number = options.job.launches or asked

@@ -37,14 +37,13 @@ def render(
     """Show runs on ``out``.
 
     Args:
-        logs: the runs, in order; launches of the same request are shown together.
+        logs: the runs, in order.
         benchmarks: the benchmarks to which the runs may belong.
         format_name: one of ``FORMATS``, or a special format of the runs' benchmark.
         out: the output file.
         details: table and markdown only; what to show instead of the summary.
-        err: the file for notes that the other formats do not contain; default: standard error.
+        err: the file for notes that the other formats do not contain, ``quiet``: only errors; default: standard error.
         each: ``run`` or ``launch``: show each of them by itself; ``None``: launches of the same request together.
-        quiet: of those notes, write only errors.
     """
     keys: dict[str | None, Callable[[RunLog], object]] = {"run": attrgetter("file"), "launch": id}
     groups = grouped(logs, keys.get(each, lambda _: None)).values()

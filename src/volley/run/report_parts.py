@@ -158,11 +158,8 @@ def lost(
 ) -> list[Note]:
     """Return the notes on errors and on what was not measured.
 
-    Args:
-        series: the launches.
-        measured: the transports, or whatever else, of which there are numbers.
-        failed: what delivered wrong data.
-        missing: what was not measured, and why.
+    There are numbers of what is ``measured``, transports or whatever else; what is ``failed`` delivered wrong data; and
+    ``missing`` says what else was not measured, and why.
     """
     return [
         *_incomplete(series),
@@ -179,14 +176,9 @@ def remarks(
     found: Iterable[Note] = (),
     doubts: Iterable[Note] = (),
 ) -> list[Note]:
-    """Return conclusions and the reasons to doubt them.
+    """Return conclusions (``found``) and the reasons to doubt them: ``doubts``, and those of the machine.
 
-    Args:
-        series: the launches.
-        measured: as for ``lost``.
-        command: the name of the command, if it can measure further launches.
-        found: conclusions from the numbers.
-        doubts: reasons to doubt a number, besides those of the machine.
+    ``command`` is the name of the command, if it can measure further launches.
     """
     notes = list(found)
     if len(series.logs) == 1 and command and measured and series.plan and series.plan.sampling.mode == "adaptive":
