@@ -21,7 +21,7 @@ from volley.command.options import FORMATS
 from volley.errors import MachineError, UserError
 from volley.files import write_file
 from volley.launch.allocation import allocation
-from volley.machine.isolate import isolated
+from volley.machine.capture import isolated
 from volley.records.records_file import read_runs
 
 MACHINES = Path(__file__).parent / "machines"

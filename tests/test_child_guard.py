@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from volley.machine import isolate, signals
+from volley.machine import capture, signals
 from volley.machine.signals import ChildGuard
 from volley.setup import workspace
 
@@ -60,10 +60,10 @@ def _run_a_step(folder: Path) -> None:
 
 
 def _run_a_probe(_folder: Path) -> None:
-    isolate.isolated("a probe", lambda: time.sleep(600), float, 600)
+    capture.isolated("a probe", lambda: time.sleep(600), float, 600)
 
 
-@pytest.mark.parametrize(("place", "start"), [(signals, _run_a_step), (isolate, _run_a_probe)])
+@pytest.mark.parametrize(("place", "start"), [(signals, _run_a_step), (capture, _run_a_probe)])
 def test_ctrl_c_while_a_child_starts_ends_the_child(
     place: object, start: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,8 +28,7 @@ from volley.errors import MachineError, UserError
 from volley.launch import inside_launcher
 from volley.machine import capture as machine
 from volley.machine import facts as f
-from volley.machine.capture import without_home
-from volley.machine.isolate import Skip, isolated
+from volley.machine.capture import Skip, isolated, without_home
 from volley.machine.sysfs import pci_address
 from volley.machine.variables import captured
 from volley.setup import wheels
@@ -357,7 +356,7 @@ def test_a_user_without_a_name_and_a_home_folder_gets_the_facts(monkeypatch: pyt
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     assert machine.capture([]).captured_at
     with pytest.raises(UserError, match="the home folder is unknown: set XDG_STATE_HOME"):
-        _ = wheels.environment_at(None).folders
+        _ = wheels.PythonEnvironment(None).folders
 
 
 def test_the_other_ranks_know_when_a_child_has_met_them(monkeypatch: pytest.MonkeyPatch) -> None:

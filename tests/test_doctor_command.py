@@ -16,8 +16,8 @@ from volley import cli
 from volley.doctor.checks import CHECKS
 from volley.doctor.findings import Diagnosis
 from volley.machine import facts as f
+from volley.machine.capture import Skip
 from volley.machine.cuda_driver import CudaDriver
-from volley.machine.isolate import Skip
 from volley.text import clean
 
 
@@ -149,6 +149,10 @@ def test_a_capture_that_is_stopped_leaves_the_file_as_it_was(
 
     monkeypatch.setattr("volley.doctor.probes.capture", stop)
     code, _, err = doctor(capsys, "--capture", str(file))
+    if before is not None:
+        assert code == 2
+        assert "facts.json exists: name another file, or replace it with --force" in err
+        code, _, err = doctor(capsys, "--capture", str(file), "--force")
     assert (code, err) == (130, "volley: stopped\n")
     assert [path.read_text("utf-8") for path in tmp_path.iterdir()] == ([] if before is None else [before])
 

@@ -15,9 +15,9 @@ import pytest
 from volley.doctor.probes import gpus
 from volley.machine import cuda_driver, nvml, sysfs
 from volley.machine import facts as f
+from volley.machine.capture import Skip, isolated
 from volley.machine.cuda_driver import ATTRIBUTES
 from volley.machine.hardware import NvLink
-from volley.machine.isolate import Skip, isolated
 
 PCI = "0000:3b:00.0"
 DEVICES = "bus/pci/devices"

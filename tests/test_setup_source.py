@@ -20,9 +20,8 @@ import fake_sources as fake
 from the_command import alive, check_transcript
 from volley import cli
 from volley.errors import MachineError, UserError
-from volley.setup import from_source, proof
-from volley.setup.command import run
-from volley.setup.options import SetupOptions
+from volley.setup import command, from_source, proof
+from volley.setup.command import SetupOptions, run
 from volley.setup.workspace import MIB, Folders, StepError, progress, writable
 
 
@@ -56,7 +55,7 @@ class Place:
 
     def builds(self) -> list[int]:
         """How often each component was built."""
-        built = [self.prefix / f"builds-of-{name}" for name in from_source.COMPONENTS]
+        built = [self.prefix / f"builds-of-{name}" for name in command.COMPONENTS]
         return [len(file.read_text().splitlines()) if file.exists() else 0 for file in built]
 
     def log(self, name: str) -> str:
@@ -189,7 +188,6 @@ def test_a_signal_ends_the_build_with_all_its_processes(place: Place, number: si
 
 def test_only_one_set_up_at_a_time_works_in_a_prefix(place: Place) -> None:
     folders = Folders(place.prefix)
-    folders.make()
     with folders.lock(), pytest.raises(UserError, match="another volley setup is working"):
         place()
     place()
@@ -198,7 +196,6 @@ def test_only_one_set_up_at_a_time_works_in_a_prefix(place: Place) -> None:
 @pytest.mark.parametrize("before", [signal.SIG_IGN, signal.SIG_DFL])
 def test_a_closed_terminal_ends_a_set_up_unless_it_is_ignored(before: signal.Handlers, tmp_path: Path) -> None:
     folders = Folders(tmp_path)
-    folders.make()
     usual = signal.signal(signal.SIGHUP, before)
     try:
         with folders.lock():
@@ -292,7 +289,7 @@ def test_missing_programs_are_named_with_their_packages(place: Place) -> None:
     with pytest.raises(MachineError, match=r"^missing: no-such-cache, no-such-c\+\+; .*install.* no-such-cache"):
         place(environment=environment)
     assert not place.prefix.exists()
-    script = from_source.source_script(SetupOptions(prefix=place.prefix, source=(f"ucx={place.gdrcopy}",)))
+    script = command.source_script(SetupOptions(prefix=place.prefix, source=(f"ucx={place.gdrcopy}",)))
     alone = subprocess.run(["bash", "-c", script], env={**os.environ, **environment}, capture_output=True, check=False)
     assert alone.returncode == 3
     assert alone.stderr.startswith(b"volley: missing: no-such-cache no-such-c++")
@@ -508,7 +505,7 @@ def test_nvidias_wheels_are_installed_into_the_prefix(place: Place, monkeypatch:
     wheels = place.prefix / "lib/cuda-wheels/nvidia"
     lay = f"#!/bin/sh\nmkdir -p {wheels} && cp -a {place.cuda} {wheels}/cu13\n"
     pip = fake.checkout(place.root / "tools", {"pip": lay}) / "pip"
-    monkeypatch.setattr(from_source, "installer", lambda: [str(pip), "install"])
+    monkeypatch.setattr(command, "installer", lambda: [str(pip), "install"])
     place(cuda="wheels", environment={"CUDA_HOME": str(place.cuda)})
     assert f"+ {pip} install --no-deps --upgrade --target {place.prefix}/lib/cuda-wheels" in place.log("cuda")
     assert f"rpath,{place.prefix}/lib/cuda-wheels/nvidia/cu13/lib" in place.log("ucx")

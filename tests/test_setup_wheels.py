@@ -16,8 +16,7 @@ from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import UCX_LIBRARIES
 from volley.machine.reinstall import install_command
 from volley.setup import proof, wheels
-from volley.setup.command import run
-from volley.setup.options import SetupOptions
+from volley.setup.command import SetupOptions, run
 from volley.setup.workspace import MIB, StepError
 
 PIP = """#!{python}
@@ -94,8 +93,8 @@ def test_what_fails_is_said_with_the_last_words(
 
 def test_an_environment_that_is_not_ours_gets_no_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert wheels.environment_at(None).folders.logs == tmp_path / "volley/setup/logs"
-    assert wheels.environment_at(tmp_path).folders.logs == tmp_path / ".volley-setup/logs"
+    assert wheels.PythonEnvironment(None).folders.logs == tmp_path / "volley/setup/logs"
+    assert wheels.PythonEnvironment(tmp_path).folders.logs == tmp_path / ".volley-setup/logs"
 
 
 def test_the_wheels_are_those_of_the_package(request: pytest.FixtureRequest) -> None:
@@ -109,21 +108,21 @@ def test_the_wheels_are_those_of_the_package(request: pytest.FixtureRequest) -> 
 def test_ucx_with_cuda_takes_the_place_of_the_wheels_own_where_there_is_a_driver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = wheels.environment_at(tmp_path)
+    target = wheels.PythonEnvironment(tmp_path)
     libraries = target.site / "libucx/lib"
     libraries.mkdir(parents=True)
     for name in UCX_LIBRARIES:
         (libraries / name).touch()
-    assert target.mpi.variables == {}
+    assert target.variables == {}
     monkeypatch.setattr(wheels, "has_driver", lambda: True)
-    assert target.mpi.variables == {"LD_PRELOAD": ":".join(str(libraries / name) for name in UCX_LIBRARIES)}
+    assert target.variables == {"LD_PRELOAD": ":".join(str(libraries / name) for name in UCX_LIBRARIES)}
     (libraries / UCX_LIBRARIES[0]).unlink()
-    assert target.mpi.variables == {}
+    assert target.variables == {}
 
 
 def test_a_prefix_of_something_else_is_refused(tmp_path: Path) -> None:
     root = environment(tmp_path / "env")
-    (wheels.environment_at(root).site / "mpich-5.0.2.dist-info").mkdir(parents=True)
+    (wheels.PythonEnvironment(root).site / "mpich-5.0.2.dist-info").mkdir(parents=True)
     (tmp_path / "thesis.tex").touch()
     for prefix, complaint in (
         (root, "both own bin/mpirun"),
@@ -148,11 +147,11 @@ def test_a_python_of_the_distribution_is_left_alone(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
     with pytest.raises(MachineError, match="forbids pip; give a --prefix DIR"):
-        wheels.check(wheels.environment_at(None))
+        wheels.check(wheels.PythonEnvironment(None))
 
 
 def test_a_python_without_an_installer_is_said_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheels.importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(wheels.shutil, "which", lambda _: None)
     with pytest.raises(MachineError, match="-m ensurepip"):
-        wheels.check(wheels.environment_at(None))
+        wheels.check(wheels.PythonEnvironment(None))

@@ -272,6 +272,8 @@ def test_the_picture_is_written_and_the_page_is_not(tmp_path: Path, capsys: pyte
     assert topo(capsys, *words, "-o", str(file)) == (0, "", f"picture: {file}\n")
     expected = (MACHINES / "summit/topo-staged.svg").read_text("utf-8")
     assert file.read_text("utf-8") == expected
+    assert "exists: name another file, or replace it with --force" in topo(capsys, *words, "-o", str(file))[2]
+    assert topo(capsys, *words, "-o", str(file), "--force") == (0, "", f"picture: {file}\n")
     assert topo(capsys, *words, "-o", "-") == (0, expected, "")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from volley.machine import facts as f
 from volley.machine import sysfs as reader
-from volley.machine.capture import TOPOLOGY, capture
+from volley.machine.capture import capture
 
 GPU = {"vendor": "0x10de", "class": "0x030200"}
 CARD = {"vendor": "0x15b3", "class": "0x020700"}
@@ -94,7 +94,7 @@ def test_nodes_have_cores_memory_and_distances(sysfs: Sysfs) -> None:
 
 
 def test_only_what_is_asked_for_is_captured() -> None:
-    facts = capture((TOPOLOGY,))
+    facts = capture((reader.TOPOLOGY,))
     assert facts.topology.value is not None
     assert facts.topology.value.nodes
     assert facts.cuda.skipped == facts.mpi_host.skipped == "it was not requested"

@@ -7,8 +7,8 @@ import ctypes
 import uuid
 from typing import Any
 
+from volley.machine.capture import Attempt, Skip
 from volley.machine.facts import CudaDevice, CudaFacts
-from volley.machine.isolate import Skip
 from volley.machine.sysfs import pci_address
 
 
@@ -93,6 +93,9 @@ def facts() -> CudaFacts:
         )
     except CudaError as error:
         return CudaFacts(status=error.status, status_name=error.name, failed_call=error.call, driver_version=version)
+
+
+CUDA = Attempt("cuda", "cuInit, cuDeviceGetCount, cuDeviceCanAccessPeer", facts)
 
 
 def _describe(driver: CudaDriver, index: int, handle: int) -> CudaDevice:

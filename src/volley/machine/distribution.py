@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
-
-from volley.errors import MachineError
 
 Family = Literal["debian", "rhel", "suse", "other"]
 
@@ -93,14 +90,6 @@ class Distribution:
         """Return the command that installs packages, or a sentence where the package manager is not known."""
         installer = self.most_specific(_INSTALLERS)
         return f"{self.sudo}{installer} {packages}" if installer else f"install {packages} with your package manager"
-
-    def require(self, programs: Iterable[str], environment: Mapping[str, str]) -> None:
-        """Check for programs by name; of a command such as ``ccache gcc``, the first word counts."""
-        names = [program.partition(" ")[0] for program in programs]
-        missing = [name for name in names if shutil.which(name, path=environment.get("PATH")) is None]
-        if missing:
-            packages = " ".join(self.package(name) for name in missing)
-            raise MachineError(f"missing: {', '.join(missing)}; {self.install_line(packages)}")
 
     def kernel_parameters(self, parameters: str) -> str:
         """Return how the kernel is booted with more parameters."""

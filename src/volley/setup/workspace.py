@@ -50,7 +50,23 @@ class Folders:
         """Everything that is not the installed software itself."""
         self.logs, self.temporary = self.own / "logs", self.own / "tmp"
 
-    def make(self) -> None:
+    def new_log(self, name: str) -> Path:
+        """Return the path of a log, which is empty."""
+        log = self.logs / f"{name}.log"
+        log.write_bytes(b"")
+        return log
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Make the folders, and keep other set-ups out of the prefix.
+
+        SIGTERM and a closed terminal end the running step, as Ctrl-C does; a signal that is ignored (``nohup``) stays
+        ignored.
+        """
+
+        def stop(number: int, _: object) -> NoReturn:
+            raise SystemExit(128 + number)
+
         try:
             for folder in (self.logs, self.temporary):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -58,16 +74,6 @@ class Folders:
             raise MachineError(
                 f"cannot write to {self.prefix} ({error.strerror}); choose a folder of your own: --prefix ~/mpi"
             ) from None
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Keep other set-ups out of the prefix.  SIGTERM and a closed terminal end the running step, as Ctrl-C does; a
-        signal that is ignored (``nohup``) stays ignored.
-        """
-
-        def stop(number: int, _: object) -> NoReturn:
-            raise SystemExit(128 + number)
-
         with (self.own / "lock").open("w", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -149,12 +155,6 @@ def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
     return [line for line in text.splitlines() if line.strip()][-lines:]
 
 
-def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return a user's environment without libraries loaded into every program; messages are untranslated."""
-    kept = {name: value for name, value in environment.items() if name != "LD_PRELOAD"}
-    return {**kept, "LC_ALL": "C", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-
-
 def shown(tokens: Sequence[str]) -> str:
     return escape_controls(join(tokens))
 
@@ -163,8 +163,8 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 
-def say(out: TextIO, line: str) -> None:
-    out.write(f"{line}\n")
+def say(out: TextIO, *lines: str) -> None:
+    out.writelines(f"{line}\n" for line in lines)
     out.flush()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from volley.doctor.checks import gpus, host, hosts, jobs, mpi
+from volley.doctor.checks import gpus, host, hosts, mpi
 from volley.doctor.findings import (
     STATUSES,
     Diagnosis,
@@ -89,13 +89,13 @@ CHECKS: tuple[LayerCheck, ...] = (
         gpu=True,
         needs=(*_TWO_RANKS, "MPI, GPU memory"),
     ),
-    LayerCheck("launcher", _LAUNCHER, jobs.launcher, "The launcher's arguments for this MPI.", needs=_JOBS),
+    LayerCheck("launcher", _LAUNCHER, mpi.launcher, "The launcher's arguments for this MPI.", needs=_JOBS),
     LayerCheck(
-        "GPU of each rank", _LAUNCHER, jobs.rank_gpus, "`--gpu-bind=none` under Slurm.", gpu=True, needs=_TWO_RANKS
+        "GPU of each rank", _LAUNCHER, mpi.rank_gpus, "`--gpu-bind=none` under Slurm.", gpu=True, needs=_TWO_RANKS
     ),
-    LayerCheck("binding", _LAUNCHER, jobs.binding, "The launcher's binding arguments.", needs=_JOBS),
-    LayerCheck("CUDA IPC", _DATA, jobs.cuda_ipc, "One container for all ranks.", gpu=True, needs=_TWO_RANKS),
-    LayerCheck("peer copies", _DATA, jobs.integrity, "IOMMU and ACS.", gpu=True, needs=_TWO_RANKS),
+    LayerCheck("binding", _LAUNCHER, mpi.binding, "The launcher's binding arguments.", needs=_JOBS),
+    LayerCheck("CUDA IPC", _DATA, mpi.cuda_ipc, "One container for all ranks.", gpu=True, needs=_TWO_RANKS),
+    LayerCheck("peer copies", _DATA, mpi.integrity, "IOMMU and ACS.", gpu=True, needs=_TWO_RANKS),
     LayerCheck("hosts", _HOSTS, hosts.answers, "ssh without a password; volley at the same path.", hosts=True),
     LayerCheck("names", _HOSTS, hosts.names, "A line in /etc/hosts.", hosts=True, needs=("hosts",)),
     LayerCheck("ports", _HOSTS, hosts.ports, "Open ports.", hosts=True, needs=("hosts",)),

@@ -16,9 +16,9 @@ from volley.doctor.probes import gpus, host, hosts, jobs
 from volley.doctor.remedies import send_by
 from volley.launch.inside_launcher import note_joined, rank_info
 from volley.machine import capture as machine
-from volley.machine.capture import Attempt
-from volley.machine.facts import SURROUNDINGS_CALL, Facts, TrialFacts
-from volley.machine.isolate import isolated
+from volley.machine import cuda_driver, nvml, settings, sysfs
+from volley.machine.capture import Attempt, isolated
+from volley.machine.facts import Facts, TrialFacts
 
 
 def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[Attempt, ...]:
@@ -30,14 +30,14 @@ def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[
     between = Attempt("hosts", f"{send} --hosts {','.join(names)}", partial(hosts.hosts, names, job), times=2)
     return (
         Attempt("system", "os-release, uname", host.system),
-        Attempt("surroundings", SURROUNDINGS_CALL, host.surroundings),
+        Attempt("surroundings", "df $TMPDIR; write and run there; getent hosts $(hostname)", host.surroundings),
         Attempt(
             "toolchain", "c++ -std=c++20 try.cpp && ./try; cmake --version; nvcc -std=c++20 -c try.cu", host.toolchain
         ),
         Attempt("driver", "cat /proc/driver/nvidia/version; open(/dev/nvidia*); dlopen(libcuda.so.1)", host.driver),
-        machine.BUS,
-        machine.CUDA,
-        machine.NVML,
+        sysfs.BUS,
+        cuda_driver.CUDA,
+        nvml.NVML,
         Attempt("pcie_load", "cuMemcpyHtoD while reading current_link_speed", gpus.pcie_load),
         Attempt("iommu", "ls /sys/class/iommu; ACS control of the bridges above each GPU", gpus.iommu),
         Attempt("limits", "write to /dev/shm; process_vm_readv between two processes", host.limits),
@@ -49,8 +49,12 @@ def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[
         Attempt("mpi_device", f"{send} --transport aware,staged/pinned", partial(jobs.mpi_device, job)),
         Attempt("launcher", "volley transports", partial(jobs.launcher, job)),
         Attempt("peers", f"{send} --transport peer,device", partial(jobs.peers, job), times=6),
-        machine.TOPOLOGY,
-        machine.SETTINGS,
+        sysfs.TOPOLOGY,
+        Attempt(
+            "settings",
+            "cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor; cat /sys/fs/cgroup/cpu.max",
+            settings.read,
+        ),
         *([between] if len(names) > 1 else []),
     )
 

@@ -17,9 +17,9 @@ import msgspec
 
 from volley.doctor.probes.host import open_node
 from volley.machine import sysfs
+from volley.machine.capture import Skip
 from volley.machine.cuda_driver import CudaDriver, CudaError, cuda_gpu_count, load
 from volley.machine.facts import Bridge, GdrcopyFacts, IommuFacts, LoadedLink, TransferFacts, UcxComponent, UcxFacts
-from volley.machine.isolate import Skip
 from volley.machine.mpi_choice import installed_file
 from volley.machine.mpi_stack import UCX_LIBRARIES, UCX_WHEELS
 from volley.text import clean

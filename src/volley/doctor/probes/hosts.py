@@ -23,8 +23,8 @@ from volley.command.options import JobOptions
 from volley.doctor.probes import gpus, jobs
 from volley.doctor.probes import host as here
 from volley.launch.engine_path import engine_path
+from volley.machine.capture import isolated
 from volley.machine.facts import HostFacts, HostsFacts, TrialFacts, UcxFacts
-from volley.machine.isolate import isolated
 from volley.machine.mpi_choice import choose_mpi
 from volley.machine.variables import captured
 from volley.units import format_size

@@ -27,6 +27,7 @@ from volley.launch.engine import About, EngineProcess, ask_about
 from volley.launch.inside_launcher import OF_RANKS, rank_info, scrubbed
 from volley.launch.start import Patience
 from volley.machine import ucx_protocols
+from volley.machine.capture import Skip
 from volley.machine.cuda_driver import cuda_gpu_count
 from volley.machine.facts import (
     Facts,
@@ -38,7 +39,6 @@ from volley.machine.facts import (
     TransportFacts,
     TrialFacts,
 )
-from volley.machine.isolate import Skip
 from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import Stack, assemble
 from volley.machine.mpi_words import SETTING, names_setting
