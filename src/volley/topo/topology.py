@@ -155,12 +155,14 @@ class Topology:
 def topology_of(facts: Facts) -> Topology:
     """Read the facts; what could not be captured is missing, and a note says so where it matters."""
     nodes, places = _nodes_and_places(facts)
-    found = _gpus(facts, places, _on_a_node(PciPlace(kind="gpu", address=""), nodes))
+    # A GPU that the bus does not show is on the only node, if there is one.
+    nowhere = PciPlace(kind="gpu", address="", numa_node=nodes[0].number if len(nodes) == 1 else None)
+    found = _gpus(facts, places, nowhere)
     gpus = tuple(gpu for gpu, _ in found)
-    cuda = facts.cuda.value
     nics = _nics([place for place in places.values() if place.kind == "nic"])
     if not nodes or None in [*(gpu.node for gpu in gpus), *(nic.node for nic in nics)]:
         nodes = (*nodes, NumaNode(number=None))
+    peers = facts.cuda.value.peers if facts.cuda.value else []
     return Topology(
         note=facts.note,
         nodes=nodes,
@@ -168,7 +170,7 @@ def topology_of(facts: Facts) -> Topology:
         nics=nics,
         nvlinks=nvlinks(found, places),
         nvswitches=sum(place.kind == "nvswitch" for place in places.values()),
-        peers=tuple(map(tuple, cuda.peers)) if cuda and cuda.peers else None,
+        peers=tuple(map(tuple, peers)) or None,
         notes=tuple(_notes(facts, gpus, places)),
     )
 
@@ -198,40 +200,26 @@ def _nodes_and_places(facts: Facts) -> tuple[tuple[NumaNode, ...], dict[str, Pci
     places = {place.address: place for place in (topology.places if topology else cards)}
     for each in bus.gpus if bus else []:
         places.setdefault(each.address, PciPlace(kind="gpu", address=each.address, numa_node=each.numa_node))
-    numbers = sorted({place.numa_node for place in places.values() if place.numa_node is not None})
+    of_places = sorted({place.numa_node for place in places.values() if place.numa_node is not None})
     order = sorted(node.number for node in known)
     nodes = tuple(
-        NumaNode(
-            number=node.number,
-            package=node.package,
-            cores=node.cores,
-            threads_per_core=node.threads_per_core,
-            memory_bytes=node.memory_bytes,
-            distances=dict(zip(order, node.distances, strict=False)),
-        )
-        for node in [node for node in known if node.cores] or [NumaFacts(number=number) for number in numbers]
+        NumaNode(**{**msgspec.structs.asdict(node), "distances": dict(zip(order, node.distances, strict=False))})
+        for node in [node for node in known if node.cores] or [NumaFacts(number=number) for number in of_places]
     )
-    return nodes, _below_one_switch({address: _on_a_node(place, nodes) for address, place in places.items()})
-
-
-def _on_a_node(place: PciPlace, nodes: Sequence[NumaNode]) -> PciPlace:
-    """Put a device on a node that is drawn: as the firmware says, else by its cores, else the only one."""
+    # Each device is on a node as the firmware says, else by the cores near it, else on the only one.
     numbers = [node.number for node in nodes]
-    near = [node.number for node in nodes if place.cores and node.cores == place.cores]
-    only = numbers if len(numbers) == 1 else []
-    found = place.numa_node if place.numa_node in numbers else next(iter([*near, *only]), None)
-    return msgspec.structs.replace(place, numa_node=found)
-
-
-def _below_one_switch(places: Mapping[str, PciPlace]) -> dict[str, PciPlace]:
-    """Put all that is attached below one switch on one node: the first that is known."""
-    tops = {address: (switches_above(place.bridges) or ("",))[0] for address, place in places.items()}
-    nodes: dict[str, int] = {}
+    by_cores = {node.cores: node.number for node in reversed(nodes) if node.cores}
+    only = numbers[0] if len(numbers) == 1 else None
+    below: dict[str, int] = {}
     for address, place in places.items():
-        if tops[address] and place.numa_node is not None:
-            nodes.setdefault(tops[address], place.numa_node)
-    return {
-        address: msgspec.structs.replace(place, numa_node=nodes.get(tops[address], place.numa_node))
+        node = place.numa_node if place.numa_node in numbers else by_cores.get(place.cores, only)
+        places[address] = msgspec.structs.replace(place, numa_node=node)
+        if place.bridges[1:] and node is not None:
+            below.setdefault(place.bridges[1], node)
+    # All below one switch is on one node: the first that is known.
+    tops = {address: "".join(place.bridges[1:2]) for address, place in places.items()}
+    return nodes, {
+        address: msgspec.structs.replace(place, numa_node=below.get(tops[address], place.numa_node))
         for address, place in places.items()
     }
 
@@ -270,17 +258,15 @@ def _gpus(facts: Facts, places: Mapping[str, PciPlace], nowhere: PciPlace) -> li
     Generation and width of PCIe are those under load, else what NVML has at most, else what the device can do.
     ``nowhere`` stands for the place of a GPU that the bus does not show.
     """
-    cuda = facts.cuda_devices
     nvml = facts.nvml.value.gpus if facts.nvml.value else []
-    on_bus = [place for place in places.values() if place.kind == "gpu"]
     by_name = {name: each for each in nvml for name in (each.pci, each.uuid) if name}
-    known: list[tuple[int, str, str, Gpu | None]]
-    if cuda:
-        known = [(each.index, each.name, each.pci, by_name.get(each.uuid) or by_name.get(each.pci)) for each in cuda]
-    elif nvml:
-        known = [(each.index, each.name or "", each.pci or "", each) for each in nvml]
-    else:
-        known = [(number, "", place.address, None) for number, place in enumerate(on_bus)]
+    known: list[tuple[int, str, str, Gpu | None]] = [
+        (each.index, each.name, each.pci, by_name.get(each.uuid) or by_name.get(each.pci))
+        for each in facts.cuda_devices
+    ]
+    known = known or [(each.index, each.name or "", each.pci or "", each) for each in nvml]
+    on_bus = [place.address for place in places.values() if place.kind == "gpu"]
+    known = known or [(number, "", address, None) for number, address in enumerate(on_bus)]
     loaded = {link.pci: link for link in facts.pcie_load.value or []}
     listed = {gpu.address: gpu for gpu in facts.gpus_on_bus}
     found: list[tuple[PlacedGpu, Sequence[NvLink]]] = []
@@ -297,7 +283,7 @@ def _gpus(facts: Facts, places: Mapping[str, PciPlace], nowhere: PciPlace) -> li
             pcie_generation=generation or (pci.generation_max if pci else None),
             pcie_width=width or (pci.width_max if pci else None),
         )
-        found.append((gpu, (device.nvlinks if device else None) or ()))
+        found.append((gpu, (device and device.nvlinks) or ()))
     return found
 
 
@@ -315,17 +301,10 @@ def nvlinks(
     bundles = []
     for (number, end), links in gathered.items():
         versions = {link.version for link in links}
-        rates = [nvlink_bytes_per_s(link) for link in links]
-        known = [rate for rate in rates if rate]
-        bundles.append(
-            NvLinkBundle(
-                gpu=number,
-                end=end,
-                links=len(links),
-                version=versions.pop() if len(versions) == 1 else None,
-                one_way_Bps=sum(known) if len(known) == len(rates) else None,
-            )
-        )
+        rates = [nvlink_bytes_per_s(link) or 0.0 for link in links]
+        version = versions.pop() if len(versions) == 1 else None
+        total = sum(rates) if all(rates) else None
+        bundles.append(NvLinkBundle(gpu=number, end=end, links=len(links), version=version, one_way_Bps=total))
     return tuple(bundles)
 
 
@@ -420,62 +399,50 @@ def path_of(topology: Topology, transport: str, numbers: Sequence[int] | None) -
     if transport not in TRANSPORTS:
         null = ": it moves nothing" if transport == "null" else ""
         raise UserError(f"--transport: {transport!r} has no path to draw{null}; name {join_words(TRANSPORTS, 'or')}")
-    family = family_of(transport)
-    in_host_memory = family not in ROUTES
-    if in_host_memory and not topology.gpus and numbers is None:
+    family, by = family_of(transport), TRANSPORTS[transport]
+    if family not in ROUTES and not topology.gpus and numbers is None:
         memory = Location("memory", topology.nodes[0].number)
-        return MessagePath(transport, (), (Hop("mpi", memory, memory, TRANSPORTS[transport]),))
+        return MessagePath(transport, (), (Hop("mpi", memory, memory, by),))
     one, other = _pair(topology, transport, numbers)
-    pair = (one.number, other.number)
-    if in_host_memory:
-        near_each = (Location("memory", one.node), Location("memory", other.node))
-        return MessagePath(transport, pair, (Hop("mpi", *near_each, TRANSPORTS[transport]),))
-    if family == "staged":
-        return MessagePath(transport, pair, _staged(topology, transport, one, other))
+    pair, ends = (one.number, other.number), (Location("gpu", one.number), Location("gpu", other.number))
+    near_each = (Location("memory", one.node), Location("memory", other.node))
     reached = topology.reaches(*pair)
-    if reached is None:
+    if family not in ROUTES:
+        return MessagePath(transport, pair, (Hop("mpi", *near_each, by),))
+    if family != "staged" and reached is None:
         raise MachineError(
             f"{transport}: whether GPU {pair[0]} can access the memory of GPU {pair[1]} is unknown, because CUDA "
             "did not report it; staged needs no peer access"
         )
-    if not reached and transport not in {"aware", "nccl"}:
+    if family != "staged" and reached:
+        links = topology.joined(*pair)
+        return MessagePath(
+            transport, pair, (Hop("nvlink", *ends, by, links.words) if links else Hop("pcie", *ends, by, one.pcie),)
+        )
+    if family != "staged" and transport not in {"aware", "nccl"}:
         raise MachineError(
             f"{transport} has no path from GPU {pair[0]} to GPU {pair[1]}: they have no peer access; "
             "staged and aware go through the host"
         )
-    if not reached:
-        return MessagePath(transport, pair, _staged(topology, transport, one, other))
-    links = topology.joined(*pair)
-    start, end, by = Location("gpu", one.number), Location("gpu", other.number), TRANSPORTS[transport]
-    direct = Hop("nvlink", start, end, by, links.words) if links else Hop("pcie", start, end, by, one.pcie)
-    return MessagePath(transport, pair, (direct,))
+    # Through the host: each rank's memory near its GPU, or one segment near the first.
+    by = {"aware": "MPI's own copy", "nccl": "NCCL's kernel"}.get(family, by)
+    over = [links.words if (links := topology.to_host(gpu.number)) else gpu.pcie for gpu in (one, other)]
+    shared = transport in {"staged/shared", "nccl"}
+    inside = "inside MPI" if family == "aware" else TRANSPORTS["host"]
+    between = () if shared else (Hop("mpi", *near_each, inside),)
+    out = Hop("copy", ends[0], near_each[0], by, over[0])
+    back = Hop("copy", near_each[not shared], ends[1], by, over[1])
+    return MessagePath(transport, pair, (out, *between, back))
 
 
 def _pair(topology: Topology, transport: str, numbers: Sequence[int] | None) -> tuple[PlacedGpu, PlacedGpu]:
-    known = [gpu.number for gpu in topology.gpus]
+    known = {gpu.number: gpu for gpu in topology.gpus}
     if len(known) < 2:
         have = "one GPU" if known else "no GPU"
         raise MachineError(f"{transport} needs two GPUs, and there is {have}; leave --transport out to draw the rest")
-    chosen = known[:2] if numbers is None else numbers
+    chosen = [*known][:2] if numbers is None else numbers
     if len(chosen) != 2 or len(set(chosen)) != 2:
         raise UserError("--gpus needs two different GPUs, e.g. --gpus 0,1")
-    one, other = (topology.gpu(number) for number in chosen)
-    if one is None or other is None:
-        missing = next(number for number in chosen if number not in known)
-        raise UserError(f"--gpus: there is no GPU {missing}; this machine has {join_words(map(str, known))}")
-    return one, other
-
-
-def _staged(topology: Topology, transport: str, one: PlacedGpu, other: PlacedGpu) -> tuple[Hop, ...]:
-    """Go through the host: each rank's memory near its GPU, or one segment near the first."""
-    shared = transport in {"staged/shared", "nccl"}
-    by = {"aware": "MPI's own copy", "nccl": "NCCL's kernel"}.get(family_of(transport), TRANSPORTS[transport])
-    first = Location("memory", one.node)
-    second = first if shared else Location("memory", other.node)
-    over = [links.words if (links := topology.to_host(gpu.number)) else gpu.pcie for gpu in (one, other)]
-    out = Hop("copy", Location("gpu", one.number), first, by, over[0])
-    back = Hop("copy", second, Location("gpu", other.number), by, over[1])
-    if shared:
-        return out, back
-    inside = "inside MPI" if family_of(transport) == "aware" else TRANSPORTS["host"]
-    return out, Hop("mpi", first, second, inside), back
+    if missing := [number for number in chosen if number not in known]:
+        raise UserError(f"--gpus: there is no GPU {missing[0]}; this machine has {join_words(map(str, known))}")
+    return known[chosen[0]], known[chosen[1]]
