@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from volley.doctor.findings import (
     ONE_GPU,
     Finding,
+    MissingFacts,
     broken,
     good,
     not_applicable,
@@ -18,8 +20,8 @@ from volley.doctor.findings import (
     warning,
 )
 from volley.doctor.remedies import SEND, boot_with, install_driver, install_volley, sudo, system
-from volley.machine.facts import CudaDevice, Facts, LoadedLink
-from volley.machine.hardware import nvlinks_down
+from volley.machine.facts import CudaDevice, Facts
+from volley.machine.hardware import Gpu, nvlinks_down
 from volley.text import count, join_words
 
 _ON_ERROR = {
@@ -39,15 +41,11 @@ the driver's; an MPS that does not answer, or is not ready; unknown: mostly nvid
 _NO_GPU_SHOWN = 100
 _EXCLUSIVE, _PROHIBITED = 3, 2
 """CUcomputemode."""
-_NONE = "Not Supported"
 _TRANSLATE = ("intel_iommu=on", "amd_iommu=on", "iommu=force", "iommu=nopt")
 _REDIRECT = 0x04 | 0x08
 """ACS control: P2P Request Redirect and P2P Completion Redirect (PCI Express Base Specification 7.7.12.3)."""
 _JOBS_ON_GPUS = ("MPI, GPU memory", "MPI, GPU speed", "GPU of each rank", "CUDA IPC", "peer copies")
 _OF_PEERS = ("GPUs", "peer access", "NVLink", "MPI, GPU speed", "GPU of each rank", "CUDA IPC", "peer copies")
-_LACKS = re.compile(r"not.supported", re.IGNORECASE)
-"""NVML of what a GPU does not have."""
-_NO_DEVICE = "CUDA shows no device"
 
 
 def devices(facts: Facts) -> Finding:
@@ -86,19 +84,24 @@ def mig(facts: Facts) -> Finding:
     gpus = require(facts.nvml, "NVML", "nvidia-smi").gpus
     divided = ",".join(str(gpu.index) for gpu in gpus if gpu.mig)
     if not divided:
-        unknown = [gpu.unread["mig"] for gpu in gpus if "mig" in gpu.unread and not _LACKS.search(gpu.unread["mig"])]
-        return not_tested(f"NVML does not report it: {unknown[0]}") if unknown else good("off")
+        return _unread(gpus, "mig") or good("off")
     said = f"MIG is on for GPU {divided}: instances have no peer access and no CUDA IPC with each other"
     remedy = f"{sudo(facts)}nvidia-smi -i {divided} -mig 0"
     return warning(said, f"nvmlDeviceGetMigMode: enabled on {divided}", remedy, _OF_PEERS)
 
 
+def _unread(gpus: Sequence[Gpu], key: str) -> Finding | None:
+    """Return a finding if NVML could not say something, for another reason than that a GPU does not have it."""
+    for gpu in gpus:
+        said = gpu.unread.get(key, "")
+        if said and not re.search(r"not.supported", said, re.IGNORECASE):
+            return not_tested(f"NVML does not report it: {said}")
+    return None
+
+
 def compute_mode(facts: Facts) -> Finding:
     """Asks each GPU how many processes it accepts."""
-    found = facts.cuda_devices
-    if not found:
-        return not_tested(_NO_DEVICE)
-    modes = {device.index: device.attributes.get("COMPUTE_MODE") for device in found}
+    modes = {device.index: device.attributes.get("COMPUTE_MODE") for device in _shown(facts)}
     for mode, said, judge in (
         (_PROHIBITED, "accepts no process", broken),
         (_EXCLUSIVE, "accepts one process only, and refuses a second rank or a tool", warning),
@@ -112,48 +115,49 @@ def compute_mode(facts: Facts) -> Finding:
     return good("default: any number of processes")
 
 
+def _shown(facts: Facts) -> list[CudaDevice]:
+    if facts.cuda_devices:
+        return facts.cuda_devices
+    raise MissingFacts(not_tested("CUDA shows no device"))
+
+
 def architectures(facts: Facts) -> Finding:
     """Compares compute capabilities with the architectures that the engine was compiled for."""
-    found = facts.cuda_devices
-    if not found:
-        return not_tested(_NO_DEVICE)
+    parts = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR")
+    found = sorted({tuple(device.attributes.get(part, 0) for part in parts) for device in _shown(facts)})
     stack = require(facts.stack, "the engine", install_volley(facts))
     if stack.cuda_built is None:
         remedy = install_volley(facts, variables="VOLLEY_CUDA=ON")
         return broken("the engine was built without CUDA", "volley-engine --about: no CUDA", remedy)
-    lacking = sorted({_capability(device) for device in found if not _covered(device, stack.cuda_architectures)})
+    # Machine code runs on the same major capability and the same or a later minor one (CUDA C++ Programming Guide).
+    built = [divmod(int("".join(filter(str.isdigit, each)) or 0), 10) for each in stack.cuda_architectures]
+    lacking = [
+        (major, minor) for major, minor in found if not any(major == each and least <= minor for each, least in built)
+    ]
     compiled = f"compiled for {', '.join(stack.cuda_architectures)}"
     if lacking:
-        wanted = ";".join(each.replace(".", "") for each in lacking)
+        wanted = ";".join(f"{major}{minor}" for major, minor in lacking)
         return broken(
-            f"the engine is not compiled for compute capability {', '.join(lacking)}",
+            f"the engine is not compiled for compute capability {_listed(lacking)}",
             f"volley-engine --about: {compiled}",
             install_volley(facts, variables=f"VOLLEY_CUDA_ARCHITECTURES='{wanted}'"),
         )
-    return good(f"compute capability {', '.join(sorted({_capability(device) for device in found}))}: {compiled}")
+    return good(f"compute capability {_listed(found)}: {compiled}")
 
 
-def _capability(device: CudaDevice) -> str:
-    return f"{device.attributes.get('COMPUTE_CAPABILITY_MAJOR')}.{device.attributes.get('COMPUTE_CAPABILITY_MINOR')}"
-
-
-def _covered(device: CudaDevice, compiled: list[str]) -> bool:
-    """Machine code runs on the same major capability and the same or a later minor one (CUDA C++ Programming Guide)."""
-    major, minor = (device.attributes.get(f"COMPUTE_CAPABILITY_{part}", 0) for part in ("MAJOR", "MINOR"))
-    numbers = [int("".join(filter(str.isdigit, each)) or 0) for each in compiled]
-    return any(each // 10 == major and each % 10 <= minor for each in numbers)
+def _listed(capabilities: Sequence[tuple[int, ...]]) -> str:
+    return ", ".join(f"{major}.{minor}" for major, minor in capabilities)
 
 
 def clocks(facts: Facts) -> Finding:
     """Asks NVML what limits the clocks of each GPU."""
     gpus = require(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE").gpus
-    shown = join_words(f"GPU {gpu.index}: {gpu.slowdowns}" for gpu in gpus if gpu.slowdowns)
-    if not shown and any(gpu.clocks_event_reasons is None for gpu in gpus):
+    if shown := join_words(f"GPU {gpu.index}: {gpu.slowdowns}" for gpu in gpus if gpu.slowdowns):
+        evidence = f"nvmlDeviceGetCurrentClocksEventReasons: {shown}"
+        return warning(f"clocks are limited ({shown})", evidence, "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
+    if any(gpu.clocks_event_reasons is None for gpu in gpus):
         return not_tested("NVML does not report what limits the clocks")
-    if not shown:
-        return good("not limited by power or heat")
-    evidence = f"nvmlDeviceGetCurrentClocksEventReasons: {shown}"
-    return warning(f"clocks are limited ({shown})", evidence, "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
+    return good("not limited by power or heat")
 
 
 # --------------------------------------------------------------------------------------------- interconnect
@@ -185,13 +189,10 @@ def peer_access(facts: Facts) -> Finding:
 def nvlink(facts: Facts) -> Finding:
     """Asks NVML for the state of every link; compares it with the product, and with the other GPUs of its kind."""
     gpus = require(facts.nvml, "NVML", "nvidia-smi nvlink -s").gpus
-    unread = [gpu for gpu in gpus if gpu.nvlinks is None and not _LACKS.search(gpu.unread.get("nvlinks", _NONE))]
     active = {gpu.index: len(gpu.nvlinks or ()) for gpu in gpus}
     total = {gpu.index: active[gpu.index] + gpu.nvlinks_inactive for gpu in gpus}
     if not any(total.values()):
-        if unread:
-            return not_tested(f"NVML does not report it: {unread[0].unread['nvlinks']}")
-        return not_applicable("these GPUs have no NVLink")
+        return _unread(gpus, "nvlinks") or not_applicable("these GPUs have no NVLink")
     if down := nvlinks_down(gpus):
         shown = join_words(f"GPU {index}: {number} of {total[index]} down" for index, number in down.items())
         remedy = "{sudo}dmesg | grep -i xid; with an NVSwitch: {sudo}systemctl restart nvidia-fabricmanager"
@@ -207,16 +208,22 @@ def nvlink(facts: Facts) -> Finding:
 
 def pcie(facts: Facts) -> Finding:
     """Copies to each GPU and reads the state of its link during the copy: generation and width, now and possible."""
-    links, possible = require(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE"), _max_links(facts)
+    links = require(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE")
+    # NVML's maximum is that of GPU and slot together, that of sysfs of the device alone.
+    most = {gpu.address: (gpu.generation_max, gpu.width_max) for gpu in facts.gpus_on_bus}
+    for each in facts.nvml.value.gpus if facts.nvml.value else []:
+        if each.pci and each.pcie_generation_max and each.pcie_width_max:
+            most[each.pci] = (each.pcie_generation_max, each.pcie_width_max)
     slow, fine = [], set()
     for link in links:
-        generation, width = possible.get(link.pci, (None, None))
+        generation, width = most.get(link.pci, (None, None))
+        shown = f"PCIe {link.generation}.0 ×{link.width}"
         if link.generation is None or link.width is None or generation is None or width is None:
             continue
         if link.generation < generation or link.width < width:
-            slow.append(f"{link.pci} at {_written(link)} of {generation}.0 ×{width}")
+            slow.append(f"{link.pci} at {shown} of {generation}.0 ×{width}")
         else:
-            fine.add(_written(link))
+            fine.add(shown)
     if slow:
         return warning(
             f"{count(len(slow), 'link')} below the maximum: {join_words(slow)}",
@@ -227,19 +234,6 @@ def pcie(facts: Facts) -> Finding:
         where = "in a virtual machine" if system(facts).virtual else "here"
         return not_tested(f"link speeds cannot be read {where}")
     return good(f"{join_words(sorted(fine))} under load, the maximum")
-
-
-def _max_links(facts: Facts) -> dict[str, tuple[int | None, int | None]]:
-    """Return generation and width at most by address: NVML's count the slot too, sysfs's the device alone."""
-    found = {gpu.address: (gpu.generation_max, gpu.width_max) for gpu in facts.gpus_on_bus}
-    for each in facts.nvml.value.gpus if facts.nvml.value else []:
-        if each.pci and each.pcie_generation_max and each.pcie_width_max:
-            found[each.pci] = (each.pcie_generation_max, each.pcie_width_max)
-    return found
-
-
-def _written(link: LoadedLink) -> str:
-    return f"PCIe {link.generation}.0 ×{link.width}"
 
 
 def iommu(facts: Facts) -> Finding:
