@@ -67,9 +67,9 @@ class FakeNvml:
     def nvmlShutdown(self) -> None:
         """End."""
 
-    def nvmlSystemGetDriverVersion(self) -> bytes:
+    def nvmlSystemGetDriverVersion(self) -> str:
         assert self.machine.driver_version
-        return self.machine.driver_version.encode()
+        return self.machine.driver_version
 
     def nvmlDeviceGetCount(self) -> int:
         return len(self.machine.gpus)
@@ -84,7 +84,7 @@ class FakeNvml:
         return gpu.name
 
     def nvmlDeviceGetPciInfo(self, gpu: Gpu) -> SimpleNamespace:
-        return SimpleNamespace(busId=f"0000{_given(gpu.pci)}".upper().encode())
+        return SimpleNamespace(busId=f"0000{_given(gpu.pci)}".upper())
 
     def nvmlDeviceGetCurrPcieLinkGeneration(self, gpu: Gpu) -> int:
         return _given(gpu.pcie_generation)

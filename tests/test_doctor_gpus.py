@@ -230,14 +230,6 @@ def test_nvml_is_asked_for_modes_and_links(monkeypatch: pytest.MonkeyPatch) -> N
     assert [pair.read for pair in found.peers] == ["topology not supported"]
 
 
-def test_an_older_module_of_nvml_tells_less_of_its_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    older = pretend_nvml()
-    del older.nvmlDeviceGetNvLinkRemoteDeviceType, older.NVML_FI_DEV_NVLINK_GET_SPEED
-    monkeypatch.setitem(sys.modules, "pynvml", older)  # type: ignore[arg-type]
-    (first, *_) = nvml.facts().gpus[0].nvlinks or ()
-    assert (first.remote_pci, first.remote, first.line_rate_bytes_per_s) == ("0000:3c:00.0", "unknown", None)
-
-
 def test_without_nvml_there_is_nothing_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(Skip, match="pip install nvidia-ml-py"):

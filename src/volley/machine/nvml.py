@@ -90,22 +90,13 @@ def of(hardware: Hardware, uuids: Collection[str]) -> Hardware:
 # -------------------------------------------------------------------------------------------------- one GPU
 
 
-def _text(value: str | bytes) -> str:
-    """Return a text of NVML's: older modules give bytes."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-
-
 def _error_text(error: Exception) -> str:
     return escape_controls(str(error)) or type(error).__name__
 
 
-def _address(info: Any) -> str:
-    return pci_address(_text(info.busId))
-
-
 _QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "name": lambda nvml, gpu: _text(nvml.nvmlDeviceGetName(gpu)),
-    "pci": lambda nvml, gpu: _address(nvml.nvmlDeviceGetPciInfo(gpu)),
+    "name": lambda nvml, gpu: nvml.nvmlDeviceGetName(gpu),
+    "pci": lambda nvml, gpu: pci_address(nvml.nvmlDeviceGetPciInfo(gpu).busId),
     "pcie_generation": lambda nvml, gpu: nvml.nvmlDeviceGetCurrPcieLinkGeneration(gpu),
     "pcie_generation_max": lambda nvml, gpu: nvml.nvmlDeviceGetMaxPcieLinkGeneration(gpu),
     "pcie_width": lambda nvml, gpu: nvml.nvmlDeviceGetCurrPcieLinkWidth(gpu),
@@ -136,7 +127,7 @@ class _Device:
         self.nvml, self.index = nvml, index
         self.handle = nvml.nvmlDeviceGetHandleByIndex(index)
         self.unread: dict[str, str] = {}
-        self.uuid: str = self.ask("uuid", lambda nvml, gpu: _text(nvml.nvmlDeviceGetUUID(gpu))) or ""
+        self.uuid: str = self.ask("uuid", lambda nvml, gpu: nvml.nvmlDeviceGetUUID(gpu)) or ""
 
     def ask(self, key: str, question: Callable[..., Any], *arguments: Any) -> Any:
         """Return NVML's answer; ``None`` where there is none, and the reason under the key in ``unread``."""
@@ -169,7 +160,7 @@ def _link(nvml: Any, gpu: Any, number: int, rate: float | None) -> NvLink:
         try:
             return getattr(nvml, function)(gpu, number)
         except Exception:
-            return None  # a hypervisor may hide the other end, an old module not know the question
+            return None  # a hypervisor may hide the other end
 
     remote, version = ask("nvmlDeviceGetNvLinkRemotePciInfo"), ask("nvmlDeviceGetNvLinkVersion")
     return NvLink(
@@ -177,7 +168,7 @@ def _link(nvml: Any, gpu: Any, number: int, rate: float | None) -> NvLink:
         version=None if version is None else LINK_VERSIONS.get(version, f"NVML's number {version}"),
         line_rate_bytes_per_s=rate,
         remote=REMOTES.get(ask("nvmlDeviceGetNvLinkRemoteDeviceType"), "unknown"),
-        remote_pci=_address(remote) if remote else None,
+        remote_pci=pci_address(remote.busId) if remote else None,
     )
 
 
@@ -190,23 +181,19 @@ def _line_rates(nvml: Any, gpu: Any, links: Sequence[int]) -> dict[int, float]:
     """
     if not links:
         return {}
+    fields = [(nvml.NVML_FI_DEV_NVLINK_GET_SPEED, link) for link in links]
+    fields.append((nvml.NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, 0))
     try:
-        fields = [(nvml.NVML_FI_DEV_NVLINK_GET_SPEED, link) for link in links]
-        fields.append((nvml.NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, 0))
-        *each, common = map(_field_value, nvml.nvmlDeviceGetFieldValues(gpu, fields))
-    except (nvml.NVMLError, AttributeError):  # an older driver, an older module
+        *each, common = (
+            int(getattr(field.value, _MEMBERS[field.valueType]))
+            if field.nvmlReturn == 0 and field.valueType in _MEMBERS
+            else None
+            for field in nvml.nvmlDeviceGetFieldValues(gpu, fields)
+        )
+    except nvml.NVMLError:  # an older driver
         return {}
     speeds = {link: speed or common for link, speed in zip(links, each, strict=True)}
     return {link: float(speed * 10**6) for link, speed in speeds.items() if speed}
-
-
-def _field_value(field: Any) -> int | None:
-    member = _MEMBERS.get(field.valueType)
-    return int(getattr(field.value, member)) if field.nvmlReturn == 0 and member else None
-
-
-def _link_errors(nvml: Any, gpu: Any, links: Sequence[int], counter: int) -> int:
-    return sum(int(nvml.nvmlDeviceGetNvLinkErrorCounter(gpu, link, counter)) for link in links)
 
 
 def _clock_reasons(nvml: Any, gpu: Any) -> list[str]:
@@ -237,7 +224,7 @@ def facts(uuids: Collection[str] | None = None) -> NvmlFacts:
         devices = [_Device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
         used = [device for device in devices if uuids is None or device.uuid in uuids]
         return NvmlFacts(
-            driver_version=_text(nvml.nvmlSystemGetDriverVersion()),
+            driver_version=nvml.nvmlSystemGetDriverVersion(),
             gpus=[_gpu(device) for device in used],
             peers=[
                 PeerStatus(first=one.uuid, second=other.uuid, **{key: one.peer(other, key) for key in PEER_CAPS})
@@ -255,7 +242,15 @@ def _gpu(device: _Device) -> Gpu:
     rates = _line_rates(device.nvml, device.handle, active)
     links = [_link(device.nvml, device.handle, number, rates.get(number)) for number in active]
     counters = _LINK_ERRORS.items() if active else ()
-    errors = {kind: device.ask("nvlink_errors", _link_errors, active, counter) for kind, counter in counters}
+    errors = {
+        kind: device.ask(
+            "nvlink_errors",
+            lambda nvml, gpu, counter=counter: sum(
+                int(nvml.nvmlDeviceGetNvLinkErrorCounter(gpu, link, counter)) for link in active
+            ),
+        )
+        for kind, counter in counters
+    }
     return Gpu(
         index=device.index,
         uuid=device.uuid,
