@@ -100,7 +100,7 @@ def test_every_captured_fact_is_judged() -> None:
     package = Path(f.__file__).parent.parent
     readers = [*package.glob("doctor/**/*.py"), *package.glob("topo/*.py"), package / "machine/facts.py"]
     text = "\n".join(path.read_text("utf-8") for path in readers if "probes" not in path.parts)
-    apart = (f.Fact, f.Probe)  # how long a probe took is no fact of the machine
+    apart = (f.Fact, f.Probe)
     kinds = [each for each in vars(f).values() if isinstance(each, type) and issubclass(each, f.Fact)]
     unread = [f"{kind.__name__}.{field}" for kind in kinds if kind not in apart for field in kind.__struct_fields__]
     assert [each for each in unread if not re.search(rf"\.{each.partition('.')[2]}\b", text)] == []

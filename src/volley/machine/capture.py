@@ -115,7 +115,6 @@ def isolated(
             descriptors that they inherited.
         grace_s: between asking it to stop and killing it.
     """
-    began = time.monotonic()
     answers, ours = os.pipe()
     with tempfile.TemporaryFile() as printed, contextlib.closing(ChildGuard()) as guard:
         pid = 0
@@ -157,10 +156,8 @@ def isolated(
             value=value,
             error=error,
             skipped=answer.get("skipped"),
-            exit=status if error else None,
             own=answer.get("own", False),
             said=clean(printed.read())[-_LONGEST_TEXT:] if error else "",
-            elapsed_s=round(time.monotonic() - began, 3),
         )
 
 

@@ -31,8 +31,8 @@ REQUIREMENT = "/path/to/volley"
 T = TypeVar("T")
 
 
-class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A part of the document: immutable, closed to unknown keys, written without what is at its default."""
+class Fact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A part of the document: immutable, written without what is at its default; unknown keys are ignored."""
 
 
 class Probe(Fact, Generic[T], frozen=True, kw_only=True):
@@ -42,10 +42,8 @@ class Probe(Fact, Generic[T], frozen=True, kw_only=True):
     value: T | None = None
     error: str | None = None  # why it has no value, or only half of one
     skipped: str | None = None  # why it was not tried
-    exit: int | None = None  # how its process ended; negative: by that signal
     said: str = ""  # the end of what it printed, where it has no value
     own: bool = False  # the error is one of the probe itself: a folder, a socket
-    elapsed_s: float = 0.0
 
 
 # ------------------------------------------------------------------------------- system, programs, driver, limits
@@ -68,7 +66,6 @@ class SystemFacts(Fact, frozen=True, kw_only=True):
 class Program(Fact, frozen=True, kw_only=True):
     """A program, and what happened when it was used."""
 
-    name: str
     path: str | None = None
     version: str | None = None
     error: str | None = None  # what it said when it could not compile, or did not start
@@ -222,7 +219,6 @@ class PciPlace(Fact, frozen=True, kw_only=True):
 
     kind: Literal["gpu", "nic", "nvswitch"]
     address: str
-    root: str = ""  # the host bridge, `pci0000:16`
     bridges: list[str] = []  # the PCI bridges above it, from the root down
     numa_node: int | None = None  # null: the firmware does not say
     cores: str = ""  # the cores near it (local_cpulist)
@@ -260,8 +256,6 @@ class UcxComponent(Fact, frozen=True, kw_only=True):
 class UcxFacts(Fact, frozen=True, kw_only=True):
     """A UCX library that was loaded."""
 
-    library: str
-    source: str  # `wheel` (libucx-cu13, libucx-cu12), `mpi` (beside the engine's MPI) or `system`
     version: str
     components: list[UcxComponent] = []
 
@@ -383,7 +377,6 @@ class TrialFacts(Fact, frozen=True, kw_only=True):
     change: str  # for a shell: `unset NAME` or `NAME=value`
     settings: list[str] = []  # what was taken away, `NAME=value`; empty: something was added
     works: bool = False
-    half_round_trip_s: float | None = None  # of the smallest message
     reason: str = ""
 
 

@@ -100,13 +100,11 @@ def topology() -> TopologyFacts:
     for path in pci_devices():
         kind = kind_of(path, is_network=path.name in cards)
         if kind:
-            parts = path.resolve().parts
             places.append(
                 PciPlace(
                     kind=kind,
                     address=path.name,
-                    root=next((part for part in parts if part.startswith("pci")), ""),
-                    bridges=[part for part in parts[:-1] if _ADDRESS.fullmatch(part)],
+                    bridges=[part for part in path.resolve().parts[:-1] if _ADDRESS.fullmatch(part)],
                     numa_node=number(path / "numa_node"),
                     cores=word(path / "local_cpulist"),
                     names=cards.get(path.name, []),

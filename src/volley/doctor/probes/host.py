@@ -138,12 +138,10 @@ def toolchain() -> ToolchainFacts:
         compiler = next((each for each in compilers if shutil.which(each)), compilers[0])
         binary = str(folder / "try")
         return ToolchainFacts(
-            compiler=_compile(
-                _program("C++ compiler", compiler), folder / "try.cpp", _CPP, ["-std=c++20", "-o", binary], binary
-            ),
-            cmake=_program("cmake", "cmake"),
+            compiler=_compile(_program(compiler), folder / "try.cpp", _CPP, ["-std=c++20", "-o", binary], binary),
+            cmake=_program("cmake"),
             nvcc=_compile(
-                _program("nvcc", os.environ.get("CUDACXX") or "nvcc"),
+                _program(os.environ.get("CUDACXX") or "nvcc", "release"),
                 folder / "try.cu",
                 _CUDA,
                 ["-std=c++20", "-c", "-o", binary],
@@ -160,14 +158,14 @@ def _compile(found: Program, source: Path, text: str, options: list[str], run: s
     return msgspec.structs.replace(found, error=error, run_error=run_error)
 
 
-def _program(name: str, command: str) -> Program:
-    """Find a program and its version: the first line of ``--version``, of nvcc the one that holds the release."""
+def _program(command: str, about: str = "") -> Program:
+    """Find a program and its version: the first line of ``--version`` that holds a word."""
     path = shutil.which(command)
     if path is None:
-        return Program(name=name)
+        return Program()
     said, error = output_of([path, "--version"])
-    lines = [line for line in said.splitlines() if name != "nvcc" or "release" in line]
-    return Program(name=name, path=path, version=lines[0] if lines else None, error=error)
+    lines = [line for line in said.splitlines() if about in line]
+    return Program(path=path, version=lines[0] if lines else None, error=error)
 
 
 def output_of(command: list[str]) -> tuple[str, str | None]:

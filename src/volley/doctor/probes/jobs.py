@@ -223,7 +223,6 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
                 change=change or " ".join(words),
                 settings=list(away),
                 works=done.sends_gpu_memory if on_gpus else good,
-                half_round_trip_s=done.first_time_s or None,
                 reason="" if done.complete else done.why,
             )
         )
