@@ -8,7 +8,7 @@ import re
 import resource
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -184,8 +184,7 @@ _IN_HOME = ("~/.openmpi/mca-params.conf", "~/.prte/mca-params.conf", "~/.pmix/mc
 def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts]:
     """Repeat a job that failed, or was slow, with one change at a time, until one ends the problem.
 
-    It is that on host memory, or that on GPU memory where the first one worked.  What was inherited is taken away, each
-    variable alone and then all, the files of the home folder, low limits; then other folders and components are tried.
+    It is that on host memory, or that on GPU memory where the first one worked.
     """
     on_gpus, options = facts.fails_on_gpus, replace(options, watchdog=_TRIAL_WATCHDOG_S)
     left = [] if _in_job(facts.launcher.value) else [name for name in os.environ if name not in scrubbed(os.environ)]
@@ -193,20 +192,13 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
     began, slow = time.monotonic(), bool(not on_gpus and job and job.complete and job.points and not job.fast)
     if not on_gpus and ((job and job.fast) or (facts.mpi_host.skipped and not left)):
         raise Skip("the job worked")
-
-    def slow_again() -> bool:
-        return not mpi_host(options).fast
-
-    if slow and not slow_again():
+    if slow and mpi_host(options).fast:
         raise Skip("the job worked; other load slowed it down the first time")
     found: list[TrialFacts] = []
-
-    def works(unset: Sequence[str], change: str = "", settings: Sequence[str] = (), **added: str) -> bool:
-        if time.monotonic() - began > limit_s:
-            return False
+    for trial, unset, added in _changes(facts, job, left, slow=slow):
         kept = dict(os.environ)
-        words = [f"unset {' '.join(unset)}"] if unset else [f"{name}={quote(value)}" for name, value in added.items()]
-        away = settings or [f"{name}={'…' if SECRET.search(name) else kept[name]}" for name in unset]
+        if time.monotonic() - began > limit_s:
+            break
         try:
             for name in unset:
                 del os.environ[name]
@@ -217,42 +209,57 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
         finally:
             os.environ.clear()
             os.environ.update(kept)
-        good = done.complete and (not slow or (done.fast and slow_again()))
-        found.append(
-            TrialFacts(
-                change=change or " ".join(words),
-                settings=list(away),
-                works=done.sends_gpu_memory if on_gpus else good,
-                reason="" if done.complete else done.why,
-            )
-        )
-        return found[-1].works
+        good = done.complete and (not slow or (done.fast and not mpi_host(options).fast))
+        works, reason = done.sends_gpu_memory if on_gpus else good, "" if done.complete else done.why
+        found.append(msgspec.structs.replace(trial, works=works, reason=reason))
+        if found[-1].works:
+            break
+    return found
 
+
+_Change = tuple[TrialFacts, Sequence[str], Mapping[str, str]]
+"""What is said of it, the variables that it takes away, and those that it sets."""
+
+
+def _without(names: Sequence[str], words: str = "") -> _Change:
+    settings = [f"{name}={'…' if SECRET.search(name) else os.environ[name]}" for name in names]
+    return TrialFacts(change=words or f"unset {' '.join(names)}", settings=settings), names, {}
+
+
+def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: bool) -> Iterator[_Change]:
+    """Yield what may end the problem.
+
+    What was inherited is taken away, each variable alone and then all, the files of the home folder, low limits; then
+    other folders and components are tried.  ``left`` are the variables of a launcher that did not start this process.
+    """
     batch = [name for name in os.environ if _BATCH.match(name)] if allocation(os.environ) else []
     if left:
         begin = [each for each in OF_RANKS if any(name.startswith(each) for name in left)]
         of_job = dict.fromkeys(name.partition("_")[0] + "_" for name in batch)
-        _ = works(left, unset_all(begin)) or works([*left, *batch], unset_all([*begin, *of_job]))
-        return found
+        yield _without(left, unset_all(begin))
+        yield _without([*left, *batch], unset_all([*begin, *of_job]))
+        return
     groups = [*([batch] if batch else []), *([name] for name in _suspects(job, facts.mpi_family))]
-    if any(map(works, groups)):
-        return found
-    if len(groups) > 1 and works([name for group in groups for name in group]):
-        return found
-    lines = _settings_in_home()
-    aside = [f"mv {file} {file}.off" for file in dict.fromkeys(line.rpartition(" ")[2] for line in lines)]
-    if lines and works([], "; ".join(aside), lines, HOME=_NOWHERE):
-        return found
-    if any(works([], change, [limit]) for limit, change in _raised_limits()):
-        return found
-    folders: list[dict[str, str]] = [] if slow or on_gpus else [{"TMPDIR": each} for each in other_folders()]
-    others = (_ON_GPUS if on_gpus else _WITHOUT).get(facts.mpi_family, [])
-    if slow and job and (major := "".join(re.findall(r"\d", job.library or "")[:1])):
+    yield from map(_without, groups)
+    if len(groups) > 1:
+        yield _without([name for group in groups for name in group])
+    texts = {name: word(Path(os.path.expanduser(name))) for name in _IN_HOME}  # noqa: PTH111
+    lines = [f"{line} in {name}" for name, text in texts.items() for line in text.splitlines() if line[:1] not in "#"]
+    if lines:
+        files = dict.fromkeys(line.rpartition(" ")[2] for line in lines)
+        away = "; ".join(f"mv {file} {file}.off" for file in files)
+        yield TrialFacts(change=away, settings=lines), (), {"HOME": _NOWHERE}
+    for limit, change in _raised_limits():
+        yield TrialFacts(change=change, settings=[limit]), (), {}
+    others = _WITHOUT.get(facts.mpi_family, [])
+    if facts.fails_on_gpus:
+        others = _ON_GPUS.get(facts.mpi_family, [])
+    elif not slow:
+        others = [*({"TMPDIR": each} for each in other_folders()), *others]
+    elif job and (major := "".join(re.findall(r"\d", job.library or "")[:1])):
         others = _THROUGH_SHARED_MEMORY.get(f"{facts.mpi_family} {major}", [])
-    for added in folders + others:
-        if works([], **added):
-            break
-    return found
+    for added in others:
+        yield TrialFacts(change=" ".join(f"{name}={quote(value)}" for name, value in added.items())), (), added
 
 
 def _suspects(job: JobFacts | None, family: str) -> list[str]:
@@ -276,12 +283,6 @@ def _in_job(ranks: JobFacts | None) -> bool:
             return True
         above = int(rest.split()[1]) if rest else 0
     return False
-
-
-def _settings_in_home() -> list[str]:
-    """Return what the files of settings in the home folder hold: ``pml = ucx in ~/.openmpi/mca-params.conf``."""
-    texts = {name: word(Path(os.path.expanduser(name))) for name in _IN_HOME}  # noqa: PTH111
-    return [f"{line} in {name}" for name, text in texts.items() for line in text.splitlines() if line[:1] not in "#"]
 
 
 _LEAST = (
