@@ -123,7 +123,12 @@ CHECKS: tuple[LayerCheck, ...] = (
 def diagnose(facts: Facts) -> Diagnosis:
     """Judge the facts; this function reads nothing else."""
     checks = [check for check in CHECKS if check.applies(facts)]
-    judged = {check.name: _judge(check, facts) for check in checks}
+    judged: dict[str, Finding] = {}
+    for check in checks:
+        try:
+            judged[check.name] = check.judge(facts)
+        except MissingFacts as missing:
+            judged[check.name] = missing.finding
     causes: dict[str, list[str]] = {}
     for check in checks:
         found, explained = judged[check.name], []
@@ -132,13 +137,14 @@ def diagnose(facts: Facts) -> Diagnosis:
         if found.status in {"broken", "not tested"}:
             explained += [name for name in check.needs if name in judged and judged[name].status == "broken"]
         causes[check.name] = list(dict.fromkeys(explained))
+    roots = {name: _roots(name, causes) for name in causes}
     findings = []
     for check in checks:
         found = judged[check.name]
-        if roots := _roots(check.name, causes):
+        if roots[check.name]:
             # The cause in place of its consequence: what stands on a broken layer has not been tested.
-            found = replace(not_tested(f"fix first: {join_words(roots)}"), evidence=found.evidence)
-        elif any(judged[name].status == "broken" and check.name in _roots(name, causes) for name in judged):
+            found = replace(not_tested(f"fix first: {join_words(roots[check.name])}"), evidence=found.evidence)
+        elif any(judged[name].status == "broken" and check.name in those for name, those in roots.items()):
             found = replace(found, status="broken")  # a cause is as bad as what follows from it
         remedy = found.remedy.replace(SEND, send_by(facts.mpi))
         findings.append(replace(found, check=check.name, layer=check.layer, remedy=remedy))
@@ -148,21 +154,9 @@ def diagnose(facts: Facts) -> Diagnosis:
     )
 
 
-def _judge(check: LayerCheck, facts: Facts) -> Finding:
-    try:
-        return check.judge(facts)
-    except MissingFacts as missing:
-        return missing.finding
-
-
 def _roots(name: str, causes: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the causes of a check's problem that have no cause of their own."""
-    found: list[str] = []
-    seen, waiting = {name}, list(causes[name])
-    while waiting:
-        cause = waiting.pop(0)
-        if cause not in seen:
-            seen.add(cause)
-            waiting += causes[cause]
-            found += [] if causes[cause] else [cause]
-    return found
+    waiting = list(causes[name])
+    for cause in waiting:  # grows meanwhile
+        waiting += [each for each in causes[cause] if each not in (name, *waiting)]
+    return [cause for cause in waiting if not causes[cause]]
