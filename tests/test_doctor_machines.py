@@ -61,7 +61,7 @@ def test_checks_read_nothing_but_their_argument() -> None:
             "machine.facts",
             "machine.hardware",
             "machine.mpi_words",
-            "machine.distribution",
+            "machine.packages",
             "text",
             "units",
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from volley.machine import reinstall
+from volley.machine import packages
 
 PIP = f"{sys.executable} -m pip install"
 
@@ -28,17 +28,17 @@ class Installed:
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A volley that does not run from a checkout."""
-    monkeypatch.setattr(reinstall, "__file__", str(tmp_path / "site-packages/volley/machine/reinstall.py"))
-    monkeypatch.setattr(reinstall.importlib.util, "find_spec", lambda _: True)
+    monkeypatch.setattr(packages, "__file__", str(tmp_path / "site-packages/volley/machine/packages.py"))
+    monkeypatch.setattr(packages.importlib.util, "find_spec", lambda _: True)
     return tmp_path
 
 
 def test_a_checkout_is_installed_again_from_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reinstall.importlib.util, "find_spec", lambda _: True)
+    monkeypatch.setattr(packages.importlib.util, "find_spec", lambda _: True)
     checkout = Path(__file__).resolve().parents[1]
-    monkeypatch.setattr(reinstall, "__file__", str(checkout / "src/volley/machine/reinstall.py"))
-    assert reinstall.install_command() == f"{PIP} --force-reinstall --no-cache-dir {checkout}"
-    assert reinstall.install_command("cuda13") == f"{PIP} '{checkout}[cuda13]'"
+    monkeypatch.setattr(packages, "__file__", str(checkout / "src/volley/machine/packages.py"))
+    assert packages.install_command() == f"{PIP} --force-reinstall --no-cache-dir {checkout}"
+    assert packages.install_command("cuda13") == f"{PIP} '{checkout}[cuda13]'"
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_where_an_installed_volley_came_from(
     installed: Path, monkeypatch: pytest.MonkeyPatch, source: object, given: str
 ) -> None:
     monkeypatch.setattr(metadata, "distribution", lambda _: Installed(source))
-    assert reinstall.requirement("x") == given
+    assert packages.requirement("x") == given
 
 
 def test_a_wheel_file_that_is_still_there_is_named(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheel = installed / "two words.whl"
     wheel.touch()
     monkeypatch.setattr(metadata, "distribution", lambda _: Installed({"url": wheel.as_uri(), "archive_info": {}}))
-    assert reinstall.install_command("cuda13", python="/env/bin/python") == (
+    assert packages.install_command("cuda13", python="/env/bin/python") == (
         f"/env/bin/python -m pip install '{wheel}[cuda13]'"
     )
 
@@ -76,12 +76,12 @@ def test_an_unknown_origin_is_left_to_the_reader(installed: Path, monkeypatch: p
         raise metadata.PackageNotFoundError
 
     monkeypatch.setattr(metadata, "distribution", missing)
-    assert reinstall.requirement() == "/path/to/volley"
+    assert packages.requirement() == "/path/to/volley"
 
 
 def test_uv_installs_where_there_is_no_pip(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reinstall.importlib.util, "find_spec", lambda _: None)
-    monkeypatch.setattr(reinstall.shutil, "which", lambda name: f"/usr/bin/{name}")
-    assert reinstall.installer() == ["/usr/bin/uv", "pip", "install", "--python", sys.executable]
-    monkeypatch.setattr(reinstall.shutil, "which", lambda _: None)
-    assert reinstall.installer()[1:] == ["-m", "pip", "install"]
+    monkeypatch.setattr(packages.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(packages.shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert packages.installer() == ["/usr/bin/uv", "pip", "install", "--python", sys.executable]
+    monkeypatch.setattr(packages.shutil, "which", lambda _: None)
+    assert packages.installer()[1:] == ["-m", "pip", "install"]

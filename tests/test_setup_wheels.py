@@ -14,7 +14,7 @@ import pytest
 import fake_sources as fake
 from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import UCX_LIBRARIES
-from volley.machine.reinstall import install_command
+from volley.machine.packages import install_command
 from volley.setup import proof, wheels
 from volley.setup.command import SetupOptions, run
 from volley.setup.workspace import MIB, StepError

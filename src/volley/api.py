@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from volley.benchmarks import BENCHMARKS
 from volley.errors import EXIT_GOOD, EXIT_USAGE, MachineError, UserError
 from volley.files import read_bounded, write_file
-from volley.machine.reinstall import install_command
+from volley.machine.packages import install_command
 from volley.records.launch_series import software
 from volley.records.records_file import MAX_BYTES, read_runs, without_repeats
 from volley.records.run_log import RunLog

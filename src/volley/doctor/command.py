@@ -11,7 +11,6 @@ from volley.command import option_values
 from volley.command.commandline import Options, flag, group, option
 from volley.command.options import HOW, OUTPUT, WHAT, JobOptions, table_or_json
 from volley.doctor.checks import diagnose
-from volley.doctor.device_query import device_query
 from volley.document import readable_json
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_unwritable, write_file
@@ -116,6 +115,8 @@ def _devices(facts: Facts, *, as_json: bool) -> int:
     if as_json:
         sys.stdout.write(readable_json(cuda))
     else:
+        from volley.doctor.page import device_query  # noqa: PLC0415  start-up: Rich's tables take a while
+
         stack = facts.stack.value
         lines = device_query(cuda, stack.cuda_built if stack else None)
         sys.stdout.write("".join(f"{line}\n" for line in lines))

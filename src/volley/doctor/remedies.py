@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from shlex import quote
 
-from volley.machine.distribution import Distribution, distribution
 from volley.machine.facts import Facts, SystemFacts
 from volley.machine.hardware import extra_for
+from volley.machine.packages import Distribution, distribution
 
 MESSAGES = "pingpong"
 """The benchmark that sends verified messages between two ranks."""

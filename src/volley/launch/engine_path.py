@@ -49,7 +49,7 @@ def local_engine_path() -> str:
 
 
 def _install() -> str:
-    from volley.machine.reinstall import install_command  # noqa: PLC0415  start-up: only if the engine is missing
+    from volley.machine.packages import install_command  # noqa: PLC0415  start-up: only if the engine is missing
 
     return install_command()
 

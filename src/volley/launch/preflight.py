@@ -168,7 +168,7 @@ def _cause(ending: Ending) -> str:
 def _remedy(stack: Stack, *, inside: bool) -> str:
     """Return how to get a CUDA-aware MPI; a foreign launcher starts ranks ``inside`` it without volley's settings."""
     from volley.machine.nvidia_driver import cuda_extra  # noqa: PLC0415  start-up: only after a crash
-    from volley.machine.reinstall import install_command  # noqa: PLC0415
+    from volley.machine.packages import install_command  # noqa: PLC0415
 
     if stack.mca or stack.environment:
         with_settings = "start volley without a launcher: then it uses a CUDA-aware MPI"

@@ -70,7 +70,7 @@ def capture(
         own_session: off inside a foreign launcher (see :func:`isolated`).
     """
     from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
-    from volley.machine import reinstall  # noqa: PLC0415  start-up: a run captures no facts
+    from volley.machine import packages  # noqa: PLC0415  start-up: a run captures no facts
 
     types = {field.name: field.type for field in msgspec.structs.fields(Facts)}
     probes = [name for name, kind in types.items() if getattr(kind, "__origin__", None) is Probe]
@@ -84,8 +84,8 @@ def capture(
         volley=__version__,
         captured_at=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         environment=dict(captured(os.environ)),
-        installer=join(reinstall.installer()),
-        requirement=reinstall.requirement(),
+        installer=join(packages.installer()),
+        requirement=packages.requirement(),
         **found,
     )
     return without_home(facts, os.path.expanduser("~"))  # noqa: PTH111  an unknown user has none: Path raises

@@ -158,7 +158,7 @@ def _html() -> ModuleType:
     try:
         from volley.report import html  # noqa: PLC0415  start-up: the packages of the extra `report`
     except ImportError as error:
-        from volley.machine.reinstall import install_command  # noqa: PLC0415  start-up: only for this
+        from volley.machine.packages import install_command  # noqa: PLC0415  start-up: only for this
 
         raise MachineError(f"volley report needs the package {error.name}: {install_command('report')}") from None
     return html

@@ -16,8 +16,7 @@ from volley.command import option_values
 from volley.command.commandline import Options, flag, option
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.launch.launchers import cores
-from volley.machine.distribution import Distribution, this_distribution
-from volley.machine.reinstall import install_command, installer
+from volley.machine.packages import Distribution, install_command, installer, this_distribution
 from volley.setup import from_source, wheels
 from volley.setup.proof import prove
 from volley.setup.workspace import Folders, StepError, progress, say, shown, writable

@@ -18,7 +18,6 @@ import msgspec
 
 from volley.launch.allocation import allocation
 from volley.machine.cuda_driver import load
-from volley.machine.distribution import os_release
 from volley.machine.facts import (
     DriverFacts,
     LimitsFacts,
@@ -27,6 +26,7 @@ from volley.machine.facts import (
     SystemFacts,
     ToolchainFacts,
 )
+from volley.machine.packages import os_release
 from volley.machine.sysfs import names, number, word
 from volley.text import clean
 

@@ -1,4 +1,6 @@
-"""The Linux distribution: its family, its package manager, and the packages that a program or a driver is in.
+"""How software is installed here: the packages of the Linux distribution, and this copy of volley again.
+
+The names ``volley`` and ``volley-bench`` on PyPI belong to others: no message may refer users to them.
 
 Package names: Debian 12, Ubuntu 24.04, RHEL 9 and SLES 15; the driver, GDRCopy and the CUDA toolkit as NVIDIA packages
 them (CUDA Installation Guide for Linux; the README of gdrcopy).
@@ -6,12 +8,20 @@ them (CUDA Installation Guide for Linux; the README of gdrcopy).
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import platform
 import re
+import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from importlib import metadata
+from pathlib import Path
+from shlex import join
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
 
 Family = Literal["debian", "rhel", "suse", "other"]
 
@@ -75,7 +85,6 @@ class Distribution:
 
     id: str = "linux"
     version: str = ""
-    codename: str = ""
     family: Family = "other"
     root: bool = False
 
@@ -127,5 +136,57 @@ def distribution(release: Mapping[str, str], *, root: bool = False) -> Distribut
     """Return the distribution that an os-release describes; its family by its own name, else by what it is like."""
     names = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
     families = [_FAMILIES[word] for name in names for word in (name, name.partition("-")[0]) if word in _FAMILIES]
-    values = [re.sub(r"[^A-Za-z0-9._-]", "", release.get(key, "")) for key in ("ID", "VERSION_ID", "VERSION_CODENAME")]
-    return Distribution(values[0] or "linux", values[1], values[2], families[0] if families else "other", root)
+    name, version = (re.sub(r"[^A-Za-z0-9._-]", "", release.get(key, "")) for key in ("ID", "VERSION_ID"))
+    return Distribution(name or "linux", version, families[0] if families else "other", root)
+
+
+# ------------------------------------------------------------------------------------------- volley itself
+
+DISTRIBUTION = "volley-bench"
+
+
+def install_command(extra: str = "", python: str = "") -> str:
+    """Return the shell command that installs this copy of volley again.
+
+    Args:
+        extra: a set of optional dependencies, such as ``cuda13``.
+        python: the Python to install into; this one unless given.
+    """
+    again = ["--force-reinstall", "--no-cache-dir"] if not extra and not python else []
+    return join([*installer(python), *again, requirement(extra)])
+
+
+def installer(python: str = "") -> list[str]:
+    """Return the words that install packages into a Python, this one unless another is named: pip's, or uv's."""
+    if not python and not importlib.util.find_spec("pip") and (uv := shutil.which("uv")):
+        return [uv, "pip", "install", "--python", sys.executable]
+    return [python or sys.executable, "-m", "pip", "install"]
+
+
+def requirement(extra: str = "") -> str:
+    """Return the argument of pip: a checkout, a wheel file or a URL."""
+    extras = f"[{extra}]" if extra else ""
+    checkout = Path(__file__).resolve().parents[3]
+    if (checkout / "pyproject.toml").is_file() and (checkout / "build_backend").is_dir():
+        return f"{checkout}{extras}"
+    source = _source()
+    if "vcs_info" in source:
+        vcs = source["vcs_info"]
+        revision = vcs.get("requested_revision") or vcs.get("commit_id")
+        return f"{DISTRIBUTION}{extras} @ {vcs['vcs']}+{source['url']}" + (f"@{revision}" if revision else "")
+    url = urlsplit(source.get("url", ""))
+    if url.scheme == "file" and Path(unquote(url.path)).exists():
+        return f"{unquote(url.path)}{extras}"
+    if url.scheme in ("http", "https"):
+        return f"{DISTRIBUTION}{extras} @ {source['url']}"
+    return f"/path/to/volley{extras}"
+
+
+def _source() -> dict[str, Any]:
+    """Return the installer's ``direct_url.json`` (PEP 610); empty if there is none."""
+    try:
+        text = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+        found = json.loads(text or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
