@@ -72,12 +72,11 @@ def _nvlink(first: Gpu, second: Gpu, peers: Iterable[PeerStatus]) -> LineRate | 
     said = [peer.nvlink for peer in peers if peer.nvlink is not None]
     if said and "ok" not in said:
         return None  # links may be there, and the switch between them not set up
-    sides = [_towards(first, second, joined="ok" in said), _towards(second, first, joined="ok" in said)]
-    rates = [[nvlink_bytes_per_s(link) for link in side] for side in sides]
-    known = [[rate for rate in side if rate is not None] for side in rates]
-    if not all(sides) or known != rates:
+    sides = [_towards(*pair, joined="ok" in said) for pair in ((first, second), (second, first))]
+    rates = [[nvlink_bytes_per_s(link) or 0.0 for link in side] for side in sides]
+    if not all(side and all(side) for side in rates):
         return None
-    narrow = min(known, key=sum)
+    narrow = min(rates, key=sum)
     total = sum(narrow)
     each = {f"{format_sig(rate / 1e9)} GB/s" for rate in narrow}
     words = f"{len(narrow)} link{'' if len(narrow) == 1 else 's'} of {' or '.join(sorted(each))}"
@@ -105,34 +104,26 @@ def nvlink_bytes_per_s(link: NvLink) -> float | None:
 
 
 def _pcie(states: Sequence[Sequence[Gpu]], *, together: int) -> LineRate | None:
-    """The slower of two GPUs' PCIe links, each as it was read before and after.
+    """The slower of two GPUs' PCIe links, each as it was read before and after; ``None`` where one is not known.
 
     ``together``: how much of both directions' payload fits through at once, in units of one direction.  Two ranks on
     one GPU send every byte through the same link twice, once each way.
-    """
-    links = [_pcie_of(gpu) for gpu in states]
-    known = [link for link in links if link is not None]
-    if len(known) != len(links):
-        return None
-    words, rate = min(known, key=lambda link: link[1])
-    return LineRate("PCIe", words, rate, together * rate)
-
-
-def _pcie_of(states: Sequence[Gpu]) -> tuple[str, float] | None:
-    """Return a GPU's PCIe link in words and its line rate; ``None`` where it is not known.
 
     An idle link steps down to a lower generation and never to fewer lanes, so the generation is the most that the link
     can have and the lanes are those that it has.
     """
-    seen = max(gpu.pcie_generation or 0 for gpu in states)
-    most = max(gpu.pcie_generation_max or 0 for gpu in states)
-    width = max(gpu.pcie_width or 0 for gpu in states)
-    generation = max(seen, most)
-    rate = pcie_bytes_per_s(generation, width)
-    if rate is None:
-        return None
-    stepped = f", read as {seen}.0 when idle" if 0 < seen < most else ""
-    return f"{generation}.0 x{width}{stepped}", rate
+    links = []
+    for gpus in states:
+        seen = max(gpu.pcie_generation or 0 for gpu in gpus)
+        generation = max(seen, *(gpu.pcie_generation_max or 0 for gpu in gpus))
+        width = max(gpu.pcie_width or 0 for gpu in gpus)
+        rate = pcie_bytes_per_s(generation, width)
+        if rate is None:
+            return None
+        stepped = f", read as {seen}.0 when idle" if 0 < seen < generation else ""
+        links.append((rate, f"{generation}.0 x{width}{stepped}"))
+    rate, words = min(links, key=lambda link: link[0])
+    return LineRate("PCIe", words, rate, together * rate)
 
 
 def pcie_bytes_per_s(generation: int, width: int) -> float | None:

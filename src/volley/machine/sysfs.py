@@ -75,42 +75,37 @@ def link(device: Path, which: Literal["current", "max"]) -> tuple[int | None, in
 
 
 def bus() -> BusFacts:
-    gpus = []
-    for path in pci_devices():
-        if kind_of(path) == "gpu":
-            driver = path / "driver"
-            generation, width = link(path, "max")
-            gpus.append(
-                PciGpu(
-                    address=path.name,
-                    device_id=word(path / "device"),
-                    driver=driver.resolve().name if driver.exists() else None,
-                    generation_max=generation,
-                    width_max=width,
-                    numa_node=number(path / "numa_node"),
-                )
-            )
+    gpus = [
+        PciGpu(
+            address=path.name,
+            device_id=word(path / "device"),
+            driver=(path / "driver").resolve().name if (path / "driver").exists() else None,
+            generation_max=link(path, "max")[0],
+            width_max=link(path, "max")[1],
+            numa_node=number(path / "numa_node"),
+        )
+        for path in pci_devices()
+        if kind_of(path) == "gpu"
+    ]
     return BusFacts(gpus=gpus, infiniband=names("class/infiniband"))
 
 
 def topology() -> TopologyFacts:
     """Find NUMA nodes, and where GPUs, network cards and NVSwitches hang.  Nothing is started, no driver is asked."""
     cards, rates = _network()
-    places = []
-    for path in pci_devices():
-        kind = kind_of(path, is_network=path.name in cards)
-        if kind:
-            places.append(
-                PciPlace(
-                    kind=kind,
-                    address=path.name,
-                    bridges=[part for part in path.resolve().parts[:-1] if _ADDRESS.fullmatch(part)],
-                    numa_node=number(path / "numa_node"),
-                    cores=word(path / "local_cpulist"),
-                    names=cards.get(path.name, []),
-                    rate_bits_per_s=rates.get(path.name),
-                )
-            )
+    places = [
+        PciPlace(
+            kind=kind,
+            address=path.name,
+            bridges=[part for part in path.resolve().parts[:-1] if _ADDRESS.fullmatch(part)],
+            numa_node=number(path / "numa_node"),
+            cores=word(path / "local_cpulist"),
+            names=cards.get(path.name, []),
+            rate_bits_per_s=rates.get(path.name),
+        )
+        for path in pci_devices()
+        if (kind := kind_of(path, is_network=path.name in cards))
+    ]
     nodes = [_numa_node(path) for path in (ROOT / "devices/system/node").glob("node[0-9]*")]
     return TopologyFacts(nodes=sorted(nodes, key=lambda node: node.number), places=places)
 
@@ -118,16 +113,10 @@ def topology() -> TopologyFacts:
 def _network() -> tuple[dict[str, list[str]], dict[str, float]]:
     cards: dict[str, list[str]] = defaultdict(list)
     rates: dict[str, float] = {}
-    for folder in ("class/infiniband", "class/net"):
-        for path in sorted((ROOT / folder).glob("*")):
-            device = path / "device"
-            if not device.exists():
-                continue  # lo, bridges and tunnels have no device
-            # A virtio device is a child of its PCI device.
-            parts = reversed(device.resolve().parts)
-            address = next((part for part in parts if _ADDRESS.fullmatch(part)), None)
-            if address is None:
-                continue
+    for path in (path for name in ("infiniband", "net") for path in sorted((ROOT / "class" / name).glob("*"))):
+        # lo, bridges and tunnels have no device; a virtio device is a child of its PCI device.
+        parts = reversed((path / "device").resolve().parts) if (path / "device").exists() else ()
+        if address := next((part for part in parts if _ADDRESS.fullmatch(part)), None):
             cards[address].append(path.name)
             if found := _rate(path):
                 rates.setdefault(address, found)
