@@ -23,7 +23,8 @@ from slow_pair_rates import FOLDER, STRETCH, visits_of
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pair.records import PingPong
 from volley.check.cluster import CHOOSING, REPEATS, joined, matchings, with_known_good
-from volley.check.judgement import LOOKS, Flags, Floats, Integers, Judgement, Places, Visits, judge
+from volley.check.evidence import LOOKS, Flags, Floats, Integers, Places, Visits
+from volley.check.judgement import Judgement, judge
 from volley.records.records_file import read_runs
 
 CHOSEN_WITH = {"two cores": FOLDER / "noise-2-ranks-later.jsonl"}

@@ -17,10 +17,11 @@ from the_command import Command
 from volley import references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
-from volley.check import cluster, findings, layers, limits
+from volley.check import cluster, findings, limits, machine
 from volley.check.cluster import matchings, with_known_good
+from volley.check.evidence import Flags, Integers, Places, Visits
 from volley.check.findings import CheckFinding, exit_code, in_order, of_cluster
-from volley.check.judgement import Flags, Integers, Judgement, Places, Visits, judge
+from volley.check.judgement import Judgement, judge
 from volley.errors import UserError
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
@@ -192,10 +193,10 @@ def test_ranks_beyond_a_slow_link_have_few_visits_and_do_not_make_others_slow_at
 
     launch = visits(slow, 0.2, places=places)
     often = cluster.joined(
-        *(replace(launch, repetition=launch.repetition + look * cluster.REPEATS) for look in range(cluster.LOOKS))
+        *(launch._replace(repetition=launch.repetition + look * cluster.REPEATS) for look in range(cluster.LOOKS))
     )
     hit = np.random.default_rng(15).random(len(often.first)) < 0.08
-    judged = judge(replace(often, time_s=often.time_s * np.where(hit, 2, 1)), places, one_way=False)
+    judged = judge(often._replace(time_s=often.time_s * np.where(hit, 2, 1)), places, one_way=False)
     assert [(part.kind, part.number, part.state) for part in judged.bad] == [("link", 2, "slow")]
 
 
@@ -238,7 +239,7 @@ def test_of_two_nodes_none_is_good() -> None:
 
 def test_the_records_of_a_cluster() -> None:
     log = matrix_log(4, rows(4))
-    judged = cluster.Measured({}).judgements([log])
+    judged = cluster.Measured({}, 60.0).judgements([log])
     assert log.run is not None
     found = list(of_cluster(judged, log.run.ranks, {}))
     assert [each.layer for each in found] == ["latency, 8 B, host"]
@@ -254,9 +255,9 @@ def test_each_launch_is_read_and_judged_once(monkeypatch: pytest.MonkeyPatch) ->
         return judge(visits, places, one_way=one_way)
 
     monkeypatch.setattr(cluster, "judge", counted)
-    measured = cluster.Measured({})
+    measured = cluster.Measured({}, 60.0)
     logs = [matrix_log(4, rows(4))]
-    cluster._next_job(logs, 0.0, print, measured=measured, budget_s=60.0)
+    measured.next_job(logs, 0.0)
     assert measured.judgements(logs)
     assert judged == [12]
     assert not logs[0].records
@@ -264,14 +265,14 @@ def test_each_launch_is_read_and_judged_once(monkeypatch: pytest.MonkeyPatch) ->
     once = measured.judgements(logs)
     assert judged == [12, 24]
     both = [matrix_log(4, rows(4)), matrix_log(4, rows(4, slow={(0, 2): 2.0}))]
-    assert once == cluster.Measured({}).judgements(both)
+    assert once == cluster.Measured({}, 60.0).judgements(both)
 
 
 def test_rows_with_wrong_data_stay_in_the_log() -> None:
     lost = [RankMatrixCell(rank=rank, status="failed", reason="one bit differs") for rank in (0, 2, 3)]
     wrong = [with_cells(row, lost) if row.rank == 1 else row for row in rows(4)]
     log = matrix_log(4, wrong)
-    (judged,) = cluster.Measured({}).judgements([log]).values()
+    (judged,) = cluster.Measured({}, 60.0).judgements([log]).values()
     assert [(part.kind, part.number) for part in judged.bad] == [("node", 1)]
     assert [row.rank for row in log.records] == [1]
 
@@ -313,7 +314,7 @@ def gpu_log() -> RunLog:
 
 
 def judged_gpus(*logs: RunLog) -> list[CheckFinding]:
-    return list(layers.judge(layers.Layer("GPUs", ("matrix",)), GPUS, logs, None, 1))
+    return list(machine.judge(machine.Layer("GPUs", ("matrix",)), GPUS, logs, None, 1))
 
 
 def test_gpus_are_as_fast_as_the_published_ones() -> None:
@@ -333,7 +334,7 @@ def test_a_gpu_that_works_for_another_program_is_found() -> None:
 def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with the same GPUs and processors; where another one is, nothing is compared."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    layers._own_references.cache_clear()
+    machine._own_references.cache_clear()
     references.add("good-node", str(ROOT / "results" / "h200-x2" / "matrix.jsonl"), BENCHMARKS)
     (finding,) = judged_gpus(gpu_log())
     assert (finding.verdict, finding.yardstick) == ("PASS", "reference")
@@ -341,7 +342,7 @@ def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     other = gpu_log()
     assert other.run is not None
     other.run = msgspec.structs.replace(other.run, ranks=[])
-    layers._own_references.cache_clear()
+    machine._own_references.cache_clear()
     assert "good-node" not in judged_gpus(other)[0].why
 
 
@@ -394,14 +395,14 @@ def test_links_that_a_bridge_leaves_free_are_no_fault() -> None:
 
 def test_times_above_the_limits_fail() -> None:
     log = gpu_log()
-    layer = layers.Layer("GPUs", ("matrix",))
-    times = layers.measured(GPUS, [log])
+    layer = machine.Layer("GPUs", ("matrix",))
+    times = machine.measured(GPUS, [log])
     for factor, verdict in ((1.0, "PASS"), (0.5, "FAIL")):
         spread = [factor * (1 + number / 100) for number in range(6)]
         known = limits.Limits(seconds={name: [seconds[0] * each for each in spread] for name, seconds in times.items()})
-        assert [each.verdict for each in layers.judge(layer, GPUS, [log], known, 1)] == [verdict]
+        assert [each.verdict for each in machine.judge(layer, GPUS, [log], known, 1)] == [verdict]
     known = limits.Limits(seconds={})
-    assert [each.verdict for each in layers.judge(layer, GPUS, [log], known, 1)] == ["UNDECIDED"]
+    assert [each.verdict for each in machine.judge(layer, GPUS, [log], known, 1)] == ["UNDECIDED"]
 
 
 FINDINGS = in_order([

@@ -8,25 +8,25 @@ meets the same rank twice.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from volley.benchmarks.matrix import RANKS
 from volley.benchmarks.matrix.records import RankMatrixPlan, RankMatrixRow
-from volley.check.judgement import LOOKS, Judgement, Places, Visits, judge
+from volley.check.evidence import LOOKS, Places, Visits
+from volley.check.judgement import Judgement, judge
 from volley.command.option_values import HostListError, expand
 from volley.errors import UserError
 from volley.records.plan import Sampling
 from volley.records.record_types import Rank
 from volley.records.run_log import RunLog
-from volley.run.benchmark import Benchmark
 from volley.run.jobs import Job, Jobs, Site, choose_transports, make_plan
 from volley.text import grouped
 from volley.units import format_duration, format_size
@@ -158,7 +158,7 @@ def numbers(names: Sequence[str]) -> list[int]:
 
 def joined(*parts: Visits) -> Visits:
     """Return all of these visits."""
-    return Visits(*(np.concatenate(columns) for columns in zip(*(part.columns for part in parts), strict=True)))
+    return Visits._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -188,72 +188,58 @@ class Names:
         return Places(nodes, np.array(switches), one_machine=self.one_node)
 
 
-def benchmark_of(measured: Measured, budget_s: float) -> Benchmark:
-    """Return the matrix between ranks with the rounds and the launches of a check."""
-    return replace(RANKS, jobs=partial(_jobs, measured=measured, budget_s=budget_s))
-
-
-def _jobs(options: Any, site: Site, *, measured: Measured, budget_s: float) -> Jobs:
-    alone = site.position is not None
-    ranks = options.ranks_of(site)
-    hosts = list(options.job.hosts) or list(site.allocation.hosts if site.allocation else ())
-    switches = numbers([measured.switch_of.get(host, "") for host in hosts]) if len(hosts) == ranks else []
-    rounds = matchings(ranks, random.Random(SEED), switches)  # noqa: S311  a schedule
-    repeats = REPEATS_ALONE if alone else REPEATS
-    part = RankMatrixPlan(
-        mode="loaded",
-        latency_sizes_bytes=[LATENCY_BYTES],
-        bandwidth_sizes_bytes=[BANDWIDTH_BYTES],
-        window=WINDOW,
-        rounds=[[list(pair) for pair in pairs] for pairs in rounds],
-        repeats=repeats,
-    )
-    transports = choose_transports(options.transport, site, usual=("host",))
-    plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
-    sampling = Sampling(ci=0.01, point_time_s=POINT_S, size_time_s=None, tail=False)
-    plan = msgspec.structs.replace(plan, sampling=sampling, budget_s=budget_s)
-    expected_s = len(rounds) * repeats * (BESIDE_S + 2 * len(transports) * POINT_S)
-    note = (
-        f"{ranks} ranks meet {len(rounds)} partners, all at once: about {format_duration(expected_s)} after the start"
-    )
-    again = None if alone else partial(_next_job, measured=measured, budget_s=budget_s)
-    return Jobs((Job(plan),), next_job=again, note=note)
-
-
-def _next_job(
-    logs: Sequence[RunLog],
-    elapsed_s: float,
-    _say: Callable[[str], None],
-    *,
-    measured: Measured,
-    budget_s: float,
-) -> Job | None:
-    """Return the launch in which the undecided parts meet good ones; ``None`` if all is decided or the time is over."""
-    last = logs[-1] if logs else None
-    if last is None or last.run is None or last.end is None or not last.complete or len(logs) == LOOKS:
-        return None
-    left_s = budget_s - elapsed_s
-    suspects = sorted(set(chain.from_iterable(each.suspects for each in measured.judgements(logs).values())))
-    if not suspects or left_s < last.end.elapsed_s:
-        return None
-    names = Names(last.run.ranks, measured.switch_of)
-    dice = random.Random(SEED + len(logs))  # noqa: S311  a schedule
-    rounds = with_known_good(len(names.ranks), suspects, dice, names.places.switch.tolist())
-    part = msgspec.structs.replace(last.run.plan.options, rounds=[[list(pair) for pair in each] for each in rounds])
-    plan = msgspec.structs.replace(last.run.plan, options=part, budget_s=left_s)
-    return Job(plan, note=f"measuring again with good partners: {len(suspects)} undecided of {len(names.ranks)} ranks")
-
-
 class Measured:
     """What the launches of a check measured, as arrays: the records of 16,384 nodes take a gigabyte for each launch."""
 
-    def __init__(self, switch_of: Mapping[str, str]) -> None:
-        self.switch_of = switch_of
+    def __init__(self, switch_of: Mapping[str, str], budget_s: float) -> None:
+        self.switch_of, self.budget_s = switch_of, budget_s
         self.visits: dict[Case, Visits] = {}
         self.times: dict[str, list[float]] = {}
         """The median of all pairs in seconds, of each repetition, by what was measured."""
         self.launches = self.repetitions = 0
         self.judged: dict[Case, Judgement] = {}
+
+    def jobs(self, options: Any, site: Site) -> Jobs:
+        """Return the first launch, and what makes the others: the matrix between ranks, with the rounds of a check."""
+        alone = site.position is not None
+        ranks = options.ranks_of(site)
+        hosts = list(options.job.hosts) or list(site.allocation.hosts if site.allocation else ())
+        switches = numbers([self.switch_of.get(host, "") for host in hosts]) if len(hosts) == ranks else []
+        rounds = matchings(ranks, random.Random(SEED), switches)  # noqa: S311  a schedule
+        repeats = REPEATS_ALONE if alone else REPEATS
+        part = RankMatrixPlan(
+            mode="loaded",
+            latency_sizes_bytes=[LATENCY_BYTES],
+            bandwidth_sizes_bytes=[BANDWIDTH_BYTES],
+            window=WINDOW,
+            rounds=[[list(pair) for pair in pairs] for pairs in rounds],
+            repeats=repeats,
+        )
+        transports = choose_transports(options.transport, site, usual=("host",))
+        plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
+        sampling = Sampling(ci=0.01, point_time_s=POINT_S, size_time_s=None, tail=False)
+        plan = msgspec.structs.replace(plan, sampling=sampling, budget_s=self.budget_s)
+        expected_s = len(rounds) * repeats * (BESIDE_S + 2 * len(transports) * POINT_S)
+        note = f"{ranks} ranks meet {len(rounds)} partners, all at once: about {format_duration(expected_s)}"
+        return Jobs((Job(plan),), next_job=None if alone else self.next_job, note=f"{note} after the start")
+
+    def next_job(self, logs: Sequence[RunLog], elapsed_s: float, _say: object = None) -> Job | None:
+        """Return the launch in which undecided parts meet good ones; ``None`` if all is decided or the time is over."""
+        last = logs[-1] if logs else None
+        if last is None or last.run is None or last.end is None or not last.complete or len(logs) == LOOKS:
+            return None
+        left_s = self.budget_s - elapsed_s
+        suspects = sorted(set(chain.from_iterable(each.suspects for each in self.judgements(logs).values())))
+        if not suspects or left_s < last.end.elapsed_s:
+            return None
+        names = Names(last.run.ranks, self.switch_of)
+        dice = random.Random(SEED + len(logs))  # noqa: S311  a schedule
+        rounds = with_known_good(len(names.ranks), suspects, dice, names.places.switch.tolist())
+        part = msgspec.structs.replace(last.run.plan.options, rounds=[[list(pair) for pair in each] for each in rounds])
+        plan = msgspec.structs.replace(last.run.plan, options=part, budget_s=left_s)
+        return Job(
+            plan, note=f"measuring again with good partners: {len(suspects)} undecided of {len(names.ranks)} ranks"
+        )
 
     def judgements(self, logs: Sequence[RunLog]) -> dict[Case, Judgement]:
         """Judge all launches: one judgement for each transport, pattern and size.
@@ -275,7 +261,7 @@ class Measured:
         repeats = log.run.plan.options.repeats if log.run else 0
         choosing = 0 if self.launches else repeats * CHOOSING // REPEATS
         ranks = len(log.run.ranks) if log.run else 0
-        for case, rows in grouped(log.of(RankMatrixRow), case_of).items():
+        for case, rows in grouped(log.of(RankMatrixRow), attrgetter("transport", "pattern", "size_bytes")).items():
             counts = [len(row.medians) for row in rows]
             units_s = np.repeat([row.unit_s for row in rows], counts)
             lows_s, medians_s = (  # NaN where there is none
@@ -303,7 +289,3 @@ class Measured:
         log.records = [row for row in log.records if row.failed]
         self.launches += 1
         self.repetitions += repeats
-
-
-def case_of(row: RankMatrixRow) -> Case:
-    return row.transport, row.pattern, row.size_bytes

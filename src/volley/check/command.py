@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from volley import benchmarks
-from volley.check import cluster, layers, limits
+from volley.benchmarks.matrix import RANKS
+from volley.check import cluster, limits, machine
 from volley.check.findings import THIRD, CheckFinding, Verdict, exit_code, in_order, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
@@ -45,16 +47,15 @@ class Check:
     def launches(self, layer: str, benchmark: Benchmark, options: Any) -> list[RunLog]:
         """Run a benchmark and return its records; what prevents it, or ends it early, becomes a finding."""
         chosen = self.options.output
+        finding = partial(CheckFinding, layer=layer, decides="volley doctor")
         if self.left_s <= 0:
             why = f"the {self.budget_s:g} s of this check were over"
-            self.findings.append(CheckFinding(verdict="UNDECIDED", layer=layer, why=why, decides="a longer --budget"))
+            self.findings.append(finding(verdict="UNDECIDED", why=why, decides="a longer --budget"))
             return []
         try:
             session = prepare(benchmark, options, self.stop)
         except UserError as error:
-            self.findings.append(
-                CheckFinding(verdict="NOT POSSIBLE", layer=layer, why=str(error), decides="volley doctor")
-            )
+            self.findings.append(finding(verdict="NOT POSSIBLE", why=str(error)))
             return []
         shown = "table" if chosen.format == "table" else "json"
         with Progress(shown, session.jobs.count, quiet=chosen.quiet) as progress:
@@ -64,17 +65,16 @@ class Check:
             if outcome.code != EXIT_GOOD and not any("failed" in log.statuses for log in session.logs):
                 why = " ".join(line.removeprefix("volley: ") for line in outcome.lines[-1:])
                 verdict: Verdict = "FAIL" if began and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"
-                self.findings.append(
-                    CheckFinding(verdict=verdict, layer=layer, why=why or "no reason", decides="volley doctor")
-                )
+                self.findings.append(finding(verdict=verdict, why=why or "no reason"))
         return session.logs
 
 
 def run(options: CheckOptions) -> int:
     """Run the command; return the exit code."""
     known = limits.read(options.expect) if options.expect and not options.learn else None
-    together = cluster.Measured(cluster.switches_in(options.switches) if options.switches else {})
-    one = _is_one_machine(options)
+    switch_of = cluster.switches_in(options.switches) if options.switches else {}
+    granted = allocation(os.environ)
+    one = not rank_info(os.environ) and len(options.job.hosts) <= 1 and (granted is None or granted.nodes == 1)
     if options.expect and not one:
         raise UserError("--expect has limits of one machine: leave it out, or check each machine by itself")
     with Stop() as stop:
@@ -83,25 +83,28 @@ def run(options: CheckOptions) -> int:
         check = Check(options, writer, stop, options.budget or usual_s)
         try:
             measured = _machine(check) if one else []
-            logs = _ranks(check, together) if stop.signal is None else []
+            together = cluster.Measured(switch_of, max(check.left_s, 0.0))
+            logs = []
+            if stop.signal is None:
+                logs = check.launches("all ranks", replace(RANKS, jobs=together.jobs), options)
         finally:
             writer.close()
         if stop.signal is not None:
             print("volley: stopped", *filter(None, [writer.last_line()]), sep="\n", file=sys.stderr)
             return 128 + stop.signal
-    times = {name: seconds for _, each, those in measured for name, seconds in layers.measured(each, those).items()}
+    times = {name: seconds for _, each, those in measured for name, seconds in machine.measured(each, those).items()}
     findings_together = list(_of_ranks(logs, together, options))
     of_ranks = together.times if one else {}
     judged = len(times) + len(of_ranks)
     for layer, benchmark, those in measured:
-        check.findings += layers.judge(layer, benchmark, those, known, judged)
+        check.findings += machine.judge(layer, benchmark, those, known, judged)
     check.findings += findings_together
     if known and of_ranks:
         check.findings = [each for each in check.findings if each.decides != THIRD]
-        check.findings.append(layers.by_limits("all ranks", of_ranks, known, judged))
-    times |= of_ranks
+        check.findings.append(machine.by_limits("all ranks", of_ranks, known, judged))
     if options.learn and options.expect:
-        checks = limits.add(options.expect, {name: median(seconds) for name, seconds in times.items()})
+        seconds_of = {name: median(seconds) for name, seconds in (times | of_ranks).items()}
+        checks = limits.add(options.expect, seconds_of)
         print(f"{options.expect}: {checks} checks; limits need {limits.FEWEST}", file=sys.stderr)
     found = in_order(check.findings)
     render(found, options.output.format, sys.stdout)
@@ -110,18 +113,10 @@ def run(options: CheckOptions) -> int:
     return exit_code(found)
 
 
-def _is_one_machine(options: CheckOptions) -> bool:
-    if rank_info(os.environ) or len(options.job.hosts) > 1:
-        return False
-    granted = allocation(os.environ)
-    return granted is None or granted.nodes == 1
-
-
-def _machine(check: Check) -> list[tuple[layers.Layer, Benchmark, list[RunLog]]]:
+def _machine(check: Check) -> list[tuple[machine.Layer, Benchmark, list[RunLog]]]:
     """Measure the layers of this machine."""
-    gpus = gpu_count() if has_driver() else 0
     measured = []
-    for layer in layers.layers(gpus):
+    for layer in machine.layers(gpu_count() if has_driver() else 0):
         if check.stop.signal is not None:
             break
         benchmark, asked = benchmarks.read(layer.words)
@@ -130,12 +125,6 @@ def _machine(check: Check) -> list[tuple[layers.Layer, Benchmark, list[RunLog]]]
         if logs:
             measured.append((layer, benchmark, logs))
     return measured
-
-
-def _ranks(check: Check, together: cluster.Measured) -> list[RunLog]:
-    """Measure all ranks together."""
-    benchmark = cluster.benchmark_of(together, max(check.left_s, 0.0))
-    return check.launches("all ranks", benchmark, check.options)
 
 
 def _of_ranks(logs: list[RunLog], together: cluster.Measured, options: CheckOptions) -> Iterator[CheckFinding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Literal, TextIO
 from xml.sax.saxutils import quoteattr
 
@@ -11,7 +12,8 @@ import numpy as np
 from msgspec import Meta
 
 from volley.check.cluster import PARTNERS, Case, Names
-from volley.check.judgement import GOOD_BELOW, ClusterPart, Judgement
+from volley.check.evidence import GOOD_BELOW, ClusterPart
+from volley.check.judgement import Judgement
 from volley.document import Frozen, readable_json
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED
 from volley.records.record_types import Rank
@@ -56,60 +58,55 @@ def in_order(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
     return sorted(findings, key=lambda each: ORDER.index(each.verdict))
 
 
-def layer_of(case: Case) -> str:
-    transport, pattern, size_bytes = case
-    quantity = "latency" if pattern == "pingpong" else "bandwidth"
-    return f"{quantity}, {format_size(size_bytes)}, {transport}"
-
-
 def of_cluster(
     judgements: Mapping[Case, Judgement], ranks: Sequence[Rank], switch_of: Mapping[str, str]
 ) -> Iterator[CheckFinding]:
     """Say what the judgements of a cluster are."""
     names = Names(ranks, switch_of)
     what = "ranks" if names.one_node else "nodes"
-    for case, judgement in judgements.items():
-        layer = layer_of(case)
+    for (transport, pattern, size_bytes), judgement in judgements.items():
+        quantity = "latency" if pattern == "pingpong" else "bandwidth"
+        finding = partial(CheckFinding, layer=f"{quantity}, {format_size(size_bytes)}, {transport}")
+        among = partial(finding, yardstick="population")
         for part in judgement.bad:
-            yield _bad(part, layer, names, what)
+            nodes: tuple[str, ...] = ()
+            if part.kind in ("node", "rank") and not names.one_node:
+                nodes = tuple(dict.fromkeys(names.ranks[rank].host for rank in part.ranks))
+            bad = partial(finding, verdict="FAIL", part=_title(part, names), nodes=nodes)
+            if part.state == "wrong":
+                where = f" in {count(part.visits, 'pair')}" if part.visits else ""
+                yield bad(why=f"wrong data arrived{where}", yardstick="data")
+            else:
+                often, visits = ("at times ", "") if part.state == "at times" else ("", "median of ")
+                why = f"{often}{_percent(part.slower)} slower than the other {what}"
+                yield bad(why=f"{why} ({visits}{count(part.visits, 'visit')})", yardstick="population")
         for part in judgement.open:
             if part.kind == "some":
-                yield _uneven(part, layer, names, what)
+                why, decides = f"of two {what} the data cannot show which one is slow", THIRD
+                if part.slower is not None:
+                    slower = f"{_percent(part.slower)} slower than the other {what}"
+                    why = f"{slower}; the data cannot show which of the two are good"
+                    decides = f"a check together with {what} that are known to be good"
+                yield among(verdict="UNDECIDED", part=_title(part, names), why=why, decides=decides)
         if unsure := [part for part in judgement.open if part.kind != "some"]:
-            yield CheckFinding(
-                verdict="UNDECIDED",
-                layer=layer,
-                part=join_few([_title(part, names) for part in unsure], NAMED),
-                why=f"neither slow nor good for certain: {_range([part.slower or 0.0 for part in unsure])} slower than "
-                f"the other {what}",
-                yardstick="population",
-                decides="a longer --budget",
-            )
+            slower = f"{_range([part.slower or 0.0 for part in unsure])} slower than the other {what}"
+            part_names = join_few([_title(part, names) for part in unsure], NAMED)
+            why = f"neither slow nor good for certain: {slower}"
+            yield among(verdict="UNDECIDED", part=part_names, why=why, decides="a longer --budget")
         if judgement.missing:
             lost = join_few(dict.fromkeys(names.node(ranks[rank]) for rank in judgement.missing), NAMED)
-            yield CheckFinding(
-                verdict="UNDECIDED",
-                layer=layer,
-                part=lost,
-                why="not measured, or too rarely",
-                decides="a longer --budget, or the reason why the run ended",
-            )
+            decides = "a longer --budget, or the reason why the run ended"
+            yield finding(verdict="UNDECIDED", part=lost, why="not measured, or too rarely", decides=decides)
         if not judgement.bad and not judgement.open and not judgement.missing:
-            total = len(set(names.places.node.tolist()))
-            met = min(PARTNERS, len(ranks) - 1)
-            yield CheckFinding(
-                verdict="PASS",
-                layer=layer,
-                why=f"none of {total} {what} is {_percent(np.expm1(GOOD_BELOW))} slower than the others, each with "
-                f"{count(met, 'partner')}",
-                yardstick="population",
-                decides="this does not see a single bad pair (volley matrix), nor what comes and goes and costs less "
-                f"than {_percent(judgement.hit_from)} (volley pingpong --tail)",
-            )
+            total, met = len(set(names.places.node.tolist())), min(PARTNERS, len(ranks) - 1)
+            good = f"none of {total} {what} is {_percent(np.expm1(GOOD_BELOW))} slower than the others"
+            unseen = "this does not see a single bad pair (volley matrix), nor what comes and goes and costs less than "
+            unseen += f"{_percent(judgement.hit_from)} (volley pingpong --tail)"
+            yield among(verdict="PASS", why=f"{good}, each with {count(met, 'partner')}", decides=unseen)
 
 
-def _percent(share: float) -> str:
-    return f"{share * 100:.0f} %"
+def _percent(share: float | None) -> str:
+    return f"{(share or 0) * 100:.0f} %"
 
 
 def _range(shares: Sequence[float]) -> str:
@@ -133,38 +130,6 @@ def _title(part: ClusterPart, names: Names) -> str:
         "pair": f"the pair {' and '.join(map(names.node, ranks))}",
         "some": f"{len(ranks)} ranks: {several}",
     }[part.kind]
-
-
-def _bad(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding:
-    drained: tuple[str, ...] = ()
-    if part.kind in ("node", "rank") and not names.one_node:
-        drained = tuple(dict.fromkeys(names.ranks[rank].host for rank in part.ranks))
-    if part.state == "wrong":
-        why = "wrong data arrived" + (f" in {count(part.visits, 'pair')}" if part.visits else "")
-    elif part.state == "at times":
-        why = f"at times {_percent(part.slower or 0)} slower than the other {what} ({count(part.visits, 'visit')})"
-    else:
-        why = f"{_percent(part.slower or 0)} slower than the other {what} (median of {count(part.visits, 'visit')})"
-    return CheckFinding(
-        verdict="FAIL",
-        layer=layer,
-        part=_title(part, names),
-        why=why,
-        yardstick="data" if part.state == "wrong" else "population",
-        nodes=drained,
-    )
-
-
-def _uneven(part: ClusterPart, layer: str, names: Names, what: str) -> CheckFinding:
-    if part.slower is not None:
-        why = (
-            f"{_percent(part.slower or 0)} slower than the other {what}; the data cannot show which of the two are good"
-        )
-        decides = f"a check together with {what} that are known to be good"
-    else:
-        why, decides = f"of two {what} the data cannot show which one is slow", THIRD
-    title = _title(part, names)
-    return CheckFinding(verdict="UNDECIDED", layer=layer, part=title, why=why, yardstick="population", decides=decides)
 
 
 # ------------------------------------------------------------------------------------------------------------- formats

@@ -109,7 +109,7 @@ def judge(
         if benchmark is GPUS and len(logs[0].gpus("before")) > 2:
             yield finding(verdict="PASS", why="no GPU is slower than the others", yardstick="population")
         else:
-            why = f"the data of {count(len(times), 'point')} was right, but there is no yardstick for its speed"
+            why = f"the data of {count(len(times), 'point')} was right; there is no yardstick for its speed"
             learn = "on good nodes: volley check --expect FILE --learn"
             yield finding(verdict="UNDECIDED", why=why, decides=learn)
 
