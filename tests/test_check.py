@@ -17,7 +17,7 @@ from the_command import Command
 from volley import references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
-from volley.check import cluster, findings, limits, machine
+from volley.check import cluster, findings, machine
 from volley.check.cluster import matchings, with_known_good
 from volley.check.evidence import Flags, Integers, Places, Visits
 from volley.check.findings import CheckFinding, exit_code, in_order, of_cluster
@@ -291,21 +291,21 @@ def test_switches_of_slurm(tmp_path: Path) -> None:
 def test_limits_are_learned(tmp_path: Path) -> None:
     file = tmp_path / "limits.json"
     with pytest.raises(UserError, match="--learn makes it"):
-        limits.read(file)
+        machine.read_limits(file)
     dice = random.Random(1)
-    for number in range(1, limits.FEWEST + 1):
-        assert limits.add(file, {"pingpong: host, 8 B": dice.gauss(1e-6, 1e-8)}) == number
-    good_s = limits.read(file).seconds["pingpong: host, 8 B"]
-    limit = limits.limit_s(good_s, 1)
+    for number in range(1, machine.FEWEST + 1):
+        assert machine.add_limits(file, {"pingpong: host, 8 B": dice.gauss(1e-6, 1e-8)}) == number
+    good_s = machine.read_limits(file).seconds["pingpong: host, 8 B"]
+    limit = machine.limit_s(good_s, 1)
     assert limit is not None
     assert max(good_s) < limit < 1.2e-6
-    assert limits.limit_s(good_s[1:], 1) is None
+    assert machine.limit_s(good_s[1:], 1) is None
 
 
 def test_how_often_a_good_node_is_above_a_limit() -> None:
     good = np.random.default_rng(1).lognormal(0, 0.03, (4000, 8))
-    above = [float(row[-1]) > (limits.limit_s(row[:-1].tolist(), 1) or 0) for row in good]
-    assert 0.2 * limits.FALSE_ALARM < np.mean(above) < 2 * limits.FALSE_ALARM
+    above = [float(row[-1]) > (machine.limit_s(row[:-1].tolist(), 1) or 0) for row in good]
+    assert 0.2 * machine.FALSE_ALARM < np.mean(above) < 2 * machine.FALSE_ALARM
 
 
 def gpu_log() -> RunLog:
@@ -399,9 +399,11 @@ def test_times_above_the_limits_fail() -> None:
     times = machine.measured(GPUS, [log])
     for factor, verdict in ((1.0, "PASS"), (0.5, "FAIL")):
         spread = [factor * (1 + number / 100) for number in range(6)]
-        known = limits.Limits(seconds={name: [seconds[0] * each for each in spread] for name, seconds in times.items()})
+        known = machine.Limits(
+            seconds={name: [seconds[0] * each for each in spread] for name, seconds in times.items()}
+        )
         assert [each.verdict for each in machine.judge(layer, GPUS, [log], known, 1)] == [verdict]
-    known = limits.Limits(seconds={})
+    known = machine.Limits(seconds={})
     assert [each.verdict for each in machine.judge(layer, GPUS, [log], known, 1)] == ["UNDECIDED"]
 
 
@@ -476,10 +478,10 @@ def test_a_check_of_one_machine(volley_command: Path, engine: Path, tmp_path: Pa
     found = json.loads(done.out)["findings"]
     assert done.code == 4, done.err
     assert {each["verdict"] for each in found} == {"UNDECIDED"}
-    known = limits.read(file)
+    known = machine.read_limits(file)
     assert "pingpong among all 2 ranks: host, 8 B" in known.seconds
     wide = {name: [seconds[0] * factor for factor in (0.5, 1, 2, 4, 8)] for name, seconds in known.seconds.items()}
-    file.write_bytes(msgspec.json.encode(limits.Limits(seconds=wide)))
+    file.write_bytes(msgspec.json.encode(machine.Limits(seconds=wide)))
     done = volley(*words)
     assert done.code == 0, done.out
     assert {each["yardstick"] for each in json.loads(done.out)["findings"]} == {"limits"}

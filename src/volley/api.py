@@ -142,7 +142,7 @@ class Runs(Shown):
 
     def report(self) -> HtmlPage:
         """Return the page of ``volley report``."""
-        from volley.report_file.command import sections_of  # noqa: PLC0415  start-up: only for this
+        from volley.show.report import sections_of  # noqa: PLC0415  start-up: only for this
 
         return HtmlPage(sections_of(self.logs, _read(self.files)).page())
 

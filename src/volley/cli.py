@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from volley import batch, benchmarks, check, compare, doctor, report_file, setup, show, topo, tune
+from volley import batch, benchmarks, check, compare, doctor, setup, show, topo, tune
 from volley.benchmarks import plain
 from volley.command.commandline import Command, HelpAsked, UnknownOptionError, completion_script, help_text, value_of
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
@@ -20,7 +20,6 @@ from volley.text import did_you_mean, escape_controls, join_words
 COMMANDS = (
     *benchmarks.commands(),
     *show.COMMANDS,
-    report_file.COMMAND,
     check.COMMAND,
     *compare.COMMANDS,
     tune.COMMAND,
@@ -32,6 +31,8 @@ UNITS = """
 Units: a latency is the half round trip in µs; GB/s are 10^9 bytes a second; sizes are powers of 1024 (64k = 64 KiB =
 65536 bytes). ± is the 95 % confidence interval of the median over launches.
 """
+NO_UNITS = ("list", "references")
+"""Commands with a table that has none of these units."""
 EXIT_CODES = """
 Exit codes: 0 success; 1 a point, a step or the run failed; 2 usage error; 3 this machine cannot run the request;
 4 undecided (check, compare --fail-on); 130 stopped by Ctrl-C.
@@ -47,7 +48,7 @@ def read(words: Sequence[str]) -> tuple[Command, Any] | None:
     try:
         options = command.parse(rest)
     except HelpAsked:
-        shows_numbers = any(each.name == "--format" for each in command.declared())
+        shows_numbers = command.name not in NO_UNITS and any(each.name == "--format" for each in command.declared())
         epilog = f"{UNITS}\n" * shows_numbers + EXIT_CODES
         sys.stdout.write(help_text(command, () if command.name else COMMANDS, epilog))
         return None

@@ -12,7 +12,7 @@ from typing import Any
 
 from volley import benchmarks
 from volley.benchmarks.matrix import RANKS
-from volley.check import cluster, limits, machine
+from volley.check import cluster, machine
 from volley.check.findings import THIRD, CheckFinding, Verdict, exit_code, in_order, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
@@ -71,7 +71,7 @@ class Check:
 
 def run(options: CheckOptions) -> int:
     """Run the command; return the exit code."""
-    known = limits.read(options.expect) if options.expect and not options.learn else None
+    known = machine.read_limits(options.expect) if options.expect and not options.learn else None
     switch_of = cluster.switches_in(options.switches) if options.switches else {}
     granted = allocation(os.environ)
     one = not rank_info(os.environ) and len(options.job.hosts) <= 1 and (granted is None or granted.nodes == 1)
@@ -104,8 +104,8 @@ def run(options: CheckOptions) -> int:
         check.findings.append(machine.by_limits("all ranks", of_ranks, known, judged))
     if options.learn and options.expect:
         seconds_of = {name: median(seconds) for name, seconds in (times | of_ranks).items()}
-        checks = limits.add(options.expect, seconds_of)
-        print(f"{options.expect}: {checks} checks; limits need {limits.FEWEST}", file=sys.stderr)
+        checks = machine.add_limits(options.expect, seconds_of)
+        print(f"{options.expect}: {checks} checks; limits need {machine.FEWEST}", file=sys.stderr)
     found = in_order(check.findings)
     render(found, options.output.format, sys.stdout)
     if not options.output.quiet and (line := writer.last_line()):

@@ -1,22 +1,33 @@
-"""The layers of one machine: which benchmarks measure them, and what their records say."""
+"""The layers of one machine: which benchmarks measure them, and what their records say.
+
+The limits of a site are learned from what good nodes measured, with a stated rate of false alarms.  The logarithms of
+the times of good nodes are taken as normal.  The limit is the end of the prediction interval of one further good node
+(G. J. Hahn, W. Q. Meeker, Statistical Intervals, 4.8): mean + t · s · √(1 + 1/n), with Student's t at the probability
+of a false alarm divided by the number of times that are judged (Bonferroni).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache, partial
+from pathlib import Path
+
+import msgspec
+import numpy as np
 
 from volley import benchmarks, references
 from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.matrix.results import results as matrix_results
 from volley.check.findings import NAMED, CheckFinding, Verdict
-from volley.check.limits import FALSE_ALARM, FEWEST, Limits, limit_s
+from volley.document import Frozen, PositiveSeconds
 from volley.errors import UserError
+from volley.files import write_file
 from volley.machine.hardware import SLOWDOWNS, Gpu, nvlinks_down
 from volley.records.kept_runs import own_references
-from volley.records.launch_series import launches_of
+from volley.records.launch_series import LaunchSeries, launches_of
 from volley.records.records_file import read_runs
 from volley.records.run_log import Observable, RunLog
 from volley.references import beside_words
@@ -24,6 +35,10 @@ from volley.run.benchmark import Benchmark
 from volley.statistics.estimates import median
 from volley.text import count, join_few, join_words
 
+FALSE_ALARM = 0.01
+"""The probability that a good node is above any of its limits."""
+FEWEST = 5
+"""Good nodes, or checks of one, that a limit needs."""
 NEAR = 1.05
 """A published result is of one machine and has no interval: this many times its time passes, more is undecided."""
 TIMES = 3
@@ -220,7 +235,7 @@ def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
     before = {gpu.uuid: gpu for log in reversed(logs) for gpu in log.gpus("before")}
     after = {gpu.uuid: gpu for log in logs for gpu in log.gpus("after")}
     down = nvlinks_down([*after.values()])
-    seconds = max(1.0, _seconds_between(logs))
+    seconds = max(1.0, LaunchSeries(tuple(logs)).span_s or 0.0)
     for uuid, gpu in after.items():
         finding = partial(CheckFinding, layer=layer.name, part=f"GPU {gpu.index}", yardstick="link state")
         if gpu.index in down:
@@ -247,13 +262,6 @@ def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
             yield finding(verdict=verdict, why=why, decides=decides)
 
 
-def _seconds_between(logs: Sequence[RunLog]) -> float:
-    """Return the time from the start of the first launch to the end of the last one."""
-    starts = [datetime.fromisoformat(log.run.started_at.replace("Z", "+00:00")) for log in logs if log.run]
-    last = logs[-1].end.elapsed_s if logs and logs[-1].end else 0.0
-    return (starts[-1] - starts[0]).total_seconds() + last if starts else 0.0
-
-
 def _growth(before: Gpu, after: Gpu) -> Iterator[tuple[str, float]]:
     """Yield what was counted between two readings."""
     pairs = {
@@ -266,3 +274,63 @@ def _growth(before: Gpu, after: Gpu) -> Iterator[tuple[str, float]]:
     for name, (first, last) in pairs.items():
         if first is not None and last is not None and last > first:
             yield name, last - first
+
+
+# -------------------------------------------------------------------------------------------------- limits of a site
+
+
+class Limits(Frozen, frozen=True, kw_only=True):
+    """What good nodes measured: the seconds of each, by what was measured."""
+
+    version: int = 1
+    seconds: dict[str, list[PositiveSeconds]]
+
+
+def read_limits(path: Path) -> Limits:
+    """Return the limits of a file.
+
+    Raises:
+        UserError: if it cannot be read, or is no such file.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Limits)
+    except FileNotFoundError:
+        raise UserError(f"--expect {path}: there is no such file; --learn makes it, on a node that is good") from None
+    except OSError as error:
+        raise UserError(f"--expect {path}: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise UserError(f"--expect {path} is not a file of limits: {error}") from None
+
+
+def add_limits(path: Path, measured: dict[str, float]) -> int:
+    """Add the measured seconds to a file, which is made if there is none; return how many checks it holds now."""
+    known = dict(read_limits(path).seconds) if path.exists() else {}
+    for name, seconds in measured.items():
+        known[name] = [*known.get(name, []), seconds]
+    write_file(path, msgspec.json.format(msgspec.json.encode(Limits(seconds=known)), indent=1) + b"\n", "limits")
+    return min(map(len, known.values()), default=0)
+
+
+def limit_s(good_s: Sequence[float], judged: int) -> float | None:
+    """Return the longest time of a good node, of so many that are judged; ``None`` of fewer than ``FEWEST``."""
+    if len(good_s) < FEWEST:
+        return None
+    logs = np.log(good_s)
+    count = len(logs)
+    t = student(1 - FALSE_ALARM / max(judged, 1), count - 1)
+    return float(np.exp(logs.mean() + t * logs.std(ddof=1) * math.sqrt(1 + 1 / count)))
+
+
+@cache
+def student(probability: float, freedom: int) -> float:
+    """Return the quantile of Student's t above the median: its density is summed until the probability is reached.
+
+    >>> round(student(0.975, 4), 2)
+    2.78
+    """
+    # t = √f · tan(angle) turns the tail into a finite range of angles.
+    angle = np.linspace(0, math.pi / 2, 20_001)
+    density = np.cos(angle) ** (freedom - 1)
+    below = np.cumsum((density[1:] + density[:-1]) / 2)
+    place = int(np.searchsorted(below / below[-1], 2 * probability - 1))
+    return math.sqrt(freedom) * math.tan(angle[min(place + 1, len(angle) - 2)])

@@ -87,7 +87,7 @@ def _facts(logs: Sequence[RunLog]) -> dict[tuple[str, ...], list[Setting]]:
         protocols = ucx_protocols.of_plan(log.run.plan.launch) if log.run else None
         parts += [(("UCX",), ucx_protocols.thresholds(protocols))] if protocols else []
         for start, part in parts:
-            for place, value in _leaves(msgspec.to_builtins(part), start):
+            for place, value in _leaves(part, start):
                 values = found.setdefault(place, [])
                 if value not in values:
                     values.append(value)
@@ -95,15 +95,17 @@ def _facts(logs: Sequence[RunLog]) -> dict[tuple[str, ...], list[Setting]]:
 
 
 def _leaves(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Setting]]:
-    """Yield the values of a document with the keys that lead to them; a list of values is one text.
+    """Yield the values of a record, defaults too, with the keys that lead to them; a list of values is one text.
 
-    Of a list of documents the length is a value, too.
+    Of a list of records the length is a value, too.
     """
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
     if isinstance(value, dict):
         for key, inner in value.items():
             if key not in _EPHEMERAL:
                 yield from _leaves(inner, (*place, key))
-    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+    elif isinstance(value, list) and any(isinstance(each, dict | msgspec.Struct) for each in value):
         yield place, len(value)
         for number, inner in enumerate(value):
             yield from _leaves(inner, (*place[:-1], f"{_PLURAL.sub('', place[-1])} {number}"))
@@ -122,4 +124,6 @@ def _differ(here: Sequence[Setting], there: Sequence[Setting]) -> bool:
 
 
 def _text(values: Sequence[Setting]) -> str:
-    return " or ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values[:3])
+    words = {True: "yes", False: "no"}
+    texts = (words[value] if isinstance(value, bool) else value for value in values[:3])
+    return " or ".join(f"{text:g}" if isinstance(text, float) else str(text) for text in texts)

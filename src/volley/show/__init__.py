@@ -1,4 +1,4 @@
-"""``volley show``, and ``volley list``, ``delete`` and ``prune``: saved records, shown again, listed and deleted."""
+"""``volley show``, ``list``, ``delete``, ``prune`` and ``report``: saved records, shown again, listed, or as a page."""
 
 from __future__ import annotations
 
@@ -47,5 +47,20 @@ COMMANDS = (
         options="volley.show.command.PruneOptions",
         run=Lazy("volley.show.command.prune"),
         examples=("volley prune --older-than 30d", "volley prune --older-than 8w --keep 20 --yes"),
+    ),
+    Command(
+        name="report",
+        help="""Write saved records as one HTML page that needs no network, or as a picture.
+
+        The page contains findings, charts, sortable tables, the environment, and the records themselves. Several files
+        become one page, side by side. With -o NAME.svg or -o NAME.png, only the charts are drawn. The exit code is 1 if
+        a point failed, a run is incomplete or a line cannot be read.""",
+        options="volley.show.report.ReportOptions",
+        run=Lazy("volley.show.report.run"),
+        examples=(
+            "volley report link.jsonl -o link.html",
+            "volley report monday.jsonl tuesday.jsonl -o week.html",
+            "volley report link.jsonl -o link.svg",
+        ),
     ),
 )
