@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from itertools import groupby, zip_longest
 from typing import TextIO
@@ -135,21 +135,23 @@ def print_line(console: Console, text: str, style: str = "", *, wrap: bool = Fal
 
 
 class _Strip:
+    """Neighbouring columns with one title, in texts of equal width."""
+
     def __init__(self, columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> None:
         self.title = escape_controls(columns[0].group)
         self.columns = columns
+        self.headers = [
+            [escape_controls(line) for line in (*column.title.split("\n"), column.unit) if line] for column in columns
+        ]
         texts = [
             align_decimals([written(cell, column) for cell in rows])
             for column, rows in zip(columns, cells, strict=True)
         ]
-        headers = [_header(column) for column in columns]
-        self.widths = [max(map(len, (*header, *rows)), default=0) for header, rows in zip(headers, texts, strict=True)]
+        self.widths = [
+            max(map(len, (*header, *rows)), default=0) for header, rows in zip(self.headers, texts, strict=True)
+        ]
         if self.title:  # one more blank between groups, and room for the title
             self.widths[0] += max(GAP, len(self.title) - self.width + GAP)
-        self.headers = [
-            "\n".join(_pad(line, column, width) for line in header)
-            for header, column, width in zip(headers, columns, self.widths, strict=True)
-        ]
         # Pad here: Rich would strip the blanks that align the decimal points.
         self.cells = [
             [
@@ -167,11 +169,16 @@ class _Strip:
 def _print_table(console: Console, table: Table, following: Table | None = None) -> None:
     """Print as many columns as fit side by side and the others below; each block repeats the names of the rows."""
     table = _narrowed(table, console.width)
-    names, strips = _laid_out(table)
+    names, *strips = _strips(table)
     console.print()
     if table.title:
         print_line(console, table.title, "bold")
-    for number, block in enumerate(_blocks(strips, console.width - names.widths[0])):
+    blocks: list[list[_Strip]] = [[]]
+    for strip in strips:
+        if blocks[-1] and sum(each.width for each in (names, *blocks[-1], strip)) - GAP > console.width:
+            blocks.append([])
+        blocks[-1].append(strip)
+    for number, block in enumerate(blocks):
         if number:
             console.print()
         if any(strip.title for strip in block):
@@ -203,8 +210,7 @@ def _narrowed(table: Table, width: int) -> Table:
 
 
 def _fits(table: Table, width: int) -> bool:
-    names, strips = _laid_out(table)
-    return names.widths[0] + sum(strip.width for strip in strips) <= width
+    return sum(strip.width for strip in _strips(table)) - GAP <= width
 
 
 def _without(table: Table, places: Set[int]) -> Table:
@@ -213,43 +219,30 @@ def _without(table: Table, places: Set[int]) -> Table:
     return replace(table, columns=[table.columns[place] for place in kept], rows=rows)
 
 
-def _laid_out(table: Table) -> tuple[_Strip, list[_Strip]]:
-    cells = list(zip(*(cells_of(row) for row in table.rows), strict=True)) or [() for _ in table.columns]
-    names = _Strip([table.columns[0]], [cells[0]])
-    return names, _strips(list(zip(table.columns, cells, strict=True))[1:])
-
-
-def _strips(columns: Sequence[tuple[Column, Sequence[Cell]]]) -> list[_Strip]:
-    keyed = groupby(enumerate(columns), key=lambda numbered: numbered[1][0].group or numbered[0])
-    together = [[column for _, column in these] for _, these in keyed]
-    return [_Strip([column for column, _ in these], [cells for _, cells in these]) for these in together]
-
-
-def _blocks(strips: Iterable[_Strip], room: int) -> list[list[_Strip]]:
-    blocks: list[list[_Strip]] = []
-    for strip in strips:
-        if blocks and sum(other.width for other in blocks[-1]) + strip.width <= room:
-            blocks[-1].append(strip)
-        else:
-            blocks.append([strip])
-    return blocks or [[]]
+def _strips(table: Table) -> list[_Strip]:
+    """Return the column with the names of the rows by itself, then those of each group together."""
+    cells = list(zip(*map(cells_of, table.rows), strict=True)) or [() for _ in table.columns]
+    places = range(len(table.columns))
+    together = groupby(places, key=lambda place: place and (table.columns[place].group or place))
+    return [
+        _Strip([table.columns[place] for place in those], [cells[place] for place in those])
+        for those in [list(places) for _, places in together]
+    ]
 
 
 def _print_block(console: Console, strips: Sequence[_Strip], table: Table) -> None:
     """Print columns without shrinking them: a terminal that is too narrow wraps the last text, but shows all."""
     gap = Text(" " * GAP)
-    headers = [header.split("\n") for strip in strips for header in strip.headers]
-    height = max(map(len, headers))
+    columns = [column for strip in strips for column in strip.columns]
+    headers = [header for strip in strips for header in strip.headers]
     widths = [width for strip in strips for width in strip.widths]
-    for level in range(height):
-        texts = [
-            (header[level - height] if level >= height - len(header) else "").ljust(width)
-            for header, width in zip(headers, widths, strict=True)
-        ]
+    height = max(map(len, headers))
+    for lines in zip(*([""] * (height - len(header)) + header for header in headers), strict=True):
+        texts = [_pad(*each) for each in zip(lines, columns, widths, strict=True)]
         console.print((" " * GAP).join(texts).rstrip(), style="bold", soft_wrap=True)
     rule = "─" if console.encoding.startswith("utf") else "-"
     whole = sum(widths) + GAP * (len(widths) - 1)
-    hanging = len(widths) > 1 and strips[-1].columns[-1].align == "left" and whole > console.width
+    hanging = len(widths) > 1 and columns[-1].align == "left" and whole > console.width
     console.print(rule * (min(whole, console.width) if hanging and console.is_terminal else whole), soft_wrap=True)
     for number in range(len(table.rows)):
         if number in table.sections:
@@ -262,11 +255,6 @@ def _print_block(console: Console, strips: Sequence[_Strip], table: Table) -> No
         line = gap.join([*cells, last])
         line.rstrip()
         console.print(line, soft_wrap=True)
-
-
-def _header(column: Column) -> list[str]:
-    lines = [escape_controls(line) for line in column.title.split("\n")]
-    return [line for line in (*lines, column.unit) if line]
 
 
 def _pad(text: str, column: Column, width: int) -> str:
