@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -49,13 +49,6 @@ MAX_DIFFERENCES = 8
 MAX_LETTERS = 60
 """Letters of a value in a line about the environments; --full shows all."""
 
-COLUMNS = (
-    "benchmark", "series", "at", "verdict", "ratio", "ratio_low", "ratio_high", "interval", "same_within",
-    "launches_needed", "first_s", "second_s", "first_launches", "second_launches",
-)  # fmt: skip
-"""The columns of CSV.  ``ratio`` is the time of the second run / that of the first; its ``interval`` is a 95 %
-confidence interval over launches (``ci``), or the ``range`` of too few of them."""
-
 
 def report(comparison: Comparison, *, full: bool) -> Report:
     """Return the report; without ``full`` it fits on a screen."""
@@ -72,7 +65,11 @@ def report(comparison: Comparison, *, full: bool) -> Report:
         notes=[*_notes(comparison), *(_environment_notes(environments, full=full) if first.logs else ())],
         origin={"baseline": first.name, "run": second.name} if comparison.comparisons > 1 else {},
         charts=Later(lambda: _charts(comparison)),
-        data=Data(COLUMNS, COLUMNS[:3], ColumnRows(len(comparison.at), lambda: [_columns(comparison)])),
+        data=Data(
+            COLUMNS,
+            COLUMNS[:3],
+            ColumnRows(len(comparison.at), lambda: [{name: of(comparison) for name, of in _DATA.items()}]),
+        ),
         extra={
             "sides": [{"name": side.name, "launches": side.launches} for side in (first, second)],
             "within": comparison.within,
@@ -425,28 +422,31 @@ def _environment_notes(differences: Sequence[EnvironmentDifference], *, full: bo
 # ---------------------------------------------------------------------------------------------------------- data
 
 
-def _columns(comparison: Comparison) -> dict[str, Sequence[Any]]:
-    found = comparison.differences
-    names = np.array(comparison.sweeps, object)[comparison.sweep]
-    shown = np.where(found.kind == "ci", comparison.same_within, np.nan)
-    return {
-        "benchmark": names[:, 0].tolist(),
-        "series": names[:, 1].tolist(),
-        "at": comparison.at,
-        "verdict": comparison.verdicts.tolist(),
-        "ratio": found.ratio.tolist(),
-        "ratio_low": found.shown.low.tolist(),
-        "ratio_high": found.shown.high.tolist(),
-        "interval": found.shown.kind.tolist(),
-        "same_within": [number / 100 if number else number for number in _whole(shown)],
-        "launches_needed": _whole(comparison.launches_needed),
-        "first_s": comparison.seconds[0].tolist(),
-        "second_s": comparison.seconds[1].tolist(),
-        "first_launches": found.launches[0].tolist(),
-        "second_launches": found.launches[1].tolist(),
-        "probability": found.probability.tolist(),
-    }
-
-
 def _whole(numbers: Floats) -> list[int | None]:
     return [None if math.isnan(number) else int(number) for number in numbers.tolist()]
+
+
+_DATA: Mapping[str, Callable[[Comparison], Sequence[Any]]] = {
+    "benchmark": lambda of: [of.sweeps[sweep][0] for sweep in of.sweep.tolist()],
+    "series": lambda of: [of.sweeps[sweep][1] for sweep in of.sweep.tolist()],
+    "at": lambda of: of.at,
+    "verdict": lambda of: of.verdicts.tolist(),
+    "ratio": lambda of: of.differences.ratio.tolist(),
+    "ratio_low": lambda of: of.differences.shown.low.tolist(),
+    "ratio_high": lambda of: of.differences.shown.high.tolist(),
+    "interval": lambda of: of.differences.shown.kind.tolist(),
+    "same_within": lambda of: [
+        number / 100 if number else number
+        for number in _whole(np.where(of.differences.kind == "ci", of.same_within, np.nan))
+    ],
+    "launches_needed": lambda of: _whole(of.launches_needed),
+    "first_s": lambda of: of.seconds[0].tolist(),
+    "second_s": lambda of: of.seconds[1].tolist(),
+    "first_launches": lambda of: of.differences.launches[0].tolist(),
+    "second_launches": lambda of: of.differences.launches[1].tolist(),
+    "probability": lambda of: of.differences.probability.tolist(),
+}
+"""What JSON has of each point.  ``ratio`` is the time of the second run / that of the first; its ``interval`` is a 95 %
+confidence interval over launches (``ci``), or the ``range`` of too few of them."""
+COLUMNS = tuple(_DATA)[:-1]
+"""The columns of CSV: all but the probability."""

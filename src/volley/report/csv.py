@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import repeat
 from typing import Any, TextIO
 
@@ -18,25 +19,18 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
     out.write(f"{','.join(header)}\n")
     for report in reports:
         known = {**report.origin, "schema": SCHEMA}
-        origin = {name: _quoted(text_of(known.get(name))) for name in header if name not in report.data.columns}
+        origin = {name: _quoted(known.get(name)) for name in header if name not in report.data.columns}
         for part in report.data.parts():
             rows = max(map(len, part.values()), default=0)
+            # Each value of a column is formatted once, because a million rows have few values.
             texts = [
-                repeat(origin[name], rows) if name in origin else map(_Texts().__getitem__, part[name])
-                for name in header
+                repeat(origin[name], rows) if name in origin else map(cache(_quoted), part[name]) for name in header
             ]
             out.writelines(f"{','.join(row)}\n" for row in zip(*texts, strict=True))
 
 
-class _Texts(dict[Any, str]):
-    """The texts of values: each is formatted once, because a million rows have few values."""
-
-    def __missing__(self, value: Any) -> str:
-        self[value] = text = _quoted(text_of(value))
-        return text
-
-
-def _quoted(text: str) -> str:
+def _quoted(value: Any) -> str:
+    text = text_of(value)
     return '"{}"'.format(text.replace('"', '""')) if any(special in text for special in ',"\r\n') else text
 
 

@@ -9,9 +9,10 @@ when the sentence changes.  Samples have no timestamp, because that collector re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import cache
 from typing import Any, TextIO
 
 from volley.report.columns import SENTENCES, meaning
@@ -49,12 +50,12 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
         suffix = next((each for each in _UNITS if column.endswith(each)), "")
         for own, (report, columns) in zip(labels, tables, strict=True):
             if column in report.data.columns and column not in report.data.keys:
-                known = _LabelTexts(column)
+                label_of = _label(column)
                 for label, value in zip(own, columns[column], strict=True):
                     if isinstance(value, float | int):
                         numbers[label] = _number(value)
                     elif value is not None and column not in SENTENCES:
-                        texts[f"{label}{known[value]}".removeprefix(",")] = "1"
+                        texts[f"{label}{label_of(value)}".removeprefix(",")] = "1"
         name = column.removesuffix(suffix) + _UNITS.get(suffix, "")
         _write(f"volley_{_word(name)}", f"Column {column}: {meaning(column)}.", numbers, out)
         _write(f"volley_{_word(column)}", f"Column {column}, as a label: {meaning(column)}.", texts, out)
@@ -66,20 +67,14 @@ def _write(name: str, about: str, samples: Mapping[str, str], out: TextIO) -> No
         out.writelines(f"{name}{{{labels}}} {value}\n" for labels, value in samples.items())
 
 
-class _LabelTexts(dict[Any, str]):
-    """The texts of a label by its value: ``,kind="same node"``, or nothing; many rows have few values."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__({None: ""})
-        self._start = f",{_word(name)}="
-
-    def __missing__(self, value: Any) -> str:
-        self[value] = text = f'{self._start}"{escaped(text_of(value))}"'
-        return text
+def _label(name: str) -> Callable[[Any], str]:
+    """Return what makes a label of its value: ``,kind="same node"``, or nothing; many rows have few values."""
+    start = f",{_word(name)}="
+    return cache(lambda value: "" if value is None else f'{start}"{escaped(text_of(value))}"')
 
 
 def _origin(report: Report, place: Sequence[str]) -> str:
-    return "".join(_LabelTexts(name)[report.origin[name]] for name in place if name in report.origin).removeprefix(",")
+    return "".join(_label(name)(report.origin[name]) for name in place if name in report.origin).removeprefix(",")
 
 
 def _labels(report: Report, columns: Mapping[str, Sequence[Any]], place: Sequence[str]) -> list[str]:
@@ -87,7 +82,7 @@ def _labels(report: Report, columns: Mapping[str, Sequence[Any]], place: Sequenc
     keys = [name for name in report.data.keys if name not in known]
     if not keys:
         return [origin] * max(map(len, columns.values()), default=0)
-    texts = [map(_LabelTexts(name).__getitem__, columns[name]) for name in keys]
+    texts = [map(_label(name), columns[name]) for name in keys]
     return [(origin + "".join(row)).removeprefix(",") for row in zip(*texts, strict=True)]
 
 

@@ -174,10 +174,8 @@ class Sections:
     """Titles and drawings, of each report."""
 
     def page(self) -> str:
-        html, out = _html(), io.StringIO()
-        pictures = self.pictures or [()] * len(self.reports)
-        drawn = [[html.Picture(*each) for each in those] for those in pictures]
-        html.render(self.title, self.reports, drawn, self.files, out)
+        out = io.StringIO()
+        _html().render(self.title, self.reports, self.pictures or [()] * len(self.reports), self.files, out)
         return out.getvalue()
 
 

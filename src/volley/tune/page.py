@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Table
+from volley.statistics.two_runs import Booleans
 from volley.text import count, join_few
 from volley.tune.candidates import Candidate
 from volley.tune.search import Proof
@@ -51,15 +52,10 @@ def report(tuning: Tuning, *, full: bool) -> Report:
     if others:
         tables.append(_others(tuning, others))
     about = f"{tuning.benchmark} · {tuning.mpi} · {count(tuning.ranks, 'rank')}"
-    tried = (
-        f"{count(len(tuning.settings), 'setting')} tried, {len(tuning.proofs)} confirmed, {tuning.launches} launches"
-    )
+    tried = f"{count(len(tuning.settings), 'setting')} tried, {len(tuning.proofs)} confirmed"
+    ratio = "ratio: time with the setting / time without, in pairs of launches"
     return Report(
-        heading=[
-            _finding(tuning),
-            f"{about} · {tried}",
-            "ratio: time with the setting / time without, in pairs of launches",
-        ],
+        heading=[_headline(tuning), f"{about} · {tried}, {tuning.launches} launches", ratio],
         tables=tables,
         notes=list(_notes(tuning, full=full)),
         data=Data(COLUMNS, ("setting", "series", "at"), list(_rows(tuning))),
@@ -74,7 +70,7 @@ def report(tuning: Tuning, *, full: bool) -> Report:
     )
 
 
-def _finding(tuning: Tuning) -> str:
+def _headline(tuning: Tuning) -> str:
     if tuning.chosen is None:
         tried = count(len(tuning.settings), "setting")
         return f"NOTHING PROVEN: none of {tried} is proven faster at a point and slower at none"
@@ -83,29 +79,20 @@ def _finding(tuning: Tuning) -> str:
     series, at = found.places[best]
     where = f"{series} at {at}"
     of = f"{int(found.faster.sum())} of {count(len(found.places), 'point')}"
-    return f"FASTER: {_times(float(found.found.ratio[best]))} at best ({where}), proven at {of}, slower at none"
+    times = format_sig(1 / float(found.found.ratio[best]), 3)
+    return f"FASTER: {times} times as fast at best ({where}), proven at {of}, slower at none"
 
 
-def _times(ratio: float) -> str:
-    return f"{format_sig(1 / ratio, 3)} times as fast"
-
-
-def _ranges(found: Proof, which: Sequence[bool]) -> Iterator[list[int]]:
-    """Yield places that follow each other in a series, and are alike."""
-    numbered = [(number, series) for number, (series, _) in enumerate(found.places)]
-    for (_, same), those in groupby(numbered, key=lambda each: (each[1], which[each[0]])):
-        if same:
-            yield [number for number, _ in those]
-
-
-def _name_range(found: Proof, those: Sequence[int]) -> str:
-    (series, first), (_, last) = found.places[those[0]], found.places[those[-1]]
-    return f"{series} {first}" if first == last else f"{series} {first} … {last}"
-
-
-def _bounds(found: Proof, those: Sequence[int]) -> str:
-    low, high = found.found.low[those].min(), found.found.high[those].max()
-    return f"{low:.3f} to {high:.3f}"
+def _ranges(found: Proof, which: Booleans) -> Iterator[tuple[str, str, list[int]]]:
+    """Yield the chosen places that follow each other in a series: their name, the bounds of all, their numbers."""
+    chosen = which.tolist()
+    by_series = groupby(range(len(chosen)), key=lambda number: (found.places[number][0], chosen[number]))
+    for (series, there), numbers in by_series:
+        if there:
+            those = list(numbers)
+            ends = dict.fromkeys(found.places[number][1] for number in (those[0], those[-1]))
+            low, high = found.found.low[those].min(), found.found.high[those].max()
+            yield f"{series} {' … '.join(ends)}", f"{low:.3f} to {high:.3f}", those
 
 
 def _proven(tuning: Tuning, chosen: Candidate) -> Table:
@@ -117,10 +104,10 @@ def _proven(tuning: Tuning, chosen: Candidate) -> Table:
         Column("pairs"),
     ]
     rows: list[Row] = []
-    for those in _ranges(found, found.faster.tolist()):
+    for name, bounds, those in _ranges(found, found.faster):
         ratio = float(np.median(found.found.ratio[those]))
         pairs = int(found.found.launches[0][those].min())
-        rows.append([_name_range(found, those), Cell(ratio, "good", f"{ratio:.3f}"), _bounds(found, those), pairs])
+        rows.append([name, Cell(ratio, "good", f"{ratio:.3f}"), bounds, pairs])
     legend = [f"{chosen.name}"]
     legend += [f"{each.name}: {each.meaning}" for each in chosen.parts] or [chosen.meaning]
     if found.elsewhere is not None:
@@ -138,20 +125,13 @@ def _others(tuning: Tuning, others: Sequence[Candidate]) -> Table:
     rows: list[Row] = []
     for each in others:
         found = tuning.proofs[each]
-        cells = []
-        for which in (found.faster, found.slower):
-            parts = [
-                f"{_name_range(found, those)} ({_bounds(found, those)})" for those in _ranges(found, which.tolist())
-            ]
-            cells.append(join_few(parts, 2) if parts else "none")
-        rows.append([each.name, *cells, verdict(found)])
+        cells = [
+            join_few((f"{name} ({bounds})" for name, bounds, _ in _ranges(found, which)), 2) or "none"
+            for which in (found.faster, found.slower)
+        ]
+        verdict = "slower somewhere" if found.slower.any() else "proven" if found.faster.any() else "not proven"
+        rows.append([each.name, *cells, verdict])
     return Table(columns, rows, title="confirmed, but not written")
-
-
-def verdict(found: Proof) -> str:
-    if found.slower.any():
-        return "slower somewhere"
-    return "proven" if found.faster.any() else "not proven"
 
 
 def _notes(tuning: Tuning, *, full: bool) -> Iterator[Note]:
@@ -169,12 +149,11 @@ def comments(tuning: Tuning) -> list[str]:
     """Return what stands above the variables in the files."""
     assert tuning.chosen
     found = tuning.proofs[tuning.chosen]
-    lines = [f"volley tune {tuning.benchmark}: {tuning.mpi}, {count(tuning.ranks, 'rank')}"]
-    for those in _ranges(found, found.faster.tolist()):
-        lines.append(
-            f"{_name_range(found, those)}: {_bounds(found, those)} times the time without the setting (95 % intervals)"
-        )
-    return lines
+    proven = (f"{name}: {bounds}" for name, bounds, _ in _ranges(found, found.faster))
+    return [
+        f"volley tune {tuning.benchmark}: {tuning.mpi}, {count(tuning.ranks, 'rank')}",
+        *(f"{each} times the time without the setting (95 % intervals)" for each in proven),
+    ]
 
 
 def _rows(tuning: Tuning) -> Iterator[dict[str, object]]:
