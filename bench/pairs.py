@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from volley.compare.comparison import Comparison, compare, side_of
-from volley.compare.page import finding
+from volley.compare.page import headline
 from volley.records.records_file import read_file
 
 LAUNCHES = 6
@@ -64,7 +64,7 @@ def main() -> None:
         different += bool(found.of("changed"))
         points += len(found.points)
         held += sum(point.difference.ratio.low <= 1 <= point.difference.ratio.high for point in found.points)
-        print(f"pair {number}: {finding(found)}", flush=True)
+        print(f"pair {number}: {headline(found)}", flush=True)
     print(f"{different} of {options.pairs} pairs were called different; {held} of {points} intervals contain 1")
 
 

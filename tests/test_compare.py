@@ -435,7 +435,7 @@ def test_records_of_several_commands_are_not_repeated_with_one_of_them() -> None
         return Side.of("x", logs, "")
 
     for names, advice in ((["host"], "with volley pingpong -t host --launches 6"), (["host", "aware"], "6 times or")):
-        assert f"measure each run again {advice}" in page.finding(compare(side(names), side(names), 0.05))
+        assert f"measure each run again {advice}" in page.headline(compare(side(names), side(names), 0.05))
 
 
 def test_a_list_that_one_run_does_not_record_is_an_empty_list_of_the_other() -> None:

@@ -29,7 +29,7 @@ from volley.benchmarks.jacobi.records import JacobiParts
 from volley.benchmarks.matrix.records import RankMatrixPlan
 from volley.compare.comparison import Side, compare
 from volley.compare.options import FailOn
-from volley.compare.page import finding, verdict_words
+from volley.compare.page import headline, verdict_words
 from volley.machine.line_rate import LineRate
 from volley.records.record_types import Run
 from volley.records.run_log import RunLog
@@ -578,7 +578,7 @@ def test_no_sentence_of_a_comparison_says_more_than_its_interval() -> None:
             sides.append(Side.of("ab"[side], logs))
         found = compare(sides[0], sides[1], 0.05)
         results += len(found.at)
-        text, low, high = finding(found), found.differences.low, found.differences.high
+        text, low, high = headline(found), found.differences.low, found.differences.high
         kinds.add(text.partition(":")[0])
         if text.startswith(("SAME", "NO CHANGE SHOWN")) and (within := re.search(r"within (\d+) %", text)):
             most = 1 + int(within[1]) / 100

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A batch system.  ``script.JobResources.values`` lists the fields of its lines."""
+    """A batch system.  ``script.JobResources.fill`` has the fields of its lines."""
 
     prefix: str
     """How a directive begins."""

@@ -23,10 +23,10 @@ from volley.files import refuse_existing, write_file
 from volley.launch import engine_path
 from volley.launch.allocation import Allocation
 from volley.launch.engine import ask_about
-from volley.launch.launchers import Launcher, choose
+from volley.launch.launchers import choose
 from volley.launch.start import this_volley
 from volley.machine.mpi_choice import choose_mpi
-from volley.machine.mpi_stack import Stack, assemble
+from volley.machine.mpi_stack import assemble
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import Site
 from volley.text import escape_controls, join_words
@@ -42,45 +42,29 @@ class JobResources:
     """What starts the ranks.  LSF gives nodes where that is jsrun, else slots."""
 
     @property
-    def ranks_per_node(self) -> int:
-        return -(-self.ranks // self.options.nodes)
-
-    @property
     def brings_gpus(self) -> bool:
         """True where GPUs are asked for, or nodes come with them."""
         return bool(self.options.gpus_per_node or self.options.node_resource or self.launcher == "jsrun")
 
-    @property
-    def group(self) -> str:
-        """ABCI's option for the group that pays, on the command line of Grid Engine."""
-        return f"-g {self.options.account} " if self.options.account else ""
-
-    @property
-    def submit(self) -> str:
-        file = shlex.quote(str(self.options.output)) if self.options.output else "FILE"
-        return SCHEDULERS[self.options.scheduler].submit.format(group=self.group, file=file)
-
-    def values(self) -> dict[str, object]:
-        """Return the fields of a scheduler's directives; those without a value are left out."""
+    def fill(self, line: str, **more: str) -> str:
+        """Fill a line of a scheduler; a KeyError if a value of it was not given."""
         options, jsrun = self.options, self.launcher == "jsrun"
-        minutes = -(-options.time // 60)
-        fields = {
-            "job_name": options.job_name,
-            "nodes": options.nodes,
+        minutes, ranks_per_node = -(-options.time // 60), -(-self.ranks // options.nodes)
+        given = ("job_name", "nodes", "gpus_per_node", "account", "queue", "node_resource")
+        values = {name: getattr(options, name) for name in given} | {
             "ranks": self.ranks,
-            "ranks_per_node": self.ranks_per_node,
+            "ranks_per_node": ranks_per_node,
             "clock": f"{options.time // 3600:02d}:{options.time // 60 % 60:02d}:{options.time % 60:02d}",
             "clock_minutes": f"{minutes // 60:02d}:{minutes % 60:02d}",
-            "gpus_per_node": options.gpus_per_node,
             "chunk_gpus": f":ngpus={options.gpus_per_node}" if options.gpus_per_node else "",
-            "account": options.account,
-            "queue": options.queue,
-            "node_resource": options.node_resource,
             "whole_nodes": options.nodes if jsrun else None,
             "slots": None if jsrun else self.ranks,
-            "slots_per_node": None if jsrun else self.ranks_per_node,
+            "slots_per_node": None if jsrun else ranks_per_node,
+            # ABCI's option for the group that pays, on the command line of Grid Engine.
+            "group": f"-g {options.account} " if options.account else "",
+            "file": shlex.quote(str(options.output)) if options.output else "FILE",
         }
-        return {name: value for name, value in fields.items() if value is not None}
+        return line.format(**{name: value for name, value in values.items() if value is not None}, **more)
 
 
 def run(options: BatchOptions) -> int:
@@ -102,10 +86,10 @@ def run(options: BatchOptions) -> int:
 def write(options: BatchOptions) -> tuple[str, str, list[str]]:
     """Return the script that runs ``volley WORDS``, the command that submits it, and notes about it."""
     benchmark, asked = benchmarks.read(options.words)
-    _check_words(options)
-    _check_asked(options, asked)
+    _check(options, asked)
     resources, notes = (_one_process if benchmark.local else _ranks)(benchmark, options, asked)
-    return _script(resources, _command(options, local=benchmark.local)), resources.submit, notes
+    submit = resources.fill(SCHEDULERS[options.scheduler].submit)
+    return _script(resources, _command(options, local=benchmark.local), submit), submit, notes
 
 
 def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[JobResources, list[str]]:
@@ -122,9 +106,13 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
         raise UserError(f"{ranks} ranks cannot be spread over {options.nodes} nodes: write --nodes {ranks}")
     used = about.of(name for plan in plans for name in plan.transports)
     on_gpus = any(each.memory == "device" for each in used)
-    launcher = _launcher(options, assemble(chosen, about.mpi, about.cuda_built))
+    wanted = SCHEDULERS[options.scheduler].launcher if options.launcher == "auto" else options.launcher
+    stack = assemble(chosen, about.mpi, about.cuda_built)
+    launcher = choose(wanted, stack, Allocation(options.scheduler, options.nodes, options.nodes))
+    if launcher.batch_system not in (None, options.scheduler):
+        raise UserError(f"{launcher.name} is not available under {options.scheduler}: leave --launcher out")
     resources = JobResources(options, ranks, launcher.name)
-    needed, gpus, share = resources.ranks_per_node, options.gpus_per_node, asked.job.share_gpu
+    needed, gpus, share = -(-ranks // options.nodes), options.gpus_per_node, asked.job.share_gpu
     if on_gpus and gpus and gpus < needed and not share:
         raise UserError(
             f"{needed} ranks and {gpus} GPU per node: write --gpus-per-node {needed}, or --nodes {ranks}, "
@@ -153,64 +141,9 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
     return resources, notes
 
 
-def _launcher(options: BatchOptions, stack: Stack) -> Launcher:
-    asked = SCHEDULERS[options.scheduler].launcher if options.launcher == "auto" else options.launcher
-    launcher = choose(asked, stack, Allocation(options.scheduler, options.nodes, options.nodes))
-    if launcher.batch_system not in (None, options.scheduler):
-        raise UserError(f"{launcher.name} is not available under {options.scheduler}: leave --launcher out")
-    return launcher
-
-
 def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[JobResources, list[str]]:
     """Return what a job without ranks requests: one process has all GPUs of the node."""
     on_jsrun = options.scheduler == "lsf" and options.launcher in ("auto", "jsrun")
-    _check_one_process(benchmark, options, asked)
-    more = " ".join(options.directive).lower()
-    notes = []
-    if not (on_jsrun or options.gpus_per_node or "gpu" in more or "gres" in more or options.scheduler == "age"):
-        notes.append(_no_gpus("with their number"))
-    if options.scheduler in ("slurm", "pbs") and "excl" not in more and "cpus" not in more:
-        notes.append(
-            "the job requests one core, and some GPUs may be far from it: request the whole node, under Slurm with "
-            "--directive=--exclusive"
-        )
-    return JobResources(options, 1, "jsrun" if on_jsrun else "none"), [*notes, *_no_resources(options)]
-
-
-# ---------------------------------------------------------------------------------------------- what is refused
-
-
-def _check_words(options: BatchOptions) -> None:
-    """Refuse what a script cannot hold: a line break would end a directive or a command in the middle."""
-    for name, value in (
-        *(("--module", module) for module in options.module),
-        *(("--directive", directive) for directive in options.directive),
-        ("--output", str(options.output or "")),
-        *(("after --", word) for word in (*options.words, *this_volley())),
-    ):
-        if not value.isprintable():
-            raise UserError(f"{name}: a job script cannot contain the control character in {escape_controls(value)!r}")
-
-
-def _check_asked(options: BatchOptions, asked: Any) -> None:
-    job = asked.job
-    if job.hosts:
-        raise UserError(
-            "--hosts: the batch system chooses the hosts; to ask it for some, use e.g. --directive=--nodelist=a,b"
-        )
-    if job.dry_run:
-        raise UserError("--dry-run starts nothing: leave it out of a job")
-    if job.launcher != "auto":
-        raise UserError(f"write --launcher before the command: volley batch --launcher {job.launcher} -- …")
-    at_least_s = getattr(asked, "sampling", SamplingOptions()).budget or 0
-    if at_least_s > options.time:
-        raise UserError(
-            f"the job may measure for {at_least_s:g} s and ends after {options.time} s: raise --time, or lower --budget"
-        )
-
-
-def _check_one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> None:
-    """Refuse what makes no sense where one process has all GPUs of a node."""
     if options.nodes > 1:
         raise UserError(f"--nodes {options.nodes}: this measures between the GPUs of one node; leave it out")
     if options.ranks not in (None, 1):
@@ -227,9 +160,42 @@ def _check_one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) 
     there, gpus = options.gpus_per_node, asked.job.gpus
     if there and gpus and max(gpus) >= there:
         raise UserError(f"--gpus names GPU {max(gpus)}, counted from 0: write --gpus-per-node {max(gpus) + 1}")
+    more = " ".join(options.directive).lower()
+    notes = []
+    if not (on_jsrun or options.gpus_per_node or "gpu" in more or "gres" in more or options.scheduler == "age"):
+        notes.append(_no_gpus("with their number"))
+    if options.scheduler in ("slurm", "pbs") and "excl" not in more and "cpus" not in more:
+        notes.append(
+            "the job requests one core, and some GPUs may be far from it: request the whole node, under Slurm with "
+            "--directive=--exclusive"
+        )
+    return JobResources(options, 1, "jsrun" if on_jsrun else "none"), [*notes, *_no_resources(options)]
 
 
-# ------------------------------------------------------------------------------------------------- what is said
+def _check(options: BatchOptions, asked: Any) -> None:
+    """Refuse what a script cannot hold, and what a job decides otherwise."""
+    for name, value in (
+        *(("--module", module) for module in options.module),
+        *(("--directive", directive) for directive in options.directive),
+        ("--output", str(options.output or "")),
+        *(("after --", word) for word in (*options.words, *this_volley())),
+    ):
+        if not value.isprintable():  # a line break would end a directive or a command in the middle
+            raise UserError(f"{name}: a job script cannot contain the control character in {escape_controls(value)!r}")
+    job = asked.job
+    if job.hosts:
+        raise UserError(
+            "--hosts: the batch system chooses the hosts; to ask it for some, use e.g. --directive=--nodelist=a,b"
+        )
+    if job.dry_run:
+        raise UserError("--dry-run starts nothing: leave it out of a job")
+    if job.launcher != "auto":
+        raise UserError(f"write --launcher before the command: volley batch --launcher {job.launcher} -- …")
+    at_least_s = getattr(asked, "sampling", SamplingOptions()).budget or 0
+    if at_least_s > options.time:
+        raise UserError(
+            f"the job may measure for {at_least_s:g} s and ends after {options.time} s: raise --time, or lower --budget"
+        )
 
 
 def _no_gpus(needed: int | str) -> str:
@@ -276,25 +242,23 @@ def _directives(resources: JobResources) -> list[str]:
             "with jsrun a job has all GPUs of its nodes: leave --gpus-per-node out, or where there is no jsrun "
             "write --launcher openmpi"
         )
-    scheduler, values = SCHEDULERS[options.scheduler], resources.values()
     lines = []
-    for line in scheduler.directives:
+    for line in SCHEDULERS[options.scheduler].directives:
         with suppress(KeyError):  # a value that the user did not give
-            lines.append(line.format(**values))
+            lines.append(resources.fill(line))
     return [*lines, *options.directive]
 
 
-def _script(resources: JobResources, command: str) -> str:
+def _script(resources: JobResources, command: str, submit: str) -> str:
     options, scheduler = resources.options, SCHEDULERS[resources.options.scheduler]
     directives = _directives(resources)
     stop = "" if options.interactive else " || exit"  # which would end the user's shell
     if options.interactive:
         words = " ".join(each for each in directives if not each.startswith(scheduler.script_only))
-        lines = [scheduler.interactive.format(group=resources.group, directives=words), ""]
-        lines += ["# In the shell that it opens:"]
+        lines = [resources.fill(scheduler.interactive, directives=words), "", "# In the shell that it opens:"]
     else:
         lines = ["#!/bin/bash", *(f"{scheduler.prefix} {each}" for each in directives), ""]
-        lines += [f"# Written by volley batch; submit with: {resources.submit}"]
+        lines += [f"# Written by volley batch; submit with: {submit}"]
     lines += [scheduler.to_submit_folder + stop] if scheduler.to_submit_folder else []
     if options.module:
         lines += ["# module is a function of login shells", "command -v module >/dev/null || . /etc/profile"]

@@ -54,7 +54,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
     """Return the report; without ``full`` it fits on a screen."""
     first, second = comparison.first, comparison.second
     environments = environment_differences(first.logs, second.logs) if first.logs else []
-    found = finding(comparison) if comparison.comparisons == 1 else f"{comparison.letter}: {finding(comparison)}"
+    found = headline(comparison) if comparison.comparisons == 1 else f"{comparison.letter}: {headline(comparison)}"
     return Report(
         heading=[found, *_sides(comparison)],
         tables=[
@@ -81,7 +81,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
     )
 
 
-# ------------------------------------------------------------------------------------------------------- finding
+# ------------------------------------------------------------------------------------------------------ headline
 
 
 def title(sides: Sequence[Side]) -> str:
@@ -89,7 +89,7 @@ def title(sides: Sequence[Side]) -> str:
     return f"Comparison on {join_words(dict.fromkeys(machine_of(side.logs) for side in sides if side.logs))}"
 
 
-def finding(comparison: Comparison) -> str:
+def headline(comparison: Comparison) -> str:
     changed, same, points = comparison.of("changed"), comparison.of("same"), len(comparison.at)
     if not comparison.first.repeats:
         name, ratios = comparison.first.name, comparison.differences.ratio
@@ -114,7 +114,7 @@ def finding(comparison: Comparison) -> str:
             return f"NO CHANGE SHOWN: {f'all {points} points are' if points > 1 else 'the point is'} undecided"
         shown, left = f"{same.size} of {count(points, 'point')}", points - same.size
         return f"NO CHANGE SHOWN: {shown} {_are(same.size)} the same within {widest} %, {left} {_are(left)} undecided"
-    parts = [_series_finding(name, those, comparison) for name, those in comparison.by_series(changed).items()]
+    parts = [_series_headline(name, those, comparison) for name, those in comparison.by_series(changed).items()]
     return f"CHANGED: {join_few(parts, 3)}"
 
 
@@ -122,7 +122,7 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _series_finding(series: str, changed: Integers, comparison: Comparison) -> str:
+def _series_headline(series: str, changed: Integers, comparison: Comparison) -> str:
     """``aware is 5.1 % slower at 7 of 9 points (8 B … 64 MiB)``, or ``slower at 1 and faster at 2 of 9 points``."""
     where = _where([comparison.at[point] for point in changed.tolist()])
     of = f"of {count(comparison.by_series()[series].size, 'point')} ({where})"
