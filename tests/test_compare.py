@@ -21,7 +21,7 @@ from screens import SCREENS, check_screen
 from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.compare import page
-from volley.compare.comparison import Comparison, Side, compare, side_of
+from volley.compare.comparison import Comparison, Side, compare
 from volley.compare.environment import _PLURAL, environment_differences
 from volley.machine.hardware import Hardware
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange
@@ -215,7 +215,7 @@ def test_a_transport_that_sends_nothing_is_not_compared() -> None:
 
 def test_a_file_of_two_requests_continues_the_count_of_launches(tmp_path: Path) -> None:
     other = [run_with(log, plan={"verify": False}) for log in launches(5, count=2)]
-    side = side_of(write(tmp_path / "both.jsonl", [*launches(1), *other]).read_bytes(), "both")
+    side = Side.read(write(tmp_path / "both.jsonl", [*launches(1), *other]).read_bytes(), "both")
     assert side.seconds.shape == (6, 8)
     assert not np.isnan(side.seconds).any()
 

@@ -15,7 +15,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix.jobs import next_plan
 from volley.benchmarks.matrix.results import RankMatrixCase, results
 from volley.benchmarks.matrix.slow_pairs import MAX_AGAIN
-from volley.compare.comparison import side_of
+from volley.compare.comparison import Side
 from volley.records.records_file import parse_runs, read_file
 from volley.records.run_log import RunLog
 from volley.run.render import render
@@ -192,7 +192,7 @@ def test_a_comparison_holds_no_object_for_each_pair(tmp_path: Path) -> None:
     path.write_bytes(b"".join(lines(8, visits=3)))
     tracemalloc.start()
     try:
-        side = side_of(*read_file(str(path)))
+        side = Side.read(*read_file(str(path)))
         held_bytes = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()

@@ -159,7 +159,7 @@ class Runs(Shown):
         from volley.compare import comparison  # noqa: PLC0415  start-up: only for this
 
         both = (self, other if isinstance(other, Runs) else load(other))
-        sides = [comparison.side_of_launches(join_few(each.files, 2), each.logs) for each in both]
+        sides = [comparison.Side.of(join_few(each.files, 2), each.logs) for each in both]
         comparison.refuse_shared([(side.name, side.runs) for side in sides])
         (compared,) = comparison.compare_all(sides, within, paired=paired)
         return ComparedRuns(compared, [file for each in both for file in each.files])

@@ -42,44 +42,35 @@ def variants_of(lines: Sequence[str], sweep: tuple[str, tuple[str | None, ...]] 
                 f"--live takes two to {MAX_SIDES} command lines, not {len(lines)}: write volley compare --live "
                 "'volley …' 'volley …'"
             )
-        return [Variant([*(words := _words(line)), *_one_launch(words)], name=shlex.join(words)) for line in lines]
+        return [Variant([*words, *one_launch], name=shlex.join(words)) for words, one_launch in map(_words, lines)]
     if len(lines) != 1:
         raise UserError(f"--sweep takes one command line, not {len(lines)}: write --sweep X=1,2 'volley …'")
-    words, (variable, values) = _words(lines[0]), sweep
+    (words, one_launch), (variable, values) = _words(lines[0]), sweep
     names = [f"{variable} not set" if value is None else f"{variable}={value}" for value in values]
-    line = [*words, *_one_launch(words)]
+    line = [*words, *one_launch]
     return [Variant(line, {variable: value}, name) for value, name in zip(values, names, strict=True)]
 
 
-def _words(command: str) -> Sequence[str]:
+def _words(line: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the words, and the option for one launch; a matrix has no such option, and is one launch without it."""
     try:
-        words = shlex.split(command)
+        words = shlex.split(line)
     except ValueError as error:
-        raise UserError(f"--live: {escape_controls(command)!r} is not a command line: {error}") from None
+        raise UserError(f"--live: {escape_controls(line)!r} is not a command line: {error}") from None
     if not words:
         raise UserError("--live: a command line is empty: write e.g. 'volley pingpong'")
     if "=" in words[0]:
         words = ["env", *words]
-    if _name_of_command(words) == "":
-        raise UserError("--live: volley without a command makes several launches: write e.g. 'volley pingpong'")
-    return words
-
-
-def _name_of_command(words: Sequence[str]) -> str | None:
-    """Return the name after ``volley``: ``matrix``, or nothing; ``None`` where another program may start volley."""
-    places = [place for place, word in enumerate(words) if "=" not in word and Path(word).name == "volley"]
-    if not places:
-        return None
-    following = [*words[places[0] + 1 :], ""][0]
-    return "" if following.startswith("-") else following
-
-
-def _one_launch(words: Sequence[str]) -> Sequence[str]:
-    """Return the option for one launch; a matrix has no such option, and is one launch without it."""
-    name = _name_of_command(words)
-    command = next((each for each in commands() if name in (each.name, *each.aliases)), None)
+    command = None  # another program may start volley
+    for place, word in enumerate(words):
+        if "=" not in word and Path(word).name == "volley":
+            name = [*words[place + 1 :], "-"][0]
+            if name.startswith("-"):
+                raise UserError("--live: volley without a command makes several launches: write e.g. 'volley pingpong'")
+            command = next((each for each in commands() if name in (each.name, *each.aliases)), None)
+            break
     has_it = command is None or any(each.name == "--launches" for each in command.declared())
-    return ("--launches", "1") if has_it else ()
+    return words, ("--launches", "1") if has_it else ()
 
 
 def measure(

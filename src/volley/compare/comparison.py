@@ -63,8 +63,18 @@ class Side:
 
     @classmethod
     def of(cls, name: str, logs: Sequence[RunLog], file: str = "") -> Side:
-        failed = sum(log.statuses.count("failed") for log in logs)
-        return cls(name, logs, observed_in(logs, BENCHMARKS), failed, file=file)
+        observed = observed_in(logs, BENCHMARKS)
+        if not observed.rows:
+            raise UserError(f"{name} contains no measured point: there is nothing to compare")
+        return cls(name, logs, observed, sum(log.statuses.count("failed") for log in logs), file=file)
+
+    @classmethod
+    def read(cls, data: bytes, name: str) -> Side:
+        """Read the contents of a file of records; those of the benchmarks are not kept."""
+        side = cls.of(name, without_repeats(parse_runs(data, BENCHMARKS, name)), name)
+        for log in side.logs:
+            log.records.clear()
+        return side
 
     @property
     def rounds(self) -> list[tuple[str, str]]:
@@ -119,12 +129,12 @@ def read_sides(words: Sequence[str], *, one_number: bool = False) -> list[Side]:
     if words[0] in known:
         if len(words) > 2:
             raise UserError(f"{words[0]} is a published reference: compare one run with it, not {len(words) - 1}")
-        second = side_of(*read_file(words[1]))
+        second = Side.read(*read_file(words[1]))
         return [published_side(words[0], known[words[0]], second), second]
     files = [read_file(word) for word in words]
     if not one_number:
         refuse_shared([(name, first_and_last(data)[0]) for data, name in files])
-    baseline, *rest = (side_of(*files.pop(0)) for _ in words)
+    baseline, *rest = (Side.read(*files.pop(0)) for _ in words)
     if one_number:
         medians = [array("d", medians_of(baseline.seconds.T).tolist())]
         baseline = replace(baseline, observed=replace(baseline.observed, columns=medians), repeats=False)
@@ -158,20 +168,6 @@ def refuse_shared(sides: Sequence[tuple[str, Sequence[Run]]]) -> None:
                 f"{first} and {name} contain the same launch, of {shared[0].started_at}: compare two runs that were "
                 "measured separately"
             )
-
-
-def side_of(data: bytes, name: str) -> Side:
-    side = side_of_launches(name, without_repeats(parse_runs(data, BENCHMARKS, name)), name)
-    for log in side.logs:
-        log.records.clear()
-    return side
-
-
-def side_of_launches(name: str, logs: Sequence[RunLog], file: str = "") -> Side:
-    side = Side.of(name, logs, file)
-    if not side.observed.rows:
-        raise UserError(f"{side.name} contains no measured point: there is nothing to compare")
-    return side
 
 
 Verdict = Literal["changed", "same", "undecided"]
@@ -328,11 +324,6 @@ class Comparison:
         return np.where(able, self.differences.detectable(share), math.inf)
 
 
-def either_way(ratios: Floats) -> Floats:
-    """Return how many times as long the slower one of two takes."""
-    return np.maximum(ratios, 1 / ratios)
-
-
 def _only(first: Rows, second: Rows) -> list[Key]:
     """Return what the first run measured and the second did not, in order."""
     found = {
@@ -342,17 +333,10 @@ def _only(first: Rows, second: Rows) -> list[Key]:
 
 
 def compare_all(sides: Sequence[Side], within: float, *, paired: bool = False) -> list[Comparison]:
-    """Compare each other side with the first one; launches of one alternation are pairs."""
+    """Compare each other side with the first one."""
     first, *others = sides
     return [
-        compare(
-            first,
-            other,
-            within,
-            paired=first.repeats and (paired or first.is_paired_with(other)),
-            place=place,
-            comparisons=len(others),
-        )
+        compare(first, other, within, paired=paired, place=place, comparisons=len(others))
         for place, other in enumerate(others, start=1)
     ]
 
@@ -360,7 +344,9 @@ def compare_all(sides: Sequence[Side], within: float, *, paired: bool = False) -
 def compare(
     first: Side, second: Side, within: float, *, paired: bool = False, place: int = 1, comparisons: int = 1
 ) -> Comparison:
+    """Compare two sides; launches of one alternation are pairs."""
     sweeps, sweep, at, rows = _common(first.observed.rows, second.observed.rows)
+    paired = first.repeats and (paired or first.is_paired_with(second))
     times = [side.seconds[those] for side, those in zip((first, second), rows, strict=True)]
     if paired:
         launches = min(each.shape[1] for each in times)

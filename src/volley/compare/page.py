@@ -11,7 +11,7 @@ import numpy as np
 
 from volley.benchmarks import named
 from volley.command.commandline import declared
-from volley.compare.comparison import Comparison, Side, Verdict, either_way
+from volley.compare.comparison import Comparison, Side, Verdict
 from volley.compare.environment import EnvironmentDifference, environment_differences
 from volley.compare.options import FailOn
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_UNDECIDED
@@ -124,22 +124,18 @@ def _are(number: int) -> str:
 
 def _series_headline(series: str, changed: Integers, comparison: Comparison) -> str:
     """``aware is 5.1 % slower at 7 of 9 points (8 B … 64 MiB)``, or ``slower at 1 and faster at 2 of 9 points``."""
-    where = _where([comparison.at[point] for point in changed.tolist()])
+    at = [comparison.at[point] for point in changed.tolist()]
+    try:
+        sizes = sorted(at, key=parse_size)
+        where = " … ".join(dict.fromkeys((sizes[0], sizes[-1])))
+    except SizeError:
+        where = join_few(at, 2)
     of = f"of {count(comparison.by_series()[series].size, 'point')} ({where})"
     ratios = comparison.differences.ratio[changed]
     slower = np.count_nonzero(ratios > 1)
     if slower not in (0, changed.size):
         return f"{series} is slower at {slower} and faster at {changed.size - slower} {of}"
     return f"{series} is {slower_or_faster(float(np.median(ratios)))} at {changed.size} {of}"
-
-
-def _where(at: Sequence[str]) -> str:
-    """Return the range of places that are sizes, whatever their order; name few of others."""
-    try:
-        sizes = sorted(at, key=parse_size)
-    except SizeError:
-        return join_few(at, 2)
-    return sizes[0] if len(sizes) == 1 else f"{sizes[0]} … {sizes[-1]}"
 
 
 def point_words(comparison: Comparison, point: int) -> str:
@@ -208,23 +204,17 @@ def too_few(comparison: Comparison) -> str:
 def _sides(comparison: Comparison) -> Iterator[str]:
     other = comparison.letter
     for letter, side in (("A", comparison.first), (other, comparison.second)):
-        yield " · ".join([f"{letter}: {side.name}", *_about(side)])
+        about = [count(side.launches, "launch")]
+        for run in side.runs[:1]:
+            about += [run.started_at, join_words(hosts_of(run.ranks)), machine_of(side.logs)]
+        if known := side.reference:
+            about = [known.machine, known.date or "date unknown", known.source]
+        yield " · ".join([f"{letter}: {side.name}", *about])
     how = "formed within each pair of launches" if comparison.paired else "from all launches of both"
     yield f"ratio: time of {other} / time of A, {how if comparison.first.repeats else f'from all launches of {other}'}"
     if comparison.comparisons > 1 and comparison.first.repeats:
         number = comparison.comparisons
         yield f"{number} runs are compared with A, so the level of each test is divided by {number}"
-
-
-def _about(side: Side) -> Iterator[str]:
-    if side.reference:
-        yield from (side.reference.machine, side.reference.date or "date unknown", side.reference.source)
-        return
-    yield count(side.launches, "launch")
-    for run in side.runs[:1]:
-        yield run.started_at
-        yield join_words(hosts_of(run.ranks))
-        yield machine_of(side.logs)
 
 
 # -------------------------------------------------------------------------------------------------------- tables
@@ -255,7 +245,7 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
     if not full:
         together = [part.points for part in comparison.parts]
         points = np.setdiff1d(comparison.of("changed"), np.concatenate(together) if together else [])
-        points = points[np.argsort(-either_way(found.ratio[points]), kind="stable")]
+        points = points[np.argsort(-np.maximum(found.ratio, 1 / found.ratio)[points], kind="stable")]
     if not points.size:
         return
     shown = points if full else points[:MAX_CHANGED]
