@@ -89,7 +89,9 @@ def of_cluster(
                     decides = f"a check together with {what} that are known to be good"
                 yield among(verdict="UNDECIDED", part=_title(part, names), why=why, decides=decides)
         if unsure := [part for part in judgement.open if part.kind != "some"]:
-            slower = f"{_range([part.slower or 0.0 for part in unsure])} slower than the other {what}"
+            shares = [part.slower or 0.0 for part in unsure]
+            ends = dict.fromkeys(f"{share * 100:.0f}".replace("-0", "0") for share in (min(shares), max(shares)))
+            slower = f"{' to '.join(ends)} % slower than the other {what}"
             part_names = join_few([_title(part, names) for part in unsure], NAMED)
             why = f"neither slow nor good for certain: {slower}"
             yield among(verdict="UNDECIDED", part=part_names, why=why, decides="a longer --budget")
@@ -109,22 +111,17 @@ def _percent(share: float | None) -> str:
     return f"{(share or 0) * 100:.0f} %"
 
 
-def _range(shares: Sequence[float]) -> str:
-    low, high = (f"{share * 100:.0f}".replace("-0", "0") for share in (min(shares), max(shares)))
-    return f"{low} %" if low == high else f"{low} to {high} %"
-
-
 def _title(part: ClusterPart, names: Names) -> str:
     """Name a part as its reader knows it."""
     ranks = [names.ranks[rank] for rank in part.ranks]
-    node = names.node(ranks[0]) if names.one_node else f"node {ranks[0].host}"
-    switch = names.switch(ranks[0])
-    what, several = "ranks" if names.one_node else "nodes", join_few(dict.fromkeys(map(names.node, ranks)), NAMED)
+    of_a_node, a_switch, what = ("", "", "ranks") if names.one_node else ("node ", "switch ", "nodes")
+    node, switch = f"{of_a_node}{names.node(ranks[0])}", names.switch(ranks[0])
+    several = join_few(dict.fromkeys(map(names.node, ranks)), NAMED)
     return {
         "node": node,
         "rank": f"rank {part.ranks[0]} of {ranks[0].host} and its NIC",
-        "switch": switch if names.one_node else f"switch {switch}",
-        "link": f"a link of {'' if names.one_node else 'switch '}{switch}",
+        "switch": f"{a_switch}{switch}",
+        "link": f"a link of {a_switch}{switch}",
         "node or link": f"{node}, or a link of {switch}",
         "joint": f"what joins these {what} with the others: {several}",
         "pair": f"the pair {' and '.join(map(names.node, ranks))}",
@@ -233,14 +230,10 @@ def _prometheus(findings: Sequence[CheckFinding]) -> list[str]:
 
 def _nhc(findings: Sequence[CheckFinding]) -> list[str]:
     """Node Health Check shows the line of a check that fails as the reason of the node."""
-    if exit_code(findings) == 0:
+    if exit_code(findings) == EXIT_GOOD:
         return []
-    first = findings[0] if findings else None
-    return [
-        f"ERROR: volley check: {first.verdict} {_name(first)}: {escape_controls(first.why)}"
-        if first
-        else "ERROR: volley check: nothing was measured"
-    ]
+    first = [f"{each.verdict} {_name(each)}: {escape_controls(each.why)}" for each in findings[:1]]
+    return [f"ERROR: volley check: {(first or ['nothing was measured'])[0]}"]
 
 
 def _slurm(findings: Sequence[CheckFinding]) -> list[str]:

@@ -163,18 +163,17 @@ def by_limits(layer: str, times: Mapping[str, Sequence[float]], limits: Limits, 
             over.append(f"{name} {(median(seconds) / limit - 1) * 100:.0f} % above its limit")
         elif median(seconds) > limit:
             open_.append(name)
+    finding = partial(CheckFinding, layer=layer, yardstick="limits")
     if over:
-        why, verdict, decides = join_few(over, NAMED), "FAIL", ""
-    elif unknown:
+        return finding(verdict="FAIL", why=join_few(over, NAMED))
+    if unknown:
         why = f"fewer than {FEWEST} good checks of {join_few(unknown, 2)} are known"
-        verdict, decides = "UNDECIDED", "on good nodes: --learn"
-    elif open_:
-        why, verdict = f"some launches are above the limit: {join_few(open_, NAMED)}", "UNDECIDED"
-        decides = "another check"
-    else:
-        why = f"{count(len(times), 'time')} within the limits, which fail {FALSE_ALARM * 100:.0f} % of good nodes"
-        verdict, decides = "PASS", ""
-    return CheckFinding(verdict=verdict, layer=layer, why=why, yardstick="limits", decides=decides)  # type: ignore[arg-type]
+        return finding(verdict="UNDECIDED", why=why, decides="on good nodes: --learn")
+    if open_:
+        why = f"some launches are above the limit: {join_few(open_, NAMED)}"
+        return finding(verdict="UNDECIDED", why=why, decides="another check")
+    why = f"{count(len(times), 'time')} within the limits, which fail {FALSE_ALARM * 100:.0f} % of good nodes"
+    return finding(verdict="PASS", why=why)
 
 
 def _machine_kind(logs: Sequence[RunLog]) -> tuple[set[str | None], set[str]]:
@@ -202,17 +201,14 @@ def _ratios(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str
     for name, theirs in _own_references().items():
         same = [log for log in launches_of(theirs, benchmark.name) if _machine_kind([log]) == kind]
         usual = measured(benchmark, same)
-        ratios = [(name, at, median(own[at]) / median(usual[at])) for at in own if at in usual]
-        if ratios:
+        if ratios := [(name, at, median(own[at]) / median(usual[at])) for at in own if at in usual]:
             return ratios
-    if len(kind[0]) != 1:
-        return []
-    (gpu,) = kind[0]
-    found = []
-    for each, at, seconds in _places(benchmark, logs):
-        if ratio := references.ratio_to_equal(str(gpu), (benchmark.name, each.series), at, seconds, each.work):
-            found.append((ratio[0], f"{each.series}, {at}", ratio[1]))
-    return found
+    return [
+        (ratio[0], f"{each.series}, {at}", ratio[1])
+        for gpu in (kind[0] if len(kind[0]) == 1 else ())
+        for each, at, seconds in _places(benchmark, logs)
+        if (ratio := references.ratio_to_equal(str(gpu), (benchmark.name, each.series), at, seconds, each.work))
+    ]
 
 
 def _by_reference(layer: Layer, ratios: Sequence[tuple[str, str, float]], again: str) -> CheckFinding:
@@ -239,11 +235,9 @@ def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
     for uuid, gpu in after.items():
         finding = partial(CheckFinding, layer=layer.name, part=f"GPU {gpu.index}", yardstick="link state")
         if gpu.index in down:
-            why = f"{count(down[gpu.index], 'NVLink')} inactive"
-            yield finding(verdict="FAIL", why=why)
+            yield finding(verdict="FAIL", why=f"{count(down[gpu.index], 'NVLink')} inactive")
         if gpu.pcie_width and gpu.pcie_width_max and gpu.pcie_width < gpu.pcie_width_max:
-            why = f"PCIe has {gpu.pcie_width} of {gpu.pcie_width_max} lanes"
-            yield finding(verdict="FAIL", why=why)
+            yield finding(verdict="FAIL", why=f"PCIe has {gpu.pcie_width} of {gpu.pcie_width_max} lanes")
         held = [{*(each.clocks_event_reasons or ())} & {*SLOWDOWNS} for each in (before.get(uuid, gpu), gpu)]
         if held[0] | held[1]:
             why = f"its clocks were limited: {join_words(sorted(held[0] | held[1]))}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from operator import itemgetter
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -97,23 +97,16 @@ def gpus_of(run: Run | None) -> list[str]:
 
 def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterable[Observable]]) -> list[Note]:
     """Return how the launches compare with a published reference with GPUs of this one name; nothing without one."""
+    times: dict[tuple[str, str, float | None], list[float]] = {}
+    for each in chain.from_iterable(launches):
+        for at, seconds in zip(each.at, each.seconds, strict=True):
+            times.setdefault((each.series, at, each.work), []).append(seconds)
     names = set(gpus)
-    if len(names) != 1:
-        return []
-    gpu = names.pop()
-    times = grouped(
-        (
-            ((each.series, at, each.work), seconds)
-            for observables in launches
-            for each in observables
-            for at, seconds in zip(each.at, each.seconds, strict=True)
-        ),
-        itemgetter(0),
-    )
     found = [
         ratio
+        for gpu in (names if len(names) == 1 else ())
         for (series, at, work), those in times.items()
-        if (ratio := ratio_to_equal(gpu, (benchmark, series), at, median([seconds for _, seconds in those]), work))
+        if (ratio := ratio_to_equal(gpu, (benchmark, series), at, median(those), work))
     ]
     if not found:
         return []
@@ -193,11 +186,10 @@ def one_report(name: str, reference: Reference) -> Report:
     single = [table for table in reference.tables if len(table.figures) == 1]
     found = [_single(single)] if single else []
     for table in reference.tables:
-        if table in single:
-            continue
-        columns = [Column("at", align="left"), Column("", _unit(table)[0])]
-        rows: list[Row] = [[at, _shown(table, figure)] for at, figure in table.figures.items()]
-        found.append(Table(columns, rows, title=_title(table)))
+        if len(table.figures) > 1:
+            columns = [Column("at", align="left"), Column("", _unit(table)[0])]
+            rows: list[Row] = [[at, _shown(table, figure)] for at, figure in table.figures.items()]
+            found.append(Table(columns, rows, title=_title(table)))
     return Report(
         heading=[f"{name}: {reference.machine}", f"{reference.date or 'date unknown'} · {reference.source}"],
         tables=found,

@@ -76,6 +76,7 @@ class SettingLauncher:
             LaunchFailedError: if it was not good.
             KeyboardInterrupt: if the user stopped it.
         """
+        refused = ""
         try:
             if candidate not in self.sessions:
                 prepared = prepare(self.benchmark, self.asked, self.stop)
@@ -85,12 +86,11 @@ class SettingLauncher:
             before = len(session.logs)
             session.run(self.writer, self.progress, self.stop)
         except UserError as error:
-            session, before = None, 0
-            said = str(error)
+            refused = str(error)
         if self.stop.signal is not None:
             raise KeyboardInterrupt
-        if session is None:
-            raise LaunchFailedError(said)
+        if refused:
+            raise LaunchFailedError(refused)
         outcome, logs = session.outcomes[-1], session.logs[before:]
         if outcome.code != EXIT_GOOD or not logs:
             wrong = [each.reason for log in logs for each in log.records if getattr(each, "status", "") == "failed"]
