@@ -41,7 +41,7 @@ HARD_HIT_FROM = np.log(1.5)
 HITS_SUSPECT = 0.2
 """A rank is measured again if the most hit of so many good ranks is hit as often with at most this probability."""
 LOOKS = 8
-"""How often growing data may be judged."""
+"""How often growing data is judged, at most, until everything is decided."""
 
 SMALLEST = 3
 """Of two nodes, or two switches, nobody can say which one is slow."""
@@ -139,11 +139,11 @@ def binomial_tail(count: int, share: float, least: int) -> float:
 class Evidence:
     """The visits of a cluster, ready to test its parts."""
 
-    def __init__(self, visits: Visits, places: Places, one_way: bool, looks: int) -> None:
+    def __init__(self, visits: Visits, places: Places, one_way: bool) -> None:
         """Find out which ranks look slow, and compare all visits with those of the other ranks."""
         self.visits, self.places, self.one_way = visits, places, one_way
         self.ranks = len(places.node)
-        self.looks, self.tests = looks, looks * 4 * self.ranks
+        self.tests = LOOKS * 4 * self.ranks
         pairs, self.pair = np.unique(visits.first * self.ranks + visits.second, return_inverse=True)
         self.pairs = pairs // self.ranks, pairs % self.ranks
         self.local = places.inside(visits.first, visits.second)
@@ -320,7 +320,7 @@ class Evidence:
             if chance > HITS_SUSPECT:
                 break
             part = ClusterPart(self.places.smallest, rank, "undecided", [rank])
-            if chance * self.looks < FALSE_ALARM:
+            if chance * LOOKS < FALSE_ALARM:
                 its = ratio[hits & (ends == rank)]
                 part = replace(part, state="at times", slower=float(np.expm1(np.median(its))), visits=len(its))
             found[rank] = self._estimated([part])[0] if part.state == "undecided" else part

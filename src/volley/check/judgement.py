@@ -65,14 +65,13 @@ class Judgement:
         return sorted({rank for part in unsure for rank in part.ranks})
 
 
-def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) -> Judgement:
+def judge(visits: Visits, places: Places, *, one_way: bool) -> Judgement:
     """Judge a cluster by its visits.
 
     Args:
         visits: all of them; those on one node do not count.
         places: where each rank is.
         one_way: the first rank of a pair sends, so that a rank may be slow in one direction only.
-        looks: how often such data is judged, at most, until everything is decided.
     """
     ranks = len(places.node)
     visits = visits.but(places.node[visits.first] != places.node[visits.second])
@@ -85,7 +84,7 @@ def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) 
         return Judgement(wrong, missing)
     if len(np.unique(places.node)) < SMALLEST:
         return Judgement([*wrong, ClusterPart("some", -1, "uneven", list(range(ranks)))])
-    evidence = Evidence(clean, places, one_way, looks)
+    evidence = Evidence(clean, places, one_way)
     if uneven := evidence.uneven():
         return Judgement([*wrong, uneven], missing)
     links, parts = evidence.links(), evidence.parts()
@@ -105,7 +104,7 @@ def judge(visits: Visits, places: Places, *, one_way: bool, looks: int = LOOKS) 
         links = [*(part for part in links if part.number in explained), worst]
         if not len(clean.first):
             break
-        evidence = Evidence(clean, places, one_way, looks)
+        evidence = Evidence(clean, places, one_way)
         links += evidence.links()
         parts = evidence.parts()
     hidden = accused.union(missing)

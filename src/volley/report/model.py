@@ -226,11 +226,8 @@ class Data:
         if isinstance(self.rows, ColumnRows):
             return self.rows.parts()
         rows = list(self.rows)
-        return [{name: [_hashable(row[name]) for row in rows] for name in self.columns}]
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+        values = {name: [row[name] for row in rows] for name in self.columns}
+        return [{name: [tuple(v) if isinstance(v, list) else v for v in those] for name, those in values.items()}]
 
 
 @dataclass(frozen=True)
