@@ -16,7 +16,6 @@ from volley.compare.environment import EnvironmentDifference, environment_differ
 from volley.compare.options import FailOn
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_UNDECIDED
 from volley.records.command_again import command_again
-from volley.records.launch_series import Sweep
 from volley.references import machine_of
 from volley.report.cells import Quantity, bounds_meaning
 from volley.report.model import (
@@ -36,7 +35,6 @@ from volley.report.model import (
     Table,
 )
 from volley.run.report_parts import hosts_of
-from volley.statistics.estimates import Estimate
 from volley.statistics.launches import of_observations
 from volley.statistics.two_runs import Bounds, Floats, Integers, min_to_decide
 from volley.text import count, join_few, join_words
@@ -348,9 +346,10 @@ def _charts(comparison: Comparison) -> Iterator[Chart]:
     yield Chart("curves", f"ratio {other} / A", x, Axis("ratio", log=True), marks, lines=[line], caption=caption)
     for series, points in by_series.items():
         times = [
-            (sizes[point], name, _time(side, comparison.sweeps[comparison.sweep[point]], comparison.at[point]))
+            (sizes[point], name, of_observations(side.observed.seconds(rows[comparison.at[point]])))
             for name, side in (("A", comparison.first), (other, comparison.second))
             for point in points
+            for rows in [side.observed.rows[comparison.sweeps[comparison.sweep[point]]]]
         ]
         marks = [_TIME.mark(size, name, time) for size, name, time in times]
         caption = bounds_meaning({time.shown.kind for _, _, time in times})
@@ -358,10 +357,6 @@ def _charts(comparison: Comparison) -> Iterator[Chart]:
 
 
 _TIME = Quantity("time", "µs", lambda time: time)
-
-
-def _time(side: Side, sweep: Sweep, at: str) -> Estimate:
-    return of_observations(side.observed.seconds(side.observed.rows[sweep][at]))
 
 
 # --------------------------------------------------------------------------------------------------------- notes

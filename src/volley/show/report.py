@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,10 +14,9 @@ from volley.command.commandline import Options, argument, flag, option
 from volley.command.options import OUTPUT
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.files import read_bounded, refuse_existing, refuse_input
-from volley.machine.hardware import Gpu, Hardware
+from volley.machine.hardware import Hardware
 from volley.machine.transports import TRANSPORTS
 from volley.records.kept_runs import find_file
-from volley.records.record_types import Transport
 from volley.records.records_file import MAX_BYTES, parse_runs, without_repeats
 from volley.records.run_log import RunLog
 from volley.references import machine_of
@@ -68,21 +68,15 @@ def pictures_of(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         topology = topology_of(found)
         used = [rank.device.uuid for rank in run.ranks if rank.device]
         numbers = [gpu.index for uuid in used for gpu in found.gpus if gpu.uuid == uuid][:2]
-        if len(set(numbers)) == 2:
-            yield from _paths(topology, launch["transports"], numbers)
-        else:
+        if len(set(numbers)) < 2:
             yield "the GPUs", picture(topology)
+            return
+        for transport in launch["transports"]:
+            if transport.available and transport.memory == "device" and transport.transport in TRANSPORTS:
+                with suppress(UserError):  # the records do not tell the path
+                    path = path_of(topology, transport.transport, numbers)
+                    yield f"{transport.transport}: {path.words}", picture(topology, path)
         return
-
-
-def _paths(topology: Topology, transports: Sequence[Transport], numbers: Sequence[int]) -> Iterator[tuple[str, str]]:
-    for transport in transports:
-        if transport.available and transport.memory == "device" and transport.transport in TRANSPORTS:
-            try:
-                path = path_of(topology, transport.transport, numbers)
-            except UserError:  # the records do not tell the path
-                continue
-            yield f"{transport.transport}: {path.words}", picture(topology, path)
 
 
 def topology_of(hardware: Hardware) -> Topology:
@@ -90,7 +84,17 @@ def topology_of(hardware: Hardware) -> Topology:
     gpus = sorted(hardware.gpus, key=lambda gpu: gpu.index)
     read = {frozenset((each.first, each.second)): each.read == "ok" for each in hardware.peers if each.read}
     peers = tuple(tuple(read.get(frozenset((one.uuid, other.uuid)), one is other) for other in gpus) for one in gpus)
-    placed = [_placed(gpu) for gpu in gpus]
+    placed = [
+        PlacedGpu(
+            number=gpu.index,
+            name=gpu.name or "",
+            address=gpu.pci or "",
+            node=None,
+            pcie_generation=gpu.pcie_generation_max,
+            pcie_width=gpu.pcie_width_max,
+        )
+        for gpu in gpus
+    ]
     return Topology(
         note="",
         nodes=(NumaNode(number=None),),
@@ -100,17 +104,6 @@ def topology_of(hardware: Hardware) -> Topology:
         nvswitches=0,
         peers=peers if read else None,
         notes=(_NOTE,),
-    )
-
-
-def _placed(gpu: Gpu) -> PlacedGpu:
-    return PlacedGpu(
-        number=gpu.index,
-        name=gpu.name or "",
-        address=gpu.pci or "",
-        node=None,
-        pcie_generation=gpu.pcie_generation_max,
-        pcie_width=gpu.pcie_width_max,
     )
 
 
