@@ -34,11 +34,11 @@ def texts(report: Report) -> Iterator[str]:
     """Yield every sentence of a report."""
     yield from report.heading
     yield from (note.text for note in report.all_notes)
-    yield from (line for table in report.tables for line in (table.title, *table.legend))
+    yield from (line for table in report.tables for line in (table.title, *table.lines))
     if report.overview:
         yield report.overview.line
-        yield from report.overview.table.legend
-        yield from (text for finding in report.overview.findings for text in (finding.text, finding.command))
+        yield from report.overview.table.lines
+        yield from (text for finding in report.overview.conclusions for text in (finding.text, finding.command))
 
 
 def command_lines(text: str) -> Iterator[list[str]]:

@@ -88,7 +88,7 @@ def bounds(launches: int, values: Sequence[float], interval: Estimate) -> tuple[
 
 def sentences(report: Report) -> Iterator[str]:
     """Every finding: those of the screen with their verdict, notes, and the lines below tables that claim something."""
-    for each in report.overview.findings if report.overview else ():
+    for each in report.overview.conclusions if report.overview else ():
         yield f"{each.verdict} {each.text}"
     for note in report.all_notes:
         yield from note.text.split("\n")
@@ -97,10 +97,10 @@ def sentences(report: Report) -> Iterator[str]:
 
 
 NEUTRAL = (
-    r"target ±", r"the samples of one launch spread", r"NOISY \d+ points? of .* var", r"NOISY \d+ points? var",
-    r"\d+ points? var", r"many samples were interrupted", r"the samples drifted", r".*: the launches fall into groups",
+    r"(NOISY )?\d+ points? of .* (vary|varies|not known)", r"many samples were interrupted", r"the samples drifted",
+    r".*: the launches fall into groups",
     r"line rate in each direction", r"\S+( \S+)?: ([\d.e-]+ µs at .*|peak .*|t\(n\) .*)", r"one launch cannot show",
-    r"only \d+ samples", r".*fastest.*: not shown",
+    r".*fastest.*: not shown",
 )  # fmt: skip
 """Sentences that describe numbers and their spread, or ask for more launches."""
 
@@ -271,8 +271,11 @@ def made_message_rates(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], in
         rivals = [key for key in times if key[0] in memory and key[0] != name and key[1] == size]
         return others is None or all(_scaled_above(times[key], own / key[2], times[name, size, own]) for key in rivals)
 
-    def kept(name: str, at: str, pairs: str, share: str, what: str, low: str, high: str, **_: str) -> bool:
-        one, several = (Repeated.of(times[name, parse_size(at), each]) for each in (1, int(pairs)))
+    def sends(share: str | None, **given: str) -> bool:
+        return most(**given) and (share is None or kept(share=share, **given))
+
+    def kept(name: str, at: str, most: str, share: str, what: str, low: str, high: str, **_: str) -> bool:
+        one, several = (Repeated.of(times[name, parse_size(at), each]) for each in (1, int(most)))
         found = ratio(one, several)
         assert found
         kind, *ends = bounds(launches, [one.medians[n] / several.medians[n] for n in one.medians], found)
@@ -283,18 +286,11 @@ def made_message_rates(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], in
     rules: list[Rule] = [
         (
             (
-                r"OK \w+ memory: (?P<name>\S+) sends \S+ million .* of (?P<at>\S+ \w+) with (?P<pairs>\d+) pairs?"
-                r"(?P<others>, the most of all transports)?"
+                r"(?:OK )?(?:\w+ memory: )?(?P<name>\S+) sends \S+ million .* of (?P<at>\S+ \w+) with (?P<pairs>\d+) "
+                r"pairs?(?P<others>, the most of all transports)?(?:; each of (?P<most>\d+) pairs keeps (?P<share>\S+) "
+                r"% of the rate of one pair alone \((?P<what>.*) (?P<low>\S+) to (?P<high>\S+) %\))?"
             ),
-            most,
-        ),
-        (
-            (
-                r"(?P<name>\S+) at (?P<at>[\d.]+ \w+): \S+ million messages/s with \d+ pairs?; each of "
-                r"(?P<pairs>\d+) pairs keeps (?P<share>\S+) % of the rate of one pair alone "
-                r"\((?P<what>.*) (?P<low>\S+) to (?P<high>\S+) %\)"
-            ),
-            kept,
+            sends,
         ),
     ]
     return logs, rules, len(times)
@@ -371,23 +367,25 @@ def made_overlaps(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
                 return False
         return True
 
-    def note(name: str, at: str, shares: str) -> bool:
-        parts = re.findall(r"(\S+) % \((95 % CI|spread|range) (\S+) to (\S+) %\) beside (\w+)", shares)
-        return len(parts) == 2 and all(
-            shown(name, limit, parse_size(at), what, share, low, high) for share, what, low, high, limit in parts
-        )
-
     rules: list[Rule] = [
         (
             (
-                r"OK (?P<name>\S+) hides (?P<share>\S+) % \((?P<what>.*) (?P<low>\S+) to (?P<high>\S+) %\) of "
+                r"(?:OK )?(?P<name>\S+) hides (?P<share>\S+) % \((?P<what>.*) (?P<low>\S+) to (?P<high>\S+) %\) of "
                 r"(?P<at>[\d.]+ \w+) \((?P<limit>\w+)\)(?P<most>, the largest share)?"
             ),
             hides,
         ),
-        (r"SLOW no overlap for (?P<listed>.*) at (?P<at>[\d.]+ \w+) \((?P<what>.*) at or below 0\)", nothing),
-        (r"NOISY no overlap shown for (?P<listed>.*) at (?P<at>[\d.]+ \w+) \((?P<why>.*)\)", unsure),
-        (r"(?P<name>\S+), (?P<at>[\d.]+ \w+): hidden (?P<shares>.*?); computation .*", note),
+        (
+            (
+                r"(?:SLOW )?no overlap for (?P<listed>.*) at (?P<at>[\d.]+ \w+) \((?P<what>.*) at or below 0\)"
+                r"(?:: volley .*)?"
+            ),
+            nothing,
+        ),
+        (
+            r"(?:NOISY )?no overlap shown for (?P<listed>.*) at (?P<at>[\d.]+ \w+) \((?P<why>.*?)\)(?:: volley .*)?",
+            unsure,
+        ),
     ]
     return logs, rules, len(hidden)
 

@@ -172,6 +172,11 @@ def bounds_of(found: Estimate, factor: float = 1.0, unit: str = "") -> str:
     return f"{BOUNDS[found.kind]} {low} to {high} {unit}".rstrip()
 
 
+def range_text(found: Estimate, factor: float) -> str:
+    """Return the smallest and the largest of few launches: ``109–643``, or one number if they do not differ."""
+    return "–".join(dict.fromkeys(format_sig(bound * factor, 3) for bound in (found.shown.low, found.shown.high)))
+
+
 BOUNDS = {"ci": "95 % CI", "within": "spread", "range": "range"}
 """What bounds are called in a sentence."""
 _BOUNDS = {
@@ -214,9 +219,8 @@ def _range_of(quantity: Quantity) -> Quantity:
 
     def cell(result: Any) -> Cell:
         value, factor = quantity.of(result), UNITS[quantity.unit][1]
-        known = isinstance(value, Estimate) and value.kind != "single"
-        bounds = [format_sig(bound * factor, 3) for bound in (value.shown.low, value.shown.high)] if known else []
-        return Cell(text=f"({'–'.join(bounds)})" if bounds and result.launches == 1 else "–".join(bounds))
+        text = range_text(value, factor) if isinstance(value, Estimate) and value.kind != "single" else ""
+        return Cell(text=f"({text})" if text and result.launches == 1 else text)
 
     return Quantity("range", quantity.unit, cell)
 

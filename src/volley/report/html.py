@@ -78,7 +78,7 @@ def _section(report: Report, reports: Sequence[Report], pictures: Pictures) -> d
     notes = [(note.level, _LEVELS[note.level], note.text) for note in report.all_notes]
     overview = report.overview and {
         "line": report.overview.line,
-        "findings": [(each.verdict, each.text, each.command) for each in report.overview.findings],
+        "conclusions": [(each.verdict, each.text, each.command) for each in report.overview.conclusions],
         "table": _table(report.overview.table),
     }
     return {
@@ -108,7 +108,7 @@ def _chart(chart: Chart, reports: Sequence[Report]) -> dict[str, Any]:
 
 def _table(table: Table) -> dict[str, Any]:
     groups = [(name, len(list(columns))) for name, columns in groupby(table.columns, key=lambda column: column.group)]
-    rows, legend = list(table.rows), list(table.legend)
+    rows, legend = list(table.rows), table.lines
     if len(rows) * len(table.columns) > MAX_CELLS:
         rows, legend = [], [*legend, _too_many(len(rows))]
     starts = sorted({0, *table.sections})

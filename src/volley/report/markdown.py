@@ -35,7 +35,7 @@ def _overview(overview: Overview, report: Report, command: str) -> Iterator[str]
     yield from _notes([note for note in report.notes if note.level == "error"])
     yield "\n".join(
         f"- **{each.verdict}** {_text(each.text)}" + (f": {_code(each.command)}" if each.command else "")
-        for each in overview.findings
+        for each in overview.conclusions
     )
     yield from _table(overview.table)
     yield from _notes([note for note in report.notes if note.level == "missing"])
@@ -58,7 +58,7 @@ def _table(table: Table) -> Iterator[str]:
         cells = zip(cells_of(row), table.columns, strict=True)
         lines.append(_row(_inline(written(cell, column)) for cell, column in cells))
     yield "\n".join(lines)
-    yield from map(_text, table.legend)
+    yield from map(_text, table.lines)
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -38,6 +38,8 @@ class Column:
     """Columns above 0 are left out of a table that is wider than the screen, the highest first."""
     all_true: str = ""
     """If the column holds ticks or nothing, a table that is wider than the screen has this text below instead."""
+    meaning: str = ""
+    """A part of the legend, where the column is shown."""
 
     @property
     def flat_title(self) -> str:
@@ -79,6 +81,12 @@ class Table:
     model: bool = False
     """A table of fitted curves, not of measurements: the terminal shows it only on request."""
 
+    @property
+    def lines(self) -> list[str]:
+        """The legend with the meanings of the columns that are shown."""
+        meanings = "; ".join(dict.fromkeys(column.meaning for column in self.columns if column.meaning))
+        return [*self.legend, *([meanings] if meanings else [])]
+
 
 @dataclass(frozen=True)
 class Note:
@@ -106,6 +114,9 @@ class Conclusion:
     command: str = ""
     """A command line that acts on it, or shows more."""
 
+    def note(self, level: Level = "finding") -> Note:
+        return Note(level, ": ".join(filter(None, (self.text, self.command))))
+
 
 @dataclass(frozen=True)
 class Overview:
@@ -113,7 +124,7 @@ class Overview:
 
     line: str
     """How much was measured, and how certain it is."""
-    findings: Sequence[Conclusion]
+    conclusions: Sequence[Conclusion]
     """A few, in order of importance."""
     table: Table
 

@@ -79,11 +79,11 @@ def _print_overview(console: Console, overview: Overview, report: Report, comman
     print_line(console, overview.line, "")
     _print_notes(console, [note for note in report.notes if note.level == "error"])
     console.print()
-    for finding in overview.findings:
-        verdict = Text(f"  {finding.verdict}".ljust(_INDENT), style=_VERDICTS[finding.verdict])
-        print_hanging(console, verdict, Text(escape_controls(finding.text)))
-        if finding.command:
-            print_hanging(console, Text(" " * _INDENT), Text(escape_controls(finding.command)))
+    for each in overview.conclusions:
+        verdict = Text(f"  {each.verdict}".ljust(_INDENT), style=_VERDICTS[each.verdict])
+        print_hanging(console, verdict, Text(escape_controls(each.text)))
+        if each.command:
+            print_hanging(console, Text(" " * _INDENT), Text(escape_controls(each.command)))
     _print_table(console, overview.table)
     _print_notes(console, [note for note in report.notes if note.level == "missing"])
     console.print()
@@ -191,7 +191,7 @@ def _print_table(console: Console, table: Table, following: Table | None = None)
 
 
 def _legend(console: Console, table: Table) -> list[str]:
-    return [*table.legend, *([table.colors] if table.colors and console.color_system else [])]
+    return [*table.lines, *([table.colors] if table.colors and console.color_system else [])]
 
 
 def _narrowed(table: Table, width: int) -> Table:

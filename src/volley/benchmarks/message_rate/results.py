@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from volley.benchmarks.message_rate.records import MessageRatePoint
-from volley.benchmarks.points.notes import lost, too_wide
+from volley.benchmarks.points.notes import lost, noise_notes, too_wide
 from volley.benchmarks.points.page import (
     BANDWIDTH,
     CHECKED,
@@ -22,7 +22,6 @@ from volley.benchmarks.points.page import (
     headers,
 )
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, one_launch, sent, summarise
-from volley.records.command_again import launch_again
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
 from volley.report.cells import (
@@ -39,10 +38,10 @@ from volley.report.cells import (
     unclear,
     with_bounds,
 )
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Overview, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import FIRST_LOOK, has_interval, ratio, shown_above_one
+from volley.statistics.launches import has_interval, ratio, shown_above_one
 from volley.text import count, grouped
 from volley.units import format_sig, format_size
 
@@ -176,7 +175,15 @@ def report(result: Rates) -> Report:
         overview=_overview(result),
         charts=Later(lambda: _charts(result)),
         notes=lost(result),
-        remarks=Later(lambda: _remarks(result)),
+        remarks=Later(
+            lambda: report_parts.remarks(
+                result.series,
+                {point.transport for point in result.points if point.time},
+                command="message-rate",
+                found=[each.note() for each in _most(result)],
+                doubts=noise_notes(result.points, result.series.plan),
+            )
+        ),
         data=data_of(QUANTITIES, KEYS, result.points),
         runs=result.series.describe_runs(),
     )
@@ -261,30 +268,6 @@ def _limit(found: Saturation | None) -> Cell:
     return Cell(found.at_most, text=str(found.at_most) if exact else f"{found.at_least} to {found.at_most}")
 
 
-def _remarks(result: Rates) -> list[Note]:
-    """Sum up each transport at its smallest size (``host at 8 B: 6.1 million messages/s with 4 pairs; …``), and doubt
-    what varies."""
-    found = []
-    for name, points in by_transport(each for each in result.points if each.messages and each.rate).items():
-        size = points[0].size_bytes
-        those = [each for each in result.points if (each.transport, each.size_bytes) == (name, size) and each.rate]
-        best, most = max(those, key=attrgetter("total")), those[-1]
-        text = f"{name} at {format_size(size)}: {format_sig(best.total / 1e6, 3)} million messages/s with "
-        text += count(best.pairs, "pair")
-        if most.kept:
-            kept, bounds = format_sig(most.kept.median * 100, 3), bounds_of(most.kept, 100, "%")
-            text += f"; each of {most.pairs} pairs keeps {kept} % of the rate of one pair alone ({bounds})"
-        found.append(Note("finding", text))
-    wide = " reduce the background load, or rerun with "
-    return report_parts.remarks(
-        result.series,
-        {point.transport for point in result.points if point.time},
-        command="message-rate",
-        found=found,
-        doubts=[Note("warning", f"{text}:{wide}{again}") for text, again in _too_wide(result)],
-    )
-
-
 def _charts(result: Rates) -> Iterator[Chart]:
     sending = grouped((each for each in result.points if each.rate), attrgetter("size_bytes"))
     for size, here in sorted(sending.items()):
@@ -331,15 +314,23 @@ def _overview(result: Rates) -> Overview | None:
         legend.append("; ".join([f"per-pair rate of {ends[-1]} pairs: {_share(sending)}", *unclear(rows)]))
     checked = [bool(each.verified) for each in sending]
     line = report_parts.verified_points(checked, launches_of(sending))
-    return Overview(line, list(_conclusions(result, sending)), Table(columns, rows, legend=legend))
+    return Overview(line, list(_conclusions(result)), Table(columns, rows, legend=legend))
 
 
-def _conclusions(result: Rates, sending: Sequence[PairsResult]) -> Iterator[Conclusion]:
+def _conclusions(result: Rates) -> Iterator[Conclusion]:
     if failed := sum(each.status == "failed" for each in result.points):
         yield Conclusion("BROKEN", f"{count(failed, 'point')} failed")
+    yield from _most(result)
+    yield from (Conclusion("NOISY", note.text) for note in list(report_parts.machine_notes(result.series))[:1])
+    yield from too_wide(result.points, result.series.plan)
+
+
+def _most(result: Rates) -> Iterator[Conclusion]:
+    """Name the transport of each kind of memory that sends the most of the smallest messages, and what a pair keeps."""
     known = result.series.transports
+    sending = (each for each in result.points if each.messages and each.rate)
     places = grouped(sending, lambda each: known[each.transport].memory if each.transport in known else "none")
-    for place, name in (("host", "host"), ("device", "GPU")):
+    for place, name in (("host", "host memory: "), ("device", "GPU memory: "), ("none", "")):
         if place in places:
             smallest = min(each.size_bytes for each in places[place])
             here = [each for each in places[place] if each.size_bytes == smallest]
@@ -347,17 +338,10 @@ def _conclusions(result: Rates, sending: Sequence[PairsResult]) -> Iterator[Conc
             rate = f"{format_sig(best.total / 1e6, 3)} million messages/s of {format_size(smallest)}"
             others = [each for each in here if each.transport != best.transport]
             ahead = bool(others) and all(shown_above_one(growth(each, best)) for each in others)
-            sends = f"{best.transport} sends {rate} with {count(best.pairs, 'pair')}"
-            yield Conclusion("OK", f"{name} memory: {sends}{', the most of all transports' * ahead}")
-    for note in list(report_parts.machine_notes(result.series))[:1]:
-        yield Conclusion("NOISY", note.text)
-    for text, again in _too_wide(result):
-        yield Conclusion("NOISY", text, again)
-
-
-def _too_wide(result: Rates) -> Iterator[tuple[str, str]]:
-    """Yield how many points vary by more than was asked, if any, and the command that measures more launches."""
-    plan, missed = result.series.plan, [each for each in result.points if each.missed and each.sends]
-    if missed and plan:
-        text, worst = too_wide(missed, plan)
-        yield text, launch_again("message-rate", 2 * max(FIRST_LOOK, worst.launches), plan)
+            text = f"{name}{best.transport} sends {rate} with {count(best.pairs, 'pair')}"
+            text += ", the most of all transports" * ahead
+            most = [each for each in here if each.transport == best.transport][-1]
+            if most.kept:
+                kept, bounds = format_sig(most.kept.median * 100, 3), bounds_of(most.kept, 100, "%")
+                text += f"; each of {most.pairs} pairs keeps {kept} % of the rate of one pair alone ({bounds})"
+            yield Conclusion("OK", text)

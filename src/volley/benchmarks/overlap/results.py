@@ -39,7 +39,7 @@ from volley.report.cells import (
     ratio_cell,
     unclear,
 )
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Note, Overview, Report, Row, Table
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Overview, Report, Row, Table
 from volley.run import report_parts
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 from volley.statistics.estimates import Estimate, median
@@ -307,7 +307,9 @@ def report(result: OverlapSeries) -> Report:
         tables=[table for limit in LIMITS for table in _tables(limit, measured)],
         charts=[chart for limit in LIMITS for chart in _charts(limit, measured)],
         notes=lost(result),
-        remarks=Later(lambda: report_parts.remarks(series, transports, found=_findings(result))),
+        remarks=Later(
+            lambda: report_parts.remarks(series, transports, found=[each.note() for each in _judged(result)])
+        ),
         overview=_overview(result),
         data=data_of(QUANTITIES, KEYS, result.points),
         runs=series.describe_runs(),
@@ -348,21 +350,6 @@ def _charts(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Chart]:
         yield Chart("curves", title, x, y, marks, caption=caption)
 
 
-def _findings(result: OverlapSeries) -> Iterator[Note]:
-    """Say for each transport how much of its largest exchange is hidden, and what the computation and it pay."""
-    for name, points in by_transport(point for point in result.points if point.hidden).items():
-        size = max(point.size_bytes for point in points)
-        largest = [point for point in points if point.size_bytes == size]
-        shares = (f"{_hidden_words(point.hidden)} beside {point.computation}" for point in largest if point.hidden)
-        text = f"{name}, {format_size(size)}: hidden {join_words(shares)}"
-        for what, quantity in (("computation", COMPUTATION_SLOWDOWN), ("exchange", EXCHANGE_SLOWDOWN)):
-            slowdowns = [(point.computation, quantity.of(point)) for point in largest]
-            times = [f"{format_sig(each.median, 3)} × ({limit})" for limit, each in slowdowns if each]
-            if times:
-                text += f"; {what} {', '.join(times)}"
-        yield Note("finding", text)
-
-
 # ------------------------------------------------------------------------------------------------ the summary
 
 
@@ -400,10 +387,9 @@ def _overview(result: OverlapSeries) -> Overview | None:
         f"×: time of the computation and of the exchange of {format_size(sizes[-1])}, both at once / alone",
         *unclear(rows),
     ]
-    largest = [point for point in points if point.size_bytes == sizes[-1]]
     checked = [point.messages_verified > 0 for point in points]
     line = report_parts.verified_points(checked, max(point.launches for point in points))
-    return Overview(line, list(_conclusions(result, largest)), Table(columns, rows, legend=legend))
+    return Overview(line, list(_conclusions(result)), Table(columns, rows, legend=legend))
 
 
 def _hidden_words(hidden: Estimate) -> str:
@@ -417,10 +403,18 @@ def _hidden_cell(point: OverlapResult | None) -> Cell:
     return marked_cell(point.hidden, 0, 100)
 
 
-def _conclusions(result: OverlapSeries, largest: Sequence[OverlapResult]) -> Iterator[Conclusion]:
+def _conclusions(result: OverlapSeries) -> Iterator[Conclusion]:
     if failed := sum(point.status == "failed" for point in result.points):
         yield Conclusion("BROKEN", f"{count(failed, 'point')} failed")
-    size = format_size(largest[0].size_bytes)
+    yield from _judged(result)
+
+
+def _judged(result: OverlapSeries) -> Iterator[Conclusion]:
+    """Say which transport hides most of its largest exchange beside each computation, and which hide nothing."""
+    points = [point for point in result.points if point.hidden]
+    size_bytes = max((point.size_bytes for point in points), default=0)
+    size = format_size(size_bytes)
+    largest = [point for point in points if point.size_bytes == size_bytes]
     shares = {(point.transport, point.computation): point.hidden for point in largest if point.hidden}
     for limit in LIMITS:
         here = {name: hidden for (name, beside), hidden in shares.items() if beside == limit}

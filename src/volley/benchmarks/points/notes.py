@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -14,7 +13,6 @@ from volley.benchmarks.points.results import (
     PointResult,
     PointSeries,
     PointWarning,
-    Result,
     ResultSeries,
     by_name,
     by_transport,
@@ -26,8 +24,8 @@ from volley.machine.ucx_protocols import SizeRange, of_plan
 from volley.records.command_again import command_again, launch_again
 from volley.records.plan import Plan
 from volley.references import beside_equal, gpus_of
-from volley.report.cells import kinds_of, launches_of, percent
-from volley.report.model import Note
+from volley.report.cells import kinds_of, launches_of, percent, range_text
+from volley.report.model import Conclusion, Note
 from volley.run import report_parts
 from volley.statistics.curves import Fit
 from volley.statistics.launches import FIRST_LOOK, ratio, shown_above_one
@@ -74,12 +72,8 @@ def ucx_ranges(
     return found
 
 
-def ucx_sentences(measured: Iterable[PointResult], plan: Plan | None, operation: str) -> Iterator[str]:
-    """Describe UCX's protocols for GPU memory, and changes of protocol that are visible in the latencies.
-
-    The arguments are those of ``ucx_ranges``.
-    """
-    measured = list(measured)
+def _ucx_sends(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> Iterator[str]:
+    """Describe UCX's protocols for GPU memory."""
     found = [each for each, _ in ucx_ranges(measured, plan, operation)]
     protocols = of_plan(plan.launch) if plan and found else None
     if protocols:
@@ -87,7 +81,6 @@ def ucx_sentences(measured: Iterable[PointResult], plan: Plan | None, operation:
         known = {each.lanes for table in protocols.rendezvous for each in table.ranges if each.lanes}
         lanes = known.pop() if len(known) == 1 else None
         yield f"{_AWARE}: UCX sends {'; '.join(_range(each, found, lanes) for each in found)}"
-        yield from ucx_inversions(measured, plan, operation)
 
 
 def _range(each: SizeRange, found: list[SizeRange], rendezvous: str | None) -> str:
@@ -102,7 +95,17 @@ def _range(each: SizeRange, found: list[SizeRange], rendezvous: str | None) -> s
     return f"{sizes} by {each.protocol}{through} ({lanes})"
 
 
-def ucx_inversions(measured: Iterable[PointResult], plan: Plan | None, operation: str) -> Iterator[str]:
+def slower_than_needed(points: Sequence[PointResult], plan: Plan | None, operation: str) -> list[Conclusion]:
+    """Return what takes longer than it has to: messages for which UCX uses a slower protocol, then other violations.
+
+    The arguments are those of ``ucx_ranges``.
+    """
+    found = list(_ucx_inversions([point for point in points if point.rate], plan, operation))
+    others = [each for each in violations(points) if not found or each.point.transport != _AWARE]
+    return [*found, *(Conclusion("SLOW", each.text, each.command) for each in others)]
+
+
+def _ucx_inversions(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> Iterator[Conclusion]:
     """Describe the changes of protocol where a smaller message takes significantly longer than a larger one.
 
     Not of ranks that share a GPU: what they wait for is each other's turn, whatever the protocol.
@@ -123,12 +126,15 @@ def ucx_inversions(measured: Iterable[PointResult], plan: Plan | None, operation
                 for point in pair
                 if point.latency
             ]
-            advice = ""
+            command = ""
             if upper.protocol.startswith(RENDEZVOUS) and not lower.protocol.startswith(RENDEZVOUS):
-                advice = "; UCX_RNDV_THRESH=8 makes UCX use rendezvous for small messages too"
-            yield (
+                again = command_again(pair[0].benchmark, plan, transport=_AWARE, sizes="8:64Ki")
+                command = f"UCX_RNDV_THRESH=8 {again}"
+            yield Conclusion(
+                "SLOW",
                 f"{_AWARE}: small messages take longer than larger ones because UCX uses another protocol for them: "
-                f"{' but '.join(times)}{advice}"
+                f"{' but '.join(times)}",
+                command,
             )
 
 
@@ -143,9 +149,6 @@ _MAX_GROUPS = 3
 
 _MAX_NUMBERS = 6
 """The notes list the launches of a group if they are at most this many numbers and ranges."""
-
-_WIDEST = 0.1
-"""The widest interval that a note suggests to accept if the one that was asked for was not reached."""
 
 _WITHIN = ", within one launch"
 """Added to a verdict that rests on one launch."""
@@ -173,14 +176,14 @@ def remarks(result: PointSeries, ucx_operation: str) -> list[Note]:
         {point.transport for point in timed},
         command=plan.benchmark if plan else "",
         found=[
-            *(Note("finding", text) for text in _findings(result)),
-            *(Note("finding", text) for text in ucx_sentences([p for p in timed if p.rate], plan, ucx_operation)),
-            *(Note("finding", f"{each.text}: {each.command}") for each in violations(sending)),
+            *(Note("finding", text) for text in _sentences(result)),
+            *(Note("finding", text) for text in _ucx_sends([p for p in timed if p.rate], plan, ucx_operation)),
+            *(each.note() for each in slower_than_needed(sending, plan, ucx_operation)),
             *(Note("finding", text) for text in _compared(point for point in timed if point.verified)),
             *beside_equal(gpus_of(result.series.run), plan.benchmark if plan else "", observed),
             *(Note("warning", text) for text in _groups(sending)),
         ],
-        doubts=[Note("warning", text) for text in _warnings(sending, plan)] if plan else (),
+        doubts=[*noise_notes(sending, plan), *(Note("warning", text) for text in _warnings(sending, plan))],
     )
 
 
@@ -208,7 +211,7 @@ def again(points: Sequence[PointResult], plan: Plan | None, *, size: bool = Fals
     """
     first = points[0]
     sizes = {"sizes": str(first.size_bytes)} if size and first.sized else {}
-    return command_again(first.benchmark, plan, **_only(points), **sizes, **changes)
+    return command_again(first.benchmark.replace("_", "-"), plan, **_only(points), **sizes, **changes)
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -250,7 +253,7 @@ def size_range(points: Iterable[PointResult]) -> str:
     return f"{len(sizes)} sizes from {format_size(min(sizes))} to {format_size(max(sizes))}"
 
 
-def _findings(result: PointSeries) -> Iterator[str]:
+def _sentences(result: PointSeries) -> Iterator[str]:
     halves = grouped(
         ((points[0].operation, curve) for points, curves in result.with_curves for curve in curves),
         lambda each: (each[0], each[1].transport),
@@ -391,19 +394,31 @@ def _shares(point: PointResult) -> str:
     return ", ".join(shares)
 
 
-def too_wide(missed: Sequence[Result], plan: Plan) -> tuple[str, Result]:
-    """Sum up points with a wider interval than was asked for; return the widest, too.
+def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Conclusion]:
+    """Sum up points with a wider interval than was asked for, with the command that measures the widest again.
 
     ``3 points of host vary by more than ±1 %, up to ±4.2 % (host at 8 B)``
     """
-    worst = max(missed, key=shown_width)
+    missed = [point for point in points if point.missed and point.sends]
+    if not missed or not plan:
+        return []
+    worst, launches = max(missed, key=shown_width), launches_of(missed)
     which, aim = f"{count(len(missed), 'point')} of {_names(missed)}", f"{plan.sampling.ci * 100:g} %"
+    command = again([worst], plan, size=True, launches=max(FIRST_LOOK, 2 * launches))
     if few_launches(missed):
-        known = f"{'is' if len(missed) == 1 else 'are'} not known to ±{aim} after {launches_of(missed)} launches"
-        return f"{which} {known}: {worst.place} has the widest range, {range_words(worst)}", worst
+        known = f"{'is' if len(missed) == 1 else 'are'} not known to ±{aim} after {launches} launches"
+        return [
+            Conclusion("NOISY", f"{which} {known}: {worst.place} has the widest range, {range_words(worst)}", command)
+        ]
     sign, within = ("", " within one launch") if one_launch(missed) else ("±", "")
     vary, most = "varies" if len(missed) == 1 else "vary", percent(worst.half_width, 1, sign)
-    return f"{which} {vary} by more than {sign}{aim}{within}, up to {most} ({worst.place})", worst
+    text = f"{which} {vary} by more than {sign}{aim}{within}, up to {most} ({worst.place})"
+    return [Conclusion("NOISY", text, command)]
+
+
+def noise_notes(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
+    load = ": reduce the background load, or repeat the worst with "
+    return [Note("warning", f"{each.text}{load}{each.command}") for each in too_wide(points, plan)]
 
 
 def shown_width(point: PointResult) -> float:
@@ -418,8 +433,7 @@ def few_launches(points: Sequence[PointResult]) -> bool:
 def range_words(point: PointResult) -> str:
     """Return the smallest and the largest of few launches: ``109–643 µs``; of windows as bandwidth."""
     found, factor, unit = (point.latency, 1e6, "µs") if point.latency else (point.rate, 1e-9, "GB/s")
-    bounds = (found.shown.low, found.shown.high) if found else ()
-    return f"{'–'.join(format_sig(bound * factor, 3) for bound in bounds)} {unit}"
+    return f"{range_text(found, factor)} {unit}" if found else ""
 
 
 def _names(points: Sequence[PointResult]) -> str:
@@ -432,71 +446,34 @@ def _names(points: Sequence[PointResult]) -> str:
     return count(operations, "operation") if operations > transports else count(transports, "transport")
 
 
-Hits = Sequence[tuple[PointResult, PointWarning]]
-"""Points with a warning of one kind."""
-
-
-def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
-    """Report each reason to doubt numbers once, for all points that it concerns."""
-    for kind in ("wide", "few", "drift", "outliers", "partly"):
+def _warnings(points: Sequence[PointResult], plan: Plan | None) -> Iterator[str]:
+    """Report each other reason to doubt numbers once, for all points that it concerns."""
+    for kind in ("drift", "outliers", "partly"):
         # One warning per point is enough: drift and outliers are omitted if the CI was not reached.
         told = [point for point in points if not (point.missed and kind in ("drift", "outliers"))]
         hits = [(point, warning) for point in told for warning in point.warnings if warning.kind == kind]
-        if hits:
+        if hits and plan:
             alike = grouped(by_name(point for point, _ in hits).items(), lambda named: size_range(named[1]))
             # ``host and aware at 8 B; nccl at 5 sizes from 512 B to 1 MiB``
             named = ((join_words(name for name, _ in those), sizes) for sizes, those in alike.items())
-            yield _warning(kind, hits, "; ".join(" at ".join(filter(None, each)) for each in named), plan)
+            yield _warning(hits, "; ".join(" at ".join(filter(None, each)) for each in named), plan)
 
 
-def _worst(hits: Hits, sign: str = "") -> str:
-    point, warning = max(hits, key=lambda hit: abs(hit[1].value))
-    if warning.kind == "wide" and few_launches([each for each, _ in hits]):
-        return f"widest range: {range_words(point)}, {point.place}"
-    launches = f" in {warning.launches} of {point.launches} launches" if warning.launches and point.launches > 1 else ""
-    return f"worst: {percent(abs(warning.value), 1, sign)}{launches}, {point.place}"
-
-
-def _warning(kind: str, hits: Hits, where: str, plan: Plan) -> str:
+def _warning(hits: Sequence[tuple[PointResult, PointWarning]], where: str, plan: Plan) -> str:
+    """Return the sentence about points that have a warning of one kind."""
     points = [point for point, _ in hits]
-    if kind == "partly":
+    worst, warning = max(hits, key=lambda hit: abs(hit[1].value))
+    if warning.kind == "partly":
         return f"not every launch measured {where}: these rows use fewer launches"
-    if kind == "wide":
-        return _wide(hits, where, points, plan)
-    repeat = f"repeat with {launch_again(plan.benchmark, FIRST_LOOK, plan, **_only(points))} for a CI"
-    if kind == "few":
-        numbers = sorted(point.samples for point in points)
-        most = f" to {numbers[-1]}" if numbers[-1] > numbers[0] else ""
-        return (
-            f"only {numbers[0]}{most} samples (exchange > 50 ms), which spread by more than "
-            f"{plan.sampling.ci * 100:g} %: {where} ({_worst(hits)}): {repeat} over launches"
-        )
-    if kind == "drift":
+    launches = f" in {warning.launches} of {worst.launches} launches" if worst.launches > 1 else ""
+    where += f" (worst: {percent(abs(warning.value), 1)}{launches}, {worst.place})"
+    if warning.kind == "drift":
         # From that number on, the launches of this run already show what drifts.
-        more = "" if max(point.launches for point in points) >= FIRST_LOOK else f"; {repeat} that includes the drift"
-        return f"the samples drifted: {where} ({_worst(hits)}): clock frequencies or other load changed{more}"
+        repeat = launch_again(plan.benchmark, FIRST_LOOK, plan, **_only(points))
+        more = "" if launches_of(points) >= FIRST_LOOK else f"; repeat with {repeat} for a CI that includes the drift"
+        return f"the samples drifted: {where}: clock frequencies or other load changed{more}"
     shown = f"; {again(points, plan, tail=True)} shows the length of the interruptions" if points[0].latency else ""
     return (
-        f"many samples were interrupted: {where} ({_worst(hits)}): other work shares these cores; "
-        f"the median is robust to interruptions{shown}"
+        f"many samples were interrupted: {where}: other work shares these cores; the median is robust to "
+        f"interruptions{shown}"
     )
-
-
-def _wide(hits: Hits, where: str, points: Sequence[PointResult], plan: Plan) -> str:
-    aim, time_s = plan.sampling.ci * 100, plan.sampling.point_time_s
-    launches = max(point.launches for point in points)
-    ways = ["reduce the background load"]
-    if launches > 1:
-        found = f"target ±{aim:g} % not reached after {launches} launches: {where} ({_worst(hits, '±')}): "
-        ways.append(f"rerun with {again(points, plan, launches=max(FIRST_LOOK, 2 * launches))}")
-    else:
-        found = f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s: {where} "
-        found += f"({_worst(hits)}): "
-        if plan.launch.get("inside"):  # another launcher starts only one
-            ways.append(f"allow more time with {again(points, plan, launches=1, point_time=f'{5 * time_s:g}')}")
-        else:
-            ways.append(f"repeat with {again(points, plan, launches=FIRST_LOOK)}")
-    widest = max(warning.value for _, warning in hits)
-    if widest <= _WIDEST and not few_launches(points):
-        ways.append(f"accept a wider interval with {again(points, plan, ci=f'{math.ceil(widest * 100)}%')}")
-    return found + join_words(ways, "or")

@@ -5,23 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from volley.benchmarks.points.guidelines import violations
 from volley.benchmarks.points.notes import (
     again,
     few_launches,
     range_words,
     shown_width,
     size_range,
+    slower_than_needed,
     too_wide,
-    ucx_inversions,
 )
 from volley.benchmarks.points.results import PointResult, PointSeries, by_name, by_transport, one_launch
-from volley.records.command_again import command_again
 from volley.report.cells import bounds_of, percent, ratio_cell, unclear
-from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table
+from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.report_parts import machine_notes, over_launches
 from volley.statistics.estimates import Estimate
-from volley.statistics.launches import FIRST_LOOK, has_interval, shows_change
+from volley.statistics.launches import has_interval, shows_change
 from volley.text import count, grouped
 from volley.units import format_sig, format_size
 
@@ -54,6 +52,9 @@ JUDGED_FROM_S = 0.25e-3
 message takes a part of its time, however good the link is.  Between two H200s nccl, the slowest to rise, reaches 70 %
 at 128 MiB, which take 0.28 ms (docs/method/comparing.md)."""
 
+_LOOK_AT = {"aware": "volley doctor", "nccl": "volley tune pingpong -t nccl"}
+"""What helps a transport far below the line rate; of others ``volley matrix`` measures the link that they use."""
+
 _PLACES = {"host": "host memory", "device": "GPU memory", "none": "nothing is sent"}
 
 
@@ -71,7 +72,7 @@ def overview(result: PointSeries, ucx_operation: str) -> Overview | None:
     few = len(points) < MIN_POINTS and len({point.size_bytes for point in points}) < MIN_SIZES
     if rows < 2 or (operations == 1 and few):
         return None
-    return Overview(_line(result, points), list(_findings(result, points, ucx_operation)), _table(result, points))
+    return Overview(_line(result, points), list(_conclusions(result, points, ucx_operation)), _table(result, points))
 
 
 def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
@@ -107,10 +108,10 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
     return "; ".join(parts)
 
 
-# ----------------------------------------------------------------------------------------------- findings
+# -------------------------------------------------------------------------------------------- conclusions
 
 
-def _findings(result: PointSeries, points: Sequence[PointResult], ucx_operation: str) -> Iterator[Conclusion]:
+def _conclusions(result: PointSeries, points: Sequence[PointResult], ucx_operation: str) -> Iterator[Conclusion]:
     plan = result.series.plan
     failed = [point for point in result.points if point.status == "failed"]
     for name, those in list(by_name(failed).items())[:1]:
@@ -120,23 +121,9 @@ def _findings(result: PointSeries, points: Sequence[PointResult], ucx_operation:
             "BROKEN", f"{name} failed at {count(len(those), 'size')}{more}", again([those[0]], plan, size=True)
         )
     yield from _shares(points)
-    measured = [point for point in result.points if point.time and point.rate]
-    inversions = list(ucx_inversions(measured, plan, ucx_operation))
-    for sentence in inversions[:1]:
-        text, _, advice = sentence.partition("; ")
-        variable = advice.partition(" ")[0]
-        more = command_again(points[0].benchmark, plan, transport=text.partition(":")[0], sizes="8:64Ki")
-        yield Conclusion("SLOW", text, f"{variable} {more}" if "=" in variable else "")
-    explained = {sentence.partition(":")[0] for sentence in inversions}
-    for violation in [each for each in violations(points) if each.point.transport not in explained][:1]:
-        yield Conclusion("SLOW", violation.text, violation.command)
-    for note in list(machine_notes(result.series))[:1]:
-        yield Conclusion("NOISY", note.text)
-    noisy = [point for point in points if point.missed]
-    if noisy and plan:
-        text, worst = too_wide(noisy, plan)
-        launches = max(FIRST_LOOK, 2 * max(point.launches for point in noisy))
-        yield Conclusion("NOISY", text, again([worst], plan, size=True, launches=launches))
+    yield from slower_than_needed(points, plan, ucx_operation)[:2]
+    yield from (Conclusion("NOISY", note.text) for note in list(machine_notes(result.series))[:1])
+    yield from too_wide(points, plan)
 
 
 def _shares(points: Sequence[PointResult]) -> Iterator[Conclusion]:
@@ -154,9 +141,9 @@ def _shares(points: Sequence[PointResult]) -> Iterator[Conclusion]:
         low, high = (share.low, share.high) if has_interval(share) else (0.0, math.inf)
         unsure = f"; neither above nor below {GOOD_SHARE * 100:.0f} % for certain ({bounds_of(share, 100, '%')})"
         if high < GOOD_SHARE:
-            yield Conclusion("SLOW", text, "volley doctor")
+            yield Conclusion("SLOW", text, _LOOK_AT.get(point.transport, "volley matrix"))
         elif share.median < GOOD_SHARE:
-            yield Conclusion("SLOW?", text + unsure, "volley doctor")
+            yield Conclusion("SLOW?", text + unsure, _LOOK_AT.get(point.transport, "volley matrix"))
         elif point is leading and low >= GOOD_SHARE:
             yield Conclusion("OK", text)
         elif point is leading:
@@ -204,22 +191,6 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     compared = [compared[0], compared[-1]] if compared else []
     words = ("time", "bus bandwidth") if points[0].operation else ("latency", "bandwidth")
     shares = any(point.line_rate for point in points)
-    # Of bandwidths first go sizes between others, then the one that slow transports skipped.
-    spare_rates = {**dict.fromkeys(rated, 6), sizes[-1]: 4, rated[0]: 0, largest: 0}
-    columns = [
-        Column("transport", align="left"),
-        *(
-            Column(format_size(size), group=f"{words[0]}, µs", spare=spare)
-            for size, spare in zip(timed, _SPARE_TIMES, strict=False)
-        ),
-        *(Column(format_size(size), group=f"{words[1]}, GB/s", spare=spare_rates[size]) for size in rated),
-        Column("GB/s", group="peak"),
-        *([Column("line", group="peak")] if shares else []),
-        *(
-            Column(format_size(size), group="speed-up", spare=spare)
-            for size, spare in zip(compared, _SPARE_RATIOS, strict=False)
-        ),
-    ]
     one = Cell(1, "dim", "1")
     rows: list[list[Cell]] = []
     sections: dict[int, str] = {}
@@ -241,7 +212,24 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
                     *(one if name == over and size in here else ratio_cell(ratios.get(size)) for size in compared),
                 ]
             )
-    return Table(columns, rows, legend=list(_legend(points, rows)), sections=sections)
+    # Of bandwidths first go sizes between others, then the one that slow transports skipped.
+    spare_rates = {**dict.fromkeys(rated, 6), sizes[-1]: 4, rated[0]: 0, largest: 0}
+    relative = "; ".join([f"speed-up: relative to {over}", *unclear(rows)])
+    columns = [
+        Column("transport", align="left"),
+        *(
+            Column(format_size(size), group=f"{words[0]}, µs", spare=spare)
+            for size, spare in zip(timed, _SPARE_TIMES, strict=False)
+        ),
+        *(Column(format_size(size), group=f"{words[1]}, GB/s", spare=spare_rates[size]) for size in rated),
+        Column("GB/s", group="peak"),
+        *([Column("line", group="peak", meaning="line: share of the line rate")] if shares else []),
+        *(
+            Column(format_size(size), group="speed-up", spare=spare, meaning=relative)
+            for size, spare in zip(compared, _SPARE_RATIOS, strict=False)
+        ),
+    ]
+    return Table(columns, rows, legend=list(_legend(points)), sections=sections)
 
 
 def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
@@ -280,7 +268,7 @@ def _number(point: PointResult | None, factor: float) -> Cell:
     return Cell(value, "warning" if unsure else "", format_sig(value, digits) + ("?" if unsure else ""))
 
 
-def _legend(points: Sequence[PointResult], rows: Sequence[Row]) -> Iterator[str]:
+def _legend(points: Sequence[PointResult]) -> Iterator[str]:
     unsure = [point for point in points if point.half_width > UNCERTAIN]
     unsure = sorted(unsure, key=shown_width)[::-1]
     if unsure:
@@ -295,8 +283,5 @@ def _legend(points: Sequence[PointResult], rows: Sequence[Row]) -> Iterator[str]
         which = "not known to ±" if few else which
         what = f"; range of {max(point.launches for point in points)} launches" if few else ""
         yield f"? {which}{UNCERTAIN * 100:g} %{what}: {', '.join(named)}{rest}"
-    both = "bandwidth: of both directions, twice that of the slower one" if points[0].direction == "bi" else ""
-    shares = "line: share of the line rate" if any(point.line_rate for point in points) else ""
-    over = next((f"speed-up: relative to {point.speedup_over}" for point in points if point.speedup), "")
-    if words := [*filter(None, (both, shares, over)), *unclear(rows)]:
-        yield "; ".join(words)
+    if points[0].direction == "bi":
+        yield "bandwidth: of both directions, twice that of the slower one"
