@@ -234,7 +234,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(reads_first: bool, tmp_path: 
             process.stdout.read(10)
         process.stdout.close()
         # What must be known beside the data may be there: these launches differ by more than was asked for.
-        ours = tuple(f"volley: {path}: target ".encode() for path in paths)
+        ours = tuple(f"volley: {path}: ".encode() for path in paths)
         assert all(line.startswith(ours) for line in process.stderr.read().splitlines())
         assert process.wait() == 0
 

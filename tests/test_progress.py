@@ -18,7 +18,7 @@ from screens import SCREENS, check_screen
 from volley.benchmarks import named
 from volley.benchmarks.jacobi.records import JacobiForecast, JacobiProgress
 from volley.benchmarks.matrix.records import row_in_short
-from volley.benchmarks.points.results import PointForecast
+from volley.benchmarks.points.jobs import PointForecast
 from volley.records.plan import Plan, Sampling
 from volley.records.run_log import RunLog
 from volley.run.progress import Forecast, LaunchCount, Progress

@@ -9,7 +9,8 @@ import pytest
 
 from example_records import pingpong, plan, run
 from volley.benchmarks.pair import PingPongOptions
-from volley.benchmarks.points.results import PointForecast, times
+from volley.benchmarks.points.jobs import PointForecast
+from volley.benchmarks.points.results import times
 from volley.command.options import JobOptions
 from volley.launch.engine import About
 from volley.launch.inside_launcher import RankInfo

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from volley.benchmarks.points import RESULTS, PointOptions, TransportOptions
+from volley.benchmarks.points import RESULTS, PointOptions, SweepOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
-from volley.command.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
+from volley.command.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.run.benchmark import Benchmark
 from volley.text import join_words
 from volley.units import parse_sizes
@@ -21,7 +21,7 @@ SIZES = "8:16Mi:x8"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectiveOptions(TransportOptions, SampledOptions):
+class CollectiveOptions(SweepOptions):
     """The options of ``volley collective``."""
 
     PANEL = WHAT
@@ -61,7 +61,7 @@ BENCHMARK = Benchmark(
     plan=Lazy(f"{__name__}.records.CollectivePlan"),
     records=(Lazy(f"{__name__}.records.CollectivePoint"),),
     jobs=Lazy(f"{__name__}.records.jobs"),
-    forecast=Lazy(f"{__name__}.records.forecast"),
+    forecast=Lazy("volley.benchmarks.points.jobs.PointForecast"),
     results=Lazy(f"{RESULTS}.results"),
     observables=Lazy(f"{RESULTS}.observables"),
     report=Lazy(f"{__name__}.page.report"),

@@ -9,13 +9,13 @@ import msgspec
 from msgspec import Meta, field
 
 from volley.benchmarks.collective import CollectiveOptions, Operation
+from volley.benchmarks.points.jobs import sweep
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord
-from volley.benchmarks.points.results import PointForecast, times
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 from volley.errors import UserError
 from volley.launch.launchers import PAIR
 from volley.records.plan import Plan, Sampling
-from volley.run.jobs import Jobs, Site, choose_transports, count_ranks, make_plan, repeated
+from volley.run.jobs import Jobs, Site, count_ranks
 
 Element = Literal["float", "int"]
 
@@ -28,6 +28,11 @@ class CollectivePlan(Frozen, frozen=True, kw_only=True):
         list[Positive], Meta(description="bytes of the larger of a rank's two buffers; a barrier has none.")
     ] = []
     element: Annotated[Element, Meta(description="what is summed, 4 bytes each.")] = "float"
+
+    @property
+    def point_sizes(self) -> list[int]:
+        operations = [operation for operation in self.operations if operation != "barrier"]
+        return [0] * ("barrier" in self.operations) + [size for size in self.sizes_bytes for _ in operations]
 
 
 class CollectivePoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="collective"):
@@ -94,9 +99,8 @@ def jobs(options: CollectiveOptions, site: Site) -> Jobs:
     part = CollectivePlan(
         operations=list(options.operation), sizes_bytes=list(options.points.sizes), element=options.element
     )
-    transports = choose_transports(options.points.transport, site, usual=USUAL_TRANSPORTS)
-    plan = make_plan("collective", part, options, ranks=ranks, transports=transports)
-    return replace(repeated(plan, options, site, times, forecast), trial=_trial(plan))
+    found = sweep("collective", part, options, site, ranks, usual=USUAL_TRANSPORTS)
+    return replace(found, trial=_trial(found.planned[0].plan))
 
 
 def _trial(plan: Plan) -> Plan | None:
@@ -105,10 +109,5 @@ def _trial(plan: Plan) -> Plan | None:
     if not operations:
         return None
     part = msgspec.structs.replace(plan.options, operations=operations, sizes_bytes=[4 * plan.world_size, 1 << 20])
-    return msgspec.structs.replace(plan, options=part, sampling=Sampling(mode="fixed", warmup=1, iterations=1))
-
-
-def forecast(plan: Plan) -> PointForecast:
-    operations = [operation for operation in plan.options.operations if operation != "barrier"]
-    sizes = [size for size in plan.options.sizes_bytes for _ in operations]
-    return PointForecast(plan, [0, *sizes] if "barrier" in plan.options.operations else sizes)
+    once = Sampling(mode="fixed", warmup=1, iterations=1)
+    return msgspec.structs.replace(plan, options=part, sampling=once, budget_s=None)

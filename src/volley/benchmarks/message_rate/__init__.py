@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from volley.benchmarks.points import PointOptions, TransportOptions, WindowOptions
+from volley.benchmarks.points import PointOptions, SweepOptions, WindowOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
-from volley.command.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
+from volley.command.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.errors import UserError
 from volley.run.benchmark import Benchmark
 from volley.units import LARGEST_COUNT, parse_sizes, parse_whole
@@ -29,7 +29,7 @@ def _pairs(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MessageRateOptions(TransportOptions, SampledOptions):
+class MessageRateOptions(SweepOptions):
     """The options of ``volley message-rate``."""
 
     PANEL = WHAT
@@ -59,7 +59,7 @@ BENCHMARK = Benchmark(
     plan=Lazy(f"{__name__}.records.MessageRatePlan"),
     records=(Lazy(f"{__name__}.records.MessageRatePoint"),),
     jobs=Lazy(f"{__name__}.records.jobs"),
-    forecast=Lazy(f"{__name__}.records.forecast"),
+    forecast=Lazy("volley.benchmarks.points.jobs.PointForecast"),
     results=Lazy(f"{__name__}.results.results"),
     observables=Lazy(f"{__name__}.results.observables"),
     report=Lazy(f"{__name__}.results.report"),

@@ -8,13 +8,12 @@ from msgspec import Meta, field
 
 from volley.benchmarks.message_rate import MessageRateOptions
 from volley.benchmarks.points import MAX_USUAL_RANKS
+from volley.benchmarks.points.jobs import sweep
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord, Sizes
-from volley.benchmarks.points.results import PointForecast, times
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
 from volley.errors import UserError
 from volley.launch.launchers import PAIR, cores
-from volley.records.plan import Plan
-from volley.run.jobs import Jobs, Site, choose_transports, count_ranks, make_plan, repeated
+from volley.run.jobs import Jobs, Site, count_ranks
 from volley.text import count
 
 
@@ -26,6 +25,10 @@ class MessageRatePlan(Frozen, frozen=True, kw_only=True):
         list[Count], Meta(min_length=1, description="numbers of pairs that send at once; at most half of the ranks.")
     ]
     window: Annotated[Window, Meta(description="messages of a pair in flight before one acknowledgement.")] = 64
+
+    @property
+    def point_sizes(self) -> list[int]:
+        return [size for size in self.sizes_bytes for _ in self.pairs]
 
 
 class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="message_rate"):
@@ -55,6 +58,11 @@ class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record
     clock_error_s: ClockError = 0.0
 
     @property
+    def label(self) -> str:
+        """Its name while it is measured: ``2 pairs: host 64 KiB``."""
+        return f"{count(self.pairs, 'pair')}: {super().label}"
+
+    @property
     def moved_bytes(self) -> float:
         return self.size_bytes * self.window * self.pairs
 
@@ -75,28 +83,9 @@ def jobs(options: MessageRateOptions, site: Site) -> Jobs:
         pairs=list(options.pairs or usual_pairs(ranks // PAIR)),
         window=options.windows.window,
     )
-    transports = choose_transports(options.points.transport, site)
-    return repeated(
-        make_plan("message_rate", part, options, ranks=ranks, transports=transports),
-        options,
-        site,
-        times,
-        forecast,
-    )
+    return sweep("message_rate", part, options, site, ranks)
 
 
 def usual_pairs(all_pairs: int) -> list[int]:
     """Return the powers of two below the number of all pairs, and that number."""
     return [*(1 << power for power in range(all_pairs.bit_length()) if 1 << power < all_pairs), all_pairs]
-
-
-class PairsForecast(PointForecast):
-    """Counts points and summarises each with its number of pairs: ``2 pairs: host 64 KiB: 3.41 GB/s``."""
-
-    def add(self, record: PointRecord) -> str:
-        summary = super().add(record)
-        return f"{count(record.pairs, 'pair')}: {summary}" if isinstance(record, MessageRatePoint) else summary
-
-
-def forecast(plan: Plan) -> PairsForecast:
-    return PairsForecast(plan, [size for size in plan.options.sizes_bytes for _ in plan.options.pairs])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from volley.benchmarks.points import PointOptions, TransportOptions
+from volley.benchmarks.points import PointOptions, SweepOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
 from volley.command.options import (
@@ -13,7 +13,6 @@ from volley.command.options import (
     WHAT,
     JobOptions,
     OutputOptions,
-    SampledOptions,
     SamplingOptions,
     output_group,
 )
@@ -30,7 +29,7 @@ MAX_PROGRESS_CALLS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class OverlapOptions(TransportOptions, SampledOptions):
+class OverlapOptions(SweepOptions):
     """The options of ``volley overlap``."""
 
     PANEL = WHAT
@@ -66,7 +65,7 @@ BENCHMARK = Benchmark(
     plan=Lazy(f"{__name__}.results.OverlapPlan"),
     records=(Lazy(f"{__name__}.results.OverlapPoint"),),
     jobs=Lazy(f"{__name__}.results.jobs"),
-    forecast=Lazy(f"{__name__}.results.forecast"),
+    forecast=Lazy(f"{__name__}.results.OverlapForecast"),
     results=Lazy(f"{__name__}.results.results"),
     observables=Lazy(f"{__name__}.results.observables"),
     report=Lazy(f"{__name__}.results.report"),

@@ -10,22 +10,20 @@ from typing import Annotated
 from msgspec import Meta
 
 from volley.benchmarks.overlap import LIMITS, MAX_PROGRESS_CALLS, Limit, OverlapOptions
+from volley.benchmarks.points.jobs import PointForecast, sweep
 from volley.benchmarks.points.notes import lost
 from volley.benchmarks.points.page import CHECKED, INTERVAL
 from volley.benchmarks.points.records import PointRecord, Sizes
 from volley.benchmarks.points.results import (
-    PointForecast,
     PointResult,
     ResultSeries,
     by_transport,
     sent,
     summary_of,
-    without_result,
 )
 from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds
 from volley.records.command_again import command_again, launch_again
 from volley.records.launch_series import LaunchSeries, series_of
-from volley.records.plan import Plan
 from volley.records.run_log import Observable, RunLog
 from volley.report.cells import (
     BOUNDED,
@@ -41,7 +39,7 @@ from volley.report.cells import (
 )
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Overview, Report, Row, Table
 from volley.run import report_parts
-from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
+from volley.run.jobs import Jobs, Site, count_pair
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, Repeated, has_interval, of_numbers, ratio
 from volley.text import count, grouped, join_words
@@ -64,6 +62,10 @@ class OverlapPlan(Frozen, frozen=True, kw_only=True):
             ge=0, le=MAX_PROGRESS_CALLS, description="calls of the transport while a rank computes on its core, evenly."
         ),
     ] = 0
+
+    @property
+    def point_sizes(self) -> list[int]:
+        return [size for size in self.sizes_bytes for _ in self.computations]
 
 
 class OverlapPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="overlap"):
@@ -105,6 +107,11 @@ class OverlapPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", t
     def times_s(self) -> Sequence[float]:
         return self.both_s
 
+    @property
+    def label(self) -> str:
+        """Its name while it is measured: ``host 64 KiB beside arithmetic``."""
+        return f"{super().label} beside {self.computation}"
+
 
 MAX_ROWS = 12
 """So many points fit a screen as they are."""
@@ -136,6 +143,10 @@ class OverlapResult(PointResult):
     def place(self) -> str:
         """Its name: ``host at 64 KiB beside arithmetic``."""
         return f"{super().place} beside {self.computation}"
+
+    @property
+    def short(self) -> str:
+        return f"{format_sig(self.hidden.median * 100, 3)} % hidden" if self.hidden else ""
 
 
 OverlapSeries = ResultSeries[OverlapResult]
@@ -267,32 +278,14 @@ def jobs(options: OverlapOptions, site: Site) -> Jobs:
         progress_calls=options.progress_calls,
     )
     ranks = count_pair(options.job, site, "overlap")
-    transports = choose_transports(options.points.transport, site, usual=usual)
-    return repeated(
-        make_plan("overlap", part, options, ranks=ranks, transports=transports),
-        options,
-        site,
-        times,
-        forecast,
-    )
+    return sweep("overlap", part, options, site, ranks, usual=usual, estimates=times, forecast=OverlapForecast)
 
 
 class OverlapForecast(PointForecast):
-    """Counts the points; the summary of each is ``host 64 KiB beside arithmetic: 41 % hidden``."""
+    """Each point has the samples of the exchange, of the computation and of both."""
 
     SERIES = 3
-
-    def summary(self, record: PointRecord) -> str:
-        assert isinstance(record, OverlapPoint)
-        name = f"{record.transport} {format_size(record.size_bytes)} beside {record.computation}"
-        if record.status != "ok":
-            return without_result(name, record)
-        hidden = results([self.log_of(record)])[0].points[0].hidden
-        return f"{name}: {format_sig(hidden.median * 100, 3)} % hidden" if hidden else name
-
-
-def forecast(plan: Plan) -> OverlapForecast:
-    return OverlapForecast(plan, [size for size in plan.options.sizes_bytes for _ in plan.options.computations])
+    results = staticmethod(results)
 
 
 # ------------------------------------------------------------------------------------------------------ report

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volley.benchmarks.points import RESULTS, PointOptions, TransportOptions, WindowOptions
+from volley.benchmarks.points import RESULTS, PointOptions, SweepOptions, WindowOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group
-from volley.command.options import UNLISTED, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
+from volley.command.options import UNLISTED, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.run.benchmark import Benchmark
 from volley.units import VALID_FORMS, parse_sizes
 
@@ -15,7 +15,7 @@ FORMATS = {"olcf": "the output line of the OLCF ping-pong tutorial, with a GB of
 
 
 @dataclass(frozen=True, kw_only=True)
-class PingPongOptions(TransportOptions, SampledOptions):
+class PingPongOptions(SweepOptions):
     """The options of ``volley pingpong``."""
 
     points: PointOptions = group(
@@ -38,7 +38,7 @@ PINGPONG = Benchmark(
     plan=Lazy(f"{__name__}.records.PingPongPlan"),
     records=(Lazy(f"{__name__}.records.PingPong"),),
     jobs=Lazy(f"{__name__}.records.pingpong_jobs"),
-    forecast=Lazy("volley.benchmarks.points.results.PointForecast"),
+    forecast=Lazy("volley.benchmarks.points.jobs.PointForecast"),
     results=Lazy(f"{RESULTS}.results"),
     observables=Lazy(f"{RESULTS}.observables"),
     report=Lazy(f"{__name__}.page.pingpong_report"),
@@ -58,7 +58,7 @@ STREAM_SIZES = "8:64Mi"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamOptions(TransportOptions, SampledOptions):
+class StreamOptions(SweepOptions):
     """The options of ``volley stream``."""
 
     points: PointOptions = group(PointOptions, sizes={"default": parse_sizes(STREAM_SIZES), "shown": STREAM_SIZES})
@@ -75,7 +75,7 @@ STREAM = Benchmark(
     plan=Lazy(f"{__name__}.records.StreamPlan"),
     records=(Lazy(f"{__name__}.records.StreamPoint"),),
     jobs=Lazy(f"{__name__}.records.stream_jobs"),
-    forecast=Lazy("volley.benchmarks.points.results.PointForecast"),
+    forecast=Lazy("volley.benchmarks.points.jobs.PointForecast"),
     results=Lazy(f"{RESULTS}.results"),
     observables=Lazy(f"{RESULTS}.observables"),
     report=Lazy(f"{__name__}.page.stream_report"),

@@ -9,10 +9,10 @@ from msgspec import Meta, field
 
 from volley.benchmarks.pair import PingPongOptions, StreamOptions
 from volley.benchmarks.points import Direction
+from volley.benchmarks.points.jobs import sweep
 from volley.benchmarks.points.records import PointRecord, Sizes, SizesFrom0
-from volley.benchmarks.points.results import PointForecast, times
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
-from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
+from volley.run.jobs import Jobs, Site, count_pair
 
 
 class PingPongPlan(Frozen, frozen=True, kw_only=True):
@@ -38,9 +38,7 @@ class PingPong(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="
 
 def pingpong_jobs(options: PingPongOptions, site: Site) -> Jobs:
     part = PingPongPlan(sizes_bytes=list(options.points.sizes), fresh_buffers=options.points.fresh_buffers)
-    ranks, transports = count_pair(options.job, site, "pingpong"), choose_transports(options.points.transport, site)
-    plan = make_plan("pingpong", part, options, ranks=ranks, transports=transports)
-    return repeated(plan, options, site, times, PointForecast)
+    return sweep("pingpong", part, options, site, count_pair(options.job, site, "pingpong"))
 
 
 class StreamPlan(Frozen, frozen=True, kw_only=True):
@@ -90,6 +88,4 @@ def stream_jobs(options: StreamOptions, site: Site) -> Jobs:
         window=options.windows.window,
         direction=options.windows.direction,
     )
-    ranks, transports = count_pair(options.job, site, "stream"), choose_transports(options.points.transport, site)
-    plan = make_plan("stream", part, options, ranks=ranks, transports=transports)
-    return repeated(plan, options, site, times, PointForecast)
+    return sweep("stream", part, options, site, count_pair(options.job, site, "stream"))

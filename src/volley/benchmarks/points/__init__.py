@@ -7,7 +7,7 @@ from typing import Literal
 
 from volley.command import option_values
 from volley.command.commandline import Options, flag, option
-from volley.command.options import HOW, WHAT, BenchmarkOptions
+from volley.command.options import HOW, WHAT, BenchmarkOptions, SampledOptions
 from volley.units import VALID_FORMS, parse_sizes
 
 RESULTS = f"{__name__}.results"
@@ -57,6 +57,10 @@ class TransportOptions(BenchmarkOptions):
     @property
     def named_transports(self) -> tuple[str, ...]:
         return self.points.transport
+
+
+class SweepOptions(TransportOptions, SampledOptions):
+    """The base of the options of a sweep over message sizes."""
 
 
 @dataclass(frozen=True, kw_only=True)

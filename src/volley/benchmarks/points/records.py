@@ -10,6 +10,7 @@ from msgspec import Meta
 from volley.benchmarks.points import Direction
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version
 from volley.records.record_types import EndedBy, Mismatch, Status, Work
+from volley.units import format_size
 
 SizesFrom0 = Annotated[list[NonNegative], Meta(min_length=1, description="message sizes, in this order; 0: empty.")]
 Sizes = Annotated[list[Positive], Meta(min_length=1, description="message sizes, in this order.")]
@@ -105,6 +106,12 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
     def operation(self) -> str | None:
         """The collective operation; ``None``: messages between two ranks."""
         return None
+
+    @property
+    def label(self) -> str:
+        """Its name while it is measured: ``allreduce host 64 KiB``; a barrier has no size."""
+        size = format_size(self.size_bytes) if self.operation != "barrier" else ""
+        return " ".join(filter(None, (self.operation, self.transport, size)))
 
     @property
     def moved_bytes(self) -> float:

@@ -1,4 +1,4 @@
-"""Compute the results of points from their samples: one result per point, over all launches of a series; and progress.
+"""Compute the results of points from their samples: one result per point, over all launches of a series.
 
 All quantities are in SI units: seconds and bytes per second.  docs/method derives them.
 """
@@ -17,13 +17,10 @@ from typing import Generic, Literal, TypeVar
 from volley.benchmarks.points import Direction
 from volley.benchmarks.points.records import PointRecord
 from volley.machine.line_rate import LineRate
-from volley.machine.transports import HOST_RATE_BPS, family_of, through_host
 from volley.records.launch_series import LaunchSeries, series_of
-from volley.records.plan import Plan
-from volley.records.record_types import Mismatch, Transport
+from volley.records.record_types import Mismatch
 from volley.records.run_log import Observable, RunLog
 from volley.report.cells import launches_of
-from volley.run.progress import Forecast
 from volley.statistics.curves import Crossover, Fit, crossovers, fit, half_bandwidth
 from volley.statistics.estimates import Estimate, drift, median, outliers, percentile
 from volley.statistics.launches import Group, Repeated, groups, over_launches, ratio
@@ -125,6 +122,13 @@ class PointResult:
     def place(self) -> str:
         """The point, for a sentence: ``host at 64 KiB``."""
         return f"{self.name} at {format_size(self.size_bytes)}" if self.sized else self.name
+
+    @property
+    def short(self) -> str:
+        """Its numbers in a few words: ``3.41 µs, 19.2 GB/s``."""
+        parts = [f"{format_sig(self.latency.median * 1e6, 3)} µs"] if self.latency else []
+        parts += [f"{format_sig(self.bandwidth_Bps / 1e9, 3)} GB/s"] if self.bandwidth_Bps else []
+        return ", ".join(parts)
 
     @property
     def sized(self) -> bool:
@@ -430,118 +434,3 @@ def overtakes(points: Sequence[PointResult]) -> list[Crossover]:
 def _with_rates(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
     found = by_transport(point for point in points if point.rate)
     return {name: sorted(those, key=lambda point: point.size_bytes) for name, those in found.items()}
-
-
-_LATENCY_BYTES = 1 << 16
-"""From about this size on, bandwidth dominates the time of a message; below, latency does."""
-
-_GUESSED_BPS = 5e9
-"""The assumed bandwidth until a message of ``_LATENCY_BYTES`` is measured."""
-
-_MIN_SAMPLES_A_VISIT = 2
-"""Of a point with long messages under adaptive sampling, each after an untimed exchange."""
-
-_GUESSED_POINT_S = 0.3
-"""Before a point is finished: the samples of a point take at most this time, as most end within ``--ci``."""
-
-UNTIMED_S = 0.08
-"""The time of a point besides that of its samples, for calibration and verification: of 18 points on two H100s."""
-
-HOST_SHORT_S, HOST_LONG_S, HOST_LONG_BYTES = 0.02, 0.15, 1 << 20
-"""The same of ``host``, for a message or a window of few bytes and of many: of the runs on two cores below."""
-
-MESSAGE_PASSES, WINDOW_PASSES = 12, 2
-"""A long message or a window of them passes so often, in warm-up, samples and verification.  On two cores a launch of
-28 sizes up to 1 GiB took 10.3 s, one of 18 sizes up to 1 MiB 1.2 s, and a launch of windows of 23 sizes up to 4 MiB
-7.8 s."""
-
-
-class PointForecast(Forecast):
-    """Counts the finished points of a sweep over message sizes, summarises each, and predicts the time of the others.
-
-    A point is expected to take as long as that of the next smaller size on its transport or, if its messages are long,
-    as long as the minimum number of exchanges.  Bandwidth and overhead are taken from that point.
-    """
-
-    SERIES = 1
-    """Of samples, for each point."""
-
-    def __init__(self, plan: Plan, sizes_bytes: Sequence[int] = ()) -> None:
-        """Prepare for points of these sizes on each transport of the plan; usually its sizes, each once."""
-        sizes_bytes = sizes_bytes or plan.options.sizes_bytes
-        super().__init__(len(sizes_bytes) * len(plan.transports), plan.budget_s)
-        sampling, window = plan.sampling, getattr(plan.options, "window", None)
-        self._window = window or 1
-        if sampling.mode == "adaptive":
-            self._exchanges = 2 * _MIN_SAMPLES_A_VISIT * sampling.min_visits  # an untimed exchange for each sample
-            self._passes = WINDOW_PASSES * window if window else MESSAGE_PASSES
-            self._timed_s = min(sampling.point_time_s, _GUESSED_POINT_S)
-        else:
-            self._exchanges = sampling.warmup + sampling.iterations
-            self._passes = self._exchanges * (window or 2)
-            self._timed_s = 0.0
-        self._left: dict[str, list[int]] = {name: list(sizes_bytes) for name in plan.transports}
-        self._measured: dict[str, dict[int, PointRecord]] = {}
-        """The measured points of each transport by their size; the last one of each."""
-        self._transports: list[Transport] = []
-
-    def note(self, transport: Transport) -> None:
-        """Keep the record: a transport without buffers has no bandwidth, and an unavailable one no points."""
-        self._transports.append(transport)
-        if not transport.available:
-            self.total -= len(self._left.pop(transport.transport, []))
-
-    def add(self, record: PointRecord) -> str:
-        """Count a point and return its summary: ``host 64 KiB: 3.41 µs, 19.2 GB/s``."""
-        if record.times_s:
-            self._measured.setdefault(record.transport, {})[record.size_bytes] = record
-        left = self._left.get(record.transport, [])
-        if record.size_bytes in left:
-            left.remove(record.size_bytes)
-            self.done += 1
-        return self.summary(record)
-
-    def summary(self, record: PointRecord) -> str:
-        """Return what a point gave, or why it gave nothing."""
-        size = format_size(record.size_bytes) if record.operation != "barrier" else ""
-        name = " ".join(filter(None, (record.operation, record.transport, size)))
-        if record.status != "ok":
-            return without_result(name, record)
-        (point,) = results([self.log_of(record)])[0].points
-        parts = [f"{format_sig(point.latency.median * 1e6, 3)} µs"] if point.latency else []
-        parts += [f"{format_sig(point.bandwidth_Bps / 1e9, 3)} GB/s"] if point.bandwidth_Bps else []
-        return f"{name}: {', '.join(parts)}"
-
-    def log_of(self, record: PointRecord) -> RunLog:
-        """Return the log of a launch with this record alone, of which a summary is the result."""
-        return RunLog(transports=self._transports, records=[record])
-
-    def left_s(self, elapsed_s: float) -> float:
-        left = sum(self._point_s(name, size) for name, sizes in self._left.items() for size in sizes)
-        return left if self._budget_s is None else max(0.0, min(left, self._budget_s - elapsed_s))
-
-    def _point_s(self, transport: str, size: int) -> float:
-        measured = self._measured.get(transport)
-        if not measured:
-            untimed_s = UNTIMED_S
-            if family_of(transport) == "host":
-                untimed_s = HOST_LONG_S if size * self._window >= HOST_LONG_BYTES else HOST_SHORT_S
-            if through_host(transport):
-                untimed_s += self._passes * size / HOST_RATE_BPS
-            return self.SERIES * (self._timed_s + untimed_s)
-        last = measured[max((each for each in measured if each <= size), default=min(measured))]
-        there_and_back = 1 if last.window or last.operation else 2
-        last_s = median(last.times_s) * there_and_back
-        one_after_another = last.window or there_and_back  # messages of an exchange that cross the link
-        rate = last.size_bytes * one_after_another / last_s
-        if last.size_bytes < _LATENCY_BYTES:
-            rate = max(rate, _GUESSED_BPS)
-        exchange_s = last_s + max(0, size - last.size_bytes) * one_after_another / rate
-        overhead = last.elapsed_s / (self._exchanges * last_s)  # verification, preparation, more samples
-        return max(last.elapsed_s, self._exchanges * exchange_s * min(max(overhead, 1.0), 3.0))
-
-
-def without_result(name: str, record: PointRecord) -> str:
-    """Return why a point has no result: ``host 64 KiB: skipped: the time budget is used up``."""
-    why = f": {record.reason}" if record.reason else ""
-    return f"{name}: {'FAILED' if record.status == 'failed' else 'skipped'}{why}"
