@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -137,6 +138,11 @@ def percent(fraction: float, decimals: int, sign: str = "") -> str:
         return f">{sign}{LARGEST_PERCENT} %"
     least = 10.0**-decimals
     return f"{sign}{per_cent:.{decimals}f} %" if per_cent >= least / 2 else f"<{sign}{least:g} %"
+
+
+def known_digits(half_width: float) -> int:
+    """Return how many digits of a number are known: two of ±10 %, three of ±1 %, four of ±0.1 % and less."""
+    return max(2, min(4, 1 - math.floor(math.log10(2 * half_width)))) if half_width > 0 else 3
 
 
 def ratio_cell(ratio: Estimate | None, factor: float = 1.0) -> Cell:

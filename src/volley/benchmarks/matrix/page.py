@@ -29,7 +29,7 @@ from volley.records.plan import Plan
 from volley.records.record_types import Status
 from volley.records.run_log import RunLog
 from volley.references import beside_equal
-from volley.report.cells import percent
+from volley.report.cells import known_digits, percent
 from volley.report.model import (
     EMPTY,
     Axis,
@@ -81,9 +81,11 @@ _RED_FROM = 1.25
 
 def report(results: MatrixResults) -> Report:
     cases, series = results.cases, results.series
-    found = [replace(each, text=f"{case.name}: {each.text}") for case in cases for each in _findings(case, series.plan)]
+    found = [
+        replace(each, text=f"{case.name}: {each.text}") for case in cases for each in _conclusions(case, series.plan)
+    ]
     names = [case.name for case in cases]
-    remarks = report_parts.remarks(series, names, found=[Note("finding", each.text) for each in found])
+    remarks = report_parts.remarks(series, names, found=[each.note() for each in found])
     gpus = (device.name for device in results.devices)
     remarks += beside_equal(gpus, "gpu_matrix", map(observables, series.logs))
     remarks += [Note("finding", text) for text in _compared(series.logs)]
@@ -220,22 +222,19 @@ def _rank_table(case: RankMatrixCase) -> Table:
     legend += ["latency: half round trip"] if case.row.window is None else []
     legend += ["GB/s: 10^9 B/s"] if case.shows_rate else []
     legend += ["all verified"] if case.moved_bytes and case.verified else []
-    legend += _variation(case)
+    widths = np.fmax(case.highs_s / case.times_s - 1, 1 - case.lows_s / case.times_s)
+    digits = 3
+    if not np.isnan(widths).all():  # how far the bounds of a cell are from its number: a table has no room for them
+        middle, most = float(np.nanmedian(widths)), float(np.nanmax(widths))
+        digits = min(digits, known_digits(middle))
+        legend.append(f"cells vary by {percent(middle, 1, '±')} in the median, by at most {percent(most, 1, '±')}")
     return Table(
-        columns=[Column("rank"), *(Column(str(second), digits=3) for second in case.seconds)],
+        columns=[Column("rank"), *(Column(str(second), digits=digits) for second in case.seconds)],
         rows=[[str(first), *(_rank_cell(case, (first, second)) for second in case.seconds)] for first in case.firsts],
         title=f"{case.row.transport}, {format_size(case.row.size_bytes)}: {what}{both} in {case.unit}, {how}",
         legend=["; ".join(legend)],
         colors=f"yellow and red: over {slow} and {red} % slower than comparable pairs; green: faster",
     )
-
-
-def _variation(case: RankMatrixCase) -> Iterator[str]:
-    """Say how far the bounds of a cell are from its number: a table has no room for them."""
-    widths = np.fmax(case.highs_s / case.times_s - 1, 1 - case.lows_s / case.times_s)
-    if not np.isnan(widths).all():
-        middle, most = (percent(float(width), 1, "±") for width in (np.nanmedian(widths), np.nanmax(widths)))
-        yield f"cells vary by {middle} in the median, by at most {most}"
 
 
 def _rank_cell(case: RankMatrixCase, pair: Pair) -> Cell:
@@ -424,7 +423,7 @@ def _missing(results: MatrixResults) -> Iterator[str]:
         yield f"no peer access is possible: {pairs}; CUDA's copies between them go through the host in any section"
 
 
-def _findings(case: MatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
+def _conclusions(case: MatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
     ranks = isinstance(case, RankMatrixCase)
     consequence = "; only pairs that are slower than this whole group are measured again" if ranks else ""
     for kind, pairs in case.comparison.uneven().items():
@@ -448,38 +447,31 @@ def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Conclusion]
         if case.shows_rate:
             low, high = format_sig(100 / again.high, 2), _percent(1 / again.low)
         what = _slower(case, again.median, f"{first.comparable} comparable pairs")
-        text = (
-            f"{_names(case, [first.pair])} {what} ({first.kind}; measured again {again.count} times, {low} to {high})"
-        )
-        yield Conclusion("SLOW", text)
+        sure = f"{first.kind}; measured again {again.count} times, {low} to {high}"
+        yield Conclusion("SLOW", f"{_names(case, [first.pair])} {what} ({sure})")
     if cleared := [each.first.pair for each in remeasured if each.cleared]:
         text = f"{_names(case, cleared)} took longer than comparable pairs at first; measuring again did not confirm it"
         yield Conclusion("OK", text)
     if undecided := [each for each in remeasured if each.undecided]:
         time_s = 10 * (plan.sampling.point_time_s if plan else RANKS_POINT_TIME_S)
         longer = command_again("matrix", plan, ranks=len(case.firsts), point_time=f"{time_s:g}")
-        low = format_sig(min(each.again.low for each in undecided), 3)
-        high = format_sig(max(each.again.high for each in undecided), 3)
+        times = _range([each.again.low for each in undecided] + [each.again.high for each in undecided])
         yield Conclusion(
             "SLOW?",
             f"undecided after up to {max(each.again.count for each in undecided)} repeats: "
-            f"{_names(case, [each.first.pair for each in undecided])}, {low} to {high} times as long as comparable "
+            f"{_names(case, [each.first.pair for each in undecided])}, {times} times as long as comparable "
             f"pairs; rerun without background load, or with {longer}",
         )
-    left = [each for each in case.suspects if each.pair not in case.remeasured and each.pair not in grouped]
-    left = [each for each in left if each.ratio > SUSPECT_FROM]
-    if len(left) > MAX_NAMED:
-        low, high = (format_sig(pick(each.ratio for each in left), 3) for pick in (min, max))
-        yield Conclusion(
-            "SLOW?",
-            f"{_names(case, [each.pair for each in left])} took {low} to {high} times as long as comparable pairs "
-            "(not confirmed: not measured again, so this may be chance)",
-        )
-        return
-    for each in left:
-        what = _slower(case, each.ratio, f"{each.comparable} comparable pairs", past=True)
-        why = f"{each.kind}; not confirmed: not measured again, so this may be chance"
-        yield Conclusion("SLOW?", f"{_names(case, [each.pair])} {what} ({why})")
+    shown = [case.comparison.at(each.pair) for each in case.suspects if each.pair not in {*case.remeasured, *grouped}]
+    uneven = case.comparison.uneven()
+    if left := [each for each in shown if each and each.ratio > SUSPECT_FROM and each.kind not in uneven]:
+        text = f"took {_range([each.ratio for each in left])} times as long as comparable pairs"
+        why = "not confirmed: not measured again, so this may be chance"
+        yield Conclusion("SLOW?", f"{_names(case, [each.pair for each in left])} {text} ({why})")
+
+
+def _range(ratios: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(format_sig(end(ratios), 3) for end in (min, max)))
 
 
 def _group(case: RankMatrixCase, group: SlowGroup) -> Conclusion:
@@ -491,7 +483,8 @@ def _group(case: RankMatrixCase, group: SlowGroup) -> Conclusion:
             f"{group.name}: {group.slow} of {group.pairs} pairs took longer than comparable pairs at first; measuring "
             f"{len(again)} of them again did not confirm it",
         )
-    ratio = median([each.again.median for each in again]) if again else group.ratio
+    shown = case.comparison.ratios[group.places].tolist()
+    ratio = median([each.again.median for each in again] or shown)
     which = f"all {group.pairs}" if group.slow == group.pairs else f"{group.slow} of {group.pairs}"
     much = f"take {format_sig(ratio, 3)} times as long as comparable pairs"
     if case.shows_rate:
@@ -504,12 +497,11 @@ def _group(case: RankMatrixCase, group: SlowGroup) -> Conclusion:
     return Conclusion(verdict, f"{group.name}: {which} pairs {much} ({sure}){more}")
 
 
-def _slower(case: MatrixCase, ratio: float, others: str, *, past: bool = False) -> str:
+def _slower(case: MatrixCase, ratio: float, others: str) -> str:
     """``reaches 61 % of what its 10 comparable pairs reach``; of times ``takes 1.64 times as long as its …``."""
     if case.shows_rate:
-        reaches, reach = ("reached", "reached") if past else ("reaches", "reach")
-        return f"{reaches} {_percent(1 / ratio)} of what its {others} {reach}"
-    return f"{'took' if past else 'takes'} {format_sig(ratio, 3)} times as long as its {others}"
+        return f"reaches {_percent(1 / ratio)} of what its {others} reach"
+    return f"takes {format_sig(ratio, 3)} times as long as its {others}"
 
 
 def _percent(fraction: float) -> str:

@@ -96,6 +96,7 @@ class MatrixCase:
     """The pairs that the records have without a number, in order."""
     line_rates: Mapping[Pair, LineRate]
     comparison: PairComparison
+    """By ``times_s``."""
     suspects: tuple[PairRatio, ...]
     """The pairs that took longer than comparable pairs."""
 
@@ -165,6 +166,8 @@ class RankMatrixCase(MatrixCase):
     highs_s: Floats
     samples: Integers
     """Of all visits of each pair."""
+    least: PairComparison
+    """The same comparison by the least disturbed visits: suspects and controls follow from it."""
     there: Booleans
     """The pairs that the records have."""
     groups: tuple[SlowGroup, ...]
@@ -420,7 +423,8 @@ def _rank_case(
         there=there,
         unmeasured=_unmeasured(rows, kinds, there & np.isnan(times_s)),
         line_rates=_line_rates(first.transport, [known[rank] for rank in ranks if rank in known], logs),
-        comparison=usual,
+        comparison=compare(times_s, kinds),
+        least=usual,
         groups=tuple(groups),
         suspects=tuple(found),
         remeasured={pair: each for pair, each in judged.items() if each},

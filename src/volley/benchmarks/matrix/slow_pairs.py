@@ -112,7 +112,10 @@ class PairKinds:
         return self.names[int(self.numbers[self.place(pair)])]
 
     def pairs(self, where: Booleans) -> list[Pair]:
-        return [(self.firsts[row], self.seconds[column]) for row, column in np.argwhere(where).tolist()]
+        return self.pairs_at(np.argwhere(where))
+
+    def pairs_at(self, places: Integers) -> list[Pair]:
+        return [(self.firsts[row], self.seconds[column]) for row, column in places.tolist()]
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ class PairComparison:
         """Return the slow pairs without those that are ``apart``, the slowest first."""
         where = np.argwhere(self.slow & ~apart)
         order = np.argsort(-self.ratios[tuple(where.T)], kind="stable")[:most]
-        return [(self.kinds.firsts[row], self.kinds.seconds[column]) for row, column in where[order].tolist()]
+        return self.kinds.pairs_at(where[order])
 
     def uneven(self) -> dict[str, int]:
         """Return the kinds of which more than ``MAX_OF_A_KIND`` looks slow, with the number of those pairs."""
@@ -257,10 +260,8 @@ class SlowGroup:
     """Its pairs, in the matrix."""
     slow: int
     """How many of them took longer than comparable pairs."""
-    ratio: float
-    """The median of their ratios."""
     again: tuple[Pair, ...]
-    """Pairs that stand for the others when they are measured again: those nearest to that median."""
+    """Pairs that stand for the others when they are measured again: those nearest to the median of their ratios."""
     hint: str = ""
     """What else is known of it."""
 
@@ -315,15 +316,12 @@ _SHARED = "pairs among these nodes are not slow: look at what the nodes share, s
 
 def _group(comparison: PairComparison, name: str, places: Booleans, hint: str) -> SlowGroup:
     ratios = comparison.ratios[places]
-    ratio = float(np.median(ratios))
-    nearest = np.argwhere(places)[np.argsort(np.abs(ratios - ratio), kind="stable")]
-    kinds = comparison.kinds
+    nearest = np.argwhere(places)[np.argsort(np.abs(ratios - np.median(ratios)), kind="stable")]
     return SlowGroup(
         name=name,
         places=places,
         slow=int(np.count_nonzero(comparison.slow & places)),
-        ratio=ratio,
-        again=tuple((kinds.firsts[row], kinds.seconds[column]) for row, column in nearest[:MAX_AGAIN].tolist()),
+        again=tuple(comparison.kinds.pairs_at(nearest[:MAX_AGAIN])),
         hint=hint,
     )
 
@@ -459,9 +457,8 @@ def controls(comparison: PairComparison, suspects: Sequence[PairRatio]) -> list[
     for kind in sorted({each.kind for each in suspects}):
         where = np.argwhere(free & (kinds.numbers == kinds.names.index(kind)))
         off = np.abs(comparison.ratios[tuple(where.T)] - 1)
-        nearest = where[np.argsort(off, kind="stable")[:CONTROLS]].tolist()
-        pairs = [(kinds.firsts[row], kinds.seconds[column]) for row, column in nearest]
-        chosen += [found for pair in pairs if (found := comparison.at(pair))]
+        nearest = where[np.argsort(off, kind="stable")[:CONTROLS]]
+        chosen += [found for pair in kinds.pairs_at(nearest) if (found := comparison.at(pair))]
     return chosen
 
 

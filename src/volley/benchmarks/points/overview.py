@@ -15,7 +15,7 @@ from volley.benchmarks.points.notes import (
     too_wide,
 )
 from volley.benchmarks.points.results import PointResult, PointSeries, by_name, by_transport, one_launch
-from volley.report.cells import bounds_of, percent, ratio_cell, unclear
+from volley.report.cells import bounds_of, known_digits, percent, ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.report_parts import machine_notes, over_launches
 from volley.statistics.estimates import Estimate
@@ -257,15 +257,13 @@ def _sections(result: PointSeries, points: Sequence[PointResult]) -> dict[str, d
 
 
 def _number(point: PointResult | None, factor: float) -> Cell:
-    """Return a time in the unit of ``factor`` or, if it is less than 1, a bandwidth, with the digits that are known:
-    two of ±10 %, three of ±1 %, four of ±0.1 % and less."""
+    """Return a time in the unit of ``factor`` or, if it is less than 1, a bandwidth, with the digits that are known."""
     if point is None or point.time is None:
         return EMPTY
     value = (point.time.median if factor > 1 else point.bandwidth_Bps or 0) * factor
-    width = point.half_width
-    digits = max(2, min(4, 1 - math.floor(math.log10(2 * width)))) if width > 0 else 3
-    unsure = width > UNCERTAIN
-    return Cell(value, "warning" if unsure else "", format_sig(value, digits) + ("?" if unsure else ""))
+    unsure = point.half_width > UNCERTAIN
+    text = format_sig(value, known_digits(point.half_width)) + "?" * unsure
+    return Cell(value, "warning" if unsure else "", text)
 
 
 def _legend(points: Sequence[PointResult]) -> Iterator[str]:
