@@ -50,10 +50,7 @@ def test_ping_pong_latency_is_the_median_and_bandwidth_follows_from_it() -> None
 
 def test_both_directions_have_their_rates_and_the_total_is_over_the_slower_of_each_sample() -> None:
     point = only(log(stream([1.0, 4.0, 1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0, 2.0, 2.0], size=1000)))
-    assert point.forward_Bps
-    assert point.backward_Bps
-    assert point.forward_Bps == pytest.approx(64_000)
-    assert point.backward_Bps == pytest.approx(32_000)
+    assert point.each_way_Bps == pytest.approx([64_000, 32_000])
     assert point.bandwidth_Bps == pytest.approx(2 * 64_000 / 2.0)
     assert point.rate is not None
     assert point.rate.low == pytest.approx(2 * 64_000 / 4.0)
@@ -65,7 +62,7 @@ def test_a_point_that_is_not_good_has_no_numbers(samples: list[float], status: s
         point = only(log(record))
         assert point.time is None
         assert point.rate is None
-        assert point.forward_Bps is None
+        assert point.each_way_Bps == (None, None)
         assert point.bandwidth_Bps is None
         assert point.latency is None
         assert point.verified is (False if status == "failed" else None)

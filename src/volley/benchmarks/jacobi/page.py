@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import TextIO
 
@@ -93,18 +92,9 @@ DEVIATION = Quantity("deviation", "", attrgetter("point.deviation"), digits=3)
 VERIFIED = Quantity("verified", "", lambda each: None if each.ranks == 1 else each.verified)
 
 
-def _residual(solution: Solution) -> Cell:
-    return Cell(None if solution.residual is None else f"{solution.residual:.6f}")
-
-
-def _spent(on_gpu: bool, part: str, solution: Solution) -> float | None:
-    """Return the time of a part in an iteration, or its share of the ranks' time."""
-    return (solution.parts_s if on_gpu else solution.shares).get(part)
-
-
 def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
     wanted = (
-        Quantity("residual", "", _residual),
+        Quantity("residual", "", lambda each: Cell(None if each.residual is None else f"{each.residual:.6f}")),
         ITERATION,
         PLUS_MINUS,
         UPDATES,
@@ -117,14 +107,10 @@ def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
     rows: list[Row] = [
         [each.transport, *(quantity.cell(each) for quantity in (*quantities, VERIFIED))] for each in solutions
     ]
-    legend = [*_endings(solutions), *slower_parts(solutions), _meaning(solutions, series)]
-    return Table(columns, rows, legend=legend)
-
-
-def _meaning(solutions: Sequence[Solution], series: LaunchSeries) -> str:
-    parts = report_parts.bounds_legend(solutions, series, "batches")
     compulsory = f"compulsory: {solutions[0].compulsory_bytes} B per update, 10^9 B/s"
-    return "; ".join([*parts, "updates: 10^9 points per second", compulsory])
+    bounds = report_parts.bounds_legend(solutions, series, "batches")
+    meaning = "; ".join([*bounds, "updates: 10^9 points per second", compulsory])
+    return Table(columns, rows, legend=[*_endings(solutions), *slower_parts(solutions), meaning])
 
 
 def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
@@ -134,7 +120,8 @@ def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
         return
     on_gpu = solutions[0].point.memory == "device"
     unit, group = ("µs", "parts of an iteration") if on_gpu else ("%", "of the ranks' time")
-    parts = [Quantity(part, unit, partial(_spent, on_gpu, part), digits=3) for part in named]
+    spent = attrgetter("parts_s" if on_gpu else "shares")
+    parts = [Quantity(part, unit, lambda each, part=part: spent(each).get(part), digits=3) for part in named]  # type: ignore[misc]
     quantities = [*parts, RUN, FIRST, HALOS, COPY, DEVIATION]
     groups = {**dict.fromkeys(named, group), FIRST.name: "cold start", HALOS.name: "cold start"}
     columns = [
@@ -180,45 +167,38 @@ def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
         yield f"aware's halos take {times} times as long as staged/pinned's: {cause}; no longer iteration is shown"
 
 
-def _scaling_tables(chains: Sequence[Sequence[ScalingStep]]) -> Iterable[Table]:
-    where = {"strong": "in all", "weak": "a process"}
-    titles = [
-        f"{one.kind} scaling, {one.solution.transport}, {_size(one)} points {where[one.kind]}, "
-        f"{one.solution.point.precision}"
-        for one, *_ in chains
-    ]
-    return map(_scaling_table, chains, _told_apart(titles, chains))
-
-
 def _told_apart(names: Sequence[str], chains: Sequence[Sequence[ScalingStep]]) -> list[str]:
     """Add the start of the runs to the names of chains of one problem on several machines."""
     starts = [chain[0].solution.run.started_at if chain[0].solution.run else "" for chain in chains]
     return [f"{name}, {start}" if names.count(name) > 1 else name for name, start in zip(names, starts, strict=True)]
 
 
-def _scaling_table(chain: Sequence[ScalingStep], title: str) -> Table:
-    one = chain[0]
-    return Table(
-        columns=[
-            Column("processes", align="left"),
-            ITERATION.column(),
-            UPDATES.column(),
-            Column("efficiency", "%"),
-            Column("excess over ideal", "µs"),
-        ],
-        rows=[
+def _scaling_tables(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Table]:
+    where = {"strong": "in all", "weak": "a process"}
+    titles = [
+        f"{one.kind} scaling, {one.solution.transport}, {_size(one)} points {where[one.kind]}, "
+        f"{one.solution.point.precision}"
+        for one, *_ in chains
+    ]
+    columns = [
+        Column("processes", align="left"),
+        ITERATION.column(),
+        UPDATES.column(),
+        Column("efficiency", "%"),
+        Column("excess over ideal", "µs"),
+    ]
+    for chain, title in zip(chains, _told_apart(titles, chains), strict=True):
+        rows: list[Row] = [
             [
                 f"{step.solution.point.grid[0]} × {step.solution.point.grid[1]}",
                 ITERATION.cell(step.solution),
                 UPDATES.cell(step.solution),
                 None if step.efficiency is None else f"{step.efficiency * 100:.1f}",
-                EMPTY if step is one else None if step.beyond_s is None else f"{step.beyond_s * 1e6:+.1f}",
+                EMPTY if step is chain[0] else None if step.beyond_s is None else f"{step.beyond_s * 1e6:+.1f}",
             ]
             for step in chain
-        ],
-        title=title,
-        legend=["efficiency and ideal: relative to one process"],
-    )
+        ]
+        yield Table(columns, rows, title, ["efficiency and ideal: relative to one process"])
 
 
 def _other_threads(chain: Sequence[ScalingStep]) -> str:
@@ -275,12 +255,8 @@ def _own(*names: str, csv: bool = True) -> list[Quantity]:
     return [Quantity(name, "", attrgetter(f"point.{name}"), csv=csv) for name in names]
 
 
-def _of_part(part: str) -> tuple[Quantity, Quantity]:
-    share = Quantity(f"{part}_share", "", lambda each: each.shares.get(part))
-    return share, Quantity(part, "µs", lambda each: each.parts_s.get(part))
-
-
-_SHARES, _TIMES = zip(*map(_of_part, PARTS), strict=True)
+_SHARES = [Quantity(f"{part}_share", "", lambda each, part=part: each.shares.get(part)) for part in PARTS]  # type: ignore[misc]
+_TIMES = [Quantity(part, "µs", lambda each, part=part: each.parts_s.get(part)) for part in PARTS]  # type: ignore[misc]
 _QUANTITIES = [
     *_own("transport"),
     Quantity("grid_x", "", lambda each: each.point.grid[0]),

@@ -241,17 +241,14 @@ def observables(log: RunLog) -> Iterator[Observable]:
         point = solution.point
         (across, along), (columns, rows) = point.grid, point.domain
         problem = f"{across} × {along} of {columns} × {rows} {point.precision}"
-        for what, seconds, work in (
-            ("iteration", solution.iteration_s, solution.updates),
-            ("run / iterations", _share(solution.run_s, point.iterations), solution.updates),
-            ("communication / iterations", _share(solution.communication_s, point.iterations), None),
+        for what, seconds, iterations in (
+            ("iteration", solution.iteration_s, 1),
+            ("run / iterations", solution.run_s, point.iterations),
+            ("communication / iterations", solution.communication_s, point.iterations),
         ):
-            if seconds:
-                yield Observable(solution.transport, [f"{problem}, {what}"], [seconds], work)
-
-
-def _share(whole_s: float | None, iterations: int) -> float | None:
-    return whole_s / iterations if whole_s and iterations else None
+            if seconds and iterations:
+                work = None if what.startswith("communication") else solution.updates
+                yield Observable(solution.transport, [f"{problem}, {what}"], [seconds / iterations], work)
 
 
 ScalingKind = Literal["strong", "weak"]

@@ -35,7 +35,7 @@ _NOTE = (
 def render(results: Sequence[MatrixResults], out: TextIO) -> list[str]:
     """Write the sections of each series that has GPUs; return notes about missing sections and cells."""
     for each in results:
-        if each.devices:
+        if each.gpus.devices:
             for line in _lines(each):
                 out.write(line + "\n")
     lost = sum(cell.status != "ok" for each in results for case in each.gpu_cases for cell in case.cells.values())
@@ -49,9 +49,9 @@ def render(results: Sequence[MatrixResults], out: TextIO) -> list[str]:
 
 
 def _lines(results: MatrixResults) -> Iterator[str]:
-    numbers = [results.numbers[device.uuid] for device in results.devices]
+    numbers = [results.numbers[device.uuid] for device in results.gpus.devices]
     yield "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"
-    for index, device in enumerate(results.devices):
+    for index, device in enumerate(results.gpus.devices):
         yield f"Device: {index}, {escape_controls(device.name)}, {_pci(device)}"
     yield from _connectivity(results, numbers)
     cases = {case.row.section: case for case in results.gpu_cases}

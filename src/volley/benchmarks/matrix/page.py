@@ -86,7 +86,7 @@ def report(results: MatrixResults) -> Report:
     ]
     names = [case.name for case in cases]
     remarks = report_parts.remarks(series, names, found=[each.note() for each in found])
-    gpus = (device.name for device in results.devices)
+    gpus = (device.name for device in results.gpus.devices)
     remarks += beside_equal(gpus, "gpu_matrix", map(observables, series.logs))
     remarks += [Note("finding", text) for text in _compared(series.logs)]
     tables = list(_tables(results))
@@ -107,7 +107,7 @@ def report(results: MatrixResults) -> Report:
         data=_data(results),
         runs=series.describe_runs(),
         extra={
-            "gpus": [{"number": results.numbers[device.uuid], "device": device} for device in results.devices],
+            "gpus": [{"number": results.numbers[device.uuid], "device": device} for device in results.gpus.devices],
             "no_peer_access": results.unreachable,
         }
         if results.of_gpus
@@ -137,7 +137,7 @@ def _heading(results: MatrixResults) -> list[str]:
         return report_parts.heading(results.series, "matrix")
     lines = report_parts.heading(results.series, "matrix, one process with all GPUs")[:1]
     lines += [f"{rank.host} ({rank.cpu})" for rank in run.ranks[:1]]
-    for device in sorted(results.devices, key=lambda each: results.numbers[each.uuid]):
+    for device in sorted(results.gpus.devices, key=lambda each: results.numbers[each.uuid]):
         number = results.numbers[device.uuid]
         other = "" if number == device.index else f" (CUDA's {device.index})"
         lines.append(f"GPU {number}: {device.name} {device.uuid}{other}")
@@ -408,10 +408,10 @@ def _few_or_count(pairs: Sequence[Pair], names: Callable[[Sequence[Pair]], str])
 
 
 def _missing(results: MatrixResults) -> Iterator[str]:
-    for reason in results.reasons:
-        yield f"no GPU can be used: {reason}; {HINT}"
-    if len(results.devices) == 1:
-        if "MIG" in results.devices[0].name.split():
+    if results.gpus.reason:
+        yield f"no GPU can be used: {results.gpus.reason}; {HINT}"
+    if len(results.gpus.devices) == 1:
+        if "MIG" in results.gpus.devices[0].name.split():
             what = "one slice of a GPU (MIG): CUDA gives a process one slice and no peer access, so there are no pairs"
         else:
             what = "one GPU: there are no pairs"

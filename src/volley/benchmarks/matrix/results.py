@@ -9,7 +9,7 @@ All quantities are in SI units: seconds and bytes per second.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, permutations
 from operator import attrgetter
@@ -195,25 +195,30 @@ class MatrixResults:
     """What was measured in one series of launches, between ranks or between GPUs."""
 
     series: LaunchSeries
-    rank_cases: tuple[RankMatrixCase, ...] = ()
-    gpu_cases: tuple[GpuMatrixCase, ...] = ()
-    devices: Sequence[Device] = ()
-    """The GPUs of the first run that has some, in CUDA's order."""
-    numbers: Mapping[str, int] = field(default_factory=dict)
+    rank_cases: tuple[RankMatrixCase, ...]
+    gpu_cases: tuple[GpuMatrixCase, ...]
+    gpus: GpuMatrixGpus
+    """The record of the first launch that has GPUs, or of the first; in CUDA's order."""
+    numbers: Mapping[str, int]
     """The number of each GPU by UUID."""
-    access: Mapping[Pair, bool | None] = field(default_factory=dict)
-    """Whether a GPU can access the memory of another one, or its own; ``None``: the record does not say."""
-    reasons: Sequence[str] = ()
-    """Why there are no GPUs."""
 
     @property
     def of_gpus(self) -> bool:
         plan = self.series.run and self.series.run.plan
-        return isinstance(plan.options, GpuMatrixPlan) if plan else bool(self.gpu_cases or self.devices)
+        return isinstance(plan.options, GpuMatrixPlan) if plan else bool(self.gpu_cases or self.gpus.devices)
 
     @property
     def cases(self) -> tuple[RankMatrixCase, ...] | tuple[GpuMatrixCase, ...]:
         return self.rank_cases or self.gpu_cases
+
+    @property
+    def access(self) -> dict[Pair, bool | None]:
+        """Whether a GPU can access the memory of another one, or its own; ``None``: the record does not say."""
+        return {
+            (self.numbers[one.uuid], self.numbers[two.uuid]): self.gpus.can(first, second)
+            for first, one in enumerate(self.gpus.devices)
+            for second, two in enumerate(self.gpus.devices)
+        }
 
     @property
     def unreachable(self) -> list[Pair]:
@@ -228,23 +233,16 @@ def results(logs: Sequence[RunLog]) -> list[MatrixResults]:
 
 def _results(series: LaunchSeries) -> MatrixResults:
     logs = series.logs
-    gpus = [record for log in logs for record in log.of(GpuMatrixGpus)]
-    devices = next((record.devices for record in gpus if record.devices), [])
-    numbers = _numbers(devices, logs)
+    records = [record for log in logs for record in log.of(GpuMatrixGpus)] or [GpuMatrixGpus(devices=[])]
+    gpus = next((record for record in records if record.devices), records[0])
+    numbers = _numbers(gpus.devices, logs)
     sections = grouped((row for log in logs for row in log.of(GpuMatrixRow)), attrgetter("section"))
     return MatrixResults(
         series=series,
         rank_cases=cases_of(logs),
         gpu_cases=tuple(_gpu_case(rows, numbers, logs) for rows in sections.values()),
-        devices=devices,
+        gpus=gpus,
         numbers=numbers,
-        access={
-            (numbers[one.uuid], numbers[two.uuid]): record.can(first, second)
-            for record in gpus[:1]
-            for first, one in enumerate(record.devices)
-            for second, two in enumerate(record.devices)
-        },
-        reasons=[record.reason for record in gpus if record.reason],
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from operator import attrgetter
 
 from volley.benchmarks.message_rate.records import MessageRatePoint
@@ -54,7 +55,7 @@ MAX_RESULTS = 30
 _ALL_VERIFIED = "all verified"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairsResult(PointResult):
     """So many pairs at once, on one transport at one message size; ``time`` is that of one window of each pair."""
 
@@ -117,14 +118,14 @@ def results(logs: Iterable[RunLog]) -> list[Rates]:
 
 def _points(series: LaunchSeries) -> list[PairsResult]:
     """Return the points ordered by transport, size and number of pairs."""
-    points = summarise(series)
-    alone = {(point.transport, point.size_bytes): point for point in points if len(point.ranks) == 2}
+    points = summarise(series, PairsResult)
+    alone = {(point.transport, point.size_bytes): point for point in points if point.pairs == 1}
     order = {name: number for number, name in enumerate(by_transport(points))}
     found = []
     for point in points:
         one = alone.get((point.transport, point.size_bytes))
         kept = ratio(one.repeated, point.repeated) if one and one is not point else None
-        found.append(PairsResult(**vars(point), kept=kept))
+        found.append(replace(point, kept=kept) if kept else point)
     return sorted(found, key=lambda each: (order[each.transport], each.size_bytes, each.pairs))
 
 
@@ -199,17 +200,14 @@ def _by_place(results: Iterable[PairsResult]) -> dict[tuple[str, int, int], Pair
     return {(each.transport, each.size_bytes, each.pairs): each for each in results}
 
 
-def _keeps(each: PairsResult) -> Cell:
-    """Return what a pair keeps: dim where the difference from one pair alone is not significant."""
-    return ratio_cell(each.kept, 100) if each.pairs > 1 else Cell(100.0, "dim", "100")
-
-
 def _table(result: Rates, names: Sequence[str]) -> Table:
     alone, found = len(names) == 1, _by_place(result.points)
     numbers = sorted({each.pairs for each in result.points})
     several = len(numbers) > 1
     columns = with_bounds([ALL_PAIRS, PLUS_MINUS], result.points)
-    columns += [A_PAIR, Quantity("keeps", "%", _keeps)] if several else []
+    alone_keeps = Cell(100.0, "dim", "100")
+    keeps = Quantity("keeps", "%", lambda each: ratio_cell(each.kept, 100) if each.pairs > 1 else alone_keeps)
+    columns += [A_PAIR, keeps] if several else []
     columns += [TOTAL_BANDWIDTH, *([PAIR_BANDWIDTH] if alone and several else [])]
     columns += [SAMPLES, CHECKED] if alone else []
     rows: list[list[Cell]] = []
@@ -290,31 +288,26 @@ def _overview(result: Rates) -> Overview | None:
     shown = list(dict.fromkeys((sizes[0], sizes[len(sizes) // 2], sizes[-1])))
     pairs = sorted({each.pairs for each in sending})
     ends = list(dict.fromkeys((pairs[0], pairs[-1])))
-    columns = [Column("transport", align="left")]
-    for size in shown:
-        unit = "GB/s" if size == sizes[-1] else "M/s"
-        columns += [Column(count(number, "pair"), digits=3, group=f"{format_size(size)}, {unit}") for number in ends]
-    if len(ends) > 1:
-        columns += [Column(format_size(size), group=f"per-pair rate of {ends[-1]}, %") for size in shown]
-    rows: list[list[Cell]] = []
-    for name in by_transport(sending):
-        row = [Cell(name)]
-        for size in shown:
-            rate = TOTAL_BANDWIDTH if size == sizes[-1] else ALL_PAIRS
-            here = [found.get((name, size, number)) for number in ends]
-            row += [rate.cell(each) if each else EMPTY for each in here]
-        if len(ends) > 1:
-            most = (found.get((name, size, ends[-1])) for size in shown)
-            row += [ratio_cell(each.kept, 100) if each else EMPTY for each in most]
-        rows.append(row)
+    columns, rows = [Column("transport", align="left")], {name: [Cell(name)] for name in by_transport(sending)}
+    for size, number in product(shown, ends):
+        rate, unit = (TOTAL_BANDWIDTH, "GB/s") if size == sizes[-1] else (ALL_PAIRS, "M/s")
+        columns.append(Column(count(number, "pair"), digits=3, group=f"{format_size(size)}, {unit}"))
+        for name, row in rows.items():
+            each = found.get((name, size, number))
+            row.append(rate.cell(each) if each else EMPTY)
+    for size in shown if len(ends) > 1 else ():
+        columns.append(Column(format_size(size), group=f"per-pair rate of {ends[-1]}, %"))
+        for name, row in rows.items():
+            each = found.get((name, size, ends[-1]))
+            row.append(ratio_cell(each.kept, 100) if each else EMPTY)
     legend = [
         f"M/s: 10^6 messages per second of all pairs, {sending[0].window} of each in flight; GB/s: the same in bytes"
     ]
     if len(ends) > 1:
-        legend.append("; ".join([f"per-pair rate of {ends[-1]} pairs: {_share(sending)}", *unclear(rows)]))
+        legend.append("; ".join([f"per-pair rate of {ends[-1]} pairs: {_share(sending)}", *unclear(rows.values())]))
     checked = [bool(each.verified) for each in sending]
     line = report_parts.verified_points(checked, launches_of(sending))
-    return Overview(line, list(_conclusions(result)), Table(columns, rows, legend=legend))
+    return Overview(line, list(_conclusions(result)), Table(columns, list(rows.values()), legend=legend))
 
 
 def _conclusions(result: Rates) -> Iterator[Conclusion]:

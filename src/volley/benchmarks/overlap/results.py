@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
 from operator import attrgetter
 from typing import Annotated
 
@@ -19,7 +21,6 @@ from volley.benchmarks.points.results import (
     ResultSeries,
     by_transport,
     sent,
-    summary_of,
 )
 from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds
 from volley.records.command_again import command_again, launch_again
@@ -122,22 +123,51 @@ _SPARES = (1, 3, 0)
 TITLES = {"memory": "Beside a computation bound by memory", "arithmetic": "Beside a computation bound by arithmetic"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OverlapResult(PointResult):
-    """A message size on one transport beside one computation, over all launches; ``time`` is that of both at once."""
+    """A message size on one transport beside one computation, over all launches; ``time`` is that of both at once.
+
+    Ratios are formed within each launch; their interval is over launches.
+    """
 
     computation: Limit = "memory"
-    exchange: Repeated | None = None
-    """Seconds of the exchange alone; this and what follows is ``None`` where nothing was measured."""
-    alone: Repeated | None = None
-    """Seconds of the computation alone."""
-    hidden: Estimate | None = None
-    """The share of the exchange that is hidden behind the computation, OSU's overlap / 100: 1 − (both − alone) /
-    exchange, not clipped at 0.  (OSU Micro-Benchmarks 7.4, c/util/osu_util_mpi.c, print_stats_nbc.)"""
-    computation_slowdown: Estimate | None = None
-    """Time of the computation beside the exchange / alone, from its own start to its own end."""
-    exchange_slowdown: Estimate | None = None
-    """Time from the start of the exchange until the rank knows that it is complete, beside the computation / alone."""
+
+    @cached_property
+    def exchange(self) -> Repeated | None:
+        """Seconds of the exchange alone; this and what follows is ``None`` where nothing was measured."""
+        return self._repeated("exchange_s")
+
+    @cached_property
+    def alone(self) -> Repeated | None:
+        """Seconds of the computation alone."""
+        return self._repeated("computation_s")
+
+    def _repeated(self, name: str) -> Repeated | None:
+        samples = {
+            launch: [each for each in getattr(point, name) if each > 0] for launch, point in self.measured.items()
+        }
+        known = {launch: those for launch, those in samples.items() if those}
+        return Repeated.of(known) if known else None
+
+    @cached_property
+    def hidden(self) -> Estimate | None:
+        """The share of the exchange that is hidden behind the computation, OSU's overlap / 100: 1 − (both − alone) /
+        exchange, not clipped at 0.  (OSU Micro-Benchmarks 7.4, c/util/osu_util_mpi.c, print_stats_nbc.)  A transport
+        that moves nothing has no exchange to hide."""
+        if not (self.rate and self.exchange and self.alone and self.repeated):
+            return None
+        return _hidden(self.exchange, self.alone, self.repeated)
+
+    @cached_property
+    def computation_slowdown(self) -> Estimate | None:
+        """Time of the computation beside the exchange / alone, from its own start to its own end."""
+        return ratio(self._repeated("computation_beside_s"), self._repeated("computation_alone_s"))
+
+    @cached_property
+    def exchange_slowdown(self) -> Estimate | None:
+        """Time from its start until the rank knows that it is complete, beside the computation / alone."""
+        slowdown = ratio(self._repeated("exchange_beside_s"), self._repeated("exchange_alone_s"))
+        return slowdown if self.rate else None
 
     @property
     def place(self) -> str:
@@ -204,38 +234,7 @@ def _points(series: LaunchSeries) -> Iterator[OverlapResult]:
             sizes.setdefault(point.size_bytes, {})[launch] = point
     for (_, computation), sizes in found.items():
         for _, by_launch in sorted(sizes.items()):
-            yield _result(by_launch, computation, series)
-
-
-def _result(by_launch: Mapping[int, OverlapPoint], computation: Limit, series: LaunchSeries) -> OverlapResult:
-    """Return the result of one point of each launch.
-
-    Ratios are formed within each launch; their interval is over launches.  A transport that moves nothing has no
-    exchange to hide.
-    """
-    point = summary_of(by_launch, series)
-    good = {launch: each for launch, each in by_launch.items() if point.time and each.both_s and each.status == "ok"}
-    exchange, alone = _repeated(good, "exchange_s"), _repeated(good, "computation_s")
-    complete = point.rate and exchange and alone and point.repeated
-    return OverlapResult(
-        **vars(point),
-        computation=computation,
-        exchange=exchange,
-        alone=alone,
-        hidden=_hidden(exchange, alone, point.repeated) if complete and exchange and alone and point.repeated else None,
-        computation_slowdown=_slowdown(good, "computation"),
-        exchange_slowdown=_slowdown(good, "exchange") if point.rate else None,
-    )
-
-
-def _repeated(by_launch: Mapping[int, OverlapPoint], name: str) -> Repeated | None:
-    samples = {launch: [each for each in getattr(point, name) if each > 0] for launch, point in by_launch.items()}
-    known = {launch: those for launch, those in samples.items() if those}
-    return Repeated.of(known) if known else None
-
-
-def _slowdown(by_launch: Mapping[int, OverlapPoint], what: str) -> Estimate | None:
-    return ratio(_repeated(by_launch, f"{what}_beside_s"), _repeated(by_launch, f"{what}_alone_s"))
+            yield replace(OverlapResult.of(by_launch, series), computation=computation)
 
 
 def _hidden(exchange: Repeated, alone: Repeated, both: Repeated) -> Estimate | None:
@@ -354,46 +353,30 @@ def _overview(result: OverlapSeries) -> Overview | None:
     limits = [limit for limit in LIMITS if any(point.computation == limit for point in points)]
     sizes = sorted({point.size_bytes for point in points})
     shown = list(dict.fromkeys((sizes[0], sizes[len(sizes) // 2], sizes[-1])))
-    columns = [
-        Column("transport", align="left"),
-        *(
-            Column(format_size(size), "%", group=f"hidden, {limit}", spare=spare)
-            for limit in limits
-            for size, spare in zip(shown, _SPARES[-len(shown) :], strict=True)
-        ),
-        *(
-            Column(what, "×", group=limit, spare=spare)
-            for limit in limits
-            for what, spare in (("compute", 0), ("exchange", 2))
-        ),
-    ]
-    rows: list[list[Cell]] = []
-    for name in by_transport(points):
-        row = [Cell(name)]
-        row += [_hidden_cell(found.get((name, limit, size))) for limit in limits for size in shown]
-        for point in (found.get((name, limit, sizes[-1])) for limit in limits):
-            slowdowns = (point.computation_slowdown, point.exchange_slowdown) if point else (None, None)
-            row += [ratio_cell(each) for each in slowdowns]
-        rows.append(row)
+    columns, rows = [Column("transport", align="left")], {name: [Cell(name)] for name in by_transport(points)}
+    for limit, (size, spare) in product(limits, zip(shown, _SPARES[-len(shown) :], strict=True)):
+        columns.append(Column(format_size(size), "%", group=f"hidden, {limit}", spare=spare))
+        for name, row in rows.items():
+            point = found.get((name, limit, size))
+            row.append(marked_cell(point.hidden, 0, 100) if point and point.hidden else EMPTY)
+    for limit, (what, title, spare) in product(limits, (("computation", "compute", 0), ("exchange", "exchange", 2))):
+        columns.append(Column(title, "×", group=limit, spare=spare))
+        for name, row in rows.items():
+            point = found.get((name, limit, sizes[-1]))
+            row.append(ratio_cell(getattr(point, f"{what}_slowdown", None)))
     legend = [
         "hidden: share of an exchange that adds no time to a computation that memory or arithmetic limits",
         f"×: time of the computation and of the exchange of {format_size(sizes[-1])}, both at once / alone",
-        *unclear(rows),
+        *unclear(rows.values()),
     ]
     checked = [point.messages_verified > 0 for point in points]
     line = report_parts.verified_points(checked, max(point.launches for point in points))
-    return Overview(line, list(_conclusions(result)), Table(columns, rows, legend=legend))
+    return Overview(line, list(_conclusions(result)), Table(columns, list(rows.values()), legend=legend))
 
 
 def _hidden_words(hidden: Estimate) -> str:
     """Return how much of the exchange is hidden, and its bounds: ``53.7 % (95 % CI -119 to 144 %)``."""
     return f"{format_sig(hidden.median * 100, 3)} % ({bounds_of(hidden, 100, '%')})"
-
-
-def _hidden_cell(point: OverlapResult | None) -> Cell:
-    if point is None or point.hidden is None:
-        return EMPTY
-    return marked_cell(point.hidden, 0, 100)
 
 
 def _conclusions(result: OverlapSeries) -> Iterator[Conclusion]:

@@ -48,8 +48,8 @@ LATENCY = Quantity("latency", "µs", lambda point: point.latency, bounds=ALL)
 BANDWIDTH = Quantity("bandwidth", "GB/s", lambda point: point.rate)
 TIME = Quantity("time", "µs", lambda point: point.time, bounds=ALL)
 """Half a round trip, a window of a stream (of both directions the slower one), or a collective."""
-FORWARD = Quantity("forward", "GB/s", lambda point: point.forward_Bps)
-BACKWARD = Quantity("backward", "GB/s", lambda point: point.backward_Bps)
+FORWARD = Quantity("forward", "GB/s", lambda point: point.each_way_Bps[0])
+BACKWARD = Quantity("backward", "GB/s", lambda point: point.each_way_Bps[1])
 SAMPLES, VERIFIED = as_they_are("samples", "verified")
 INTERVAL = Quantity("interval", "", lambda point: point.time and point.time.shown.kind)
 """What the bounds are: a 95 % confidence interval over launches (``ci``), one that holds only ``within`` the single

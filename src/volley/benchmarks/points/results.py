@@ -4,7 +4,7 @@ All quantities are in SI units: seconds and bytes per second.  docs/method deriv
 """
 
 # GB/s and B/s keep their capital letter in names.
-# ruff: noqa: N802, N815
+# ruff: noqa: N802
 
 from __future__ import annotations
 
@@ -65,53 +65,76 @@ class PointWarning:
     """``drift``, ``outliers``: the number of launches with it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PointResult:
     """One message size on one transport, over all launches."""
 
+    series: LaunchSeries = field(repr=False)
+    measured: Mapping[int, PointRecord] = field(repr=False)
+    """The records of the launches that have numbers, by their number in the series; none if one launch failed."""
     benchmark: str
     transport: str
     ranks: tuple[int, ...]
     size_bytes: int
     status: Literal["ok", "failed", "skipped"]
-    direction: Direction | None = None
-    window: int | None = None
+    direction: Direction | None
+    window: int | None
     """``None``: a round trip of one message; half of it is the latency."""
-    operation: str | None = None
+    operation: str | None
     """The collective operation; ``None``: messages between two ranks."""
-    reason: str | None = None
-    mismatch: Mismatch | None = None
-    repeated: Repeated | None = None
-    """Half round trip, or one window, of each launch; for ``bi`` the slower direction of each sample.  In seconds."""
-    forward_Bps: float | None = None
-    backward_Bps: float | None = None
-    carries: bool = False
-    """Whether it was measured and its messages have a size, perhaps 0 B."""
-    rate: Estimate | None = None
-    """Bytes per second: those of a half round trip or of a window, for ``bi`` the total, divided by ``time`` and its
-    bounds.  ``None`` if the transport sends nothing, and of messages without data."""
-    tail_s: Mapping[str, float] = field(default_factory=dict)
-    launches: int = 0
-    samples: int = 0
-    messages_timed: int = 0
-    messages_verified: int = 0
-    compared: tuple[int, int] | None = None
+    reason: str | None
+    mismatch: Mismatch | None
+    launches: int
+    samples: int
+    messages_timed: int
+    messages_verified: int
+    compared: tuple[int, int] | None
     """Windows (or round trips) of the pass that compared every message, and messages of each; the launch with the
     fewest.  ``None``: the records do not say."""
-    ended_by: str | None = None
-    entry_skew_s: float | None = None
+    ended_by: str | None
+    entry_skew_s: float | None
     """Median over all samples: how much later than the first rank the last one entered a batch."""
-    clock_error_s: float = 0.0
+    clock_error_s: float
     """How far the clocks of two nodes may have been apart."""
-    cold_s: float | None = None
-    warnings: tuple[PointWarning, ...] = ()
     speedup: Estimate | None = None
     """The baseline's time / this time, formed within each launch; ``None`` if there is no baseline (``baseline``) or
     either point has no numbers."""
     speedup_over: str | None = None
     """The baseline."""
-    line_rate: LineRate | None = None
-    """``None`` if unknown."""
+
+    @classmethod
+    def of(cls: type[Result], by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> Result:
+        """Summarise one point, by the number of the launch in the series.  A failed point never shows a number."""
+        points = list(by_launch.values())
+        first = points[0]
+        # The point failed if it failed in any launch; it is skipped only if every launch skipped it.
+        deciding = min(points, key=lambda point: ("failed", "ok", "skipped").index(point.status))
+        good = {launch: point for launch, point in by_launch.items() if point.status == "ok" and point.times_s}
+        # Only of benchmarks that compare the clocks of ranks.
+        skews = [skew for point in points for skew in getattr(point, "entry_skew_s", ())]
+        passes = [(each.compared_counts, each.compared_in_flight or 0) for each in good.values()]
+        return cls(
+            series=series,
+            measured=good if deciding.status == "ok" else {},
+            benchmark=str(first.__struct_config__.tag),
+            transport=first.transport,
+            ranks=tuple(first.ranks),
+            size_bytes=first.size_bytes,
+            status=deciding.status,
+            direction=first.direction,
+            window=first.window,
+            operation=first.operation,
+            reason=deciding.reason if deciding.status != "ok" else None,
+            mismatch=deciding.mismatch,
+            messages_timed=sum(point.messages_timed for point in points),
+            messages_verified=sum(point.messages_verified for point in points),
+            compared=min(((counts, many) for counts, many in passes if counts is not None), default=None),
+            launches=len(good),
+            samples=sum(len(point.times_s) for point in good.values()),
+            ended_by=deciding.ended_by,
+            entry_skew_s=median(skews) if skews else None,
+            clock_error_s=max(getattr(point, "clock_error_s", 0.0) for point in points),
+        )
 
     @property
     def name(self) -> str:
@@ -140,10 +163,69 @@ class PointResult:
         """Whether its messages have no data, so that there is nothing to compare and no bandwidth."""
         return self.sized and self.size_bytes == 0
 
+    @cached_property
+    def repeated(self) -> Repeated | None:
+        """Seconds of half a round trip, or of one window, in each launch; for ``bi`` the slower way of each sample."""
+        samples = {launch: point.times_s for launch, point in self.measured.items()}
+        return Repeated.of(samples) if samples else None
+
     @property
     def time(self) -> Estimate | None:
         """Seconds, over all launches; of the samples if there is one launch."""
         return self.repeated.estimate if self.repeated else None
+
+    @property
+    def carries(self) -> bool:
+        """Whether it was measured and its messages have a size, perhaps 0 B."""
+        transport = self.series.transports.get(self.transport)
+        return bool(self.measured) and self.sized and (transport is None or transport.memory != "none")
+
+    @cached_property
+    def rate(self) -> Estimate | None:
+        """Bytes per second: those of a half round trip or of a window, for ``bi`` the total, divided by ``time`` and
+        its bounds.  ``None`` if the transport sends nothing, and of messages without data."""
+        moved = next(iter(self.measured.values())).moved_bytes if self.carries else 0
+        return self.time.map(lambda seconds: moved / seconds) if self.time and moved else None
+
+    @cached_property
+    def each_way_Bps(self) -> Sequence[float | None]:
+        """Bytes per second forward and backward if both ranks send at once."""
+        both = [point.each_way_s for point in self.measured.values() if point.each_way_s and self.rate]
+        one_way = self.size_bytes * (self.window or 1)
+        return [one_way / over_launches(times).median for times in zip(*both, strict=True)] or (None, None)
+
+    @cached_property
+    def tail_s(self) -> dict[str, float]:
+        """The percentiles of all samples, and the maximum."""
+        plan = self.series.plan
+        samples = [sample for point in self.measured.values() for sample in point.times_s]
+        if not samples or not plan or not plan.sampling.tail:
+            return {}
+        known = {name: percentile(samples, fraction) for name, fraction in TAIL_FRACTIONS.items()}
+        return {**{name: value for name, value in known.items() if value is not None}, "max": max(samples)}
+
+    @property
+    def cold_s(self) -> float | None:
+        colds = [point.cold_s for point in self.measured.values() if point.cold_s is not None]
+        return median(colds) if colds else None
+
+    @cached_property
+    def warnings(self) -> tuple[PointWarning, ...]:
+        sampling, partly = self.series.plan and self.series.plan.sampling, len(self.series.logs) - self.launches
+        found = [PointWarning("partly", partly)] if partly and self.measured else []
+        if self.time and sampling and sampling.mode == "adaptive":
+            found = [*_warnings_of(list(self.measured.values()), self.time, sampling.ci), *found]
+        return tuple(found)
+
+    @cached_property
+    def line_rate(self) -> LineRate | None:
+        """``None`` if unknown."""
+        known = (
+            log.line_rate(self.transport, [rank for rank in log.run.ranks if rank.rank in self.ranks])
+            for log in self.series.logs
+            if log.run and self.measured and not self.operation
+        )
+        return next(filter(None, known), None)
 
     @property
     def sends(self) -> bool:
@@ -213,7 +295,7 @@ _comparable = attrgetter("benchmark", "operation", "ranks", "direction", "window
 def results(logs: Iterable[RunLog]) -> list[PointSeries]:
     found: list[PointSeries] = []
     for series in series_of(logs):
-        tables = grouped(summarise(series), _comparable).values()
+        tables = grouped(summarise(series, PointResult), _comparable).values()
         found.append(ResultSeries(series, [point for points in tables for point in _compared(points, series)]))
     return found
 
@@ -261,7 +343,7 @@ def _compared(points: list[PointResult], series: LaunchSeries) -> list[PointResu
 # ------------------------------------------------------------------------------------------ from samples to numbers
 
 
-def summarise(series: LaunchSeries) -> list[PointResult]:
+def summarise(series: LaunchSeries, kind: type[Result]) -> list[Result]:
     """Summarise the points of all launches of a series, ordered by transport and size."""
     found: dict[tuple[object, ...], dict[int, PointRecord]] = {}
     for launch, log in enumerate(series.logs, start=1):
@@ -270,93 +352,8 @@ def summarise(series: LaunchSeries) -> list[PointResult]:
             what = (type(point), point.transport, tuple(point.ranks), point.size_bytes, flow)
             found.setdefault(what, {})[launch] = point
     order = {name: number for number, name in enumerate(series.transports)}
-    summaries = [summary_of(points, series) for points in found.values()]
+    summaries = [kind.of(points, series) for points in found.values()]
     return sorted(summaries, key=lambda point: (order.get(point.transport, len(order)), point.size_bytes))
-
-
-def summary_of(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> PointResult:
-    """Summarise one point, by the number of the launch in the series."""
-    points = list(by_launch.values())
-    first = points[0]
-    # The point failed if it failed in any launch; it is skipped only if every launch skipped it.
-    deciding = min(points, key=lambda point: ("failed", "ok", "skipped").index(point.status))
-    status = deciding.status
-    measured = {launch: point for launch, point in by_launch.items() if point.status == "ok" and point.times_s}
-    # Only of benchmarks that compare the clocks of ranks.
-    skews = [skew for point in points for skew in getattr(point, "entry_skew_s", ())]
-    facts = PointResult(
-        benchmark=str(first.__struct_config__.tag),
-        transport=first.transport,
-        ranks=tuple(first.ranks),
-        size_bytes=first.size_bytes,
-        status=status,
-        direction=first.direction,
-        window=first.window,
-        operation=first.operation,
-        reason=deciding.reason if status != "ok" else None,
-        mismatch=deciding.mismatch,
-        messages_timed=sum(point.messages_timed for point in points),
-        messages_verified=sum(point.messages_verified for point in points),
-        compared=min(
-            (
-                (p.compared_counts, p.compared_in_flight or 0)
-                for p in measured.values()
-                if p.compared_counts is not None
-            ),
-            default=None,
-        ),
-        launches=len(measured),
-        samples=sum(len(point.times_s) for point in measured.values()),
-        ended_by=deciding.ended_by,
-        entry_skew_s=median(skews) if skews else None,
-        clock_error_s=max(getattr(point, "clock_error_s", 0.0) for point in points),
-    )
-    if status != "ok" or not measured:
-        return facts
-    # A failed point never shows a number.
-    return _with_numbers(facts, measured, series)
-
-
-def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> PointResult:
-    sampling = series.plan.sampling if series.plan else None
-    repeated = Repeated.of({launch: point.times_s for launch, point in by_launch.items()})
-    time, measured = repeated.estimate, list(by_launch.values())
-    colds = [point.cold_s for point in measured if point.cold_s is not None]
-    one_way = facts.size_bytes * (facts.window or 1)
-    transport = series.transports.get(facts.transport)
-    forward = backward = rate = None
-    moved, carries = measured[0].moved_bytes, facts.sized and (transport is None or transport.memory != "none")
-    if moved and carries:  # else it has no buffers and no bandwidth
-        both_ways = [point.each_way_s for point in measured if point.each_way_s]
-        rate = time.map(lambda seconds: moved / seconds)
-        if both_ways:
-            forward, backward = (one_way / over_launches(times).median for times in zip(*both_ways, strict=True))
-    tail_s: dict[str, float] = {}
-    if sampling and sampling.tail:  # the percentiles of all samples, and the maximum
-        samples = [sample for point in measured for sample in point.times_s]
-        known = {name: percentile(samples, fraction) for name, fraction in TAIL_FRACTIONS.items()}
-        tail_s = {**{name: value for name, value in known.items() if value is not None}, "max": max(samples)}
-    line_rates = (
-        log.line_rate(facts.transport, [rank for rank in log.run.ranks if rank.rank in facts.ranks])
-        for log in series.logs
-        if log.run
-    )
-    partly = len(series.logs) - len(measured)
-    warnings = [PointWarning("partly", partly)] if partly else []
-    if sampling and sampling.mode == "adaptive":
-        warnings = [*_warnings_of(measured, time, sampling.ci), *warnings]
-    return replace(
-        facts,
-        repeated=repeated,
-        carries=carries,
-        rate=rate,
-        forward_Bps=forward,
-        backward_Bps=backward,
-        cold_s=median(colds) if colds else None,
-        tail_s=tail_s,
-        warnings=tuple(warnings),
-        line_rate=None if facts.operation else next(filter(None, line_rates), None),
-    )
 
 
 def _warnings_of(measured: list[PointRecord], time: Estimate, ci: float) -> Iterator[PointWarning]:
