@@ -10,7 +10,7 @@ import msgspec
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective import Operation
-from volley.benchmarks.collective.records import CollectivePlan, CollectivePoint
+from volley.benchmarks.collective.results import CollectivePlan, CollectivePoint
 from volley.benchmarks.matrix.records import FailedPair, RankMatrixPlan, RankMatrixRow, SkippedPairs
 from volley.benchmarks.pair.records import PingPong, PingPongPlan, StreamPlan, StreamPoint
 from volley.benchmarks.points.records import PointRecord

@@ -14,7 +14,7 @@ from screens import check_formats, shown
 from the_command import Command
 from volley import benchmarks
 from volley.benchmarks.collective import OPERATIONS
-from volley.benchmarks.collective.records import CollectivePoint, bus_factor
+from volley.benchmarks.collective.results import CollectivePoint, bus_factor
 from volley.errors import UserError
 from volley.records.run_log import RunLog
 from volley.report.model import Details

@@ -10,7 +10,7 @@ import pytest
 from test_faults import DATA
 from the_command import BEYOND_AN_INT, Command
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.collective.records import CollectivePoint
+from volley.benchmarks.collective.results import CollectivePoint
 from volley.benchmarks.jacobi.records import JacobiPoint
 from volley.benchmarks.matrix import OF_THE_SAMPLE, SECTIONS, TESTS
 from volley.benchmarks.matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow

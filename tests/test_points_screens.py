@@ -239,7 +239,6 @@ NODES = [
 ]
 TEN_RANKS = [replace(run().ranks[0], rank=number, cores=[0, 1], bound_by="nobody") for number in range(10)]
 SHORT = plan(sampling=Sampling(point_time_s=2.0))
-INSIDE = plan(sampling=Sampling(point_time_s=2.0), launch={"inside": True})
 BUDGET = plan(launch={"asked": [["--launches", "12"], ["--budget", "1"]]}, budget_s=1.0)
 THOUSAND = [number * 1e-6 for number in range(1, 1001)]
 VARYING = (1.0, 1.4, 0.9, 1.2, 1.1, 1.3)
@@ -323,12 +322,7 @@ NOTES = {
     "barrier-skipped": [log(collective("barrier", [], status="skipped", reason="too long"))],
     "stream-example": golden("stream-uni"),
     "interval-not-reached": [log(pingpong(WIDE, ended_by="time"), the_plan=SHORT)],
-    "interval-not-reached-inside": [log(pingpong(WIDE, ended_by="time"), the_plan=INSIDE)],
     "few-samples": few_samples(),
-    "few-samples-of-some": [log(*(pingpong(WIDE * n, 8, name, ended_by="few") for n, name in ((2, "a"), (3, "b"))))],
-    "few-samples-in-launches": [
-        log(pingpong([time * (1 + launch / 10) for time in WIDE], ended_by="few")) for launch in range(7)
-    ],
     "budget-used-up": [log(pingpong(DRIFTING), the_plan=BUDGET)] * 3,
     "drift-and-interruptions": NOT_EVERY,
     "drift-of-3-in-12": drifting(3),

@@ -40,9 +40,6 @@ from volley.run import report_parts
 from volley.statistics.curves import MIN_SIZES, POOR
 from volley.units import approximate_size, format_sig, format_size
 
-NOT_MPI = "*"
-"""Marks a transport that does not use MPI if there is no space for the words."""
-
 LATENCY = Quantity("latency", "µs", lambda point: point.latency, bounds=ALL)
 """Of a stream there is none."""
 BANDWIDTH = Quantity("bandwidth", "GB/s", lambda point: point.rate)
@@ -136,8 +133,8 @@ def report_of(
 def _tables(result: PointSeries, columns_of: Columns, about: About) -> Iterator[Table]:
     for points, curves in result.with_curves:
         yield _points(points, result, columns_of, about)
-        yield from _speedups(points, result)
-        yield from _lines(points, curves, result)
+        yield from _speedups(points)
+        yield from _lines(points, curves)
 
 
 def _points(points: list[PointResult], result: PointSeries, columns_of: Columns, about: About) -> Table:
@@ -205,26 +202,19 @@ def _legend(
 # ------------------------------------------------------------------------------------------ speed-ups and lines
 
 
-def _mark(name: str, result: PointSeries) -> str:
-    transport = result.series.transports.get(name)
-    return "" if transport is None or transport.mpi else NOT_MPI
-
-
-def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table]:
+def _speedups(points: Sequence[PointResult]) -> Iterator[Table]:
     found = {(point.transport, point.size_bytes): point.speedup for point in points if point.speedup}
     if not found:
         return
     sizes, names = sorted({size for _, size in found}), list(dict.fromkeys(name for name, _ in found))
     # A name with a variant has two lines: ``staged/`` and ``pinned``.
-    columns = [Column(name.replace("/", "/\n", 1) + _mark(name, result), "×") for name in names]
+    columns = [Column(name.replace("/", "/\n", 1), "×") for name in names]
     rows = [[_size(size, points[0]), *(ratio_cell(found.get((name, size))) for name in names)] for size in sizes]
     legend = [f"×: speed-up over {baseline(points)}{' within one launch' * one_launch(points)}", *unclear(rows)]
-    if any(_mark(name, result) for name in names):
-        legend.append(f"{NOT_MPI} not MPI")
     yield Table([Column("size"), *columns], rows, title=points[0].operation or "", legend=["; ".join(legend)])
 
 
-def _lines(points: Sequence[PointResult], curves: Sequence[TransportCurve], result: PointSeries) -> Iterator[Table]:
+def _lines(points: Sequence[PointResult], curves: Sequence[TransportCurve]) -> Iterator[Table]:
     lines = [curve.fit for curve in curves]
     if not any(lines):
         return
@@ -238,23 +228,19 @@ def _lines(points: Sequence[PointResult], curves: Sequence[TransportCurve], resu
         Column("at", group="off by"),
         Column(group="off by"),
     ]
-    marks = [_mark(curve.transport, result) for curve in curves]
     legend = ["line with the least mean relative deviation; α·β: the size that moves at half of β"]
     if any(fit and fit.poor for fit in lines):
         legend.append(f"poor: off by more than {POOR * 100:g} % at some size, so α and β do not describe the curve")
     if None in lines:
         legend.append("–: the measured sizes do not determine both terms")
-    if any(marks):
-        legend.append(f"{NOT_MPI} not MPI")
-    rows = [_line(curve, mark) for curve, mark in zip(curves, marks, strict=True)]
+    rows = [_line(curve) for curve in curves]
     yield Table(columns, rows, title=points[0].operation or "", legend=["; ".join(legend)], model=True)
 
 
-def _line(curve: TransportCurve, mark: str) -> Row:
+def _line(curve: TransportCurve) -> Row:
     fit = curve.fit
-    name = curve.transport + mark
     if fit is None:
-        return [name, Cell(style="dim"), EMPTY, EMPTY, Cell(style="dim"), EMPTY, EMPTY, EMPTY]
+        return [curve.transport, Cell(style="dim"), EMPTY, EMPTY, Cell(style="dim"), EMPTY, EMPTY, EMPTY]
     values = (
         fit.latency_s * 1e6,
         fit.bandwidth_Bps / 1e9,
@@ -264,7 +250,7 @@ def _line(curve: TransportCurve, mark: str) -> Row:
         format_size(fit.worst_size_bytes),
         "poor" if fit.poor else "",
     )
-    return [name, *(Cell(value, "dim" if fit.poor else "") for value in values)]
+    return [curve.transport, *(Cell(value, "dim" if fit.poor else "") for value in values)]
 
 
 def _identity(point: PointResult) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""What is asked of the engine for collectives, and what it answers: the plan, its launches and the records."""
+"""The plan and the records of collectives, their launches, and their reports."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -10,11 +11,24 @@ from msgspec import Meta, field
 
 from volley.benchmarks.collective import CollectiveOptions, Operation
 from volley.benchmarks.points.jobs import sweep
+from volley.benchmarks.points.page import (
+    BANDWIDTH,
+    CHECKED,
+    KEYS,
+    LATENCY,
+    QUANTITIES,
+    SAMPLES,
+    TAIL,
+    report_of,
+)
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord
+from volley.benchmarks.points.results import PointResult, PointSeries
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 from volley.errors import UserError
 from volley.launch.launchers import PAIR
 from volley.records.plan import Plan, Sampling
+from volley.report.cells import PLUS_MINUS, Quantity, as_they_are, scaled
+from volley.report.model import Report
 from volley.run.jobs import Jobs, Site, count_ranks
 
 Element = Literal["float", "int"]
@@ -111,3 +125,44 @@ def _trial(plan: Plan) -> Plan | None:
     part = msgspec.structs.replace(plan.options, operations=operations, sizes_bytes=[4 * plan.world_size, 1 << 20])
     once = Sampling(mode="fixed", warmup=1, iterations=1)
     return msgspec.structs.replace(plan, options=part, sampling=once, budget_s=None)
+
+
+# ----------------------------------------------------------------------------------------------------- reports
+
+TIME = replace(LATENCY, title="time")
+BUS = replace(BANDWIDTH, title="bus")
+"""In CSV it is the bandwidth of all points."""
+ALGORITHM = Quantity(
+    "algorithm_bandwidth",
+    "GB/s",
+    lambda each: scaled(each.bandwidth_Bps, 1 / bus_factor(each.operation, len(each.ranks))),
+    "algorithm",
+)
+COLLECTIVE = (
+    *QUANTITIES,
+    *as_they_are("operation"),
+    ALGORITHM,
+    Quantity("entry_skew", "µs", lambda point: point.entry_skew_s),
+    Quantity("clock_error", "µs", lambda point: point.clock_error_s),
+)
+
+
+def _columns(point: PointResult, plan: Plan | None, alone: bool) -> Sequence[Quantity]:
+    rates = [] if point.operation == "barrier" else [BUS, ALGORITHM]
+    with_tail = plan is not None and plan.sampling.tail
+    if alone:
+        tails = [TAIL[name] for name in ("p90", "p99", "max")] if with_tail else []
+        return [TIME, PLUS_MINUS, *tails, *rates, SAMPLES, CHECKED]
+    if with_tail:
+        return [replace(TIME, title="median"), TAIL["p99"], TAIL["max"]]
+    return [replace(TIME, title=""), PLUS_MINUS, *rates[:1]]
+
+
+def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
+    average = "median of single operations" if plan and plan.sampling.tail else "median of batch means"
+    text = f"time: from the last rank's entry to the last rank's exit, {average}, {len(point.ranks)} ranks"
+    return text if point.operation == "barrier" else f"{text}; bus: bus bandwidth, as nccl-tests defines it"
+
+
+def report(result: PointSeries) -> Report:
+    return report_of(result, _columns, _about, quantities=COLLECTIVE, keys=("operation", *KEYS))
