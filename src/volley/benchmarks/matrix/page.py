@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from msgspec.structs import asdict
 
-from volley.benchmarks.matrix import HINT, RANKS_POINT_TIME_S
-from volley.benchmarks.matrix.records import GpuMatrixCell, GpuMatrixRow
-from volley.benchmarks.matrix.results import (
-    HOST,
-    WITHIN,
-    GpuMatrixCase,
-    MatrixCase,
-    MatrixResults,
-    RankMatrixCase,
-    observables,
-)
-from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Booleans, Floats, Integers, Pair, SlowGroup
-from volley.records.command_again import command_again
-from volley.records.plan import Plan
-from volley.records.record_types import Status
-from volley.records.run_log import RunLog
-from volley.references import beside_equal
+from volley.benchmarks.matrix.cases import HOST, WITHIN, GpuMatrixCase, MatrixCase, RankMatrixCase
+from volley.benchmarks.matrix.notes import conclusions, lost, remarks, unmeasured
+from volley.benchmarks.matrix.records import GpuMatrixCell
+from volley.benchmarks.matrix.results import MatrixResults
+from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Booleans, Floats, Integers, Pair
 from volley.report.cells import known_digits, percent
 from volley.report.model import (
     EMPTY,
@@ -40,27 +26,22 @@ from volley.report.model import (
     Conclusion,
     Data,
     Mark,
-    Note,
     Overview,
     Report,
     Style,
     Table,
     Value,
-    Verdict,
 )
 from volley.run import report_parts
 from volley.statistics.estimates import median
-from volley.text import count, grouped, join_few, join_words
-from volley.units import format_sig, format_size
+from volley.text import count, join_words
+from volley.units import format_size
 
 MAX_DRAWN = 128
 """A heat map has at most this many rows and columns; beyond, each of its cells stands for several pairs."""
 
 MAX_IN_TABLES = 128
 """The cells of a matrix of more ends are in no table: only CSV and JSON have them."""
-
-MAX_NAMED = 6
-"""Pairs that a sentence names one by one; more are counted."""
 
 MAX_ENDS = 16
 """A matrix of more ranks or GPUs is shown as its summary; ``--full`` shows the cells."""
@@ -81,25 +62,14 @@ _RED_FROM = 1.25
 
 def report(results: MatrixResults) -> Report:
     cases, series = results.cases, results.series
-    found = [
-        replace(each, text=f"{case.name}: {each.text}") for case in cases for each in _conclusions(case, series.plan)
-    ]
-    names = [case.name for case in cases]
-    remarks = report_parts.remarks(series, names, found=[each.note() for each in found])
-    gpus = (device.name for device in results.gpus.devices)
-    remarks += beside_equal(gpus, "gpu_matrix", map(observables, series.logs))
-    remarks += [Note("finding", text) for text in _compared(series.logs)]
+    judged = ((case.name, each) for case in cases for each in conclusions(case, series.plan))
+    found = [replace(each, text=f"{name}: {each.text}") for name, each in judged]
     tables = list(_tables(results))
     return Report(
         heading=_heading(results),
         tables=tables,
-        notes=report_parts.lost(
-            series,
-            names,
-            failed=(text for case in cases for text in _failed(case)),
-            missing=[*_missing(results), *(text for case in cases for text in _skipped(case))],
-        ),
-        remarks=remarks,
+        notes=lost(results),
+        remarks=remarks(results, found),
         overview=_screen(cases, tables[0], found) if tables else None,
         charts=[
             heat_map(case) for case in cases if np.count_nonzero(~np.isnan(case.times_s)) + len(case.unmeasured) > 1
@@ -113,18 +83,6 @@ def report(results: MatrixResults) -> Report:
         if results.of_gpus
         else {},
     )
-
-
-def _compared(logs: Sequence[RunLog]) -> Iterator[str]:
-    fewer = {
-        row.section: (cell.compared_in_flight, row.window)
-        for log in logs
-        for row in log.of(GpuMatrixRow)
-        for cell in row.cells
-        if cell.messages_verified and cell.compared_in_flight is not None and cell.compared_in_flight < row.window
-    }
-    for (in_flight, window), sections in grouped(fewer, fewer.__getitem__).items():
-        yield report_parts.compared_fewer(in_flight, window, join_words(sections))
 
 
 def _heading(results: MatrixResults) -> list[str]:
@@ -330,7 +288,7 @@ def _screen(cases: Sequence[MatrixCase], table: Table, found: Sequence[Conclusio
         sum(int(np.count_nonzero(~np.isnan(numbers))) for numbers in matrices)
         for matrices in ([case.times_s for case in cases], [case.comparison.ratios for case in cases])
     )
-    pairs, failed = sum(case.pairs for case in cases), sum(len(_unmeasured(case, "failed")) for case in cases)
+    pairs, failed = sum(case.pairs for case in cases), sum(len(unmeasured(case, "failed")) for case in cases)
     shown = [Conclusion("BROKEN", f"{count(failed, 'pair')} failed")] if failed else []
     shown += found[:MAX_FINDINGS]
     if compared and not shown:
@@ -379,146 +337,6 @@ def heat_map(case: MatrixCase) -> Chart:
         for column, number in zip(column_names, those, strict=True)
     ]
     return Chart("heat map", case.name, Axis(columns), Axis(rows), marks, Axis(case.name, case.unit), (), caption)
-
-
-# ------------------------------------------------------------------------------------------------------- notes
-
-
-def _unmeasured(case: MatrixCase, status: Status) -> list[tuple[Pair, str]]:
-    lost = case.unmeasured.items()
-    return [(pair, each.reason or "no reason is recorded") for pair, each in lost if each.status == status]
-
-
-def _failed(case: MatrixCase) -> Iterator[str]:
-    wrong = _unmeasured(case, "failed")
-    for pair, reason in wrong[:MAX_NAMED]:
-        yield f"{case.name}, {_names(case, [pair])}: {reason}"
-    if len(wrong) > MAX_NAMED:
-        more = count(len(wrong) - MAX_NAMED, "pair")
-        yield f"{case.name}: {more} more (--format csv names them)"
-
-
-def _skipped(case: MatrixCase) -> Iterator[str]:
-    for reason, those in grouped(_unmeasured(case, "skipped"), itemgetter(1)).items():
-        yield f"{case.name} skipped {_few_or_count([pair for pair, _ in those], partial(_names, case))}: {reason}"
-
-
-def _few_or_count(pairs: Sequence[Pair], names: Callable[[Sequence[Pair]], str]) -> str:
-    return names(pairs) if len(pairs) <= MAX_NAMED else count(len(pairs), "pair")
-
-
-def _missing(results: MatrixResults) -> Iterator[str]:
-    if results.gpus.reason:
-        yield f"no GPU can be used: {results.gpus.reason}; {HINT}"
-    if len(results.gpus.devices) == 1:
-        if "MIG" in results.gpus.devices[0].name.split():
-            what = "one slice of a GPU (MIG): CUDA gives a process one slice and no peer access, so there are no pairs"
-        else:
-            what = "one GPU: there are no pairs"
-        yield what
-    if None in results.access.values():
-        yield "the record does not say for every pair of GPUs whether peer access is possible"
-    if results.unreachable:
-        pairs = _few_or_count(results.unreachable, _gpu_names)
-        yield f"no peer access is possible: {pairs}; CUDA's copies between them go through the host in any section"
-
-
-def _conclusions(case: MatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
-    ranks = isinstance(case, RankMatrixCase)
-    consequence = "; only pairs that are slower than this whole group are measured again" if ranks else ""
-    for kind, pairs in case.comparison.uneven().items():
-        slow = f"{count(pairs, 'pair')} took over {_percent(SUSPECT_FROM - 1)} longer than comparable pairs"
-        yield Conclusion("SLOW?", f"pairs of kind '{kind}' vary too much to blame single ones: {slow}{consequence}")
-    if isinstance(case, RankMatrixCase):
-        yield from _slow_ranks(case, plan)
-        return
-    for each in case.suspects:
-        others = f"{each.comparable} comparable {'GPU' if each.kind == WITHIN else 'link'}s"
-        yield Conclusion("SLOW", f"{_names(case, [each.pair])} {_slower(case, each.ratio, others)}")
-
-
-def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
-    for group in case.groups:
-        yield _group(case, group)
-    grouped = {pair for group in case.groups for pair in group.again}
-    remeasured = [each for pair, each in case.remeasured.items() if pair not in grouped]
-    for again, first in ((each.again, each.first) for each in remeasured if each.flagged):
-        low, high = format_sig(again.low, 3), format_sig(again.high, 3)
-        if case.shows_rate:
-            low, high = format_sig(100 / again.high, 2), _percent(1 / again.low)
-        what = _slower(case, again.median, f"{first.comparable} comparable pairs")
-        sure = f"{first.kind}; measured again {again.count} times, {low} to {high}"
-        yield Conclusion("SLOW", f"{_names(case, [first.pair])} {what} ({sure})")
-    if cleared := [each.first.pair for each in remeasured if each.cleared]:
-        text = f"{_names(case, cleared)} took longer than comparable pairs at first; measuring again did not confirm it"
-        yield Conclusion("OK", text)
-    if undecided := [each for each in remeasured if each.undecided]:
-        time_s = 10 * (plan.sampling.point_time_s if plan else RANKS_POINT_TIME_S)
-        longer = command_again("matrix", plan, ranks=len(case.firsts), point_time=f"{time_s:g}")
-        times = _range([each.again.low for each in undecided] + [each.again.high for each in undecided])
-        yield Conclusion(
-            "SLOW?",
-            f"undecided after up to {max(each.again.count for each in undecided)} repeats: "
-            f"{_names(case, [each.first.pair for each in undecided])}, {times} times as long as comparable "
-            f"pairs; rerun without background load, or with {longer}",
-        )
-    shown = [case.comparison.at(each.pair) for each in case.suspects if each.pair not in {*case.remeasured, *grouped}]
-    uneven = case.comparison.uneven()
-    if left := [each for each in shown if each and each.ratio > SUSPECT_FROM and each.kind not in uneven]:
-        text = f"took {_range([each.ratio for each in left])} times as long as comparable pairs"
-        why = "not confirmed: not measured again, so this may be chance"
-        yield Conclusion("SLOW?", f"{_names(case, [each.pair for each in left])} {text} ({why})")
-
-
-def _range(ratios: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys(format_sig(end(ratios), 3) for end in (min, max)))
-
-
-def _group(case: RankMatrixCase, group: SlowGroup) -> Conclusion:
-    """``node 3 (a) ↔ node 9 (b): all 128 pairs reach 63 % of the bandwidth of comparable pairs``."""
-    again = [case.remeasured[pair] for pair in group.again if pair in case.remeasured]
-    if again and all(each.cleared for each in again):
-        return Conclusion(
-            "OK",
-            f"{group.name}: {group.slow} of {group.pairs} pairs took longer than comparable pairs at first; measuring "
-            f"{len(again)} of them again did not confirm it",
-        )
-    shown = case.comparison.ratios[group.places].tolist()
-    ratio = median([each.again.median for each in again] or shown)
-    which = f"all {group.pairs}" if group.slow == group.pairs else f"{group.slow} of {group.pairs}"
-    much = f"take {format_sig(ratio, 3)} times as long as comparable pairs"
-    if case.shows_rate:
-        much = f"reach {_percent(1 / ratio)} of the bandwidth of comparable pairs"
-    sure = "not confirmed: not measured again"
-    if again:
-        sure = f"{len(again)} of them measured again, {sum(each.flagged for each in again)} slow for certain"
-    more = f"; {group.hint}" if group.hint else ""
-    verdict: Verdict = "SLOW" if any(each.flagged for each in again) else "SLOW?"
-    return Conclusion(verdict, f"{group.name}: {which} pairs {much} ({sure}){more}")
-
-
-def _slower(case: MatrixCase, ratio: float, others: str) -> str:
-    """``reaches 61 % of what its 10 comparable pairs reach``; of times ``takes 1.64 times as long as its …``."""
-    if case.shows_rate:
-        return f"reaches {_percent(1 / ratio)} of what its {others} reach"
-    return f"takes {format_sig(ratio, 3)} times as long as its {others}"
-
-
-def _percent(fraction: float) -> str:
-    return f"{format_sig(100 * fraction, 2)} %"
-
-
-def _names(case: MatrixCase, pairs: Sequence[Pair]) -> str:
-    if isinstance(case, RankMatrixCase):
-        return f"rank {join_few((f'{first} → {second}' for first, second in pairs), MAX_NAMED)}"
-    return _gpu_names(pairs)
-
-
-def _gpu_names(pairs: Sequence[Pair]) -> str:
-    return join_words(
-        f"GPU {second}" if first == HOST else f"within GPU {first}" if first == second else f"GPU {first} → {second}"
-        for first, second in pairs
-    )
 
 
 # -------------------------------------------------------------------------------------------- rows for programs

@@ -153,12 +153,10 @@ def _points(points: list[PointResult], result: PointSeries, columns_of: Columns,
     )
 
 
-def headers(
-    names: Iterable[str], columns: Sequence[Quantity], known: dict[str, Transport], **changes: Any
-) -> list[Column]:
+def headers(names: Iterable[str], columns: Sequence[Quantity], known: dict[str, Transport]) -> list[Column]:
     """Return these columns for each transport, below its name if there are several."""
     groups = [name + report_parts.not_mpi(known.get(name)) for name in names]
-    return [column.column(group=group if len(groups) > 1 else "", **changes) for group in groups for column in columns]
+    return [column.column(group=group if len(groups) > 1 else "") for group in groups for column in columns]
 
 
 def _size(size_bytes: int, of: PointResult) -> Cell:

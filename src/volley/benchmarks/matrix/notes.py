@@ -1,0 +1,197 @@
+"""What is said of matrices: pairs that failed or are missing, and slow pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from operator import itemgetter
+
+from volley.benchmarks.matrix import HINT, RANKS_POINT_TIME_S
+from volley.benchmarks.matrix.cases import HOST, WITHIN, MatrixCase, RankMatrixCase
+from volley.benchmarks.matrix.records import GpuMatrixRow
+from volley.benchmarks.matrix.results import MatrixResults, observables
+from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Pair, SlowGroup
+from volley.records.command_again import command_again
+from volley.records.plan import Plan
+from volley.records.record_types import Status
+from volley.records.run_log import RunLog
+from volley.references import beside_equal
+from volley.report.model import Conclusion, Note, Verdict
+from volley.run import report_parts
+from volley.statistics.estimates import median
+from volley.text import count, grouped, join_few, join_words
+from volley.units import format_sig
+
+MAX_NAMED = 6
+"""Pairs that a sentence names one by one; more are counted."""
+
+
+def lost(results: MatrixResults) -> list[Note]:
+    """Return what failed and what was not measured."""
+    cases = results.cases
+    return report_parts.lost(
+        results.series,
+        [case.name for case in cases],
+        failed=(text for case in cases for text in _failed(case)),
+        missing=[*_missing(results), *(text for case in cases for text in _skipped(case))],
+    )
+
+
+def remarks(results: MatrixResults, found: Sequence[Conclusion]) -> list[Note]:
+    """Return the conclusions, the reasons to doubt them, and the comparison with references."""
+    series = results.series
+    gpus = (device.name for device in results.gpus.devices)
+    return [
+        *report_parts.remarks(series, [case.name for case in results.cases], found=[each.note() for each in found]),
+        *beside_equal(gpus, "gpu_matrix", map(observables, series.logs)),
+        *(Note("finding", text) for text in _compared(series.logs)),
+    ]
+
+
+def _compared(logs: Sequence[RunLog]) -> Iterator[str]:
+    fewer = {
+        row.section: (cell.compared_in_flight, row.window)
+        for log in logs
+        for row in log.of(GpuMatrixRow)
+        for cell in row.cells
+        if cell.messages_verified and cell.compared_in_flight is not None and cell.compared_in_flight < row.window
+    }
+    for (in_flight, window), sections in grouped(fewer, fewer.__getitem__).items():
+        yield report_parts.compared_fewer(in_flight, window, join_words(sections))
+
+
+def unmeasured(case: MatrixCase, status: Status) -> list[tuple[Pair, str]]:
+    lost = case.unmeasured.items()
+    return [(pair, each.reason or "no reason is recorded") for pair, each in lost if each.status == status]
+
+
+def _failed(case: MatrixCase) -> Iterator[str]:
+    wrong = unmeasured(case, "failed")
+    for pair, reason in wrong[:MAX_NAMED]:
+        yield f"{case.name}, {_names(case, [pair])}: {reason}"
+    if len(wrong) > MAX_NAMED:
+        more = count(len(wrong) - MAX_NAMED, "pair")
+        yield f"{case.name}: {more} more (--format csv names them)"
+
+
+def _skipped(case: MatrixCase) -> Iterator[str]:
+    for reason, those in grouped(unmeasured(case, "skipped"), itemgetter(1)).items():
+        yield f"{case.name} skipped {_few_or_count([pair for pair, _ in those], partial(_names, case))}: {reason}"
+
+
+def _few_or_count(pairs: Sequence[Pair], names: Callable[[Sequence[Pair]], str]) -> str:
+    return names(pairs) if len(pairs) <= MAX_NAMED else count(len(pairs), "pair")
+
+
+def _missing(results: MatrixResults) -> Iterator[str]:
+    if results.gpus.reason:
+        yield f"no GPU can be used: {results.gpus.reason}; {HINT}"
+    if len(results.gpus.devices) == 1:
+        if "MIG" in results.gpus.devices[0].name.split():
+            what = "one slice of a GPU (MIG): CUDA gives a process one slice and no peer access, so there are no pairs"
+        else:
+            what = "one GPU: there are no pairs"
+        yield what
+    if None in results.access.values():
+        yield "the record does not say for every pair of GPUs whether peer access is possible"
+    if results.unreachable:
+        pairs = _few_or_count(results.unreachable, _gpu_names)
+        yield f"no peer access is possible: {pairs}; CUDA's copies between them go through the host in any section"
+
+
+def conclusions(case: MatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
+    ranks = isinstance(case, RankMatrixCase)
+    consequence = "; only pairs that are slower than this whole group are measured again" if ranks else ""
+    for kind, pairs in case.comparison.uneven().items():
+        slow = f"{count(pairs, 'pair')} took over {_percent(SUSPECT_FROM - 1)} longer than comparable pairs"
+        yield Conclusion("SLOW?", f"pairs of kind '{kind}' vary too much to blame single ones: {slow}{consequence}")
+    if isinstance(case, RankMatrixCase):
+        yield from _slow_ranks(case, plan)
+        return
+    for each in case.suspects:
+        others = f"{each.comparable} comparable {'GPU' if each.kind == WITHIN else 'link'}s"
+        yield Conclusion("SLOW", f"{_names(case, [each.pair])} {_slower(case, each.ratio, others)}")
+
+
+def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
+    for group in case.groups:
+        yield _group(case, group)
+    grouped = {pair for group in case.groups for pair in group.again}
+    remeasured = [each for pair, each in case.remeasured.items() if pair not in grouped]
+    for again, first in ((each.again, each.first) for each in remeasured if each.flagged):
+        low, high = format_sig(again.low, 3), format_sig(again.high, 3)
+        if case.shows_rate:
+            low, high = format_sig(100 / again.high, 2), _percent(1 / again.low)
+        what = _slower(case, again.median, f"{first.comparable} comparable pairs")
+        sure = f"{first.kind}; measured again {again.count} times, {low} to {high}"
+        yield Conclusion("SLOW", f"{_names(case, [first.pair])} {what} ({sure})")
+    if cleared := [each.first.pair for each in remeasured if each.cleared]:
+        text = f"{_names(case, cleared)} took longer than comparable pairs at first; measuring again did not confirm it"
+        yield Conclusion("OK", text)
+    if undecided := [each for each in remeasured if each.undecided]:
+        time_s = 10 * (plan.sampling.point_time_s if plan else RANKS_POINT_TIME_S)
+        longer = command_again("matrix", plan, ranks=len(case.firsts), point_time=f"{time_s:g}")
+        times = _range([each.again.low for each in undecided] + [each.again.high for each in undecided])
+        yield Conclusion(
+            "SLOW?",
+            f"undecided after up to {max(each.again.count for each in undecided)} repeats: "
+            f"{_names(case, [each.first.pair for each in undecided])}, {times} times as long as comparable "
+            f"pairs; rerun without background load, or with {longer}",
+        )
+    shown = [case.comparison.at(each.pair) for each in case.suspects if each.pair not in {*case.remeasured, *grouped}]
+    uneven = case.comparison.uneven()
+    if left := [each for each in shown if each and each.ratio > SUSPECT_FROM and each.kind not in uneven]:
+        text = f"took {_range([each.ratio for each in left])} times as long as comparable pairs"
+        why = "not confirmed: not measured again, so this may be chance"
+        yield Conclusion("SLOW?", f"{_names(case, [each.pair for each in left])} {text} ({why})")
+
+
+def _range(ratios: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(format_sig(end(ratios), 3) for end in (min, max)))
+
+
+def _group(case: RankMatrixCase, group: SlowGroup) -> Conclusion:
+    """``node 3 (a) ↔ node 9 (b): all 128 pairs reach 63 % of the bandwidth of comparable pairs``."""
+    again = [case.remeasured[pair] for pair in group.again if pair in case.remeasured]
+    if again and all(each.cleared for each in again):
+        return Conclusion(
+            "OK",
+            f"{group.name}: {group.slow} of {group.pairs} pairs took longer than comparable pairs at first; measuring "
+            f"{len(again)} of them again did not confirm it",
+        )
+    shown = case.comparison.ratios[group.places].tolist()
+    ratio = median([each.again.median for each in again] or shown)
+    which = f"all {group.pairs}" if group.slow == group.pairs else f"{group.slow} of {group.pairs}"
+    much = f"take {format_sig(ratio, 3)} times as long as comparable pairs"
+    if case.shows_rate:
+        much = f"reach {_percent(1 / ratio)} of the bandwidth of comparable pairs"
+    sure = "not confirmed: not measured again"
+    if again:
+        sure = f"{len(again)} of them measured again, {sum(each.flagged for each in again)} slow for certain"
+    more = f"; {group.hint}" if group.hint else ""
+    verdict: Verdict = "SLOW" if any(each.flagged for each in again) else "SLOW?"
+    return Conclusion(verdict, f"{group.name}: {which} pairs {much} ({sure}){more}")
+
+
+def _slower(case: MatrixCase, ratio: float, others: str) -> str:
+    """``reaches 61 % of what its 10 comparable pairs reach``; of times ``takes 1.64 times as long as its …``."""
+    if case.shows_rate:
+        return f"reaches {_percent(1 / ratio)} of what its {others} reach"
+    return f"takes {format_sig(ratio, 3)} times as long as its {others}"
+
+
+def _percent(fraction: float) -> str:
+    return f"{format_sig(100 * fraction, 2)} %"
+
+
+def _names(case: MatrixCase, pairs: Sequence[Pair]) -> str:
+    if isinstance(case, RankMatrixCase):
+        return f"rank {join_few((f'{first} → {second}' for first, second in pairs), MAX_NAMED)}"
+    return _gpu_names(pairs)
+
+
+def _gpu_names(pairs: Sequence[Pair]) -> str:
+    return join_words(
+        f"GPU {second}" if first == HOST else f"within GPU {first}" if first == second else f"GPU {first} → {second}"
+        for first, second in pairs
+    )
