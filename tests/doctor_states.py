@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import msgspec
 
 from machine_facts import changed, facts_of
 from volley.doctor.checks import diagnose
-from volley.machine.facts import Facts, Probe
+from volley.machine.facts import Facts
 
 _BASE = facts_of("h200x2-no-gdrcopy")
 _TEXTS = (Path(__file__).parent / "mpi_outputs.txt").read_text("utf-8").strip("\n").split("\n\n")
@@ -33,15 +32,6 @@ GOOD = changed(
 """A machine without problems."""
 
 
-@dataclass(frozen=True)
-class State:
-    """Changes to the facts, and what doctor must find."""
-
-    finding: str
-    remedy: str
-    changes: dict[str, Any] = field(default_factory=dict)
-
-
 def failed(output: str, **more: Any) -> dict[str, Any]:
     """A job that ended with one of the kept outputs."""
     ended = {"complete": False, "status": 1, "reason": "the job ended with status 1", "library": None}
@@ -60,14 +50,17 @@ def _tried(*settings: str, works: bool = True) -> list[dict[str, Any]]:
     return [{"change": f"unset {names}", "settings": list(settings), "works": works}]
 
 
-def _devices(number: int, *, reaches: bool, **attributes: int) -> dict[str, Any]:
+def cuda(number: int = 2, *, reaches: bool = True, **attributes: int) -> dict[str, Any]:
+    """CUDA's answer for the first GPUs, with attributes changed."""
     devices = [msgspec.to_builtins(device) for device in GOOD.cuda_devices[:number]]
     for device in devices:
         device["attributes"] |= attributes
-    return {
-        "devices": devices,
-        "peers": [[one == other or reaches for other in range(number)] for one in range(number)],
-    }
+    peers = [[one == other or reaches for other in range(number)] for one in range(number)]
+    return {"devices": devices, "peers": peers}
+
+
+def failed_cuda(status: int, name: str) -> dict[str, Any]:
+    return {"status": status, "status_name": name, "failed_call": "cuInit", "devices": [], "peers": []}
 
 
 def _gpus(*changes: dict[str, Any]) -> dict[str, Any]:
@@ -79,8 +72,12 @@ _NO_DEVICE = [{**each, "device": None} for each in msgspec.to_builtins(GOOD.laun
 
 
 def _no_cuda(status: int, name: str) -> dict[str, Any]:
-    cuda = {"status": status, "status_name": name, "failed_call": "cuInit", "devices": [], "peers": []}
-    return {"cuda": cuda, **_NO_GPU_JOBS, "gdrcopy": {"mapped": None}, "launcher": {"ranks": _NO_DEVICE}}
+    return {
+        "cuda": failed_cuda(status, name),
+        **_NO_GPU_JOBS,
+        "gdrcopy": {"mapped": None},
+        "launcher": {"ranks": _NO_DEVICE},
+    }
 
 
 _SLOWER = {"points": [{"transport": "host", "size_bytes": 8, "status": "ok", "half_round_trip_s": 1.2e-5}]}
@@ -128,276 +125,159 @@ _OTHER_HOST = "Open MPI 5.0.11: the variables of a job on another host"
 _GONE = "volley-engine: error while loading shared libraries: libmpi.so.40: cannot open shared object file"
 _NOEXEC = "[Errno 13] Permission denied: '/scratch/try'"
 
-STATES: dict[str, State] = {
-    "TMPDIR without exec": State(
-        "temporary files",
-        r"^export TMPDIR=/tmp$",
-        {
-            "surroundings": {**_AROUND, "folder_run_error": _NOEXEC},
-            "toolchain": {"compiler": {"name": "c++", "path": "/usr/bin/c++", "run_error": _NOEXEC}},
+STATES: dict[str, dict[str, Any]] = {
+    "TMPDIR without exec": {
+        "surroundings": {**_AROUND, "folder_run_error": _NOEXEC},
+        "toolchain": {"compiler": {"name": "c++", "path": "/usr/bin/c++", "run_error": _NOEXEC}},
+    },
+    "TMPDIR is full": all_jobs(
+        "Open MPI 5.0.11: TMPDIR is full",
+        surroundings={**_AROUND, "folder_error": "No space left on device"},
+        trials=[{"change": "TMPDIR=/tmp", "works": True}],
+        toolchain={"compiler": {"name": "c++", "path": "c++", "error": "try.cpp: No space left on device"}},
+    ),
+    "variables of a job on another host": all_jobs(
+        _OTHER_HOST,
+        surroundings={**_AROUND, "batch_system": "slurm", "job_hosts": ["gpu07"], "in_job": False},
+        trials=_tried("SLURM_JOB_ID=7", "SLURM_NODELIST=gpu07"),
+    ),
+    "variables of a rank, without its launcher": {
+        **dict.fromkeys(("mpi_host", "mpi_device", "peers")),
+        "launcher": failed("Open MPI 5.0.11: the variables of a rank", inside=True),
+        "trials": [_LEFT_OVER],
+    },
+    "a job of one CPU": {
+        "surroundings": {**_AROUND, "batch_system": "slurm", "job_hosts": ["node1"]},
+        "mpi_host": _SLOWER,
+        "trials": _tried("SLURM_JOB_ID=7", "SLURM_TASKS_PER_NODE=1"),
+    },
+    "a component in ~/.openmpi/mca-params.conf": all_jobs(
+        "Open MPI 5.0.11: OMPI_MCA_pml=ucx without a network card", trials=[_IN_FILE]
+    ),
+    "a low limit of open files": all_jobs("Open MPI 5.0.11: ulimit -n 20", trials=[_LIMIT]),
+    "a low limit of the size of files": all_jobs(
+        "MPICH 4.0.2: ulimit -f 512",
+        trials=[{"change": "ulimit -S -f unlimited", "settings": ["ulimit -f 512"], "works": True}],
+        surroundings={**_AROUND, "folder_error": "File too large"},
+        limits={"shm_error": "File too large"},
+        stack={"mpi_family": "mpich"},
+    ),
+    "a topology of hwloc in the shell": all_jobs(
+        "Open MPI 5.0.11: HWLOC_COMPONENTS=stop", trials=_tried("HWLOC_SYNTHETIC=pu:1")
+    ),
+    "OMPI_MCA_btl of an older Open MPI": all_jobs(_BTL, trials=_tried("OMPI_MCA_btl=openib,self,vader")),
+    "UCX_TLS leaves nothing": all_jobs(
+        "MPICH 4.0.2: UCX_TLS=rc without a network card",
+        trials=_tried("UCX_TLS=rc"),
+        ucx_transfer={"memory": "cuda", "status": 255, "said": "UCX  ERROR no usable transports/devices"},
+    ),
+    "inherited settings make MPI slow": {"mpi_host": _SLOWER, "trials": _tried("OMPI_MCA_btl=self,tcp")},
+    "the library of MPI is gone": all_jobs(
+        "a loader", stack={"start_error": _GONE, "described": "Open MPI 5.0.11 (system), CUDA 13.0"}, trials=[]
+    ),
+    "another MPI's library is loaded": all_jobs(
+        "a loader", stack={"start_error": _GONE}, trials=_tried("LD_LIBRARY_PATH=/opt/other/lib")
+    ),
+    "the host's name has no address": all_jobs(
+        "Intel MPI 2021.18: I_MPI_HYDRA_IFACE=eth9",
+        surroundings={**_AROUND, "host_error": "Name or service not known"},
+    ),
+    "lo is down": all_jobs(
+        "Open MPI 5.0.11: no interface", surroundings={**_AROUND, "loopback_error": "Network is unreachable"}
+    ),
+    "a variable names an interface that is not there": {
+        "environment": {"NCCL_SOCKET_IFNAME": "ib0", "UCX_NET_DEVICES": "mlx5_0:1,mlx5_9:1"},
+        "surroundings": {**_AROUND, "devices": ["lo", "eth0", "mlx5_0"]},
+    },
+    "one CPU for two ranks": {"surroundings": {**_AROUND, "cpus": 1}, "mpi_host": _SLOWER, "trials": []},
+    "/dev/shm is small, with MPICH": all_jobs(
+        _SHM_MPICH,
+        limits={"shm_bytes": 4 << 20, "shm_free_bytes": 4 << 20},
+        stack={"mpi_family": "mpich"},
+        trials=[{"change": "UCX_TLS=self,tcp", "works": True}],
+        ucx_transfer={"memory": "host", "status": 255, "said": "UCX  ERROR Not enough memory"},
+    ),
+    "/dev/shm is small, with Open MPI": {
+        "limits": {"shm_bytes": 4 << 20, "shm_free_bytes": 4 << 20},
+        "mpi_host": _SLOWER,
+        "trials": [{"change": "OMPI_MCA_btl=self,sm", "reason": "there is not enough space for /dev/shm/sm_segment"}],
+    },
+    "/dev/shm is missing": all_jobs(_SHM_MPICH, limits={"shm_bytes": 0, "shm_error": "No such file or directory"}),
+    "MPI fails for a reason of its own": all_jobs(
+        "Open MPI 5.0.11: OMPI_MCA_btl_tcp_if_include=eth9", trials=_tried("UCX_TLS=all", works=False)
+    ),
+    "UCX without a transport for GPU memory": {"mpi_device": _UNAWARE, "trials": _tried("UCX_TLS=tcp,self")},
+    "another component sends GPU memory": {
+        "mpi_device": _UNAWARE,
+        "trials": [{"change": "OMPI_MCA_pml=ucx", "works": True}],
+    },
+    "no NVIDIA driver": {
+        "driver": {"version": None, "nodes": {}, "modules": [], "library": "no such file"},
+        **dict.fromkeys(("cuda", "nvml", "gdrcopy"), None),
+        **_NO_GPU_JOBS,
+        "launcher": {"ranks": [], "transports": []},
+        "ucx": {"components": [{"name": "tcp", "resources": 1}]},
+    },
+    "CUDA_VISIBLE_DEVICES is empty": {
+        "environment": {"CUDA_VISIBLE_DEVICES": ""},
+        **_no_cuda(100, "CUDA_ERROR_NO_DEVICE"),
+    },
+    "a stub in front of the driver's library": _no_cuda(34, "CUDA_ERROR_STUB_LIBRARY"),
+    "an MPS that has ended": _no_cuda(805, "CUDA_ERROR_MPS_CONNECTION_FAILED"),
+    "a limit of the address space": _no_cuda(2, "CUDA_ERROR_OUT_OF_MEMORY"),
+    "a divided GPU (MIG)": {
+        "nvml": _gpus({"mig": True}, {"mig": True}),
+        "cuda": cuda(reaches=False),
+        "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "complete": False, "points": []}}],
+    },
+    "GPUs for one process each": {"cuda": cuda(COMPUTE_MODE=3), "mpi_device": _UNAWARE},
+    "GPUs without peer access": {
+        "cuda": cuda(reaches=False),
+        "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "points": []}}],
+    },
+    "an IOMMU that translates": {
+        "iommu": {
+            "units": ["dmar0"],
+            "types": ["DMA-FQ"],
+            "bridges": [{"address": "0000:16:00.0", "acs_control": 29}],
         },
-    ),
-    "TMPDIR is full": State(
-        "temporary files",
-        r"^export TMPDIR=/tmp$",
-        all_jobs(
-            "Open MPI 5.0.11: TMPDIR is full",
-            surroundings={**_AROUND, "folder_error": "No space left on device"},
-            trials=[{"change": "TMPDIR=/tmp", "works": True}],
-            toolchain={"compiler": {"name": "c++", "path": "c++", "error": "try.cpp: No space left on device"}},
-        ),
-    ),
-    "variables of a job on another host": State(
-        "job variables",
-        r"grep -oE '\^\(SLURM_\)",
-        all_jobs(
-            _OTHER_HOST,
-            surroundings={**_AROUND, "batch_system": "slurm", "job_hosts": ["gpu07"], "in_job": False},
-            trials=_tried("SLURM_JOB_ID=7", "SLURM_NODELIST=gpu07"),
-        ),
-    ),
-    "variables of a rank, without its launcher": State(
-        "job variables",
-        r"grep -oE '\^\(PMIX_\|OMPI_COMM_WORLD_\)",
-        {
-            **dict.fromkeys(("mpi_host", "mpi_device", "peers")),
-            "launcher": failed("Open MPI 5.0.11: the variables of a rank", inside=True),
-            "trials": [_LEFT_OVER],
-        },
-    ),
-    "a job of one CPU": State(
-        "job variables",
-        "^ask for two tasks",
-        {
-            "surroundings": {**_AROUND, "batch_system": "slurm", "job_hosts": ["node1"]},
-            "mpi_host": _SLOWER,
-            "trials": _tried("SLURM_JOB_ID=7", "SLURM_TASKS_PER_NODE=1"),
-        },
-    ),
-    "a component in ~/.openmpi/mca-params.conf": State(
-        "inherited settings",
-        r"^mv ~/\.openmpi/mca-params\.conf ",
-        all_jobs("Open MPI 5.0.11: OMPI_MCA_pml=ucx without a network card", trials=[_IN_FILE]),
-    ),
-    "a low limit of open files": State(
-        "inherited settings",
-        r"^ulimit -S -n 1024$",
-        all_jobs("Open MPI 5.0.11: ulimit -n 20", trials=[_LIMIT]),
-    ),
-    "a low limit of the size of files": State(
-        "inherited settings",
-        r"^ulimit -S -f unlimited$",
-        all_jobs(
-            "MPICH 4.0.2: ulimit -f 512",
-            trials=[{"change": "ulimit -S -f unlimited", "settings": ["ulimit -f 512"], "works": True}],
-            surroundings={**_AROUND, "folder_error": "File too large"},
-            limits={"shm_error": "File too large"},
-            stack={"mpi_family": "mpich"},
-        ),
-    ),
-    "a topology of hwloc in the shell": State(
-        "inherited settings",
-        r"^unset HWLOC_SYNTHETIC$",
-        all_jobs("Open MPI 5.0.11: HWLOC_COMPONENTS=stop", trials=_tried("HWLOC_SYNTHETIC=pu:1")),
-    ),
-    "OMPI_MCA_btl of an older Open MPI": State(
-        "inherited settings", r"^unset OMPI_MCA_btl$", all_jobs(_BTL, trials=_tried("OMPI_MCA_btl=openib,self,vader"))
-    ),
-    "UCX_TLS leaves nothing": State(
-        "inherited settings",
-        r"^unset UCX_TLS$",
-        all_jobs(
-            "MPICH 4.0.2: UCX_TLS=rc without a network card",
-            trials=_tried("UCX_TLS=rc"),
-            ucx_transfer={"memory": "cuda", "status": 255, "said": "UCX  ERROR no usable transports/devices"},
-        ),
-    ),
-    "inherited settings make MPI slow": State(
-        "inherited settings", r"^unset OMPI_MCA_btl$", {"mpi_host": _SLOWER, "trials": _tried("OMPI_MCA_btl=self,tcp")}
-    ),
-    "the library of MPI is gone": State(
-        "engine",
-        r"^load the environment module of Open MPI",
-        all_jobs(
-            "a loader", stack={"start_error": _GONE, "described": "Open MPI 5.0.11 (system), CUDA 13.0"}, trials=[]
-        ),
-    ),
-    "another MPI's library is loaded": State(
-        "inherited settings",
-        r"^unset LD_LIBRARY_PATH$",
-        all_jobs("a loader", stack={"start_error": _GONE}, trials=_tried("LD_LIBRARY_PATH=/opt/other/lib")),
-    ),
-    "the host's name has no address": State(
-        "host name",
-        r"/etc/hosts$",
-        all_jobs(
-            "Intel MPI 2021.18: I_MPI_HYDRA_IFACE=eth9",
-            surroundings={**_AROUND, "host_error": "Name or service not known"},
-        ),
-    ),
-    "lo is down": State(
-        "loopback",
-        r"ip link set lo up$",
-        all_jobs("Open MPI 5.0.11: no interface", surroundings={**_AROUND, "loopback_error": "Network is unreachable"}),
-    ),
-    "a variable names an interface that is not there": State(
-        "inherited settings",
-        r"^unset NCCL_SOCKET_IFNAME$",
-        {
-            "environment": {"NCCL_SOCKET_IFNAME": "ib0", "UCX_NET_DEVICES": "mlx5_0:1,mlx5_9:1"},
-            "surroundings": {**_AROUND, "devices": ["lo", "eth0", "mlx5_0"]},
-        },
-    ),
-    "one CPU for two ranks": State(
-        "CPU quota", "taskset", {"surroundings": {**_AROUND, "cpus": 1}, "mpi_host": _SLOWER, "trials": []}
-    ),
-    "/dev/shm is small, with MPICH": State(
-        "shared memory",
-        "remount,size=8G",
-        all_jobs(
-            _SHM_MPICH,
-            limits={"shm_bytes": 4 << 20, "shm_free_bytes": 4 << 20},
-            stack={"mpi_family": "mpich"},
-            trials=[{"change": "UCX_TLS=self,tcp", "works": True}],
-            ucx_transfer={"memory": "host", "status": 255, "said": "UCX  ERROR Not enough memory"},
-        ),
-    ),
-    "/dev/shm is small, with Open MPI": State(
-        "shared memory",
-        "remount,size=8G",
-        {
-            "limits": {"shm_bytes": 4 << 20, "shm_free_bytes": 4 << 20},
-            "mpi_host": _SLOWER,
-            "trials": [
-                {"change": "OMPI_MCA_btl=self,sm", "reason": "there is not enough space for /dev/shm/sm_segment"}
-            ],
-        },
-    ),
-    "/dev/shm is missing": State(
-        "shared memory",
-        "mount -m",
-        all_jobs(_SHM_MPICH, limits={"shm_bytes": 0, "shm_error": "No such file or directory"}),
-    ),
-    "MPI fails for a reason of its own": State(
-        "MPI, host memory",
-        r"^OMPI_MCA_pml_base_verbose=100",
-        all_jobs("Open MPI 5.0.11: OMPI_MCA_btl_tcp_if_include=eth9", trials=_tried("UCX_TLS=all", works=False)),
-    ),
-    "UCX without a transport for GPU memory": State(
-        "inherited settings", r"^unset UCX_TLS$", {"mpi_device": _UNAWARE, "trials": _tried("UCX_TLS=tcp,self")}
-    ),
-    "another component sends GPU memory": State(
-        "MPI, GPU memory",
-        r"^export OMPI_MCA_pml=ucx$",
-        {"mpi_device": _UNAWARE, "trials": [{"change": "OMPI_MCA_pml=ucx", "works": True}]},
-    ),
-    "no NVIDIA driver": State(
-        "driver",
-        "install",
-        {
-            "driver": {"version": None, "nodes": {}, "modules": [], "library": "no such file"},
-            **dict.fromkeys(("cuda", "nvml", "gdrcopy"), None),
-            **_NO_GPU_JOBS,
-            "launcher": {"ranks": [], "transports": []},
-            "ucx": {"components": [{"name": "tcp", "resources": 1}]},
-        },
-    ),
-    "CUDA_VISIBLE_DEVICES is empty": State(
-        "GPUs",
-        "^unset CUDA_VISIBLE_DEVICES$",
-        {"environment": {"CUDA_VISIBLE_DEVICES": ""}, **_no_cuda(100, "CUDA_ERROR_NO_DEVICE")},
-    ),
-    "a stub in front of the driver's library": State(
-        "GPUs", "^unset LD_LIBRARY_PATH$", _no_cuda(34, "CUDA_ERROR_STUB_LIBRARY")
-    ),
-    "an MPS that has ended": State(
-        "GPUs", "^unset CUDA_MPS_PIPE_DIRECTORY$", _no_cuda(805, "CUDA_ERROR_MPS_CONNECTION_FAILED")
-    ),
-    "a limit of the address space": State("GPUs", "^ulimit -S -v unlimited;", _no_cuda(2, "CUDA_ERROR_OUT_OF_MEMORY")),
-    "a divided GPU (MIG)": State(
-        "MIG",
-        "-mig 0",
-        {
-            "nvml": _gpus({"mig": True}, {"mig": True}),
-            "cuda": _devices(2, reaches=False),
-            "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "complete": False, "points": []}}],
-        },
-    ),
-    "GPUs for one process each": State(
-        "compute mode",
-        "-c DEFAULT",
-        {"cuda": _devices(2, reaches=True, COMPUTE_MODE=3), "mpi_device": _UNAWARE},
-    ),
-    "GPUs without peer access": State(
-        "peer access",
-        "topo -p2p",
-        {"cuda": _devices(2, reaches=False), "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "points": []}}]},
-    ),
-    "an IOMMU that translates": State(
-        "IOMMU",
-        "iommu=pt",
-        {
-            "iommu": {
-                "units": ["dmar0"],
-                "types": ["DMA-FQ"],
-                "bridges": [{"address": "0000:16:00.0", "acs_control": 29}],
-            },
-            "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "points": [_WRONG]}}],
-        },
-    ),
-    "an MPI without CUDA": State(
-        "MPI, GPU memory",
-        "volley",
-        {
-            "mpi_device": _UNAWARE,
-            "ucx": {"components": [{"name": "tcp", "resources": 1}]},
-            "ucx_transfer": {"memory": "cuda", "status": 255, "said": "Unsupported memory type cuda"},
-            "stack": {"mpi_source": "system", "ompi_cuda": True, "ompi_pml": []},
-        },
-    ),
-    "a host that does not answer": State(
-        "hosts", "ssh b true", {"hosts": _hosts(failed(_OTHER_HOST), b={"error": "timeout"})}
-    ),
-    "a name with another address": State(
-        "names",
-        "192.0.2.1 a",
-        {
-            "hosts": _hosts(
-                failed(_OTHER_HOST),
-                b={"names": {"a": ["127.0.1.1"], "b": ["192.0.2.2"]}, "reached": {"a 192.0.2.1": "refused"}},
-            )
-        },
-    ),
-    "a firewall between hosts": State(
-        "ports", "firewall", {"hosts": _hosts(failed(_OTHER_HOST), b={"reached": {"a 192.0.2.1": "port 7: timed out"}})}
-    ),
-    "different versions of MPI": State(
-        "alike",
-        "of the other hosts",
-        {"hosts": _hosts(failed(_OTHER_HOST), b={"settings": {**_ALIKE, "MPI": "Open MPI 4.1.4"}})},
-    ),
-    "fewer open files, less locked memory and another UCX": State(
-        "alike",
-        r"^give b the UCX .*1\.20\.1$",
-        {
-            "hosts": _hosts(
-                failed(_OTHER_HOST),
-                b={"settings": {**_ALIKE, "UCX": "", "limit of locked memory": "8 MiB", "limit of open files": "1024"}},
-            )
-        },
-    ),
-    "docker0 on both hosts": State("interfaces", "if_exclude", {"hosts": _hosts(failed(_OTHER_HOST), docker=True)}),
+        "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "points": [_WRONG]}}],
+    },
+    "an MPI without CUDA": {
+        "mpi_device": _UNAWARE,
+        "ucx": {"components": [{"name": "tcp", "resources": 1}]},
+        "ucx_transfer": {"memory": "cuda", "status": 255, "said": "Unsupported memory type cuda"},
+        "stack": {"mpi_source": "system", "ompi_cuda": True, "ompi_pml": []},
+    },
+    "a host that does not answer": {"hosts": _hosts(failed(_OTHER_HOST), b={"error": "timeout"})},
+    "a name with another address": {
+        "hosts": _hosts(
+            failed(_OTHER_HOST),
+            b={"names": {"a": ["127.0.1.1"], "b": ["192.0.2.2"]}, "reached": {"a 192.0.2.1": "refused"}},
+        )
+    },
+    "a firewall between hosts": {
+        "hosts": _hosts(failed(_OTHER_HOST), b={"reached": {"a 192.0.2.1": "port 7: timed out"}})
+    },
+    "different versions of MPI": {
+        "hosts": _hosts(failed(_OTHER_HOST), b={"settings": {**_ALIKE, "MPI": "Open MPI 4.1.4"}})
+    },
+    "fewer open files, less locked memory and another UCX": {
+        "hosts": _hosts(
+            failed(_OTHER_HOST),
+            b={"settings": {**_ALIKE, "UCX": "", "limit of locked memory": "8 MiB", "limit of open files": "1024"}},
+        )
+    },
+    "docker0 on both hosts": {"hosts": _hosts(failed(_OTHER_HOST), docker=True)},
 }
+"""Changes to the facts; doctor must find one problem of each: tests/screens/doctor/states.txt."""
 
 
 def state(name: str) -> Facts:
     """The facts of a state."""
-    return changed(GOOD, **STATES[name].changes)
+    return changed(GOOD, **STATES[name])
 
 
 def blamed(facts: Facts) -> list[str]:
     """The checks that find a problem of their own."""
     return [each.check for each in diagnose(facts).findings if each.status in {"warning", "broken"}]
-
-
-assert isinstance(GOOD.trials, Probe)
