@@ -43,9 +43,10 @@ def alone(
 
 
 def test_values_that_nobody_means_are_refused(
-    engine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("VOLLEY_ENGINE", str(engine))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     check_transcript("refused/values", capsys)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import random
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import example_records
 from comparison_records import SIZES, launches, write
 from gpu_records import log as gpu_log
 from screens import SCREENS, check_screen
+from the_command import check_transcript
 from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.compare import page
@@ -227,40 +227,6 @@ def test_launches_of_other_conditions_that_measured_other_things_are_one_side() 
 
 # ------------------------------------------------------------------------------------------- the command and its codes
 
-CHECK = ("--fail-on", "slower:5%")
-GATES = """
-baseline again --fail-on slower:5%
-baseline again --fail-on slower:5% --quiet
-baseline slower --fail-on slower:5%
-baseline slower --fail-on slower
-baseline slower --fail-on slower:20%
-slower baseline --fail-on slower:5%
-slower baseline --fail-on changed:5%
-baseline slower-and-faster --fail-on changed:9%,undecided
-noise-a noise-b --fail-on slower:5%
-noise-a noise-b --fail-on slower:15%
-noise-a noise-b --fail-on slower:15%,undecided
-noise-a noise-b --fail-on slower:20%,undecided
-noise-a noise-b --fail-on undecided
-baseline noise-b --fail-on undecided --quiet
-baseline again --fail-on undecided
-one-a one-b --fail-on slower:5%
-one-a one-b --fail-on undecided
-baseline some-once --fail-on slower:5%
-baseline fewer --fail-on slower:5%
-fewer baseline --fail-on slower:5%
-baseline failed --fail-on slower:5%
-failed baseline --fail-on slower:5%
-baseline two-fewer --fail-on slower:100%
-baseline truncated --fail-on slower:100%
-truncated baseline --fail-on slower:100%
-slower --with baseline --tolerance 30%
-slower --with baseline --tolerance 5%
-again --with baseline --tolerance 0.1%
-one-b --with baseline --tolerance 5%
-RESULTS/volley.jsonl --with h200-x2 --tolerance 10%
-h200-x2 RESULTS/pingpong-all.jsonl --fail-on slower:10%
-"""
 FILES: dict[str, Callable[[], Logs]] = {
     "baseline": lambda: launches(1),
     "again": lambda: launches(2),
@@ -284,60 +250,16 @@ FILES: dict[str, Callable[[], Logs]] = {
 MIXED = "mixed.jsonl has launches that do not belong together; they differ in UCX_RNDV_THRESH (not set or 8)"
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["{baseline}", "{failed}"], 0, ""),
-        (["{twice}", "{slower}"], 0, "the records repeat 6 launches"),
-        (["{baseline}", "{baseline}"], 2, "contain the same launch"),
-        (["{baseline}", "{stream}"], 2, "baseline.jsonl is from volley pingpong and {stream} is from volley stream: "),
-        (["{baseline}", "{peer}"], 2, "no point in common"),
-        (["{baseline}", "{empty}"], 2, "nothing to compare"),
-        (["{mixed}", "{baseline}"], 2, MIXED),
-        (["{baseline}", "{mixed}"], 2, MIXED),
-        (["{baseline}", "--with", "{mixed}"], 2, MIXED),
-        (["one.jsonl"], 2, "two or more files of records"),
-        (["summit", "a", "b"], 2, "compare one run with it, not 2"),
-        (["-", "-"], 2, "standard input can be read once"),
-        (["a", "b", "--launches", "3"], 2, "--live"),
-        (["a", "b", "--records", "c"], 2, "--live"),
-        (["a", "b", "-o", "c.jsonl"], 2, "does not end with .html"),
-        (["{baseline}", "{slower}", "-o", "{slower}", "-q"], 2, "does not end with .html"),
-        (["a", "--with", "summit", *CHECK], 2, "use --tolerance"),
-        (["a", "b", "--with", "summit"], 2, "one file of records"),
-        (["a", "b", "--live", "--with", "summit"], 2, "leave out one"),
-        (["a", "b", "--fail-on", "better:5%"], 2, "slower:5%"),
-        (
-            ["a", "b", "--fail-on", "slower:-5%"],
-            2,
-            "volley: --fail-on: '-5%' is not a percentage above 0% and up to 100000%: write e.g. --fail-on slower:1%\n",
-        ),
-        (["a", "b", "--fail-on", "slower:0.05"], 2, "write --fail-on slower:5% or --fail-on slower:0.05%"),
-    ],
-)
-def test_exit_codes_and_what_is_said(
-    words: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+def test_gates_and_mistakes_are_those_that_were_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
+    """What ``--fail-on`` and ``--tolerance`` say, and exit codes; results of H200s pass the check of the docs."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    named = set(re.findall(r"{(.*?)}", " ".join(words)))
-    paths = {name: str(write(tmp_path / f"{name}.jsonl", FILES[name]())) for name in named}
-    assert cli.main(["compare", *(word.format(**paths) for word in words)]) == code
-    err = capsys.readouterr().err
-    assert said.format(**paths) in err
-    assert code != 2 or len(err.splitlines()) == 1
-
-
-def test_gates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    """What ``--fail-on`` and ``--tolerance`` say, and their exit codes; results of H200s pass the check of the docs."""
     for name, logs in FILES.items():
         write(tmp_path / name, logs())
     (tmp_path / "RESULTS").symlink_to(ROOT / "results/h200-x2")
     monkeypatch.chdir(tmp_path)
-    parts = []
-    for line in GATES.strip().splitlines():
-        code = cli.main(["compare", *line.split()])
-        parts.append(f"$ volley compare {line}\n{capsys.readouterr().err}[{code}]\n")
-    check_screen(SCREENS / "compare/gates.txt", "\n".join(parts))
+    check_transcript("compare/gates", capsys, only_err=True)
 
 
 def test_a_gate_sees_the_changes_that_it_says_it_sees() -> None:

@@ -230,25 +230,3 @@ def _until(true: Callable[[], bool], otherwise: str) -> None:
     while not true():
         assert time.monotonic() < deadline, otherwise
         time.sleep(0.02)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["volley pingpong"], "--live takes two to 11 command lines, not 1"),
-        (["--sweep", "X=1,2", "a", "b"], "--sweep takes one command line, not 2"),
-        (["--sweep", "X=1", "a"], "is no variable with two to 11 different values"),
-        (["--sweep", "X=1,1", "a"], "is no variable with two to 11 different values"),
-        (["volley 'pingpong", "b"], "is not a command line"),
-        (["", "b"], "is empty"),
-        (["volley", "b"], "makes several launches: write e.g. 'volley pingpong'"),
-        (["A=1 volley --budget 5", "b"], "makes several launches: write e.g. 'volley pingpong'"),
-        (["/nonexistent/volley pingpong"] * 2, "cannot start /nonexistent/volley"),
-    ],
-)
-def test_misuse_is_refused(
-    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert cli.main(["compare", "--live", *words]) == 2
-    assert message in capsys.readouterr().err

@@ -1,23 +1,20 @@
-"""Doctor's probes of GPUs, through stand-ins for CUDA's driver library, GDRCopy's library and NVML."""
+"""Doctor's probes of GPUs, through stand-ins for CUDA's driver library and GDRCopy's; NVML: test_hardware.py."""
 
 from __future__ import annotations
 
 import ctypes
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from volley.doctor.probes import gpus
-from volley.machine import cuda_driver, nvml, sysfs
+from volley.machine import cuda_driver, sysfs
 from volley.machine import facts as f
 from volley.machine.capture import Skip, isolated
 from volley.machine.cuda_driver import ATTRIBUTES
-from volley.machine.hardware import NvLink
+from volley.machine.capture import Skip, isolated
 
 PCI = "0000:3b:00.0"
 DEVICES = "bus/pci/devices"
@@ -153,89 +150,3 @@ def test_without_its_node_gdrcopy_is_not_mapped(fake: ctypes.CDLL, monkeypatch: 
     monkeypatch.setattr(gpus, "open_node", lambda _: "absent")
     found = gpus.gdrcopy()
     assert (found.node, found.library, found.mapped) == ("absent", "2.4", None)
-
-
-# ------------------------------------------------------------------------------------------------ NVML
-
-
-class NVMLError(Exception):
-    pass
-
-
-def refuse(*_: object) -> Any:
-    raise NVMLError("Not Supported")
-
-
-def pretend_nvml(**changes: Any) -> SimpleNamespace:
-    """Two GPUs with two of three links up; the second says no more than that it is there."""
-
-    def link_state(handle: int, link: int) -> int:
-        return int(link < 2) if handle == 0 else refuse()
-
-    def of_first(value: Any) -> Any:
-        return lambda handle, *_: value if handle == 0 else refuse()
-
-    def p2p_status(one: int, other: int, index: int) -> int:
-        ctypes.c_uint(index)  # as the call itself converts it
-        return 3 if one < other else refuse()
-
-    known = {
-        "NVMLError": NVMLError,
-        "NVMLError_LibraryNotFound": type("NVMLError_LibraryNotFound", (NVMLError,), {}),
-        "NVMLError_NotSupported": type("NVMLError_NotSupported", (NVMLError,), {}),
-        "NVMLError_InvalidArgument": type("NVMLError_InvalidArgument", (NVMLError,), {}),
-        "NVML_NVLINK_MAX_LINKS": 3,
-        "NVML_P2P_CAPS_INDEX_READ": (0,),  # as nvidia-ml-py 13.615 has it
-        "nvmlInit": lambda: None,
-        "nvmlShutdown": lambda: None,
-        "nvmlDeviceGetCount": lambda: 2,
-        "nvmlDeviceGetHandleByIndex": lambda index: index,
-        "nvmlSystemGetDriverVersion": lambda: "580.159.04",
-        "nvmlDeviceGetName": of_first("NVIDIA H200"),
-        "nvmlDeviceGetUUID": of_first("GPU-1"),
-        "nvmlDeviceGetPciInfo": of_first(SimpleNamespace(busId="00000000:3B:00.0")),
-        "nvmlDeviceGetMigMode": of_first([1, 1]),
-        "nvmlDeviceGetEccMode": of_first([1, 1]),
-        "nvmlDeviceGetCurrPcieLinkGeneration": of_first(1),
-        "nvmlDeviceGetMaxPcieLinkGeneration": of_first(5),
-        "nvmlDeviceGetCurrPcieLinkWidth": of_first(16),
-        "nvmlDeviceGetMaxPcieLinkWidth": of_first(16),
-        "nvmlDeviceGetNvLinkState": link_state,
-        "nvmlDeviceGetNvLinkVersion": of_first(4),
-        "nvmlDeviceGetNvLinkRemotePciInfo": lambda _handle, link: (
-            SimpleNamespace(busId="00000000:3C:00.0") if link == 0 else refuse()
-        ),
-        "nvmlDeviceGetNvLinkRemoteDeviceType": lambda _handle, link: 2 if link == 0 else 255,
-        "NVML_FI_DEV_NVLINK_GET_SPEED": 1,
-        "NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON": 2,
-        "nvmlDeviceGetFieldValues": lambda _handle, fields: [
-            SimpleNamespace(nvmlReturn=link, valueType=2, value=SimpleNamespace(ulVal=26562)) for _, link in fields
-        ],
-        "nvmlDeviceGetP2PStatus": p2p_status,
-    }
-    return SimpleNamespace(**{**known, **changes})
-
-
-def test_nvml_is_asked_for_modes_and_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", pretend_nvml())  # type: ignore[arg-type]
-    found = nvml.facts()
-    first, second = found.gpus
-    assert (first.pci, first.mig, first.ecc, first.pcie_generation_max) == (PCI, True, True, 5)
-    assert first.nvlinks == [
-        NvLink(link=0, version="3.0", remote="switch", remote_pci="0000:3c:00.0", line_rate_bytes_per_s=26.562e9),
-        NvLink(link=1, version="3.0", line_rate_bytes_per_s=26.562e9),
-    ]
-    assert first.nvlinks_inactive == 1
-    assert (second.index, second.uuid, second.nvlinks, second.unread["name"]) == (1, "", None, "Not Supported")
-    assert [pair.read for pair in found.peers] == ["topology not supported"]
-
-
-def test_without_nvml_there_is_nothing_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(Skip, match="pip install nvidia-ml-py"):
-        nvml.facts()
-    absent = pretend_nvml()
-    absent.nvmlInit = lambda: (_ for _ in ()).throw(absent.NVMLError_LibraryNotFound())
-    monkeypatch.setitem(sys.modules, "pynvml", absent)
-    with pytest.raises(Skip, match="no NVML"):
-        nvml.facts()

@@ -107,6 +107,11 @@ class Broken(FakeNvml):
         raise NVMLError("Driver/library version mismatch")
 
 
+class Absent(FakeNvml):
+    def nvmlInit(self) -> None:
+        raise self.NVMLError_LibraryNotFound
+
+
 class Crashing(FakeNvml):
     def nvmlDeviceGetCount(self) -> int:
         os.kill(os.getpid(), signal.SIGBUS)
@@ -118,6 +123,7 @@ class Crashing(FakeNvml):
     [
         (None, "nvidia-ml-py is not installed: pip install nvidia-ml-py"),
         (Broken, "Driver/library version mismatch"),
+        (Absent, "there is no NVML (libnvidia-ml.so.1)"),
         (Hanging, "NVML: no answer within 0.2 s"),
         (Crashing, "NVML: it crashed: SIGBUS"),
     ],
@@ -146,6 +152,20 @@ def test_links_that_cannot_be_read_are_not_taken_for_none(monkeypatch: pytest.Mo
     assert found.gpus[0].unread["nvlinks"] == "Insufficient Permissions"
     assert line_rate("aware", ranks(before, 0, 1), [found]) is None
     assert line_rate("staged/pinned", ranks(before, 0, 1), [found]) is not None
+
+
+def test_a_gpu_that_says_nothing_and_an_older_module_are_read_as_far_as_they_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = machine(H200)[0]
+    silent = replace(before, gpus=[before.gpus[0], Gpu(index=1, uuid=before.gpus[1].uuid)])
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(silent))
+    first, second = nvml.read("before").gpus
+    assert (first.nvlinks, second.nvlinks, second.unread["pci"]) == (before.gpus[0].nvlinks, [], "Not Supported")
+    for name in ("nvmlDeviceGetNvLinkRemoteDeviceType", "NVML_FI_DEV_NVLINK_GET_SPEED"):
+        monkeypatch.delattr(FakeNvml, name)
+    (link, *_) = nvml.read("before").gpus[0].nvlinks or ()
+    assert (link.remote, link.line_rate_bytes_per_s) == ("unknown", None)
 
 
 # --------------------------------------------------------------------------------------- the line rate

@@ -111,24 +111,6 @@ def test_inside_a_launcher_all_its_ranks_take_part(volley: Command) -> None:
     assert len(done.out.splitlines()) == 1 + 2 * 6
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--ranks", "1"), "a matrix needs at least 2 ranks, not 1: write --ranks 2 or more"),
-        (("--ranks", "2000"), "3998000 pairs of 2000 ranks would take about"),
-        (("--mode", "busy"), "--mode: there is no 'busy'; choose isolated, nodes or loaded"),
-        (("--latency", "none", "--bandwidth", "none"), "nothing to measure"),
-        (("--latency", "8:1Qi"), "--latency: "),
-        (("--format", "olcf"), "there is no 'olcf'"),
-    ],
-)
-def test_a_usage_error_is_refused(volley: Command, words: tuple[str, ...], sentence: str) -> None:
-    done = volley("matrix", *words)
-    assert (done.code, done.out) == (2, "")
-    assert sentence in done.err
-    assert len(done.err.splitlines()) == 1
-
-
 def test_a_long_matrix_says_so_before_it_starts(volley: Command) -> None:
     done = volley("matrix", "--ranks", "64", "--dry-run")
     assert done.code == 0

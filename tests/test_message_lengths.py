@@ -37,10 +37,3 @@ def test_a_message_of_0_b_is_timed_and_has_nothing_to_compare(volley: Command) -
         assert points[name, 0].times_s
     assert {size for _, size in points} == {0, 1, 2, 4, 8}
     assert "0 B: nothing to compare" in done.out
-
-
-@pytest.mark.parametrize("name", ["stream", "message-rate", "overlap", "collective"])
-def test_other_benchmarks_say_who_measures_messages_of_0_b(volley: Command, name: str) -> None:
-    done = volley(name, "--sizes", "0")
-    assert done.code == 2
-    assert "--sizes: only volley pingpong measures messages of 0 bytes: the smallest size is 1" in done.err

@@ -217,20 +217,6 @@ def test_the_interval_of_what_is_hidden_has_the_variation_of_exchange_and_comput
     assert alone.high > 0.6
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--computation", "memry"), "did you mean memory"),
-        (("--progress-calls", "-1"), "--progress-calls"),
-        (("--ranks", "3"), "needs 2 ranks"),
-    ],
-)
-def test_requests_without_sense(words: tuple[str, ...], said: str, volley: Command) -> None:
-    done = volley("overlap", *words)
-    assert done.code == 2
-    assert said in done.err
-
-
 def test_options_are_read_in_the_order_of_the_computations() -> None:
     _, options = benchmarks.read(["overlap", "--computation", "arithmetic,memory", "--sizes", "8"])
     assert options.computation == LIMITS

@@ -14,6 +14,7 @@ import example_records
 from comparison_records import launches, write
 from gpu_records import log as gpu_log
 from screens import SCREENS, check_screen
+from the_command import check_transcript
 from volley import cli, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint
@@ -183,34 +184,11 @@ def test_a_baseline_and_a_tolerance_set_the_exit_code(home: Path) -> None:
     assert cli.main(["compare", str(write(home / "f.jsonl", failed)), "--with", baseline, "--tolerance", "30%"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["references", "nowhere"], "there is no reference 'nowhere'"),
-        (["references", "summit", "t4"], "one reference at a time"),
-        (["references", "--add", "mine"], "one file of records"),
-        (["references", "--add", "../mine", "{records}"], "not a name"),
-        (["references", "--add", "last", "{records}"], "not a name"),
-        (["references", "--add", "summit", "{records}"], "choose another name"),
-        (["references", "--add", "mine", "nowhere.jsonl"], "cannot read"),
-        (["references", "--add", "taken", "{records}"], "exists already"),
-        (["references", "--add", "mine", "{empty}"], "no measured point"),
-        (["compare", "{records}", "--with", "nowhere"], "no file, kept run or reference of this name"),
-        (["compare", "{records}", "summit"], "name it first"),
-        (["compare", "{records}", "--with", "t4"], "measures nothing that t4 has"),
-        (["compare", "{records}", "{empty}", "--tolerance", "5%"], "--tolerance is for --with"),
-    ],
-)
-def test_misuse_is_refused(words: list[str], message: str, home: Path, capsys: Capture) -> None:
-    files = {
-        "records": write(home / "records.jsonl", launches(1)),
-        "empty": write(home / "empty.jsonl", [example_records.log(example_records.pingpong(status="skipped"))]),
-    }
-    assert cli.main(["references", "--add", "taken", str(files["records"])]) == 0
-    assert cli.main([word.format(**files) for word in words]) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert len(err.splitlines()) == 1
+def test_misuse_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    write(home / "records", launches(1))
+    write(home / "empty", [example_records.log(example_records.pingpong(status="skipped"))])
+    monkeypatch.chdir(home)
+    check_transcript("refused/references", capsys, {str(home): "~"})
 
 
 def test_the_median_of_the_launches_is_compared_with_the_reference() -> None:

@@ -21,6 +21,7 @@ import pytest
 
 import comparison_records
 from comparison_records import launches
+from the_command import check_transcript
 from volley.benchmarks import BENCHMARKS
 from volley.cli import main
 from volley.records.records_file import read_runs
@@ -323,31 +324,15 @@ def test_the_name_of_the_file_chooses_a_picture(tmp_path: Path) -> None:
     assert png.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        ([str(RANKS), "-o", "report.pdf"], 2, "add one, or give --format"),
-        ([str(RANKS), "-o", "a.html", "--format", "png"], 2, "the name ends as that of html"),
-        ([str(RANKS), "-o", "-"], 2, "the name does not end with .html"),
-        (["-", "-", "-o", "a.html"], 2, "standard input can be read once"),
-        (["{copy}", "-o", "{copy}", "--format", "html"], 2, "would overwrite"),
-        (["{copy}", "-o", "{link}"], 2, "would overwrite the input"),
-        (["absent.jsonl"], 2, "cannot read absent.jsonl"),
-        (["absent.jsonl", "-o", "no/such/folder.html"], 2, "cannot write no/such/folder.html: no/such is no folder"),
-    ],
-)
 def test_mistakes_are_one_sentence(
-    words: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("vl_convert")
-    copy, link = tmp_path / "copy.jsonl", tmp_path / "link.svg"
-    copy.write_bytes(RANKS.read_bytes())
-    link.symlink_to(copy)
-    assert main(["report", *(word.format(copy=copy, link=link) for word in words)]) == code
-    assert copy.read_bytes() == RANKS.read_bytes()
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    (tmp_path / "copy").write_bytes(RANKS.read_bytes())
+    (tmp_path / "link.svg").symlink_to("copy")
+    monkeypatch.chdir(tmp_path)
+    check_transcript("refused/report", capsys)
+    assert (tmp_path / "copy").read_bytes() == RANKS.read_bytes()
 
 
 def test_missing_packages_are_named_with_the_command_that_installs_them(

@@ -129,11 +129,16 @@ def imports_of(text: str) -> set[str]:
 
 
 def check_transcript(
-    name: str, capsys: pytest.CaptureFixture[str], shown: Mapping[str, str] = MappingProxyType({})
+    name: str,
+    capsys: pytest.CaptureFixture[str],
+    shown: Mapping[str, str] = MappingProxyType({}),
+    *,
+    only_err: bool = False,
 ) -> None:
     """Run each ``$ VARIABLE=x volley …`` of ``tests/screens/NAME.txt``, and compare what is printed and exit codes.
 
-    ``shown``: what stands in the transcript for words of this run, such as the path of a folder.
+    ``shown``: what stands in the transcript for words of this run, such as the path of a folder.  ``only_err``: reports
+    are left out.
     """
     path = SCREENS / f"{name}.txt"
     parts = []
@@ -144,7 +149,8 @@ def check_transcript(
             environment = dict(word.split("=", 1) for word in words[1:command])
             with mock.patch.dict(os.environ, environment), mock.patch.object(sys, "argv", words[command:]):
                 code = cli.main()
-            printed = "".join(capsys.readouterr())
+            out, err = capsys.readouterr()
+            printed = err if only_err else out + err
             for found, instead in shown.items():
                 printed = printed.replace(found, instead)
             parts.append(f"{line}\n{printed}[{code}]\n")
