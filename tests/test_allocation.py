@@ -16,7 +16,7 @@ from volley.errors import UserError
 from volley.launch.allocation import Allocation, allocation
 from volley.launch.engine import About, TransportAbout
 from volley.launch.inside_launcher import RankInfo
-from volley.run.jobs import Site
+from volley.run.jobs import JobContext
 
 SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1"}
 CSM = {"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "batch2 1 a04n05 42 a04n06 42", "CSM_ALLOCATION_ID": "7"}
@@ -231,6 +231,6 @@ def test_looking_at_what_works_takes_all_ranks_that_were_asked_for(
 ) -> None:
     benchmark, options = benchmarks.read(words)
     about = About(transports=(TransportAbout(name="host", summary="", mpi=True, memory="host"),))
-    site = Site(about, allocation=Allocation("slurm", nodes=2, slots=8, ranks=allocated))
-    assert [job.plan.world_size for job in benchmark.jobs(options, site).planned] == [ranks]
-    assert replace(site, position=RankInfo(0, 3, "srun")).ranks_given == 3  # those that the launcher has started
+    context = JobContext(about, allocation=Allocation("slurm", nodes=2, slots=8, ranks=allocated))
+    assert [job.plan.world_size for job in benchmark.jobs(options, context).planned] == [ranks]
+    assert replace(context, position=RankInfo(0, 3, "srun")).ranks_given == 3  # those that the launcher has started

@@ -16,7 +16,7 @@ from volley.records.command_again import asked, command_again, launch_again, opt
 from volley.records.plan import Plan
 from volley.records.records_file import read_runs
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import Site
+from volley.run.jobs import JobContext
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,7 +24,7 @@ TRANSPORTS = tuple(
     TransportAbout(name=name, summary="example", mpi=True, memory=memory, halos=True)
     for name, memory in (("host", "host"), ("aware", "device"), ("staged/pinned", "device"), ("nccl", "device"))
 )
-SITE = Site(About(transports=TRANSPORTS))
+SITE = JobContext(About(transports=TRANSPORTS))
 
 GIVEN = {
     "pingpong": "-t host -t aware -s 8:64k --fresh-buffers --ci 2% --no-verify --hosts a,b --gpus 1,0 --watchdog 9",

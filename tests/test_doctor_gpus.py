@@ -14,7 +14,6 @@ from volley.machine import cuda_driver, sysfs
 from volley.machine import facts as f
 from volley.machine.capture import Skip, isolated
 from volley.machine.cuda_driver import ATTRIBUTES
-from volley.machine.capture import Skip, isolated
 
 PCI = "0000:3b:00.0"
 DEVICES = "bus/pci/devices"

@@ -35,7 +35,7 @@ from volley.records.record_types import End, Run
 from volley.records.records_file import LineReader
 from volley.records.run_log import RunLog
 from volley.report.model import Details
-from volley.run.jobs import Site
+from volley.run.jobs import JobContext
 
 
 def devices(count: int) -> list[made.Device]:
@@ -187,7 +187,7 @@ def asked(*words: str) -> MatrixOptions:
 
 def planned(given: MatrixOptions, monkeypatch: pytest.MonkeyPatch, *, driver: bool = True) -> Plan:
     monkeypatch.setattr("volley.benchmarks.matrix.records.has_driver", lambda: driver)
-    (job,) = jobs(given, Site(About())).planned
+    (job,) = jobs(given, JobContext(About())).planned
     return job.plan
 
 

@@ -28,7 +28,7 @@ from volley.records.plan import Plan
 from volley.records.record_types import End, EngineFacts, MpiFacts
 from volley.records.run_log import RunLog
 from volley.report.model import Details
-from volley.run.jobs import Site
+from volley.run.jobs import JobContext
 
 PROBLEM = JacobiPlan(grid=[2, 2], domain=[4096, 4096])
 
@@ -151,7 +151,7 @@ def test_grids_up_to_the_last_divide_it(last: tuple[int, int], chain: list[tuple
 
 def planned(*words: str, position: RankInfo | None = None) -> list[Plan]:
     _, options = read(["jacobi", *words])
-    return [job.plan for job in jobs(options, Site(About(transports=(HOST,)), position)).planned]
+    return [job.plan for job in jobs(options, JobContext(About(transports=(HOST,)), position)).planned]
 
 
 def test_strong_keeps_the_whole_and_weak_the_part() -> None:

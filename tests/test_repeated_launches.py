@@ -22,9 +22,9 @@ from volley.run.jobs import (
     POINT_TIME_S,
     START_S,
     Job,
+    JobContext,
     Jobs,
     LaunchCount,
-    Site,
     coarse_first,
     measures_in_s,
     repeated,
@@ -34,7 +34,7 @@ from volley.statistics.launches import FIRST_LOOK
 
 def jobs(the_plan: Plan | None = None, launches: int | None = None, place: RankInfo | None = None) -> Jobs:
     options = PingPongOptions(job=JobOptions(launches=launches))
-    return repeated(the_plan or plan(), options, Site(About(), place), times, PointForecast)
+    return repeated(the_plan or plan(), options, JobContext(About(), place), times, PointForecast)
 
 
 def log(time_s: float, **changes: object) -> RunLog:
@@ -91,7 +91,7 @@ def said_and_took(
     """
     described = jobs(the_plan)
     count, job = described.count, described.planned[0]
-    launch_s = START_S + measures_in_s(job, Site(About()), PointForecast)
+    launch_s = START_S + measures_in_s(job, JobContext(About()), PointForecast)
 
     def expected_s(size: int) -> float:
         return PointForecast(job.plan, [size]).left_s(0.0)

@@ -18,7 +18,7 @@ from volley.launch.engine import About, FaultAbout, TransportAbout
 from volley.launch.inside_launcher import RankInfo
 from volley.launch.start import left_over
 from volley.run import session
-from volley.run.jobs import FIRST_SHARE, Site, choose_transports, count_pair, count_ranks
+from volley.run.jobs import FIRST_SHARE, JobContext, choose_transports, count_pair, count_ranks
 from volley.statistics.launches import FIRST_LOOK
 
 ABOUT_FAKE = About(
@@ -45,16 +45,16 @@ ABOUT_FAKE = About(
     ],
 )
 def test_transports_by_name_part_of_a_name_and_all(asked: tuple[str, ...], names: list[str]) -> None:
-    assert choose_transports(asked, Site(ABOUT_FAKE)) == names
+    assert choose_transports(asked, JobContext(ABOUT_FAKE)) == names
 
 
 def test_an_unknown_transport_names_the_nearest_and_all_but_the_test_transports() -> None:
     with pytest.raises(UserError, match=r"'hots'; did you mean host\?") as caught:
-        choose_transports(("hots",), Site(ABOUT_FAKE))
+        choose_transports(("hots",), JobContext(ABOUT_FAKE))
     assert "staged/shared" in str(caught.value)
     assert "+flip" not in str(caught.value)
     with pytest.raises(UserError, match=r"there is no transport 'host\+flop'"):
-        choose_transports(("host+flop",), Site(ABOUT_FAKE))
+        choose_transports(("host+flop",), JobContext(ABOUT_FAKE))
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_an_unknown_transport_names_the_nearest_and_all_but_the_test_transports(
 )
 def test_a_wrong_number_of_ranks_names_the_right_one(ranks: int | None, place: RankInfo | None, words: str) -> None:
     with pytest.raises(UserError, match=words):
-        count_pair(JobOptions(ranks=ranks), Site(ABOUT_FAKE, place), "stream")
+        count_pair(JobOptions(ranks=ranks), JobContext(ABOUT_FAKE, place), "stream")
 
 
 def test_the_number_of_ranks_is_the_launcher_s_or_the_one_asked_for() -> None:
-    assert count_ranks(JobOptions(ranks=4), Site(ABOUT_FAKE), usual=2) == 4
-    assert count_ranks(JobOptions(), Site(ABOUT_FAKE, RankInfo(0, 3, "pmix")), usual=2) == 3
-    unknown = Site(ABOUT_FAKE, RankInfo(0, None, "pmix"))  # the engine counts, where the launcher does not say
+    assert count_ranks(JobOptions(ranks=4), JobContext(ABOUT_FAKE), usual=2) == 4
+    assert count_ranks(JobOptions(), JobContext(ABOUT_FAKE, RankInfo(0, 3, "pmix")), usual=2) == 3
+    unknown = JobContext(ABOUT_FAKE, RankInfo(0, None, "pmix"))  # the engine counts, where the launcher does not say
     assert count_ranks(JobOptions(), unknown, usual=2) == 2
 
 

@@ -28,7 +28,7 @@ from volley.launch.start import this_volley
 from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import assemble
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import Site
+from volley.run.jobs import JobContext
 from volley.text import escape_controls, join_words
 
 
@@ -100,7 +100,7 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
     chosen = choose_mpi(asked.job.mpi, os.environ)
     with ask_about(path, chosen.library) as answer:
         about = answer()
-    plans = [job.plan for job in benchmark.jobs(asked, Site(about)).planned]
+    plans = [job.plan for job in benchmark.jobs(asked, JobContext(about)).planned]
     ranks = max(plan.world_size for plan in plans)
     if ranks < options.nodes:
         raise UserError(f"{ranks} ranks cannot be spread over {options.nodes} nodes: write --nodes {ranks}")

@@ -27,7 +27,7 @@ from volley.errors import UserError
 from volley.records.plan import Sampling
 from volley.records.record_types import Rank
 from volley.records.run_log import RunLog
-from volley.run.jobs import Job, Jobs, Site, choose_transports, make_plan
+from volley.run.jobs import Job, JobContext, Jobs, choose_transports, make_plan
 from volley.text import grouped
 from volley.units import format_duration, format_size
 
@@ -199,11 +199,11 @@ class Measured:
         self.launches = self.repetitions = 0
         self.judged: dict[Case, Judgement] = {}
 
-    def jobs(self, options: Any, site: Site) -> Jobs:
+    def jobs(self, options: Any, context: JobContext) -> Jobs:
         """Return the first launch, and what makes the others: the matrix between ranks, with the rounds of a check."""
-        alone = site.position is not None
-        ranks = options.ranks_of(site)
-        hosts = list(options.job.hosts) or list(site.allocation.hosts if site.allocation else ())
+        alone = context.position is not None
+        ranks = options.ranks_of(context)
+        hosts = list(options.job.hosts) or list(context.allocation.hosts if context.allocation else ())
         switches = numbers([self.switch_of.get(host, "") for host in hosts]) if len(hosts) == ranks else []
         rounds = matchings(ranks, random.Random(SEED), switches)  # noqa: S311  a schedule
         repeats = REPEATS_ALONE if alone else REPEATS
@@ -215,7 +215,7 @@ class Measured:
             rounds=[[list(pair) for pair in pairs] for pairs in rounds],
             repeats=repeats,
         )
-        transports = choose_transports(options.transport, site, usual=("host",))
+        transports = choose_transports(options.transport, context, usual=("host",))
         plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
         sampling = Sampling(ci=0.01, point_time_s=POINT_S, size_time_s=None, tail=False)
         plan = msgspec.structs.replace(plan, sampling=sampling, budget_s=self.budget_s)

@@ -13,7 +13,7 @@ from volley.errors import UserError
 from volley.text import join_words
 
 if TYPE_CHECKING:
-    from volley.run.jobs import Site
+    from volley.run.jobs import JobContext
 
 CLUSTER_S, MACHINE_S, GPUS_S = 180.0, 20.0, 50.0
 MOST_RANKS_OF_A_MACHINE = 16
@@ -81,11 +81,11 @@ class CheckOptions(BenchmarkOptions):
     def named_transports(self) -> tuple[str, ...]:
         return self.transport
 
-    def ranks_of(self, site: Site) -> int:
+    def ranks_of(self, context: JobContext) -> int:
         """Return how many ranks the check has."""
         from volley.launch.launchers import PAIR, cores  # noqa: PLC0415  start-up: --help does without
         from volley.run.jobs import count_ranks  # noqa: PLC0415  start-up: --help does without
 
-        nodes = site.allocation.nodes if site.allocation and site.allocation.nodes > 1 else 0
-        usual = site.ranks_given or len(self.job.hosts) or nodes or min(cores(), MOST_RANKS_OF_A_MACHINE)
-        return count_ranks(self.job, site, usual=max(usual, PAIR))
+        nodes = context.allocation.nodes if context.allocation and context.allocation.nodes > 1 else 0
+        usual = context.ranks_given or len(self.job.hosts) or nodes or min(cores(), MOST_RANKS_OF_A_MACHINE)
+        return count_ranks(self.job, context, usual=max(usual, PAIR))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from volley.records.plan import Plan
     from volley.records.record_types import Run
     from volley.records.run_log import Observable, RunLog
-    from volley.run.jobs import Jobs, Site
+    from volley.run.jobs import JobContext, Jobs
     from volley.run.progress import Forecast
 
 
@@ -36,7 +36,7 @@ class Benchmark:
     aliases: tuple[str, ...] = ()
     plan: Lazy
     records: tuple[Lazy, ...]
-    jobs: Callable[[Any, Site], Jobs]
+    jobs: Callable[[Any, JobContext], Jobs]
     """Describes the jobs that options ask for; raises UserError if they do not fit the job, the engine or the
     machine."""
     forecast: Callable[[Plan], Forecast] = lambda _: Lazy("volley.run.progress.Forecast")()

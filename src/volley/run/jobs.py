@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Site:
+class JobContext:
     """What is known before the jobs are described: the engine, the foreign job and the allocation."""
 
     about: About
@@ -141,24 +141,26 @@ def sampling_part(asked: SamplingOptions) -> Sampling:
     return Sampling(mode="fixed", size_time_s=asked.size_time, warmup=asked.warmup, iterations=asked.iterations)
 
 
-def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] = (), halos: bool = False) -> list[str]:
+def choose_transports(
+    asked: Sequence[str], context: JobContext, *, usual: Sequence[str] = (), halos: bool = False
+) -> list[str]:
     """Resolve the value of ``--transport`` to names of the engine's registry, in the order given.
 
     Args:
         asked: names; a part of a name (``staged``, ``put``) stands for all transports that have it and no such name,
             ``all`` for all of them. NAME+FAULT is the transport NAME with one of the engine's faults.
-        site: the site; ``about`` lists the engine's transports.
+        context: its ``about`` lists the engine's transports.
         usual: the default if ``asked`` is empty; if also empty, the transports that the engine calls usual.
         halos: accept only transports that can exchange halos.
     """
-    known = [each for each in site.about.transports if each.halos or not halos]
+    known = [each for each in context.about.transports if each.halos or not halos]
     names = [each.name for each in known]
-    faulty = {f"{each.name}+{fault.name}" for each in known for fault in site.about.faults}
+    faulty = {f"{each.name}+{fault.name}" for each in known for fault in context.about.faults}
     chosen: dict[str, None] = {}
     for name in asked or usual or [each.name for each in known if each.usual]:
         family = [member for member in names if name in member.split("/")]
         found = names if name == "all" else [name] if name in faulty.union(names) else family
-        if not found and halos and site.about.of([name]):
+        if not found and halos and context.about.of([name]):
             raise UserError(f"--transport: {name} cannot exchange halos; these can: {join_words(names)}")
         if not found:
             guess = " ".join(filter(None, (";", did_you_mean(name.lower(), [*names, "all"]))))
@@ -170,9 +172,9 @@ def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] 
     return list(chosen)
 
 
-def count_ranks(job: JobOptions, site: Site, *, usual: int) -> int:
+def count_ranks(job: JobOptions, context: JobContext, *, usual: int) -> int:
     """Return the number of ranks of the foreign job or of ``--ranks``, else ``usual``."""
-    size = site.position.size if site.position else None
+    size = context.position.size if context.position else None
     if size and job.ranks not in (None, size):
         raise UserError(
             f"--ranks {job.ranks} does not fit this job of {size} ranks: leave --ranks out, or start {job.ranks} ranks"
@@ -185,12 +187,12 @@ def count_ranks(job: JobOptions, site: Site, *, usual: int) -> int:
     return ranks
 
 
-def count_pair(job: JobOptions, site: Site, title: str) -> int:
+def count_pair(job: JobOptions, context: JobContext, title: str) -> int:
     """Return the number of ranks of a benchmark between two ranks: 2."""
-    ranks = count_ranks(job, site, usual=PAIR)
+    ranks = count_ranks(job, context, usual=PAIR)
     if ranks == PAIR:
         return ranks
-    if site.position:
+    if context.position:
         raise UserError(
             f"{title} needs {PAIR} ranks and this job has {ranks}: start it with -n {PAIR}, "
             f"or let volley start its own job with --launcher {join_words(LAUNCHERS, 'or')}"
@@ -227,7 +229,7 @@ message do."""
 def repeated(
     plan: Plan,
     options: SampledOptions,
-    site: Site,
+    context: JobContext,
     estimates: Callable[[Sequence[RunLog]], Iterable[Estimate]],
     forecast: Callable[[Plan], Forecast],
 ) -> Jobs:
@@ -239,7 +241,7 @@ def repeated(
     with fixed sampling, and with ``--launches 1``.  ``estimates`` returns the results of the launches so far; they
     decide whether there are enough.
     """
-    asked = 1 if site.position or plan.sampling.mode == "fixed" else None
+    asked = 1 if context.position or plan.sampling.mode == "fixed" else None
     number = options.job.launches or asked
     if number == 1:
         return Jobs((Job(plan),))
@@ -247,12 +249,12 @@ def repeated(
         point_time_s = plan.sampling.point_time_s if "point_time" in options.sampling.given else POINT_TIME_S
         short = msgspec.structs.replace(plan.sampling, point_time_s=point_time_s, min_visits=MIN_VISITS)
         plan = msgspec.structs.replace(plan, sampling=short)
-    start_s = starts_in_s(plan, site)
+    start_s = starts_in_s(plan, context)
     if number:
         launches = LaunchCount(1 if plan.budget_s else number, number, plan.budget_s)
         first = plan
     else:
-        usual_s = max(USUAL_TIME_S, FIRST_LOOK * (start_s + measures_in_s(Job(plan), site, forecast)))
+        usual_s = max(USUAL_TIME_S, FIRST_LOOK * (start_s + measures_in_s(Job(plan), context, forecast)))
         time_s = plan.budget_s or float(f"{usual_s:.3g}")
         launches = LaunchCount(1, MAX_LAUNCHES, time_s, min(FIRST_LOOK, max(1, int(time_s / (2 * start_s)))))
         sampling = plan.sampling
@@ -305,22 +307,22 @@ def coarse_first(sizes: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(size for one in (*passes[:1], sizes[-1:], *passes[1:]) for size in one))
 
 
-def usable_transports(plan: Plan, site: Site) -> list[str]:
+def usable_transports(plan: Plan, context: JobContext) -> list[str]:
     """Return the transports of a plan that this machine may have: without CUDA or GPUs, none in GPU memory."""
-    if site.about.cuda_built is not None and gpu_count() > 0:
+    if context.about.cuda_built is not None and gpu_count() > 0:
         return plan.transports
-    on_gpus = {each.name for each in site.about.of(plan.transports) if each.memory == "device"}
+    on_gpus = {each.name for each in context.about.of(plan.transports) if each.memory == "device"}
     return [name for name in plan.transports if without_fault(name) not in on_gpus]
 
 
-def starts_in_s(plan: Plan, site: Site) -> float:
+def starts_in_s(plan: Plan, context: JobContext) -> float:
     """Return how long a launch is expected to take to start and to end; one without transports is of GPUs alone."""
-    on_gpus = any(each.memory == "device" for each in site.about.of(usable_transports(plan, site)))
+    on_gpus = any(each.memory == "device" for each in context.about.of(usable_transports(plan, context)))
     return GPU_START_S if on_gpus or not plan.transports else START_S
 
 
-def measures_in_s(job: Job, site: Site, forecast: Callable[[Plan], Forecast]) -> float:
+def measures_in_s(job: Job, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
     """Return how long its ranks are expected to measure, without the transports that this machine cannot have."""
-    usable = msgspec.structs.replace(job.plan, transports=usable_transports(job.plan, site))
+    usable = msgspec.structs.replace(job.plan, transports=usable_transports(job.plan, context))
     measuring_s = forecast(usable).left_s(0.0) if job.measuring_s is None else job.measuring_s
     return measuring_s if job.plan.budget_s is None else min(measuring_s, job.plan.budget_s)

@@ -48,7 +48,7 @@ from volley.records.record_types import End, LaunchTimes, Run
 from volley.records.records_file import LineReader, Writer, encode_line, open_writer
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import Job, Jobs, Site, choose_transports, measures_in_s, starts_in_s, usable_transports
+from volley.run.jobs import Job, JobContext, Jobs, choose_transports, measures_in_s, starts_in_s, usable_transports
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize
 from volley.text import escape_controls, join_words, utf8
@@ -172,15 +172,15 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Sess
     with ask_about(path, mpi.library if mpi else "", stop, options.job.watchdog) as answer:
         _load_pages(benchmark, options.output.format)  # while the engine loads the MPI library
         about = answer()
-    site = Site(about, position, allocation(os.environ))
-    jobs = benchmark.jobs(options, site)
+    context = JobContext(about, position, allocation(os.environ))
+    jobs = benchmark.jobs(options, context)
     if benchmark.local:
         if about.cuda_built is None:
             hint = f"; {benchmark.hint}" if benchmark.hint else ""
             raise MachineError(f"this engine was built without CUDA and sees no GPU{hint}")
         path = Path(engine_path.local_engine_path())
     stack = assemble(mpi, about.mpi, about.cuda_built) if mpi else Stack(cuda_built=about.cuda_built)
-    session = Session(benchmark, options, jobs, site, path, stack)
+    session = Session(benchmark, options, jobs, context, path, stack)
     # reversed: of several jobs with as many ranks, the first decides
     session.starts = {job.plan.world_size: session.start_for(job.plan) for job in reversed(jobs.planned)}
     return session
@@ -191,7 +191,7 @@ class Session:
     benchmark: Benchmark
     options: BenchmarkOptions
     jobs: Jobs
-    site: Site
+    context: JobContext
     path: Path
     stack: Stack
     starts: dict[int, Start] = field(default_factory=dict)
@@ -209,20 +209,20 @@ class Session:
         if self.benchmark.local:
             environment = inside_launcher.scrubbed(os.environ)
             return Start("none", (str(self.path), "--plan", "-"), {}, environment, patience=patience(gpus=True))
-        if self.site.position:
-            return start_inside_launcher(job, self.path, self.stack, self.site.position)
+        if self.context.position:
+            return start_inside_launcher(job, self.path, self.stack, self.context.position)
         return start_by_launcher(
             job,
             self.path,
             self.stack,
             self.ranks(plan),
-            granted=self.site.allocation,
+            granted=self.context.allocation,
             share_cores=self.benchmark.computes,
         )
 
     def ranks(self, plan: Plan) -> LaunchSpec:
         """Return the ranks of a plan, without the program that they run."""
-        on_gpus = [each for each in self.site.about.of(plan.transports) if each.memory == "device"]
+        on_gpus = [each for each in self.context.about.of(plan.transports) if each.memory == "device"]
         return LaunchSpec(
             *((), plan.world_size, self.stack.family, self.stack.mpiexec),
             gpus=bool(on_gpus),
@@ -233,12 +233,12 @@ class Session:
 
     def _complete(self, plan: Plan, tried: Preflight | None = None) -> Plan:
         start = self.starts[plan.world_size]
-        granted = self.site.allocation
+        granted = self.context.allocation
         launch: dict[str, Any] = {**start.facts(self.stack), "allocation": granted.facts() if granted else None}
         launch["asked"] = asked(self.options.typed)
         if (kept := self.options.output).name or kept.tag:
             launch["kept_as"] = {"name": kept.name, "tags": kept.tag}
-        risky = preflight.risky(plan, self.site.about)
+        risky = preflight.risky(plan, self.context.about)
         if tried and risky:
             plan = msgspec.structs.replace(plan, excluded=tried.excluded)
             if start.inside_launcher:
@@ -253,14 +253,14 @@ class Session:
         if (launches := self.jobs.launches) is not None:
             return min(launches.maximum * each_s[0], launches.time_s or math.inf)
         plan = self.jobs.planned[0].plan
-        risky = {*preflight.risky(plan, self.site.about)}.intersection(usable_transports(plan, self.site))
+        risky = {*preflight.risky(plan, self.context.about)}.intersection(usable_transports(plan, self.context))
         tries = (1 + (self.jobs.trial is not None)) if risky else 0
-        tried_s = tries * starts_in_s(plan, self.site)
+        tried_s = tries * starts_in_s(plan, self.context)
         return min(tried_s + sum(each_s), *(job.plan.budget_s or math.inf for job in self.jobs.planned))
 
     def launch_s(self, job: Job) -> tuple[float, float]:
         """Return how long a launch is expected to take to start and to end, and to measure."""
-        return starts_in_s(job.plan, self.site), measures_in_s(job, self.site, self.benchmark.forecast)
+        return starts_in_s(job.plan, self.context), measures_in_s(job, self.context, self.benchmark.forecast)
 
     def show_only(self, again: Sequence[str]) -> int:
         """Print each plan, and on stderr the command line that would run it: ``again``, if volley would become it."""
@@ -311,7 +311,7 @@ class Session:
     def _each_job(self, progress: Progress, begun: float) -> Iterator[Job]:
         """Yield the jobs; a budget that was shared out before the first launch counts from the beginning."""
         for job in self.jobs.planned:
-            spent_s = time.monotonic() - begun + starts_in_s(job.plan, self.site)
+            spent_s = time.monotonic() - begun + starts_in_s(job.plan, self.context)
             yield job.after(spent_s, self.jobs.count.time_s)
         more = self.jobs.next_job
         while more and (another := more(self.logs, time.monotonic() - begun, progress.note)):
@@ -320,10 +320,10 @@ class Session:
     def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:
         """Test in a separate job whether MPI accepts device memory: an MPI that does not crashes."""
         plans = [job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR]
-        plan = next((plan for plan in plans if preflight.risky(plan, self.site.about)), None)
+        plan = next((plan for plan in plans if preflight.risky(plan, self.context.about)), None)
         if plan is None or not has_driver():
             return None
-        risky, trial = preflight.risky(plan, self.site.about), self.jobs.trial
+        risky, trial = preflight.risky(plan, self.context.about), self.jobs.trial
         start = self.starts[plan.world_size]
         trials = Trials(start, self.stack, stop, plan.watchdog_s, progress.note)
         if start.on_this_host and gpu_count() <= 1 and not plan.share_device:
@@ -386,7 +386,7 @@ class Session:
         if log.end is None:  # aborted: the state of the GPUs may explain why
             self._keep(self._hardware(plan, "after", log.run), log, writer)
         words = self.options.named_transports
-        named = [set(choose_transports((word,), self.site)).intersection(plan.transports) for word in words]
+        named = [set(choose_transports((word,), self.context)).intersection(plan.transports) for word in words]
         earlier = any("ok" in each.statuses for each in self.logs if each is not log)
         return judge(log, process.ending, self.benchmark, named, start.hint, measured_before=earlier)
 

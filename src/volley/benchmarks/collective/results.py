@@ -29,7 +29,7 @@ from volley.launch.launchers import PAIR
 from volley.records.plan import Plan, Sampling
 from volley.report.cells import PLUS_MINUS, Quantity, as_they_are, scaled
 from volley.report.model import Report
-from volley.run.jobs import Jobs, Site, count_ranks
+from volley.run.jobs import JobContext, Jobs, count_ranks
 
 Element = Literal["float", "int"]
 
@@ -106,14 +106,14 @@ USUAL_TRANSPORTS = ("host", "staged/pinned", "aware", "nccl")
 """What a run without ``--transport`` measures: all transports that carry collectives, but those of tests."""
 
 
-def jobs(options: CollectiveOptions, site: Site) -> Jobs:
-    ranks = count_ranks(options.job, site, usual=max(site.ranks_given or PAIR, PAIR))
+def jobs(options: CollectiveOptions, context: JobContext) -> Jobs:
+    ranks = count_ranks(options.job, context, usual=max(context.ranks_given or PAIR, PAIR))
     if ranks < PAIR:
         raise UserError(f"a collective needs at least {PAIR} ranks: write --ranks {PAIR} or more")
     part = CollectivePlan(
         operations=list(options.operation), sizes_bytes=list(options.points.sizes), element=options.element
     )
-    found = sweep("collective", part, options, site, ranks, usual=USUAL_TRANSPORTS)
+    found = sweep("collective", part, options, context, ranks, usual=USUAL_TRANSPORTS)
     return replace(found, trial=_trial(found.planned[0].plan))
 
 

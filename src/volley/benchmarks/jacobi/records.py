@@ -25,7 +25,16 @@ from volley.errors import UserError
 from volley.launch.launchers import PAIR, cores
 from volley.records.plan import Plan
 from volley.records.record_types import Mismatch, Status
-from volley.run.jobs import Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan, usable_transports
+from volley.run.jobs import (
+    Job,
+    JobContext,
+    Jobs,
+    choose_transports,
+    count_ranks,
+    launches,
+    make_plan,
+    usable_transports,
+)
 from volley.run.progress import Forecast
 from volley.text import count, join_words
 from volley.units import LARGEST_COUNT
@@ -184,15 +193,15 @@ def grids_up_to(last: Grid) -> list[Grid]:
     return chain
 
 
-def jobs(options: JacobiOptions, site: Site) -> Jobs:
-    grid = _grid(options, site)
+def jobs(options: JacobiOptions, context: JobContext) -> Jobs:
+    grid = _grid(options, context)
     ranks = math.prod(grid)
-    if options.scaling and site.position and ranks > 1:
+    if options.scaling and context.position and ranks > 1:
         raise UserError(
             f"--scaling {options.scaling}: a launcher started this job with {count(ranks, 'rank')}, and scaling takes "
             "jobs of other sizes too: start volley without a launcher"
         )
-    transports = choose_transports(options.points.transport, site, halos=True)
+    transports = choose_transports(options.points.transport, context, halos=True)
     planned: list[Job] = []
     for each in grids_up_to(grid) if options.scaling else [grid]:
         part = JacobiPlan(
@@ -206,16 +215,16 @@ def jobs(options: JacobiOptions, site: Site) -> Jobs:
             threads=options.threads,
         )
         plan = make_plan("jacobi", part, options, ranks=math.prod(each), transports=transports, verify=options.verify)
-        nodes = len(set(options.job.hosts)) or (site.allocation.nodes if site.allocation else 1)
-        expected_s = _expected_s(part, options.precision, usable_transports(plan, site), min(nodes, math.prod(each)))
+        nodes = len(set(options.job.hosts)) or (context.allocation.nodes if context.allocation else 1)
+        expected_s = _expected_s(part, options.precision, usable_transports(plan, context), min(nodes, math.prod(each)))
         planned += launches(Job(plan, measuring_s=expected_s), options.job)
     return Jobs(tuple(planned))
 
 
-def _grid(options: JacobiOptions, site: Site) -> Grid:
+def _grid(options: JacobiOptions, context: JobContext) -> Grid:
     """Return the grid of all ranks; a UserError says that the requested one has more processes, or fewer."""
-    usual = math.prod(options.grid) if options.grid else max(site.ranks_given or PAIR, PAIR)
-    ranks = count_ranks(options.job, site, usual=usual)
+    usual = math.prod(options.grid) if options.grid else max(context.ranks_given or PAIR, PAIR)
+    ranks = count_ranks(options.job, context, usual=usual)
     across, along = grid = options.grid or squarest(ranks)
     if across * along != ranks:
         fitting = join_words([f"{each[0]} {each[1]}" for each in grids(ranks)], "or")

@@ -18,7 +18,7 @@ from volley.launch.launchers import PAIR, cores
 from volley.machine.transports import HOST_RATE_BPS, through_host
 from volley.records.plan import Plan
 from volley.records.run_log import RunLog
-from volley.run.jobs import Job, Jobs, Site, choose_transports, count_ranks, make_plan
+from volley.run.jobs import Job, JobContext, Jobs, choose_transports, count_ranks, make_plan
 from volley.run.progress import Forecast
 from volley.text import count
 from volley.units import format_duration, format_size
@@ -34,12 +34,12 @@ LONG_PASSES, SHORT_PASSES, SHORT_PASSES_S = 3, 22, 0.35
 in this time.  On two cores a visit with windows of 64 messages of 1 MiB took 0.5 s, and of 16 MiB 1.2 s."""
 
 
-def jobs(options: MatrixOptions, site: Site) -> Jobs:
-    usual = max(site.ranks_given or len(options.job.hosts) or min(cores(), MAX_USUAL_RANKS), PAIR)
-    ranks = count_ranks(options.job, site, usual=usual)
+def jobs(options: MatrixOptions, context: JobContext) -> Jobs:
+    usual = max(context.ranks_given or len(options.job.hosts) or min(cores(), MAX_USUAL_RANKS), PAIR)
+    ranks = count_ranks(options.job, context, usual=usual)
     if ranks < PAIR:
         raise UserError(f"a matrix needs at least {PAIR} ranks, not {ranks}: write --ranks {PAIR} or more")
-    granted = site.allocation.nodes if site.allocation else 1
+    granted = context.allocation.nodes if context.allocation else 1
     nodes = min(len(set(options.job.hosts)) or granted, ranks)
     part = RankMatrixPlan(
         mode=options.mode or ("nodes" if nodes > 1 else "isolated"),
@@ -50,9 +50,9 @@ def jobs(options: MatrixOptions, site: Site) -> Jobs:
         repeats=options.repeats,
         samples=options.samples,
     )
-    transports = choose_transports(options.points.transport, site, usual=("host",))
+    transports = choose_transports(options.points.transport, context, usual=("host",))
     plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
-    again = partial(next_job, inside_launcher=site.position is not None, anyway="remeasure" in options.given)
+    again = partial(next_job, inside_launcher=context.position is not None, anyway="remeasure" in options.given)
     expected_s = _expected_s(plan, part, nodes)
     advice = _advice(plan, part, nodes, expected_s)
     job = Job(plan, measuring_s=expected_s)

@@ -373,10 +373,10 @@ def _rank_columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
         **{name: [None] * number for name in ("reason", "mismatch", "of_line_rate", *_AGAIN)},
     }
     place_of = np.cumsum(where).reshape(where.shape) - 1
-    for pair, lost in case.unmeasured.items():
+    for pair, missing in case.unmeasured.items():
         place = int(place_of[case.kinds.place(pair)])
         for name in ("status", "reason", "mismatch"):
-            judged[name][place] = getattr(lost, name)
+            judged[name][place] = getattr(missing, name)
     for pair, found in case.remeasured.items():
         place = int(place_of[case.kinds.place(pair)])
         for name, value in zip(

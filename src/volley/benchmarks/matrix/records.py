@@ -26,7 +26,7 @@ from volley.machine.hardware import Device
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.records.plan import Plan
 from volley.records.record_types import EndedBy, Mismatch, Status, Work
-from volley.run.jobs import BUDGET, Job, Jobs, Site, make_plan
+from volley.run.jobs import BUDGET, Job, JobContext, Jobs, make_plan
 from volley.run.progress import Forecast
 from volley.units import LONGEST_S, format_sig
 
@@ -335,7 +335,7 @@ BUFFERS_S = 1.0
 """Buffers are allocated, filled and compared in this time: two H100s took 6.1 s for 52 cells of 0.1 s."""
 
 
-def jobs(options: MatrixOptions, site: Site) -> Jobs:
+def jobs(options: MatrixOptions, context: JobContext) -> Jobs:
     if not has_driver():
         raise MachineError(f"there is no NVIDIA driver here, and so no GPU to measure; {HINT}")
     quick = options.as_the_sample

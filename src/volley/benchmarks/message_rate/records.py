@@ -13,7 +13,7 @@ from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord,
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
 from volley.errors import UserError
 from volley.launch.launchers import PAIR, cores
-from volley.run.jobs import Jobs, Site, count_ranks
+from volley.run.jobs import JobContext, Jobs, count_ranks
 from volley.text import count
 
 
@@ -70,11 +70,11 @@ class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record
 # ---------------------------------------------------------------------------------------------------- launches
 
 
-def jobs(options: MessageRateOptions, site: Site) -> Jobs:
-    usual = site.ranks_given or min(cores(), MAX_USUAL_RANKS) // PAIR * PAIR
-    ranks = count_ranks(options.job, site, usual=max(usual, PAIR))
+def jobs(options: MessageRateOptions, context: JobContext) -> Jobs:
+    usual = context.ranks_given or min(cores(), MAX_USUAL_RANKS) // PAIR * PAIR
+    ranks = count_ranks(options.job, context, usual=max(usual, PAIR))
     if ranks % PAIR:
-        remedy = f"start it with {ranks + 1}" if site.position else f"write --ranks {ranks + 1}"
+        remedy = f"start it with {ranks + 1}" if context.position else f"write --ranks {ranks + 1}"
         raise UserError(f"message-rate is between pairs of ranks, and {ranks} is odd: {remedy}")
     if max(options.pairs, default=1) > ranks // PAIR:
         raise UserError(f"--pairs {max(options.pairs)}: {ranks} ranks have {count(ranks // PAIR, 'pair')}")
@@ -83,7 +83,7 @@ def jobs(options: MessageRateOptions, site: Site) -> Jobs:
         pairs=list(options.pairs or usual_pairs(ranks // PAIR)),
         window=options.windows.window,
     )
-    return sweep("message_rate", part, options, site, ranks)
+    return sweep("message_rate", part, options, context, ranks)
 
 
 def usual_pairs(all_pairs: int) -> list[int]:

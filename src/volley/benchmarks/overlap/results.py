@@ -40,7 +40,7 @@ from volley.report.cells import (
 )
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Overview, Report, Row, Table
 from volley.run import report_parts
-from volley.run.jobs import Jobs, Site, count_pair
+from volley.run.jobs import JobContext, Jobs, count_pair
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, Repeated, has_interval, of_numbers, ratio
 from volley.text import count, grouped, join_words
@@ -269,15 +269,15 @@ def observables(log: RunLog) -> Iterator[Observable]:
 # ---------------------------------------------------------------------------------------------------- launches
 
 
-def jobs(options: OverlapOptions, site: Site) -> Jobs:
-    usual = [each.name for each in site.about.transports if each.halos and each.usual]
+def jobs(options: OverlapOptions, context: JobContext) -> Jobs:
+    usual = [each.name for each in context.about.transports if each.halos and each.usual]
     part = OverlapPlan(
         sizes_bytes=list(options.points.sizes),
         computations=list(options.computation),
         progress_calls=options.progress_calls,
     )
-    ranks = count_pair(options.job, site, "overlap")
-    return sweep("overlap", part, options, site, ranks, usual=usual, estimates=times, forecast=OverlapForecast)
+    ranks = count_pair(options.job, context, "overlap")
+    return sweep("overlap", part, options, context, ranks, usual=usual, estimates=times, forecast=OverlapForecast)
 
 
 class OverlapForecast(PointForecast):

@@ -12,7 +12,7 @@ from volley.benchmarks.points import Direction
 from volley.benchmarks.points.jobs import sweep
 from volley.benchmarks.points.records import PointRecord, Sizes, SizesFrom0
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
-from volley.run.jobs import Jobs, Site, count_pair
+from volley.run.jobs import JobContext, Jobs, count_pair
 
 
 class PingPongPlan(Frozen, frozen=True, kw_only=True):
@@ -36,9 +36,9 @@ class PingPong(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="
     ] = field(name="cold_half_round_trip_s", default=None)
 
 
-def pingpong_jobs(options: PingPongOptions, site: Site) -> Jobs:
+def pingpong_jobs(options: PingPongOptions, context: JobContext) -> Jobs:
     part = PingPongPlan(sizes_bytes=list(options.points.sizes), fresh_buffers=options.points.fresh_buffers)
-    return sweep("pingpong", part, options, site, count_pair(options.job, site, "pingpong"))
+    return sweep("pingpong", part, options, context, count_pair(options.job, context, "pingpong"))
 
 
 class StreamPlan(Frozen, frozen=True, kw_only=True):
@@ -81,11 +81,11 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
         return (self.forward_s, self.backward_s) if self.direction == "bi" else None
 
 
-def stream_jobs(options: StreamOptions, site: Site) -> Jobs:
+def stream_jobs(options: StreamOptions, context: JobContext) -> Jobs:
     part = StreamPlan(
         sizes_bytes=list(options.points.sizes),
         fresh_buffers=options.points.fresh_buffers,
         window=options.windows.window,
         direction=options.windows.direction,
     )
-    return sweep("stream", part, options, site, count_pair(options.job, site, "stream"))
+    return sweep("stream", part, options, context, count_pair(options.job, context, "stream"))

@@ -12,7 +12,7 @@ from volley.machine.transports import HOST_RATE_BPS, family_of, through_host
 from volley.records.plan import Plan
 from volley.records.record_types import Transport
 from volley.records.run_log import RunLog
-from volley.run.jobs import Jobs, Site, choose_transports, make_plan, repeated
+from volley.run.jobs import JobContext, Jobs, choose_transports, make_plan, repeated
 from volley.run.progress import Forecast
 from volley.statistics.estimates import Estimate, median
 
@@ -21,7 +21,7 @@ def sweep(
     benchmark: str,
     part: Any,
     options: SweepOptions,
-    site: Site,
+    context: JobContext,
     ranks: int,
     *,
     usual: Sequence[str] = (),
@@ -29,9 +29,9 @@ def sweep(
     forecast: Callable[[Plan], Forecast] | None = None,
 ) -> Jobs:
     """Return the launches of a sweep over message sizes; ``part`` and ``usual`` as in ``volley.run.jobs``."""
-    transports = choose_transports(options.points.transport, site, usual=usual)
+    transports = choose_transports(options.points.transport, context, usual=usual)
     plan = make_plan(benchmark, part, options, ranks=ranks, transports=transports)
-    return repeated(plan, options, site, estimates, forecast or PointForecast)
+    return repeated(plan, options, context, estimates, forecast or PointForecast)
 
 
 _LATENCY_BYTES = 1 << 16

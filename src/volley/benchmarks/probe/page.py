@@ -11,16 +11,16 @@ from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import RunLog
 from volley.report.model import Column, Data, Report, Row, Table
 from volley.run import report_parts
-from volley.run.jobs import Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan
+from volley.run.jobs import Job, JobContext, Jobs, choose_transports, count_ranks, launches, make_plan
 
 
 class ProbePlan(Frozen, frozen=True, kw_only=True):
     """A probe has no options."""
 
 
-def jobs(options: ProbeOptions, site: Site) -> Jobs:
-    ranks = count_ranks(options.job, site, usual=max(site.ranks_given or PAIR, PAIR))
-    plan = make_plan("probe", ProbePlan(), options, ranks=ranks, transports=choose_transports(("all",), site))
+def jobs(options: ProbeOptions, context: JobContext) -> Jobs:
+    ranks = count_ranks(options.job, context, usual=max(context.ranks_given or PAIR, PAIR))
+    plan = make_plan("probe", ProbePlan(), options, ranks=ranks, transports=choose_transports(("all",), context))
     return Jobs(launches(Job(plan), options.job))
 
 
