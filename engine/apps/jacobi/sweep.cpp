@@ -3,9 +3,37 @@
 #include "jacobi/sweep.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#if __SSE2__  // x86, which has stores that go around the caches
+#include <emmintrin.h>
+#endif
 
 namespace volley::jacobi {
+
+#if __SSE2__
+void streaming_copy(const void* from, void* to, std::size_t bytes) {
+  constexpr auto line = static_cast<std::size_t>(cache_line_bytes);
+  const auto* const source = static_cast<const std::byte*>(from);
+  auto* const target = static_cast<std::byte*>(to);
+  const std::size_t in_line = reinterpret_cast<std::uintptr_t>(target) % line;
+  const std::size_t begin = std::min((line - in_line) % line, bytes);  // of the whole lines
+  const std::size_t end = begin + (bytes - begin) / line * line;
+  std::memcpy(target, source, begin);
+  for (std::size_t i = begin; i < end; i += sizeof(__m128i)) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(target + i),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i)));
+  }
+  std::memcpy(target + end, source + end, bytes - end);
+}
+
+void order_streaming_stores() { _mm_sfence(); }
+#else
+void streaming_copy(const void* from, void* to, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
+void order_streaming_stores() {}
+#endif
+
 namespace {
 
 template <class Real>
