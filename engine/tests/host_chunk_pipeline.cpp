@@ -62,8 +62,8 @@ class LateCopies {
 // Watches over the slots that wait for a chunk: MPI writes to those, though a segment knows nothing of them.
 class WatchedSegment : public SegmentChunks {
  public:
-  void prepare(const ChunkLayout& layout) {
-    SegmentChunks::prepare(layout);
+  void divide(const ChunkLayout& layout) {
+    SegmentChunks::divide(layout);
     waiting_.assign(layout.slots, false);
   }
   void expect(std::uint64_t, std::uint64_t slot, std::size_t) {
@@ -120,14 +120,14 @@ void side(SharedSegment& segment, int self, std::latch& ready) {
       }
       pipeline.prepare(bytes, layout);
       for (std::uint64_t i = 0; i < messages; ++i) {
-        if (!in_turn || self == 0) pipeline.add_send(view.message(i));
-        else pipeline.add_recv(view.message(i));
-        if (in_turn) pipeline.run();
-        if (!in_turn || self == 0) pipeline.add_recv(view.message(i));
-        else pipeline.add_send(view.message(i));
-        if (in_turn) pipeline.run();
+        if (!in_turn || self == 0) pipeline.start_send(view.message(i));
+        else pipeline.start_recv(view.message(i));
+        if (in_turn) pipeline.finish();
+        if (!in_turn || self == 0) pipeline.start_recv(view.message(i));
+        else pipeline.start_send(view.message(i));
+        if (in_turn) pipeline.finish();
       }
-      pipeline.run();
+      pipeline.finish();
       for (std::uint64_t i = 0; i < messages; ++i) {
         EXPECT(!memory->check(view.message(i).recv, bytes, seed(1 - self, i)));
       }

@@ -6,7 +6,7 @@
 // of these.
 //
 // A ChunkTransport has, for chunk number `i` counted from the start and slot number `s`:
-//   prepare(layout)                       how its host memory is divided; nothing is in flight then
+//   divide(layout)                        how its host memory is divided; nothing is in flight then
 //   out_slot(s), in_slot(s)               addresses
 //   send(i, s, bytes)                     the slot contains the whole chunk: start to send it
 //   sent(i, s)                            whether the slot can be filled again
@@ -14,7 +14,9 @@
 //   expect(i, s, bytes)                   start to receive a chunk into this slot
 //   arrived(i, s)                         whether the whole chunk is there
 //   release(i, s)                         the chunk is on the device
-// A Copies has: prepare(slots), begin_out(s, host, device, bytes), out_done(s), begin_in(s, device, host, bytes),
+//   open(pair, buffers), close(), acknowledge(), await_acknowledgement()
+//                                         as in a Channel, if the pipeline is one (transport/host_driven.hpp)
+// A Copies has: open(), prepare(slots), begin_out(s, host, device, bytes), out_done(s), begin_in(s, device, host, bytes),
 //   in_done(s), synchronize()                  waits for copies that were reported as done before they were complete
 #pragma once
 
@@ -23,7 +25,7 @@
 #include <new>
 #include <thread>
 
-#include "transport/transport.hpp"
+#include "transport/host_driven.hpp"
 
 namespace volley {
 
@@ -82,6 +84,15 @@ class ChunkPipeline {
   [[nodiscard]] ChunkTransport& transport() { return transport_; }
   [[nodiscard]] Copies& copies() { return copies_; }
 
+  void open(const RankGroup& pair, const Buffers& buffers) {
+    transport_.open(pair, buffers);
+    copies_.open();
+  }
+  void close() {
+    transport_.close();
+    copies_ = {};
+  }
+
   // Prepares for messages of this length, divided equally on both sides. First completes the earlier messages.
   void prepare(std::size_t bytes, const ChunkLayout& layout) {
     clear();
@@ -90,22 +101,32 @@ class ChunkPipeline {
     chunks_ = (bytes + layout.chunk_bytes - 1) / layout.chunk_bytes;
     out_.first = out_.run = out_.wanted;
     in_.first = in_.run = in_.wanted;
-    transport_.prepare(layout);
+    transport_.divide(layout);
     copies_.prepare(layout.slots);
   }
 
-  // Adds a message to send from, or to receive at, the view. Messages of one run() are `view.stride` apart.
-  void add_send(const View& view) {
+  // Each returns when the whole message has left the device, or is on it: an answer does not start before.
+  void send(const View& view) {
+    start_send(view);
+    finish();
+  }
+  void recv(const View& view) {
+    start_recv(view);
+    finish();
+  }
+
+  // Adds a message to send from, or to receive at, the view. Messages until finish() are `view.stride` apart.
+  void start_send(const View& view) {
     if (out_.wanted == out_.run) send_ = view;
     out_.wanted += chunks_;
   }
-  void add_recv(const View& view) {
+  void start_recv(const View& view) {
     if (in_.wanted == in_.run) recv_ = view;
     in_.wanted += chunks_;
   }
 
   // Returns when every message that was added has left its buffer or is complete in its buffer.
-  void run() {
+  void finish() {
     unsigned polls = 0;
     while (!everything_left() || in_.ended < in_.wanted) {
       const bool sent = advance_out();
@@ -117,6 +138,12 @@ class ChunkPipeline {
     in_.run = in_.wanted;
   }
 
+  void acknowledge() { transport_.acknowledge(); }
+  void await_acknowledgement() {
+    clear();
+    transport_.await_acknowledgement();
+  }
+
   // Returns when every slot is free again: everything that was sent has arrived.
   void clear() {
     unsigned polls = 0;
@@ -125,11 +152,15 @@ class ChunkPipeline {
     }
   }
 
+ protected:
+  // Counts begin at zero again, as those of a new segment do.
+  void reset() { out_ = in_ = {}; }
+
  private:
   // Numbers of chunks of one direction, counted from the start. Each number is at most the one before it.
   struct Progress {
     std::uint64_t first = 0;     // of the messages of the present size
-    std::uint64_t run = 0;       // of the messages of this run
+    std::uint64_t run = 0;       // of the messages since the last finish()
     std::uint64_t wanted = 0;    // asked for
     std::uint64_t expected = 0;  // in: announced to the transport
     std::uint64_t begun = 0;     // the copy from or to the device was begun
@@ -140,7 +171,7 @@ class ChunkPipeline {
 
   struct Chunk {
     std::uint64_t slot;
-    std::uint64_t message;  // of this run
+    std::uint64_t message;  // since the last finish()
     std::size_t offset;
     std::size_t bytes;
   };
@@ -208,7 +239,7 @@ class ChunkPipeline {
   ChunkLayout layout_;
   Progress out_;
   Progress in_;
-  View send_;  // of the first message of this run
+  View send_;  // of the first message since the last finish()
   View recv_;
 };
 
@@ -237,16 +268,11 @@ class GrowingBuffer {
 
 // Sends its chunks through MPI, from and to its own host memory.
 template <class Buffer>
-class MpiChunks {
+class MpiChunks : public MpiChannel {
  public:
   static constexpr bool sends_at_once = false;
 
-  void open(const RankGroup& pair) {
-    comm_ = pair.data.get();
-    peer_ = pair.peer();
-  }
-
-  void prepare(const ChunkLayout& layout) {
+  void divide(const ChunkLayout& layout) {
     stride_ = layout.stride();
     sending_.assign(layout.slots, MPI_REQUEST_NULL);
     receiving_.assign(layout.slots, MPI_REQUEST_NULL);
@@ -257,7 +283,8 @@ class MpiChunks {
     if (sends) out_.reserve(sending_.size() * stride_);
     if (receives) in_.reserve(receiving_.size() * stride_);
   }
-  void free() {
+  void close() {
+    MpiChannel::close();
     out_ = {};
     in_ = {};
   }
@@ -265,6 +292,7 @@ class MpiChunks {
   [[nodiscard]] std::byte* out_slot(std::uint64_t slot) { return out_.data() + slot * stride_; }
   [[nodiscard]] std::byte* in_slot(std::uint64_t slot) { return in_.data() + slot * stride_; }
 
+  using MpiChannel::send;
   void send(std::uint64_t, std::uint64_t slot, std::size_t bytes) {
     VOLLEY_MPI(MPI_Isend(out_slot(slot), static_cast<int>(bytes), MPI_BYTE, peer_, chunk_tag, comm_, &sending_[slot]));
   }
@@ -285,8 +313,6 @@ class MpiChunks {
     return done != 0;
   }
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
-  int peer_ = 0;
   std::size_t stride_ = 0;
   std::vector<MPI_Request> sending_;
   std::vector<MPI_Request> receiving_;
@@ -325,7 +351,7 @@ class SegmentChunks {
     in_ = {&header->counts[1 - out], rings + (1 - out) * ring_bytes};
   }
 
-  void prepare(const ChunkLayout& layout) { stride_ = layout.stride(); }
+  void divide(const ChunkLayout& layout) { stride_ = layout.stride(); }
 
   [[nodiscard]] std::byte* out_slot(std::uint64_t slot) { return out_.slots + slot * stride_; }
   [[nodiscard]] std::byte* in_slot(std::uint64_t slot) { return in_.slots + slot * stride_; }
@@ -341,6 +367,10 @@ class SegmentChunks {
     return in_.counts->filled.load(std::memory_order_acquire) > chunk;
   }
   void release(std::uint64_t chunk, std::uint64_t) { in_.counts->emptied.store(chunk + 1, std::memory_order_release); }
+
+  // The receiver's last count says that everything is on its device: that is the acknowledgement.
+  void acknowledge() {}
+  void await_acknowledgement() {}
 
  private:
   // Two lines of 64 bytes: processors fetch lines in pairs.

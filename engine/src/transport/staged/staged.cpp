@@ -24,7 +24,6 @@ namespace {
 class BlockingCopies {
  public:
   void open() {}
-  void close() {}
   void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) { gpu::copy_to_host(host, device, bytes); }
   void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) {
     gpu::copy_to_device(device, host, bytes);
@@ -48,10 +47,6 @@ class AsyncCopies {
   void open() {
     out_.cuda_stream = gpu::Stream::make();
     in_.cuda_stream = gpu::Stream::make();
-  }
-  void close() {
-    out_ = {};
-    in_ = {};
   }
   void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) {
     gpu::copy_to_host_async(host, device, bytes, out_.cuda_stream.get());
@@ -88,72 +83,26 @@ class AsyncCopies {
   CopyStream in_;
 };
 
-template <class ChunkTransport, class Copies>
-class PipelineChannel {
- public:
-  // Each returns when the whole message has left the device, or is on it: an answer does not start before.
-  void send(const View& view) {
-    start_send(view);
-    finish();
-  }
-  void recv(const View& view) {
-    start_recv(view);
-    finish();
-  }
-  void start_send(const View& view) { pipeline_.add_send(view); }
-  void start_recv(const View& view) { pipeline_.add_recv(view); }
-  void finish() { pipeline_.run(); }
-
- protected:
-  ChunkPipeline<ChunkTransport, Copies> pipeline_;
-};
-
 // `Buffer` is the kind of host memory, `Copies` how it is copied.
 template <class Buffer, class Copies>
-class MpiPipelineChannel : public PipelineChannel<MpiChunks<Buffer>, Copies> {
+class WholeChannel : public ChunkPipeline<MpiChunks<Buffer>, Copies> {
  public:
-  void open(const RankGroup& pair, const Buffers& buffers) {
-    mpi_.open(pair, buffers);
-    this->pipeline_.transport().open(pair);
-    this->pipeline_.copies().open();
-  }
-  void close() {
-    mpi_.close();
-    this->pipeline_.transport().free();
-    this->pipeline_.copies().close();
-  }
-  void acknowledge() { mpi_.acknowledge(); }
-  void await_acknowledgement() { mpi_.await_acknowledgement(); }
-  [[nodiscard]] MpiChannel& mpi() { return mpi_; }
-  [[nodiscard]] Copies& copies() { return this->pipeline_.copies(); }
-
- private:
-  MpiChannel mpi_;
-};
-
-template <class Buffer, class Copies>
-class WholeChannel : public MpiPipelineChannel<Buffer, Copies> {
-  using Base = MpiPipelineChannel<Buffer, Copies>;
-
- public:
-  void open(const RankGroup& pair, const Buffers& buffers) {
-    leads_ = pair.leads();
-    Base::open(pair, buffers);
-  }
   // Frees the bounce buffer of the last message size. What this size needs is reserved later; memory of windows only
   // grows.
   void prepare(const View& view) {
-    this->mpi().prepare(view);
+    this->transport().prepare(view);
     bounce_ = {};
-    this->pipeline_.prepare(view.bytes, window_layout(view.bytes));
+    ChunkPipeline<MpiChunks<Buffer>, Copies>::prepare(view.bytes, window_layout(view.bytes));
   }
   void close() {
     bounce_ = {};
-    Base::close();
+    ChunkPipeline<MpiChunks<Buffer>, Copies>::close();
   }
+  // Those who exchange halos say so with a window both ways.
   [[nodiscard]] static std::uint64_t host_memory_bytes(std::uint64_t bytes, const std::optional<Window>& window) {
     if (!window) return bytes;
-    return (window->direction == Direction::bi ? 2 : 1) * window_layout(bytes).ring_bytes();
+    const std::uint64_t one_way = window_layout(bytes).ring_bytes();
+    return window->direction == Direction::bi ? 2 * std::max(one_way, bytes) : one_way;
   }
 
   // A round trip uses one buffer of the message's size for both directions, as in the tutorial.
@@ -161,18 +110,12 @@ class WholeChannel : public MpiPipelineChannel<Buffer, Copies> {
     if (bounce_.data() == nullptr) bounce_ = Buffer(bytes);
   }
   void send(const View& view) {
-    this->pipeline_.copies().copy_out(bounce_.data(), view.send, view.bytes);
-    this->mpi().send({bounce_.data(), nullptr, view.bytes});
+    this->copies().copy_out(bounce_.data(), view.send, view.bytes);
+    this->transport().send({bounce_.data(), nullptr, view.bytes});
   }
   void recv(const View& view) {
-    this->mpi().recv({nullptr, bounce_.data(), view.bytes});
-    this->pipeline_.copies().copy_in(view.recv, bounce_.data(), view.bytes);
-  }
-  void synchronize() { this->pipeline_.copies().synchronize(); }
-
-  // A window needs a place in host memory for each message in flight, because MPI still reads or writes it.
-  void reserve_window(const Window& window) {
-    this->pipeline_.transport().reserve(window.sends(leads_), window.receives(leads_));
+    this->transport().recv({nullptr, bounce_.data(), view.bytes});
+    this->copies().copy_in(view.recv, bounce_.data(), view.bytes);
   }
 
  private:
@@ -185,7 +128,6 @@ class WholeChannel : public MpiPipelineChannel<Buffer, Copies> {
     return layout;
   }
 
-  bool leads_ = false;
   Buffer bounce_;
 };
 
@@ -201,24 +143,18 @@ class Whole : public HostDriven<WholeChannel<Buffer, Copies>>, public Halo {
   void round_trips(const View& view, std::uint64_t exchanges) override {
     this->channel_.reserve_bounce(view.bytes);
     Base::round_trips(view, exchanges);
-    this->channel_.synchronize();
+    this->channel_.copies().synchronize();
   }
 
+  // A window needs a place in host memory for each message in flight, because MPI still reads or writes it.
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    this->channel_.reserve_window(window);
+    this->channel_.transport().reserve(window.sends(this->leads_), window.receives(this->leads_));
     Base::windows(view, count, window);
-  }
-
-  // Those who exchange halos say so with a window both ways.
-  [[nodiscard]] std::uint64_t host_memory_bytes(std::uint64_t bytes,
-                                                const std::optional<Window>& window) const override {
-    const std::uint64_t messages = Base::host_memory_bytes(bytes, window);
-    return window && window->direction == Direction::bi ? std::max(messages, 2 * bytes) : messages;
   }
 
   [[nodiscard]] Halo* halo() override { return this; }
   void open_halo(const View& view) override {
-    this->channel_.mpi().prepare(view);
+    this->channel_.transport().prepare(view);
     halo_out_ = Buffer(view.bytes);
     halo_in_ = Buffer(view.bytes);
   }
@@ -228,11 +164,11 @@ class Whole : public HostDriven<WholeChannel<Buffer, Copies>>, public Halo {
   }
   void start(const View& view) override {
     const View host{halo_out_.data(), halo_in_.data(), view.bytes};
-    this->channel_.mpi().start_recv(host);
-    this->channel_.mpi().start_send(host);
+    this->channel_.transport().start_recv(host);
+    this->channel_.transport().start_send(host);
   }
-  void progress() override { this->channel_.mpi().progress(); }
-  void finish() override { this->channel_.mpi().finish(); }
+  void progress() override { this->channel_.transport().progress(); }
+  void finish() override { this->channel_.transport().finish(); }
   void enqueue_recv(const View& view, gpu::StreamHandle cuda_stream) override {
     gpu::copy_to_device_async(view.recv, halo_in_.data(), view.bytes, cuda_stream);
   }
@@ -310,11 +246,11 @@ constexpr std::array<ChunkRow, 4> pipelined_rows{{
 // The ring has room for four of the largest chunks: one a stage, and one more so that none waits for another.
 constexpr ChunkPolicy pipelined_policy{pipelined_rows, 4 * mib};
 
-class PipelinedChannel : public MpiPipelineChannel<gpu::PinnedBuffer, AsyncCopies> {
+class PipelinedChannel : public ChunkPipeline<MpiChunks<gpu::PinnedBuffer>, AsyncCopies> {
  public:
   void prepare(const View& view) {
-    pipeline_.prepare(view.bytes, pipelined_policy.of(view.bytes));
-    pipeline_.transport().reserve(true, true);
+    ChunkPipeline::prepare(view.bytes, pipelined_policy.of(view.bytes));
+    transport().reserve(true, true);
   }
   [[nodiscard]] static std::uint64_t host_memory_bytes(std::uint64_t, const std::optional<Window>&) {
     return 2 * pipelined_policy.ring_bytes;
@@ -339,7 +275,7 @@ constexpr std::array<ChunkRow, 6> shared_rows{{
 constexpr ChunkPolicy shared_policy{shared_rows, 24 * mib};
 constexpr std::size_t segment_bytes = SegmentChunks::segment_bytes(shared_policy.ring_bytes);
 
-class SharedChannel : public PipelineChannel<SegmentChunks, AsyncCopies> {
+class SharedChannel : public ChunkPipeline<SegmentChunks, AsyncCopies> {
  public:
   [[nodiscard]] std::string unavailable(const Context& context, const RankGroup& pair) {
     const std::string apart = on_two_nodes(context, pair, "which share no memory");
@@ -350,14 +286,14 @@ class SharedChannel : public PipelineChannel<SegmentChunks, AsyncCopies> {
   void open(const RankGroup& pair, const Buffers&) {
     segment_ = make_pair_segment(pair, segment_bytes, SegmentChunks::initialise);
     registration_ = gpu::Registration(segment_.data(), segment_bytes);
-    pipeline_ = {};  // its counts start at zero, like those of the new segment
-    pipeline_.transport().open(segment_.data(), shared_policy.ring_bytes, pair.self);
-    pipeline_.copies().open();
+    reset();
+    transport().open(segment_.data(), shared_policy.ring_bytes, pair.self);
+    copies().open();
   }
-  void prepare(const View& view) { pipeline_.prepare(view.bytes, shared_policy.of(view.bytes)); }
+  void prepare(const View& view) { ChunkPipeline::prepare(view.bytes, shared_policy.of(view.bytes)); }
   void close() {
-    pipeline_.clear();
-    pipeline_.copies().close();
+    clear();
+    copies() = {};
     registration_ = {};
     segment_ = {};
   }
@@ -365,10 +301,6 @@ class SharedChannel : public PipelineChannel<SegmentChunks, AsyncCopies> {
     return 2 * shared_policy.ring_bytes;
   }
   [[nodiscard]] static Json facts() { return shared_policy.facts(); }
-
-  // The receiver's last count says that everything is on its device: that is the acknowledgement.
-  void acknowledge() {}
-  void await_acknowledgement() { pipeline_.clear(); }
 
  private:
   SharedSegment segment_;
