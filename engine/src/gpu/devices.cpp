@@ -30,12 +30,6 @@ std::string formatted_version(int version) {
 // Resets an error that a call has returned already, so that the next check does not find it again.
 void clear_error() { static_cast<void>(cudaGetLastError()); }
 
-int attribute(cudaDeviceAttr which, int device) {
-  int value = 0;
-  VOLLEY_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
-  return value;
-}
-
 // The driver's function of that name, with the signature that it has `since_cuda`: 1000 * major + 10 * minor.
 template <class Function>
 Function driver_function(const char* name, unsigned since_cuda) {
@@ -98,12 +92,10 @@ std::uint64_t free_memory_bytes() {
   return free_bytes;
 }
 
-unsigned multiprocessors(int index) { return static_cast<unsigned>(attribute(cudaDevAttrMultiProcessorCount, index)); }
-
-bool can_register_host_memory() {
-  int device = 0;
-  VOLLEY_CUDA_CHECK(cudaGetDevice(&device));
-  return attribute(cudaDevAttrHostRegisterSupported, device) != 0;
+unsigned multiprocessors(int index) {
+  int value = 0;
+  VOLLEY_CUDA_CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, index));
+  return static_cast<unsigned>(value);
 }
 
 bool can_access_peer(int from, int to) {

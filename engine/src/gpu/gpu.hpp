@@ -53,9 +53,6 @@ constexpr std::uint64_t overhead_bytes_per_buffer = std::uint64_t{4} << 20;
 
 [[nodiscard]] unsigned multiprocessors(int index);
 
-// Whether the current device can map host memory that was allocated elsewhere; see Registration.
-[[nodiscard]] bool can_register_host_memory();
-
 // Whether kernels of the device `from` can access memory of the device `to`.
 [[nodiscard]] bool can_access_peer(int from, int to);
 

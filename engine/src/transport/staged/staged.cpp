@@ -277,10 +277,8 @@ constexpr std::size_t segment_bytes = SegmentChunks::segment_bytes(shared_policy
 
 class SharedChannel : public ChunkPipeline<SegmentChunks, AsyncCopies> {
  public:
-  [[nodiscard]] std::string unavailable(const Context& context, const RankGroup& pair) {
-    const std::string apart = on_two_nodes(context, pair, "which share no memory");
-    if (!apart.empty()) return apart;
-    return gpu::can_register_host_memory() ? "" : "this device cannot register host memory";
+  [[nodiscard]] static std::string unavailable(const Context& context, const RankGroup& pair) {
+    return on_two_nodes(context, pair, "which share no memory");
   }
 
   void open(const RankGroup& pair, const Buffers&) {
