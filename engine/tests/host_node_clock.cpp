@@ -3,7 +3,7 @@
 #include <random>
 
 #include "expect.hpp"
-#include "group/node_clock.hpp"
+#include "group/group_control.hpp"
 
 using namespace volley;
 

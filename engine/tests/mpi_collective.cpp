@@ -120,8 +120,6 @@ void messages_in_place_of_poison_are_verified() {
   const Workload workload{.name = "copies",
                           .messages = {1, 0},
                           .divisor = 1,
-                          .second_times = false,
-                          .one_buffer = false,
                           .max_counts = 1,
                           .limits = {.long_exchange_s = 0}};  // every exchange is a long one
   constexpr int never = 1 << 30;
@@ -155,15 +153,15 @@ bool wrong(Fault fault, const Context& context, const RankGroup& group, Operatio
   constexpr std::uint64_t count = 4;
   const Collective collective{operation, element, group.size(), group.self};
   const auto made = find_transport("host")->make();
-  CollectiveDriver driver(*made->collectives(), collective);
+  const auto driver = made->collectives()->driver(collective);
   const auto memory = make_host_memory();
   const std::uint64_t bytes = collective.whole(1000);
   const Buffers buffers = memory->reserve(count * pass_stride(bytes));
   const View view{buffers.send, buffers.recv, bytes, 0, pass_stride(bytes)};
   CollectiveVerifier verifier(collective, bytes, *memory);
   made->open(group, buffers);
-  driver.prepare(view);
-  FaultyDriver faulty(driver, fault, memory.get(), {},
+  driver->prepare(view);
+  FaultyDriver faulty(*driver, fault, memory.get(), {},
                       [&](std::size_t whole) { return collective.received_bytes(whole); });
   for (std::uint64_t i = 0; i < count; ++i) {
     verifier.fill(view.message(i).send, bytes, seed + 2 * i);

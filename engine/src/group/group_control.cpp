@@ -33,7 +33,7 @@ void answer(int messages, MPI_Comm comm) {
 
 }  // namespace
 
-GroupControl::GroupControl(const Context& context, const RankGroup& group) : group_(group), comm_(group.control.get()) {
+GroupControl::GroupControl(const Context& context, const RankGroup& group) : RankControl(group) {
   std::vector<int> nodes;
   for (int place = 0; place < group.size(); ++place) {
     const int node = context.ranks[static_cast<std::size_t>(group.rank(place))].node;
@@ -64,16 +64,6 @@ void GroupControl::compare_clocks() {
 void GroupControl::ready() {
   if (++batches_ == batches_between || static_cast<double>(batches_ns_) > seconds_between * 1e9) compare_clocks();
   VOLLEY_MPI(MPI_Barrier(comm_));
-}
-
-void GroupControl::share(void* bytes, std::size_t count, int from) {
-  VOLLEY_MPI(MPI_Bcast(bytes, static_cast<int>(count), MPI_BYTE, from, comm_));
-}
-
-int GroupControl::first_of(bool mine) {
-  int place = mine ? group_.self : group_.size();
-  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &place, 1, MPI_INT, MPI_MIN, comm_));
-  return place < group_.size() ? place : -1;
 }
 
 GroupControl::Entries GroupControl::entries(const Span& mine, bool counts) {

@@ -1,52 +1,107 @@
 // The agreements of ranks about a measurement: of two, and of n, which have a common clock.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
 #include "group/context.hpp"
-#include "group/node_clock.hpp"
 #include "measure/control.hpp"
 
 namespace volley {
 
-class MpiControl final : public PairControl {
+class RankControl : public Control {
  public:
-  explicit MpiControl(const RankGroup& pair)
-      : PairControl({pair.rank(0), pair.rank(1)}, pair.self, pair.peer()),
-        name_(pair.name),
-        comm_(pair.control.get()) {}
+  explicit RankControl(const RankGroup& group) : group_(group), comm_(group.control.get()) {}
 
-  [[nodiscard]] std::string name() const override { return name_; }
-  void ready() override {
-    if (leads()) VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, peer(), 0, comm_));
-    VOLLEY_MPI(MPI_Recv(nullptr, 0, MPI_BYTE, peer(), 0, comm_, MPI_STATUS_IGNORE));
-    if (!leads()) VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, peer(), 0, comm_));
-  }
-  void share(void* bytes, std::size_t count, int from) override {
+  [[nodiscard]] bool leads() const final { return group_.leads(); }
+  [[nodiscard]] int id() const final { return group_.rank(group_.self); }
+  [[nodiscard]] std::string name() const final { return group_.name; }
+  void share(void* bytes, std::size_t count, int from) final {
     VOLLEY_MPI(MPI_Bcast(bytes, static_cast<int>(count), MPI_BYTE, from, comm_));
   }
+  [[nodiscard]] int first_of(bool mine) final {
+    int place = mine ? group_.self : group_.size();
+    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &place, 1, MPI_INT, MPI_MIN, comm_));
+    return place < group_.size() ? place : -1;
+  }
+
+ protected:
+  const RankGroup& group_;
+  MPI_Comm comm_;
+};
+
+class MpiControl final : public RankControl {
+ public:
+  using RankControl::RankControl;
+  [[nodiscard]] int sends() const override { return group_.self; }
+  [[nodiscard]] int receives() const override { return group_.peer(); }
+  void ready() override {
+    const int peer = group_.peer();
+    if (leads()) VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, peer, 0, comm_));
+    VOLLEY_MPI(MPI_Recv(nullptr, 0, MPI_BYTE, peer, 0, comm_, MPI_STATUS_IGNORE));
+    if (!leads()) VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, peer, 0, comm_));
+  }
+};
+
+// How far this node's clock was ahead when it showed `at_ns`, and by how much that may be wrong.
+struct ClockComparison {
+  std::int64_t at_ns = 0;
+  std::int64_t ahead_ns = 0;
+  std::int64_t error_ns = 0;
+};
+
+// Two clocks run at rates that differ by up to about 100 ppm: 100 µs in a second. After two comparisons the difference
+// of the rates is known and extrapolated; the next comparison shows how wrong that was.
+class NodeClock {
+ public:
+  void compared(const ClockComparison& now) {
+    worst_ns_ = std::max(worst_ns_, now.error_ns);
+    if (last_) {
+      const std::int64_t missed_ns = std::llabs(now.ahead_ns - ahead_ns(now.at_ns));
+      worst_ns_ = std::max(worst_ns_, missed_ns + now.error_ns);
+    }
+    if (!first_) first_ = now;
+    const std::int64_t since_ns = now.at_ns - first_->at_ns;
+    // The rate is not known better than the comparisons allow.
+    const double uncertain = static_cast<double>(now.error_ns + first_->error_ns);
+    const double drift_ns = static_cast<double>(now.ahead_ns - first_->ahead_ns);
+    rate_ = since_ns > 0 && std::abs(drift_ns) > uncertain ? drift_ns / static_cast<double>(since_ns) : 0;
+    last_ = now;
+  }
+
+  [[nodiscard]] std::int64_t common_ns(std::int64_t own_ns) const { return own_ns - ahead_ns(own_ns); }
+
+  // The largest error so far.
+  [[nodiscard]] std::int64_t error_ns() const { return worst_ns_; }
+  // The largest error since the last call.
+  [[nodiscard]] std::int64_t take_error_ns() { return std::exchange(worst_ns_, 0); }
 
  private:
-  std::string name_;
-  MPI_Comm comm_;
+  [[nodiscard]] std::int64_t ahead_ns(std::int64_t own_ns) const {
+    if (!last_) return 0;
+    return last_->ahead_ns + std::llround(rate_ * static_cast<double>(own_ns - last_->at_ns));
+  }
+
+  std::optional<ClockComparison> first_;
+  std::optional<ClockComparison> last_;
+  double rate_ = 0;
+  std::int64_t worst_ns_ = 0;
 };
 
 // n ranks. Each rank has its own clock pair around a batch, and all tell each other when they entered it and left it.
 // Ranks of one node read one monotonic clock. Between nodes each node's clock is compared with that of the first rank:
 // of several messages there and back the shortest says how far apart the clocks are, to half of its own time (D. L.
 // Mills, RFC 5905, section 8; F. Cristian, 1989). They are compared again every `batches_between` batches or
-// `seconds_between` of batches, and node_clock.hpp takes the drift between two comparisons into account.
-class GroupControl : public Control {
+// `seconds_between` of batches, and NodeClock takes the drift between two comparisons into account.
+class GroupControl : public RankControl {
  public:
   GroupControl(const Context& context, const RankGroup& group);
 
-  [[nodiscard]] bool leads() const override { return group_.leads(); }
-  [[nodiscard]] int id() const override { return group_.rank(group_.self); }
-  [[nodiscard]] std::string name() const override { return group_.name; }
   // All contribute to the same message, and check the same result.
   [[nodiscard]] int sends() const override { return 0; }
   [[nodiscard]] int receives() const override { return 0; }
   void ready() override;
-  void share(void* bytes, std::size_t count, int from) override;
-  [[nodiscard]] int first_of(bool mine) override;
   // From the last rank's entry to the last rank's exit; and the mean of the ranks' own times.
   [[nodiscard]] Elapsed elapsed(const Span& mine) override;
 
@@ -78,8 +133,6 @@ class GroupControl : public Control {
   static constexpr double seconds_between = 0.25;  // of long batches
   static constexpr int messages_there_and_back = 16;
 
-  const RankGroup& group_;
-  MPI_Comm comm_;
   std::size_t node_ = 0;            // of this rank, in the order below
   std::vector<int> first_of_node_;  // places in the group, of the nodes in their order there
   std::vector<NodeClock> clocks_;   // of these nodes

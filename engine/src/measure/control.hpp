@@ -65,45 +65,29 @@ class Control {
   [[nodiscard]] virtual Elapsed elapsed(const Span& mine) { return {.seconds = seconds_of(mine)}; }
 };
 
-class PairControl : public Control {
+// One process has both ends, so no communication is necessary. Their numbers are those of GPUs.
+class LocalControl final : public Control {
  public:
-  // `ids` name the two ends; `self` is this process's end, `peer` the other one, or itself where one process has both.
-  PairControl(const std::array<int, 2>& ids, int self, int peer) : ids_(ids), self_(self), peer_(peer) {}
-
-  [[nodiscard]] bool leads() const override { return self_ == 0; }
-  [[nodiscard]] int id() const override { return ids_[static_cast<std::size_t>(self_)]; }
+  LocalControl(int first, int second) : ids_{first, second} {}
+  void between(int first, int second) { ids_ = {first, second}; }
+  [[nodiscard]] bool leads() const override { return true; }
+  [[nodiscard]] int id() const override { return ids_[0]; }
   [[nodiscard]] std::string name() const override {
     return "pair " + std::to_string(ids_[0]) + "-" + std::to_string(ids_[1]);
   }
-  [[nodiscard]] int sends() const override { return self_; }
-  [[nodiscard]] int receives() const override { return peer_; }
-  [[nodiscard]] int peer() const { return peer_; }
-
-  [[nodiscard]] int first_of(bool mine) override {
-    if (shared(mine, 0)) return 0;
-    return shared(mine, 1) ? 1 : -1;
-  }
-
- protected:
-  std::array<int, 2> ids_;
-
- private:
-  int self_;
-  int peer_;
-};
-
-// One process has both ends, so no communication is necessary.
-class LocalControl final : public PairControl {
- public:
-  LocalControl(int first, int second) : PairControl({first, second}, 0, 0) {}
-  void between(int first, int second) { ids_ = {first, second}; }
+  [[nodiscard]] int sends() const override { return 0; }
+  [[nodiscard]] int receives() const override { return 0; }
   void ready() override {}
   void share(void*, std::size_t, int) override {}
+  [[nodiscard]] int first_of(bool mine) override { return mine ? 0 : -1; }
   // There is nobody who waits: what is thrown ends the measurement.
   [[nodiscard]] std::string problem_of(const std::function<void()>& step) override {
     step();
     return {};
   }
+
+ private:
+  std::array<int, 2> ids_;
 };
 
 }  // namespace volley

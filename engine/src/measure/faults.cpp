@@ -48,8 +48,13 @@ void flip_a_bit(Memory& memory, std::byte* message, std::size_t bytes, std::uint
 }
 
 FaultyDriver::FaultyDriver(Driver& driver, Fault fault, Memory* memory, Rank rank,
-                           std::function<std::size_t(std::size_t)> received_bytes)
-    : driver_(driver), fault_(fault), memory_(memory), rank_(rank), received_bytes_(std::move(received_bytes)) {}
+                           std::function<std::size_t(std::size_t)> received_bytes, std::unique_ptr<Driver> owned)
+    : owned_(std::move(owned)),
+      driver_(driver),
+      fault_(fault),
+      memory_(memory),
+      rank_(rank),
+      received_bytes_(std::move(received_bytes)) {}
 
 FaultyDriver::~FaultyDriver() {
   if (late_bytes_.valid()) late_bytes_.wait();

@@ -32,9 +32,9 @@ class FaultyDriver final : public Driver {
     bool slow = false;   // by `delay`
   };
   // `memory` works where the messages are, and is null where they have no contents. `received_bytes` says how many
-  // bytes of a message arrive on this rank; without it all of them.
+  // bytes of a message arrive on this rank; without it all of them. `owned` is the driver, if nobody else has it.
   FaultyDriver(Driver& driver, Fault fault, Memory* memory, Rank rank,
-               std::function<std::size_t(std::size_t)> received_bytes = {});
+               std::function<std::size_t(std::size_t)> received_bytes = {}, std::unique_ptr<Driver> owned = {});
   ~FaultyDriver() override;
 
   void prepare(const View& view) override { driver_.prepare(view); }
@@ -50,6 +50,7 @@ class FaultyDriver final : public Driver {
   void signal_early(const View& last, const std::function<void()>& call);
   [[nodiscard]] Bytes contents(const std::byte* at, std::size_t bytes);
 
+  const std::unique_ptr<Driver> owned_;
   Driver& driver_;
   const Fault fault_;
   Memory* const memory_;

@@ -62,8 +62,8 @@ struct Workload {
   const char* name;
   std::array<std::uint64_t, 2> messages;  // moved by one count: [0] first to second rank, [1] back
   double divisor;                         // seconds of one count are divided by this: 2 gives the half round trip
-  bool second_times;                      // the second rank times what it receives as well
-  bool one_buffer;                        // a fixed batch uses one buffer both ways, as the tutorial does
+  bool second_times = false;              // the second rank times what it receives as well
+  bool one_buffer = false;                // a fixed batch uses one buffer both ways, as the tutorial does
   std::uint64_t pass_counts = 0;          // of a pass, if there is room for its messages; 0: there is no pass
   // Messages of a pass have together at most this many bytes in each direction, unless two counts of two messages have
   // more: a call of one count cannot show that a transport makes only the first or the last.
@@ -87,12 +87,7 @@ struct Workload {
 }
 
 [[nodiscard]] inline Workload round_trip_workload() {
-  return {.name = "round trips",
-          .messages = {1, 1},
-          .divisor = 2,
-          .second_times = false,
-          .one_buffer = true,
-          .pass_counts = pass_round_trips};
+  return {.name = "round trips", .messages = {1, 1}, .divisor = 2, .one_buffer = true, .pass_counts = pass_round_trips};
 }
 
 [[nodiscard]] inline Workload window_workload(const Window& window) {
@@ -102,7 +97,6 @@ struct Workload {
           .messages = {messages, both ? messages : 0},
           .divisor = 1,
           .second_times = both,
-          .one_buffer = false,
           .pass_counts = pass_windows,
           .window = window};
 }

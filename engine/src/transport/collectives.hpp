@@ -70,12 +70,15 @@ class Collectives {
   // The most bytes of host memory that this rank takes for operations of this length besides the buffers.
   [[nodiscard]] virtual std::uint64_t collective_memory_bytes(std::uint64_t) const { return 0; }
 
+  // What repeats this collective; this object outlives it.
+  [[nodiscard]] virtual std::unique_ptr<Driver> driver(const Collective& collective);
+
   // Prepares for `perform` of this collective with this view, whose `bytes` are those of the larger buffer.
   virtual void prepare_for(const Collective&, const View&) {}
 
   // `count` operations back to back. What is timed: returns when this rank's result is usable. Operation i takes
   // view.message(i), the last one view.last().message(i).
-  virtual void perform(const Collective& collective, const View& view, std::uint64_t count) = 0;
+  virtual void perform(const Collective&, const View&, std::uint64_t) {}
 
  protected:
   // Calls operation(view) for each of `count`, as `perform` must.
@@ -99,6 +102,10 @@ class CollectiveDriver final : public Driver {
   Collectives& collectives_;
   const Collective collective_;
 };
+
+inline std::unique_ptr<Driver> Collectives::driver(const Collective& collective) {
+  return std::make_unique<CollectiveDriver>(*this, collective);
+}
 
 // MPI's collectives, from and to whatever memory the view points at.
 class MpiCollectives : public Collectives {

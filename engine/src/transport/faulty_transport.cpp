@@ -37,7 +37,6 @@ class FaultyTransport final : public Transport, public Halo, public Collectives 
   }
   void close() override {
     messages_.reset();
-    operations_.clear();
     transport_->close();
   }
   Driver* messages() override { return messages_.get(); }
@@ -76,26 +75,14 @@ class FaultyTransport final : public Transport, public Halo, public Collectives 
   std::uint64_t collective_memory_bytes(std::uint64_t bytes) const override {
     return transport_->collectives()->collective_memory_bytes(bytes);
   }
-  void prepare_for(const Collective& collective, const View& view) override {
-    operations_.erase(collective.operation);
-    const auto made =
-        operations_.try_emplace(collective.operation, *transport_->collectives(), collective, *this).first;
-    made->second.faulty.prepare(view);
-  }
-  void perform(const Collective& collective, const View& view, std::uint64_t count) override {
-    operations_.at(collective.operation).faulty.run(view, count, {});
+  std::unique_ptr<Driver> driver(const Collective& collective) override {
+    const auto received_bytes = [collective](std::size_t bytes) { return collective.received_bytes(bytes); };
+    auto made = transport_->collectives()->driver(collective);
+    Driver& right = *made;
+    return std::make_unique<FaultyDriver>(right, fault_, memory_.get(), rank_, received_bytes, std::move(made));
   }
 
  private:
-  struct FaultyOperation {
-    FaultyOperation(Collectives& collectives, const Collective& collective, const FaultyTransport& of)
-        : driver(collectives, collective),
-          faulty(driver, of.fault_, of.memory_.get(), of.rank_,
-                 [collective](std::size_t bytes) { return collective.received_bytes(bytes); }) {}
-    CollectiveDriver driver;
-    FaultyDriver faulty;
-  };
-
   // The first halo at each of the two places arrives as it was sent. The NaNs belong to the fourth iteration.
   void change_halo(const View& halo) {
     const std::uint64_t number = halos_++;
@@ -112,7 +99,6 @@ class FaultyTransport final : public Transport, public Halo, public Collectives 
   std::unique_ptr<Memory> memory_;
   FaultyDriver::Rank rank_;
   std::unique_ptr<FaultyDriver> messages_;
-  std::map<Operation, FaultyOperation> operations_;
   View halo_;
   std::uint64_t halos_ = 0;  // that have arrived
 };

@@ -13,8 +13,6 @@ Workload collective_workload() {
   return {.name = "operations",
           .messages = {1, 0},  // one operation, checked by all ranks
           .divisor = 1,
-          .second_times = false,
-          .one_buffer = false,
           .pass_counts = 4};
 }
 
@@ -23,7 +21,7 @@ struct Point {
   std::uint64_t size_bytes = 0;  // as asked for
   std::string transport;
   std::unique_ptr<CollectiveVerifier> verifier;
-  std::unique_ptr<CollectiveDriver> driver;
+  std::unique_ptr<Driver> driver;
   std::string failure;  // of a barrier
 };
 
@@ -106,7 +104,7 @@ class CollectiveBenchmark final : public Benchmark {
     const std::uint64_t bytes = point.collective.whole(point.size_bytes);
     Series series = transports.series(candidate, bytes, verify);
     series.name = point.transport + " (" + name_of(point.collective.operation) + ")";
-    point.driver = std::make_unique<CollectiveDriver>(*candidate.transport->collectives(), point.collective);
+    point.driver = candidate.transport->collectives()->driver(point.collective);
     series.driver = point.driver.get();
     if (point.collective.operation == Operation::barrier) {
       if (series.memory == MemoryKind::device && series.skipped.empty()) {

@@ -5,7 +5,6 @@
 #include "benchmark/gpu_matrix/links.cuh"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/messages.cuh"
-#include "host/placement.hpp"
 
 namespace volley::gpu_matrix {
 namespace {
@@ -111,7 +110,6 @@ namespace {
 // --- copies ----------------------------------------------------------------------------------------------------------
 
 constexpr std::uint64_t first_copy_bytes = 64 << 10;
-constexpr std::size_t host_page_bytes = 4096;
 constexpr unsigned copy_threads = 512;
 // Loads of a thread in flight before its first store: a thread waits for the link once for 192 bytes.
 constexpr int copy_in_flight = 12;
@@ -185,37 +183,6 @@ class KernelCopies final : public Copies {
     copy_kernel<<<gpu::multiprocessors(route.driver->device), copy_threads, 0, route.cuda_stream().get()>>>(
         reinterpret_cast<const uint4*>(from), reinterpret_cast<uint4*>(to), bytes / sizeof(uint4));
     gpu::check_launch();
-  }
-};
-
-// Pinned memory near a GPU. The calling thread is bound to cores near it.
-struct HostEnd {
-  HostEnd(int device, std::uint64_t bytes)
-      : near(allowed_cpus_near(gpu::describe(device).pci)),
-        memory((gpu::select(device), bytes + 2 * host_page_bytes)),
-        verifier(make_host_memory()) {}
-  [[nodiscard]] Location location() const { return {verifier.get(), memory.data() + host_page_bytes, -1}; }
-
-  Binding near;
-  gpu::PinnedBuffer memory;
-  std::unique_ptr<Memory> verifier;  // works on any host memory; its own buffers are not used
-};
-
-class HostCopies final : private HostEnd, public Copies {
- public:
-  HostCopies(const Section& section, const GpuEndpoint& gpu, std::uint64_t room_bytes, Seconds timeout)
-      : HostEnd(gpu.device, room_bytes),
-        Copies({section, {route(section, gpu, location())}, false, timeout, room_bytes}) {}
-
- private:
-  static Route route(const Section& section, const GpuEndpoint& gpu, const Location& host) {
-    const auto on_gpu = [&](std::byte* at) { return Location{gpu.memories[0].get(), at, gpu.device}; };
-    const bool up = section.ends == Ends::host_to_gpu;
-    return {.from = up ? host : on_gpu(gpu.buffers[0].send),
-            .to = up ? on_gpu(gpu.buffers[0].recv) : host,
-            .driver = &gpu,
-            .number = 0,
-            .over_link = std::nullopt};
   }
 };
 
@@ -378,11 +345,6 @@ std::unique_ptr<GpuLink> make_link(LinkSetup setup) {
     case Metric::load: return std::make_unique<RemoteLoads>(std::move(setup));
   }
   throw std::logic_error("a section that measures nothing");
-}
-
-std::unique_ptr<GpuLink> make_host_link(const Section& section, const GpuEndpoint& gpu, std::uint64_t room_bytes,
-                                        Seconds timeout) {
-  return std::make_unique<HostCopies>(section, gpu, room_bytes, timeout);
 }
 
 }  // namespace volley::gpu_matrix

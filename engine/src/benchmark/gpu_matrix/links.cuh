@@ -3,6 +3,7 @@
 
 #include "benchmark/gpu_matrix/section.hpp"
 #include "gpu/runtime.hpp"
+#include "host/placement.hpp"
 
 namespace volley::gpu_matrix {
 
@@ -50,9 +51,9 @@ struct Location {
 struct Route {
   Location from;
   Location to;
-  const GpuEndpoint* driver = nullptr;  // its copy engine or kernel moves the data
-  std::size_t number = 0;               // 0: there, 1: back
-  std::optional<Location> over_link;    // `to`, but verified by a kernel of the other device
+  const GpuEndpoint* driver = nullptr;     // its copy engine or kernel moves the data
+  std::size_t number = 0;                  // 0: there, 1: back
+  std::optional<Location> over_link = {};  // `to`, but verified by a kernel of the other device
 
   [[nodiscard]] const gpu::Stream& cuda_stream() const { return driver->streams[number]; }
   // The place from which message or window number `turn` of `count` is sent; see View.
@@ -68,6 +69,20 @@ inline void select(const Location& place) {
 // Waits until the stream has finished. Throws HungError after `timeout`; the stream must then not be used any more.
 void await(const gpu::Stream& cuda_stream, Seconds timeout);
 
+// Pinned memory near a GPU. The calling thread is bound to cores near it.
+struct HostEnd {
+  static constexpr std::size_t page_bytes = 4096;
+  HostEnd(int device, std::uint64_t bytes)
+      : near(allowed_cpus_near(gpu::describe(device).pci)),
+        memory((gpu::select(device), bytes + 2 * page_bytes)),
+        verifier(make_host_memory()) {}
+  [[nodiscard]] Location location() const { return {verifier.get(), memory.data() + page_bytes, -1}; }
+
+  Binding near;
+  gpu::PinnedBuffer memory;
+  std::unique_ptr<Memory> verifier;  // works on any host memory; its own buffers are not used
+};
+
 struct LinkSetup {
   const Section& section;
   std::vector<Route> routes;
@@ -75,6 +90,7 @@ struct LinkSetup {
   Seconds timeout;           // of what the link starts
   std::uint64_t room_bytes;  // of each buffer
   bool hangs = false;        // a test
+  std::shared_ptr<const HostEnd> host = {};  // if it is an end
 };
 
 // One cell of a section: moves its messages when the timing loop calls it, and verifies them route by route: where they
@@ -107,10 +123,6 @@ class GpuLink : public Driver, public Verifier {
   std::string complaint_;
 };
 
-// Between two GPUs, or within one.
 [[nodiscard]] std::unique_ptr<GpuLink> make_link(LinkSetup setup);
-// Between a GPU and host memory near it.
-[[nodiscard]] std::unique_ptr<GpuLink> make_host_link(const Section& section, const GpuEndpoint& gpu,
-                                                      std::uint64_t room_bytes, Seconds timeout);
 
 }  // namespace volley::gpu_matrix

@@ -4,7 +4,6 @@
 
 #include "benchmark/gpu_matrix/links.cuh"
 #include "benchmark/series_record.hpp"
-#include "host/placement.hpp"
 #include "measure/sampler.hpp"
 
 namespace volley::gpu_matrix {
@@ -95,8 +94,6 @@ Workload workload_of(const Section& section, bool quick) {
                     .divisor = stores  ? 2
                                : loads ? static_cast<double>(section.bytes) / sizeof(std::uint64_t)
                                        : 1,
-                    .second_times = false,
-                    .one_buffer = false,
                     .pass_counts = stores || loads ? std::uint64_t{0} : 3,  // their kernels have one place a direction
                     .limits = quick ? quick_limits : usual_limits};
   if (!stores) workload.window = Window{section.window, section.direction};
@@ -204,7 +201,13 @@ class Measurement {
   // The link of a cell. If one end is the host, `second` is ignored.
   std::unique_ptr<GpuLink> link(const Section& section, int first, int second, bool broken) {
     if (section.ends != Ends::gpus) {
-      return make_host_link(section, *endpoint(first), std::min(bytes_of_pass(section.bytes), room_bytes_), timeout_);
+      const GpuEndpoint& gpu = *endpoint(first);
+      const bool up = section.ends == Ends::host_to_gpu;
+      const std::uint64_t room_bytes = std::min(bytes_of_pass(section.bytes), room_bytes_);
+      auto host = std::make_shared<const HostEnd>(gpu.device, room_bytes);
+      const Location on_gpu{gpu.memories[0].get(), up ? gpu.buffers[0].recv : gpu.buffers[0].send, gpu.device};
+      Route route{.from = up ? host->location() : on_gpu, .to = up ? on_gpu : host->location(), .driver = &gpu};
+      return make_link({section, {route}, false, timeout_, room_bytes, false, std::move(host)});
     }
     const bool peers = first == second || (access_.contains({first, second}) && access_.contains({second, first}));
     LinkSetup setup{section, {route(section, first, second, 0, peers)}, peers, timeout_, room_bytes_};
@@ -224,8 +227,7 @@ class Measurement {
     Route made{.from = {from.memories[number].get(), from.buffers[number].send, from.device},
                .to = arrival,
                .driver = &driver,
-               .number = number,
-               .over_link = std::nullopt};
+               .number = number};
     if (peers && first != second) made.over_link = Location{from.memories[number].get(), arrival.at, from.device};
     return made;
   }

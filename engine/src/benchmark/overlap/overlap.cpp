@@ -17,8 +17,6 @@ Workload workload() {
   return {.name = "overlap",
           .messages = {1, 1},
           .divisor = 1,
-          .second_times = false,
-          .one_buffer = false,
           .pass_counts = 4,
           .window = Window{.messages = 1, .direction = Direction::bi}};
 }

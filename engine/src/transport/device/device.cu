@@ -1,6 +1,6 @@
-// `device`, and `device/word` below: kernels on both devices store directly into the other device's memory and poll flags there. One launch
-// makes all exchanges of a batch; the host only starts it and waits for its end. Halos are stored and awaited by
-// kernels between those that compute; no host takes part.
+// `device`, and `device/word` below: kernels on both devices store directly into the other device's memory and poll
+// flags there. One launch makes all exchanges of a batch; the host only starts it and waits for its end. Halos are
+// stored and awaited by kernels between those that compute; no host takes part.
 //
 // There are two protocols:
 //
