@@ -234,11 +234,15 @@ RankFacts rank_on(int rank, int node, std::vector<int> cores, const char* bound_
 
 void a_core_that_two_ranks_have_is_noticed() {
   const RankFacts first = rank_on(0, 0, {0, 1}, "engine");
-  EXPECT(!bound_to_one_core({first, rank_on(1, 0, {2, 3}, "engine")}));
-  EXPECT(!bound_to_one_core({first, rank_on(1, 1, {0, 1}, "engine")}));
-  EXPECT(!bound_to_one_core({first, rank_on(1, 0, {0, 1}, "nobody")}));
-  EXPECT(
-      (bound_to_one_core({first, rank_on(1, 1, {1}, "engine"), rank_on(2, 0, {1, 2}, "engine")}) == std::array{0, 2}));
+  const auto problem = [&](const std::vector<RankFacts>& others) {
+    std::vector<RankFacts> all{first};
+    all.insert(all.end(), others.begin(), others.end());
+    return problem_of([&] { check_cores(all); });
+  };
+  EXPECT(problem({rank_on(1, 0, {2, 3}, "engine")}).empty());
+  EXPECT(problem({rank_on(1, 1, {0, 1}, "engine")}).empty());
+  EXPECT(problem({rank_on(1, 0, {0, 1}, "nobody")}).empty());
+  EXPECT(problem({rank_on(1, 1, {1}, "engine"), rank_on(2, 0, {1, 2}, "engine")}).starts_with("ranks 0 and 2 on "));
 }
 
 void launchers_are_understood() {

@@ -16,7 +16,7 @@
 
 #include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/flag.cuh"
-#include "jacobi/sweep.hpp"
+#include "jacobi/grid.hpp"
 
 namespace volley::jacobi {
 

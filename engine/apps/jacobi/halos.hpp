@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "jacobi/sweep.hpp"
+#include "jacobi/grid.hpp"
 #include "transport/agreement.hpp"
 #include "transport/registry.hpp"
 

@@ -1,6 +1,6 @@
 // Compiled with -ffp-contract=off: if a multiplication and an addition were fused into one rounding, the result would
 // depend on the processor. With -fopenmp-simd the compiler may reorder the two reductions; their order changes nothing.
-#include "jacobi/sweep.hpp"
+#include "jacobi/grid.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "benchmark/benchmark.hpp"
-#include "benchmark/series_record.hpp"
 #include "host/placement.hpp"
 #include "jacobi/solver.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "base/errors.hpp"
 #include "group/job.hpp"
-#include "measure/timing_loop.hpp"
+#include "measure/series.hpp"
 #include "measure/watchdog.hpp"
 #include "record/records.hpp"
 
@@ -51,6 +51,9 @@ struct PlanReading {
 [[nodiscard]] PlanReading read_plan(const std::string& text, std::span<const BenchmarkEntry> benchmarks,
                                     const std::vector<std::string>& transports);
 
+// The text at `path`, or on standard input for "-". Throws UsageError when it cannot be read.
+[[nodiscard]] std::string read_plan_text(const std::string& path);
+
 // MPI needs a request for each message of a window; src/volley/units.py has the same bound.
 inline constexpr int largest_window = 1 << 20;
 
@@ -59,5 +62,18 @@ inline void read_window(PlanObject& options, Window& window) {
   options.integer("window", window.messages, 1, largest_window);
   options.choice("direction", window.direction, {{"uni", Direction::uni}, {"bi", Direction::bi}});
 }
+
+// --- the results of a series as JSON ---
+
+[[nodiscard]] Json to_json(const Mismatch& mismatch);
+
+// The record of a point: the keys that all benchmarks have, and those of this benchmark, `own`, between them.
+[[nodiscard]] Json point_record(const char* record, const std::vector<int>& ranks, const Series& series,
+                                const Json& own);
+
+// The cell of a matrix; `samples` keeps every sample.
+[[nodiscard]] Json matrix_cell(const Series& series, bool samples);
+
+void write_row(Records& records, Json row, const Json& cells);
 
 }  // namespace volley

@@ -1,7 +1,6 @@
 // The benchmark `message_rate`: several pairs of ranks send windows of messages at once. Rank i of the first half sends
 // to rank i of the second half, which acknowledges each window.
 #include "benchmark/benchmark.hpp"
-#include "benchmark/series_record.hpp"
 #include "benchmark/transport_set.hpp"
 #include "group/backoff_wait.hpp"
 #include "group/group_control.hpp"

@@ -1,7 +1,7 @@
 // The benchmarks `pingpong`, a message there and back, and `stream`, windows of messages one way or both: at each size
 // all transports in turn.
-#include "benchmark/pair_benchmark.hpp"
-#include "benchmark/series_record.hpp"
+#include "benchmark/transport_set.hpp"
+#include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 
 namespace volley {

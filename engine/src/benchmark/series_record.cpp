@@ -1,4 +1,4 @@
-#include "benchmark/series_record.hpp"
+#include "benchmark/benchmark.hpp"
 #include "measure/stopping.hpp"
 
 namespace volley {

@@ -150,26 +150,20 @@ std::string Job::name_of(const std::vector<int>& those) const {
   return (those.size() == 2 ? "pair " : "rank ") + numbers + (one_node ? "" : " (" + hosts + ")");
 }
 
-std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>& ranks) {
+void check_cores(const std::vector<RankFacts>& ranks) {
   std::map<std::pair<int, int>, int> holders;  // of node and core
   for (const RankFacts& facts : ranks) {
     if (facts.bound_by != "engine") continue;
     for (const int core : facts.cores) {
       const auto [holder, first] = holders.try_emplace({facts.node, core}, facts.rank);
-      if (!first) return std::array{holder->second, facts.rank};
+      if (first) continue;
+      throw AgreedUsageError("ranks " + std::to_string(holder->second) + " and " + std::to_string(facts.rank) + " on " +
+                             facts.host +
+                             " were bound to one core, because they see different GPUs or may use different cores: "
+                             "give all ranks of a node the same GPUs and cores (Slurm: no --gpus-per-task), or start "
+                             "volley inside the launcher to use its binding");
     }
   }
-  return std::nullopt;
-}
-
-void check_cores(const std::vector<RankFacts>& ranks) {
-  const auto both = bound_to_one_core(ranks);
-  if (!both) return;
-  throw AgreedUsageError("ranks " + std::to_string((*both)[0]) + " and " + std::to_string((*both)[1]) + " on " +
-                         ranks[static_cast<std::size_t>((*both)[0])].host +
-                         " were bound to one core, because they see different GPUs or may use different cores: give "
-                         "all ranks of a node the same GPUs and cores (Slurm: no --gpus-per-task), or start volley "
-                         "inside the launcher to use its binding");
 }
 
 Json own_facts(const Job& job, const Placement& placement, int node) {

@@ -22,11 +22,8 @@ struct RankFacts {
 
 [[nodiscard]] bool same_device(const RankFacts& one, const RankFacts& other);
 
-// The first two ranks of a node that the engine bound to the same core.
-[[nodiscard]] std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>& ranks);
-
-// Throws AgreedUsageError if there are two such ranks. Each rank computes the distribution of its node's cores; the
-// results differ if the ranks see different devices or cores.
+// Throws AgreedUsageError if the engine bound two ranks of a node to one core. Each rank computes the distribution of
+// its node's cores; the results differ if the ranks see different devices or cores.
 void check_cores(const std::vector<RankFacts>& ranks);
 
 // The placement of this process, determined before MPI_Init; make_context() checks it.

@@ -1,10 +1,102 @@
 #include "mpi/mpi.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string_view>
+#include <type_traits>
 
 namespace volley {
+
+#define VOLLEY_DEFINE(name, ...) int (*name)(__VA_ARGS__) = nullptr;
+VOLLEY_MPI_FUNCTIONS(VOLLEY_DEFINE)
+VOLLEY_MPI_ONE_SIDED_FUNCTIONS(VOLLEY_DEFINE)
+#undef VOLLEY_DEFINE
+#define VOLLEY_DEFINE(type, name, ...) type name{};
+VOLLEY_MPI_CONSTANTS(VOLLEY_DEFINE)
+#undef VOLLEY_DEFINE
+std::size_t mpi_handle_bytes = sizeof(void*);
+
+namespace {
+
+enum class Interface { open_mpi, mpich, standard };
+constexpr const char* names[] = {"libmpi.so.40", "libmpi.so.12", "libmpi_abi.so.1"};
+
+Interface interface = Interface::open_mpi;
+
+// As a program that is linked to the library would: what LD_PRELOAD names comes first, such as a profiler.
+template <class Type>
+Type* find(const char* name) {
+  return reinterpret_cast<Type*>(dlsym(RTLD_DEFAULT, name));
+}
+
+// MPICH 5 and Intel MPI have libraries of two interfaces, and both know this function: MPICH's own answers -1.
+bool has_the_standard_interface() {
+  int major = -1;
+  int minor = -1;
+  const auto ask = find<int(int*, int*)>("MPI_Abi_get_version");
+  return ask != nullptr && ask(&major, &minor) == MPI_SUCCESS && major > 0;
+}
+
+template <class Type, class Value>
+void set(Type& constant, Value value) {
+  if constexpr (std::is_same_v<Value, const char*>) constant = find<std::remove_pointer_t<Type>>(value);
+  else if constexpr (std::is_pointer_v<Type>) constant = reinterpret_cast<Type>(static_cast<std::intptr_t>(value));
+  else constant = value;
+}
+
+}  // namespace
+
+void load_mpi(const std::string& path) {
+  const std::string which = "the MPI library " + path;
+  if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    const std::string said = dlerror();
+    const bool narrow = said.find("ELFCLASS32") != std::string::npos;
+    throw UnsupportedError(which + (narrow ? " is a library for 32-bit programs" : " does not load: " + said) +
+                           "; choose another MPI with --mpi, or load the environment module of this one");
+  }
+#define VOLLEY_FIND(name, ...)          \
+  name = find<int(__VA_ARGS__)>(#name); \
+  if (name == nullptr) throw UnsupportedError(which + " has no " #name "; volley needs MPI 3.0 or newer");
+  VOLLEY_MPI_FUNCTIONS(VOLLEY_FIND)
+#undef VOLLEY_FIND
+#define VOLLEY_FIND(name, ...)          \
+  name = find<int(__VA_ARGS__)>(#name); \
+  if (name == nullptr) name = [](auto...) -> int { throw UnsupportedError("this MPI library has no " #name); };
+  VOLLEY_MPI_ONE_SIDED_FUNCTIONS(VOLLEY_FIND)
+#undef VOLLEY_FIND
+  if (find<void>("ompi_mpi_comm_world") != nullptr) interface = Interface::open_mpi;
+  else interface = has_the_standard_interface() ? Interface::standard : Interface::mpich;
+  if (interface == Interface::mpich) mpi_handle_bytes = sizeof(int);
+#define VOLLEY_SET(type, name, in_open_mpi, in_mpich, in_standard) \
+  switch (interface) {                                             \
+    case Interface::open_mpi: set(name, in_open_mpi); break;       \
+    case Interface::mpich: set(name, in_mpich); break;             \
+    case Interface::standard: set(name, in_standard); break;       \
+  }
+  VOLLEY_MPI_CONSTANTS(VOLLEY_SET)
+#undef VOLLEY_SET
+}
+
+Json mpi_facts() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  VOLLEY_MPI(MPI_Get_library_version(text.data(), &length));
+  const std::string_view said(text.data());
+  int major = 0;
+  int minor = 0;
+  VOLLEY_MPI(MPI_Get_version(&major, &minor));
+  Json facts = {{"library", std::string(said.substr(0, said.find('\n')))},
+                {"standard", std::to_string(major) + "." + std::to_string(minor)},
+                {"interface", names[static_cast<std::size_t>(interface)]},
+                {"cuda_query", nullptr}};
+  const auto cuda_query = find<int()>("MPIX_Query_cuda_support");
+  if (cuda_query != nullptr && mpi_is_running())
+    facts["cuda_query"] = cuda_query() == 1;  // MPICH ends the process else
+  return facts;
+}
 
 bool mpi_is_running() {
   if (MPI_Initialized == nullptr) return false;  // no library is loaded yet

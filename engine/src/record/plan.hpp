@@ -216,7 +216,4 @@ class PlanObject {
   std::vector<std::string> known_;
 };
 
-// The text at `path`, or on standard input for "-". Throws UsageError when it cannot be read.
-[[nodiscard]] std::string read_plan_text(const std::string& path);
-
 }  // namespace volley

@@ -1,7 +1,6 @@
 // The benchmark `collective`: operations among all ranks; seconds from the last rank's entry to the last rank's exit.
 #include "benchmark/benchmark.hpp"
 #include "benchmark/collective/verifier.hpp"
-#include "benchmark/series_record.hpp"
 #include "benchmark/transport_set.hpp"
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"

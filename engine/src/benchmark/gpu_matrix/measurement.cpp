@@ -3,7 +3,6 @@
 #include <set>
 
 #include "benchmark/gpu_matrix/links.cuh"
-#include "benchmark/series_record.hpp"
 #include "measure/sampler.hpp"
 
 namespace volley::gpu_matrix {

@@ -1,7 +1,7 @@
 // The benchmark `overlap`: an exchange between two ranks, a computation that takes about as long, and both at once.
 #include "benchmark/overlap/overlap.hpp"
-#include "benchmark/pair_benchmark.hpp"
-#include "benchmark/series_record.hpp"
+#include "benchmark/transport_set.hpp"
+#include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 #include "transport/agreement.hpp"
 

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "benchmark/rank_matrix/matrix_rows.hpp"
-#include "benchmark/series_record.hpp"
 #include "group/backoff_wait.hpp"
 #include "group/group_control.hpp"
 #include "group/round_robin.hpp"
