@@ -3,7 +3,7 @@
 #include "expect.hpp"
 #include "group/job.hpp"
 #include "host/memory.hpp"
-#include "host/shared_segment.hpp"
+#include "transport/shared_segment.hpp"
 #include "transport/staged/chunks.hpp"
 
 #include <array>

@@ -1,6 +1,6 @@
 // Segments that two processes map: the same memory, and no name left behind.
 #include "expect.hpp"
-#include "host/shared_segment.hpp"
+#include "transport/shared_segment.hpp"
 
 #include <stdexcept>
 #include <string>

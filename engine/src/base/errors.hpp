@@ -4,10 +4,14 @@
 // process hangs, calls _exit.
 #pragma once
 
+#include <cerrno>
+#include <cstring>
 #include <source_location>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "base/text.hpp"
 
 namespace volley {
 
@@ -25,7 +29,8 @@ class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
   // A line for each sentence, as the programs print them.
-  explicit UsageError(const std::vector<std::string>& sentences);
+  explicit UsageError(const std::vector<std::string>& sentences)
+      : std::runtime_error(joined(sentences, "\nvolley-engine: ")) {}
 };
 
 // A usage error that all ranks throw together: rank 0 prints it once, and the job ends without MPI_Abort.
@@ -40,7 +45,11 @@ class UnsupportedError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-[[nodiscard]] Exit exit_code_of(const std::exception& error);
+[[nodiscard]] inline Exit exit_code_of(const std::exception& error) {
+  if (dynamic_cast<const UsageError*>(&error) != nullptr) return Exit::usage;
+  if (dynamic_cast<const UnsupportedError*>(&error) != nullptr) return Exit::unsupported;
+  return Exit::failed;
+}
 
 // What `step` throws; empty if it throws nothing.
 template <class Step>
@@ -54,9 +63,16 @@ template <class Step>
 }
 
 // Where in the sources, for people: "file.cpp:12".
-[[nodiscard]] std::string in_sources(const std::source_location& where);
+[[nodiscard]] inline std::string in_sources(const std::source_location& where) {
+  const std::string_view path = where.file_name();
+  const auto slash = path.rfind('/');
+  return std::string(path.substr(slash == std::string_view::npos ? 0 : slash + 1)) + ":" + std::to_string(where.line());
+}
 
 // Throws std::runtime_error naming `call`, errno's text and the place when `good` is false.
-void check_system(bool good, const char* call, std::source_location where = std::source_location::current());
+inline void check_system(bool good, const char* call, std::source_location where = std::source_location::current()) {
+  if (good) return;
+  throw std::runtime_error(std::string(call) + " failed: " + std::strerror(errno) + " (" + in_sources(where) + ")");
+}
 
 }  // namespace volley

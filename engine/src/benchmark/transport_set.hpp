@@ -2,6 +2,8 @@
 #pragma once
 
 #include "benchmark/benchmark.hpp"
+#include "transport/agreement.hpp"
+#include "transport/collectives.hpp"
 #include "transport/registry.hpp"
 
 namespace volley {
@@ -30,6 +32,34 @@ struct Arena {
   Buffers buffers;
 };
 
+// The record of a transport. This job cannot use it if there is a `reason`.
+[[nodiscard]] inline Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts) {
+  return {{"record", "transport"},
+          {"version", record_version},
+          {"transport", entry.name},
+          {"summary", entry.summary},
+          {"mpi", entry.mpi != ThroughMpi::no},
+          {"memory", name_of(entry.memory)},
+          {"available", reason.empty()},
+          {"reason", or_null(reason)},
+          {"open_s", nullptr},
+          {"facts", facts}};
+}
+
+// Of each buffer: for the largest message that fits, and for all messages of a pass where the two buffers then take at
+// most a quarter of what this rank may have; the rest is for the transports' own memory.
+[[nodiscard]] inline std::uint64_t capacity_for(const std::vector<std::uint64_t>& sizes, std::uint64_t share_bytes) {
+  std::uint64_t of_pass = usual_buffer_bytes;
+  std::uint64_t largest = 0;
+  for (const auto size : sizes) {
+    if (bytes_of_buffers(size) > share_bytes) continue;
+    largest = std::max(largest, size);
+    const std::uint64_t wanted = bytes_of_pass(size);
+    if (wanted <= share_bytes / 8) of_pass = std::max(of_pass, wanted);
+  }
+  return std::max(largest, std::min(of_pass, share_bytes / 8));
+}
+
 class TransportSet {
  public:
   using FindTransport = std::function<const TransportEntry*(std::string_view name)>;
@@ -37,7 +67,38 @@ class TransportSet {
   // ranks or for collectives; `find` knows them all. Tells the watchdog of each, here and in open(). Collective over
   // the group.
   TransportSet(const Context& context, const RankGroup& group, const Plan& plan, Watchdog& watchdog,
-               const FindTransport& find = find_transport, bool collectives = false);
+               const FindTransport& find = find_transport, bool collectives = false)
+      : group_(group),
+        watchdog_(watchdog),
+        wait_s_(wait_share * plan.watchdog_s),
+        collectives_(collectives),
+        tail_(plan.sampling.tail) {
+    for (const auto& name : plan.transports) {
+      tell_watchdog("checking", name);
+      const TransportEntry* entry = find(name);
+      const bool lacks = entry->make == nullptr || (collectives && entry->collectives == nullptr);
+      auto transport = lacks ? nullptr : entry->make();
+      std::string reason = ruled_out(context, group.ranks, plan, *entry, collectives);
+      if (reason.empty()) reason = transport->unavailable(context, group);
+      reason = agreed_reason(group, reason);
+      std::unique_ptr<Memory> own;
+      if (reason.empty()) reason = agreed_reason(group, problem_of([&] { own = transport->own_memory(group); }));
+      const ArenaKey key{entry->memory, own ? name : ""};
+      candidates_.push_back({.entry = entry, .transport = std::move(transport), .arena = key, .reason = reason});
+      Arena& arena = arenas_[key];
+      if (!reason.empty() || arena.memory) continue;  // an arena is made for the first transport that can use it
+      arena.memory = own ? std::move(own) : make_memory(entry->memory);
+    }
+    host_share_bytes_ = memory_share(context, MemoryKind::host, make_host_memory().get(), group.control.get());
+    for (auto& [key, arena] : arenas_) {
+      if (!arena.memory) continue;
+      const auto of_this_kind = [&](const auto& other) {
+        return other.second.memory && other.first.first == key.first;
+      };
+      const auto arenas = static_cast<std::uint64_t>(std::ranges::count_if(arenas_, of_this_kind));
+      arena.share_bytes = memory_share(context, key.first, arena.memory.get(), group.control.get()) / arenas;
+    }
+  }
 
   [[nodiscard]] std::vector<Candidate>& candidates() { return candidates_; }
 
@@ -46,27 +107,134 @@ class TransportSet {
   // Why this transport carries no messages of `bytes`, or why its memory or the host's has no room for them; empty if
   // nothing of that is so. `window` is the workload's.
   [[nodiscard]] std::string too_large(const Candidate& candidate, std::uint64_t bytes,
-                                      const std::optional<Window>& window = {}) const;
+                                      const std::optional<Window>& window = {}) const {
+    const auto lacks = [](std::uint64_t needed, MemoryKind kind, std::uint64_t free) {
+      return "needs " + in_gib(needed) + " of " + name_of(kind) + " memory on each rank, " + in_gib(free) +
+             " is free for it";
+    };
+    if (bytes == 0 && !collectives_ && !candidate.transport->carries_empty_messages()) {
+      return "only messages of MPI_Send may be empty";
+    }
+    const std::size_t max_bytes = candidate.transport->max_message_bytes();
+    if (bytes > max_bytes) return "it carries messages of up to " + std::to_string(max_bytes) + " B";
+    const Arena& arena = arenas_.at(candidate.arena);
+    if (arena.memory && bytes_of_buffers(bytes) > arena.share_bytes) {
+      return lacks(bytes_of_buffers(bytes), candidate.entry->memory, arena.share_bytes);
+    }
+    const std::uint64_t on_host = bytes_on_host(candidate, bytes, window);
+    const std::uint64_t left = host_memory_left(candidate, bytes, window);
+    return on_host <= left ? "" : lacks(on_host, MemoryKind::host, left);
+  }
 
   // A series of this transport with messages of `bytes`, skipped if that is not possible.
   [[nodiscard]] Series series(const Candidate& candidate, std::uint64_t bytes, bool verify,
-                              const std::optional<Window>& window = {}) const;
+                              const std::optional<Window>& window = {}) const {
+    const Arena& arena = arenas_.at(candidate.arena);
+    Series series;
+    series.name = candidate.entry->name;
+    series.memory = candidate.entry->memory;
+    series.driver = candidate.transport ? candidate.transport->messages() : nullptr;
+    series.verifier = arena.memory.get();
+    series.verify = verify;
+    series.buffer_bytes = arena.buffers.capacity;
+    series.view = {arena.buffers.send, arena.buffers.recv, bytes};
+    series.skipped = candidate.reason.empty() ? too_large(candidate, bytes, window) : candidate.reason;
+    const std::string once = tail_ && candidate.transport ? candidate.transport->once_a_batch() : "";
+    if (series.skipped.empty() && !once.empty()) {
+      series.skipped = "--tail cannot time it: every sample would include " + once;
+    }
+    return series;
+  }
 
   // Allocates buffers for the largest of `sizes` that fits, and opens every available transport on them. A transport
   // that cannot be opened on one of the ranks is unavailable from then on. Collective over the group.
-  void open(const std::vector<std::uint64_t>& sizes);
-  // Closes all transports, then frees the buffers, of which none is mapped any more. Collective over the group.
-  void close();
 
-  void write_records(Records& records);
+  void open(const std::vector<std::uint64_t>& sizes) {
+    for (auto& [key, arena] : arenas_) {
+      if (!arena.memory) continue;
+      arena.capacity = capacity_for(sizes, arena.share_bytes);
+      watchdog_.progress();
+      std::string problem =
+          agreed_reason(group_, problem_of([&] { arena.buffers = arena.memory->reserve(arena.capacity); }));
+      if (!problem.empty()) problem = "buffers for its messages cannot be allocated: " + problem;
+      for (auto& candidate : candidates_) {
+        if (candidate.arena == key && candidate.reason.empty()) candidate.reason = problem;
+      }
+    }
+    for (auto& candidate : candidates_) {
+      if (candidate.reason.empty()) open(candidate);
+    }
+  }
+
+  // Closes all transports, then frees the buffers, of which none is mapped any more. Collective over the group.
+
+  void close() {
+    for (auto& candidate : candidates_) {
+      if (candidate.open) candidate.transport->close();
+      candidate.open = false;
+    }
+    VOLLEY_MPI(MPI_Barrier(group_.control.get()));
+    for (auto& [key, arena] : arenas_) {
+      if (arena.memory) arena.memory->release();
+    }
+  }
+
+  void write_records(Records& records) {
+    for (auto& candidate : candidates_) {
+      candidate.listed = candidate.reason.empty();
+      Json record = transport_record(*candidate.entry, candidate.reason, candidate.facts());
+      if (candidate.open) record["open_s"] = candidate.open_s;
+      if (collectives_ && candidate.entry->collectives != nullptr) record["summary"] = candidate.entry->collectives;
+      records.write(record);
+    }
+  }
 
  private:
-  void open(Candidate& candidate);
-  void tell_watchdog(const std::string& step, const std::string& transport);
+  void open(Candidate& candidate) {
+    tell_watchdog("opening", candidate.entry->name);
+    const auto begun = Clock::now();
+    const std::string problem = problem_of([&] {
+      candidate.transport->limit_waits(wait_s_);
+      candidate.transport->open(group_, arenas_.at(candidate.arena).buffers);
+    });
+    candidate.reason = agreed_reason(group_, problem.empty() ? "" : "could not be opened: " + problem);
+    candidate.open_s = seconds_since(begun);
+    candidate.open = candidate.reason.empty();
+    candidate.fresh = true;
+    if (candidate.open) return;
+    candidate.transport->close();
+    candidate.transport = candidate.entry->make();
+  }
+
+  // e.g. "opening transport host, pair 0-1".
+  void tell_watchdog(const std::string& step, const std::string& transport) {
+    watchdog_.enter(step + " transport " + transport + ", " + group_.name);
+  }
+
+  // The host memory that message buffers and the transports before this one leave: all of them take turns at a size.
   [[nodiscard]] std::uint64_t host_memory_left(const Candidate& candidate, std::uint64_t bytes,
-                                               const std::optional<Window>& window) const;
+                                               const std::optional<Window>& window) const {
+    std::uint64_t left = host_share_bytes_;
+    const auto take = [&](std::uint64_t wanted) {
+      left -= wanted <= left ? wanted : 0;
+    };  // what does not fit is skipped
+    for (const auto& [key, arena] : arenas_) {
+      if (arena.memory && key.first == MemoryKind::host)
+        take(bytes_of_buffers(std::max<std::uint64_t>(bytes, arena.capacity)));
+    }
+    for (const auto& other : candidates_) {
+      if (&other == &candidate) break;
+      if (other.reason.empty()) take(bytes_on_host(other, bytes, window));
+    }
+    return left;
+  }
+
+  // What the transport itself takes.
   [[nodiscard]] std::uint64_t bytes_on_host(const Candidate& candidate, std::uint64_t bytes,
-                                            const std::optional<Window>& window) const;
+                                            const std::optional<Window>& window) const {
+    if (collectives_) return candidate.transport->collectives()->collective_memory_bytes(bytes);
+    return candidate.transport->host_memory_bytes(bytes, window);
+  }
 
   const RankGroup& group_;
   Watchdog& watchdog_;
@@ -79,11 +247,9 @@ class TransportSet {
 };
 
 // What is left of the time budget, as the first rank knows it. Collective over the group.
-[[nodiscard]] double time_left_s(const RankGroup& group, const Plan& plan, const Records& records);
-
-// The record of a transport. This job cannot use it if there is a `reason`.
-[[nodiscard]] Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts,
-                                    std::optional<double> open_s = {});
+[[nodiscard]] inline double time_left_s(const RankGroup& group, const Plan& plan, const Records& records) {
+  return mpi::broadcast_value(budget_left_s(plan, records), 0, group.control.get());
+}
 
 // A benchmark of messages of several sizes between two ranks.
 class PairBenchmark : public Benchmark {

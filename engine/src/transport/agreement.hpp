@@ -2,10 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 
 #include "group/context.hpp"
-#include "host/shared_segment.hpp"
 
 namespace volley {
 
@@ -40,25 +38,6 @@ template <class Value>
   VOLLEY_MPI(MPI_Sendrecv(&mine, bytes, MPI_BYTE, pair.peer(), tag, &theirs, bytes, MPI_BYTE, pair.peer(), tag,
                           pair.control.get(), MPI_STATUS_IGNORE));
   return theirs;
-}
-
-// A segment of host memory that both ranks of a pair map. The first rank creates the segment and calls `initialise`
-// with it, the second maps it; then the segment's name is removed. Both throw a std::runtime_error if one of them
-// fails. Collective over the pair.
-[[nodiscard]] inline SharedSegment make_pair_segment(const RankGroup& pair, std::size_t bytes,
-                                                     const std::function<void(std::byte*)>& initialise) {
-  SharedSegment segment;
-  agreed_step(pair, [&] {
-    if (!pair.leads()) return;
-    segment = SharedSegment::create(bytes);
-    initialise(segment.data());
-  });
-  const std::string name = mpi::broadcast(segment.name(), 0, pair.control.get());
-  agreed_step(pair, [&] {
-    if (!pair.leads()) segment = SharedSegment::open(name, bytes);
-  });
-  segment.unlink();
-  return segment;
 }
 
 // Why the two ranks share no memory: they are on two nodes. Empty if they are on one. `consequence` ends the sentence.

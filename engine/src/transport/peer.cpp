@@ -14,6 +14,7 @@
 
 #include "transport/host_driven.hpp"
 #include "transport/peer_memory.hpp"
+#include "transport/shared_segment.hpp"
 
 namespace volley {
 namespace {

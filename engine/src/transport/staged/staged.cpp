@@ -13,6 +13,7 @@
 #include "gpu/runtime.hpp"
 #include "transport/agreement.hpp"
 #include "transport/host_driven.hpp"
+#include "transport/shared_segment.hpp"
 #include "transport/staged/chunks.hpp"
 
 namespace volley {
