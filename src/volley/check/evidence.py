@@ -185,16 +185,15 @@ class Evidence:
         slow = np.bincount(pairs[self.ratio[chosen] > above], minlength=len(visits))
         return visits > 0, slow > visits // 2
 
-    def _ends(self, number: Integers) -> list[tuple[Integers, Integers]]:
-        """Return what each part measured with ranks outside that look good, as first rank and as second one.
+    def _ends(self, number: Integers, chosen: Flags) -> tuple[Integers, Integers, Integers]:
+        """Return what each part measured with ranks outside that look good.
 
-        Of each such visit the number of the part, and the place of the visit.
+        Of each end of a chosen visit the number of the part, the place of the visit, and 1 for its second rank.
         """
-        found = []
-        for one, other in ((self.visits.first, self.visits.second), (self.visits.second, self.visits.first)):
-            its = np.flatnonzero((number[one] >= 0) & ~self.looks_slow[other] & (number[one] != number[other]))
-            found.append((number[one[its]], its))
-        return found
+        one, other = (np.concatenate(ends) for ends in (self.visits[:2], self.visits[1::-1]))
+        outside = (number[one] >= 0) & ~self.looks_slow[other] & (number[one] != number[other])
+        its = np.flatnonzero(np.tile(chosen, 2) & outside)
+        return number[one[its]], its % len(chosen), its // len(chosen)
 
     def _tests(self, parts: Integers, its: Integers, count: int) -> tuple[Flags, Flags]:
         """Return which parts are slow for certain by these visits, and which are good: two sign tests of each."""
@@ -207,19 +206,20 @@ class Evidence:
         certain, usual = np.array([ranks[number] for number in visits.tolist()]).reshape(-1, 2).T
         return not_slow < certain, not_good < usual
 
-    def _medians(self, ends: Sequence[tuple[Integers, Integers]], count: int, *, middle: bool) -> list[Floats]:
-        """Return the median ratio of each part beyond its switch, at each end."""
-        beyond = [(parts[~self.local[its]], its[~self.local[its]]) for parts, its in ends]
-        return [group_quantile(parts, self.ratio[its], 0.5, count, middle=middle) for parts, its in beyond]
+    def _medians(self, number: Integers, count: int, *, middle: bool) -> Floats:
+        """Return the median ratio of each part beyond its switch: where it is the first rank, and the second one."""
+        parts, its, second = self._ends(number, ~self.local)
+        return group_quantile(parts + count * second, self.ratio[its], 0.5, 2 * count, middle=middle).reshape(2, count)
 
-    def _states(self, chosen: Flags, number: Integers) -> tuple[Flags, Flags]:
-        """Return which parts are slow in either direction, and which are good in both.  Round trips have one."""
-        ends = [(parts[chosen[its]], its[chosen[its]]) for parts, its in self._ends(number)]
-        if not self.one_way:
-            ends = [_both(ends)]
-        count = int(number.max(initial=-1)) + 1
-        slow, good = zip(*(self._tests(*each, count) for each in ends), strict=True)
-        return np.logical_or.reduce(slow), np.logical_and.reduce(good)
+    def _states(self, number: Integers) -> tuple[Flags, Flags]:
+        """Return which parts are slow beyond their switch in either direction, and which are good in both.
+
+        Round trips have one direction.
+        """
+        parts, its, second = self._ends(number, ~self.local)
+        count, ways = int(number.max(initial=-1)) + 1, 1 + self.one_way
+        slow, good = self._tests(parts + count * second * self.one_way, its, ways * count)
+        return np.logical_or.reduce(slow.reshape(ways, count)), np.logical_and.reduce(good.reshape(ways, count))
 
     def uneven(self) -> ClusterPart | None:
         """Return what says that a large part of the cluster is slower than the rest; ``None`` if it is not so.
@@ -236,7 +236,7 @@ class Evidence:
         part = self._tested(self.places.part("some", -1, "undecided", apart), within)
         if part.state != "slow":
             return None
-        certain = apart & self._states(~self.local, np.arange(self.ranks))[0]
+        certain = apart & self._states(np.arange(self.ranks))[0]
         return replace(part, state="uneven" if certain.sum() > UNEVEN_FROM * self.ranks else "undecided")
 
     def parts(self) -> list[ClusterPart]:
@@ -247,7 +247,7 @@ class Evidence:
         if self.places.smallest == "rank":
             levels.append(("rank", np.arange(self.ranks)))
         for kind, number in levels:
-            slow, good = self._states(~self.local, number)
+            slow, good = self._states(number)
             chosen = slow
             if kind != self.places.smallest:
                 placed = number >= 0
@@ -262,7 +262,7 @@ class Evidence:
                 explained |= inside
             found += self._placed(named)
         unsure = np.where((~slow & ~good)[number] & ~explained, number, -1)
-        slower = np.nan_to_num(np.expm1(np.fmax(*self._medians(self._ends(unsure), len(slow), middle=False))))
+        slower = np.nan_to_num(np.expm1(np.fmax(*self._medians(unsure, len(slow), middle=False))))
         return found + [
             ClusterPart(kind, int(number[each]), "undecided", [each], slower[number[each]])
             for each in np.flatnonzero(unsure >= 0).tolist()
@@ -330,9 +330,7 @@ class Evidence:
     def _placed(self, parts: Sequence[ClusterPart]) -> list[ClusterPart]:
         """Return the parts; a node that is slow beyond its switch only is good: a link of the switch is slow."""
         parts = self._estimated(parts)
-        numbers, its = self._own(parts)
-        near = self.local[its]
-        slow, good = self._tests(numbers[near], its[near], len(parts))
+        slow, good = self._tests(*self._own(parts, self.local), len(parts))
         placed = []
         for part, is_slow, is_good in zip(parts, slow, good, strict=True):
             switch = int(self.places.switch[part.ranks[0]])
@@ -345,24 +343,23 @@ class Evidence:
                 placed.append(replace(part, kind="node or link"))
         return placed
 
-    def _own(self, parts: Sequence[ClusterPart]) -> tuple[Integers, Integers]:
-        """Return the visits between these parts and ranks that look good: the place of the part, and that of the visit.
+    def _own(self, parts: Sequence[ClusterPart], chosen: Flags) -> tuple[Integers, Integers]:
+        """Return the chosen visits between these parts and ranks that look good: the places of part and visit.
 
         A part that looks slow in one direction only is judged by that one.
         """
         number = np.full(self.ranks, -1)
         for place, part in enumerate(parts):
             number[part.ranks] = place
-        ends = self._ends(number)
-        if self.one_way:
-            slow = [median > SUSPECT_FROM for median in self._medians(ends, len(parts), middle=True)]
-            keep = [(own | ~other)[places] for own, other, (places, _) in zip(slow, slow[::-1], ends, strict=True)]
-            ends = [(places[these], its[these]) for these, (places, its) in zip(keep, ends, strict=True)]
-        return _both(ends)
+        places, its, second = self._ends(number, chosen)
+        if not self.one_way:
+            return places, its
+        slow = self._medians(number, len(parts), middle=True) > SUSPECT_FROM
+        keep = (slow | ~slow[::-1])[second, places]
+        return places[keep], its[keep]
 
     def _estimated(self, parts: Sequence[ClusterPart]) -> list[ClusterPart]:
-        places, its = self._own(parts)
-        places, its = places[~self.local[its]], its[~self.local[its]]
+        places, its = self._own(parts, ~self.local)
         slower = np.expm1(group_quantile(places, self.ratio[its], 0.5, len(parts), middle=True))
         visits = np.bincount(places, minlength=len(parts))
         return [
@@ -407,8 +404,3 @@ class Evidence:
             if len(np.unique(np.where(switch[first] == number, first, second)[its])) > 1:
                 found.append(self._tested(part, again))
         return [part for part in found if part.state == "slow"]
-
-
-def _both(ends: Sequence[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
-    parts, its = (np.concatenate(each) for each in zip(*ends, strict=True))
-    return parts, its
