@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from volley.report.model import Axis, Chart, Mark
-from volley.text import escape_controls
+from volley.text import escape_controls, grouped
 
 COLOURS = ("#2f81f7", "#e5690b", "#2da44e", "#d6409f", "#8b5cf6", "#0e9aa7", "#c28a00", "#e5484d")
 """Colours of series; each is readable on white and on dark grey."""
@@ -53,7 +53,13 @@ def specification(chart: Chart, ink: str, width: int | str, alike: Sequence[Char
     """Return the specification of a chart."""
     layers = {"curves": _curves, "bars": _bars, "heat map": _heat_map}[chart.kind](chart, ink, alike or [chart])
     if width == "container" and chart.kind == "curves" and len(_series(alike or [chart])) > 1:
-        _let_choose(layers, _series([chart]))
+        # The legend shows and hides curves; at first it shows as many as can be told apart.
+        first = [{"series": name} for name in _series([chart])[:MAX_SHOWN]]
+        select = {"type": "point", "fields": ["series"], "toggle": "true"}
+        lines = next(layer for layer in layers if layer["mark"]["type"] == "line")  # the first with the legend
+        lines["params"] = [{"name": "shown", "select": select, "bind": "legend", "value": first}]
+        for transform in (layer["transform"] for layer in layers if "transform" in layer):
+            transform.append({"filter": {"param": "shown", "empty": False}})
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": width,
@@ -65,25 +71,13 @@ def specification(chart: Chart, ink: str, width: int | str, alike: Sequence[Char
     }
 
 
-def _let_choose(layers: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
-    """Make the legend of a chart show and hide curves; at first it shows as many as can be told apart."""
-    first = [{"series": name} for name in names[:MAX_SHOWN]]
-    select = {"type": "point", "fields": ["series"], "toggle": "true"}
-    lines = next(layer for layer in layers if layer["mark"]["type"] == "line")  # the first with the legend
-    lines["params"] = [{"name": "shown", "select": select, "bind": "legend", "value": first}]
-    for layer in layers:
-        if "transform" in layer:
-            layer["transform"].append({"filter": {"param": "shown", "empty": False}})
-
-
 def side_by_side(charts: Sequence[Chart], ink: str, background: str) -> dict[str, Any]:
     parts = []
     for chart in charts:
         part = specification(chart, ink, 440)
-        del part["$schema"], part["config"], part["autosize"]
         caption = textwrap.wrap(escape_controls(chart.caption), _CAPTION_WIDTH)
         title = {"text": escape_controls(chart.title), "subtitle": caption}
-        parts.append({**part, "title": title})
+        parts.append({name: part[name] for name in ("width", "height", "data", "layer")} | {"title": title})
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "background": background,
@@ -223,23 +217,16 @@ def _legend(names: Sequence[str]) -> dict[str, Any]:
 
 
 def _domain(charts: Sequence[Chart]) -> list[float]:
-    numbers = [
-        number
-        for chart in charts
-        for number in (
-            *(each for mark in chart.marks for each in (mark.y, mark.low, mark.high)),
-            *(line.at for line in chart.lines if line.axis == "y"),
-        )
-        if isinstance(number, float | int) and (number > 0 or not chart.y.log)
-    ]
+    found = [each for chart in charts for mark in chart.marks for each in (mark.y, mark.low, mark.high)]
+    found += [line.at for chart in charts for line in chart.lines if line.axis == "y"]
+    log = any(chart.y.log for chart in charts)
+    numbers = [number for number in found if isinstance(number, float | int) and (number > 0 or not log)]
     return [min(numbers), max(numbers)]
 
 
 def _tallest(chart: Chart) -> float:
-    heights: dict[float | str, float] = {}
-    for mark in chart.marks:
-        heights[mark.x] = heights.get(mark.x, 0.0) + (mark.y if isinstance(mark.y, float | int) else 0.0)
-    return max(heights.values(), default=0.0)
+    bars = grouped(chart.marks, lambda mark: mark.x).values()
+    return max((sum(mark.y for mark in bar if isinstance(mark.y, float | int)) for bar in bars), default=0.0)
 
 
 def _quantity(axis: Axis, field: str) -> dict[str, Any]:
@@ -274,10 +261,7 @@ def _categories(chart: Chart, field: str) -> list[str]:
 
 
 def _height(chart: Chart) -> int:
-    if chart.kind != "heat map":
-        return 300
-    rows = len(_categories(chart, "y"))
-    return min(480, max(90, 34 * rows))
+    return min(480, max(90, 34 * len(_categories(chart, "y")))) if chart.kind == "heat map" else 300
 
 
 def _data(chart: Chart) -> Mapping[str, Any]:
@@ -287,17 +271,13 @@ def _data(chart: Chart) -> Mapping[str, Any]:
     fields = ("x", "y", "series", "low", "high", "value")
     writer.writerow(fields)
     for mark in chart.marks:
-        writer.writerow([_field(getattr(mark, name)) for name in fields])
+        values = [getattr(mark, name) for name in fields]
+        numbers_short = [f"{value:.6g}" if isinstance(value, float) else value for value in values]
+        writer.writerow(["" if value is None else escape_controls(str(value)) for value in numbers_short])
     numbers = dict.fromkeys(("low", "high", "value"), "number")
     numbers |= {name: "number" for name in ("x", "y") if chart.kind == "curves" or (name, chart.kind) == ("y", "bars")}
     texts = {name: "string" for name in fields if name not in numbers}
     return {"values": out.getvalue(), "format": {"type": "csv", "parse": {**numbers, **texts}}}
-
-
-def _field(value: float | str | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else escape_controls(str(value))
 
 
 def _config(ink: str) -> dict[str, Any]:

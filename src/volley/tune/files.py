@@ -17,7 +17,7 @@ from volley.files import write_file
 from volley.text import escape_controls
 from volley.tune.candidates import Candidate, library_bytes, way_of
 from volley.tune.search import Proof
-from volley.units import SizeError, parse_size
+from volley.units import parse_size
 
 WORTH = 0.99
 """A further setting is taken if its time at some place is less than this times that of those already taken."""
@@ -58,35 +58,25 @@ def by_size(proofs: Proofs) -> list[SizeRule]:
     ratios: dict[tuple[str, int], dict[Candidate, float]] = {}
     for candidate, found in proofs.items():
         for number, (series, at) in enumerate(found.places):
-            place = _place(series, at)
-            if place is None:
+            operation, _, transport = series.partition(" ")
+            if not transport:
                 continue
-            here = ratios.setdefault(place, {})
+            here = ratios.setdefault((operation, parse_size(at)), {})
             if found.slower[number]:
                 here[candidate] = float("inf")  # on another transport it may be faster
             elif found.faster[number]:
                 here[candidate] = max(here.get(candidate, 0.0), float(found.found.ratio[number]))
     rules = []
     for operation, places in groupby(sorted(ratios), key=lambda place: place[0]):
-        fastest = [(size, _fastest(ratios[operation, size])) for _, size in places]
+        fastest = []
+        for place in places:
+            first = min(ratios[place], key=lambda each: ratios[place][each], default=None)
+            fastest.append((place[1], first if first and ratios[place][first] < 1 else None))
         for candidate, run in groupby(fastest, key=lambda pair: pair[1]):
             sizes = [size for size, _ in run]
             if candidate:
                 rules.append(SizeRule(operation, sizes[0], sizes[-1], candidate))
     return rules
-
-
-def _place(series: str, at: str) -> tuple[str, int] | None:
-    operation, _, transport = series.partition(" ")
-    try:
-        return (operation, parse_size(at)) if transport else None
-    except SizeError:
-        return None
-
-
-def _fastest(ratios: Mapping[Candidate, float]) -> Candidate | None:
-    fastest = min(ratios, key=lambda each: ratios[each], default=None)
-    return fastest if fastest and ratios[fastest] < 1 else None
 
 
 def compose(
