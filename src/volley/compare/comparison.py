@@ -82,11 +82,6 @@ class Side:
         marks = [run.plan.launch.get("live") for run in self.runs]
         return [(str(mark.get("of")), str(mark.get("round"))) for mark in marks if isinstance(mark, dict)]
 
-    def is_paired_with(self, other: Side) -> bool:
-        """Return whether the launches of both were measured in turn, and have the same order in both files."""
-        whole = min(len(self.logs), len(other.logs))
-        return bool(whole) and len(self.rounds) >= whole and self.rounds[:whole] == other.rounds[:whole]
-
     @cached_property
     def seconds(self) -> Floats:
         """What was measured, with a row for each row of ``observed`` and a column for each launch."""
@@ -344,9 +339,11 @@ def compare_all(sides: Sequence[Side], within: float, *, paired: bool = False) -
 def compare(
     first: Side, second: Side, within: float, *, paired: bool = False, place: int = 1, comparisons: int = 1
 ) -> Comparison:
-    """Compare two sides; launches of one alternation are pairs."""
+    """Compare two sides; launches that were measured in turn, and have the same order on both sides, are pairs."""
     sweeps, sweep, at, rows = _common(first.observed.rows, second.observed.rows)
-    paired = first.repeats and (paired or first.is_paired_with(second))
+    whole = min(len(first.logs), len(second.logs))
+    in_turn = 0 < whole <= len(first.rounds) and first.rounds[:whole] == second.rounds[:whole]
+    paired = first.repeats and (paired or in_turn)
     times = [side.seconds[those] for side, those in zip((first, second), rows, strict=True)]
     if paired:
         launches = min(each.shape[1] for each in times)

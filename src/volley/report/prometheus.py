@@ -9,7 +9,7 @@ when the sentence changes.  Samples have no timestamp, because that collector re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cache
@@ -37,12 +37,17 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
         place = _PLACE + _RUN
         labels = [_labels(report, columns, place) for report, columns in tables]
     series = grouped(reports, lambda report: _origin(report, place))
-    began = {origin: repr(min(starts)) for origin, those in series.items() if (starts := list(_starts(those)))}
+    began, errors = {}, {}
+    for origin, those in series.items():
+        starts = []
+        for report in those:
+            with suppress(ValueError):  # a date comes from a file that somebody wrote
+                begun = datetime.fromisoformat(report.origin.get("date", "").replace("Z", "+00:00"))
+                starts.append(begun.timestamp())
+        if starts:
+            began[origin] = repr(min(starts))
+        errors[origin] = str(sum(note.level == "error" for report in those for note in report.all_notes))
     _write("volley_start_time_seconds", "Start of the run since the epoch.", began, out)
-    errors = {
-        origin: str(sum(note.level == "error" for report in those for note in report.all_notes))
-        for origin, those in series.items()
-    }
     _write("volley_errors", "Failed points and incomplete launches.", errors, out)
     for column in dict.fromkeys(column for report in reports for column in report.data.columns):
         numbers: dict[str, str] = {}
@@ -84,12 +89,6 @@ def _labels(report: Report, columns: Mapping[str, Sequence[Any]], place: Sequenc
         return [origin] * max(map(len, columns.values()), default=0)
     texts = [map(_label(name), columns[name]) for name in keys]
     return [(origin + "".join(row)).removeprefix(",") for row in zip(*texts, strict=True)]
-
-
-def _starts(reports: Iterable[Report]) -> Iterator[float]:
-    for report in reports:
-        with suppress(ValueError):  # a date comes from a file that somebody wrote
-            yield datetime.fromisoformat(report.origin.get("date", "").replace("Z", "+00:00")).timestamp()
 
 
 def _word(name: str) -> str:

@@ -28,7 +28,6 @@ from volley.tune.candidates import Candidate
 from volley.tune.options import TuneOptions
 from volley.tune.search import (
     LaunchFailedError,
-    Proof,
     Search,
     Times,
     confirm_launches,
@@ -212,8 +211,6 @@ def _write(tuning: page.Tuning) -> None:
             Path(path).unlink()
     if chosen:
         files.write_settings(folder, chosen.variables, page.comments(tuning))
-    of_nccl: dict[Candidate, Proof] = {
-        each: found for each, found in tuning.proofs.items() if each.by_size and candidates.way_of(each) == "nccl"
-    }
-    if rules := files.by_size(of_nccl):
+    of_nccl = [each for each in tuning.proofs if each.by_size and candidates.way_of(each) == "nccl"]
+    if rules := files.by_size({each: tuning.proofs[each] for each in of_nccl}):
         write_file(folder / files.NCCL, files.nccl_csv(rules, tuning.ranks, 1).encode())
