@@ -22,7 +22,7 @@ from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.compare import page
 from volley.compare.comparison import Comparison, Side, compare
-from volley.compare.environment import _PLURAL, environment_differences
+from volley.compare.environment import environment_differences
 from volley.machine.hardware import Hardware
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange
 from volley.records.record_types import MpiFacts
@@ -404,10 +404,6 @@ def test_where_ucx_changes_its_protocol_differs() -> None:
         ("UCX send (multi) by eager", "none", "from 0 B"),
         ("UCX send (multi) by rendezvous", "none", "from 8 B"),
     ]
-
-
-def test_the_end_of_a_plural_is_left_out_but_not_of_rendezvous() -> None:
-    assert [_PLURAL.sub("", name) for name in ("ranks", "gpus", "rendezvous")] == ["rank", "gpu", "rendezvous"]
 
 
 def test_what_varies_between_the_launches_of_one_run_is_no_difference() -> None:

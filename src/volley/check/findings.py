@@ -23,9 +23,10 @@ from volley.text import count, escape_controls, grouped, join_few
 from volley.units import format_size
 
 Verdict = Literal["FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS"]
-ORDER: tuple[Verdict, ...] = ("FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS")
+EXIT_CODES: dict[Verdict, int] = {
+    "FAIL": EXIT_FAILED, "UNDECIDED": EXIT_UNDECIDED, "NOT POSSIBLE": EXIT_MACHINE, "PASS": EXIT_GOOD
+}  # fmt: skip
 """The most important first."""
-EXIT_CODES = {"FAIL": EXIT_FAILED, "UNDECIDED": EXIT_UNDECIDED, "NOT POSSIBLE": EXIT_MACHINE, "PASS": EXIT_GOOD}
 THIRD = "a check with a third one; on one machine also limits: volley check --expect FILE --learn"
 """What decides about two nodes or ranks."""
 NAMED = 8
@@ -49,13 +50,12 @@ class CheckFinding(Frozen, frozen=True, kw_only=True):
 
 def exit_code(findings: Sequence[CheckFinding]) -> int:
     """Return the exit code: 0 only if there are findings and all of them are PASS."""
-    worst = next((verdict for verdict in ORDER if any(each.verdict == verdict for each in findings)), "NOT POSSIBLE")
-    return EXIT_CODES[worst]
+    return EXIT_CODES[in_order(findings)[0].verdict] if findings else EXIT_MACHINE
 
 
 def in_order(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
     """Return the findings, the most important first."""
-    return sorted(findings, key=lambda each: ORDER.index(each.verdict))
+    return sorted(findings, key=lambda each: [*EXIT_CODES].index(each.verdict))
 
 
 def of_cluster(
@@ -160,7 +160,7 @@ def _name(finding: CheckFinding) -> str:
 def _table(findings: Sequence[CheckFinding]) -> list[str]:
     """Show the first findings of each verdict and layer, as many as the screen has room for, and count the others."""
     totals = [
-        f"{number} {verdict}" for verdict in ORDER if (number := sum(each.verdict == verdict for each in findings))
+        f"{number} {verdict}" for verdict in EXIT_CODES if (number := sum(each.verdict == verdict for each in findings))
     ]
     sections = list(grouped(findings, lambda each: (each.verdict, each.layer)).values())
     room = MOST_LINES - 2  # without the first and the last line

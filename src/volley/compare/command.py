@@ -100,8 +100,10 @@ def measure(
         with stop:
             for launch in alternate(variants, rounds, stop, begin):
                 writers[launch.variant].write(launch.data)
-                own = launches[launch.variant]
-                own.append(_parsed(launch.data, variants[launch.variant].name, own[0] if own else ()))
+                own, name = launches[launch.variant], variants[launch.variant].name
+                own.append(parse_runs(launch.data, BENCHMARKS, name))
+                if not observed_in([*own[0], *own[-1]], BENCHMARKS).rows:
+                    raise UserError(f"{name} measures no point: there is nothing to compare")
                 if launch.round == 1 and all(launches):  # told now, not after all launches
                     named = zip(variants, launches, strict=True)
                     compare_all([Side.of(each.name, those[0], "") for each, those in named], 0.0)
@@ -124,13 +126,6 @@ def measure(
     return [Side.of(each.name, list(chain(*those)), str(writer.path or "")) for each, those, writer in sides], code
 
 
-def _parsed(data: bytes, name: str, first: Sequence[RunLog]) -> list[RunLog]:
-    logs = parse_runs(data, BENCHMARKS, name)
-    if not observed_in([*first, *logs], BENCHMARKS).rows:
-        raise UserError(f"{name} measures no point: there is nothing to compare")
-    return logs
-
-
 def _say(message: str) -> None:
     print(f"volley: {message}", file=sys.stderr)
 
@@ -138,8 +133,6 @@ def _say(message: str) -> None:
 # ------------------------------------------------------------------------------------------------------------ commands
 
 
-_ONLY_FOR_FILES = {"--fail-on": "fail_on", "--paired": "paired", "--within": "within"}
-"""Options that need intervals, by their names."""
 _ROUNDS = 8
 
 
@@ -175,9 +168,10 @@ def compare(options: CompareOptions) -> int:
 
 def _check(options: CompareOptions) -> None:
     live_too = options.live or options.sweep is not None
-    given = {name: getattr(options, place) for name, place in _ONLY_FOR_FILES.items() if place in options.given}
     if live_too and options.reference is not None:
         raise UserError("--live compares command lines, and --with one file of records: leave out one of them")
+    need_intervals = {"--fail-on": "fail_on", "--paired": "paired", "--within": "within"}
+    given = [name for name, place in need_intervals.items() if place in options.given]
     if options.reference is not None and given:
         raise UserError(f"{join_words(given)} needs two runs: leave out --with, or use --tolerance")
     if options.reference is not None and len(options.records) != 1:
