@@ -248,6 +248,14 @@ def test_ranks_are_in_the_help_where_more_than_two_are_valid(name: str, capsys: 
     assert ("--ranks" in capsys.readouterr().out) == (name == "collective")
 
 
+@pytest.mark.parametrize(("name", "shown"), [("show", True), ("list", False), ("references", False)])
+def test_the_help_explains_units_where_there_are_some(
+    name: str, shown: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([name, "--help"]) == 0
+    assert ("Units: " in capsys.readouterr().out) == shown
+
+
 def test_the_help_says_how_many_launches_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["pingpong", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())

@@ -344,6 +344,11 @@ def test_what_differs_between_the_environments_is_told() -> None:
     assert not {"SAME", "started_at"} & {name for name, *_ in found}
 
 
+def test_a_setting_that_has_its_default_on_one_side_is_told_in_words() -> None:
+    other = [run_with(log, plan={"verify": False}) for log in launches(2)]
+    assert differences(launches(1), other) == [("verify", "yes", "no")]
+
+
 def test_a_variable_that_the_plan_has_too_is_told_once() -> None:
     plans = [example_records.plan(launch={"environment": {"UCX_TLS": value}}) for value in ("all", "tcp")]
     of = [launches(1, plan=plan, environment=plan.launch["environment"]) for plan in plans]
