@@ -192,7 +192,7 @@ def algorithm(number: str) -> Candidate:
     return Candidate({"OMPI_MCA_coll_tuned_allreduce_algorithm": number}, "", value=number, by_size=True)
 
 
-def test_settings_for_ranges_of_sizes_become_rules() -> None:
+def test_settings_for_ranges_of_sizes_become_rules(tmp_path: Path) -> None:
     proofs = {
         algorithm("3"): shown("allreduce host", {"8 B": 0.5, "1 KiB": 0.5, "64 KiB": 0.9, "4 MiB": 2.0}),
         algorithm("4"): shown("allreduce host", {"8 B": 1.5, "1 KiB": 1.0, "64 KiB": 0.6, "4 MiB": 1.0}),
@@ -200,30 +200,22 @@ def test_settings_for_ranges_of_sizes_become_rules() -> None:
         Candidate({"A": "2"}, ""): shown("allreduce host", {"8 B": 1.0, "1 KiB": 1.0, "64 KiB": 1.0, "4 MiB": 0.95}),
         Candidate({"B": "1"}, ""): shown("allreduce host", {"8 B": 0.5, "1 KiB": 1.0, "64 KiB": 1.0, "4 MiB": 1.3}),
     }
-    written: list[SizeRule] = []
-
-    def set_rules(rules: object) -> dict[str, str]:
-        written.extend(rules)  # type: ignore[call-overload]
-        return {"RULES": "file"}
-
-    made = compose(proofs, lambda each: each.by_size, set_rules)
+    made = compose(proofs, tmp_path, 4, "/nowhere")
     assert made
-    assert made.variables == {"A": "1", "RULES": "file"}
-    assert written == [
-        SizeRule("allreduce", 8, 1024, algorithm("3")),
-        SizeRule("allreduce", 65536, 65536, algorithm("4")),
-    ]
-    assert files.coll_tuned(written, 4) == (
+    rules = tmp_path / "coll_tuned.rules"
+    names = {"use_dynamic_rules": "1", "dynamic_rules_filename": str(rules)}
+    assert made.variables == {"A": "1", **{f"OMPI_MCA_coll_tuned_{name}": value for name, value in names.items()}}
+    assert rules.read_text("utf-8") == (
         "1 # collectives\n2 # allreduce\n2 # numbers of ranks\n4 # ranks\n"
         "5 # sizes: from this many bytes, algorithm, fan-out, segment\n"
         "0 0 0 0\n8 3 0 0\n1025 0 0 0\n65536 4 0 0\n65537 0 0 0\n5 # ranks and more\n1\n0 0 0 0\n"
     )
 
 
-def test_one_setting_that_was_proven_alone_stays_what_it_is() -> None:
+def test_one_setting_that_was_proven_alone_stays_what_it_is(tmp_path: Path) -> None:
     one = Candidate({"A": "1"}, "")
-    assert compose({one: shown("host", {"8 B": 0.5})}, lambda _: False, lambda _: {}) is one
-    assert compose({one: shown("host", {"8 B": 1.0})}, lambda _: False, lambda _: {}) is None
+    assert compose({one: shown("host", {"8 B": 0.5})}, tmp_path, 2, "/nowhere") is one
+    assert compose({one: shown("host", {"8 B": 1.0})}, tmp_path, 2, "/nowhere") is None
 
 
 def test_rules_of_mpich_change_one_collective_for_one_number_of_ranks(tmp_path: Path) -> None:

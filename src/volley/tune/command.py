@@ -177,11 +177,7 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
     confirming = rounds * (len(survivors) + 1)
     with _progress(options, launcher, f"{count(len(survivors), 'setting')} again, in new launches", confirming):
         proofs = search.confirm(survivors, rounds)
-    made = files.compose(
-        proofs,
-        lambda each: files.can_rule(each, library),
-        lambda rules: files.write_rules(rules, folder, plan.world_size, library),
-    )
+    made = files.compose(proofs, folder, plan.world_size, library)
     if made and made not in proofs:
         rounds = confirming_rounds(1, launcher.launches_left * confirm_launches(1, 1) / 2)
         with _progress(options, launcher, "all proven settings together", rounds * 2):

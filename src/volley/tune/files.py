@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -79,22 +79,18 @@ def by_size(proofs: Proofs) -> list[SizeRule]:
     return rules
 
 
-def compose(
-    proofs: Proofs, can_rule: Callable[[Candidate], bool], set_rules: Callable[[Sequence[SizeRule]], Mapping[str, str]]
-) -> Candidate | None:
+def compose(proofs: Proofs, folder: Path, ranks: int, library: str) -> Candidate | None:
     """Return the one setting that is made of all that was proven; ``None`` if nothing was.
 
-    Args:
-        proofs: of each setting.
-        can_rule: whether a file can set it by size here.
-        set_rules: writes such files, and returns the variables that name them.
+    What a file can set by size is written into the folder, for this number of ranks and this library of MPI.
     """
-    rules = by_size({each: found for each, found in proofs.items() if can_rule(each)})
-    parts = whole({each: found for each, found in proofs.items() if not can_rule(each)})
+    ruling = {each for each in proofs if can_rule(each, library)}
+    rules = by_size({each: found for each, found in proofs.items() if each in ruling})
+    parts = whole({each: found for each, found in proofs.items() if each not in ruling})
     if len(parts) == 1 and not rules:
         return parts[0]
     variables = {name: value for each in parts for name, value in each.variables.items()}
-    variables |= set_rules(rules) if rules else {}
+    variables |= write_rules(rules, folder, ranks, library) if rules else {}
     ruled = list(dict.fromkeys(rule.candidate for rule in rules))
     return Candidate(variables, "all proven settings together", parts=[*parts, *ruled]) if variables else None
 
