@@ -308,17 +308,12 @@ def _counts(comparison: Comparison) -> Table:
     rows: list[Row] = []
     for series, points in comparison.by_series().items():
         verdicts, ratios = comparison.verdicts[points], comparison.differences.ratio[points]
-        counts = {verdict: int(np.count_nonzero(verdicts == verdict)) for verdict in ("changed", "same", "undecided")}
-        slower = int(np.count_nonzero(ratios[verdicts == "changed"] > 1))
-        middle, low, high = (float(reduce(ratios)) for reduce in (np.median, np.min, np.max))
-        cells: Row = [
-            Cell(slower, style="bad" if slower else ""),
-            counts["changed"] - slower,
-            counts["same"],
-            counts["undecided"],
-        ]
-        ratios_shown = [Cell(each, text=f"{each:.3f}") for each in (middle, low, high)]
-        rows.append([series, points.size, *(cells if verdicts_shown else ()), *ratios_shown])
+        changed, same, undecided = (verdicts == verdict for verdict in ("changed", "same", "undecided"))
+        parts = (changed & (ratios > 1), changed & (ratios < 1), same, undecided)
+        counts = [int(np.count_nonzero(those)) for those in parts]
+        cells: Row = [Cell(counts[0], style="bad" if counts[0] else ""), *counts[1:]] if verdicts_shown else []
+        ratios_shown = [float(reduce(ratios)) for reduce in (np.median, np.min, np.max)]
+        rows.append([series, points.size, *cells, *(Cell(each, text=f"{each:.3f}") for each in ratios_shown)])
     return Table(columns, rows, title="verdicts" if verdicts_shown else "ratios")
 
 

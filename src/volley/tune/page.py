@@ -158,12 +158,10 @@ def comments(tuning: Tuning) -> list[str]:
 
 def _rows(tuning: Tuning) -> Iterator[dict[str, object]]:
     for each, found in tuning.proofs.items():
+        compared = found.found
+        columns = (compared.ratio, compared.low, compared.high, found.default_s, found.own_s, compared.launches[0])
         for number, (series, at) in enumerate(found.places):
-            faster, slower = bool(found.faster[number]), bool(found.slower[number])
-            compared = found.found
-            values = (
-                *(each.name, "faster" if faster else "slower" if slower else "not proven", each == tuning.chosen),
-                *(series, at, float(compared.ratio[number]), float(compared.low[number]), float(compared.high[number])),
-                *(float(found.default_s[number]), float(found.own_s[number]), int(compared.launches[0][number])),
-            )
+            verdict = "faster" if found.faster[number] else "slower" if found.slower[number] else "not proven"
+            numbers = (column[number].item() for column in columns)
+            values = (each.name, verdict, each == tuning.chosen, series, at, *numbers)
             yield dict(zip(COLUMNS, values, strict=True))
