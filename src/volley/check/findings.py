@@ -104,7 +104,7 @@ def of_cluster(
             good = f"none of {total} {what} is {_percent(np.expm1(GOOD_BELOW))} slower than the others"
             unseen = "this does not see a single bad pair (volley matrix), nor what comes and goes and costs less than "
             unseen += f"{_percent(judgement.hit_from)} (volley pingpong --tail)"
-            yield among(verdict="PASS", why=f"{good}, each with {count(met, 'partner')}", decides=unseen)
+            yield among(verdict="PASS", why=f"{good} ({count(met, 'partner')} each)", decides=unseen)
 
 
 def _percent(share: float | None) -> str:
