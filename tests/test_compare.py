@@ -347,6 +347,8 @@ def test_what_differs_between_the_environments_is_told() -> None:
 def test_a_setting_that_has_its_default_on_one_side_is_told_in_words() -> None:
     other = [run_with(log, plan={"verify": False}) for log in launches(2)]
     assert differences(launches(1), other) == [("verify", "yes", "no")]
+    of = [launches(1, plan=example_records.plan(launch=launch)) for launch in ({}, {"oversubscribed": False})]
+    assert differences(*of) == [("oversubscribed", "unknown", "no")]
 
 
 def test_a_variable_that_the_plan_has_too_is_told_once() -> None:

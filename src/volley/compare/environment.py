@@ -57,6 +57,8 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
         if not _differ(here, there) or not all(set(_numbered(place)) <= those for those in numbered):
             continue
         missing = "not set" if place[0] == "environment" else "none"
+        if any(isinstance(value, bool) for value in (*here, *there)):
+            missing = "unknown"
         name = _QUIETLY.sub("", " ".join(place))
         texts = [_text(each) or missing for each in (here, there)]
         # The plan has some variables of the environment, too.
