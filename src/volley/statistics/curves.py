@@ -14,7 +14,7 @@ lies on one side of 1; if it includes 1, or if there is no interval, neither is.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations, pairwise
 
@@ -114,20 +114,18 @@ class Crossover:
 
 
 def crossovers(curves: Mapping[str, Curve]) -> list[Crossover]:
-    return [one for first, second in combinations(curves, 2) for one in _between(first, second, curves)]
-
-
-def _between(first: str, second: str, curves: Mapping[str, Curve]) -> Iterator[Crossover]:
-    one, other = curves[first], curves[second]
-    leads: list[tuple[int, str]] = []
-    for size in sorted(one.keys() & other.keys()):
-        if shown_above_one(ratio(other[size], one[size])):
-            leads.append((size, first))
-        elif shown_above_one(ratio(one[size], other[size])):
-            leads.append((size, second))
-    changes = [(before, after) for before, after in pairwise(leads) if before[1] != after[1]]
-    for number, ((last_bytes, slower), (from_bytes, faster)) in enumerate(changes, start=1):
-        yield Crossover(faster, slower, last_bytes, from_bytes, final=number == len(changes), again=number > 1)
+    found = []
+    for (first, one), (second, other) in combinations(curves.items(), 2):
+        leads: list[tuple[int, str]] = []
+        for size in sorted(one.keys() & other.keys()):
+            if shown_above_one(ratio(other[size], one[size])):
+                leads.append((size, first))
+            elif shown_above_one(ratio(one[size], other[size])):
+                leads.append((size, second))
+        changes = [(before, after) for before, after in pairwise(leads) if before[1] != after[1]]
+        for number, ((last, slower), (start, faster)) in enumerate(changes, start=1):
+            found.append(Crossover(faster, slower, last, start, final=number == len(changes), again=number > 1))
+    return found
 
 
 def half_bandwidth(sizes_bytes: Sequence[int], rates: Sequence[float]) -> float | None:
