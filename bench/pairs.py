@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from volley.compare.comparison import Comparison, compare, side_of
+from volley.compare.comparison import Comparison, Side, compare
 from volley.compare.page import headline
 from volley.records.records_file import read_file
 
@@ -41,7 +41,8 @@ def measure(first: Path, second: Path, words: list[str], *, live: bool) -> None:
 
 def compared(first: Path, second: Path, *, live: bool) -> Comparison:
     """Compare one pair with the defaults of ``volley compare``."""
-    return compare(side_of(*read_file(str(first))), side_of(*read_file(str(second))), 0.05, paired=live)
+    sides = [Side.read(*read_file(str(path))) for path in (first, second)]
+    return compare(*sides, 0.05, paired=live)
 
 
 def main() -> None:
