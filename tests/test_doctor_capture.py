@@ -204,7 +204,7 @@ def test_files_of_the_home_folder_are_left_out(tmp_path: Path, monkeypatch: pyte
 
 
 def test_low_limits_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = {number: (-1, -1) for _, number, _, _ in jobs._LEAST} | {resource.RLIMIT_STACK: (1 << 17, 1 << 30)}
+    limits = {number: (-1, -1) for _, number, _, _ in jobs.LEAST} | {resource.RLIMIT_STACK: (1 << 17, 1 << 30)}
     limits[resource.RLIMIT_FSIZE] = (1 << 20, 1 << 20)
     monkeypatch.setattr(resource, "getrlimit", lambda number: limits[number])
     monkeypatch.setattr(resource, "setrlimit", lambda number, pair: limits.update({number: pair}))

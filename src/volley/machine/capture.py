@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from volley.errors import UserError
+from volley.errors import MachineError, UserError
 from volley.machine.facts import FACTS_VERSION, Facts, Probe
-from volley.machine.signals import ChildGuard, deferred, signal_name
+from volley.machine.signals import NO_PROCESS, ChildGuard, deferred, signal_name
 from volley.machine.variables import captured
 from volley.text import clean
 
@@ -124,7 +124,10 @@ def isolated(
                 with warnings.catch_warnings():
                     # Of a fork beside threads: the child takes no lock.
                     warnings.simplefilter("ignore", DeprecationWarning)
-                    pid = os.fork()  # nothing is imported again
+                    try:
+                        pid = os.fork()  # nothing is imported again
+                    except BlockingIOError:
+                        raise MachineError(NO_PROCESS) from None
                 if pid == 0:
                     _run(work, guard, ours, printed.fileno(), own_session)
                 os.close(ours)

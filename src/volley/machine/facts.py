@@ -100,6 +100,7 @@ class LimitsFacts(Fact, frozen=True, kw_only=True):
     cap_sys_ptrace: bool = False
     seccomp: int = 0  # 0 off, 1 strict, 2 filter (proc(5))
     memlock_bytes: int | None = None  # RLIMIT_MEMLOCK; null: unlimited
+    low: list[str] = []  # what only root can raise and two ranks may exceed, e.g. `ulimit -Hn 20`
     cma_error: str | None = None  # what process_vm_readv between two siblings answered; null: the right bytes
 
 

@@ -72,20 +72,17 @@ def _quotas(root: Path) -> Iterator[float]:
     Raises:
         OSError: if a limit may be there and cannot be read.
     """
-    groups = list(_control_groups(root))
+    groups = list(control_groups(root, "cpu"))
     if not groups:
         raise OSError("no control group of this process is mounted")
-    for folder, top in groups:
-        for each in (folder, *folder.parents):
-            quota, _, period = _limit(each / "cpu.max").partition(" ")  # version 2: `max 100000`
-            if not quota:
-                quota, period = _limit(each / "cpu.cfs_quota_us"), _limit(each / "cpu.cfs_period_us")  # version 1: -1
-            if quota.isdecimal() and period.isdecimal() and int(quota) and int(period):
-                yield int(quota) / int(period)
-            elif quota not in ("", "max", "-1"):
-                raise OSError(f"{each} allows {quota} of {period}")
-            if each == top:
-                break
+    for each in groups:
+        quota, _, period = _limit(each / "cpu.max").partition(" ")  # version 2: `max 100000`
+        if not quota:
+            quota, period = _limit(each / "cpu.cfs_quota_us"), _limit(each / "cpu.cfs_period_us")  # version 1: -1
+        if quota.isdecimal() and period.isdecimal() and int(quota) and int(period):
+            yield int(quota) / int(period)
+        elif quota not in ("", "max", "-1"):
+            raise OSError(f"{each} allows {quota} of {period}")
 
 
 def _limit(path: Path) -> str:
@@ -95,10 +92,11 @@ def _limit(path: Path) -> str:
     return ""
 
 
-def _control_groups(root: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield the folders that limit this process's CPU time, each with the mount point above it.
+def control_groups(root: Path, controller: str) -> Iterator[Path]:
+    """Yield the folders of the control groups in which this process is, each before those above it.
 
-    Inside a container the mount may begin at the container's own group (fourth column of mountinfo).
+    Those of version 1 are of one controller.  Inside a container the mount may begin at the container's own group
+    (fourth column of mountinfo).
     """
     lines = [line.split(":", 2) for line in word(root / "proc/self/cgroup").splitlines() if line.count(":") >= 2]
     mounts = [line.split() for line in word(root / "proc/self/mountinfo").splitlines()]
@@ -108,8 +106,8 @@ def _control_groups(root: Path) -> Iterator[tuple[Path, Path]]:
             kind, _, options = mount[mount.index("-") + 1 :][:3] if "-" in mount[:-3] else ("", "", "")
             if kind != ("cgroup2" if number_ == "0" else "cgroup"):
                 continue
-            if kind == "cgroup" and ("cpu" not in controllers.split(",") or "cpu" not in options.split(",")):
+            if kind == "cgroup" and (controller not in controllers.split(",") or controller not in options.split(",")):
                 continue
             top = root / mount[4].lstrip("/")
             below = Path(group).relative_to(mount[3]) if Path(group).is_relative_to(mount[3]) else Path()
-            yield top / below, top
+            yield from (each for each in (top / below, *(top / below).parents) if each.is_relative_to(top))

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from volley.errors import MachineError
 
+NO_PROCESS = "cannot start more processes: ulimit -u limits a user, pids.max a control group (docker run --pids-limit)"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FATAL = ("SIGSEGV", "SIGBUS", "SIGABRT")
 """Signals that end ranks whose MPI is not CUDA-aware when they send device memory."""
@@ -110,7 +111,7 @@ class Stop:
         try:
             self._thread.start()
         except RuntimeError:
-            raise MachineError("this user cannot start more threads: ulimit -u sets the limit") from None
+            raise MachineError(NO_PROCESS) from None
         self._wakeup_before = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
         self._handlers = _replace_handlers(_read_elsewhere)
         return self

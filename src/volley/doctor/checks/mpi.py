@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from volley.doctor.findings import (
     Finding,
+    MissingFacts,
     broken,
     good,
     job_failed,
@@ -18,9 +19,9 @@ from volley.doctor.findings import (
     warning,
 )
 from volley.doctor.remedies import AWARE_SOURCE, SEND, aware_wheels, boot_with, install, install_volley, sudo, system
-from volley.machine.facts import Facts, JobFacts, PointFacts, RankFacts
+from volley.machine.facts import Facts, JobFacts, PointFacts
 from volley.machine.mpi_words import reason_in
-from volley.text import count, join_words, mpi_name
+from volley.text import count, grouped, join_words, mpi_name
 from volley.units import format_cpulist, format_sig, format_size
 
 _CUDA_COMPONENTS = ("cuda_cpy", "cuda_ipc", "gdr_copy")
@@ -35,9 +36,9 @@ _NOT_AWARE = ("UCX", "UCX transfer", "MPI self-report", "MPI, GPU speed")
 """What follows from an MPI that takes no GPU memory."""
 _AWARE, _STAGED = "aware", "staged/pinned"
 _SEE_COPIES = f"{SEND} --transport {_AWARE},{_STAGED},peer shows which transports deliver wrong bytes"
+_ROOT_RAISES = "only root can raise it: /etc/security/limits.conf, or docker run --ulimit and --pids-limit"
 _SLOWER = 1.05
 """From this ratio on a warning calls ``aware`` slower: doctor's jobs stop at an interval of 5 %."""
-_NO_RANKS = "no ranks were started"
 _HIDING = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_GPUS_ON_NODE")
 """Variables that explain why a rank sees one GPU only."""
 _COPIES = ("copies between GPUs", f"{SEND} --transport peer,device")
@@ -140,6 +141,8 @@ def host(facts: Facts) -> Finding:
     verbose = f"{_TALK.get(facts.mpi_family, '')} {SEND} --transport host".strip()
     trials = facts.trials.value or []
     remedy = f"{verbose} shows what MPI tries{'; none of the other settings that doctor tried works' if trials else ''}"
+    if facts.limits.value and (low := facts.limits.value.low):
+        remedy = f"{join_words(low)}: {_ROOT_RAISES}"
     if ended := [trial for trial in trials if trial.works]:
         remedy = f"{'export ' if not ended[0].settings else ''}{ended[0].change}"
     job = require(facts.mpi_host, "MPI between two ranks", remedy)
@@ -266,19 +269,27 @@ def launcher(facts: Facts) -> Finding:
 
 def rank_gpus(facts: Facts) -> Finding:
     """Compares the GPUs that the ranks use and see."""
-    job = facts.launcher.value
-    if job is None or not job.ranks:
-        return not_tested(_NO_RANKS)
+    job = _ranks_of(facts)
     with_gpu = [rank for rank in job.ranks if rank.device]
-    remedy = _see_all_gpus(facts, job)
+    here = len([rank for rank in job.ranks if rank.node == 0])
+    remedy = "unset CUDA_VISIBLE_DEVICES; volley transports"
+    if job.launcher == "srun" or any(name.startswith("SLURM_") for name in facts.environment):
+        counts = f"--ntasks-per-node={here} --gpus-per-node={here}"
+        remedy = f"without --gpus-per-task: srun {counts} --gpu-bind=none volley transports"
+    elif job.launcher == "jsrun":
+        remedy = "jsrun --rs_per_host=1 --gpu_per_rs=ALL_GPUS --smpiargs=-gpu volley transports"
     if not with_gpu:
         return broken("no rank sees a GPU", f"{job.command_line}: no rank has a device", remedy)
-    if shared := _shared_gpu(with_gpu):
+    users = grouped(with_gpu, lambda rank: (rank.host, rank.device.uuid if rank.device else ""))
+    if shared := [[rank.rank for rank in ranks] for ranks in users.values() if len(ranks) > 1]:
+        said = f"ranks {shared[0][0]} and {shared[0][1]} use the same GPU"
         # A launcher may hide other GPUs from CUDA, but not from the bus.
         if len(facts.cuda_devices) == 1 and len(facts.gpus_on_bus) <= 1:
-            return good(f"{shared}: it is the only one")
-        return broken(f"{shared}: others are idle", f"{job.command_line}: {shared}", remedy)
-    if _see_one_each(with_gpu):
+            return good(f"{said}: it is the only one")
+        return broken(f"{said}: others are idle", f"{job.command_line}: {said}", remedy)
+    on_nodes = grouped(with_gpu, lambda rank: rank.node).values()
+    numbers = [[rank.device.index for rank in ranks if rank.device] for ranks in on_nodes]
+    if any(len(each) > 1 and not any(each) for each in numbers):
         hiding = "".join(f"; {name}={value}" for name, value in facts.environment.items() if name in _HIDING)
         return warning(
             "each rank sees one GPU only, so no rank can map a peer's memory: CUDA IPC and peer copies are off",
@@ -289,39 +300,16 @@ def rank_gpus(facts: Facts) -> Finding:
     return good(f"rank {join_words(f'{rank.rank} on GPU {rank.device.index}' for rank in with_gpu if rank.device)}")
 
 
-def _shared_gpu(ranks: list[RankFacts]) -> str:
-    """Name the first ranks that share a GPU; an empty text if none do."""
-    first: dict[tuple[str, str], int] = {}
-    for rank in ranks:
-        key = (rank.host, rank.device.uuid if rank.device else "")
-        if key in first:
-            return f"ranks {first[key]} and {rank.rank} use the same GPU"
-        first[key] = rank.rank
-    return ""
-
-
-def _see_one_each(ranks: list[RankFacts]) -> bool:
-    """True if ranks of one node have different devices, all of them number 0."""
-    nodes = [[rank.device for rank in ranks if rank.node == node and rank.device] for node in {r.node for r in ranks}]
-    return any(len(found) > 1 and not any(device.index for device in found) for found in nodes)
-
-
-def _see_all_gpus(facts: Facts, job: JobFacts) -> str:
-    """Return the command with which this launcher shows all GPUs of the node to every rank."""
-    here = len([rank for rank in job.ranks if rank.node == 0])
-    if job.launcher == "srun" or any(name.startswith("SLURM_") for name in facts.environment):
-        counts = f"--ntasks-per-node={here} --gpus-per-node={here}"
-        return f"without --gpus-per-task: srun {counts} --gpu-bind=none volley transports"
-    if job.launcher == "jsrun":
-        return "jsrun --rs_per_host=1 --gpu_per_rs=ALL_GPUS --smpiargs=-gpu volley transports"
-    return "unset CUDA_VISIBLE_DEVICES; volley transports"
+def _ranks_of(facts: Facts) -> JobFacts:
+    job = facts.launcher.value
+    if job is None or not job.ranks:
+        raise MissingFacts(not_tested("no ranks were started"))
+    return job
 
 
 def binding(facts: Facts) -> Finding:
     """Asks each rank which cores it may use."""
-    job = facts.launcher.value
-    if job is None or not job.ranks:
-        return not_tested(_NO_RANKS)
+    job = _ranks_of(facts)
     binder = "mpirun --bind-to core" if job.launcher == "openmpi" else "srun --cpu-bind=cores --cpus-per-task=1"
     bind = f"{binder} volley transports"
     places = [(rank.node, rank.cores[0]) for rank in job.ranks if len(rank.cores) == 1]

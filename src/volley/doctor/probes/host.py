@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from volley.machine.facts import (
     ToolchainFacts,
 )
 from volley.machine.packages import os_release
+from volley.machine.settings import control_groups
 from volley.machine.sysfs import names, number, word
 from volley.text import clean
 
@@ -49,6 +51,14 @@ _SHM_BYTES = 1 << 20
 _CAP_SYS_PTRACE = 19  # linux/capability.h
 _PATTERN = b"volley" * 16
 _ANSWER_S = 5.0
+LEAST = (
+    *(("n", resource.RLIMIT_NOFILE, 1024, 1), ("u", resource.RLIMIT_NPROC, 4096, 1)),
+    *(("s", resource.RLIMIT_STACK, 8 << 20, 1024), ("v", resource.RLIMIT_AS, -1, 1024)),
+    *(("f", resource.RLIMIT_FSIZE, -1, 1024), ("l", resource.RLIMIT_MEMLOCK, -1, 1024)),
+)
+"""Limits that ranks need at most, with the letter and the unit of each in bash's ``ulimit``; -1: unlimited."""
+_MOST_PROCESSES = 32
+"""Processes and threads that a job of two ranks has at most; with Open MPI 5, 10 were seen."""
 
 
 def system() -> SystemFacts:
@@ -221,9 +231,21 @@ def limits() -> LimitsFacts:
         ptrace_scope=number(Path("/proc/sys/kernel/yama/ptrace_scope")),
         cap_sys_ptrace=bool(int(status.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1),
         seccomp=int(status.get("Seccomp", "0")),
+        low=list(_low_limits()),
         memlock_bytes=None if soft == resource.RLIM_INFINITY else soft,
         cma_error=cma_error(),
     )
+
+
+def _low_limits() -> Iterator[str]:
+    for letter, limit, least, unit in LEAST:
+        hard = resource.getrlimit(limit)[1]
+        if limit != resource.RLIMIT_MEMLOCK and hard >= 0 and not 0 <= least <= hard:
+            yield f"ulimit -H{letter} {hard // unit}"
+    for group in control_groups(Path("/"), "pids"):
+        most, now = number(group / "pids.max"), number(group / "pids.current") or 0
+        if most is not None and most - now < _MOST_PROCESSES:
+            yield f"{group}/pids.max {most}, of which {now} are in use"
 
 
 class _IoVector(ctypes.Structure):

@@ -18,7 +18,7 @@ import msgspec
 
 from volley.benchmarks import named
 from volley.command.options import JobOptions
-from volley.doctor.probes.host import other_folders, output_of
+from volley.doctor.probes.host import LEAST, other_folders, output_of
 from volley.doctor.remedies import MESSAGES, unset_all
 from volley.errors import MachineError, UserError
 from volley.launch import engine_path
@@ -285,17 +285,9 @@ def _in_job(ranks: JobFacts | None) -> bool:
     return False
 
 
-_LEAST = (
-    *(("n", resource.RLIMIT_NOFILE, 1024, 1), ("u", resource.RLIMIT_NPROC, 4096, 1)),
-    *(("s", resource.RLIMIT_STACK, 8 << 20, 1024), ("v", resource.RLIMIT_AS, -1, 1024)),
-    *(("f", resource.RLIMIT_FSIZE, -1, 1024), ("l", resource.RLIMIT_MEMLOCK, -1, 1024)),
-)
-"""Limits that ranks need at most, with the letter and the unit of each in bash's ``ulimit``; -1: unlimited."""
-
-
 def _raised_limits() -> Iterator[tuple[str, str]]:
     """Raise each low limit of this process in turn; yield what it was and what raises it in a shell."""
-    for letter, number, least, unit in _LEAST:
+    for letter, number, least, unit in LEAST:
         soft, hard = resource.getrlimit(number)
         if soft < 0 or 0 <= least <= soft:
             continue
