@@ -118,7 +118,7 @@ def family_of(launcher: str) -> str:
 def _at(path: str) -> Choice | None:
     """Return the MPI of a prefix, of a launcher or of a library."""
     if os.path.isdir(path):
-        return next(_in_folder(os.path.join(path, "bin")), None) or _alone(path)
+        return _at_prefix(path)
     if not os.path.isfile(path):
         raise UserError(f"--mpi {path}: there is no such file or folder")
     if ".so" not in os.path.basename(path):
@@ -199,15 +199,14 @@ def _on_path(environment: Mapping[str, str], family: str) -> Iterator[Choice]:
 
 
 def _named(environment: Mapping[str, str]) -> Iterator[Choice]:
-    for prefix in filter(None, map(environment.get, _PREFIXES)):
-        if found := next(_in_folder(os.path.join(prefix, "bin")), None) or _alone(prefix):
-            yield found
+    yield from filter(None, map(_at_prefix, filter(None, map(environment.get, _PREFIXES))))
 
 
-def _alone(prefix: str) -> Choice | None:
-    """Return an MPI without a launcher of its own."""
+def _at_prefix(prefix: str) -> Choice | None:
+    """Return the MPI of a prefix, which may have no launcher of its own."""
     library = _library(prefix, "")
-    return Choice(library, None, _family_of_library(library), "site") if library else None
+    alone = Choice(library, None, _family_of_library(library), "site") if library else None
+    return next(_in_folder(os.path.join(prefix, "bin")), alone)
 
 
 def _wheels() -> Iterator[Choice]:

@@ -76,10 +76,11 @@ def loopback(facts: Facts) -> Finding:
     error = _surroundings(facts).loopback_error
     if error is None:
         return good("127.0.0.1 answers")
-    down = "timed out" not in error
-    remedy = f"{sudo(facts)}{'ip link set lo up' if down else 'iptables -I INPUT -i lo -j ACCEPT'}"
-    said = f"processes of this host cannot connect to each other: lo is {'down' if down else 'behind a firewall'}"
-    return warning(said, f"connect(127.0.0.1): {error}", remedy, _JOBS)
+    why, remedy = "down", "ip link set lo up"
+    if "timed out" in error:
+        why, remedy = "behind a firewall", "iptables -I INPUT -i lo -j ACCEPT"
+    said = f"processes of this host cannot connect to each other: lo is {why}"
+    return warning(said, f"connect(127.0.0.1): {error}", sudo(facts) + remedy, _JOBS)
 
 
 def job(facts: Facts) -> Finding:
@@ -277,21 +278,20 @@ def driver_age(facts: Facts) -> Finding:
     stack, cuda = facts.stack.value, facts.cuda.value
     if cuda is None or cuda.driver_version == 0:
         return not_tested(facts.cuda.skipped or facts.cuda.error or "the driver does not report its version")
-    supported = cuda.driver_version // 1000, cuda.driver_version % 1000 // 10
-    said = f"supports CUDA {supported[0]}.{supported[1]}"
+    major = cuda.driver_version // 1000
+    said = f"supports CUDA {major}.{cuda.driver_version % 1000 // 10}"
     built = _version((stack.cuda_built if stack else None) or "")
     if built is None:
         return not_tested(f"the driver {said}; the engine was built without CUDA")
     built_with = f"the engine was built with {built[0]}.{built[1]}"
-    if supported[0] >= built[0]:
+    if major >= built[0]:
         return good(f"the driver {said}; {built_with}")
-    oldest = OLDEST_DRIVERS.get(built[0])
-    which = f", which needs driver {oldest} or newer" if oldest else ""
-    evidence = f"cuDriverGetVersion: {cuda.driver_version}"
     remedy = install_driver(facts)
-    if supported[0] >= _OLDEST_CUDA:
+    if major >= _OLDEST_CUDA:
         again = install_volley(facts, variables="CUDACXX=/path/to/cuda-12/bin/nvcc")
-        remedy += f"; or, without root, reinstall volley with the CUDA {supported[0]} toolkit: {again}"
+        remedy += f"; or, without root, reinstall volley with the CUDA {major} toolkit: {again}"
+    which = f", which needs driver {OLDEST_DRIVERS[built[0]]} or newer" if built[0] in OLDEST_DRIVERS else ""
+    evidence = f"cuDriverGetVersion: {cuda.driver_version}"
     return broken(f"the driver is too old: it {said}, {built_with}{which}", evidence, remedy)
 
 
@@ -312,21 +312,18 @@ def cpu_clock(facts: Facts) -> Finding:
 
 def cpu_quota(facts: Facts) -> Finding:
     """Reads the CPUs of this process, and the CPU quota of every control group above it; two ranks need two CPUs."""
-    cpus = facts.surroundings.value.cpus if facts.surroundings.value else _RANKS
+    cpus, container = facts.surroundings.value.cpus if facts.surroundings.value else _RANKS, system(facts).container
     inside = facts.launcher.value and facts.launcher.value.inside  # there each rank may have one of its own
     if cpus < _RANKS and not inside:
         said = f"this process may use {count(cpus, 'CPU')}: two ranks would take turns"
         remedy = "taskset -p $$ shows what this shell may use; ask for more cores"
-        if system(facts).container:
-            remedy = "docker run --cpuset-cpus=0,1"
+        remedy = "docker run --cpuset-cpus=0,1" if container else remedy
         return warning(said, f"sched_getaffinity: {count(cpus, 'CPU')}", remedy, ("binding", "MPI, host memory"))
     found = require(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
     if why := found.unread.get("quota_cpus"):
         return not_tested(f"the CPU quota cannot be read: {why}")
     if small := found.small_quota(_RANKS):
-        remedy = (
-            "docker run --cpus=2" if system(facts).container else "raise CPUQuota of the service, or ask for more cores"
-        )
+        remedy = "docker run --cpus=2" if container else "raise CPUQuota of the service, or ask for more cores"
         evidence = f"cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us: {found.quota_cpus:g}"
         return warning(small, evidence, remedy, ("MPI, host memory",))
     return good("none" if found.quota_cpus is None else f"{format_sig(found.quota_cpus, 3)} CPUs")
@@ -336,27 +333,24 @@ def shm(facts: Facts) -> Finding:
     """Writes 1 MiB to /dev/shm; compares what is free there with the segments of two ranks."""
     found = require(facts.limits, "/dev/shm", "df /dev/shm")
     remedy = "docker run --shm-size=8g (or --ipc=host)" if system(facts).container else sudo(facts) + _REMOUNT
-    free = min(found.shm_free_bytes, found.shm_bytes)
-    if found.shm_error and (free or found.shm_bytes == 0):
+    size, free = found.shm_bytes, min(found.shm_free_bytes, found.shm_bytes)
+    if found.shm_error and (free or size == 0):
         said = "cannot write to /dev/shm: ranks on one node have no shared memory"
         if found.shm_error == "No such file or directory":
             remedy = f"{sudo(facts)}mount -m -t tmpfs tmpfs /dev/shm"
         return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy, _SHARING)
-    evidence = f"statvfs(/dev/shm): {found.shm_bytes} bytes"
+    said, evidence = f"/dev/shm holds {format_size(size)}", f"statvfs(/dev/shm): {size} bytes"
     if free < _SEGMENTS:
-        evidence += f", {free} free"
-        need = f"two ranks may need {format_size(_SEGMENTS)} there"
+        if size > _SMALL_SHM:
+            said = f"/dev/shm is full, {format_size(free)} of {format_size(size)} is free"
+            remedy = "ls -lS /dev/shm; remove the files of jobs that have ended, e.g. rm /dev/shm/*_segment.*"
         job = facts.mpi_host.value
         judge = warning if job and job.fast else broken  # some MPIs need less
-        if found.shm_bytes > _SMALL_SHM:
-            said = f"/dev/shm is full, {format_size(free)} of {format_size(found.shm_bytes)} is free: {need}"
-            remedy = "ls -lS /dev/shm; remove the files of jobs that have ended, e.g. rm /dev/shm/*_segment.*"
-            return judge(said, evidence, remedy, _SHARING)
-        return judge(f"/dev/shm holds {format_size(found.shm_bytes)}: {need}", evidence, remedy, _SHARING)
-    if found.shm_bytes <= _SMALL_SHM:
-        said = f"/dev/shm holds {format_size(found.shm_bytes)}: too little for many ranks, or for NCCL"
-        return warning(said, evidence, remedy)
-    return good(f"{found.shm_bytes / 2**30:.1f} GiB, writable")
+        need = f"two ranks may need {format_size(_SEGMENTS)} there"
+        return judge(f"{said}: {need}", f"{evidence}, {free} free", remedy, _SHARING)
+    if size <= _SMALL_SHM:
+        return warning(f"{said}: too little for many ranks, or for NCCL", evidence, remedy)
+    return good(f"{size / 2**30:.1f} GiB, writable")
 
 
 def cma(facts: Facts) -> Finding:
@@ -364,15 +358,13 @@ def cma(facts: Facts) -> Finding:
     found = require(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
     if found.cma_error is None:
         return good("a process read its sibling's memory (process_vm_readv)")
-    scope = "none" if found.ptrace_scope is None else found.ptrace_scope
-    can_trace = "yes" if found.cap_sys_ptrace else "no"
-    state = f"ptrace_scope {scope}, seccomp {found.seccomp}, CAP_SYS_PTRACE {can_trace}"
+    remedy = "ask the administrator to allow process_vm_readv between processes of one user"
     if system(facts).container and (found.seccomp == _SECCOMP_FILTER or not found.cap_sys_ptrace):
         remedy = "docker run --cap-add=SYS_PTRACE"
     elif found.ptrace_scope:
         remedy = f"{sudo(facts)}sysctl kernel.yama.ptrace_scope=0"
-    else:
-        remedy = "ask the administrator to allow process_vm_readv between processes of one user"
+    scope = "none" if found.ptrace_scope is None else found.ptrace_scope
+    state = f"ptrace_scope {scope}, seccomp {found.seccomp}, CAP_SYS_PTRACE {'yes' if found.cap_sys_ptrace else 'no'}"
     return warning(
         "processes cannot read each other's memory: large messages on one node are copied twice",
         f"process_vm_readv between siblings: {found.cma_error}; {state}",
