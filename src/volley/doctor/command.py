@@ -22,8 +22,6 @@ _SHORTEST_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorOptions(Options):
-    """What ``volley doctor`` takes."""
-
     PANEL = OUTPUT
 
     source: str | None = option(

@@ -73,7 +73,6 @@ class LayerCheck:
     """Earlier checks: if one of them is broken, this check only names it."""
 
     def applies(self, facts: Facts) -> bool:
-        """True if there is what it judges."""
         return (facts.has_gpu or not self.gpu) and (facts.hosts.skipped is None or not self.hosts)
 
 
@@ -86,7 +85,6 @@ class MissingFacts(Exception):  # noqa: N818  not an error: this is what the che
 
 
 def good(said: str) -> Finding:
-    """It works."""
     return Finding(status="good", said=said)
 
 
@@ -96,17 +94,14 @@ def warning(said: str, evidence: str, remedy: str, explains: tuple[str, ...] = (
 
 
 def broken(said: str, evidence: str, remedy: str, explains: tuple[str, ...] = ()) -> Finding:
-    """It does not work."""
     return Finding(status="broken", said=said, evidence=evidence, remedy=remedy, explains=explains)
 
 
 def not_applicable(why: str) -> Finding:
-    """The check does not apply to this machine."""
     return Finding(status="not applicable", said=why)
 
 
 def not_tested(why: str, remedy: str = "") -> Finding:
-    """It was not tested, and why."""
     return Finding(status="not tested", said=why, remedy=remedy)
 
 
@@ -140,7 +135,6 @@ def peer_table(facts: Facts) -> list[list[bool]]:
 
 
 def job_failed(job: JobFacts, said: str, remedy: str) -> Finding:
-    """A job ended early, or hung."""
     ended = f" ({job.reason})" if job.reason and job.reason != job.why else ""
     return broken(f"{said}: {job.why}", f"{job.command_line}: {job.why}{ended}", remedy)
 

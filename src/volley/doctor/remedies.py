@@ -41,7 +41,6 @@ def system(facts: Facts) -> SystemFacts:
 
 
 def distribution_of(facts: Facts) -> Distribution:
-    """Return the distribution of the facts."""
     known = system(facts)
     release = {"ID": known.os_id, "ID_LIKE": " ".join(known.os_like), "VERSION_ID": known.os_version}
     return distribution(release, root=known.root)
@@ -53,7 +52,6 @@ def sudo(facts: Facts) -> str:
 
 
 def install(facts: Facts, tool: str) -> str:
-    """Return the command that installs a program."""
     known = distribution_of(facts)
     return _ELSEWHERE[tool] if known.family == "other" else known.install_line(known.package(tool))
 
@@ -108,5 +106,4 @@ def aware_wheels(facts: Facts) -> str:
 
 
 def boot_with(facts: Facts, parameters: str) -> str:
-    """Return how the kernel is booted with more parameters."""
     return distribution_of(facts).kernel_parameters(parameters)

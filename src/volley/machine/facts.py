@@ -36,8 +36,6 @@ class Fact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Probe(Fact, Generic[T], frozen=True, kw_only=True):
-    """One thing that was tried."""
-
     call: str  # the command or the call, as a person would repeat it
     value: T | None = None
     error: str | None = None  # why it has no value, or only half of one
@@ -73,8 +71,6 @@ class Program(Fact, frozen=True, kw_only=True):
 
 
 class ToolchainFacts(Fact, frozen=True, kw_only=True):
-    """Compilers that were given a small program, and CMake."""
-
     compiler: Program
     cmake: Program
     nvcc: Program
@@ -136,15 +132,11 @@ class PciGpu(Fact, frozen=True, kw_only=True):
 
 
 class BusFacts(Fact, frozen=True, kw_only=True):
-    """What is attached to the PCI bus."""
-
     gpus: list[PciGpu] = []
     infiniband: list[str] = []  # RDMA devices, from /sys/class/infiniband
 
 
 class CudaDevice(Fact, frozen=True, kw_only=True):
-    """A device that the CUDA driver API shows."""
-
     index: Annotated[int, Meta(ge=0, lt=1 << 16)]
     name: str
     uuid: str
@@ -154,8 +146,6 @@ class CudaDevice(Fact, frozen=True, kw_only=True):
 
 
 class CudaFacts(Fact, frozen=True, kw_only=True):
-    """What the CUDA driver API answers."""
-
     status: int = 0  # of the first call that failed; 0: none did
     status_name: str = "CUDA_SUCCESS"
     failed_call: str = ""
@@ -185,8 +175,6 @@ class LoadedLink(Fact, frozen=True, kw_only=True):
 
 
 class Bridge(Fact, frozen=True, kw_only=True):
-    """A PCI bridge above a GPU."""
-
     address: str
     acs_control: int | None = None  # ACS control register; null: it has none, or it cannot be read
 
@@ -228,8 +216,6 @@ class PciPlace(Fact, frozen=True, kw_only=True):
 
 
 class TopologyFacts(Fact, frozen=True, kw_only=True):
-    """How processors, GPUs and network cards are connected, from sysfs."""
-
     nodes: list[NumaFacts] = []
     places: list[PciPlace] = []
 
@@ -255,8 +241,6 @@ class UcxComponent(Fact, frozen=True, kw_only=True):
 
 
 class UcxFacts(Fact, frozen=True, kw_only=True):
-    """A UCX library that was loaded."""
-
     version: str
     components: list[UcxComponent] = []
 
@@ -291,8 +275,6 @@ class StackFacts(Fact, frozen=True, kw_only=True):
 
 
 class RankFacts(Fact, frozen=True, kw_only=True):
-    """One rank of a job."""
-
     rank: int
     host: str
     node: int
@@ -303,8 +285,6 @@ class RankFacts(Fact, frozen=True, kw_only=True):
 
 
 class TransportFacts(Fact, frozen=True, kw_only=True):
-    """A transport, as a job found it."""
-
     transport: str
     available: bool
     reason: str | None = None
@@ -323,8 +303,6 @@ class PointFacts(Fact, frozen=True, kw_only=True):
 
 
 class JobFacts(Fact, frozen=True, kw_only=True):
-    """A job of volley's engine."""
-
     launcher: str
     command: list[str]
     wanted_ranks: int
@@ -410,8 +388,6 @@ class HostsFacts(Fact, frozen=True, kw_only=True):
 
 
 class Facts(Fact, frozen=True, kw_only=True):
-    """Everything that doctor captured."""
-
     facts: Annotated[int, Meta(ge=1)]  # version of this document
     volley: str  # version of volley that captured it
     captured_at: str  # UTC, ISO 8601
@@ -460,7 +436,6 @@ class Facts(Fact, frozen=True, kw_only=True):
 
     @property
     def gpus_on_bus(self) -> list[PciGpu]:
-        """The GPUs on the PCI bus."""
         return self.bus.value.gpus if self.bus.value else []
 
     @property

@@ -50,7 +50,6 @@ def number(path: Path) -> int | None:
 
 
 def names(folder: str) -> list[str]:
-    """Return what a folder below ``/sys`` holds."""
     return sorted(path.name for path in (ROOT / folder).glob("*"))
 
 

@@ -73,7 +73,6 @@ class PythonEnvironment:
 
 
 def check(target: PythonEnvironment) -> None:
-    """Check that wheels can be installed there."""
     if (target.site / "mpich").is_dir() or list(target.site.glob("mpich-*.dist-info")):
         raise UserError(
             f"the mpich wheel is installed in {target.root}, and both own bin/mpirun; "

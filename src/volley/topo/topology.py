@@ -153,7 +153,6 @@ class Topology:
 
 
 def topology_of(facts: Facts) -> Topology:
-    """Read the facts; what could not be captured is missing, and a note says so where it matters."""
     nodes, places = _nodes_and_places(facts)
     # A GPU that the bus does not show is on the only node, if there is one.
     nowhere = PciPlace(kind="gpu", address="", numa_node=nodes[0].number if len(nodes) == 1 else None)
@@ -395,7 +394,6 @@ class MessagePath:
 
 
 def path_of(topology: Topology, transport: str, numbers: Sequence[int] | None) -> MessagePath:
-    """Return the path of a message."""
     if transport not in TRANSPORTS:
         null = ": it moves nothing" if transport == "null" else ""
         raise UserError(f"--transport: {transport!r} has no path to draw{null}; name {join_words(TRANSPORTS, 'or')}")
