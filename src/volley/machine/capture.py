@@ -146,7 +146,11 @@ def isolated(
         finally:
             os.close(answers)
             if pid:
-                status = _kill(pid, status)
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)  # what is left of its session's first group
+                if status is None:
+                    os.kill(pid, signal.SIGKILL)
+                    status = _wait(pid, _EXIT_S)
         printed.seek(0)
         answer: dict[str, Any] = msgspec.json.decode(line) if line else {}
         value = None if answer.get("value") is None else msgspec.convert(answer["value"], type=kind)
@@ -219,13 +223,3 @@ def _wait(pid: int, limit_s: float) -> int | None:
         if time.monotonic() > until:
             return None
         time.sleep(0.002)
-
-
-def _kill(pid: int, status: int | None) -> int | None:
-    """Kill what is left of a process and of its session's first group; return the exit status."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    if status is not None:
-        return status
-    os.kill(pid, signal.SIGKILL)
-    return _wait(pid, _EXIT_S)

@@ -14,7 +14,7 @@ from volley.errors import EXIT_GOOD, UserError
 from volley.files import refuse_existing, refuse_input, write_file
 from volley.machine.facts import read_facts
 from volley.text import escape_controls
-from volley.topo.topology import MessagePath, Topology, path_of, topology_of
+from volley.topo.topology import path_of, topology_of
 
 DOCUMENT_VERSION = 2
 
@@ -65,7 +65,15 @@ def run(options: TopoOptions) -> int:
     topology = topology_of(facts)
     path = path_of(topology, options.transport, options.gpus) if options.transport is not None else None
     if options.output:
-        _draw(options.output, topology, path)
+        from volley.topo.picture import picture  # noqa: PLC0415  start-up: the page does without
+
+        drawn = picture(topology, path)
+        if str(options.output) == "-":
+            encoding = sys.stdout.encoding or "utf-8"
+            sys.stdout.write(drawn.encode(encoding, "xmlcharrefreplace").decode(encoding))
+        else:
+            write_file(options.output, drawn.encode())
+            print(f"picture: {escape_controls(str(options.output))}", file=sys.stderr)
     if options.format == "json":
         from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
 
@@ -93,15 +101,3 @@ def _check(options: TopoOptions) -> None:
     else:
         refuse_input(options.output, [options.source] if options.source else [])
         refuse_existing(options.output, force=options.force)
-
-
-def _draw(output: Path, topology: Topology, path: MessagePath | None) -> None:
-    from volley.topo.picture import picture  # noqa: PLC0415  start-up: the page does without
-
-    drawn = picture(topology, path)
-    if str(output) == "-":
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(drawn.encode(encoding, "xmlcharrefreplace").decode(encoding))
-        return
-    write_file(output, drawn.encode())
-    print(f"picture: {escape_controls(str(output))}", file=sys.stderr)

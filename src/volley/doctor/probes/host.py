@@ -86,12 +86,18 @@ def surroundings() -> SurroundingsFacts:
         addresses = {found[4][0] for found in socket.getaddrinfo(host, None)}
     except OSError as error:
         addresses, host_error = set(), error.strerror or str(error)
+    loopback_error = None
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname(), _ANSWER_S).close()
+    except OSError as error:
+        loopback_error = error.strerror or str(error)
     hosts = list(granted.hosts) if granted else []
     folder_error, folder_run_error = _try_folder(folder)
     return SurroundingsFacts(
         host=host,
         host_error=host_error,
-        loopback_error=_loopback_error(),
+        loopback_error=loopback_error,
         devices=[*(name for _, name in socket.if_nameindex()), *names("class/infiniband")],
         cpus=len(os.sched_getaffinity(0)),
         folder=str(folder),
@@ -121,15 +127,6 @@ def _try_folder(folder: Path) -> tuple[str | None, str | None]:
             return None, output_of([str(script)])[1]
     except OSError as error:
         return error.strerror or str(error), None
-
-
-def _loopback_error() -> str | None:
-    try:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            socket.create_connection(server.getsockname(), _ANSWER_S).close()
-            return None
-    except OSError as error:
-        return error.strerror or str(error)
 
 
 def _is_here(name: str, host: str, addresses: set[str | int]) -> bool:

@@ -38,7 +38,11 @@ _SIZES = (8, 4 << 20)
 def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
     """Look at each host, let each connect to the others, and send messages between two ranks on different hosts."""
     mpi = choose_mpi(options.mpi, os.environ)
-    look = _look_command(mpi.launcher or "", names)
+    variables = {**dict(captured(os.environ)), "VOLLEY_ENGINE": engine_path()}
+    variables |= {key: os.environ[key] for key in ("PYTHONPATH",) if key in os.environ}
+    # Each host looks at this launcher, as PATH there may have another.
+    again = [sys.executable, "-c", "from volley.doctor.probes.hosts import serve; serve()", mpi.launcher or "", *names]
+    look = ["env", *(f"{key}={value}" for key, value in variables.items()), *again]
     asked = [subprocess.Popen(_on(name, look), **_PIPES) for name in names]  # type: ignore[call-overload]
     found = [
         msgspec.structs.replace(_answer(process, HostFacts, name), name=name)
@@ -98,14 +102,6 @@ _WITHOUT = {
     "other": ("FI_TCP_IFACE", "I_MPI_HYDRA_IFACE"),
 }
 """Open MPI leaves interfaces out; the others are told which one to take."""
-
-
-def _look_command(launcher: str, names: Sequence[str]) -> list[str]:
-    """Return the command that looks at the host on which it runs: at this launcher, as PATH there may have another."""
-    variables = {**dict(captured(os.environ)), "VOLLEY_ENGINE": engine_path()}
-    variables |= {key: os.environ[key] for key in ("PYTHONPATH",) if key in os.environ}
-    again = [sys.executable, "-c", "from volley.doctor.probes.hosts import serve; serve()", launcher, *names]
-    return ["env", *(f"{key}={value}" for key, value in variables.items()), *again]
 
 
 def _on(name: str, words: Sequence[str]) -> list[str]:
