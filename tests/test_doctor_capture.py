@@ -215,15 +215,6 @@ def test_low_limits_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tried.works, tried.change, tried.settings) == (True, "ulimit -f unlimited", ["ulimit -f 1024"])
 
 
-def test_variables_of_another_mpi_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if jobs.SETTING.match(name)]:
-        monkeypatch.delenv(name)
-    for name in ("OMPI_MCA_btl", "UCX_TLS", "MPIR_CVAR_NOLOCAL"):
-        monkeypatch.setenv(name, "x")
-    assert jobs._suspects(None, "openmpi") == ["OMPI_MCA_btl", "UCX_TLS"]
-    assert jobs._suspects(None, "mpich") == ["UCX_TLS", "MPIR_CVAR_NOLOCAL"]
-
-
 # ------------------------------------------------------------------------------------------- single probes
 
 
@@ -234,11 +225,6 @@ def test_a_compiler_that_cannot_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("CXX", str(broken))
     found = host.toolchain().compiler
     assert (found.version, found.error) == ("cxx 1.0", "no c++20")
-
-
-def test_an_absent_node_and_an_open_one() -> None:
-    assert host.open_node("/dev/there-is-no-such-node") == "absent"
-    assert host.open_node("/dev/null") == "ok"
 
 
 def test_limits_are_tried() -> None:
@@ -267,12 +253,6 @@ def test_acs_control_is_found_behind_other_capabilities() -> None:
     assert gpus.acs_control(bytes(space[:64])) is None
     space[0x140:0x144] = (0x0001 | 1 << 16 | 0x100 << 20).to_bytes(4, "little")  # a list that bites its tail
     assert gpus.acs_control(bytes(space)) is None
-
-
-def test_pairs_are_all_of_a_few_and_a_ring_of_many() -> None:
-    assert jobs.pairs(2) == [(0, 1)]
-    assert len(jobs.pairs(4)) == 6
-    assert jobs.pairs(6) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0)]
 
 
 def test_perftest_of_a_wheel_is_given_the_wheel_s_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

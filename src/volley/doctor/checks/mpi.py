@@ -120,16 +120,16 @@ def engine(facts: Facts) -> Finding:
 def library(facts: Facts) -> Finding:
     """Asks a job which library it loaded; looks for another mpirun on PATH."""
     stack = require(facts.stack, "the engine", install_volley(facts))
-    answers = [job.library for job in _jobs(facts) if job.library]
-    if not answers:
+    loaded = next((mpi_name(job.library) for job in _jobs(facts) if job.library), None)
+    if loaded is None:
         return not_tested("every job ended before it reported which library it loaded")
     if stack.other_mpirun and not facts.mpi:
         return warning(
-            f"{mpi_name(answers[0])}; the mpirun on PATH belongs to another MPI",
+            f"{loaded}; the mpirun on PATH belongs to another MPI",
             f"command -v mpirun: {stack.other_mpirun}",
             f"start volley without a launcher, or with {stack.mpiexec} -n 2 {SEND}",
         )
-    return good(f"{mpi_name(answers[0])}")
+    return good(loaded)
 
 
 def _jobs(facts: Facts) -> list[JobFacts]:
@@ -184,20 +184,22 @@ def _sends_gpu_memory(facts: Facts) -> bool | None:
 
 def self_report(facts: Facts) -> Finding:
     """Compares ompi_info and MPIX_Query_cuda_support with the result of the transfer."""
-    stack = facts.stack.value
-    queries = [job.cuda_query for job in _jobs(facts) if job.cuda_query is not None]
-    says = {"ompi_info": stack.ompi_cuda if stack else None, "MPIX_Query_cuda_support": queries[0] if queries else None}
-    shown = join_words(f"{name} says {str(said).lower()}" for name, said in says.items() if said is not None)
+    says: dict[str, bool] = {}
+    info = facts.stack.value.ompi_info if facts.stack.value else None
+    if facts.stack.value and facts.stack.value.ompi_cuda is not None:
+        says["ompi_info"] = facts.stack.value.ompi_cuda
+    for job in _jobs(facts):
+        if job.cuda_query is not None:
+            says.setdefault("MPIX_Query_cuda_support", job.cuda_query)
+    shown = join_words(f"{name} says {str(said).lower()}" for name, said in says.items())
     if not shown:
         return not_applicable("this MPI has neither ompi_info nor MPIX_Query_cuda_support")
     works = _sends_gpu_memory(facts)
     if works is None:
         return good(f"{shown}; only a transfer can prove this")
-    if True in says.values() and not works:
-        return warning(
-            f"{shown}, but the transfer failed", f"{stack.ompi_info if stack else 'MPI'}: {shown}", AWARE_SOURCE
-        )
-    if True not in says.values() and works:
+    if any(says.values()) and not works:
+        return warning(f"{shown}, but the transfer failed", f"{info or 'MPI'}: {shown}", AWARE_SOURCE)
+    if works and not any(says.values()):
         return good(f"{shown}, but the transfer worked: the flag only says how MPI was built")
     return good(f"{shown}, and the transfer {'worked' if works else 'failed'}")
 

@@ -66,39 +66,36 @@ _MAX_LINES = 100
 
 def stack(mpi: str) -> StackFacts:
     """Ask the engine, the MPI library and the ompi_info beside its mpirun."""
-    path = Path(engine_path.engine_path())
-    chosen, start_error = choose_mpi(mpi, os.environ), ""
+    chosen, start_error = choose_mpi(mpi, os.environ), None
     assembled, about = Stack(source=chosen.source, library=chosen.library), About()
     try:
-        with ask_about(path, chosen.library) as answer:
+        with ask_about(Path(engine_path.engine_path()), chosen.library) as answer:
             about = answer()
         assembled = assemble(chosen, about.mpi, about.cuda_built)
     except MachineError as reason:
         start_error = str(reason)
-    mpiexec = Path(chosen.launcher) if chosen.launcher else None
     info, said = None, ""
-    if chosen.family == "openmpi" and mpiexec:
-        program = str(mpiexec.with_name("ompi_info"))
+    if chosen.family == "openmpi" and chosen.launcher:
+        program = str(Path(chosen.launcher).with_name("ompi_info"))
         said, error = output_of([program, "--parsable", "--all"])
         info = program if said or not error else None
     aware = re.search(r"mpi_built_with_cuda_support:value:\"?(true|false)", said)
-    other = shutil.which("mpirun") if mpiexec else None
-    if other and mpiexec and Path(other).resolve() == mpiexec.resolve():
-        other = None
+    on_path = shutil.which("mpirun")
+    other = on_path and chosen.launcher and not Path(on_path).samefile(chosen.launcher)
     return StackFacts(
         engine_version=about.version,
-        start_error=start_error or None,
+        start_error=start_error,
         mpi_source=chosen.source,
         mpi_family=chosen.family,
         described=assembled.describe(),
         prepared=bool(assembled.mca),
-        mpiexec=str(mpiexec) if mpiexec else None,
+        mpiexec=chosen.launcher,
         cuda_built=about.cuda_built,
         cuda_architectures=list(about.cuda_architectures),
         ompi_info=info,
         ompi_cuda=aware[1] == "true" if aware else None,
         ompi_pml=sorted(set(re.findall(r"^mca:pml:(\w+):version", said, re.MULTILINE))),
-        other_mpirun=other,
+        other_mpirun=on_path if other else None,
     )
 
 
@@ -121,8 +118,7 @@ def mpi_device(job: JobOptions) -> JobFacts:
 def over_hosts(names: tuple[str, ...], sizes: tuple[int, ...], job: JobOptions) -> JobFacts:
     """Send verified messages between two ranks on different hosts, of GPU memory as well if there is any."""
     aware = _carried("aware") if cuda_gpu_count() else ()
-    if aware:
-        os.environ.update(ucx_protocols.VARIABLES)
+    os.environ.update(ucx_protocols.VARIABLES if aware else {})
     try:
         return _send(("host", *aware), sizes, replace(job, hosts=names, ranks=len(names), share_gpu=True))
     except UserError as error:
