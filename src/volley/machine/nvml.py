@@ -181,16 +181,16 @@ def _line_rates(nvml: Any, gpu: Any, links: Sequence[int]) -> dict[int, float]:
     """
     if not links:
         return {}
-    fields = [(nvml.NVML_FI_DEV_NVLINK_GET_SPEED, link) for link in links]
-    fields.append((nvml.NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, 0))
     try:
+        fields = [(nvml.NVML_FI_DEV_NVLINK_GET_SPEED, link) for link in links]
+        fields.append((nvml.NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, 0))
         *each, common = (
             int(getattr(field.value, _MEMBERS[field.valueType]))
             if field.nvmlReturn == 0 and field.valueType in _MEMBERS
             else None
             for field in nvml.nvmlDeviceGetFieldValues(gpu, fields)
         )
-    except nvml.NVMLError:  # an older driver
+    except (nvml.NVMLError, AttributeError):  # an older driver, an older module
         return {}
     speeds = {link: speed or common for link, speed in zip(links, each, strict=True)}
     return {link: float(speed * 10**6) for link, speed in speeds.items() if speed}

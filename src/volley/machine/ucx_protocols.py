@@ -116,14 +116,9 @@ def _connection_kind(connection: str) -> str:
 
 def _whole(table: ProtocolTable) -> bool:
     """True when the ranges cover every size without a gap: lines may be lost among those of another process."""
-    following = 0
-    for each in table.ranges:
-        if each.first_bytes != following:
-            return False
-        if each.last_bytes is None:
-            return each is table.ranges[-1]
-        following = each.last_bytes + 1
-    return False
+    endless = -1
+    following = [endless if each.last_bytes is None else each.last_bytes + 1 for each in table.ranges]
+    return [0, *following] == [*(each.first_bytes for each in table.ranges), endless]
 
 
 def _tables(lines: Iterable[str]) -> list[ProtocolTable]:
