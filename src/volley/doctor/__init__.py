@@ -16,7 +16,7 @@ COMMAND = Command(
         "Each test runs in a separate process: a crash or a hang is a finding. The exit code is 1 if "
         "something is broken."
     ),
-    options="volley.doctor.command.DoctorOptions",
+    options="volley.doctor.options.DoctorOptions",
     run=Lazy("volley.doctor.command.run"),
     examples=(
         "volley doctor",

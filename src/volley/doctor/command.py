@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 
-from volley.command import option_values
-from volley.command.commandline import Options, flag, group, option
-from volley.command.options import HOW, OUTPUT, WHAT, JobOptions, table_or_json
 from volley.doctor.checks import diagnose
+from volley.doctor.options import DoctorOptions
 from volley.document import readable_json
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_unwritable, write_file
@@ -18,42 +14,6 @@ from volley.machine.facts import Facts, encode, read_facts
 from volley.text import ascii_json, escape_controls
 
 _SHORTEST_S = 1.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class DoctorOptions(Options):
-    PANEL = OUTPUT
-
-    source: str | None = option(
-        "--from",
-        read=option_values.text,
-        metavar="FILE",
-        panel=WHAT,
-        help="Judge facts that --capture saved, instead of this machine.",
-    )
-    hosts: tuple[str, ...] = option(
-        read=option_values.hosts,
-        default=(),
-        metavar="A,B",
-        shown="those of the job",
-        panel=WHAT,
-        help="Also check these hosts and the connections between them: names, interfaces, ports, versions, limits.",
-    )
-    job: JobOptions = group(JobOptions, only=("mpi",))
-    timeout: float = option(
-        read=option_values.seconds,
-        default=60.0,
-        panel=HOW,
-        help="Time limit of each test; after it doctor continues with the next test.",
-    )
-    capture: Path | None = option(
-        read=option_values.file,
-        help="Save the facts to this file, for --from on any machine; - prints them instead of the findings.",
-    )
-    force: bool = flag(help="Overwrite an existing file of facts.")
-    device_query: bool = flag(help="Print the CUDA properties of each GPU instead, in the layout of deviceQuery.")
-    verbose: bool = flag("--verbose", "-v", help="Show every finding, in the order of the layers.")
-    format: str = table_or_json("the findings")
 
 
 def run(options: DoctorOptions) -> int:

@@ -12,7 +12,7 @@ COMMAND = Command(
     It needs no root. Finished steps are not repeated; an interrupted step starts again. Each step has a log in
     PREFIX/.volley-setup/logs; if a step fails, volley shows the end of its log.
     """,
-    options="volley.setup.command.SetupOptions",
+    options="volley.setup.options.SetupOptions",
     run=Lazy("volley.setup.command.run"),
     examples=(
         "volley setup",
