@@ -122,7 +122,6 @@ class Crashing(FakeNvml):
     ("driver", "reason"),
     [
         (None, "nvidia-ml-py is not installed: pip install nvidia-ml-py"),
-        (Absent, "there is no NVML (libnvidia-ml.so.1)"),
         (Broken, "Driver/library version mismatch"),
         (Absent, "there is no NVML (libnvidia-ml.so.1)"),
         (Hanging, "NVML: no answer within 0.2 s"),
