@@ -14,8 +14,7 @@ import fake_sources as fake
 from volley.errors import MachineError
 from volley.machine.packages import Distribution, distribution
 from volley.setup import command
-from volley.setup.command import SetupOptions, root_script, run
-from volley.setup.from_source import shell_script
+from volley.setup.command import SetupOptions, root_script, run, shell_script
 
 DEBIAN = {"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"}
 UBUNTU = {"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "22.04", "VERSION_CODENAME": "jammy"}

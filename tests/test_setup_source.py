@@ -20,7 +20,7 @@ import fake_sources as fake
 from the_command import alive, check_transcript
 from volley import cli
 from volley.errors import MachineError, UserError
-from volley.setup import command, from_source, proof
+from volley.setup import command, proof
 from volley.setup.command import SetupOptions, run
 from volley.setup.workspace import MIB, Folders, StepError, progress, writable
 
@@ -210,7 +210,7 @@ def test_a_closed_terminal_ends_a_set_up_unless_it_is_ignored(before: signal.Han
 def test_shellcheck_has_nothing_to_say(tmp_path: Path, family: str | None) -> None:
     names = [f"root/{family}.sh", "root/steps.sh"] if family else ["from_source.sh"]
     script = tmp_path / "script.sh"
-    script.write_text("".join(from_source.shell_script(name, {}) for name in names), encoding="utf-8")
+    script.write_text("".join(command.shell_script(name, {}) for name in names), encoding="utf-8")
     subprocess.run(["shellcheck", script], check=True)
 
 
@@ -302,7 +302,7 @@ def test_a_prefix_without_room_or_permission_is_refused_before_anything_is_made(
     full = os.statvfs_result((*real[:3], 5, 5, *real[5:]))
     with monkeypatch.context() as without_room:
         without_room.setattr(os, "statvfs", lambda _: full)
-        with pytest.raises(MachineError, match=rf"MiB free and this needs {from_source.NEED_BYTES // MIB} MiB"):
+        with pytest.raises(MachineError, match=rf"MiB free and this needs {command.NEED_BYTES // MIB} MiB"):
             place()
     with pytest.raises(MachineError, match="is not a folder"):
         place(prefix=place.ucx / "mpi")

@@ -1,25 +1,36 @@
-"""``volley setup``: its options, and from them to a tested MPI and an exit code."""
+"""``volley setup``: from the options to a tested MPI and an exit code.
+
+The source route runs ``from_source.sh`` with the values of the options, step by step with progress and logs.  That
+script is complete: it downloads, checks sums, knows what is finished, and runs without volley.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from shlex import quote
+from importlib import resources
+from shlex import join, quote
 from typing import TextIO
 
 from volley.command import option_values
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.launch.launchers import cores
 from volley.machine.packages import Distribution, install_command, installer, this_distribution
-from volley.setup import from_source, wheels
+from volley.setup import wheels
 from volley.setup.options import SetupOptions
 from volley.setup.proof import prove
-from volley.setup.workspace import Folders, StepError, progress, say, shown, writable
+from volley.setup.workspace import MIB, Folders, StepError, complaint, progress, run_logged, say, shown, writable
 from volley.text import escape_controls, join_words
 
+NEED_BYTES = 1536 * MIB
+"""Room that a build asks for: sources, one build tree at a time, and what is installed.  A run took 622 MiB at most
+(docs/evidence/setup-from-source.md); twice that and more, since other versions and compilers differ."""
+DONE = "done"
+"""The state of a finished step."""
 COMPONENTS = ("gdrcopy", "ucx", "openmpi")
 _FORMS = "a URL, a tarball, the folder of a checkout, a .dsc file or deb:PACKAGE[@SUITE]"
 
@@ -51,10 +62,10 @@ def root_script(options: SetupOptions, distribution: Distribution) -> str:
             "see docs.nvidia.com/cuda/cuda-installation-guide-linux"
         )
     chosen = {"driver": options.driver or "", "toolkit": options.toolkit or ""}
-    family = from_source.shell_script(f"root/{distribution.family}.sh", chosen)
+    family = shell_script(f"root/{distribution.family}.sh", chosen)
     if options.driver and "hold_driver()" not in family:
         raise MachineError(f"{distribution.id} offers no choice of a driver branch: leave --driver out")
-    return family + from_source.shell_script("root/steps.sh", {})
+    return family + shell_script("root/steps.sh", {})
 
 
 def source_script(options: SetupOptions) -> str:
@@ -81,7 +92,7 @@ def source_script(options: SetupOptions) -> str:
         local = not re.match(r"deb:|[a-z]+://", where)
         values[name] = str(option_values.absolute("--source", where)) if local else where
         values[f"{name}_sha256"] = sum_
-    return from_source.shell_script("from_source.sh", values)
+    return shell_script("from_source.sh", values)
 
 
 def _named(option: str, text: str, metavar: str, meaning: str) -> tuple[str, str]:
@@ -118,19 +129,19 @@ def _from_source(options: SetupOptions, environment: Mapping[str, str], out: Tex
     if not shutil.which("bash", path=environment.get("PATH")):
         raise _missing(["bash"])
     script = source_script(options)
-    steps = from_source.steps(script, environment)
+    steps = _steps(script, environment)
     if options.dry_run:
         out.write(f"{script}\n# The steps of this script:\n")
         for number, (_, title, state) in enumerate(steps, 1):
-            out.write(f"# [{number}/{len(steps)}] {title}{' (done before)' if state == from_source.DONE else ''}\n")
+            out.write(f"# [{number}/{len(steps)}] {title}{' (done before)' if state == DONE else ''}\n")
         _prove_later(options, out)
         return
-    if missing := from_source.ask(script, "--missing", environment):
+    if missing := _ask(script, "--missing", environment):
         raise _missing(missing)
-    if any(state != from_source.DONE for _, _, state in steps):
-        writable(prefix, from_source.NEED_BYTES)
+    if any(state != DONE for _, _, state in steps):
+        writable(prefix, NEED_BYTES)
     with folders.lock():
-        from_source.build(script, folders, environment, out)
+        _build(script, folders, environment, out)
         proven = prove(prefix, {}, environment, folders) if options.prove else _NOT_PROVEN
     path = f"to use it: export PATH={quote(str(prefix / 'bin'))}:$PATH"
     say(out, *proven, path, f"to measure with it: volley --mpi {quote(str(prefix))}")
@@ -145,6 +156,59 @@ def _missing(programs: Sequence[str]) -> MachineError:
 def _prove_later(options: SetupOptions, out: TextIO) -> None:
     test = "then the test: volley pingpong with this MPI between two ranks, on GPU memory if there is a GPU"
     out.write(f"# {test if options.prove else 'no transfer will be made, as requested'}\n")
+
+
+def shell_script(name: str, values: Mapping[str, str | Sequence[str]]) -> str:
+    """Return a script of this package; ``values`` replace those of the variables at its beginning."""
+    script = resources.files("volley.setup").joinpath(name).read_text(encoding="utf-8")
+    for variable, value in values.items():
+        text = quote(value) if isinstance(value, str) else f"({join(value)})"
+        if not text.isprintable():
+            raise UserError(f"{variable}: a script cannot contain the control character in {escape_controls(text)}")
+        begin, end = next(re.finditer(rf"^{variable}=(.*)$", script, re.MULTILINE)).span(1)
+        script = script[:begin] + text + script[end:]
+    return script
+
+
+def _ask(script: str, question: str, environment: Mapping[str, str]) -> list[str]:
+    """Return what the script answers to ``--list`` or ``--missing``, without doing anything."""
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", question],
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        reason, code = complaint(done.stderr.decode(errors="replace").splitlines(), done.returncode)
+        raise StepError(reason.removeprefix(": "), exit_code=code)
+    return done.stdout.decode(errors="replace").splitlines()
+
+
+def _steps(script: str, environment: Mapping[str, str]) -> list[list[str]]:
+    """Return the steps of the script: the name, the title for people, and the state of each."""
+    return [line.split("\t") for line in _ask(script, "--list", environment)]
+
+
+def _build(script: str, folders: Folders, environment: Mapping[str, str], out: TextIO) -> None:
+    """Run the unfinished steps; progress goes to ``out``, what a step prints to its log, the script beside the logs."""
+    file = folders.own / "from_source.sh"
+    file.write_text(script, encoding="utf-8")
+    listed = _steps(script, environment)
+    for number, (name, title, state) in enumerate(listed, 1):
+        heading = f"[{number}/{len(listed)}] {title}"
+        if state == DONE:
+            say(out, f"{heading}: done before")
+            continue
+        with progress(out, heading) as tick:
+            run_logged(
+                ["bash", str(file), name],
+                folders.new_log(name),
+                title=title,
+                environment=environment,
+                folder=folders.temporary,
+                tick=tick,
+            )
 
 
 _NOT_PROVEN = ["not verified, as requested: no data was sent"]
