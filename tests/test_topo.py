@@ -22,7 +22,7 @@ from volley.launch.engine import ask_about
 from volley.machine import facts as f
 from volley.machine.transports import ROUTES, TRANSPORTS
 from volley.report.svg import LETTER
-from volley.topo.page import page
+from volley.topo.command import page
 from volley.topo.picture import Layout, picture
 from volley.topo.topology import MessagePath, Topology, path_of, topology_of
 

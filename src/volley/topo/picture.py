@@ -12,8 +12,20 @@ from typing import NamedTuple
 
 from volley.report.svg import COPY, INK, MPI, MUTED, NVLINK, PCIE, WIRE, Drawing, Point, shortened, width_of
 from volley.text import count, escape_controls
-from volley.topo.page import nic_labels, node_labels, nvlink_label, pcie_label, peer_label, title
-from volley.topo.topology import Branch, MessagePath, NvLinkBundle, PlacedGpu, Topology, tree
+from volley.topo.topology import (
+    Branch,
+    MessagePath,
+    NvLinkBundle,
+    PlacedGpu,
+    Topology,
+    nic_labels,
+    node_labels,
+    nvlink_label,
+    pcie_label,
+    peer_label,
+    title,
+    tree,
+)
 
 MARGIN, GAP = 18.0, 10.0
 DEVICE = 92.0

@@ -1,13 +1,14 @@
-"""The topology of a machine: processors, GPUs, network cards and their links, computed from facts by pure functions."""
+"""The topology of a machine: processors, GPUs, network cards, their links, and its words; all computed from facts."""
 
 # B/s keeps its capital letter in names.
 # ruff: noqa: N815
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from types import MappingProxyType
 from typing import Literal
 
@@ -18,8 +19,8 @@ from volley.machine.facts import Facts, NumaFacts, PciPlace
 from volley.machine.hardware import Gpu, NvLink
 from volley.machine.line_rate import nvlink_bytes_per_s, pcie_bytes_per_s
 from volley.machine.transports import ROUTES, TRANSPORTS, family_of
-from volley.text import count, grouped, join_words
-from volley.units import format_sig
+from volley.text import count, escape_controls, grouped, join_words
+from volley.units import format_sig, parse_cpulist
 
 LinkEnd = int | Literal["switch", "host", "hidden"]
 """What an NVLink leads to: the GPU of a number, NVSwitches, a processor, or something that was not shown."""
@@ -340,6 +341,66 @@ def _branch(path: tuple[str, ...], devices: Sequence[PlacedGpu | Nic]) -> Branch
     gpus = [each for each in here if isinstance(each, PlacedGpu)]
     nics = [each for each in here if isinstance(each, Nic)]
     return Branch(path, [_branch(*each) for each in below.items()], gpus, nics)
+
+
+# ------------------------------------------------------------------------------------------------------ in words
+# All text that comes from a machine is escaped here.
+
+
+def title(topology: Topology) -> str:
+    names = Counter(sorted(escape_controls(gpu.name) or "GPU" for gpu in topology.gpus))
+    gpus = join_words(f"{times} × {name}" for name, times in names.items())
+    known = sum(node.number is not None for node in topology.nodes)
+    return (gpus or "no GPU") + (f", {count(known, 'NUMA node')}" if known else "")
+
+
+def node_labels(node: NumaNode) -> tuple[str, str, str]:
+    """Return a node's name, its CPUs and the size of its memory."""
+    socket = "" if node.package is None else f"socket {node.package}, "
+    name = "NUMA node unknown" if node.number is None else f"{socket}NUMA node {node.number}"
+    cpus = f"CPUs {escape_controls(node.cores)}" if node.cores else "CPUs unknown"
+    number, threads = sum(map(len, parse_cpulist(node.cores))), node.threads_per_core or 0
+    if threads and number % threads == 0:
+        cpus += f", {count(number // threads, 'core')}{f' × {threads}' if threads > 1 else ''}"
+    return name, cpus, f"{short(node.memory_bytes / (1 << 30))} GiB" if node.memory_bytes else ""
+
+
+def nic_labels(nic: Nic) -> tuple[str, ...]:
+    """Return the lines of a network card: its names, or its address, and its rate."""
+    rate = f"{nic.rate_bits_per_s / 1e9:g} Gb/s" if nic.rate_bits_per_s else ""
+    names = (escape_controls(", ".join(each)) for each in (nic.names or (nic.address,), nic.other_names))
+    return tuple(filter(None, (*names, rate)))
+
+
+def nvlink_label(topology: Topology) -> str:
+    """``NVLink 2.0``, or ``NVLink`` if the versions differ or are unknown."""
+    versions = {links.version for links in topology.nvlinks}
+    version = versions.pop() if len(versions) == 1 else None
+    return f"NVLink {escape_controls(version)}" if version else "NVLink"
+
+
+def pcie_label(topology: Topology) -> str:
+    """Name the GPUs' PCIe links: one kind for all, or each kind with its GPUs."""
+    found = grouped((gpu for gpu in topology.gpus if topology.to_host(gpu.number) is None), lambda gpu: gpu.pcie)
+    if len(found) < 2:
+        kind = next(iter(found), "PCIe")
+        return kind if kind == "PCIe" else f"PCIe; the GPUs' links are {kind.removeprefix('PCIe ')} in one direction"
+    each = (
+        f"GPU {join_words(str(gpu.number) for gpu in gpus)} {kind.removeprefix('PCIe ')}"
+        for kind, gpus in found.items()
+    )
+    return f"PCIe; {'; '.join(each)}"
+
+
+def peer_label(topology: Topology) -> str:
+    """Say which GPUs can access each other's memory; an empty text if that is unknown or there are no two GPUs."""
+    pairs = list(combinations([gpu.number for gpu in topology.gpus], 2))
+    if topology.peers is None or not pairs:
+        return ""
+    reach = [f"{one}–{other}" for one, other in pairs if topology.reaches(one, other)]
+    if len(reach) == len(pairs):
+        return "peer access between all GPUs"
+    return f"peer access only between GPUs {join_words(reach)}" if reach else "no peer access between GPUs"
 
 
 # ----------------------------------------------------------------------------------------------- the path of a message
