@@ -17,7 +17,7 @@ import pytest
 import example_records
 from fake_engine import install
 from the_command import Command, check_transcript
-from the_session import SIZES, fake, measure, read_runs
+from the_session import SIZES, measure, read_runs
 from volley import cli
 from volley.benchmarks import BENCHMARKS, named
 from volley.benchmarks import read as read_command
@@ -241,15 +241,6 @@ def test_good_and_bad_days_are_told_as_they_were_looked_at(
     monkeypatch.setattr(progress, "LINES_EVERY_S", math.inf)
     monkeypatch.chdir(tmp_path)
     check_transcript("session/days", capsys, {str(bin_folder): "/mpi"})
-
-
-def test_a_failed_point_is_exit_code_1_without_the_launcher_s_noise(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert fake(monkeypatch, "failing") == 1
-    out, err = capsys.readouterr()
-    assert "failed" in out
-    assert "prterun" not in err
 
 
 def test_ctrl_c_while_modules_load_ends_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
