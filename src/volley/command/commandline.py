@@ -128,15 +128,9 @@ def group(
         changes: what differs in this command, by field name: ``default`` and fields of :class:`Option`.
     """
     defaults = {name: change["default"] for name, change in changes.items() if "default" in change}
-    here = {
-        each.name: dataclasses.replace(
-            each.metadata["option"],
-            **{key: value for key, value in changes.get(each.name, {}).items() if key != "default"},
-        )
-        for each in dataclasses.fields(options)
-        if "option" in each.metadata and each.name not in without and (not only or each.name in only)
-    }
-    own = {"group": options, "options": here, "defaults": defaults}
+    places = (each.place for each in declared(options) if each.place not in without)
+    here = {place: changes.get(place, {}) for place in places if not only or place in only}
+    own = {"group": options, "changes": here, "defaults": defaults}
     return field(default_factory=lambda: options(**defaults), metadata=own)
 
 
@@ -146,18 +140,14 @@ def declared(options: type[Options]) -> Iterator[Option]:
     Flags and panel that an option does not declare are those of its field and of its class.
     """
     for each in dataclasses.fields(options):
-        owner, whole, start = options, None, ""
-        known: Mapping[str, Option] = {}
-        if "group" in each.metadata:
-            owner, known, start = each.metadata["group"], each.metadata["options"], f"{each.name}."
-            whole = owner(**each.metadata["defaults"])
-        elif "option" in each.metadata:
-            known = {each.name: each.metadata["option"]}
-        for name, own in known.items():
-            default = getattr(whole, name) if start else each.default
-            flags = own.flags or (() if own.positional else (f"--{name.replace('_', '-')}",))
-            panel = own.panel if own.positional else own.panel or owner.PANEL
-            yield dataclasses.replace(own, flags=flags, panel=panel, place=start + name, default=default)
+        if own := each.metadata.get("option"):
+            flags = own.flags or (() if own.positional else (f"--{each.name.replace('_', '-')}",))
+            panel = own.panel or options.PANEL
+            yield dataclasses.replace(own, flags=flags, panel=panel, place=each.name, default=each.default)
+        if changes := each.metadata.get("changes"):
+            for own in declared(each.metadata["group"]):
+                if own.place in changes:
+                    yield dataclasses.replace(own, place=f"{each.name}.{own.place}", **changes[own.place])
 
 
 def value_of(options: Any, name: str) -> Any:
