@@ -49,7 +49,7 @@ def read(words: Sequence[str]) -> tuple[Command, Any] | None:
         options = command.parse(rest)
     except HelpAsked:
         shows_numbers = command.name not in NO_UNITS and any(each.name == "--format" for each in command.declared())
-        epilog = f"{UNITS}\n" * shows_numbers + EXIT_CODES
+        epilog = f"{UNITS}\n{EXIT_CODES}" if shows_numbers else EXIT_CODES
         sys.stdout.write(help_text(command, () if command.name else COMMANDS, epilog))
         return None
     except UnknownOptionError as error:

@@ -122,8 +122,9 @@ def format_sizes(sizes_bytes: Sequence[int]) -> str:
     for step in ("", ":x4", ":x8", *(f":+{_typed(gap)}" for gap in gaps if len(gaps) == 1)):
         with suppress(SizeError):  # more sizes, or larger ones, than volley takes: another program wrote their plan
             text = f"{words[0]}:{words[-1]}{step}"
-            found += [text] * (parse_sizes(text) == tuple(sizes_bytes))
-    return min(reversed(found), key=len)
+            if parse_sizes(text) == tuple(sizes_bytes):
+                found.insert(0, text)
+    return min(found, key=len)
 
 
 def _typed(size_bytes: int) -> str:

@@ -173,7 +173,7 @@ class OpenMPI(Launcher):
         if hosts:
             slots = f":{spec.ranks_per_node}" if spec.ranks_per_node > 1 else ""
             arguments += ["--host", ",".join(host + slots for host in dict.fromkeys(hosts))]
-        mapping = "node" * (spec.nodes > 1) + ":OVERSUBSCRIBE" * spec.lacks_slots
+        mapping = ("node" if spec.nodes > 1 else "") + (":OVERSUBSCRIBE" if spec.lacks_slots else "")
         arguments += ["--map-by", mapping] if mapping else []
         # OFI probes fabrics for a second, which a single host without a fabric does without: Open MPI would not choose
         # it there.  A choice of the user has priority; the command line would override environment and files.
