@@ -69,13 +69,11 @@ def judge(
         return RunOutcome(EXIT_MACHINE if cannot else EXIT_FAILED, said)
     if ending.status not in (EXIT_GOOD, EXIT_MACHINE):
         return RunOutcome(EXIT_FAILED, _with_launcher_text(f"all points were measured, but {ending.reason()}", ending))
+    if measured_before and {*log.statuses} == {"skipped"}:  # there was no time for another launch
+        return RunOutcome(EXIT_GOOD, ends_session=True)
     if benchmark.record_types and "ok" not in log.statuses:
         why = "every point was skipped" if "skipped" in log.statuses else "no measurement was possible on this machine"
-        if measured_before and {*log.statuses} == {"skipped"}:  # there was no time for another launch
-            code, said = EXIT_GOOD, ()
-        else:
-            code, said = EXIT_MACHINE, (f"volley: {why}",)
-        return RunOutcome(code, said, ends_session=True)
+        return RunOutcome(EXIT_MACHINE, (f"volley: {why}",), ends_session=True)
     missing = {each.transport for each in log.transports if not each.available}
     if ending.status == EXIT_MACHINE or any(each and each <= missing for each in named):
         return RunOutcome(EXIT_MACHINE)  # the report says why a transport cannot be used
@@ -90,11 +88,8 @@ def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None
             lines.append(f"volley: {hint}")
         return RunOutcome(ending.status, tuple(lines), ends_session=True)
     # Only the local engine starts without a previous --about, so it may fail in the dynamic loader.
-    if (
-        benchmark.local
-        and log.run is None
-        and (ending.status == _LOADER or (ending.status > 0 and not ending.sentences))
-    ):
+    no_start = ending.status == _LOADER or (ending.status > 0 and not ending.sentences)
+    if benchmark.local and log.run is None and no_start:
         text = "; ".join(ending.others or ending.sentences) or f"status {ending.status}"
         line = f"volley: the engine does not start: {escape_controls(text)}"
         return RunOutcome(EXIT_MACHINE, (line,), ends_session=True)
