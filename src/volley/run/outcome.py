@@ -75,9 +75,8 @@ def judge(
         why = "every point was skipped" if "skipped" in log.statuses else "no measurement was possible on this machine"
         return RunOutcome(EXIT_MACHINE, (f"volley: {why}",), ends_session=True)
     missing = {each.transport for each in log.transports if not each.available}
-    if ending.status == EXIT_MACHINE or any(each and each <= missing for each in named):
-        return RunOutcome(EXIT_MACHINE)  # the report says why a transport cannot be used
-    return RunOutcome(EXIT_GOOD, ending.others)
+    lost = ending.status == EXIT_MACHINE or any(each and each <= missing for each in named)
+    return RunOutcome(EXIT_MACHINE) if lost else RunOutcome(EXIT_GOOD, ending.others)  # the report says why
 
 
 def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None) -> RunOutcome:
