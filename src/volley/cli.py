@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from volley.benchmarks import plain
 from volley.command.commandline import Command, HelpAsked, UnknownOptionError, completion_script, help_text, value_of
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
 from volley.files import NO_ROOM
-from volley.launch.inside_launcher import RankInfo
+from volley.launch.inside_launcher import RankInfo, release
 from volley.text import did_you_mean, escape_controls, join_words
 
 COMMANDS = (
@@ -98,8 +99,6 @@ def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:
 
 def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> int:
     """Run the command line; return its exit code.  Errors are one sentence on stderr."""
-    from volley.text import discard_output  # noqa: PLC0415  start-up: the other ranks do not need it
-
     request: tuple[Command, Any] | None = None
     try:
         request = read(sys.argv[1:] if words is None else words)
@@ -112,7 +111,7 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
     except OSError as error:
         # Standard output has no room, or its descriptor is for reading.
         if error.filename is None and error.errno in (*NO_ROOM, errno.EBADF):
-            discard_output()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would flush it again at its end
             code = _print_error(f"cannot write: {error.strerror}; the output is incomplete", EXIT_MACHINE)
         else:
             about = f"{error.filename}: " if error.filename else ""
@@ -121,9 +120,7 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
         code = _print_error("out of memory", EXIT_MACHINE)
     # This ends the job, so it comes after the error message.
     if place and place.size != 1 and request and request[0].joins(request[1]):
-        from volley.launch import inside_launcher  # noqa: PLC0415  start-up: already loaded
-
-        inside_launcher.release(place.launcher, value_of(request[1], "--mpi") or "")
+        release(place.launcher, value_of(request[1], "--mpi") or "")
     return code
 
 

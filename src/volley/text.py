@@ -5,9 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO, TypeVar
 
@@ -159,8 +157,3 @@ def never_fail(out: TextIO) -> None:
     """Configure a file to replace characters that it cannot encode."""
     if isinstance(out, io.TextIOWrapper):
         out.reconfigure(errors="volley.ascii")
-
-
-def discard_output() -> None:
-    """Redirect standard output to /dev/null: Python flushes it at exit, which would fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
