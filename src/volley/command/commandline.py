@@ -108,12 +108,12 @@ def flag(*flags: str, default: bool = False, **about: Any) -> Any:
     return field(default=default, metadata={"option": Option(flags=flags, **about)})
 
 
-def argument(metavar: str, *, positional: str = "+", help: str = "", default: Any = ()) -> Any:  # noqa: A002
+def argument(metavar: str, *, positional: str = "+", help: str) -> Any:  # noqa: A002
     """Declare the positional arguments; ``positional`` is argparse's ``nargs``."""
     own = Option(
         metavar=metavar, positional=positional, help=help, panel=_ARGUMENTS, read=lambda _, words: tuple(words)
     )
-    return field(default=default, metadata={"option": own})
+    return field(default=(), metadata={"option": own})
 
 
 def group(

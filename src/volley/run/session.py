@@ -249,7 +249,11 @@ class Session:
 
     def expected_s(self) -> float:
         """Return how long the session is expected to take, from the start of the command to the last launch."""
-        each_s = [sum(self.launch_s(job)) for job in self.jobs.planned]
+        forecast = self.benchmark.forecast
+        each_s = [
+            starts_in_s(job.plan, self.context) + measures_in_s(job, self.context, forecast)
+            for job in self.jobs.planned
+        ]
         if (launches := self.jobs.launches) is not None:
             return min(launches.maximum * each_s[0], launches.time_s or math.inf)
         plan = self.jobs.planned[0].plan
@@ -257,10 +261,6 @@ class Session:
         tries = (1 + (self.jobs.trial is not None)) if risky else 0
         tried_s = tries * starts_in_s(plan, self.context)
         return min(tried_s + sum(each_s), *(job.plan.budget_s or math.inf for job in self.jobs.planned))
-
-    def launch_s(self, job: Job) -> tuple[float, float]:
-        """Return how long a launch is expected to take to start and to end, and to measure."""
-        return starts_in_s(job.plan, self.context), measures_in_s(job, self.context, self.benchmark.forecast)
 
     def show_only(self, again: Sequence[str]) -> int:
         """Print each plan, and on stderr the command line that would run it: ``again``, if volley would become it."""
