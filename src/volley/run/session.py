@@ -249,17 +249,14 @@ class Session:
 
     def expected_s(self) -> float:
         """Return how long the session is expected to take, from the start of the command to the last launch."""
-        forecast = self.benchmark.forecast
-        each_s = [
-            starts_in_s(job.plan, self.context) + measures_in_s(job, self.context, forecast)
-            for job in self.jobs.planned
-        ]
+        here, forecast = self.context, self.benchmark.forecast
+        each_s = [starts_in_s(job.plan, here) + measures_in_s(job, here, forecast) for job in self.jobs.planned]
         if (launches := self.jobs.launches) is not None:
             return min(launches.maximum * each_s[0], launches.time_s or math.inf)
         plan = self.jobs.planned[0].plan
-        risky = {*preflight.risky(plan, self.context.about)}.intersection(usable_transports(plan, self.context))
+        risky = {*preflight.risky(plan, here.about)}.intersection(usable_transports(plan, here))
         tries = (1 + (self.jobs.trial is not None)) if risky else 0
-        tried_s = tries * starts_in_s(plan, self.context)
+        tried_s = tries * starts_in_s(plan, here)
         return min(tried_s + sum(each_s), *(job.plan.budget_s or math.inf for job in self.jobs.planned))
 
     def show_only(self, again: Sequence[str]) -> int:
