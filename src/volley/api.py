@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING, Any
 
 from volley.benchmarks import BENCHMARKS
 from volley.errors import EXIT_GOOD, EXIT_USAGE, MachineError, UserError
-from volley.files import read_bounded, write_file
+from volley.files import write_file
 from volley.machine.packages import install_command
 from volley.records.launch_series import software
-from volley.records.records_file import MAX_BYTES, read_runs, without_repeats
+from volley.records.records_file import read_runs, without_repeats
 from volley.records.run_log import RunLog
 from volley.references import machine_of
 from volley.report.columns import SCHEMA
 from volley.report.model import Details, Later, Part, Report
-from volley.run.render import Sections, render_reports, reports_of, results_of
+from volley.run.render import Sections, attached, render_reports, reports_of, results_of
 from volley.text import count, join_few
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Runs(Shown):
         """Return the page of ``volley report``."""
         from volley.show.report import sections_of  # noqa: PLC0415  start-up: only for this
 
-        return HtmlPage(sections_of(self.logs, _read(self.files)).page())
+        return HtmlPage(sections_of(self.logs, list(map(attached, self.files))).page())
 
     def compare(
         self, other: Runs | Records | Iterable[Records], *, within: float = 0.05, paired: bool = False
@@ -183,7 +183,7 @@ class ComparedRuns(Shown):
 
     def report(self) -> HtmlPage:
         """Return the page of ``volley compare -o page.html``."""
-        return HtmlPage(Sections(self._title, [self._full], _read(self._files)).page())
+        return HtmlPage(Sections(self._title, [self._full], list(map(attached, self._files))).page())
 
 
 @dataclass(frozen=True, repr=False)
@@ -197,10 +197,6 @@ class HtmlPage:
 
     def _repr_html_(self) -> str:
         return f'<iframe srcdoc="{escape(self.text)}" style="width: 100%; height: 50em; border: 0"></iframe>'
-
-
-def _read(files: Iterable[str]) -> list[tuple[str, bytes]]:
-    return [(Path(file).name.removesuffix(".gz"), read_bounded(file, MAX_BYTES)) for file in files]
 
 
 def _launch_parts(logs: Iterable[RunLog]) -> Iterator[Part]:

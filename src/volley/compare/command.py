@@ -17,16 +17,16 @@ from volley.compare import page
 from volley.compare.comparison import Comparison, Side, compare_all, letter, read_sides
 from volley.compare.options import MAX_SIDES, CompareOptions, FailOn, ReferencesOptions
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
-from volley.files import read_bounded, refuse_existing, refuse_input
+from volley.files import refuse_existing, refuse_input
 from volley.machine.signals import Stop
 from volley.records.kept_runs import own_references
 from volley.records.launch_series import observed_in
-from volley.records.records_file import MAX_BYTES, open_writer, parse_runs, read_runs
+from volley.records.records_file import open_writer, parse_runs, read_runs
 from volley.records.run_log import RunLog
 from volley.references import add, list_report, one_report, published
 from volley.run.alternate import Variant, alternate
 from volley.run.outcome import worst
-from volley.run.render import Sections, form_of, render, render_reports, write
+from volley.run.render import Sections, attached, form_of, render, render_reports, write
 from volley.statistics.two_runs import min_to_decide
 from volley.text import count, did_you_mean, escape_controls, join_words
 
@@ -159,8 +159,7 @@ def compare(options: CompareOptions) -> int:
     full = options.output.full
     render_reports([page.report(each, full=full) for each in comparisons], options.output.format, sys.stdout)
     if options.page:
-        paths = [Path(side.file) for side in sides if Path(side.file).is_file()]
-        files = [(path.name.removesuffix(".gz"), read_bounded(str(path), MAX_BYTES)) for path in paths]
+        files = [attached(side.file) for side in sides if Path(side.file).is_file()]
         reports = [page.report(each, full=True) for each in comparisons]
         write(options.page, form, Sections(page.title(sides), reports, files), quiet=options.output.quiet)
     return worst([code, *(_judge(each, options) for each in comparisons)])

@@ -14,7 +14,8 @@ from typing import Any, TextIO
 
 from volley.command.options import FORMATS
 from volley.errors import MachineError, UserError
-from volley.files import write_file
+from volley.files import read_bounded, write_file
+from volley.records.records_file import MAX_BYTES
 from volley.records.run_log import RunLog
 from volley.report.model import USUAL, Details, Report
 from volley.run.benchmark import Benchmark
@@ -162,6 +163,11 @@ def _html() -> ModuleType:
 
         raise MachineError(f"volley report needs the package {error.name}: {install_command('report')}") from None
     return html
+
+
+def attached(path: str) -> tuple[str, bytes]:
+    """Return the name and the content of a file of records, as a page holds them."""
+    return "records.jsonl" if path == "-" else Path(path).name.removesuffix(".gz"), read_bounded(path, MAX_BYTES)
 
 
 @dataclass(frozen=True)

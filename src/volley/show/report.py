@@ -13,14 +13,14 @@ from volley.command import option_values
 from volley.command.commandline import Options, argument, flag, option
 from volley.command.options import OUTPUT
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
-from volley.files import read_bounded, refuse_existing, refuse_input
+from volley.files import refuse_existing, refuse_input
 from volley.machine.hardware import Hardware
 from volley.machine.transports import TRANSPORTS
 from volley.records.kept_runs import find_file
-from volley.records.records_file import MAX_BYTES, parse_runs, without_repeats
+from volley.records.records_file import parse_runs, without_repeats
 from volley.records.run_log import RunLog
 from volley.references import machine_of
-from volley.run.render import Sections, form_of, reports_of, results_of, write
+from volley.run.render import Sections, attached, form_of, reports_of, results_of, write
 from volley.text import grouped, join_words
 from volley.topo.picture import picture
 from volley.topo.topology import NumaNode, PlacedGpu, Topology, nvlinks, path_of
@@ -119,10 +119,7 @@ def run(options: ReportOptions) -> int:
     paths = list(map(find_file, options.records))
     refuse_input(options.output, paths)
     refuse_existing(options.output, force=options.force)
-    files = [
-        ("records.jsonl" if path == "-" else Path(path).name.removesuffix(".gz"), read_bounded(path, MAX_BYTES))
-        for path in paths
-    ]
+    files = list(map(attached, paths))
     logs = [
         log
         for path, (_, data) in zip(paths, files, strict=True)
