@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -112,7 +111,8 @@ def left_over() -> str:
     names = sorted(os.environ.keys() - inside_launcher.scrubbed(os.environ).keys())
     if not names or len(names) > _MOST_LEFT_OVER:
         return ""
-    again = shlex.join(["env", *chain(*zip(repeat("-u"), names, strict=False)), "volley", *sys.argv[1:]])
+    without = [word for name in names for word in ("-u", name)]
+    again = shlex.join(["env", *without, "volley", *sys.argv[1:]])
     are = "is" if len(names) == 1 else "are"
     return f"; if no launcher started it, {join_words(names)} {are} left over in this shell: {again}"
 

@@ -156,7 +156,9 @@ def _print_outcomes(outcomes: Sequence[RunOutcome], writer: Writer, *, quiet: bo
     """Print the messages of all outcomes and the path of the records on stderr; return the exit code."""
     told = [outcome for outcome in outcomes if outcome.code != EXIT_GOOD or not quiet]
     lines = dict.fromkeys(line for outcome in told for text in outcome.lines for line in text.splitlines())
-    for line in (*lines, *filter(None, [None if quiet else writer.last_line()])):
+    if not quiet and (last := writer.last_line()):
+        lines[last] = None
+    for line in lines:
         print(escape_controls(line), file=sys.stderr)  # it may hold words of a launcher, and names of files
     return worst(outcome.code for outcome in outcomes)
 
