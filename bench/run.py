@@ -22,11 +22,10 @@ from comparisons import COMPARISONS, GIB, MIB, Finding, adaptive, compare, flood
 from examples import examples
 from jacobi import jacobi
 from known_wire import DELAYS_S, RATES_BPS, NotHereError, WireSeen, known_wires, summary
-from launching import launching
 from matrix_memory import matrix_memory
 from plain_loops import plain_loops
 from programs import Bench, BenchError, prepare
-from sweeps import Width, launch_sweeps, narrower
+from sweeps import Width, launch_sweeps, launching, narrower
 
 from volley.errors import UserError
 from volley.statistics.estimates import Estimate, estimate
