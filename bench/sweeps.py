@@ -1,4 +1,4 @@
-"""The default sweep against the tutorial's: how long it takes, how well it settles each number, and what short launches save."""
+"""The default sweep against the tutorial's: its time, how well it settles each number, and what short launches save."""
 
 from __future__ import annotations
 
