@@ -12,7 +12,7 @@ from example_records import golden, log, plan, transport
 from screens import check_formats
 from the_command import Command
 from volley import benchmarks
-from volley.benchmarks.message_rate.records import MessageRatePlan, MessageRatePoint, usual_pairs
+from volley.benchmarks.message_rate.records import MessageRatePlan, MessageRatePoint
 from volley.benchmarks.message_rate.results import A_PAIR, ALL_PAIRS, Saturation, results, saturation
 from volley.records.run_log import RunLog
 from volley.report.model import Details
@@ -101,13 +101,6 @@ def test_fixed_sampling_measures_one_batch(volley: Command) -> None:
 def test_numbers_of_pairs_are_read_and_sorted() -> None:
     _, options = benchmarks.read(["message-rate", "--pairs", "4,1,4"])
     assert options.pairs == (1, 4)
-
-
-@pytest.mark.parametrize(
-    ("most", "expected"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (4, [1, 2, 4]), (6, [1, 2, 4, 6])]
-)
-def test_usual_numbers_of_pairs_end_with_all(most: int, expected: list[int]) -> None:
-    assert usual_pairs(most) == expected
 
 
 # ------------------------------------------------------------------------------------------------------ numbers

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -504,16 +502,6 @@ def test_charts_begin_at_the_first_message_with_data() -> None:
     assert {mark.x for chart in report.charts for mark in chart.marks} == {8, 64}
 
 
-def test_numbers_of_a_row_follow_from_the_samples() -> None:
-    (row,) = csv.DictReader(io.StringIO(shown([log(pingpong(SAMPLES, size=1000))], "csv")[0]))
-    for what in ("latency", "time"):
-        assert [float(row[f"{what}{end}_s"]) for end in ("", "_low", "_high")] == [1.003e-6, 1e-6, 1.006e-6]
-    assert float(row["bandwidth_Bps"]) == pytest.approx(1e9 / 1.003)
-    peer, staged = json.loads(shown(NOTES["line-rate"], "json")[0])["series"][0]["data"]
-    assert peer["of_line_rate"] == pytest.approx(400 / 478.116, rel=1e-4)
-    assert staged["line_rate_Bps"] == pytest.approx(63.015e9, rel=1e-4)
-
-
 # ------------------------------------------------------------------------------------------------------- properties
 
 
@@ -586,9 +574,3 @@ def test_the_line_of_olcf_is_what_the_tutorials_printf_gives(size: int, time: fl
     """Python's % follows C's printf for these conversions."""
     template = "Transfer size (B): %10i, Transfer Time (s): %15.9f, Bandwidth (GB/s): %15.9f\n"
     assert line(size, time) == template % (size, time, float(size) / float(1 << 30) / time)
-
-
-@given(st.sampled_from(["failed", "skipped"]), st.lists(st.floats(1e-9, 1.0), max_size=9))
-def test_a_point_that_is_not_good_has_a_row_without_numbers(status: str, samples: list[float]) -> None:
-    (row,) = csv.DictReader(io.StringIO(shown([log(pingpong(samples, status=status))], "csv")[0]))
-    assert (row["latency_s"], row["bandwidth_Bps"], row["bandwidth_high_Bps"], row["status"]) == ("", "", "", status)

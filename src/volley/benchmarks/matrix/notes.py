@@ -70,8 +70,7 @@ def _failed(case: MatrixCase) -> Iterator[str]:
     for pair, reason in wrong[:MAX_NAMED]:
         yield f"{case.name}, {_names(case, [pair])}: {reason}"
     if len(wrong) > MAX_NAMED:
-        more = count(len(wrong) - MAX_NAMED, "pair")
-        yield f"{case.name}: {more} more (--format csv names them)"
+        yield f"{case.name}: {count(len(wrong) - MAX_NAMED, 'pair')} more (--format csv names them)"
 
 
 def _skipped(case: MatrixCase) -> Iterator[str]:

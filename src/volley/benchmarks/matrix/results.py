@@ -3,8 +3,6 @@
 All quantities are in SI units: seconds and bytes per second.
 """
 
-# GB/s and B/s keep their capital letter in names.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence

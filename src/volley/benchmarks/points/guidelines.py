@@ -8,10 +8,10 @@ violation is one whose whole interval over launches lies above ``WORTH``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from volley.benchmarks.points.results import PointResult
 from volley.report.cells import bounds_of
+from volley.report.model import Conclusion
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import of_ratios
 from volley.text import grouped, join_words
@@ -38,41 +38,33 @@ _OF_LIBRARIES = ("host", "aware", "nccl")
 """Transports whose messages a library sends, which has settings."""
 
 
-@dataclass(frozen=True)
-class Violation:
-    """Something that takes longer than what could take its place."""
-
-    point: PointResult
-    instead: str
-    """What takes less time: ``64 KiB``, ``reduce-scatter and allgather``."""
-    ratio: Estimate
-
-    @property
-    def text(self) -> str:
-        longer = f"takes {format_sig(self.ratio.median, 3)} times as long as {self.instead}"
-        return f"{self.point.name} of {format_size(self.point.size_bytes)} {longer} ({bounds_of(self.ratio)})"
-
-    @property
-    def command(self) -> str:
-        """The command line that looks for settings without it."""
-        ranks = f" --ranks {len(self.point.ranks)}" if len(self.point.ranks) > 2 else ""
-        what = f"collective --operation {self.point.operation}" if self.point.operation else self.point.benchmark
-        return f"volley tune {what} -t {self.point.transport}{ranks}"
+Violation = tuple[str, PointResult, str, Estimate]
+"""Its kind, the point, what takes less time in its place (``64 KiB``, ``reduce-scatter and allgather``), and how many
+times as long the point takes."""
 
 
-def violations(points: Iterable[PointResult]) -> list[Violation]:
+def violations(points: Iterable[PointResult]) -> list[Conclusion]:
     """Return the largest violation of each kind by each transport, the largest of all first."""
     named = (point for point in points if point.transport.partition("/")[0] in _OF_LIBRARIES)
     timed = [point for point in named if point.latency and point.repeated and point.sends]
-    worst: dict[tuple[str, str], Violation] = {}
-    for kind, each in [*_by_parts(timed), *_by_size(timed)]:
-        known = worst.get((kind, each.point.name))
-        if known is None or each.ratio.median > known.ratio.median:
-            worst[kind, each.point.name] = each
-    return sorted(worst.values(), key=lambda each: -each.ratio.median)
+    found = sorted([*_by_parts(timed), *_by_size(timed)], key=lambda each: -each[3].median)
+    worst = {(kind, point.name): (point, instead, ratio) for kind, point, instead, ratio in reversed(found)}
+    return [_conclusion(*each) for each in sorted(worst.values(), key=lambda each: -each[2].median)]
 
 
-def _by_parts(timed: Sequence[PointResult]) -> Iterator[tuple[str, Violation]]:
+def _conclusion(point: PointResult, instead: str, ratio: Estimate) -> Conclusion:
+    """Return the sentence, and the command line that looks for settings without the violation."""
+    longer = f"takes {format_sig(ratio.median, 3)} times as long as {instead}"
+    ranks = f" --ranks {len(point.ranks)}" if len(point.ranks) > 2 else ""
+    what = f"collective --operation {point.operation}" if point.operation else point.benchmark
+    return Conclusion(
+        "SLOW",
+        f"{point.name} of {format_size(point.size_bytes)} {longer} ({bounds_of(ratio)})",
+        f"volley tune {what} -t {point.transport}{ranks}",
+    )
+
+
+def _by_parts(timed: Sequence[PointResult]) -> Iterator[Violation]:
     known = {(point.transport, point.size_bytes, point.operation): point for point in timed}
     for operation, parts in _PARTS:
         for point in (each for each in timed if each.operation == operation):
@@ -81,7 +73,7 @@ def _by_parts(timed: Sequence[PointResult]) -> Iterator[tuple[str, Violation]]:
                 yield from _violation("parts", point, join_words(parts), [each for each in others if each])
 
 
-def _by_size(timed: Sequence[PointResult]) -> Iterator[tuple[str, Violation]]:
+def _by_size(timed: Sequence[PointResult]) -> Iterator[Violation]:
     for those in grouped(timed, lambda point: (point.name, point.ranks)).values():
         ordered = sorted((point for point in those if point.rate), key=lambda point: point.size_bytes)
         for number, small in enumerate(ordered):
@@ -95,10 +87,10 @@ def _by_size(timed: Sequence[PointResult]) -> Iterator[tuple[str, Violation]]:
 
 def _violation(
     kind: str, point: PointResult, instead: str, parts: Sequence[PointResult], times: int = 1
-) -> Iterator[tuple[str, Violation]]:
+) -> Iterator[Violation]:
     """Yield one if the point takes longer than the parts together, that many times."""
     own, *others = [each.repeated.medians if each.repeated else {} for each in (point, *parts)]
     common = sorted(set(own).intersection(*others))
     ratio = of_ratios([own[at] / sum(each[at] for each in others) / times for at in common]) if common else None
     if ratio and ratio.kind == "ci" and ratio.low > WORTH:
-        yield kind, Violation(point, instead, ratio)
+        yield kind, point, instead, ratio

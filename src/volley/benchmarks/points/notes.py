@@ -101,8 +101,7 @@ def slower_than_needed(points: Sequence[PointResult], plan: Plan | None, operati
     The arguments are those of ``ucx_ranges``.
     """
     found = list(_ucx_inversions([point for point in points if point.rate], plan, operation))
-    others = [each for each in violations(points) if not found or each.point.transport != _AWARE]
-    return [*found, *(Conclusion("SLOW", each.text, each.command) for each in others)]
+    return [*found, *violations(point for point in points if not found or point.transport != _AWARE)]
 
 
 def _ucx_inversions(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> Iterator[Conclusion]:
