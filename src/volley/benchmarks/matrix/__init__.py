@@ -227,7 +227,7 @@ RANKS = replace(
     plan=Lazy(f"{__name__}.records.RankMatrixPlan"),
     records=(Lazy(f"{__name__}.records.RankMatrixRow"),),
     jobs=Lazy(f"{__name__}.jobs.jobs"),
-    forecast=Lazy(f"{__name__}.jobs.forecast"),
+    forecast=Lazy(f"{__name__}.jobs.RankMatrixForecast"),
     examples=(
         "volley matrix --ranks 8",
         "volley matrix --hosts node1,node2,node3 --transport host --mode loaded",

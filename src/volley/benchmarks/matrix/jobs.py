@@ -124,10 +124,6 @@ class RankMatrixForecast(Forecast):
         return len(self._seen) / self._steps
 
 
-def forecast(plan: Plan) -> Forecast:
-    return RankMatrixForecast(plan)
-
-
 # --------------------------------------------------------------------------------------------- pairs measured again
 
 

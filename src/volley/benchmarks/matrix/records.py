@@ -178,10 +178,8 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
     @property
     def statuses(self) -> list[Status]:
         skipped = sum(len(each.ranks) for each in self.skipped)
-        found: list[Status] = ["ok"] * (self.pairs - len(self.failed) - skipped)
-        found += ["failed"] * len(self.failed)
-        found += ["skipped"] * skipped
-        return found
+        good = self.pairs - len(self.failed) - skipped
+        return [*["ok"] * good, *["failed"] * len(self.failed), *["skipped"] * skipped]  # type: ignore[list-item]
 
     @property
     def moved_bytes(self) -> int:

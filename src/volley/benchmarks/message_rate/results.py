@@ -108,6 +108,11 @@ class Saturation:
     at_most: int | None
     """Equal to ``at_least`` where the intervals decide it; ``None`` if even all pairs may not be enough."""
 
+    def __str__(self) -> str:
+        if self.at_most is None:
+            return f"≥ {self.at_least}"
+        return " to ".join(dict.fromkeys(map(str, (self.at_least, self.at_most))))
+
 
 Rates = ResultSeries[PairsResult]
 
@@ -250,20 +255,11 @@ def _saturations(result: Rates) -> Iterator[Table]:
     names = list(dict.fromkeys(name for name, _ in found))
     sizes = sorted({each.size_bytes for each in result.points})
     rows: list[Row] = [
-        [Cell(size, text=format_size(size)), *(_limit(found.get((name, size))) for name in names)] for size in sizes
+        [Cell(size, text=format_size(size)), *(str(found.get((name, size)) or "–") for name in names)] for size in sizes
     ]
     legend = f"more pairs than these send less than {(WORTHWHILE - 1) * 100:.0f} % more in total"
     legend += "; ≥: more pairs may send more; –: unknown"
     yield Table([Column("size"), *map(Column, names)], rows, title="pairs that saturate", legend=[legend])
-
-
-def _limit(found: Saturation | None) -> Cell:
-    if found is None:
-        return Cell()
-    if found.at_most is None:
-        return Cell(found.at_least, text=f"≥ {found.at_least}")
-    exact = found.at_least == found.at_most
-    return Cell(found.at_most, text=str(found.at_most) if exact else f"{found.at_least} to {found.at_most}")
 
 
 def _charts(result: Rates) -> Iterator[Chart]:
