@@ -1,6 +1,6 @@
 // The interval of the median: the published ranks, and coverage of at least 95 % on skewed data.
 #include "expect.hpp"
-#include "measure/stopping.hpp"
+#include "measure/series.hpp"
 
 #include <cmath>
 #include <cstdint>

@@ -2,7 +2,6 @@
 #include <iomanip>
 
 #include "measure/sampler.hpp"
-#include "measure/stopping.hpp"
 
 namespace volley {
 namespace {

@@ -8,13 +8,6 @@
 namespace volley {
 namespace {
 
-Workload collective_workload() {
-  return {.name = "operations",
-          .messages = {1, 0},  // one operation, checked by all ranks
-          .divisor = 1,
-          .pass_counts = 4};
-}
-
 struct Point {
   Collective collective;
   std::uint64_t size_bytes = 0;  // as asked for
@@ -60,7 +53,7 @@ class CollectiveBenchmark final : public Benchmark {
                                              Operation::all_to_all};
 
   void measure(const Run& run, const RankGroup& group, TransportSet& transports) const {
-    const Workload workload = collective_workload();
+    const Workload workload{.name = "operations", .messages = {1, 0}, .divisor = 1, .pass_counts = 4};  // all check
     GroupControl control(*run.context, group);
     Sampler sampler(control, run.plan.sampling, workload, run.watchdog);
     const auto has_barrier = std::find(operations_.begin(), operations_.end(), Operation::barrier) != operations_.end();
