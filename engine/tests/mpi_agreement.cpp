@@ -5,9 +5,9 @@
 #include "measure/sampler.hpp"
 #include "start_mpi.hpp"
 #include "transport/agreement.hpp"
-#include "transport/shared_segment.hpp"
 #include "transport/host_driven.hpp"
 #include "transport/registry.hpp"
+#include "transport/shared_segment.hpp"
 
 #include <unistd.h>
 
