@@ -86,7 +86,7 @@ def cell(gpu: str, median_s: float, **changes: Any) -> GpuMatrixCell:
 
 
 def failed(gpu: str, reason: str, status: str = "failed") -> GpuMatrixCell:
-    return GpuMatrixCell(gpu=gpu, status=status, reason=reason)  # type: ignore[arg-type]
+    return GpuMatrixCell(gpu=gpu, status=status, reason=reason)
 
 
 def rows(

@@ -121,7 +121,6 @@ def test_a_rank_that_hangs_in_mpi_init_ends_with_its_launcher(engine: Path, tmp_
     variables = {**os.environ, "OMPI_COMM_WORLD_LOCAL_RANK": "0", "LD_PRELOAD": str(library)}
     command = ["sh", "-c", script, "sh", *engine_words(engine)]
     with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE) as launcher:
-        assert launcher.stdout is not None
         rank = int(launcher.stdout.readline())
         time.sleep(1)  # the rank comes to MPI_Init
         assert alive(rank)
@@ -174,7 +173,6 @@ def when_measured(
 def ranks_of(records: Path) -> list[int]:
     """The ranks' process numbers, from the last run in the file."""
     (*_, log) = read_runs(records, BENCHMARKS)
-    assert log.run is not None
     return [rank.pid for rank in log.run.ranks]
 
 
@@ -309,6 +307,5 @@ def test_secrets_among_the_variables_are_not_recorded(volley: Command) -> None:
     done = volley("pingpong", *FEW, UCX_LOG_LEVEL="error", **secrets)
     assert done.code == 0, done.err
     (log,) = done.records
-    assert log.run is not None
     assert log.run.environment["UCX_LOG_LEVEL"] == "error"
     assert not secrets.keys() & log.run.environment.keys()

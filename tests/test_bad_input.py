@@ -153,6 +153,9 @@ def test_times_that_no_clock_measures_are_unreadable(
     ("document", "sentence"),
     [
         (b"", "truncated"),
+        (b"[1]", "contains no facts"),
+        (b'{"facts": 1}', "facts of version 1, this volley reads 2"),
+        (b'{"facts": 2}', "contains no facts saved by volley doctor --capture: Object missing required field"),
         (FACTS[: len(FACTS) // 2], "contains no facts saved by volley doctor --capture"),
         (b'{"facts":2,"x":"\xe9"}', "the text is not UTF-8"),
         (b'{"facts":2,"system":' + b"[" * 100_000, "JSON nested too deeply"),

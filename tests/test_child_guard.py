@@ -44,7 +44,6 @@ def test_a_killed_parent_takes_its_child_along_with_one_signal(tmp_path: Path) -
     (scratch / "left by a killed launcher").mkdir(parents=True)
     words = [sys.executable, "-c", _PARENT, _COUNTER, str(said), str(scratch)]
     parent = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    assert parent.stdout
     child, counter = map(int, parent.stdout.readline().split())
     _until(lambda: said.read_text(encoding="utf-8") == "ready\n", "the counter does not start")
     os.kill(parent.pid, signal.SIGKILL)
@@ -102,7 +101,6 @@ subprocess.Popen(["sleep", "600"], start_new_session=True, preexec_fn=register)
 
 def test_a_parent_that_is_killed_while_its_child_starts_takes_the_child_along() -> None:
     with subprocess.Popen([sys.executable, "-c", _STARTING], stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout
         child = int(parent.stdout.readline())
         _until(lambda: not _runs(child), "the child lives on")
 

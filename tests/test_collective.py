@@ -142,7 +142,6 @@ def test_data_have_both_bandwidths_and_the_skew() -> None:
 
 def tails(transports: int, tail: bool) -> list[RunLog]:
     (log,) = golden("collective")
-    assert log.run
     the_plan = replace(log.run.plan, sampling=replace(log.run.plan.sampling, tail=tail))
     log.run = replace(log.run, plan=the_plan)
     log.records = [point for point in log.of(CollectivePoint) if point.operation in ("barrier", "allreduce")]

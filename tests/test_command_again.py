@@ -122,7 +122,6 @@ def test_default_options_are_not_repeated() -> None:
 
 def test_records_of_an_earlier_volley_are_repeated_with_the_options_of_their_plan() -> None:
     log = read_runs(ROOT / "results/h200-x2/stream-bi.jsonl", BENCHMARKS)[0]
-    assert log.run
     found = command_again("stream", log.run.plan, transport="aware", sizes="8")
     assert found == "volley stream --direction bi -t aware -s 8"
 

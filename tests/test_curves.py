@@ -54,14 +54,6 @@ def test_the_unit_of_time_does_not_matter(wobble: list[float], unit: float) -> N
     assert _deviation(other, SIZES, [time * unit for time in times]) == pytest.approx(_deviation(one, SIZES, times))
 
 
-def test_the_unit_of_size_does_not_matter() -> None:
-    times = [time * (1 + step % 3 / 50) for step, time in enumerate(line(5e-6, 2e10))]
-    one, other = fitted(SIZES, times), fitted([size * 1024 for size in SIZES], times)
-    assert other.latency_s == pytest.approx(one.latency_s)
-    assert other.bandwidth_Bps == pytest.approx(one.bandwidth_Bps * 1024)
-    assert other.worst_size_bytes == one.worst_size_bytes * 1024
-
-
 @given(wobbles, st.floats(0.5, 2), st.floats(0.5, 2))
 def test_no_other_line_deviates_less(wobble: list[float], more_latency: float, more_bandwidth: float) -> None:
     times = [time * factor for time, factor in zip(line(5e-6, 2e10), wobble, strict=True)]

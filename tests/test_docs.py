@@ -197,7 +197,6 @@ def test_pictures_are_what_their_script_draws(name: str) -> None:
 
 def test_the_curves_were_drawn_from_the_records() -> None:
     drawn = re.search(r"<!-- figures (\w+) -->", (ROOT / "docs/pictures/h200.svg").read_text("utf-8"))
-    assert drawn is not None
     assert drawn[1] == figures.digest(), "run make pictures"
 
 
@@ -205,7 +204,6 @@ def test_the_curves_were_drawn_from_the_records() -> None:
 def test_pictures_stand_alone_on_any_background(picture: Path) -> None:
     root = ElementTree.parse(picture).getroot()
     ground = root.find(f"{SVG}rect")
-    assert ground is not None
     assert ground.get("fill") == "#ffffff"
     for element in root.iter():
         assert element.tag != f"{SVG}image"

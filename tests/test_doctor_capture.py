@@ -240,7 +240,7 @@ def test_reading_memory_that_is_not_there_fails(monkeypatch: pytest.MonkeyPatch)
 
 
 def _lie(answers: object) -> None:
-    answers.send(8)  # type: ignore[attr-defined]
+    answers.send(8)
     time.sleep(5)
 
 
@@ -309,7 +309,6 @@ def test_the_home_folder_is_not_named() -> None:
     hidden = without_home(facts, "/opt/volley")
     assert "/opt/volley" in json.dumps(json.loads(f.encode(facts)))
     assert "/opt/volley" not in f.encode(hidden).decode()
-    assert hidden.stack.value
     assert hidden.stack.value.mpiexec == "~/bin/mpirun"
     assert without_home(facts, "/") == facts
     assert without_home(facts, "/opt/vol") == facts  # another folder, which only begins alike

@@ -105,27 +105,6 @@ def test_a_library_that_does_not_load_is_named_once(monkeypatch: pytest.MonkeyPa
         CudaDriver()
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{}", "facts of version None"),
-        ('{"facts": 1}', "facts of version 1, this volley reads 2"),
-        ("", "contains no facts"),
-        ("[1]", "contains no facts"),
-        ('{"facts": 2}', "contains no facts saved by volley doctor --capture: Object missing required field"),
-    ],
-)
-def test_a_file_without_facts_is_refused(
-    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "facts.json"
-    file.write_text(text, "utf-8")
-    code, out, err = doctor(capsys, "--from", str(file))
-    assert (code, out) == (2, "")
-    assert said in err
-    assert err.count("\n") == 1
-
-
 def test_files_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert doctor(capsys, "--from", str(tmp_path / "none"))[0] == 2
     code, _, err = doctor(capsys, "--capture", str(tmp_path / "no" / "folder"))

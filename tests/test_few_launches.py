@@ -36,7 +36,7 @@ def transports(factor: float, point: Callable[..., object]) -> RunLog:
     """Two transports, of which the second takes from as long as the first to twice as long."""
     names = {"staged/pageable": 1.0, "staged/pinned": factor}
     points = [point([each * factor * 1e-6] * 7, name, size) for name, each in names.items() for size in SIZES]
-    return log(*points, transports=[transport(name) for name in names])  # type: ignore[arg-type]
+    return log(*points, transports=[transport(name) for name in names])
 
 
 def message_rates(count: int) -> list[RunLog]:

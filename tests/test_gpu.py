@@ -234,7 +234,6 @@ def test_the_variables_of_nccl_and_nvshmem_are_those_of_the_environment(volley: 
     output = volley.state / "records.jsonl"
     done = volley(*COLLECTIVES, "--ranks", "2", "-t", "nccl", "--operation", "allreduce", "-o", str(output))
     (log,) = read_runs(output, BENCHMARKS)
-    assert log.run is not None
     found = {name: value for name, value in log.run.environment.items() if name.startswith(("NCCL_", "NVSHMEM_"))}
     assert found == {name: value for name, value in os.environ.items() if name in found} | OFF
     assert "NCCL without NVLink SHARP: NCCL_NVLS_ENABLE=0 in the environment" in done.out
@@ -333,7 +332,6 @@ def test_every_pair_of_gpus_is_measured_and_verified(volley: Command) -> None:
 def test_the_cuda_samples_sections_are_quick_and_verified(volley: Command) -> None:
     log = measured(volley, "matrix", "--format", "cuda-samples")
     assert log.complete
-    assert log.run
     assert log.run.plan.options.quick
     assert {row.section for row in log.of(GpuMatrixRow)} == set(OF_THE_SAMPLE)
     assert all(cell.messages_verified > 0 for row in log.of(GpuMatrixRow) for cell in row.cells)

@@ -262,7 +262,6 @@ def test_the_local_engine_needs_no_mpi(local_engine: Path) -> None:
     read = LineReader((options.GPUS,))
     records = [read(line) for line in ended.stdout.splitlines()]
     assert [type(record) for record in (records[0], records[-1])] == [Run, End]
-    assert isinstance(records[0], Run)
     assert records[0].mpi is None
     assert ended.returncode in {0, 3}, ended.stderr  # with GPUs, or without
 

@@ -78,9 +78,7 @@ def test_a_thousand_ranks_are_drawn_by_node(thousand: list[RunLog]) -> None:
 
 def test_few_pairs_stand_for_a_group_when_it_is_measured_again(thousand: list[RunLog]) -> None:
     run = thousand[0].run
-    assert run is not None
     asked = next_plan(run.plan, thousand)
-    assert asked is not None
     between = [pair for pair in asked.options.pairs if {end // 8 for end in pair} == {5, 90}]
     assert 0 < len(between) <= 2 * MAX_AGAIN
 
@@ -136,7 +134,6 @@ def test_noise_alone_is_no_group(noise: float) -> None:
 def test_a_group_is_what_measuring_some_of_it_again_says(still: bool, sentence: str) -> None:
     faults = [link(2, 30, 1.2)]
     logs = parse_runs(b"".join(lines(NODES, faults, patterns=["pingpong"])), BENCHMARKS)
-    assert logs[0].run is not None
     while asked := next_plan(logs[0].run.plan, logs):
         again = lines(NODES, faults if still else [], patterns=["pingpong"], plan=asked)
         logs += parse_runs(b"".join(again), BENCHMARKS)

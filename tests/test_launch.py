@@ -37,7 +37,7 @@ OPENMPI_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM":
 
 
 def job(**changes: object) -> LaunchSpec:
-    return dataclasses.replace(TWO, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(TWO, **changes)
 
 
 @pytest.mark.parametrize(

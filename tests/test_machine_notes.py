@@ -39,7 +39,6 @@ def launch(**usage: Any) -> RunLog:
 def on(settings: Settings, **rank: object) -> list[RunLog]:
     """A run with these settings."""
     one = log(pingpong(SAMPLES))
-    assert one.run
     one.run = replace(one.run, ranks=[replace(each, **rank) for each in one.run.ranks])
     one.settings = replace(settings, host=one.run.ranks[0].host)
     return [one]
@@ -48,7 +47,6 @@ def on(settings: Settings, **rank: object) -> list[RunLog]:
 def with_variables(variables: dict[str, str], name: str, command: Sequence[str] = (), **facts: Any) -> list[RunLog]:
     """A run of this transport with these variables."""
     one = log(pingpong(SAMPLES, name=name), transports=[transport(name, **facts)])
-    assert one.run
     plan = replace(one.run.plan, launch={**one.run.plan.launch, "command": list(command)})
     one.run = replace(one.run, environment=variables, plan=plan)
     return [one]

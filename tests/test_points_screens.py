@@ -146,13 +146,12 @@ def few_samples() -> Logs:
 
 def on_two_nodes() -> Logs:
     (one,) = read_runs(RECORDS / "pingpong-all.jsonl", BENCHMARKS)
-    assert one.run
     first, second = one.run.ranks
     return [changed(one, run_ranks=[first, replace(second, node=1, host="elsewhere")])]
 
 
 def barriers() -> Logs:
-    others = [collective(name, [1e-6] * 6, size) for name in ("broadcast", "allreduce") for size in (8, 64)]  # type: ignore[arg-type]
+    others = [collective(name, [1e-6] * 6, size) for name in ("broadcast", "allreduce") for size in (8, 64)]
     return [log(collective("barrier", [(2 + launch) * 1e-7] * 6), *others) for launch in range(7)]
 
 

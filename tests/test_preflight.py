@@ -134,9 +134,7 @@ def test_ucx_is_asked_in_the_preflight_and_never_in_the_measured_job(
     started = with_aware / "bin" / "environment"
     assert "UCX_PROTO_INFO" not in started.read_text(encoding="utf-8")  # of the job that was started last
     run = the_log(with_aware / "r.jsonl").run
-    assert run
     protocols = of_plan(run.plan.launch)
-    assert protocols
     assert [table.ranges[-1].lanes for table in protocols.sends] == ["cuda_ipc/cuda"]
 
 
@@ -186,14 +184,12 @@ def test_what_crashes_in_a_small_run_of_the_benchmark_is_left_out(
     (trial,) = tried
     assert (trial.benchmark, trial.options.operations, trial.sampling.mode) == ("collective", ["allreduce"], "fixed")
     run = the_log(with_aware / "r.jsonl").run
-    assert run
     assert run.plan.excluded == {"aware": "it crashed"}
 
 
 def test_inside_a_launcher_collectives_are_not_risked(inside_mpirun: Path) -> None:
     measure(inside_mpirun, "-t", "host,aware", command="collective")
     run = the_log(inside_mpirun).run
-    assert run
     assert "inside a launcher it cannot be tried first" in run.plan.excluded["aware"]
 
 
@@ -201,7 +197,6 @@ def test_inside_a_launcher_collectives_are_not_risked(inside_mpirun: Path) -> No
 def test_inside_a_launcher_a_process_sends_to_itself_first(inside_mpirun: Path, names: str, tried: list[str]) -> None:
     measure(inside_mpirun, "-t", names)
     log = the_log(inside_mpirun)
-    assert log.run
     assert log.run.plan.excluded == {}
     assert log.run.plan.launch["tried_alone"] == tried
 
@@ -212,7 +207,6 @@ def test_inside_a_launcher_what_cannot_send_to_itself_is_left_out(
     monkeypatch.setenv("VOLLEY_FAKE", "crashes_alone")
     measure(inside_mpirun, "-t", "host,aware")
     log = the_log(inside_mpirun)
-    assert log.run
     assert log.end
     assert "in a test where one process sends to itself" in log.run.plan.excluded["aware"]
 

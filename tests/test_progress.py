@@ -46,13 +46,12 @@ def forecast(the_plan: Plan | None = None) -> Forecast:
 
 def sweep(*sizes: int, **changes: object) -> PointForecast:
     """The forecast of a sweep over these sizes."""
-    return PointForecast(plan(**changes), sizes)  # type: ignore[arg-type]
+    return PointForecast(plan(**changes), sizes)
 
 
 def follow(logs: list[RunLog], format_name: str, out: io.StringIO, err: io.StringIO) -> None:
     with Progress(format_name, LaunchCount(len(logs), len(logs)), out=out, err=err) as progress:
         for log in logs:
-            assert log.run is not None
             progress.begin(forecast(log.run.plan), log.run.plan.world_size)
             records = [log.run, *log.transports, *log.records, *([log.end] if log.end else [])]
             for record in records:

@@ -28,14 +28,12 @@ def cases(*logs: RunLog) -> tuple[RankMatrixCase, ...]:
 
 
 def asked_next(logs: list[RunLog]) -> Plan | None:
-    assert logs[0].run is not None
     return next_plan(logs[0].run.plan, logs)
 
 
 def again(logs: list[RunLog], slow: dict[tuple[int, int], float]) -> RunLog:
     """The next launch that measures suspects again: chosen pairs, some repetitions."""
     asked = asked_next(logs)
-    assert asked is not None
     part = asked.options
     found = [
         with_cells(row, [cell for cell in cells_of(row) if [row.rank, cell.rank] in part.pairs], repeat=repeat)
@@ -205,7 +203,6 @@ def test_only_what_is_undecided_is_measured_once_more() -> None:
     log = matrix_log(4, [*rows(4, slow=SLOW), *rows(4, "stream", slow={(1, 3): 1.2})])
     logs = [log, changed(again([log], {**SLOW, (1, 3): 1.2}), (1, 3), range(5), median_s=64e-6)]
     asked = asked_next(logs)
-    assert asked is not None
     assert asked.options.pairs[0] == [1, 3]
     assert [2, 0] not in asked.options.pairs
     assert asked.options.latency_sizes_bytes == []
@@ -275,7 +272,6 @@ def test_no_second_job_without_time_records_or_a_launcher_of_our_own() -> None:
     first = both(SLOW)
     assert said_next([first], inside_launcher=True)[0] is False
     assert "a launcher started this job" in said_next([first], inside_launcher=True)[1][0]
-    assert first.run is not None
     first.run = msgspec.structs.replace(first.run, plan=msgspec.structs.replace(first.run.plan, budget_s=0.5))
     assert said_next([first]) == (False, ["the time budget is too short to measure slow pairs again"])
     first.end = None

@@ -200,7 +200,6 @@ def test_the_median_of_the_launches_is_compared_with_the_reference() -> None:
 
 def test_a_solver_on_two_nodes_is_not_compared_with_a_reference_of_one(home: Path, capsys: Capture) -> None:
     log = read_runs(ROOT / "results/h200-x2/jacobi.jsonl", BENCHMARKS)[-1]
-    assert log.run
     one, two = log.run.ranks
     assert cli.main(["show", str(write(home / "one-node.jsonl", [log]))]) == 0
     assert "as fast as the reference h200-x2" in capsys.readouterr().out

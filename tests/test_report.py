@@ -122,7 +122,7 @@ def test_a_file_gets_what_it_can_encode(encoding: str, heading: str, unit: str, 
     as_csv.render([report], out)
     as_json.render([report], out)
     out.flush()
-    text = out.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+    text = out.buffer.getvalue().decode(encoding)
     assert heading in text
     assert f" {unit}" in text
     assert rule in text

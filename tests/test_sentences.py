@@ -154,7 +154,7 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
         memories = {"host": "host"}
         listed = [transport(name, memory=memories.get(name, "device")) for name in times]
         log = example_records.log(*points, transports=listed)
-        log.line_rate = lambda name, _: None if name == "host" else rate  # type: ignore[method-assign]
+        log.line_rate = lambda name, _: None if name == "host" else rate
         logs.append(log)
     moved = {"pingpong": 1, "stream": 64, "collective": 1}[benchmark]
 
@@ -166,7 +166,6 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
         ]
         starts = [0 if part is None or part["size"] is None else parse_size(part["size"]) for part in parts]
         for part, (start, end) in zip(parts, pairwise([*starts, 1 << 62]), strict=True):
-            assert part
             ahead = part["names"].split(" or ")
             device = {name for name in times if (name == "host") == (ahead[0] == "host")}
             rivals = device if len(device) > 1 and len(times) > 2 else set(times)
@@ -277,7 +276,6 @@ def made_message_rates(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], in
     def kept(name: str, at: str, most: str, share: str, what: str, low: str, high: str, **_: str) -> bool:
         one, several = (Repeated.of(times[name, parse_size(at), each]) for each in (1, int(most)))
         found = ratio(one, several)
-        assert found
         kind, *ends = bounds(launches, [one.medians[n] / several.medians[n] for n in one.medians], found)
         shown = (number(low) / 100, number(share) / 100, number(high) / 100)
         right = shown == pytest.approx((ends[0], found.median, ends[1]), rel=0.01)

@@ -48,7 +48,6 @@ def test_the_plan_says_how_the_job_was_started(bin_folder: Path, tmp_path: Path)
         == 0
     )
     (log,) = read_runs(records)
-    assert log.run is not None
     launch = log.run.plan.launch
     assert (launch["launcher"], launch["inside"]) == ("openmpi", False)
     assert launch["command"][0] == str(bin_folder / "mpirun")
@@ -169,8 +168,6 @@ def test_the_records_say_where_the_time_of_each_launch_went(
     assert session.measure(read_command(["pingpong", "--sizes", "8", "-t", "host", "--launches", "2", "-v"])) == 0
     (file,) = kept.iterdir()
     first, second = (log.times for log in read_runs(file))
-    assert first
-    assert second
     assert first.gap_s is None
     assert second.gap_s is not None
     for times in (first, second):

@@ -49,7 +49,7 @@ class Place:
             "without": ["gdrcopy"] if ucx else [],
             "jobs": 2,
         }
-        options = SetupOptions(**{**wanted, **changes})  # type: ignore[arg-type]
+        options = SetupOptions(**{**wanted, **changes})
         assert run(options, {**os.environ, **(environment or {})}, out) == 0
         return out.getvalue()
 
@@ -145,7 +145,7 @@ def test_what_has_changed_is_repeated(
     place()
     if callable(change):
         change(place)
-    place(**options)  # type: ignore[arg-type]
+    place(**options)
     assert place.builds() == builds
 
 
@@ -170,7 +170,6 @@ def test_a_signal_ends_the_build_with_all_its_processes(place: Place, number: si
     program = "import sys; from volley.setup import COMMAND; sys.exit(COMMAND.run(COMMAND.parse(sys.argv[1:])))"
     process = subprocess.Popen([sys.executable, "-c", program, *options], stdout=subprocess.PIPE, text=True)
     child = place.prefix / "child"
-    assert process.stdout is not None
     for line in process.stdout:
         if "UCX: configure" in line:
             break
@@ -322,7 +321,6 @@ class _Server(HTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        assert isinstance(self.server, _Server)
         body = self.server.files.get(self.path)
         self.send_response(200 if body is not None else 404)
         self.send_header("Content-Length", str(len(body or b"")))

@@ -47,7 +47,7 @@ def environment(root: Path, body: str = "") -> Path:
 
 def setup(prefix: Path, **changes: object) -> str:
     out = io.StringIO()
-    assert run(SetupOptions(**{"prefix": prefix, **changes}), os.environ, out) == 0  # type: ignore[arg-type]
+    assert run(SetupOptions(**{"prefix": prefix, **changes}), os.environ, out) == 0
     return out.getvalue()
 
 

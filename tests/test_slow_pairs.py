@@ -131,7 +131,6 @@ FIRST = PairRatio((0, 2), "same node", 1.2, 10)
 
 def test_a_pair_that_stays_slow_is_flagged() -> None:
     verdict = slow_pairs.judge(FIRST, again(*[1.1] * 20, *[0.8] * 4), CONTROLS, 2)  # some repetitions may be off
-    assert verdict is not None
     assert verdict.flagged
     assert not verdict.cleared
     assert verdict.again.median == pytest.approx(1.1)
@@ -147,7 +146,6 @@ def test_a_pair_that_stays_slow_is_flagged() -> None:
 )
 def test_a_pair_that_is_as_fast_as_comparable_pairs_is_cleared(ratios: list[float]) -> None:
     verdict = slow_pairs.judge(FIRST, again(*ratios), CONTROLS, 2)
-    assert verdict is not None
     assert (verdict.flagged, verdict.cleared) == (False, True)
 
 
@@ -162,15 +160,12 @@ def test_a_pair_that_is_as_fast_as_comparable_pairs_is_cleared(ratios: list[floa
 )
 def test_others_stay_undecided(ratios: list[float]) -> None:
     verdict = slow_pairs.judge(FIRST, again(*ratios), CONTROLS, 2)
-    assert verdict is not None
     assert (verdict.flagged, verdict.cleared) == (False, False)
 
 
 def test_the_more_are_tested_the_surer_each_must_be() -> None:
     repetitions = again(*[1.2] * 15, 1.0)
     few, many = (slow_pairs.judge(FIRST, repetitions, CONTROLS, tested) for tested in (1, 30))
-    assert few is not None
-    assert many is not None
     assert (few.flagged, many.flagged) == (True, False)
 
 

@@ -56,7 +56,6 @@ def paths(of: Topology) -> Iterator[MessagePath]:
 
 def test_what_hangs_below_one_switch_hangs_on_one_node() -> None:
     facts = facts_of("abci-v")
-    assert facts.topology.value is not None
     lost = [
         msgspec.structs.replace(place, numa_node=None, cores="") if place.kind == "nic" else place
         for place in facts.topology.value.places
@@ -76,7 +75,6 @@ def test_links_whose_other_end_is_hidden_join_gpus_with_peer_access() -> None:
 
 def test_links_that_are_down_are_not_drawn() -> None:
     facts = facts_of("abci-v")
-    assert facts.nvml.value is not None
     down = [msgspec.structs.replace(gpu, nvlinks=[], nvlinks_inactive=6) for gpu in facts.nvml.value.gpus]
     value = msgspec.structs.replace(facts.nvml.value, gpus=down)
     assert topology_of(msgspec.structs.replace(facts, nvml=f.Probe(call="tried", value=value))).nvlinks == ()

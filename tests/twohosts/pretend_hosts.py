@@ -189,15 +189,12 @@ def _hosts(folder: Path, names: Sequence[str], arguments: Sequence[str]) -> Iter
             _wait_ready(holder, log.name)
             yield Lab(folder, holder.pid, names)
         finally:
-            assert holder.stdin is not None
-            assert holder.stdout is not None
             holder.stdin.close()  # the lab's process 1 reads it, ends, and takes everything with it
             holder.stdout.close()
             holder.wait(READY_TIMEOUT_S)
 
 
 def _wait_ready(holder: subprocess.Popen[bytes], log: str) -> None:
-    assert holder.stdout is not None
     readable, _, _ = select.select([holder.stdout], [], [], READY_TIMEOUT_S)
     if not readable or holder.stdout.readline() != b"ready\n":
         raise RuntimeError(f"the pretend hosts did not start: {Path(log).read_text().strip() or 'no reason given'}")
