@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from the_command import FEW, Command, Finished, alive, check_plan, engine_words, finish, finish_with
+from the_command import FEW, Command, Finished, alive, check_plan, engine_words, finish, finish_with, gone, until
 from volley.benchmarks import BENCHMARKS
 from volley.records.records_file import read_runs
 
@@ -125,7 +125,7 @@ def test_a_rank_that_hangs_in_mpi_init_ends_with_its_launcher(engine: Path, tmp_
         time.sleep(1)  # the rank comes to MPI_Init
         assert alive(rank)
         launcher.kill()
-        assert all_gone([rank])
+        gone(rank)
 
 
 def test_a_transport_that_one_rank_cannot_open_is_left_out_and_the_others_go_on(volley: Command) -> None:
@@ -176,13 +176,6 @@ def ranks_of(records: Path) -> list[int]:
     return [rank.pid for rank in log.run.ranks]
 
 
-def all_gone(pids: list[int]) -> bool:
-    deadline = time.monotonic() + 10
-    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not any(alive(pid) for pid in pids)
-
-
 def test_what_was_measured_before_ctrl_c_is_kept_and_shown(volley: Command, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
     done = when_measured(volley, records, lambda pid: os.kill(pid, signal.SIGINT))
@@ -190,7 +183,7 @@ def test_what_was_measured_before_ctrl_c_is_kept_and_shown(volley: Command, tmp_
     assert done.out.splitlines()[1].startswith("host,8,")
     assert "stopped by" in done.err
     assert done.err.splitlines()[-1] == f"records: {records}"
-    assert all_gone(ranks_of(records))
+    gone(*ranks_of(records))
     shown = volley("show", str(records), "--format", "csv")
     assert shown.out.splitlines()[1].startswith("host,8,")
 
@@ -210,7 +203,7 @@ def test_a_killed_rank_leaves_what_was_measured(volley: Command, tmp_path: Path,
     assert "INCOMPLETE" in done.err
     assert "volley: the run was aborted" in done.err
     assert "Killed" in done.err  # the launcher's words: the engine could not say anything
-    assert all_gone(killed)
+    gone(*killed)
 
 
 @pytest.fixture
@@ -221,22 +214,17 @@ def scratch(tmp_path: Path) -> dict[str, str]:
     return {"TMPDIR": str(folder), "OMPI_MCA_btl_sm_backing_directory": str(folder)}
 
 
-def left_behind(scratch: dict[str, str]) -> list[str]:
-    """What is in that folder, once the launcher had time to clean up."""
-    deadline = time.monotonic() + 10
-    while found := [entry.name for entry in Path(scratch["TMPDIR"]).iterdir()]:
-        if time.monotonic() > deadline:
-            return found
-        time.sleep(0.05)
-    return []
+def nothing_left(scratch: dict[str, str]) -> None:
+    """Wait until that folder is empty: the launcher cleans up."""
+    until(lambda: not any(Path(scratch["TMPDIR"]).iterdir()), "files are left behind")
 
 
 def test_nothing_outlives_a_front_end_that_was_killed(volley: Command, tmp_path: Path, scratch: dict[str, str]) -> None:
     records = tmp_path / "out.jsonl"
     done = when_measured(volley, records, lambda pid: os.kill(pid, signal.SIGKILL), **scratch)
     assert done.code == -signal.SIGKILL
-    assert all_gone(ranks_of(records))
-    assert left_behind(scratch) == []
+    gone(*ranks_of(records))
+    nothing_left(scratch)
     assert volley("show", str(records), "--format", "csv").out.splitlines()[1].startswith("host,8,")
 
 
@@ -252,7 +240,7 @@ def test_ranks_do_not_outlive_their_launcher(volley: Command, tmp_path: Path) ->
     done = when_measured(volley, records, kill, TMPDIR=str(scratch))
     assert done.code == 1
     assert "INCOMPLETE" in done.err
-    assert all_gone(ranks_of(records))
+    gone(*ranks_of(records))
     assert list(scratch.iterdir()) == []
 
 
@@ -268,8 +256,8 @@ def test_a_second_ctrl_c_ends_a_rank_that_hangs_and_leaves_nothing(
             time.sleep(0.2)
 
     assert when_measured(volley, records, interrupt_twice, words, ("transport", 2), **scratch).code == 130
-    assert all_gone(ranks_of(records))
-    assert left_behind(scratch) == []
+    gone(*ranks_of(records))
+    nothing_left(scratch)
 
 
 def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Command, tmp_path: Path) -> None:

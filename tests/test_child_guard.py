@@ -45,13 +45,13 @@ def test_a_killed_parent_takes_its_child_along_with_one_signal(tmp_path: Path) -
     words = [sys.executable, "-c", _PARENT, _COUNTER, str(said), str(scratch)]
     parent = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     child, counter = map(int, parent.stdout.readline().split())
-    _until(lambda: said.read_text(encoding="utf-8") == "ready\n", "the counter does not start")
+    until(lambda: said.read_text(encoding="utf-8") == "ready\n", "the counter does not start")
     os.kill(parent.pid, signal.SIGKILL)
     parent.communicate()
-    _until(lambda: not _runs(child), "the child lives on")
-    _until(lambda: not _runs(counter), "the counter lives on")
+    gone(child)
+    gone(counter)
     assert said.read_text(encoding="utf-8") == "ready\nSIGTERM\n"
-    _until(lambda: not scratch.exists(), "the temporary files stay")
+    until(lambda: not scratch.exists(), "the temporary files stay")
 
 
 def _run_a_step(folder: Path) -> None:
@@ -77,7 +77,7 @@ def test_ctrl_c_while_a_child_starts_ends_the_child(
     monkeypatch.setattr(place, "ChildGuard", Interrupting)
     with pytest.raises(KeyboardInterrupt):
         start(tmp_path)
-    _until(lambda: not _runs(int(numbers.read_text(encoding="utf-8"))), "the child lives on")
+    gone(int(numbers.read_text(encoding="utf-8")))
 
 
 _STARTING = """
@@ -102,7 +102,7 @@ subprocess.Popen(["sleep", "600"], start_new_session=True, preexec_fn=register)
 def test_a_parent_that_is_killed_while_its_child_starts_takes_the_child_along() -> None:
     with subprocess.Popen([sys.executable, "-c", _STARTING], stdout=subprocess.PIPE, text=True) as parent:
         child = int(parent.stdout.readline())
-        _until(lambda: not _runs(child), "the child lives on")
+        gone(child)
 
 
 def test_a_step_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,17 +113,3 @@ def test_a_step_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pyte
             tokens, tmp_path / "log", title="a step", environment=os.environ, folder=tmp_path, limit_s=0.2
         )
     assert not (tmp_path / "survived").exists()
-
-
-def _until(true: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.02)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False

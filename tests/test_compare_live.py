@@ -10,13 +10,12 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from comparison_records import launches, write
+from the_command import gone, until
 from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.compare.command import variants_of
@@ -215,18 +214,10 @@ def test_a_command_does_not_outlive_the_comparison(number: signal.Signals, tmp_p
         env={**os.environ, "TMPDIR": str(temporary), "XDG_STATE_HOME": str(tmp_path)},
         stderr=subprocess.PIPE,
     )
-    _until(lambda: pid.exists() and pid.read_text() != "", "the command does not start")
+    until(lambda: pid.exists() and pid.read_text() != "", "the command does not start")
     parent.send_signal(number)
     parent.communicate(timeout=60)
-    child = Path("/proc", pid.read_text().strip())
-    _until(lambda: not child.exists(), "the command lives on")
+    gone(int(pid.read_text()))
     if number != signal.SIGKILL:
         assert parent.returncode == 128 + number
         assert list(temporary.iterdir()) == []
-
-
-def _until(true: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.02)

@@ -19,7 +19,7 @@ import pytest
 
 from doctor_states import GOOD, state
 from fake_engine import install, use
-from the_command import alive
+from the_command import gone
 from volley.command.options import JobOptions
 from volley.doctor.checks import diagnose
 from volley.doctor.probes import attempts, capture, gpus, host, jobs
@@ -62,11 +62,7 @@ def test_a_hang_is_a_fact_and_ends_with_all_it_started(tmp_path: Path) -> None:
     probe = isolated("call", hang, int, 1)
     assert probe.error == "no answer within 1 s"
     assert probe.said == "about to hang"
-    pid = int((tmp_path / "pid").read_text())
-    deadline = time.monotonic() + 10
-    while alive(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    gone(int((tmp_path / "pid").read_text()))
 
 
 def test_what_an_error_says_is_kept() -> None:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import fake_sources as fake
-from the_command import alive, check_transcript
+from the_command import check_transcript, gone, until
 from volley import cli
 from volley.errors import MachineError, UserError
 from volley.setup import command, proof
@@ -173,14 +172,11 @@ def test_a_signal_ends_the_build_with_all_its_processes(place: Place, number: si
     for line in process.stdout:
         if "UCX: configure" in line:
             break
-    while not (child.exists() and child.read_text().strip()):
-        assert process.poll() is None
-        time.sleep(0.02)
+    until(lambda: child.exists() and child.read_text().strip() != "", "make does not start")
     process.send_signal(number)
     assert "FAILED after" in process.stdout.read()
     assert process.wait() != 0
-    while alive(int(child.read_text())):
-        time.sleep(0.02)
+    gone(int(child.read_text()))
     assert (place.own / "stamps/cuda").exists()
     assert not (place.own / "stamps/ucx").exists()
 

@@ -157,6 +157,19 @@ def check_transcript(
     check_screen(path, "\n".join(parts))
 
 
+def until(true: Callable[[], bool], otherwise: str, limit_s: float = 30) -> None:
+    """Wait for something to become true."""
+    deadline = time.monotonic() + limit_s
+    while not true():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.02)
+
+
+def gone(*pids: int) -> None:
+    """Wait for the end of processes."""
+    until(lambda: not any(map(alive, pids)), f"of {pids} some live on")
+
+
 def alive(pid: int) -> bool:
     """True for a process that runs; one that has ended and waits for its parent is over."""
     try:
