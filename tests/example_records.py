@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,100 +140,56 @@ def ranks(count: int, **changes: Any) -> list[Rank]:
     ]
 
 
-class RankMatrixCell(msgspec.Struct, frozen=True, kw_only=True):
-    """One pair of a row."""
-
-    rank: int
-    status: str
-    reason: str | None = None
-    median_s: float | None = None
-    low_s: float | None = None
-    high_s: float | None = None
-    samples: int = 0
-
-
 UNIT_S = 1e-12
 
 
-def cells_of(row: RankMatrixRow) -> list[RankMatrixCell]:
-    """The pairs of a row, in the order of their second ranks."""
-    reasons = {each.rank: ("failed", each.reason) for each in row.failed}
-    reasons |= {rank: ("skipped", each.reason) for each in row.skipped for rank in each.ranks}
-    highs_s = [high and high * row.unit_s for high in row.highs or [None] * row.pairs]
-    columns = zip(row.seconds, row.times_s, row.lows_s, highs_s, row.samples, strict=True)
-    return [
-        RankMatrixCell(
-            rank=rank,
-            status=reasons.get(rank, ("ok",))[0],
-            reason=reasons[rank][1] if rank in reasons else None,
-            median_s=median_s,
-            low_s=low_s,
-            high_s=high_s,
-            samples=samples,
-        )
-        for rank, median_s, low_s, high_s, samples in columns
-    ]
+def row_of(rank: int, times_s: Mapping[int, float], **facts: Any) -> RankMatrixRow:
+    """A row of a matrix whose pairs take so long, by their second ranks."""
+    medians = [round(time_s / UNIT_S) for time_s in times_s.values()]
+    nothing, samples = [None] * len(medians), [9] * len(medians)
+    common = {"transport": "host", "mode": "isolated", "pattern": "pingpong", "messages_verified": sum(samples)}
+    times = {"unit_s": UNIT_S, "medians": medians, "lows": nothing, "highs": nothing, "samples": samples}
+    return RankMatrixRow(**{"rank": rank, "ranks": list(times_s), **times, **common, **facts})
 
 
-def row_of(cells: Sequence[RankMatrixCell], **facts: Any) -> RankMatrixRow:
-    """A row of a matrix with these cells."""
-    failed = [FailedPair(rank=cell.rank, reason=cell.reason or "") for cell in cells if cell.status == "failed"]
-    skipped = [SkippedPairs(ranks=[cell.rank], reason=cell.reason or "") for cell in cells if cell.status == "skipped"]
-
-    def in_units(times: Iterable[float | None]) -> list[int | None]:
-        return [time_s and round(time_s / UNIT_S) for time_s in times]
-
-    return RankMatrixRow(
-        ranks=[cell.rank for cell in cells],
-        unit_s=UNIT_S,
-        medians=in_units(cell.median_s for cell in cells),
-        lows=in_units(cell.low_s for cell in cells),
-        highs=in_units(cell.high_s for cell in cells),
-        samples=[cell.samples for cell in cells],
-        messages_verified=sum(cell.samples for cell in cells),
-        failed=failed,
-        skipped=skipped,
-        **facts,
-    )
-
-
-def with_cells(row: RankMatrixRow, cells: Sequence[RankMatrixCell], **changes: Any) -> RankMatrixRow:
-    """A row with other cells."""
-    names = ("transport", "mode", "pattern", "direction", "window", "size_bytes", "rank", "repeat")
-    return row_of(cells, **{**{name: getattr(row, name) for name in names}, **changes})
+def edited(
+    row: RankMatrixRow,
+    *,
+    only: Collection[int] | None = None,
+    failed: Mapping[int, str] | None = None,
+    skipped: Mapping[int, str] | None = None,
+    times: Mapping[int, tuple[float, float | None]] | None = None,
+    **changes: Any,
+) -> RankMatrixRow:
+    """The row with some pairs ``only``; others have another median and lower end, or none for a reason."""
+    failed, skipped = failed or {}, skipped or {}
+    pairs = dict(zip(row.ranks, zip(row.medians, row.lows, row.samples, strict=True), strict=True))
+    for rank, both in (times or {}).items():
+        pairs[rank] = (*(each and round(each / UNIT_S) for each in both), pairs[rank][2])
+    pairs |= dict.fromkeys([*failed, *skipped], (None, None, 0))
+    ranks = [rank for rank in row.ranks if only is None or rank in only]
+    medians, lows, samples = ([pairs[rank][column] for rank in ranks] for column in range(3))
+    lost = {
+        "failed": [FailedPair(rank=rank, reason=reason) for rank, reason in failed.items()],
+        "skipped": [SkippedPairs(ranks=[rank], reason=reason) for rank, reason in skipped.items()],
+    }
+    left = {"ranks": ranks, "medians": medians, "lows": lows, "highs": [None] * len(ranks), "samples": samples}
+    return msgspec.structs.replace(row, **{**left, **lost, "messages_verified": sum(samples), **changes})
 
 
 def rows(
     count: int, pattern: str = "pingpong", slow: Mapping[tuple[int, int], float] | None = None, **changes: Any
 ) -> list[RankMatrixRow]:
     """The rows of a matrix in which every pair takes a microsecond (a window: 64 of them), but for ``slow``."""
-    stream = pattern == "stream"
-    facts: dict[str, Any] = {
-        "transport": "host",
-        "mode": "isolated",
-        "pattern": pattern,
-        "direction": "uni" if stream else None,
-        "window": 64 if stream else None,
-        "size_bytes": 1 << 20 if stream else 8,
-    }
-    usual_s = 64e-6 if stream else 1e-6
-    return [
-        row_of(
-            [
-                RankMatrixCell(
-                    rank=second,
-                    status="ok",
-                    median_s=usual_s * (slow or {}).get((first, second), 1.0),
-                    samples=9,
-                )
-                for second in range(count)
-                if second != first
-            ],
-            rank=first,
-            **{**facts, **changes},
-        )
+    facts: dict[str, Any] = {"pattern": pattern, "size_bytes": 8}
+    if pattern == "stream":
+        facts |= {"direction": "uni", "window": 64, "size_bytes": 1 << 20}
+    usual_s, slow = 64e-6 if pattern == "stream" else 1e-6, slow or {}
+    times_s = [
+        {second: usual_s * slow.get((first, second), 1.0) for second in range(count) if second != first}
         for first in range(count)
     ]
+    return [row_of(first, each, **{**facts, **changes}) for first, each in enumerate(times_s)]
 
 
 def matrix_plan(count: int, **options: Any) -> Plan:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from example_records import RankMatrixCell, pingpong, row_of, run, transport
+from example_records import pingpong, row_of, run, transport
 from volley.benchmarks.pair.records import PingPong
 from volley.machine.hardware import Device
 from volley.records.plan import Plan
@@ -54,9 +54,7 @@ def good(plan: Plan) -> int:
     for size in sizes(plan) if plan.benchmark == "pingpong" else ():
         emit(point(size))
     for size in plan.options.get("latency_sizes_bytes", ()):
-        cell = RankMatrixCell(rank=1, status="ok", median_s=1e-6)
-        common = {"transport": plan.transports[0], "mode": "isolated", "pattern": "pingpong", "rank": 0}
-        emit(row_of([cell], size_bytes=size, **common))
+        emit(row_of(0, {1: 1e-6}, size_bytes=size, transport=plan.transports[0]))
     end(plan)
     return 0
 

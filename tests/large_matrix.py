@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import msgspec
 import numpy as np
 
 from example_records import matrix_plan, ranks, run, transport
+from volley.benchmarks.matrix.records import RankMatrixRow
 from volley.benchmarks.matrix.slow_pairs import Floats, Integers
 from volley.records.plan import Plan
 from volley.records.record_types import End
@@ -119,32 +119,25 @@ def _row(number: int, repeat: int, least: Floats, seconds: list[int], pattern: s
     unit_s = float(f"1e{math.floor(math.log10(least.min())) - 3}")
     lows, medians, highs = (np.rint(least * factor / unit_s).astype(int).tolist() for factor in (1.0, 1.013, 1.031))
     stream = pattern == "stream"
-    row = {
-        "record": "rank_matrix",
-        "version": 2,
-        "transport": "host",
-        "mode": "loaded",
-        "pattern": pattern,
-        "direction": "uni" if stream else None,
-        "window": 64 if stream else None,
-        "size_bytes": 1 << 20 if stream else 8,
-        "rank": number,
-        "repeat": repeat,
-        "ranks": seconds,
-        "unit_s": unit_s,
-        "medians": medians,
-        "lows": lows,
-        "highs": highs if visits == 1 else [],
-        "samples": [24 + number % 80] * len(lows),
-        "messages_timed": 1 << 30,
-        "messages_verified": 1 << 16,
-        "failed": [],
-        "skipped": [],
-        "samples_s": [],
-        "visits": [],
-        "work_s": [],
-    }
-    return json.dumps(row, separators=(",", ":")).encode() + b"\n"
+    stream_only = {"direction": "uni", "window": 64} if stream else {}
+    row = RankMatrixRow(
+        transport="host",
+        mode="loaded",
+        pattern=pattern,
+        size_bytes=1 << 20 if stream else 8,
+        rank=number,
+        repeat=repeat,
+        ranks=seconds,
+        unit_s=unit_s,
+        medians=medians,
+        lows=lows,
+        highs=highs if visits == 1 else [],
+        samples=[24 + number % 80] * len(lows),
+        messages_timed=1 << 30,
+        messages_verified=1 << 16,
+        **stream_only,
+    )
+    return encode_line(row)
 
 
 def some_faults() -> list[Fault]:

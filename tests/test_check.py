@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from example_records import RankMatrixCell, matrix_log, ranks, rows, with_cells
+from example_records import edited, matrix_log, ranks, rows
 from the_command import Command
 from volley import references
 from volley.benchmarks import BENCHMARKS
@@ -269,8 +269,8 @@ def test_each_launch_is_read_and_judged_once(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_rows_with_wrong_data_stay_in_the_log() -> None:
-    lost = [RankMatrixCell(rank=rank, status="failed", reason="one bit differs") for rank in (0, 2, 3)]
-    wrong = [with_cells(row, lost) if row.rank == 1 else row for row in rows(4)]
+    wrong = rows(4)
+    wrong[1] = edited(wrong[1], failed=dict.fromkeys((0, 2, 3), "one bit differs"))
     log = matrix_log(4, wrong)
     (judged,) = cluster.Measured({}, 60.0).judgements([log]).values()
     assert [(part.kind, part.number) for part in judged.bad] == [("node", 1)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from example_records import RankMatrixCell, cells_of, matrix_log, ranks, rows, with_cells
+from example_records import edited, matrix_log, ranks, rows
 from screens import check_formats, shown
 from volley.benchmarks.matrix import slow_pairs
 from volley.benchmarks.matrix.cases import RankMatrixCase
@@ -36,7 +36,7 @@ def again(logs: list[RunLog], slow: dict[tuple[int, int], float]) -> RunLog:
     asked = asked_next(logs)
     part = asked.options
     found = [
-        with_cells(row, [cell for cell in cells_of(row) if [row.rank, cell.rank] in part.pairs], repeat=repeat)
+        edited(row, only=[rank for rank in row.ranks if [row.rank, rank] in part.pairs], repeat=repeat)
         for repeat in range(part.repeats)
         for row in [
             *(rows(4, slow=slow) if part.latency_sizes_bytes else ()),
@@ -66,18 +66,17 @@ def both(slow: dict[tuple[int, int], float]) -> RunLog:
 
 def lost(row: RankMatrixRow, status: str, *, kept: int, reason: str = "the time budget is used up") -> RankMatrixRow:
     """The row with all but its last cells lost."""
-    cells = cells_of(row)
-    gone = [RankMatrixCell(rank=cell.rank, status=status, reason=reason) for cell in cells[: len(cells) - kept]]
-    return with_cells(row, [*gone, *cells[len(gone) :]])
+    return edited(row, **{status: dict.fromkeys(row.ranks[: len(row.ranks) - kept], reason)})
 
 
 def failed(number: int) -> RunLog:
     """A matrix of which so many pairs failed, and one was skipped."""
-    cells = {row.rank: cells_of(row) for row in rows(4)}
-    for first, place in (divmod(each, 3) for each in range(number)):
-        cells[first][place] = RankMatrixCell(rank=cells[first][place].rank, status="failed", reason="one bit differs")
-    cells[3][0] = RankMatrixCell(rank=0, status="skipped", reason="no memory")
-    return matrix_log(4, [with_cells(row, cells[row.rank]) for row in rows(4)])
+    those = rows(4)
+    for row in those[:3]:
+        bad = row.ranks[: max(0, min(3, number - 3 * row.rank))]
+        those[row.rank] = edited(row, failed=dict.fromkeys(bad, "one bit differs"))
+    those[3] = edited(those[3], skipped={0: "no memory"})
+    return matrix_log(4, those)
 
 
 def undecided() -> list[RunLog]:
@@ -150,25 +149,14 @@ def test_kinds_are_by_socket_then_node() -> None:
     assert kind_of(one) == "unknown"
 
 
-# -------------------------------------------------------------------------------------------- numbers and cells
-
-
 # --------------------------------------------------------------------------------------------------- who is slow
 
 
-def changed(log: RunLog, pair: tuple[int, int], repeats: range, **times: float) -> RunLog:
+def changed(log: RunLog, pair: tuple[int, int], repeats: range, median_s: float, low_s: float | None = None) -> RunLog:
     """A log in which a pair took other times in some repetitions."""
     found = [
-        with_cells(
-            row,
-            [
-                msgspec.structs.replace(cell, **times)
-                if (row.rank, cell.rank) == pair and row.repeat in repeats
-                else cell
-                for cell in cells_of(row)
-            ],
-        )
-        if row.repeat in repeats
+        edited(row, times={pair[1]: (median_s, low_s)})
+        if row.rank == pair[0] and pair[1] in row.ranks and row.repeat in repeats
         else row
         for row in log.records
     ]
@@ -233,8 +221,7 @@ def test_json_has_the_same_and_more() -> None:
 def test_a_visit_that_the_budget_left_out_is_no_visit() -> None:
     log = matrix_log(4, [*rows(4), *rows(4, repeat=1)])
     late = log.records[4]
-    left_out = [RankMatrixCell(rank=cell.rank, status="skipped", reason="the time was up") for cell in cells_of(late)]
-    log.records[4] = with_cells(late, left_out)
+    log.records[4] = edited(late, skipped=dict.fromkeys(late.ranks, "the time was up"))
     (case,) = cases(log)
     assert (0, 1) not in case.unmeasured
     assert case.times[0, 1] == 1e-6
@@ -242,7 +229,7 @@ def test_a_visit_that_the_budget_left_out_is_no_visit() -> None:
 
 def test_a_row_is_compared_as_a_whole_by_the_median_of_its_visits() -> None:
     log = matrix_log(4, [*rows(4), *rows(4, slow={(0, 1): 3.0, (0, 2): 3.0}, repeat=1)])
-    log.records[0] = with_cells(log.records[0], cells_of(log.records[0])[1:])
+    log.records[0] = edited(log.records[0], only=log.records[0].ranks[1:])
     first, *others = observables(log)
     assert (first.series, first.at) == ("host, pingpong, isolated at 8 B", ("0 → 1", "0 → 2", "0 → 3"))
     assert first.seconds == pytest.approx([3e-6, 2e-6, 1e-6])
