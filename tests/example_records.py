@@ -14,6 +14,7 @@ from volley.benchmarks.collective.results import CollectivePlan, CollectivePoint
 from volley.benchmarks.matrix.records import FailedPair, RankMatrixPlan, RankMatrixRow, SkippedPairs
 from volley.benchmarks.pair.records import PingPong, PingPongPlan, StreamPlan, StreamPoint
 from volley.benchmarks.points.records import PointRecord
+from volley.machine.hardware import Device
 from volley.records.plan import Plan
 from volley.records.record_types import Clock, End, EngineFacts, MpiFacts, Rank, Run, Transport
 from volley.records.records_file import read_runs
@@ -138,6 +139,16 @@ def ranks(count: int, **changes: Any) -> list[Rank]:
         msgspec.structs.replace(first, rank=number, local_rank=number, cores=[number], sockets=[0], **changes)
         for number in range(count)
     ]
+
+
+def with_devices() -> list[Rank]:
+    """Two ranks, each with a GPU of the composed machine with two."""
+    facts = {"name": "NVIDIA H200", "compute_capability": "9.0", "memory_bytes": 1 << 30}
+    devices = [
+        Device(index=n, uuid=f"GPU-00000000-0000-0000-0000-00000000a00{n}", pci=f"0000:00:0{6 + n}.0", **facts)
+        for n in range(2)
+    ]
+    return [msgspec.structs.replace(rank, device=device) for rank, device in zip(run().ranks, devices, strict=True)]
 
 
 UNIT_S = 1e-12

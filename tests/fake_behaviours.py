@@ -1,60 +1,59 @@
-"""What the stand-in for the engine (fake_engine.py) does with a plan: a function for each value of ``VOLLEY_FAKE``."""
+"""What the stand-in for the engine (fake_engine.py) does with a plan: a function for each value of ``VOLLEY_FAKE``.
+
+It starts hundreds of times: it imports nothing of volley, and fills in records that ``fake_engine.install`` has left.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from example_records import pingpong, row_of, run, transport
-from volley.benchmarks.pair.records import PingPong
-from volley.machine.hardware import Device
-from volley.records.plan import Plan
-from volley.records.record_types import End, Rank
-from volley.records.records_file import encode_line
+Plan = dict[str, Any]
+HERE = Path(sys.argv[0]).parent
 
 
 def behave(name: str) -> None:
     """Read a plan, and end as the function of this name does."""
-    plan = msgspec.json.decode(sys.stdin.buffer.readline(), type=Plan)
-    sys.exit(globals()[name](plan))
+    sys.exit(globals()[name](json.loads(sys.stdin.buffer.readline())))
 
 
-def emit(record: Any) -> None:
+def emit(kind: str, **changes: object) -> None:
     """Write one record as the engine does: a line, flushed."""
-    sys.stdout.buffer.write(encode_line(record))
-    sys.stdout.buffer.flush()
+    usual = json.loads((HERE / "records.json").read_text(encoding="utf-8"))[kind]
+    print(json.dumps({**usual, **changes}, separators=(",", ":")), flush=True)
 
 
-def point(size: int, **changes: object) -> PingPong:
-    return pingpong([1e-6, 1.1e-6, 1.2e-6], size=size, **changes)
+def point(size: int, times_s: Sequence[float] = (1e-6, 1.1e-6, 1.2e-6), name: str = "host", **changes: object) -> None:
+    counts = {"messages_timed": 20 * len(times_s), "messages_verified": 2 * len(times_s)}
+    emit("pingpong", **{"transport": name, "size_bytes": size, "half_round_trip_s": list(times_s), **counts, **changes})
 
 
 def begin(plan: Plan, **changes: object) -> None:
-    emit(run(plan, **changes))
-    for name in plan.transports:
-        emit(transport(name))
+    emit("run", plan=plan, **changes)
+    for name in plan["transports"]:
+        emit("transport", transport=name)
 
 
 def sizes(plan: Plan) -> list[int]:
-    return plan.options.get("sizes_bytes", [])
+    return plan["options"].get("sizes_bytes", [])
 
 
 def end(plan: Plan, status: str = "complete", reason: str | None = None) -> None:
-    emit(End(status=status, reason=reason, points_ok=len(sizes(plan)), elapsed_s=0.5))
+    emit("end", status=status, reason=reason, points_ok=len(sizes(plan)))
 
 
 def good(plan: Plan) -> int:
     begin(plan)
-    for size in sizes(plan) if plan.benchmark == "pingpong" else ():
-        emit(point(size))
-    for size in plan.options.get("latency_sizes_bytes", ()):
-        emit(row_of(0, {1: 1e-6}, size_bytes=size, transport=plan.transports[0]))
+    for size in sizes(plan) if plan["benchmark"] == "pingpong" else ():
+        point(size)
+    for size in plan["options"].get("latency_sizes_bytes", ()):
+        emit("rank_matrix", size_bytes=size, transport=plan["transports"][0])
     end(plan)
     return 0
 
@@ -63,7 +62,7 @@ def quick(plan: Plan) -> int:
     """Half the time, as with a better setting."""
     begin(plan)
     for size in sizes(plan):
-        emit(pingpong([5e-7, 5.5e-7, 6e-7], size=size))
+        point(size, [5e-7, 5.5e-7, 6e-7])
     end(plan)
     return 0
 
@@ -77,29 +76,22 @@ def braces(plan: Plan) -> int:
 
 def gpus(plan: Plan) -> int:
     """Each rank has a GPU of the composed machine with two."""
-    begin(plan, ranks=with_devices())
+    emit("run with GPUs", plan=plan)
+    for name in plan["transports"]:
+        emit("transport", transport=name)
     for size in sizes(plan):
-        emit(point(size, name="staged/pinned"))
+        point(size, name="staged/pinned")
     end(plan)
     return 0
 
 
 def gpus_lost(plan: Plan) -> int:
     """The same, and the job ends by force."""
-    begin(plan, ranks=with_devices())
+    emit("run with GPUs", plan=plan)
+    for name in plan["transports"]:
+        emit("transport", transport=name)
     os.kill(os.getpid(), signal.SIGKILL)
     return 0
-
-
-def with_devices() -> list[Rank]:
-    facts = {"name": "NVIDIA H200", "compute_capability": "9.0", "memory_bytes": 1 << 30}
-    devices = [
-        Device(
-            index=index, uuid=f"GPU-00000000-0000-0000-0000-00000000a00{index}", pci=f"0000:00:0{6 + index}.0", **facts
-        )
-        for index in range(2)
-    ]
-    return [msgspec.structs.replace(rank, device=device) for rank, device in zip(run().ranks, devices, strict=True)]
 
 
 def chatty(plan: Plan) -> int:
@@ -127,7 +119,7 @@ def talks_as_ucx(plan: Plan) -> int:
 
 def second_is_gone(plan: Plan) -> int:
     """Good once; afterwards its launcher is not there any more."""
-    (Path(sys.argv[0]).parent / "mpirun").unlink()
+    (HERE / "mpirun").unlink()
     return good(plan)
 
 
@@ -142,7 +134,7 @@ def second_skips(plan: Plan) -> int:
 
 
 def _launched_before() -> bool:
-    before = Path(sys.argv[0]).parent / f"launched before, {os.environ['VOLLEY_FAKE']}"
+    before = HERE / f"launched before, {os.environ['VOLLEY_FAKE']}"
     found = before.exists()
     before.touch()
     return found
@@ -150,19 +142,19 @@ def _launched_before() -> bool:
 
 def preflight_hangs(plan: Plan) -> int:
     """Good, but for the small matrix that is tried first."""
-    return endless(plan) if plan.benchmark == "rank_matrix" else good(plan)
+    return endless(plan) if plan["benchmark"] == "rank_matrix" else good(plan)
 
 
 def crashes_alone(plan: Plan) -> int:
     """Good as one of two ranks; a process that sends to itself ends by force."""
-    if plan.world_size == 1:
+    if plan["world_size"] == 1:
         os.kill(os.getpid(), signal.SIGSEGV)
     return good(plan)
 
 
 def put_crashes(plan: Plan) -> int:
     """Good without one-sided MPI on device pointers."""
-    if "aware/put" in plan.transports:
+    if "aware/put" in plan["transports"]:
         begin(plan)
         os.kill(os.getpid(), signal.SIGSEGV)
     return good(plan)
@@ -170,7 +162,7 @@ def put_crashes(plan: Plan) -> int:
 
 def two_crash(plan: Plan) -> int:
     """Good with one transport, and not with two."""
-    if len(plan.transports) > 1:
+    if len(plan["transports"]) > 1:
         begin(plan)
         os.kill(os.getpid(), signal.SIGSEGV)
     return good(plan)
@@ -187,7 +179,7 @@ def lossy(plan: Plan) -> int:
 def headless(plan: Plan) -> int:
     """Never says where its ranks are."""
     for size in sizes(plan):
-        emit(point(size))
+        point(size)
     end(plan)
     return 0
 
@@ -195,7 +187,7 @@ def headless(plan: Plan) -> int:
 def cut(plan: Plan) -> int:
     """Dies in the middle of a line."""
     begin(plan)
-    emit(point(sizes(plan)[0]))
+    point(sizes(plan)[0])
     sys.stdout.write('{"record":"pingpong","vers')
     sys.stdout.flush()
     os.kill(os.getpid(), signal.SIGKILL)
@@ -229,7 +221,7 @@ def lingers(plan: Plan) -> int:
 
 def failing(plan: Plan) -> int:
     begin(plan)
-    emit(point(8, status="failed", reason="one bit differs", ended_by="failure"))
+    point(8, status="failed", reason="one bit differs", ended_by="failure")
     end(plan, "failed")
     sys.stderr.write("prterun detected that one or more processes exited with non-zero status\n")
     return 1
@@ -237,19 +229,19 @@ def failing(plan: Plan) -> int:
 
 def threw(plan: Plan) -> int:
     begin(plan)
-    emit(point(8))
+    point(8)
     end(plan, "failed", "MPI_Send: out of resources")
     return 1
 
 
 def lacking(plan: Plan) -> int:
     """The transports of the family staged cannot be used; others can."""
-    emit(run(plan))
-    for name in plan.transports:
+    emit("run", plan=plan)
+    for name in plan["transports"]:
         usable = not name.startswith("staged/")
-        emit(transport(name, available=usable, reason=None if usable else "no NVIDIA driver"))
+        emit("transport", transport=name, available=usable, reason=None if usable else "no NVIDIA driver")
         if usable:
-            emit(point(8, name=name))
+            point(8, name=name)
     end(plan)
     return 0
 
@@ -257,14 +249,14 @@ def lacking(plan: Plan) -> int:
 def skipping(plan: Plan) -> int:
     begin(plan)
     for size in sizes(plan):
-        emit(pingpong(size=size, status="skipped", reason="two buffers need more memory than there is", ended_by=None))
+        point(size, (), status="skipped", reason="two buffers need more memory than there is", ended_by=None)
     end(plan)
     return 0
 
 
 def endless(plan: Plan) -> int:
     begin(plan)
-    emit(point(8))
+    point(8)
     while True:
         time.sleep(0.05)
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import sys
@@ -52,7 +53,7 @@ def install(folder: Path, **about: object) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     search = [str(Path(__file__).parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     engine, local, mpirun = folder / "volley-engine", folder / "volley-engine-local", folder / "mpirun"
-    source = f"#!{sys.executable}\nimport sys\nsys.path[:0] = {search!r}\nimport fake_engine\nfake_engine.main()\n"
+    source = f"#!{sys.executable} -S\nimport sys\nsys.path[:0] = {search!r}\nimport fake_engine\nfake_engine.main()\n"
     for program in (engine, local):
         program.write_text(source, encoding="utf-8")
     mpirun.write_text(MPIRUN, encoding="utf-8")
@@ -62,7 +63,26 @@ def install(folder: Path, **about: object) -> Path:
     (folder.parent / "lib").mkdir(exist_ok=True)
     (folder.parent / "lib/libmpi.so.40").touch()
     (folder / "about.json").write_text(json.dumps({**ABOUT, **about}), encoding="utf-8")
+    (folder / "records.json").write_bytes(records())
     return engine
+
+
+@functools.cache
+def records() -> bytes:
+    """The records that fake_behaviours.py fills in."""
+    import example_records as made  # noqa: PLC0415  the stand-in itself does without volley
+    from volley.records.record_types import End  # noqa: PLC0415
+    from volley.records.records_file import encode_line  # noqa: PLC0415
+
+    known = {
+        "run": made.run(),
+        "run with GPUs": made.run(ranks=made.with_devices()),
+        "transport": made.transport(),
+        "pingpong": made.pingpong(),
+        "rank_matrix": made.row_of(0, {1: 1e-6}, size_bytes=8),
+        "end": End(status="complete", elapsed_s=0.5),
+    }
+    return b"{%s}" % b",".join(json.dumps(name).encode() + b":" + encode_line(each) for name, each in known.items())
 
 
 def use(patch: MonkeyPatch, engine: Path) -> Path:
@@ -94,6 +114,6 @@ def main() -> None:
     (Path(sys.argv[0]).parent / "joined").write_text(" ".join(arguments), encoding="utf-8")
     if os.devnull in arguments:
         sys.exit(2)
-    import fake_behaviours  # noqa: PLC0415  volley takes half a second to load, and --about does not need it
+    import fake_behaviours  # noqa: PLC0415  --about does not need it
 
     fake_behaviours.behave(behaviour)

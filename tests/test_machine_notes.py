@@ -8,9 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 import screens
-from example_records import golden, log, pingpong, transport
+from example_records import golden, log, pingpong, transport, with_devices
 from example_records import run as example_run
-from fake_behaviours import with_devices
 from screens import SCREENS, check_screen
 from test_hardware import H200, changed, machine
 from volley.machine.hardware import Device, Settings
