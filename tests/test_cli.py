@@ -15,7 +15,6 @@ from example_records import EXAMPLES
 from fake_engine import install
 from the_command import check_transcript
 from volley import cli
-from volley.errors import MachineError, UserError
 from volley.records.plan import Sampling
 from volley.run import session
 from volley.run.benchmark import Benchmark
@@ -124,29 +123,6 @@ def test_a_request_without_sense_is_one_sentence_and_exit_code_2(
     check_transcript("refused/command-lines", capsys)
     assert "\\x1b[31mred" in refused(capsys, "\x1b[31mred")
     assert asked == []
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "said"),
-    [
-        (UserError("no such thing"), 2, "volley: no such thing\n"),
-        (MachineError("no such machine"), 3, "volley: no such machine\n"),
-        (KeyboardInterrupt(), 130, "volley: stopped\n"),
-    ],
-)
-def test_errors_of_the_session_are_one_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    error: BaseException,
-    code: int,
-    said: str,
-) -> None:
-    def fail(*_: object) -> int:
-        raise error
-
-    monkeypatch.setattr(session, "measure", fail)
-    assert cli.main(["pingpong"]) == code
-    assert capsys.readouterr().err == said
 
 
 # ----------------------------------------------------------------------------------------------------- show

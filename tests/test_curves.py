@@ -80,16 +80,6 @@ def test_a_minority_on_another_protocol_does_not_move_the_line(latency: float, n
         assert found.poor == (1 - 1 / slower > 0.25)
 
 
-def test_deviations_are_of_the_measured_time() -> None:
-    times = line(1e-6, 1e9)
-    times[7] *= 2
-    found = fitted(SIZES, times)
-    assert found.worst_deviation == pytest.approx(-0.5)
-    assert found.worst_size_bytes == SIZES[7]
-    assert found.median_deviation == pytest.approx(0, abs=1e-9)
-    assert found.sizes == 28
-
-
 def test_five_sizes_are_the_fewest_that_show_the_quality_of_a_line() -> None:
     reason = fit(SIZES[:4], line(1e-6, 1e8, SIZES[:4]))
     assert isinstance(reason, str)

@@ -100,11 +100,6 @@ def test_messages_that_an_int_cannot_count_arrive_whole(volley: Command, words: 
     assert [(point.transport, point.reason) for point in log.records if point.status == "failed"] == []
 
 
-def test_a_flipped_bit_is_found(volley: Command) -> None:
-    log = measured(volley, "pingpong", "--transport", "staged/pinned+flip", "--sizes", ODD_SIZES, SHARED)
-    assert {point.status for point in log.records} == {"failed"}
-
-
 @pytest.mark.parametrize("fault", DATA)
 @pytest.mark.parametrize(
     "words",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 import subprocess
 from collections.abc import Sequence
@@ -16,8 +14,6 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 import gpu_records as made
-from example_records import pingpong, run
-from fake_engine import install, use
 from screens import check_formats, shown
 from the_command import engine_words
 from volley import benchmarks
@@ -28,7 +24,6 @@ from volley.benchmarks.matrix.records import GpuMatrixGpus, GpuMatrixPlan, jobs
 from volley.command.commandline import declared
 from volley.command.options import OutputOptions
 from volley.errors import MachineError, UserError
-from volley.launch import engine_path
 from volley.launch.engine import About
 from volley.records.plan import Plan
 from volley.records.record_types import End, Run
@@ -224,14 +219,6 @@ def test_the_usual_sections_and_those_of_the_sample() -> None:
         asked("--gpus", "1,1")
 
 
-def test_runs_of_other_benchmarks_share_a_table_and_no_run_is_dropped() -> None:
-    others = RunLog(run=run(), records=[pingpong([1e-6, 1.1e-6])])
-    for first, second in ((made.log(2, ["uni"]), others), (others, made.log(2, ["uni"]))):
-        rows = csv.DictReader(io.StringIO(shown([first, second], "csv")[0]))
-        assert {row["benchmark"] for row in rows} == {"pingpong", "gpu_matrix"}
-        assert "pingpong" in shown([first, second], "json")[0]
-
-
 # ------------------------------------------------------------------------------------- the engine without MPI
 
 
@@ -280,13 +267,3 @@ def test_each_program_of_the_engine_has_benchmarks_of_its_own(engine: Path, loca
 def test_what_colours_mean_is_said_where_there_are_any(color: bool) -> None:
     text, _ = shown([made.log()], details=Details(color=color))
     assert ("green: from 96 % of the best pair" in text.replace("\n", " ")) is color
-
-
-def test_an_engine_that_lacks_its_other_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, install(tmp_path / "bin"))
-    (tmp_path / "bin/volley-engine-local").unlink()
-    with pytest.raises(
-        MachineError,
-        match=r"the program .*/volley-engine-local, which measures between GPUs, does not exist: point VOLLEY_ENGINE",
-    ):
-        engine_path.local_engine_path()

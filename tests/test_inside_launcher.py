@@ -14,7 +14,7 @@ import pytest
 from fake_engine import install
 from the_command import FEW, Command, imports_of
 from volley import cli
-from volley.launch.inside_launcher import gpu_arguments, rank_info, scrubbed
+from volley.launch.inside_launcher import rank_info, scrubbed
 
 # ------------------------------------------------------------------------------------------ noticing it
 
@@ -51,12 +51,6 @@ STEP = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_S
 def test_rank_info(environment: dict[str, str], expected: tuple[int, int | None, str] | None) -> None:
     place = rank_info(environment)
     assert (place and (place.rank, place.size, place.launcher)) == expected
-
-
-def test_each_rank_is_told_its_gpu_where_there_is_a_choice() -> None:
-    assert gpu_arguments((), after_init=False) == ()
-    assert gpu_arguments((1, 0), after_init=False) == ("--gpus", "1,0")
-    assert gpu_arguments((1, 0), after_init=True) == ("--gpus", "1,0", "--gpu-after-init")
 
 
 def test_a_scrubbed_environment_is_nobody_s_rank_and_keeps_what_the_user_set() -> None:

@@ -35,12 +35,6 @@ def repeated(*medians: float, first: int = 1) -> Repeated:
 # ------------------------------------------------------------------------------------------------ intervals
 
 
-def test_each_launch_is_one_observation() -> None:
-    launches = [[1.0 * n, 1.1 * n, 0.9 * n] for n in range(1, 8)]
-    found = over_launches(launches)
-    assert (found.median, found.low, found.high, found.count, found.kind) == (4.0, 1.0, 7.0, 7, "ci")
-
-
 def test_one_launch_has_the_interval_of_its_samples_and_does_not_call_it_one_over_launches() -> None:
     assert over_launches([SIX]) == replace(estimate(SIX), kind="within")
     assert over_launches([SIX[:5]]) == estimate(SIX[:5])
@@ -57,12 +51,6 @@ def test_the_range_of_few_launches_is_widened_on_a_logarithmic_scale(count: int,
     found = of_observations([2.0 ** (step / (count - 1)) for step in range(count)])
     assert found.kind == "ci"
     assert (math.log2(found.low), math.log2(found.high)) == (pytest.approx(-part), pytest.approx(1 + part))
-
-
-def test_from_eight_launches_on_the_bounds_lie_between_two_of_them() -> None:
-    found = of_observations([float(number) for number in range(1, 9)])
-    assert 1 < found.low < 2
-    assert 7 < found.high < 8
 
 
 @pytest.mark.parametrize("count", [7, 8, 9, 10, 12, 20, 45])
@@ -212,7 +200,3 @@ def test_a_run_goes_on_until_every_interval_is_as_narrow_as_asked() -> None:
 def test_it_does_not_look_before_the_first_look_and_not_at_intervals_within_a_launch() -> None:
     assert not enough([over(FIRST_LOOK - 1, 0.0)], 0.01)
     assert not enough([replace(over(60, 0.0), kind="within")], 0.01)
-
-
-def test_no_result_is_not_enough() -> None:
-    assert not enough([], 0.01)

@@ -11,10 +11,8 @@ import pytest
 from example_records import golden, log, transport
 from screens import check_formats
 from the_command import Command
-from volley import benchmarks
 from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.results import OverlapPoint, OverlapResult, observables, results, times
-from volley.errors import UserError
 from volley.records.run_log import RunLog
 from volley.report.model import Details
 
@@ -146,18 +144,6 @@ def test_the_interval_is_over_launches_and_a_ratio_is_formed_within_one() -> Non
     assert found.exchange.estimate.low < 3 < found.exchange.estimate.high
 
 
-def test_nothing_is_hidden_of_what_does_not_move() -> None:
-    found = result_of({1: point(1e-9, 4.0, 4.0, computation_beside_s=[4.0] * 7)}, memory="none")
-    assert (found.hidden, found.exchange_slowdown) == (None, None)
-    assert found.computation_slowdown.median == 1
-
-
-def test_a_point_that_failed_in_one_launch_has_no_number() -> None:
-    found = result_of({1: point(4, 4, 6), 2: point(4, 4, 6, status="failed", reason="wrong")})
-    assert (found.status, found.reason, found.hidden) == ("failed", "wrong", None)
-    assert (found.launches, found.samples) == (1, 7)
-
-
 def points_of(
     times: Mapping[str, tuple[float, float]], sizes: Sequence[int] = (1 << 10, 1 << 20, 1 << 26), **changes: object
 ) -> list[OverlapPoint]:
@@ -205,10 +191,3 @@ def test_the_interval_of_what_is_hidden_has_the_variation_of_exchange_and_comput
     assert alone.kind == "within"
     assert alone.low < 0.4
     assert alone.high > 0.6
-
-
-def test_options_are_read_in_the_order_of_the_computations() -> None:
-    _, options = benchmarks.read(["overlap", "--computation", "arithmetic,memory", "--sizes", "8"])
-    assert options.computation == LIMITS
-    with pytest.raises(UserError, match="there is no computation"):
-        benchmarks.read(["overlap", "--computation", "nothing"])

@@ -74,20 +74,6 @@ def test_one_launch_that_failed_fails_the_point() -> None:
     assert point.bandwidth_Bps is None
 
 
-def test_launches_of_one_plan_are_one_series_whatever_their_launch_facts() -> None:
-    plans = [plan(launch={"command": [str(number)]}) for number in range(7)]
-    logs = [log(pingpong([1e-6 * (number + 1)] * 3), the_plan=one) for number, one in enumerate(plans)]
-    point = only(*logs)
-    assert (point.time.kind, point.time.count, point.samples) == ("ci", 7, 21)
-    assert (point.time.low, point.time.high) == pytest.approx((1e-6, 7e-6))
-
-
-@pytest.mark.parametrize(("count", "kind"), [(1, "within"), (2, "range"), (3, "ci")])
-def test_an_interval_over_launches_needs_three_of_them(count: int, kind: str) -> None:
-    point = only(*(log(pingpong([1e-6 * (number + 1)] * 9)) for number in range(count)))
-    assert point.time.kind == kind
-
-
 def test_a_speedup_over_launches_is_formed_within_each() -> None:
     factors = [1.0, 1.5, 0.8, 1.2, 0.9, 1.1]
     launches = [
@@ -97,11 +83,6 @@ def test_a_speedup_over_launches_is_formed_within_each() -> None:
     found = of(results(launches)[0], "aware").speedup
     assert (found.low, found.high) == pytest.approx((2.0, 2.0))
     assert (found.count, found.kind, shows_change(found)) == (6, "ci", True)
-
-
-def test_other_plans_are_other_series() -> None:
-    logs = [log(pingpong(SIX)), log(pingpong(SIX), the_plan=plan(verify=False)), log(pingpong(SIX))]
-    assert [len(one.series.logs) for one in results(logs)] == [2, 1]
 
 
 def on(**changes: object) -> RunLog:
@@ -176,16 +157,6 @@ def test_a_series_is_found_without_comparing_requests_with_each_other() -> None:
     assert asked == list(map(id, logs))
 
 
-def test_runs_without_their_first_record_are_series_of_their_own() -> None:
-    first, second = log(pingpong(SIX)), log(pingpong(SIX))
-    first.run = second.run = None
-    found = results([first, second])
-    assert len(found) == 2
-    assert found[0].series.plan is None
-    assert found[0].points[0].bandwidth_Bps is not None
-    assert not observed_in([first], BENCHMARKS).rows
-
-
 def test_a_transport_that_one_launch_lacked_counts_as_unavailable() -> None:
     logs = [log(transports=[transport()]), log(transports=[transport(available=False, reason="gone")])]
     for order in (logs, logs[::-1]):
@@ -240,11 +211,6 @@ def test_the_cold_exchange_is_kept_apart() -> None:
     point = only(log(pingpong(SIX, cold_s=5e-3)))
     assert point.cold_s == 5e-3
     assert point.time.high == 1.5e-6
-
-
-def test_streams_of_other_windows_are_other_points() -> None:
-    logs = [log(stream([1.0] * 6), stream([1.0] * 6, window=8), the_plan=plan(benchmark="stream"))]
-    assert len(results(logs)[0].points) == 2
 
 
 # ----------------------------------------------------------------------------------------------- speed-ups

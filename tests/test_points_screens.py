@@ -31,7 +31,6 @@ from volley.records.records_file import parse_runs, read_runs
 from volley.records.run_log import RunLog
 from volley.report.model import Details
 from volley.run.render import reports_of, results_of
-from volley.text import mpi_name
 
 TESTS = Path(__file__).parent
 RECORDS = TESTS.parent / "results" / "h200-x2"
@@ -541,17 +540,6 @@ def test_a_run_that_was_killed_between_launches_is_incomplete(
     logs = [log(pingpong([1e-6] * 9), the_plan=plan(launch={"asked": asked}))] * launches
     count_missing(logs)
     assert ("INCOMPLETE: the run was stopped after launch 2 of 6" in shown(logs)[0]) == told
-
-
-@pytest.mark.parametrize(
-    ("library", "name"),
-    [
-        ("Open MPI v5.0.11, package: Open MPI x@y Distribution, ident: 5.0.11", "Open MPI v5.0.11"),
-        ("MPICH Version:      5.0.2", "MPICH 5.0.2"),
-    ],
-)
-def test_mpi_is_named_shortly(library: str, name: str) -> None:
-    assert mpi_name(library) == name
 
 
 def test_colour_repeats_what_the_words_say_and_no_text_is_obeyed() -> None:

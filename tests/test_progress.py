@@ -180,14 +180,6 @@ def test_a_note_stays_above_the_bar() -> None:
     assert "mind [bold]this\\x1b[2J" in out.getvalue()
 
 
-def test_text_from_a_machine_is_harmless_in_the_bar() -> None:
-    out = Terminal()
-    with Progress(out=out, err=io.StringIO()) as progress:
-        progress.begin(forecast(plan(transports=["[red]x\x1b[2J"])), 2)
-        progress.on_record(pingpong(status="skipped", name="[red]x\x1b[2J"))
-    assert "[red]x\\x1b[2J" in out.getvalue()
-
-
 def test_a_narrow_terminal_shows_the_whole_result() -> None:
     out = Terminal()
     with Progress(launches=LaunchCount(3, 12, 900.0), out=out, err=io.StringIO()) as progress:

@@ -120,12 +120,6 @@ def _ends_a_run(data: bytes) -> bool:
     return b'"record":"end"' in data.rstrip(b"\n").rpartition(b"\n")[2]
 
 
-def test_only_the_run_that_was_cut_is_incomplete() -> None:
-    data = (EXAMPLES / "launches.jsonl").read_bytes()
-    logs = parse_runs(data[: len(data) - 10])
-    assert [one.complete for one in logs] == [True] * 5 + [False]
-
-
 # ---------------------------------------------------------------------------------- what can be in a file
 
 
@@ -212,16 +206,6 @@ def test_a_file_with_newer_lines_is_refused_whole_with_all_of_them() -> None:
 # ------------------------------------------------------------------------------------------------- run logs
 
 
-def test_a_log_is_complete_from_run_to_end_without_problems() -> None:
-    one = RunLog()
-    assert not one.complete
-    for record in (run(), transport(), pingpong([1.0]), End(status="complete", elapsed_s=1.0)):
-        one.add(record)
-    assert one.complete
-    one.problems.append("something")
-    assert not one.complete
-
-
 def test_records_out_of_place_are_told_and_kept() -> None:
     one = RunLog()
     one.add(pingpong([1.0]), "line 1: ")
@@ -235,14 +219,6 @@ def test_records_out_of_place_are_told_and_kept() -> None:
         done.add(record)
     assert done.problems[1:] == ["a second run record in one run", "a second end record in one run"]
     assert done.end.status == "complete"
-
-
-def test_a_file_without_its_head_is_shown_as_incomplete() -> None:
-    lines = (EXAMPLES / "pingpong-host.jsonl").read_bytes().splitlines(keepends=True)
-    (one,) = parse_runs(b"".join(lines[4:]))
-    assert one.run is None
-    assert len(one.records) == 10
-    assert not one.complete
 
 
 RECORDS = st.one_of(

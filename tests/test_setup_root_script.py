@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import fake_sources as fake
+from screens import SCREENS, check_screen
 from volley.errors import MachineError
 from volley.machine.packages import Distribution, distribution
 from volley.setup import command
@@ -58,66 +59,33 @@ def ran(root: Path, release: dict[str, str], *there: str, machine: str = "x86_64
     ]
 
 
-@pytest.mark.parametrize(
-    ("release", "calls"),
-    [
-        (
-            DEBIAN,
-            [
-                "apt-get update",
-                "apt-get install -y gcc g++ make perl curl ca-certificates",
-                "apt-get install -y dkms linux-headers-6.1.0-default",
-                f"curl -fsSLo /scratch/cuda-keyring.deb {REPOS}/debian12/x86_64/cuda-keyring_1.1-1_all.deb",
-                "dpkg -i /scratch/cuda-keyring.deb",
-                "apt-get update",
-                "apt-get install -y nvidia-open",
-                "apt-get install -y cuda-toolkit-13-0",
-            ],
-        ),
-        (UBUNTU, [f"curl -fsSLo /scratch/cuda-keyring.deb {REPOS}/ubuntu2204/x86_64/cuda-keyring_1.1-1_all.deb"]),
-        (
-            ROCKY8,
-            [
-                "dnf install -y kernel-devel-6.1.0-default kernel-headers-6.1.0-default",
-                f"curl -fsSLo /etc/yum.repos.d/cuda-rhel8.repo {REPOS}/rhel8/x86_64/cuda-rhel8.repo",
-                "dnf clean expire-cache",
-                "dnf install -y nvidia-open",
-            ],
-        ),
-        (
-            RHEL9,
-            [
-                "dnf install -y gcc gcc-c++ make perl curl",
-                "dnf install -y kernel-devel-matched kernel-headers",
-                f"curl -fsSLo /etc/yum.repos.d/cuda-rhel9.repo {REPOS}/rhel9/x86_64/cuda-rhel9.repo",
-                "dnf install -y cuda-toolkit-13-0",
-            ],
-        ),
-        (FEDORA, [f"curl -fsSLo /etc/yum.repos.d/cuda-fedora42.repo {REPOS}/fedora42/x86_64/cuda-fedora42.repo"]),
-        (
-            SLES,
-            [
-                "zypper --non-interactive install kernel-default-devel=6.1.0",
-                f"zypper addrepo {REPOS}/sles15/x86_64/cuda-sles15.repo",
-                "zypper --gpg-auto-import-keys refresh",
-                "zypper --non-interactive install nvidia-open",
-            ],
-        ),
-        (LEAP, [f"zypper addrepo {REPOS}/opensuse15/x86_64/cuda-opensuse15.repo"]),
-    ],
-)
-def test_each_distribution_has_its_commands(tmp_path: Path, release: dict[str, str], calls: list[str]) -> None:
-    said = ran(tmp_path, release)
-    assert [line for line in said if line in calls] == calls
-    assert "make -C /usr/local/src/gdrcopy driver drv_install" in said
-    assert f"{sum_of_gdrcopy()}  /scratch/gdrcopy.tar.gz" in said
-    assert said[-2:] == [
-        "systemctl enable gdrdrv.service",
-        "Now restart this machine: the driver is loaded when it starts.",
-    ]
-    assert "export PATH=" in (tmp_path / "etc/profile.d/cuda.sh").read_text()
-    assert (tmp_path / "etc/apt/sources.list.d/contrib.list").exists() == (release == DEBIAN)
-    assert not (tmp_path / "scratch").exists()
+THERE = ("proc/driver/nvidia/version", "usr/local/cuda/bin/nvcc", "dev/gdrdrv")
+CASES: dict[str, tuple[dict[str, str], tuple[str, ...], dict[str, str]]] = {
+    **{f"{release['ID']} {release['VERSION_ID']}": (release, (), {}) for release in ALL},
+    **{f"{release['ID']} {release['VERSION_ID']}, where all is there": (release, THERE, {}) for release in ALL},
+    "a server with Arm processors and a driver": (UBUNTU, ("dev/nvidiactl",), {"machine": "aarch64"}),
+    **{
+        f"{release['ID']} {release['VERSION_ID']}, driver {driver} and another toolkit": (
+            *(release, THERE, {"driver": driver, "toolkit": "12.9"}),
+        )
+        for release, driver in (
+            *((DEBIAN, "580"), (UBUNTU, "535-proprietary"), (ROCKY8, "580"), (RHEL9, "535-proprietary")),
+            (FEDORA, "580"),
+        )
+    },
+}
+"""A distribution, what is there, and what was chosen."""
+
+
+def test_what_each_distribution_calls_is_what_was_looked_at(tmp_path: Path) -> None:
+    parts = []
+    for number, (name, (release, there, chosen)) in enumerate(CASES.items()):
+        root = tmp_path / str(number)
+        said = ran(root, release, *there, **chosen)
+        files = [str(file.relative_to(root)) for file in sorted(root.glob("etc/*/**/*")) if file.is_file()]
+        assert not (root / "scratch").exists()
+        parts.append("\n".join([f"# {name}", *said, f"files: {', '.join(files) or 'none'}", ""]))
+    check_screen(SCREENS / "setup/root-scripts.txt", "\n".join(parts).replace(sum_of_gdrcopy(), "SHA256"))
 
 
 def sum_of_gdrcopy() -> str:
@@ -126,48 +94,6 @@ def sum_of_gdrcopy() -> str:
     (source,), (root,) = (re.findall(r"^gdrcopy=(.*)\ngdrcopy_sha256=(.*)$", script, re.MULTILINE) for script in both)
     assert source == root
     return str(root[1])
-
-
-@pytest.mark.parametrize("release", ALL)
-def test_what_is_there_is_left_out(tmp_path: Path, release: dict[str, str]) -> None:
-    said = ran(tmp_path, release, "proc/driver/nvidia/version", "usr/local/cuda/bin/nvcc", "dev/gdrdrv")
-    assert not re.search(
-        "nvidia-open|cuda-toolkit|gdrcopy.tar.gz|restart|kernel|linux-headers|keyring", "\n".join(said)
-    )
-    assert [line for line in said if line.endswith(": nothing to do")] == said[-3:]
-    assert not (tmp_path / "etc/profile.d/cuda.sh").exists()
-
-
-def test_a_driver_without_a_toolkit_gets_the_toolkit_only(tmp_path: Path) -> None:
-    said = ran(tmp_path, UBUNTU, "dev/nvidiactl", machine="aarch64")
-    assert not re.search("nvidia-open|restart", "\n".join(said))
-    assert "apt-get install -y cuda-toolkit-13-0" in said
-    assert "systemctl enable --now gdrdrv.service" in said
-    assert f"{REPOS}/ubuntu2204/sbsa/" in "\n".join(said)  # servers with Arm processors
-
-
-@pytest.mark.parametrize(
-    ("release", "driver", "calls"),
-    [
-        (DEBIAN, "580", ["apt-get install -y nvidia-driver-pinning-580", "apt-get install -y nvidia-open"]),
-        (
-            UBUNTU,
-            "535-proprietary",
-            ["apt-get install -y nvidia-driver-pinning-535", "apt-get install -y cuda-drivers"],
-        ),
-        (ROCKY8, "580", ["dnf module enable -y nvidia-driver:580-open", "dnf install -y nvidia-open"]),
-        (RHEL9, "535-proprietary", ["dnf module enable -y nvidia-driver:535-dkms", "dnf install -y cuda-drivers"]),
-        (FEDORA, "580", ["dnf versionlock add *nvidia*580*", "dnf install -y nvidia-open"]),
-    ],
-)
-def test_what_was_chosen_is_installed_beside_what_is_there(
-    tmp_path: Path, release: dict[str, str], driver: str, calls: list[str]
-) -> None:
-    there = ("proc/driver/nvidia/version", "usr/local/cuda/bin/nvcc", "dev/gdrdrv")
-    said = ran(tmp_path, release, *there, driver=driver, toolkit="12.9")
-    assert [line for line in said if line in calls] == calls
-    assert [line for line in said if "cuda-toolkit" in line and line.endswith("cuda-toolkit-12-9")]
-    assert "cuda-toolkit-13" not in "\n".join(said)
 
 
 def test_a_distribution_without_a_script_or_without_branches_is_refused() -> None:

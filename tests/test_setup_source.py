@@ -372,20 +372,6 @@ def test_a_download_that_is_cut_short_is_said_and_begun_anew(place: Place, serve
     assert place.builds() == [0, 1, 1]
 
 
-def test_a_file_that_is_not_there_is_said_with_a_way_out(place: Place, server: _Server) -> None:
-    with pytest.raises(StepError, match=r"cannot download .*--source ucx=") as caught:
-        place(ucx=served(place, server, "gone.tar.gz"))
-    assert caught.value.exit_code == 3
-    assert [line for line in caught.value.tail if "404" in line]
-
-
-def test_a_download_goes_through_the_proxy_of_the_environment(place: Place, server: _Server) -> None:
-    server.files["http://sources.invalid/ucx.tar.gz"] = server.files.pop("/ucx.tar.gz")  # a proxy gets the whole URL
-    proxy = {"http_proxy": f"http://127.0.0.1:{server.server_port}"}
-    place(ucx=f"http://sources.invalid/ucx.tar.gz#sha256={fake.sum_of(place.ucx)}", environment=proxy)
-    assert place.builds() == [0, 1, 1]
-
-
 def test_without_a_sum_no_redirection_leads_away_from_https(place: Place) -> None:
     curl = {"curl": "#!/bin/sh\nexit 1\n"}
     with pytest.raises(StepError, match="cannot download"):

@@ -6,7 +6,6 @@ import math
 import random
 import tracemalloc
 from itertools import combinations
-from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -100,11 +99,6 @@ def test_outlying_launches_do_not_hide_a_change() -> None:
     assert differences(before, before * 1.05).changed
 
 
-def test_a_change_is_found_where_one_run_has_more_launches() -> None:
-    draw = random.Random(7)
-    assert differences(run(draw, 6), run(draw, 20, 1.1)).changed[0]
-
-
 def test_of_many_permutations_some_are_drawn_and_the_same_each_time() -> None:
     draw = random.Random(4)
     before, after = run(draw, 12), run(draw, 12, 1.05)
@@ -112,11 +106,6 @@ def test_of_many_permutations_some_are_drawn_and_the_same_each_time() -> None:
         one, other = (differences(before, after, paired=paired) for _ in range(2))
         assert (one.probability == other.probability).all()
         assert one.changed.all()
-
-
-def test_no_result_is_no_difference() -> None:
-    for paired in (False, True):
-        assert differences(np.empty((0, 6)), np.empty((0, 6)), paired=paired).ratio.size == 0
 
 
 @pytest.mark.parametrize(("launches", "paired"), [(8, False), (12, True)])
@@ -189,15 +178,6 @@ def test_the_interval_of_a_ratio_holds_as_often_as_its_level_says(first: int, se
         held += bool(low < 1 < high)
         held_further_in += ratios[rank] < 1 < ratios[-rank - 1]
     assert held_further_in / math.comb(whole, first) < NOMINAL <= held / math.comb(whole, first)
-
-
-def test_large_runs_have_nearly_exact_ranks() -> None:
-    draw = random.Random(10)
-    first, second = (np.array([[math.exp(draw.gauss(0, 0.01)) for _ in range(40)]]) for _ in range(2))
-    _, (low, high, _), _ = ratio_of(first, second)
-    # Of two normal samples of 40, the shift is known to ± z · σ · sqrt(2 / 40), but for a few per cent.
-    z = NormalDist().inv_cdf((1 + NOMINAL) / 2)
-    assert np.log(high / low) == pytest.approx(2 * z * 0.01 * math.sqrt(2 / 40), rel=0.3)
 
 
 def test_too_few_launches_have_no_interval() -> None:
