@@ -68,7 +68,7 @@ def volley_command() -> Path:
 
 @pytest.fixture
 def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path)
+    return Command(volley_command, engine, tmp_path / "state")
 
 
 @pytest.fixture(scope="session")

@@ -30,11 +30,6 @@ BENCHMARKS = {
 }
 
 
-@pytest.fixture
-def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path / "state")
-
-
 def debian(library: str, mpirun: str) -> str:
     if not (DEBIAN / library).exists() or not Path(mpirun).exists():
         pytest.skip(f"there is no {library} of Debian")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from example_records import edited, matrix_log, ranks, rows
+from screens import SCREENS, check_screen
 from the_command import Command
 from volley import references
 from volley.benchmarks import BENCHMARKS
@@ -414,25 +415,15 @@ FINDINGS = in_order([
 ])  # fmt: skip
 
 
-def shown(name: str) -> str:
-    out = io.StringIO()
-    findings.render(FINDINGS, name, out)
-    return out.getvalue()
-
-
-def test_the_finding_comes_first() -> None:
-    assert exit_code(FINDINGS) == 1
-    assert shown("table").splitlines()[0] == "1 FAIL, 1 UNDECIDED, 1 PASS"
-    assert "cn3" in shown("table").splitlines()[1]
-
-
-def test_formats_of_other_programs() -> None:
-    assert json.loads(shown("json"))["findings"][0]["nodes"] == ["cn3"]
-    suite = ET.fromstring(shown("junit"))
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
-    assert "volley_check_exit_code 1\n" in shown("prometheus")
-    assert shown("nhc").startswith("ERROR: volley check: FAIL node cn3")
-    assert shown("slurm") == ('scontrol update NodeName=cn3 State=DRAIN Reason="volley: 12 % slower <, latency 8 B"\n')
+def test_formats_are_those_that_were_looked_at() -> None:
+    parts = []
+    for name in ("table", "json", "junit", "prometheus", "nhc", "slurm"):
+        out = io.StringIO()
+        findings.render(FINDINGS, name, out)
+        parts.append(f"$ volley check -f {name}\n{out.getvalue()}[{exit_code(FINDINGS)}]\n")
+        assert name != "json" or json.loads(out.getvalue())["findings"]
+        assert name != "junit" or ET.fromstring(out.getvalue()).get("tests") == "3"
+    check_screen(SCREENS / "check/formats.txt", "\n".join(parts))
 
 
 def bad_nodes(number: int, layers: int = 2) -> list[CheckFinding]:
@@ -468,9 +459,8 @@ def test_the_screen_of_many_nodes_is_short_and_has_each_verdict(number: int, lay
 
 
 @pytest.mark.slow
-def test_a_check_of_one_machine(volley_command: Path, engine: Path, tmp_path: Path) -> None:
+def test_a_check_of_one_machine(volley: Command, tmp_path: Path) -> None:
     """Without limits nothing says how fast this machine should be; with limits two ranks pass as well."""
-    volley = Command(volley_command, engine, tmp_path)
     file = tmp_path / "limits.json"
     words = ("check", "--format", "json", "--ranks", "2", "-o", str(tmp_path / "records.jsonl"), "--force")
     words = (*words, "--budget", "20", "--expect", str(file))
@@ -487,43 +477,28 @@ def test_a_check_of_one_machine(volley_command: Path, engine: Path, tmp_path: Pa
     assert {each["yardstick"] for each in json.loads(done.out)["findings"]} == {"limits"}
 
 
-def test_limits_of_one_machine_are_not_those_of_many(volley_command: Path, engine: Path, tmp_path: Path) -> None:
-    done = Command(volley_command, engine, tmp_path)("check", "--hosts", "a,b", "--expect", "new.json", "--learn")
+def test_limits_of_one_machine_are_not_those_of_many(volley: Command) -> None:
+    done = volley("check", "--hosts", "a,b", "--expect", "new.json", "--learn")
     assert done.code == 2
     assert "--expect has limits of one machine" in done.err
 
 
-def test_a_node_without_a_rank_does_not_pass(volley_command: Path, engine: Path, tmp_path: Path) -> None:
+def test_a_node_without_a_rank_does_not_pass(volley: Command, tmp_path: Path) -> None:
     """The launcher put both ranks on one of the two hosts."""
-    volley = Command(volley_command, engine, tmp_path)
     done = volley("check", "--hosts", "localhost,127.0.0.1", "--budget", "5", "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 4, done.err
     assert "the ranks were on 1 of 2 nodes" in done.out
 
 
-def test_a_rank_that_hangs_fails(volley_command: Path, engine: Path, tmp_path: Path) -> None:
-    volley = Command(volley_command, engine, tmp_path)
-    words = (
-        "--ranks",
-        "2",
-        "--transport",
-        "host+hang",
-        "--watchdog",
-        "4",
-        "--budget",
-        "60",
-        "-o",
-        str(tmp_path / "r.jsonl"),
-    )
-    done = volley("check", *words)
+def test_a_rank_that_hangs_fails(volley: Command, tmp_path: Path) -> None:
+    words = ("--ranks", "2", "--transport", "host+hang", "--watchdog", "2", "--budget", "60")
+    done = volley("check", *words, "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 1, done.err
     assert "no progress" in done.out
 
 
-def test_a_corrupting_transport_fails(volley_command: Path, engine: Path, tmp_path: Path) -> None:
-    volley = Command(volley_command, engine, tmp_path)
-    done = volley(
-        "check", "--format", "json", "--ranks", "2", "--transport", "host+flip", "-o", str(tmp_path / "r.jsonl")
-    )
+def test_a_corrupting_transport_fails(volley: Command, tmp_path: Path) -> None:
+    words = ("--format", "json", "--ranks", "2", "--transport", "host+flip", "--budget", "10")
+    done = volley("check", *words, "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 1, done.err
     assert any(each["yardstick"] == "data" for each in json.loads(done.out)["findings"])

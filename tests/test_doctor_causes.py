@@ -151,26 +151,22 @@ host of a container."""
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
-def test_a_real_state_is_found_and_its_remedy_ends_it(
-    name: str, engine: Path, volley_command: Path, tmp_path: Path
-) -> None:
+def test_a_real_state_is_found_and_its_remedy_ends_it(name: str, volley: Command) -> None:
     script, variables, check, remedy = REAL[name]
     before = namespace(script) if script else []
-    here = Command(volley_command, engine, tmp_path / "state")
-    found = doctor(here, before, variables)
+    found = doctor(volley, before, variables)
     assert [each["check"] for each in found if each["status"] == "broken"] == [check]
     (cause,) = (each for each in found if each["check"] == check)
     assert cause["evidence"]
     assert not set(cause["evidence"]) <= set("-= ")
     shown = remedy or cause["remedy"].partition("; or ")[0]
-    again = doctor(here, [*before, "sh", "-c", f'{shown}; exec "$@"', "sh"], variables)
+    again = doctor(volley, [*before, "sh", "-c", f'{shown}; exec "$@"', "sh"], variables)
     assert [each for each in again if each["status"] == "broken"] == []
     assert {each["check"]: each["status"] for each in again}["MPI, host memory"] == "good"
 
 
-def test_a_run_that_fails_names_the_inherited_setting(engine: Path, volley_command: Path, tmp_path: Path) -> None:
-    here = Command(volley_command, engine, tmp_path / "state")
-    done = here("pingpong", "-t", "host", "-s", "8", "--launches", "1", OMPI_MCA_pml="ucx")
+def test_a_run_that_fails_names_the_inherited_setting(volley: Command) -> None:
+    done = volley("pingpong", "-t", "host", "-s", "8", "--launches", "1", OMPI_MCA_pml="ucx")
     assert done.code == 1
     assert "in this shell: OMPI_MCA_pml=ucx; volley doctor tries without" in done.err.splitlines()[-1]
 

@@ -27,11 +27,6 @@ def doctor(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, s
     return code, captured.out, captured.err
 
 
-@pytest.fixture
-def here(engine: Path, volley_command: Path, tmp_path: Path) -> Command:
-    return Command(volley_command, engine, tmp_path / "state")
-
-
 # --------------------------------------------------------------------------------------------- kept facts
 
 
@@ -139,9 +134,9 @@ def test_a_capture_that_is_stopped_leaves_the_file_as_it_was(
 # --------------------------------------------------------------------------------------------- this machine
 
 
-def test_this_machine_is_captured_and_judged(here: Command, tmp_path: Path) -> None:
+def test_this_machine_is_captured_and_judged(volley: Command, tmp_path: Path) -> None:
     file = tmp_path / "facts.json"
-    done = here("doctor", "--format", "json", "--capture", str(file))
+    done = volley("doctor", "--format", "json", "--capture", str(file))
     assert done.code in {0, 1}
     assert done.err == f"facts: {file}\n"
     first = msgspec.json.decode(done.out, type=Diagnosis)
@@ -149,12 +144,12 @@ def test_this_machine_is_captured_and_judged(here: Command, tmp_path: Path) -> N
     assert statuses["compiler"] == "good"
     assert statuses["MPI, host memory"] == "good"
     assert statuses["launcher"] == "good"
-    again = here("doctor", "--format", "json", "--from", str(file))
+    again = volley("doctor", "--format", "json", "--from", str(file))
     assert (again.code, again.out) == (done.code, done.out)
 
 
-def test_inside_a_launcher_the_ranks_of_the_job_are_judged(here: Command) -> None:
-    done = here("doctor", "--format", "json", before=here.mpirun(2))
+def test_inside_a_launcher_the_ranks_of_the_job_are_judged(volley: Command) -> None:
+    done = volley("doctor", "--format", "json", before=volley.mpirun(2))
     assert done.code in {0, 1}, done.err
     findings = {each.check: each for each in msgspec.json.decode(done.out, type=Diagnosis).findings}
     assert findings["launcher"].status == "good"
@@ -162,8 +157,8 @@ def test_inside_a_launcher_the_ranks_of_the_job_are_judged(here: Command) -> Non
     assert findings["MPI, host memory"].said.startswith("a launcher allows one job")
 
 
-def test_inside_a_launcher_kept_facts_are_judged_once(here: Command) -> None:
-    done = here("doctor", "--format", "json", f"--from={kept('t4x4')}", before=here.mpirun(2))
+def test_inside_a_launcher_kept_facts_are_judged_once(volley: Command) -> None:
+    done = volley("doctor", "--format", "json", f"--from={kept('t4x4')}", before=volley.mpirun(2))
     assert done.code == 0, done.err
     assert len(msgspec.json.decode(done.out, type=Diagnosis).findings) == sum(not check.hosts for check in CHECKS)
 
@@ -171,8 +166,8 @@ def test_inside_a_launcher_kept_facts_are_judged_once(here: Command) -> None:
 # --------------------------------------------------------------------------------------- another real MPI
 
 
-def test_a_machine_with_mpich(here: Command, mpich: Path) -> None:
-    done = here("doctor", "--mpi", str(mpich), "--format", "json")
+def test_a_machine_with_mpich(volley: Command, mpich: Path) -> None:
+    done = volley("doctor", "--mpi", str(mpich), "--format", "json")
     found = {each["check"]: (each["status"], each["said"]) for each in json.loads(done.out)["findings"]}
     assert found["MPI library"][1].startswith("MPICH")
     assert found["MPI, host memory"][0] == "good"

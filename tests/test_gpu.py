@@ -42,7 +42,7 @@ def gpus(volley_command: Path, engine: Path, tmp_path_factory: pytest.TempPathFa
 
 
 def measured(volley: Command, *words: str) -> RunLog:
-    output = volley.state / "records.jsonl"
+    output = volley.state.with_name("records.jsonl")
     volley(*words, "-o", str(output), "--force")
     (log,) = read_runs(output, BENCHMARKS)
     return log
@@ -80,21 +80,8 @@ def test_whatever_can_be_used_delivers(volley: Command, words: tuple[str, ...]) 
 
 @pytest.mark.parametrize("words", [("pingpong",), ("stream", "--window", "2")])
 def test_messages_that_an_int_cannot_count_arrive_whole(volley: Command, words: tuple[str, ...]) -> None:
-    log = measured(
-        volley,
-        *words,
-        "--transport",
-        "all",
-        "--sizes",
-        str(BEYOND_AN_INT),
-        "--warmup",
-        "0",
-        "--iterations",
-        "1",
-        "--launches",
-        "1",
-        SHARED,
-    )
+    once = ("--sizes", str(BEYOND_AN_INT), "--warmup", "0", "--iterations", "1", "--launches", "1")
+    log = measured(volley, *words, "--transport", "all", *once, SHARED)
     assert log.complete
     assert any(point.status == "ok" for point in log.records)
     assert [(point.transport, point.reason) for point in log.records if point.status == "failed"] == []
@@ -226,7 +213,7 @@ def test_the_variables_of_nccl_and_nvshmem_are_those_of_the_environment(volley: 
     """Those of these tests: see ``conftest.py``."""
     if len(gpus) < 2:
         pytest.skip("NCCL needs two GPUs")
-    output = volley.state / "records.jsonl"
+    output = volley.state.with_name("records.jsonl")
     done = volley(*COLLECTIVES, "--ranks", "2", "-t", "nccl", "--operation", "allreduce", "-o", str(output))
     (log,) = read_runs(output, BENCHMARKS)
     found = {name: value for name, value in log.run.environment.items() if name.startswith(("NCCL_", "NVSHMEM_"))}

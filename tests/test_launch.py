@@ -6,14 +6,17 @@ import dataclasses
 import json
 import os
 import pwd
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from screens import SCREENS, check_screen
 from volley.command import options
 from volley.errors import MachineError, UserError
 from volley.launch import launchers
@@ -28,93 +31,106 @@ TWO_NODES = Allocation("slurm", nodes=2, slots=8)
 TWO_HOSTS = {kind: Allocation(kind, 2, 8, {"a": 4, "b": 4}) for kind in ("slurm", "lsf", "pbs", "age")}
 ONE_EACH = Allocation("slurm", 2, 2, {"a": 1, "b": 1})
 MANY_HOSTS = Allocation("pbs", 3, 12, {"a": 4, "b": 4, "c": 4})
-LOCAL = " --mca btl ^ofi --mca mtl ^ofi"
-KEEPS_ITS_CORE = " --mca mpi_yield_when_idle 0"
 ONE_SLOT = Allocation("slurm", nodes=1, slots=1)
 ONE_TASK = Allocation("slurm", nodes=1, slots=1, cpus_per_node=4)
 """salloc --ntasks=1 --cpus-per-task=4"""
-OPENMPI_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def job(**changes: object) -> LaunchSpec:
     return dataclasses.replace(TWO, **changes)
 
 
-@pytest.mark.parametrize(
-    ("the_job", "words"),
-    [
-        (job(), "-n 2 --bind-to none --mca btl ^ofi --mca mtl ^ofi"),
-        (job(cores=1), "-n 2 --bind-to none --map-by :OVERSUBSCRIBE --mca btl ^ofi --mca mtl ^ofi"),
-        (job(ranks=4, cores=4), "-n 4 --bind-to none --mca btl ^ofi --mca mtl ^ofi"),
-        (job(hosts=("a", "b")), "-n 2 --bind-to none --host a,b --map-by node"),
-        (job(hosts=("a", "b"), ranks=4), "-n 4 --bind-to none --host a:2,b:2 --map-by node"),
-        (job(hosts=("a",)), "-n 2 --bind-to none --host a:2 --mca btl ^ofi --mca mtl ^ofi"),
-        (job(hosts=("a", "a")), "-n 2 --bind-to none --host a:2 --mca btl ^ofi --mca mtl ^ofi"),
-        (job(allocation=TWO_NODES), "-n 2 --bind-to none --map-by node"),
-        (job(allocation=TWO_NODES, ranks=9), "-n 9 --bind-to none --map-by node:OVERSUBSCRIBE"),
-        (job(allocation=ONE_SLOT), "-n 2 --bind-to none --map-by :OVERSUBSCRIBE --mca btl ^ofi --mca mtl ^ofi"),
-        # a task with several CPUs: mpirun lacks slots, and the ranks do not lack cores
-        (job(allocation=ONE_TASK), "-n 2 --bind-to none --map-by :OVERSUBSCRIBE" + LOCAL + KEEPS_ITS_CORE),
-        (job(allocation=ONE_TASK, ranks=4), "-n 4 --bind-to none --map-by :OVERSUBSCRIBE" + LOCAL + KEEPS_ITS_CORE),
-        (job(allocation=ONE_TASK, ranks=5), "-n 5 --bind-to none --map-by :OVERSUBSCRIBE" + LOCAL),
-        (
-            job(allocation=ONE_TASK, ranks=4, threads_per_core=2.0),
-            "-n 4 --bind-to none --map-by :OVERSUBSCRIBE" + LOCAL,
-        ),
-        (
-            job(allocation=ONE_TASK, environment={"OMPI_MCA_mpi_yield_when_idle": "1"}),
-            "-n 2 --bind-to none --map-by :OVERSUBSCRIBE" + LOCAL,
-        ),
-        # Slurm is asked by mpirun itself; other batch systems only by an mpirun that was built for them
-        (job(allocation=TWO_HOSTS["slurm"]), "-n 2 --bind-to none --map-by node"),
-        (job(allocation=TWO_HOSTS["pbs"]), "-n 2 --bind-to none --host a,b --map-by node"),
-        (job(allocation=TWO_HOSTS["age"], ranks=9), "-n 9 --bind-to none --host a:5,b:5 --map-by node:OVERSUBSCRIBE"),
-        (job(allocation=TWO_HOSTS["lsf"], hosts=("b",)), "-n 2 --bind-to none --host b:2" + LOCAL),
-        (job(allocation=ONE_EACH, hosts=("b",)), "-n 2 --bind-to none --host b:2 --map-by :OVERSUBSCRIBE" + LOCAL),
-        (job(allocation=ONE_EACH, hosts=("c",)), "-n 2 --bind-to none --host c:2" + LOCAL),
-        (job(allocation=MANY_HOSTS), "-n 2 --bind-to none --host a,b --map-by node"),
-        (job(allocation=Allocation("pbs", 1, 8, {"a": 8})), "-n 2 --bind-to none" + LOCAL),
-        # whoever chose components has chosen: our shortcut keeps out of the way
-        (job(environment={"OMPI_MCA_btl": "tcp,self"}), "-n 2 --bind-to none --mca mtl ^ofi"),
-        (job(fabric=True), "-n 2 --bind-to none"),
-        (job(extra=("--mca", "btl", "tcp,self")), "-n 2 --bind-to none --mca mtl ^ofi"),
-        (job(mca={"pml": "ucx"}), "-n 2 --bind-to none --mca btl ^ofi --mca mtl ^ofi --mca pml ucx"),
-        (job(variables={"UCX_TLS": "rc"}), "-n 2 --bind-to none --mca btl ^ofi --mca mtl ^ofi -x UCX_TLS=rc"),
+OF_NCCL = {"CUDA_VISIBLE_DEVICES": "1", "NCCL_ALGO": "Ring", "HOME": "/home/me"}
+"""The GPUs that a batch system granted on one node are not those of another."""
+JOBS = {
+    "openmpi": [
+        job(),
+        job(cores=1),
+        job(ranks=4, cores=4),
+        job(hosts=("a", "b")),
+        job(hosts=("a", "b"), ranks=4),
+        job(hosts=("a",)),
+        job(hosts=("a", "a")),
+        job(allocation=TWO_NODES),
+        job(allocation=TWO_NODES, ranks=9),
+        job(allocation=ONE_SLOT),
+        job(allocation=ONE_TASK),
+        job(allocation=ONE_TASK, ranks=4),
+        job(allocation=ONE_TASK, ranks=5),
+        job(allocation=ONE_TASK, ranks=4, threads_per_core=2.0),
+        job(allocation=ONE_TASK, environment={"OMPI_MCA_mpi_yield_when_idle": "1"}),
+        job(allocation=TWO_HOSTS["slurm"]),
+        job(allocation=TWO_HOSTS["pbs"]),
+        job(allocation=TWO_HOSTS["age"], ranks=9),
+        job(allocation=TWO_HOSTS["lsf"], hosts=("b",)),
+        job(allocation=ONE_EACH, hosts=("b",)),
+        job(allocation=ONE_EACH, hosts=("c",)),
+        job(allocation=MANY_HOSTS),
+        job(allocation=Allocation("pbs", 1, 8, {"a": 8})),
+        job(environment={"OMPI_MCA_btl": "tcp,self"}),
+        job(fabric=True),
+        job(extra=("--mca", "btl", "tcp,self")),
+        job(mca={"pml": "ucx"}),
+        job(variables={"UCX_TLS": "rc"}),
+        job(root=True),
+        job(home="/home/me"),
+        job(allocation=TWO_HOSTS["pbs"], environment=OF_NCCL),
+        job(hosts=("a", "b"), environment=OF_NCCL),
+        job(extra=("-x", "A=b c; $(rm)")),
     ],
-)
-def test_openmpi(the_job: LaunchSpec, words: str) -> None:
-    tokens = ("/mpi/bin/mpirun", *words.split(), *the_job.extra, *the_job.engine)
-    assert command(LAUNCHERS["openmpi"], the_job) == tokens
-    assert LAUNCHERS["openmpi"].environment(the_job) == {}
+    "mpich": [
+        job(family="mpich"),
+        job(family="mpich", root=True, cores=1),
+        job(family="mpich", hosts=("a", "b")),
+        job(family="mpich", hosts=("a",)),
+        job(family="mpich", allocation=TWO_NODES, ranks=4),
+        job(family="mpich", variables={"LD_PRELOAD": "/l.so"}),
+    ],
+    "srun": [
+        job(),
+        job(family="mpich"),
+        job(family="other"),
+        job(hosts=("a", "b")),
+        job(allocation=TWO_NODES),
+        job(allocation=ONE_SLOT),
+        job(allocation=ONE_EACH, hosts=("b",)),
+        job(allocation=ONE_EACH, hosts=("b", "a")),
+        job(variables={"UCX_TLS": "a,b"}),
+    ],
+    "jsrun": [
+        job(),
+        job(gpus=True, device_buffers=True, allocation=Allocation("lsf", nodes=2, slots=84)),
+        job(gpus=True),
+        job(variables={"UCX_TLS": "rc"}),
+    ],
+}
 
 
-def test_openmpi_as_root_needs_no_knowledge_of_its_two_variables() -> None:
-    assert LAUNCHERS["openmpi"].environment(job(root=True)) == OPENMPI_ROOT
+def plain(value: object) -> Any:
+    """What a job says, as texts and numbers."""
+    if dataclasses.is_dataclass(value):
+        return {name: plain(each) for name, each in vars(value).items() if each not in (None, {})}
+    return value
+
+
+def test_command_lines_are_those_that_were_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with what differs from the plainest job, and the variables that the launcher itself needs."""
+    monkeypatch.setattr(launchers, "_on_path", lambda name: f"/site/{name}")
+    parts = []
+    for name, jobs in JOBS.items():
+        for each in jobs:
+            changes = {field: value for field, value in plain(each).items() if value != plain(TWO).get(field)}
+            launcher = LAUNCHERS[name]
+            parts.append(f"# {name} {changes}\n{shlex.join(command(launcher, each))}\n")
+            parts += [f"{variable}={value}\n" for variable, value in launcher.environment(each).items()]
+    check_screen(SCREENS / "launch/commands.txt", "".join(parts))
 
 
 def test_openmpi_is_told_of_a_home_that_the_environment_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launchers.home({"HOME": "/home/me"}) is None
     assert launchers.home({}) == launchers.home({"HOME": ""}) == pwd.getpwuid(os.geteuid()).pw_dir
-    assert LAUNCHERS["openmpi"].environment(job(home="/home/me")) == {"HOME": "/home/me"}
     monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 2)
     assert launchers.home({}) == "/"
-
-
-@pytest.mark.parametrize(
-    ("the_job", "words"),
-    [
-        (job(), "-n 2"),
-        (job(root=True, cores=1), "-n 2"),
-        (job(hosts=("a", "b")), "-n 2 -ppn 1 -hosts a,b"),
-        (job(hosts=("a",)), "-n 2 -hosts a"),
-        (job(allocation=TWO_NODES, ranks=4), "-n 4 -ppn 2"),
-        (job(variables={"LD_PRELOAD": "/l.so"}), "-n 2 -genv LD_PRELOAD /l.so"),
-    ],
-)
-def test_mpich(the_job: LaunchSpec, words: str) -> None:
-    the_job = dataclasses.replace(the_job, family="mpich", mpiexec=Path("/mpi/bin/mpiexec"))
-    assert command(LAUNCHERS["mpich"], the_job) == ("/mpi/bin/mpiexec", *words.split(), *the_job.engine)
-    assert LAUNCHERS["mpich"].environment(the_job) == {}
 
 
 FAR_SHELL = """#!/bin/sh
@@ -176,72 +192,9 @@ def test_ranks_have_the_environment(name: str, program: str, hosts: tuple[str, .
         assert rank["LD_LIBRARY_PATH"].endswith("/a")  # Open MPI 5 puts its own in front
 
 
-def test_gpus_that_a_batch_system_granted_on_one_node_are_not_those_of_another() -> None:
-    environment = {"CUDA_VISIBLE_DEVICES": "1", "NCCL_ALGO": "Ring", "HOME": "/home/me"}
-    words = LAUNCHERS["openmpi"].arguments(job(allocation=TWO_HOSTS["pbs"], environment=environment))
-    assert words[-2:] == ["-x", "NCCL_ALGO"]
-    assert "CUDA_VISIBLE_DEVICES" not in words
-    words = LAUNCHERS["openmpi"].arguments(job(hosts=("a", "b"), environment=environment))
-    assert words[-4:] == ["-x", "CUDA_VISIBLE_DEVICES", "-x", "NCCL_ALGO"]
-
-
-COMMON = "--ntasks=2 --export=ALL --cpu-bind=none --input=0 --kill-on-bad-exit=1"
-
-
-@pytest.mark.parametrize(
-    ("the_job", "words"),
-    [
-        (job(), f"--mpi=pmix {COMMON}"),
-        (job(family="mpich"), f"--mpi=pmi2 {COMMON}"),
-        (job(family="other"), COMMON),
-        (job(hosts=("a", "b")), f"--mpi=pmix {COMMON} --nodes=2 --nodelist=a,b"),
-        (job(allocation=TWO_NODES), f"--mpi=pmix {COMMON} --nodes=2"),
-        (job(allocation=ONE_SLOT), f"--mpi=pmix {COMMON} --nodes=1 --overcommit"),
-        (job(allocation=ONE_EACH, hosts=("b",)), f"--mpi=pmix {COMMON} --nodes=1 --nodelist=b --overcommit"),
-        (job(allocation=ONE_EACH, hosts=("b", "a")), f"--mpi=pmix {COMMON} --nodes=2 --nodelist=b,a"),
-    ],
-)
-def test_srun(the_job: LaunchSpec, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launchers, "_on_path", lambda name: f"/slurm/{name}")
-    the_job = dataclasses.replace(the_job, variables={"UCX_TLS": "a,b"})
-    assert command(LAUNCHERS["srun"], the_job) == ("/slurm/srun", *words.split(), *the_job.engine)
-    assert LAUNCHERS["srun"].environment(the_job) == {"UCX_TLS": "a,b"}
-
-
-GPUS_TRAVEL = "--gpu_per_rs=ALL_GPUS --smpiargs=-gpu"
-
-
-@pytest.mark.parametrize(
-    ("the_job", "words"),
-    [
-        (job(), "--nrs=1 --rs_per_host=1 --tasks_per_rs=2 --cpu_per_rs=ALL_CPUS --bind=none"),
-        (
-            job(gpus=True, device_buffers=True, allocation=Allocation("lsf", nodes=2, slots=84)),
-            "--nrs=2 --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS --bind=none " + GPUS_TRAVEL,
-        ),
-        (
-            job(gpus=True),
-            "--nrs=1 --rs_per_host=1 --tasks_per_rs=2 --cpu_per_rs=ALL_CPUS --bind=none --gpu_per_rs=ALL_GPUS",
-        ),
-        (
-            job(variables={"UCX_TLS": "rc"}),
-            "--nrs=1 --rs_per_host=1 --tasks_per_rs=2 --cpu_per_rs=ALL_CPUS --bind=none --env=UCX_TLS=rc",
-        ),
-    ],
-)
-def test_jsrun(the_job: LaunchSpec, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launchers, "_on_path", lambda name: f"/csm/{name}")
-    assert command(LAUNCHERS["jsrun"], the_job) == ("/csm/jsrun", *words.split(), *the_job.engine)
-
-
 def test_jsrun_cannot_choose_hosts() -> None:
     with pytest.raises(UserError, match="--hosts"):
         LAUNCHERS["jsrun"].arguments(job(hosts=("a", "b")))
-
-
-def test_words_of_the_user_stay_words() -> None:
-    line = command(LAUNCHERS["openmpi"], job(extra=("-x", "A=b c; $(rm)")))
-    assert line[-len(TWO.engine) - 2 : -len(TWO.engine)] == ("-x", "A=b c; $(rm)")
 
 
 # ------------------------------------------------------------------------------------------------- the choice

@@ -146,20 +146,8 @@ def test_the_settings_stand_behind_the_run_where_a_rank_is_on_this_node(
 ) -> None:
     use(monkeypatch, install(tmp_path / "bin"))
     output = tmp_path / "r.jsonl"
-    words = [
-        "pingpong",
-        "-t",
-        "host",
-        "--sizes",
-        "8",
-        "--launches",
-        "1",
-        "-o",
-        str(output),
-        "--format",
-        "csv",
-        "--force",
-    ]
+    words = ["pingpong", "-t", "host", "--sizes", "8", "--launches", "1", "--format", "csv", "--force"]
+    words += ["-o", str(output)]
     for host, kinds in (("example-node", ["run", "settings", "transport"]), ("login-node", ["run", "transport"])):
         known = Settings(host=host, governors={"performance": "0-7"}, siblings=[[0, 4], [3, 7]])
         monkeypatch.setattr(settings, "read", lambda known=known: known)

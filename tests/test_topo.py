@@ -299,12 +299,11 @@ def test_requests_that_make_no_sense(monkeypatch: pytest.MonkeyPatch, capsys: py
     check_transcript("refused/topo", capsys)
 
 
-def test_this_machine_is_drawn(engine: Path, volley_command: Path, tmp_path: Path) -> None:
-    here = Command(volley_command, engine, tmp_path / "state")
-    done = here("topo", "-o", str(tmp_path / "here.svg"), "--format", "json")
+def test_this_machine_is_drawn(volley: Command, tmp_path: Path) -> None:
+    done = volley("topo", "-o", str(tmp_path / "here.svg"), "--format", "json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["machine"]["nodes"]
     assert ElementTree.parse(tmp_path / "here.svg").getroot().tag == f"{SVG}svg"
-    plain = here("topo", LC_ALL="C", PYTHONIOENCODING="ascii")
+    plain = volley("topo", LC_ALL="C", PYTHONIOENCODING="ascii")
     assert plain.code == 0
     assert "CPUs" in plain.out
