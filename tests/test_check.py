@@ -26,6 +26,7 @@ from volley.check.judgement import Judgement, judge
 from volley.errors import UserError
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
+from volley.units import format_cpulist
 
 ROOT = Path(__file__).parents[1]
 
@@ -83,41 +84,89 @@ def test_suspects_meet_good_ranks_only() -> None:
         assert all(len({3, 4, 5} & set(pair)) < 2 for pair in pairs)
 
 
-@pytest.mark.parametrize(
-    ("slow", "found"),
-    [
-        (nowhere, []),
-        (touches(17), [("node", 17)]),
-        (touches(17, 40), [("node", 17), ("node", 40)]),
-        (touches(*range(16, 24)), [("switch", 2)]),
-        (link_of_switch_2, [("link", 2)]),
-    ],
-)
-def test_the_part_to_blame(slow: Where, found: list[tuple[str, int]]) -> None:
-    judged = judge(visits(slow), PLACES, one_way=True)
-    assert named(judged) == found
-    assert judged.open == []
-    assert judged.missing == []
+def pair_of(everything: Visits) -> Where:
+    """Its first pair."""
+    one, other = int(everything.first[0]), int(everything.second[0])
+    return lambda first, second: np.isin(first, (one, other)) & np.isin(second, (one, other))
 
 
-def test_one_of_five_and_two_of_ten_nodes() -> None:
-    for nodes, slow in ((5, (2,)), (10, (3, 7))):
-        places = Places(np.arange(nodes), np.full(nodes, -1))
-        judged = judge(visits(touches(*slow), places=places), places, one_way=False)
-        assert named(judged) == [("node", each) for each in slow]
+def beyond_a_slow_link(nodes: int, leaf: int) -> tuple[Visits, Places, bool]:
+    places = Places(np.arange(nodes), np.arange(nodes) // leaf)
+
+    def slow(first: Integers, second: Integers) -> Flags:
+        ends = places.switch[first], places.switch[second]
+        crossing: Flags = (ends[0] != ends[1]) & ((ends[0] == 0) | (ends[1] == 0)) & (second % leaf == 1)
+        return crossing
+
+    return visits(slow, 0.2, places=places), places, True
 
 
-def test_nodes_behind_an_unknown_switch() -> None:
-    """They are slow with the others and good with each other; where they are slow with each other, each is blamed."""
-    group = range(16, 24)
-    places = Places(np.arange(NODES), np.full(NODES, -1))
-    for slow, found in (
-        (lambda one, other: np.isin(one, group) != np.isin(other, group), [("joint", -1)]),
-        (touches(*group), [("node", each) for each in group]),
-    ):
-        judged = judge(visits(slow, places=places), places, one_way=True)
-        assert named(judged) == found
-        assert list(of_cluster({("host", "stream", 8): judged}, ranks(NODES), {}))
+def apart(nodes: int, *slow: int) -> tuple[Visits, Places, bool]:
+    """Nodes whose switches are unknown."""
+    places = Places(np.arange(nodes), np.full(nodes, -1))
+    return visits(touches(*slow) if slow else nowhere, places=places), places, False
+
+
+GROUP, HALF, UNKNOWN = range(16, 24), range(0, NODES, 2), Places(np.arange(NODES), np.full(NODES, -1))
+TWO_A_NODE = Places(np.arange(NODES) // 2, np.full(NODES, -1))
+ALL = visits(nowhere)
+
+
+def outside_link_of_switch_2(first: Integers, second: Integers) -> Flags:
+    return link_of_switch_2(first, second) & (second // LEAF != 2)
+
+
+CASES: dict[str, tuple[Visits, Places, bool]] = {
+    "nothing slow": (ALL, PLACES, True),
+    "node 17 slow": (visits(touches(17)), PLACES, True),
+    "nodes 17 and 40 slow": (visits(touches(17, 40)), PLACES, True),
+    "all of switch 2 slow": (visits(touches(*GROUP)), PLACES, True),
+    "a link of switch 2 slow": (visits(link_of_switch_2), PLACES, True),
+    "one of five": apart(5, 2),
+    "two of ten": apart(10, 3, 7),
+    "good with each other, slow with others, behind an unknown switch": (
+        visits(lambda one, other: np.isin(one, GROUP) != np.isin(other, GROUP), places=UNKNOWN),
+        UNKNOWN,
+        True,
+    ),
+    "slow with each other too": (visits(touches(*GROUP), places=UNKNOWN), UNKNOWN, True),
+    "half of the cluster": (visits(touches(*HALF)), PLACES, False),
+    "half of the cluster, one repetition": (
+        visits(touches(*HALF)).but(visits(touches(*HALF)).repetition == 0),
+        PLACES,
+        False,
+    ),
+    # among few switches many pairs of good nodes cross the slow link; of two switches either may have it
+    "beyond a slow link, three switches of four": beyond_a_slow_link(12, 4),
+    "beyond a slow link, three switches of three": beyond_a_slow_link(9, 3),
+    "beyond a slow link, two switches of eight": beyond_a_slow_link(16, 8),
+    "a rank of a good node": (visits(touches(17), places=TWO_A_NODE), TWO_A_NODE, True),
+    "wrong data of node 9": (visits(nowhere, wrong=touches(9)), PLACES, True),
+    "wrong data of a link": (visits(nowhere, wrong=link_of_switch_2), PLACES, True),
+    "wrong data of one pair": (visits(nowhere, wrong=pair_of(ALL)), PLACES, True),
+    # a pair that is always slow accuses neither of its nodes; nor do some behind a bad link of an unknown switch
+    "one slow pair": (visits(pair_of(ALL), 1.0), PLACES, False),
+    "one slow pair, one way": (visits(pair_of(ALL), 1.0), PLACES, True),
+    "some slow pairs": (visits(outside_link_of_switch_2, 1.0), UNKNOWN, False),
+    "some slow pairs, one way": (visits(outside_link_of_switch_2, 1.0), UNKNOWN, True),
+    "node 30 missing": (ALL.but(~touches(30)(ALL.first, ALL.second)), PLACES, True),
+    "all missing": (ALL.but(ALL.first < 0), PLACES, True),
+    "two nodes": apart(2),
+}
+
+
+def test_parts_are_blamed_as_it_was_looked_at() -> None:
+    parts = []
+    for name, (launch, places, one_way) in CASES.items():
+        found = judge(launch, places, one_way=one_way)
+        lines = [f"{part.state}: {part.kind} {part.number}, ranks {format_cpulist(part.ranks)}" for part in found.bad]
+        lines += [f"open: {part.state}: {part.kind}" for part in found.open]
+        lines += [f"{what}: {format_cpulist(ranks)}" for what, ranks in (("missing", found.missing),) if ranks]
+        lines += [f"measured again: {format_cpulist(found.suspects)}"] if found.suspects else []
+        parts.append("\n".join([f"# {name}", *lines, ""]))
+        assert list(of_cluster({("host", "stream", 8): found}, ranks(len(places.node)), {})) or not lines
+    check_screen(SCREENS / "check/judgements.txt", "\n".join(parts))
+    assert exit_code([]) == 3
 
 
 @pytest.mark.parametrize("slower", [0.1, 1.0])
@@ -141,50 +190,6 @@ def test_cores_of_a_node_differ_in_what_the_system_does_on_them() -> None:
             assert [part.number for part in judged.bad] == found
 
 
-def test_a_pair_that_is_always_slow_accuses_neither_of_its_nodes() -> None:
-    """Also some pairs of many nodes, behind a bad link of a switch that is not known."""
-    everything = visits(nowhere)
-    one, other = int(everything.first[0]), int(everything.second[0])
-    unknown = Places(np.arange(NODES), np.full(NODES, -1))
-    cases: list[tuple[Where, Places]] = [
-        (lambda first, second: np.isin(first, one) & np.isin(second, other), PLACES),
-        (lambda first, second: link_of_switch_2(first, second) & (second // LEAF != 2), unknown),
-    ]
-    for slow, places in cases:
-        for one_way in (True, False):
-            assert named(judge(visits(slow, 1.0), places, one_way=one_way)) == []
-
-
-def test_half_of_the_cluster_is_no_population() -> None:
-    judged = judge(visits(touches(*range(0, NODES, 2))), PLACES, one_way=False)
-    assert judged.bad == []
-    assert [(part.kind, part.state) for part in judged.open] == [("some", "uneven")]
-    assert judged.suspects == []
-
-
-def test_what_looks_like_half_of_the_cluster_is_measured_again() -> None:
-    half = range(0, NODES, 2)
-    few = visits(touches(*half))
-    judged = judge(few.but(few.repetition == 0), PLACES, one_way=False)
-    assert judged.bad == []
-    assert set(half) <= set(judged.suspects)
-
-
-@pytest.mark.parametrize(("nodes", "leaf", "found"), [(12, 4, [0]), (9, 3, [0]), (16, 8, [0, 1])])
-def test_nodes_beyond_a_slow_link_are_good(nodes: int, leaf: int, found: list[int]) -> None:
-    """Among few switches many pairs of good nodes cross the slow link; of two switches either may have it."""
-    places = Places(np.arange(nodes), np.arange(nodes) // leaf)
-
-    def slow(first: Integers, second: Integers) -> Flags:
-        ends = places.switch[first], places.switch[second]
-        crossing: Flags = (ends[0] != ends[1]) & ((ends[0] == 0) | (ends[1] == 0)) & (second % leaf == 1)
-        return crossing
-
-    judged = judge(visits(slow, 0.2, places=places), places, one_way=True)
-    assert named(judged) == [("link", switch) for switch in found]
-    assert judged.open == []
-
-
 def test_ranks_beyond_a_slow_link_have_few_visits_and_do_not_make_others_slow_at_times() -> None:
     places = Places(np.arange(12), np.arange(12) // 4)
 
@@ -199,43 +204,6 @@ def test_ranks_beyond_a_slow_link_have_few_visits_and_do_not_make_others_slow_at
     hit = np.random.default_rng(15).random(len(often.first)) < 0.08
     judged = judge(often._replace(time_s=often.time_s * np.where(hit, 2, 1)), places, one_way=False)
     assert [(part.kind, part.number, part.state) for part in judged.bad] == [("link", 2, "slow")]
-
-
-def test_a_rank_of_a_good_node() -> None:
-    places = Places(np.arange(NODES) // 2, np.full(NODES, -1))
-    assert named(judge(visits(touches(17), places=places), places, one_way=True)) == [("rank", 17)]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "found"),
-    [(touches(9), [("node", 9)]), (link_of_switch_2, [("link", 2)])],
-)
-def test_wrong_data_is_blamed_on_what_the_pairs_share(wrong: Where, found: list[tuple[str, int]]) -> None:
-    judged = judge(visits(nowhere, wrong=wrong), PLACES, one_way=True)
-    assert [(part.kind, part.number) for part in judged.bad if part.state == "wrong"] == found
-
-
-def test_a_single_wrong_pair_accuses_neither_of_its_nodes() -> None:
-    all_visits = visits(nowhere)
-    one, other = int(all_visits.first[0]), int(all_visits.second[0])
-    here = np.isin(all_visits.first, (one, other)) & np.isin(all_visits.second, (one, other))
-    judged = judge(visits(nowhere, wrong=lambda *_: here), PLACES, one_way=True)
-    assert [(part.kind, list(part.ranks)) for part in judged.bad] == [("pair", sorted((one, other)))]
-
-
-def test_what_is_missing_does_not_pass() -> None:
-    everything = visits(nowhere)
-    judged = judge(everything.but(~touches(30)(everything.first, everything.second)), PLACES, one_way=True)
-    assert judged.missing == [30]
-    assert judge(everything.but(everything.first < 0), PLACES, one_way=True).missing == list(range(NODES))
-    assert exit_code([]) == 3
-
-
-def test_of_two_nodes_none_is_good() -> None:
-    places = Places(np.arange(2), np.full(2, -1))
-    judged = judge(visits(nowhere, places=places), places, one_way=False)
-    assert judged.open
-    assert judged.suspects == []
 
 
 def test_the_records_of_a_cluster() -> None:

@@ -70,7 +70,7 @@ def test_pairs_of_nodes_agree_with_isolated_ones(hosts: Lab, tmp_path: Path) -> 
 def test_two_bad_cables_among_eight_hosts(hosts: Lab, tmp_path: Path) -> None:
     """One is slow, and one loses packets."""
     names = plug_in(hosts, [GIGABIT, GIGABIT, GIGABIT, HALF, GIGABIT, GIGABIT, LOSING, GIGABIT])
-    words = ("check", "--budget", "90", "--format", "json", "-o", str(tmp_path / "records.jsonl"))
+    words = ("check", "--budget", "40", "--format", "json", "-o", str(tmp_path / "records.jsonl"))
     done = hosts.run(command(names, *words), timeout_s=300)
     assert done.returncode == 1, done.stderr
     findings = json.loads(done.stdout)["findings"]
@@ -83,7 +83,7 @@ def test_two_bad_cables_among_eight_hosts(hosts: Lab, tmp_path: Path) -> None:
 
 def test_a_cable_that_is_pulled_out(hosts: Lab, tmp_path: Path) -> None:
     names, records = plug_in(hosts, [GIGABIT] * 4), tmp_path / "records.jsonl"
-    words = ("check", "--budget", "170", "--watchdog", "8", "--format", "json", "-o", str(records))
+    words = ("check", "--budget", "60", "--watchdog", "4", "--format", "json", "-o", str(records))
     with hosts.start(command(names, *words), host=names[0]) as running:
         while running.poll() is None and not (records.exists() and b'"record":"end"' in records.read_bytes()):
             if records.exists() and b'"record":"rank_matrix"' in records.read_bytes():
