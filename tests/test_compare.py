@@ -366,9 +366,69 @@ def test_records_of_several_commands_are_not_repeated_with_one_of_them() -> None
         assert f"measure each run again {advice}" in page.headline(compare(side(names), side(names), 0.05))
 
 
-def test_a_list_that_one_run_does_not_record_is_an_empty_list_of_the_other() -> None:
-    of = [launches(1, plan=example_records.plan(launch=launch)) for launch in ({}, {"removed": []})]
-    assert differences(*of) == []
+def planned(**launch: Any) -> Logs:
+    """Launches whose plan says this of the launch."""
+    return launches(1, plan=example_records.plan(launch=launch), environment=launch.get("environment", {}))
+
+
+def two_machines() -> tuple[Logs, Logs]:
+    """Other GPUs, more of them, and another number of cores."""
+    first, second = [gpu_log(2)], [gpu_log(4, ["uni"])]
+    renamed = json.loads(msgspec.json.encode(second[0].hardware[0]).replace(b"GPU-0", b"GPU-1"))
+    second[0].hardware[0] = msgspec.convert(renamed, Hardware)
+    ranks = [msgspec.structs.replace(rank, cores=list(range(32))) for rank in second[0].run.ranks]
+    run_with(second[0], ranks=ranks, environment={"UCX_TLS": "all"})
+    return first, second
+
+
+def rendezvous_from(threshold: int) -> Logs:
+    ranges = [
+        SizeRange(0, threshold - 1, "eager", "posix/memory"),
+        SizeRange(threshold, None, "rendezvous", "cuda_ipc/cuda"),
+    ]
+    tables = [
+        ProtocolTable("ucp_context_0 intra-node cfg#1", "tagged message by ucp_tag_send*(multi) from cuda", ranges),
+        ProtocolTable("ucp_context_0 self cfg#0", "tagged message by ucp_tag_send*(other) from cuda", ranges),
+    ]
+    return planned(stack={"ucx_protocols": msgspec.to_builtins(Protocols(sends=tables))})
+
+
+def clocked(hz: int) -> Logs:
+    log = gpu_log()
+    gpus = [msgspec.structs.replace(gpu, sm_clock_hz=hz) for gpu in log.hardware[-1].gpus]
+    log.hardware = [msgspec.structs.replace(log.hardware[-1], gpus=gpus)]
+    return [log]
+
+
+OTHERS = {
+    "environment": {"SAME": "1", "UCX_RNDV_THRESH": "8"},
+    "mpi": MpiFacts(library="Open MPI v4.1.6", standard="3.1"),
+    "ranks": example_records.ranks(2, bound_by="launcher"),
+}
+ENVIRONMENTS: dict[str, tuple[Logs, Logs]] = {
+    "variables, MPI and binding": (launches(1, environment={"UCX_TLS": "all", "SAME": "1"}), launches(2, **OTHERS)),
+    "a variable that the plan has too": (
+        *(planned(environment={"UCX_TLS": "all"}), planned(environment={"UCX_TLS": "tcp"})),
+    ),
+    "a list that one run does not record is an empty list of the other": (planned(), planned(removed=[])),
+    "two machines": two_machines(),
+    "where UCX changes its protocol": (rendezvous_from(4875), rendezvous_from(8)),
+    "UCX of one run": (planned(), rendezvous_from(8)),
+    "what varies between the launches of one run is no difference": (
+        launches(1, environment={"HOST_PART": "a"}) + launches(3, environment={"HOST_PART": "b"}),
+        launches(2, environment={"HOST_PART": "b"}),
+    ),
+    "clocks that are close": (clocked(1_980_000_000), clocked(1_965_000_000)),
+    "clocks that are apart": (clocked(1_980_000_000), clocked(1_200_000_000)),
+}
+
+
+def test_differences_of_environments_are_those_that_were_looked_at() -> None:
+    parts = []
+    for name, sides in ENVIRONMENTS.items():
+        found = [f"{each.name}: {each.first} → {each.second}" for each in environment_differences(*sides)]
+        parts.append("\n".join([f"# {name}", *found, ""]))
+    check_screen(SCREENS / "compare/environments.txt", "\n".join(parts))
 
 
 def test_long_lists_that_begin_alike_are_told_by_their_ends() -> None:

@@ -18,6 +18,7 @@ from example_records import run as example_run
 from fake_engine import install, use
 from fake_nvml import FakeNvml, NVMLError
 from gpu_records import device_of
+from screens import SCREENS, check_screen
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command
 from volley.launch.engine import EngineProcess
@@ -171,12 +172,6 @@ def test_a_gpu_that_says_nothing_and_an_older_module_are_read_as_far_as_they_go(
 # --------------------------------------------------------------------------------------- the line rate
 
 
-def known(transport_name: str, pair: list[Rank], hardware: list[Hardware]) -> LineRate:
-    found = line_rate(transport_name, pair, hardware)
-    assert found is not None
-    return found
-
-
 @pytest.mark.parametrize(
     ("generation", "width", "expected"),
     [
@@ -188,48 +183,57 @@ def test_pcie_rates_are_those_of_the_specification(generation: int, width: int, 
     assert pcie_bytes_per_s(generation, width) == (expected and pytest.approx(expected * 1e9, rel=1e-4))
 
 
-@pytest.mark.parametrize(
-    ("names", "machine_name", "pair", "over", "words", "one_way"),
-    [
-        (
-            ("aware", "peer", "device", "nccl"),
-            H200,
-            (0, 1),
-            "NVLink",
-            "18 links of 26.56 GB/s with packet headers; NVIDIA states 450 GB/s",
-            478.1,
-        ),
-        # staging goes over PCIe whatever joins the GPUs
-        (("staged/pageable", "staged/shared"), H200, (0, 1), "PCIe", "5.0 x16", 63.015),
-        # without NVLink the slower PCIe link counts at its most: read at generation 1 before, at 3 after
-        (("peer",), T4, (0, 1), "PCIe", "3.0 x16", 15.754),
-        (("staged/pinned",), T4, (0, 3), "PCIe", "3.0 x8", 7.877),
-        # only links between the two count
-        (("peer",), MIXED, (0, 3), "NVLink", "2 links of 25.78 GB/s with packet headers; NVIDIA states 50 GB/s", 51.56),
-        (("peer",), MIXED, (0, 2), "NVLink", "1 link of 25.78 GB/s with packet headers; NVIDIA states 25 GB/s", 25.78),
-        # GPU 1 tells no rate: the nominal one of its version, the smaller side
-        (("peer",), MIXED, (0, 1), "NVLink", "1 link of 25.00 GB/s", 25.0),
-        (("peer",), MIXED, (2, 3), "PCIe", "3.0 x16", 15.754),  # both have links, none to each other
-    ],
-)
-def test_the_line_rate_is_that_of_the_links_between_the_two(
-    names: tuple[str, ...], machine_name: str, pair: tuple[int, int], over: str, words: str, one_way: float
-) -> None:
-    records = machine(machine_name)
-    for name in names:
-        found = known(name, ranks(records[0], *pair), records)
-        assert (found.over, found.words) == (over, words)
-        assert found.one_way_Bps == pytest.approx(one_way * 1e9, rel=1e-3)
-        assert found.both_ways_Bps == 2 * found.one_way_Bps
+def degraded(records: list[Hardware]) -> list[Hardware]:
+    """The second GPU has 12 links."""
+    return [
+        replace(each, gpus=[each.gpus[0], replace(each.gpus[1], nvlinks=each.gpus[1].nvlinks[:12])]) for each in records
+    ]
 
 
-def test_a_link_that_was_only_seen_idle_is_said_to_be() -> None:
-    before = machine(T4)[:1]
-    found = known("peer", ranks(before[0], 0, 1), before)
-    assert found.words == "3.0 x16, read as 1.0 when idle"
-    assert found.one_way_Bps == pcie_bytes_per_s(3, 16)
-    unread = known("peer", ranks(before[0], 0, 1), changed(before, pcie_generation=None))
-    assert unread.words == "3.0 x16"
+def hidden(records: list[Hardware]) -> list[Hardware]:
+    """Nobody says where the links lead."""
+    links = [replace(link, remote="unknown", remote_pci=None) for link in records[0].gpus[0].nvlinks]
+    return changed(records, nvlinks=links)
+
+
+TWO, FOUR, V100 = machine(H200), machine(T4), machine(MIXED)
+LINE_RATES: dict[str, tuple[tuple[str, ...], tuple[int, int], list[Hardware]]] = {
+    "two H200": (("aware", "peer", "device", "nccl", "host", "null"), (0, 1), TWO),
+    "staging goes over PCIe whatever joins the GPUs": (("staged/pageable", "staged/shared"), (0, 1), TWO),
+    "the slower PCIe link counts at its most": (("peer",), (0, 1), FOUR),
+    "a narrow link": (("staged/pinned",), (0, 3), FOUR),
+    "only links between the two count": (("peer",), (0, 3), V100),
+    "one link": (("peer",), (0, 2), V100),
+    "GPU 1 tells no rate: the nominal one of its version, the smaller side": (("peer",), (0, 1), V100),
+    "both have links, none to each other": (("peer",), (2, 3), V100),
+    "a link that was only seen idle": (("peer",), (0, 1), FOUR[:1]),
+    "a generation that nobody tells": (("peer",), (0, 1), changed(FOUR[:1], pcie_generation=None)),
+    "behind a switch the smaller side counts": (("peer",), (0, 1), degraded(TWO)),
+    "a switch that is not set up joins nobody": (
+        *(("peer",), (0, 1), [replace(each, peers=[replace(each.peers[0], nvlink="not supported")]) for each in TWO]),
+    ),
+    "links to somewhere unknown, and NVML says that they join the two": (("peer",), (0, 1), hidden(TWO)),
+    "links to somewhere unknown": (("peer",), (0, 1), [replace(each, peers=[]) for each in hidden(TWO)]),
+    "a shared GPU stages every byte over one link twice": (("staged/pinned", "peer"), (0, 0), TWO),
+    "no record": (("peer",), (0, 1), []),
+    "an unknown width": (("staged/pinned",), (0, 1), changed(TWO, pcie_width=None)),
+    "unread links of one GPU": (
+        *(("peer",), (0, 1), [replace(e, gpus=[e.gpus[0], replace(e.gpus[1], nvlinks=None)]) for e in TWO]),
+    ),
+}
+
+
+def test_line_rates_are_those_that_were_looked_at() -> None:
+    parts = []
+    for name, (transports, pair, records) in LINE_RATES.items():
+        parts.append(f"# {name}")
+        for each in transports:
+            found = line_rate(each, ranks((records or TWO)[0], *pair), records)
+            rates = found and f"{found.one_way_Bps / 1e9:.2f} GB/s one way, {found.both_ways_Bps / 1e9:.2f} both ways"
+            parts.append(f"{each}: {f'{found.over}, {found.words}: {rates}' if found else 'unknown'}")
+    check_screen(SCREENS / "line-rates.txt", "\n".join([*parts, ""]))
+    assert line_rate("peer", example_run().ranks, TWO) is None
+    assert line_rate("peer", ranks(TWO[0], 0, 1, hosts=("a", "b")), TWO) is None
 
 
 @pytest.mark.parametrize(
@@ -239,54 +243,6 @@ def test_a_link_that_was_only_seen_idle_is_said_to_be() -> None:
 def test_links_that_tell_no_rate_have_that_of_the_whitepapers(version: str, links: int, total: int) -> None:
     rate = nvlink_bytes_per_s(NvLink(link=0, version=version))
     assert 2 * links * rate == pytest.approx(total * 1e9)
-
-
-def test_behind_a_switch_the_smaller_side_counts() -> None:
-    records = machine(H200)
-    degraded = [
-        replace(each, gpus=[each.gpus[0], replace(each.gpus[1], nvlinks=links[:12])])
-        for each in records
-        if (links := each.gpus[1].nvlinks)
-    ]
-    found = known("peer", ranks(records[0], 0, 1), degraded)
-    assert found.words == "12 links of 26.56 GB/s with packet headers; NVIDIA states 300 GB/s"
-
-
-def test_a_switch_that_is_not_set_up_joins_nobody() -> None:
-    records = machine(H200)
-    apart = [replace(each, peers=[replace(each.peers[0], nvlink="not supported")]) for each in records]
-    found = known("peer", ranks(records[0], 0, 1), apart)
-    assert found.over == "PCIe"
-
-
-def test_links_to_somewhere_unknown_count_where_nvml_says_that_nvlink_joins_the_two() -> None:
-    records = machine(H200)
-    hidden = [replace(link, remote="unknown", remote_pci=None) for link in records[0].gpus[0].nvlinks or ()]
-    found = known("peer", ranks(records[0], 0, 1), changed(records, nvlinks=hidden))
-    assert found.words == "18 links of 26.56 GB/s with packet headers; NVIDIA states 450 GB/s"
-    silent = [replace(each, peers=[]) for each in changed(records, nvlinks=hidden)]
-    unjoined = known("peer", ranks(records[0], 0, 1), silent)
-    assert unjoined.over == "PCIe"
-
-
-def test_a_shared_gpu_stages_every_byte_over_one_link_twice() -> None:
-    records = machine(H200)
-    found = known("staged/pinned", ranks(records[0], 0, 0), records)
-    assert found.both_ways_Bps == found.one_way_Bps
-    assert line_rate("peer", ranks(records[0], 0, 0), records) is None
-
-
-def test_where_nothing_is_known_there_is_no_line_rate() -> None:
-    records = machine(H200)
-    pair = ranks(records[0], 0, 1)
-    for name in ("host", "null", "corrupt"):
-        assert line_rate(name, pair, records) is None
-    assert line_rate("peer", pair, []) is None
-    assert line_rate("peer", example_run().ranks, records) is None
-    assert line_rate("peer", ranks(records[0], 0, 1, hosts=("a", "b")), records) is None
-    assert line_rate("staged/pinned", pair, changed(records, pcie_width=None)) is None
-    unread = [replace(each, gpus=[each.gpus[0], *changed([each], nvlinks=None)[0].gpus[1:]]) for each in records]
-    assert line_rate("peer", pair, unread) is None
 
 
 # ------------------------------------------------------------------------------------------ the seam
