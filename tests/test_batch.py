@@ -50,7 +50,7 @@ PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", 
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=8)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=5)
 @given(
     name=PRINTABLE.filter(lambda text: text != "-" and text[0] != "~"),
     module=PRINTABLE.filter(lambda text: not text.startswith("-")),

@@ -56,7 +56,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     write_launches(tmp_path, a_round=2)
     script = tmp_path / "fake_volley.py"
     script.write_text(_FAKE.format(place=str(tmp_path)))
-    return shlex.join([sys.executable, str(script), "pingpong"])
+    return shlex.join([sys.executable, "-S", str(script), "pingpong"])
 
 
 @pytest.mark.parametrize("command", ["volley transports --help", "env X=1 volley transports --help"])

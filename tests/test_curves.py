@@ -46,14 +46,6 @@ def test_a_line_is_found_exactly(half: int, bandwidth: float, first: int, number
 wobbles = st.lists(st.floats(0.8, 1.25), min_size=28, max_size=28)
 
 
-@given(wobbles, st.floats(1e-6, 1e6))
-def test_the_unit_of_time_does_not_matter(wobble: list[float], unit: float) -> None:
-    times = [time * factor for time, factor in zip(line(5e-6, 2e10), wobble, strict=True)]
-    one, other = fitted(SIZES, times), fitted(SIZES, [time * unit for time in times])
-    # The least deviation may be reached by more lines than one, so it is what must not change.
-    assert _deviation(other, SIZES, [time * unit for time in times]) == pytest.approx(_deviation(one, SIZES, times))
-
-
 @given(wobbles, st.floats(0.5, 2), st.floats(0.5, 2))
 def test_no_other_line_deviates_less(wobble: list[float], more_latency: float, more_bandwidth: float) -> None:
     times = [time * factor for time, factor in zip(line(5e-6, 2e10), wobble, strict=True)]
@@ -78,13 +70,6 @@ def test_a_minority_on_another_protocol_does_not_move_the_line(latency: float, n
         assert found.worst_deviation == pytest.approx(1 / slower - 1)
         assert found.worst_size_bytes in SIZES[:number]
         assert found.poor == (1 - 1 / slower > 0.25)
-
-
-def test_five_sizes_are_the_fewest_that_show_the_quality_of_a_line() -> None:
-    reason = fit(SIZES[:4], line(1e-6, 1e8, SIZES[:4]))
-    assert isinstance(reason, str)
-    assert "at least 5 sizes" in reason
-    assert isinstance(fit(SIZES[:5], line(1e-6, 3e7, SIZES[:5])), Fit)
 
 
 @pytest.mark.parametrize(("sizes", "word"), [(SIZES[:8], "larger messages"), (SIZES[15:], "smaller messages")])
@@ -147,10 +132,6 @@ def test_each_turn_is_told_and_the_last_one_is_final() -> None:
     ]
 
 
-def test_curves_without_an_interval_overtake_nobody() -> None:
-    assert turns_of([1, 4], [2, 2], kind="single") == []
-
-
 def test_a_ratio_that_is_steady_within_launches_leads_where_the_times_overlap() -> None:
     slow_and_fast = [1.0, 1.3, 0.9, 1.2, 1.1, 1.4]
     curves = {
@@ -162,10 +143,6 @@ def test_a_ratio_that_is_steady_within_launches_leads_where_the_times_overlap() 
     }
     (one,) = crossovers(curves)
     assert (one.faster, one.from_bytes) == ("b", FEW[1])
-
-
-def test_sizes_that_only_one_of_them_has_do_not_count() -> None:
-    assert turns_of([1, 4], [2]) == []
 
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1e-3), st.floats(1e-6, 1e-3)), min_size=1, max_size=8))
@@ -201,10 +178,6 @@ def test_of_a_latency_and_a_time_for_each_byte_it_is_the_same_for_few_sizes_and_
     dense = [8 << step for step in range(28)]
     assert of(dense) == pytest.approx(8e-6 * 400e9, rel=0.01)
     assert of([8, 4 << 10, 64 << 10, 1 << 20, 1 << 30]) == pytest.approx(of(dense))
-
-
-def test_it_is_the_first_size_that_reaches_half_even_where_bandwidth_falls_again() -> None:
-    assert half(1, 1, 1, 32, 64, 512) == pytest.approx(64)
 
 
 def test_where_the_smallest_size_reaches_half_or_sizes_are_few_there_is_none() -> None:

@@ -13,11 +13,6 @@ TIMES = st.floats(1e-9, 1e3)
 SAMPLES = st.lists(TIMES, min_size=1, max_size=60)
 
 
-def test_the_median_is_the_middle_or_the_mean_of_the_middle_two() -> None:
-    assert stats.median([3.0, 1.0, 2.0]) == 2.0
-    assert stats.median([4.0, 1.0, 3.0, 2.0]) == 2.5
-
-
 def test_the_rank_is_the_largest_that_covers_95_per_cent() -> None:
     """Against exact whole-number arithmetic: P(Binomial(n, 1/2) < r) <= 1/40."""
     for count in range(1, 400):

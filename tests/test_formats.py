@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -198,24 +197,6 @@ def test_numbers_are_in_si_units_and_texts_are_labels() -> None:
     ]
 
 
-def test_errors_of_several_series_are_added() -> None:
-    places = [("a", "1970-01-01T00:02:00Z", 2), ("b", "1970-01-01T00:01:00Z", 1), ("c", "", 0)]
-    reports = [
-        Report(
-            ["x"],
-            data=Data(("what", "n"), ("what",), [{"what": what, "n": 1}]),
-            notes=[*[Note("error", "INCOMPLETE")] * errors, Note("warning", "slow")],
-            origin={"benchmark": "b", "host": "h", "date": date},
-        )
-        for what, date, errors in places
-    ]
-    found = as_prometheus(*reports)
-    assert found[:2] == [
-        'volley_start_time_seconds{benchmark="b",host="h"} 60.0',
-        'volley_errors{benchmark="b",host="h"} 3',
-    ]
-
-
 def test_columns_are_written_as_the_same_rows_are() -> None:
     columns = {
         "benchmark": ["b", "b", "b"],
@@ -292,19 +273,3 @@ def test_markdown_shows_the_screen_or_what_is_asked_for() -> None:
     assert "every size" in as_markdown(report, full=True)
     assert "beware" in as_markdown(report, notes=True)
     assert "a line" in as_markdown(report, fit=True)
-
-
-def test_show_without_a_file_shows_the_last_run(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Capture
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert cli.main(["show"]) == 2
-    assert "no run is kept on this machine" in capsys.readouterr().err
-    (tmp_path / "volley").mkdir()
-    for age, name in enumerate(("rank-matrix", "fixed")):
-        path = tmp_path / "volley" / f"{name}.jsonl"
-        path.write_bytes((example_records.EXAMPLES / f"{name}.jsonl").read_bytes())
-        os.utime(path, (1000 - age, 1000 - age))
-    assert cli.main(["show"]) == 0
-    assert "volley matrix" in capsys.readouterr().out

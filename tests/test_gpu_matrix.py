@@ -169,11 +169,6 @@ def test_every_option_is_of_gpus_of_ranks_or_of_both() -> None:
     assert {place.rpartition(".")[2] for place in places} == {"section", *both, *options.OF_RANKS}
 
 
-def test_options_of_both_are_refused() -> None:
-    with pytest.raises(UserError, match=r"--section and --ranks cannot be combined: leave out one or the other"):
-        matrix("--section", "uni", "--ranks", "2")
-
-
 def asked(*words: str) -> MatrixOptions:
     given = matrix(*words, *([] if "--section" in words else ["--section", options.USUAL[0]]))
     assert isinstance(given, MatrixOptions)

@@ -108,11 +108,6 @@ def test_grids_are_as_square_as_can_be(ranks: int, grid: tuple[int, int]) -> Non
     assert all(across * along == ranks for across, along in grids(ranks))
 
 
-def test_every_grid_is_found_once_in_the_order_of_its_width() -> None:
-    assert grids(12) == [(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
-    assert grids(9) == [(1, 9), (3, 3), (9, 1)]
-
-
 # -------------------------------------------------------------------------------------------------------- scaling
 
 
@@ -177,24 +172,12 @@ def test_efficiency_is_relative_to_one_process() -> None:
     assert [step.beyond_s for step in chain] == pytest.approx([0, 0.001, 0.0015])
 
 
-def test_weak_scaling_has_the_same_part() -> None:
-    logs = [solved((1, 1), (100, 100), 0.010), solved((2, 1), (100, 100), 0.0125)]
-    (chain,) = scaling_chains(solutions_of(logs))
-    assert [step.kind for step in chain] == ["weak", "weak"]
-    assert chain[1].efficiency == pytest.approx(0.8)
-
-
 def other_threads() -> list[RunLog]:
     return [
         solved((1, 1), (100, 100), 0.010, threads=4),
         solved((2, 1), (100, 100), 0.0125, threads=2),
         solved((4, 1), (100, 100), 0.0125, threads=4),
     ]
-
-
-def test_processes_with_other_threads_have_no_efficiency() -> None:
-    (chain,) = scaling_chains(solutions_of(other_threads()))
-    assert [step.efficiency for step in chain] == [1.0, None, pytest.approx(0.8)]
 
 
 def test_machines_and_software_are_not_mixed() -> None:

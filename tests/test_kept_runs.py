@@ -103,7 +103,7 @@ def test_a_run_that_is_written_now_is_running(kept: Path, capsys: Capture) -> No
     assert {row["status"] for row in listed(capsys)[:1]} == {"running"}
     assert cli.main(["list"]) == 0
     assert "running, 6 points so far" in capsys.readouterr().out
-    assert cli.main(["show", "last"]) == 1
+    assert cli.main(["show"]) == 1
     assert "running now: launch 3 of 3 has 6 points so far" in capsys.readouterr().out
     assert cli.main(["delete", "last", "--yes"]) == 2
     writer.close()
@@ -186,6 +186,9 @@ def test_no_run_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert cli.main(["list"]) == 0
     assert capsys.readouterr().out == f"0 runs kept in {tmp_path / 'volley'}\n"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cli.main(["show"]) == 2
+    assert "no run is kept on this machine" in capsys.readouterr().err
 
 
 def test_a_file_comes_before_a_kept_run(kept: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -41,11 +41,6 @@ def test_one_launch_has_the_interval_of_its_samples_and_does_not_call_it_one_ove
     assert over_launches([[1.0]]).kind == "single"
 
 
-def test_one_launch_and_two_have_no_interval() -> None:
-    assert of_observations([1.0]) == Estimate(1.0, 1.0, 1.0, 1, "single")
-    assert of_observations([1.0, 2.0]) == Estimate(1.5, 1.0, 2.0, 2, "range")
-
-
 @pytest.mark.parametrize(("count", "part"), [(3, 2.0), (4, 0.65), (5, 0.3), (6, 0.1)])
 def test_the_range_of_few_launches_is_widened_on_a_logarithmic_scale(count: int, part: float) -> None:
     found = of_observations([2.0 ** (step / (count - 1)) for step in range(count)])
@@ -82,12 +77,6 @@ def test_bounds_enclose_the_median(observations: list[float]) -> None:
     assert found.count == len(observations)
 
 
-@given(TIMES, st.integers(3, 30))
-def test_equal_launches_have_an_interval_without_width(time: float, count: int) -> None:
-    found = of_observations([time] * count)
-    assert (found.low, found.high) == (time, time)
-
-
 # --------------------------------------------------------------------------------------------------- ratios
 
 
@@ -110,17 +99,6 @@ def test_a_ratio_within_one_launch_has_the_bounds_of_both_intervals() -> None:
     found = ratio(slow, fast)
     assert (found.median, found.low, found.high) == pytest.approx((2.0, 2 * 1.0 / 1.5, 2 * 1.5 / 1.0))
     assert found.kind == "within"
-
-
-def test_a_ratio_of_single_samples_shows_nothing() -> None:
-    found = ratio(repeated(9.0), repeated(1.0))
-    assert found.kind == "single"
-    assert not shown_above_one(found)
-
-
-def test_two_launches_show_nothing_and_three_may() -> None:
-    assert not shown_above_one(ratio(repeated(9.0, 9.1), repeated(1.0, 1.0)))
-    assert shown_above_one(ratio(repeated(9.0, 9.1, 9.2), repeated(1.0, 1.0, 1.0)))
 
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1e3), st.floats(1e-6, 1e3)), min_size=1, max_size=12))
@@ -146,11 +124,6 @@ def test_two_states_of_a_machine_are_told_with_their_launches() -> None:
     assert low.median == 0.11
     assert len(high.launches) == 36
     assert high.median == pytest.approx(0.35, rel=0.03)
-
-
-def test_three_states_are_three_groups() -> None:
-    found = groups(numbered(*(level * (1 + step / 1000) for level in (1, 1.2, 10) for step in range(6))))
-    assert [round(group.median, 1) for group in found] == [1.0, 1.2, 10.0]
 
 
 def test_one_launch_apart_is_no_group_and_two_are() -> None:

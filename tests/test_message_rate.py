@@ -114,20 +114,6 @@ def launches(times: dict[int, float]) -> list[RunLog]:
     ]
 
 
-def test_rates_are_messages_by_time_in_total_and_of_a_pair() -> None:
-    ((one, four),) = [found.points for found in results(launches({1: 1e-5, 4: 2e-5}))]
-    assert one.total == pytest.approx(1e7, rel=0.01)
-    assert four.total == pytest.approx(2e7, rel=0.01)
-    assert A_PAIR.of(four) == pytest.approx(0.5e7, rel=0.01)
-    assert four.bandwidth_Bps == pytest.approx(8 * 2e7, rel=0.01)
-
-
-def test_what_a_pair_keeps_is_a_ratio_within_each_launch() -> None:
-    ((one, four),) = [found.points for found in results(launches({1: 1e-5, 4: 2e-5}))]
-    assert one.kept is None
-    assert (four.kept.low, four.kept.median, four.kept.high) == pytest.approx((0.5, 0.5, 0.5))
-
-
 @pytest.mark.parametrize(
     ("times", "expected"),
     [
@@ -158,13 +144,6 @@ def test_one_sample_and_launches_with_nothing_in_common_say_nothing_of_saturatio
     for logs in ([log(one, two)], [log(one), log(two)]):
         (found,) = results(logs)
         assert saturation(found.points) is None
-
-
-def test_the_rate_is_that_of_the_median_and_its_bounds_are_those_of_the_time() -> None:
-    (found,) = results([log(point(2, [each * 1e-5 for each in (1, 2, 3, 5, 6, 8)]))])
-    (two,) = found.points
-    assert ALL_PAIRS.values(two) == pytest.approx([200 / 4e-5, 200 / 8e-5, 200 / 1e-5])
-    assert A_PAIR.values(two) == pytest.approx([100 / 4e-5])
 
 
 # -------------------------------------------------------------------------------------------------------- report

@@ -116,11 +116,6 @@ def test_hidden_is_the_overlap_of_osu(exchange: float, alone: float, both: float
     assert (found.hidden.median, found.hidden.low, found.hidden.high) == pytest.approx((hidden,) * 3)
 
 
-def test_slowdowns_are_times_beside_over_times_alone() -> None:
-    found = result_of({1: point(4.0, 4.0, 6.0, computation_beside_s=[5.0] * 7)})
-    assert (found.computation_slowdown.median, found.exchange_slowdown.median) == pytest.approx((1.25, 1.5))
-
-
 def test_times_that_a_clock_could_not_tell_from_nothing_are_left_out() -> None:
     found = result_of({1: point(4.0, 4.0, 6.0, exchange_alone_s=[0.0] * 6 + [4.0])})
     assert found.exchange_slowdown.median == pytest.approx(1.5)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 
@@ -8,7 +7,7 @@ import msgspec
 import pytest
 
 from example_records import edited, matrix_log, ranks, rows
-from screens import check_formats, shown
+from screens import check_formats
 from volley.benchmarks.matrix import slow_pairs
 from volley.benchmarks.matrix.cases import RankMatrixCase
 from volley.benchmarks.matrix.jobs import next_job, next_plan
@@ -181,12 +180,6 @@ def test_what_is_judged_is_the_least_disturbed_time() -> None:
     assert next_pairs([changed(log, (0, 1), range(1), median_s=5e-6, low_s=2e-6)])[0] == (0, 1)
 
 
-def test_rounds_end_where_all_is_decided() -> None:
-    logs = rounds(both(SLOW), SLOW)
-    assert len(logs) == 2  # twelve repetitions that all agree
-    assert [case.undecided for case in cases(*logs)] == [[], []]
-
-
 def test_only_what_is_undecided_is_measured_once_more() -> None:
     log = matrix_log(4, [*rows(4, slow=SLOW), *rows(4, "stream", slow={(1, 3): 1.2})])
     logs = [log, changed(again([log], {**SLOW, (1, 3): 1.2}), (1, 3), range(5), median_s=64e-6)]
@@ -206,16 +199,6 @@ def test_measuring_again_ends_with_the_last_round_or_the_time() -> None:
 
 
 # --------------------------------------------------------------------------------------------------------- output
-
-
-def test_json_has_the_same_and_more() -> None:
-    log = both(SLOW)
-    (series,) = json.loads(shown(rounds(log, SLOW), "json")[0])["series"]
-    pairs = {(row["pattern"], row["first_rank"], row["second_rank"]): row for row in series["data"]}
-    slow = pairs["pingpong", 0, 2]
-    assert slow["time_s"] == pytest.approx(2e-6)
-    assert (slow["flagged"], slow["comparable_pairs"], slow["ratio_again"]) == (True, 10, 2.0)
-    assert pairs["stream", 0, 1]["bandwidth_Bps"] == pytest.approx((1 << 20) / 1e-6)
 
 
 def test_a_visit_that_the_budget_left_out_is_no_visit() -> None:

@@ -91,11 +91,6 @@ def test_a_long_text_wraps_below_itself_on_a_terminal_only() -> None:
     assert len(shown(page).splitlines()) == len(screen) - 1
 
 
-def test_a_header_of_two_lines_is_one_where_lines_are_long() -> None:
-    assert Column("same within\n5 %").flat_title == "same within 5 %"
-    assert Column("staged/\npinned").flat_title == "staged/pinned"
-
-
 def test_text_is_neither_obeyed_nor_marked_up_wherever_it_stands() -> None:
     bad = "\x1b[2J[bold]:smile:\n"
     page = Report(

@@ -65,12 +65,6 @@ def test_too_few_comparable_pairs_are_not_judged() -> None:
     assert set(ratios(times, kinds)) == set(times) - {(0, 1), (1, 0)}
 
 
-def test_kinds_are_judged_apart() -> None:
-    times = {pair: time * (100 if 3 in pair else 1) for pair, time in of(4, r0_1=1.5).items()}
-    kinds = {pair: "off node" if 3 in pair else "same node" for pair in times}
-    assert suspects(times, kinds) == [(0, 1)]
-
-
 def test_slow_pairs_are_suspects_the_slowest_first() -> None:
     assert suspects(of(5, r0_2=1.05, r3_1=1.2, r1_2=1.03)) == [(3, 1), (0, 2)]
 
@@ -103,20 +97,6 @@ def test_where_a_kind_is_made_of_several_none_is_odd() -> None:
     assert compared(times).uneven() == {"same node": 24}
     times[0, 2] = 5.0  # stands out from both sorts
     assert suspects(times) == [(0, 2)]
-
-
-def test_an_even_kind_is_not_called_uneven() -> None:
-    times = of(4, r0_2=2.0, r2_0=2.0)
-    assert compared(times).uneven() == {}
-
-
-def test_controls_are_the_most_usual_of_the_suspects_kinds() -> None:
-    times = of(4, r0_2=2.0, r2_0=1.01, r1_3=0.9)
-    found = compared(times)
-    chosen = slow_pairs.controls(found, slow_pairs.suspects(found, found))
-    assert len(chosen) == slow_pairs.CONTROLS
-    assert not {(0, 2), (2, 0), (1, 3)} & {each.pair for each in chosen}
-    assert slow_pairs.controls(found, []) == []
 
 
 def again(*ratios: float, of: Pair = (0, 2)) -> list[dict[Pair, float]]:
@@ -198,12 +178,6 @@ def test_the_time_goes_to_the_slowest() -> None:
     assert slow_pairs.affordable(2, 5, 12, 1.0, 6) == (2, 0)  # not even once
     assert slow_pairs.affordable(0, 5, 12, 1.0, 60) == (0, 0)
     assert slow_pairs.affordable(3, 5, 12, 0.0, 60) == (3, 12)
-
-
-def test_without_a_suspect_or_a_control_nothing_is_judged() -> None:
-    assert slow_pairs.judge(FIRST, [], CONTROLS, 1) is None
-    assert slow_pairs.judge(FIRST, [{(0, 2): 1.0}], CONTROLS, 1) is None
-    assert slow_pairs.judge(FIRST, [{(1, 3): 1.0}], CONTROLS, 1) is None
 
 
 @pytest.mark.slow

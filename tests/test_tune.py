@@ -73,11 +73,6 @@ def test_a_setting_that_begins_to_crash_in_the_confirmation_is_not_proven() -> N
     assert list(there.confirm(["good", "crashes"], 10)) == ["good"]
 
 
-def test_a_lucky_screen_proves_nothing_without_fresh_launches() -> None:
-    there = machine({})
-    assert not any(found.faster.any() for found in there.confirm(there.screen(THIRTY, 1), 9).values())
-
-
 def test_a_setting_that_is_slower_somewhere_is_not_usable() -> None:
     found = machine({"both": {"8 B": 0.5, "4 MiB": 1.5}}).confirm(["both"], 12)["both"]
     assert [at for (_, at), faster in zip(found.places, found.faster, strict=True) if faster] == ["8 B"]
