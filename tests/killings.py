@@ -38,7 +38,8 @@ STOPPED_S = 12.0
 ENDS_S = 15.0
 """A launcher gives its ranks seconds between SIGTERM and SIGKILL, and volley gives them to the launcher."""
 WORDS = ("pingpong", "--sizes", "8:64k", "--point-time", "0.05", "--format", "csv", "--transport")
-WORDS_OF_STOP = ("--launches", "3", "--watchdog", "5")
+RUN_S = 3.0
+"""About how long a run of three launches takes."""
 
 
 def processes(mark: str) -> dict[int, str]:
@@ -72,20 +73,6 @@ def rank(mark: str, volley: int, dice: random.Random) -> str:
     return _kill_one(mark, volley, "volley-engine", dice.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]))
 
 
-def stopped_rank(mark: str, dice: random.Random) -> int | None:
-    """Stop a rank of a run; return its process number, ``None`` if there is no rank."""
-    ranks = [pid for pid, name in processes(mark).items() if name == "volley-engine"]
-    if not ranks:
-        return None
-    os.kill(rank := dice.choice(ranks), signal.SIGSTOP)
-    return rank
-
-
-def interrupt(mark: str, volley: int, dice: random.Random) -> str:
-    os.kill(volley, signal.SIGINT)
-    return "SIGINT to the front end"
-
-
 def _kill_one(mark: str, volley: int, program: str, number: signal.Signals) -> str:
     for pid, name in processes(mark).items():
         if name == program and pid != volley:
@@ -98,68 +85,64 @@ def _kill_one(mark: str, volley: int, program: str, number: signal.Signals) -> s
 TARGETS: tuple[Callable[[str, int, random.Random], str], ...] = (front, front, launcher, rank)
 
 
-def stop_one(command: list[str], folder: Path, dice: random.Random, run_s: float) -> tuple[str | None, float]:
-    """Start a run that takes about ``run_s`` and stop a rank at a random moment of it.
-
-    Returns:
-        What is wrong, and the time until the end in s; 0 if the run had ended before.
-    """
-    mark = f"{os.getpid()}-{dice.random()}"
-    environment = {**os.environ, MARK: mark}
-    command = [*command, "-o", str(folder / "records.jsonl")]
-    run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    moment = dice.random() * run_s
-    until = time.monotonic() + moment
-    while time.monotonic() < until or (rank := stopped_rank(mark, dice)) is None:
-        if run.poll() is not None:
-            break
-        time.sleep(0.01)
-    else:
-        return _after_stop(run, mark, rank, moment)
-    _, err = run.communicate()
-    return (None if run.returncode == 0 else f"exit code {run.returncode} without a stop\n{err}"), 0.0
+class Wrong(Exception):  # noqa: N818  what a run must not do
+    """What is wrong, in a sentence."""
 
 
-def _after_stop(run: subprocess.Popen[str], mark: str, rank: int, moment: float) -> tuple[str | None, float]:
-    """Wait until the stopped rank is gone, and for the end of the run: it may have launches left."""
-    stopped, took_s = time.monotonic(), 0.0
-    while rank in processes(mark) and (took_s := time.monotonic() - stopped) < 10 * STOPPED_S:
-        time.sleep(0.05)
+def start(command: list[str], mark: str, **variables: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, MARK: mark, **variables}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end_of(run: subprocess.Popen[str], about: str, limit_s: float) -> tuple[str, str]:
+    """Wait for the end of a run; return what it printed."""
     try:
-        _, err = run.communicate(timeout=10 * STOPPED_S)
+        out, err = run.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         run.kill()
-        return f"SIGSTOP after {moment:.3f} s: the run had not ended {10 * STOPPED_S:g} s later", took_s
-    about = f"SIGSTOP after {moment:.3f} s; the rank was gone after {took_s:.1f} s, exit code {run.returncode}"
-    if left := processes(mark):
-        return f"{about}: {left} outlived it\n{err}", took_s
-    if "Traceback" in err or took_s > STOPPED_S:
-        return f"{about}:\n{err}", took_s
-    return None, took_s
+        raise Wrong(f"{about}: it had not ended {limit_s:g} s later") from None
+    if "Traceback" in err and "/volley/" in err:  # before volley's first module, Python itself answers Ctrl-C
+        raise Wrong(f"{about}; exit code {run.returncode}:\n{err}")
+    return out, err
 
 
-def interrupt_one(volley: Path, engine: Path, folder: Path, dice: random.Random) -> str | None:
-    """Start a run of an engine that never ends, and interrupt it once at a random moment; return what is wrong."""
-    mark = f"{os.getpid()}-{dice.random()}"
+def wait_until_gone(about: str, left: Callable[[], object], limit_s: float = ENDS_S) -> None:
+    until = time.monotonic() + limit_s
+    while found := left():
+        if time.monotonic() > until:
+            raise Wrong(f"{about}: {found} outlived it by {limit_s:g} s")
+        time.sleep(0.05)
+
+
+def stop_one(volley: Path, folder: Path, mark: str, dice: random.Random, transport: str) -> None:
+    """Start a run and stop a rank at a random moment of it: the rank is gone soon, and the run ends."""
+    more = ("--launches", "3", "--watchdog", "5", "-o", str(folder / "records.jsonl"))
+    run = start([str(volley), *WORDS, transport, *more], mark)
+    moment, begun = dice.random() * RUN_S, time.monotonic()
+    ranks: list[int] = []
+    while run.poll() is None and (time.monotonic() < begun + moment or not ranks):
+        ranks = [pid for pid, name in processes(mark).items() if name == "volley-engine"]
+        time.sleep(0.01)
+    about = f"SIGSTOP after {time.monotonic() - begun:.3f} s"
+    if run.poll() is None:
+        os.kill(stopped := dice.choice(ranks), signal.SIGSTOP)
+        wait_until_gone(about, lambda: stopped in processes(mark), STOPPED_S)
+    _, err = end_of(run, about, 10 * STOPPED_S)  # it may have launches left
+    wait_until_gone(f"{about}\n{err}", lambda: processes(mark), 0)
+
+
+def interrupt_one(volley: Path, folder: Path, mark: str, dice: random.Random, _transport: str) -> None:
+    """Start a run of an engine that never ends, and interrupt it once at a random moment."""
     behaviour = dice.choice(["thinks", "silent", "endless"])
-    mine = {MARK: mark, "VOLLEY_ENGINE": str(engine), "VOLLEY_FAKE": behaviour, "XDG_STATE_HOME": str(folder)}
-    command = [str(volley), "pingpong", "-s", "8", "--launches", "1"]
-    run = subprocess.Popen(
-        command, env={**os.environ, **mine}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    engine = fake_engine.install(folder / "bin")
+    mine = {"VOLLEY_ENGINE": str(engine), "VOLLEY_FAKE": behaviour, "XDG_STATE_HOME": str(folder / "state")}
+    run = start([str(volley), "pingpong", "-s", "8", "--launches", "1"], mark, **mine)
     moment = dice.random() * dice.choice([0.3, 1.0, 2.0])
     time.sleep(moment)
-    interrupt(mark, run.pid, dice)
+    run.send_signal(signal.SIGINT)
     about = f"SIGINT after {moment:.3f} s, {behaviour}"
-    try:
-        _, err = run.communicate(timeout=4 * ENDS_S)
-    except subprocess.TimeoutExpired:
-        run.kill()
-        return f"{about}: it had not ended {4 * ENDS_S:g} s later"
-    if "Traceback" in err and "/volley/" in err:  # before volley's first module, Python itself answers Ctrl-C
-        return f"{about}; exit code {run.returncode}:\n{err}"
-    left = processes(mark)
-    return f"{about}: {left} outlived it" if left else None
+    end_of(run, about, 4 * ENDS_S)
+    wait_until_gone(about, lambda: processes(mark), 0)
 
 
 def interrupts(cases: int, seed: int) -> list[str]:
@@ -201,38 +184,27 @@ exec sleep 45
 """A job that writes records and then is silent until somebody ends it."""
 
 
-def kill_one(volley: Path, folder: Path, dice: random.Random) -> str | None:
-    """Start a run, kill a part of it after a random time; return what is wrong afterwards."""
-    mark = f"{os.getpid()}-{dice.random()}"
+def kill_one(volley: Path, folder: Path, mark: str, dice: random.Random, transport: str) -> None:
+    """Start a run, kill a part of it after a random time: nothing is left, and all that was measured is shown."""
     scratch, records = folder / "scratch", folder / "records.jsonl"
     scratch.mkdir(parents=True)
     places = {"TMPDIR": str(scratch), "OMPI_MCA_btl_sm_backing_directory": str(scratch)}
-    environment = {**os.environ, MARK: mark, **places}
-    command = [str(volley), *WORDS, "host", "-o", str(records)]
-    run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    run = start([str(volley), *WORDS, transport, "-o", str(records)], mark, **places)
     moment = dice.choice([0.1, 1.0, 2.5]) * dice.random()
     time.sleep(moment)
     who = dice.choice(TARGETS)
     did = who(mark, run.pid, dice) if run.poll() is None else "nothing: it had ended"
-    out, err = run.communicate(timeout=60)
-    killed = run.returncode == -signal.SIGKILL
-    about = f"{did} after {moment:.3f} s; exit code {run.returncode}"
-    until = time.monotonic() + ENDS_S
-    while (left := processes(mark)) or (who is not launcher and (files := os.listdir(scratch))):  # noqa: PTH208
-        if time.monotonic() > until:
-            return f"{about}: {left or files} outlived it"
-        time.sleep(0.05)
-    if "Traceback" in err and "/volley/" in err:  # before volley's first module, Python itself answers Ctrl-C
-        return f"{about}:\n{err}"
+    about = f"{did} after {moment:.3f} s"
+    out, err = end_of(run, about, 60)
+    files = list if who is launcher else lambda: os.listdir(scratch)  # noqa: PTH208
+    wait_until_gone(about, lambda: processes(mark) or files())
     points = [json.loads(line) for line in _lines(records) if line.startswith(b'{"record":"pingpong"')]
     measured = {point["size_bytes"] for point in points}  # by any of the launches
-    shown = subprocess.run(
-        [str(volley), "show", str(records), "-f", "csv"], capture_output=True, text=True, check=False
-    )
-    for text in (shown.stdout, *(() if killed else (out,))):
+    words = [str(volley), "show", str(records), "-f", "csv"]
+    shown = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    for text in (shown, *(() if run.returncode == -signal.SIGKILL else (out,))):
         if measured and len(text.splitlines()) != 1 + len(measured):
-            return f"{about}: of {len(measured)} points {len(text.splitlines()) - 1} are shown\n{err}"
-    return None
+            raise Wrong(f"{about}: of {len(measured)} points {len(text.splitlines()) - 1} are shown\n{err}")
 
 
 def _lines(records: Path) -> list[bytes]:
@@ -240,43 +212,29 @@ def _lines(records: Path) -> list[bytes]:
     return data[: data.rfind(b"\n") + 1].splitlines()
 
 
-def run(
-    volley: Path, cases: int, seed: int, how: str = "kill", at_once: int = 1, transports: str = "host"
-) -> list[str]:
+HOW = {"kill": kill_one, "stop": stop_one, "interrupt": interrupt_one}
+
+
+def run(volley: Path, cases: int, seed: int, how: str = "kill", at_once: int = 1, transport: str = "host") -> list[str]:
     """Kill, stop or interrupt so many runs, some at once; return what was wrong."""
-    times_s: list[float] = []
-    run_s = 0.0
-    stopped = [str(volley), *WORDS, transports, *WORDS_OF_STOP]
-    if how == "stop":
-        begun = time.monotonic()
-        subprocess.run(stopped, stdout=subprocess.DEVNULL, check=True)
-        run_s = time.monotonic() - begun
 
     def one(number: int) -> str | None:
         dice = random.Random(f"{seed} {number}")
         with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            if how == "stop":
-                problem, took_s = stop_one(stopped, folder, dice, run_s)
-                times_s.append(took_s)
-                print(f"{took_s:.1f} s {problem or ''}", flush=True)
-            elif how == "interrupt":
-                problem = interrupt_one(volley, fake_engine.install(folder / "bin"), folder / "state", dice)
-            else:
-                problem = kill_one(volley, folder, dice)
-        return problem and f"{how} {number} of seed {seed}: {problem}"
+            try:
+                HOW[how](volley, Path(name), f"{os.getpid()}-{dice.random()}", dice, transport)
+            except Wrong as problem:
+                return f"{how} {number} of seed {seed}: {problem}"
+        return None
 
     with ThreadPoolExecutor(at_once) as pool:
-        failures = [problem for problem in pool.map(one, range(cases)) if problem]
-    if ended := sorted(took_s for took_s in times_s if took_s):
-        print(f"{len(ended)} ranks stopped; gone after", *(f"{each:.1f}" for each in ended), "s")
-    return failures
+        return [problem for problem in pool.map(one, range(cases)) if problem]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=200)
-    parser.add_argument("--how", choices=("kill", "stop", "interrupt", "signal"), default="kill")
+    parser.add_argument("--how", choices=(*HOW, "signal"), default="kill")
     parser.add_argument("--at-once", type=int, default=1, help="runs at the same time: load for each other")
     parser.add_argument("--transport", default="host", help="of the runs in which a rank is stopped")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
@@ -285,14 +243,8 @@ def main() -> int:
     if given.how == "signal":
         failures = interrupts(given.cases, given.seed)
     else:
-        failures = run(
-            Path(sysconfig.get_path("scripts")) / "volley",
-            given.cases,
-            given.seed,
-            given.how,
-            given.at_once,
-            given.transport,
-        )
+        volley = Path(sysconfig.get_path("scripts")) / "volley"
+        failures = run(volley, given.cases, given.seed, given.how, given.at_once, given.transport)
     print(f"{given.cases} killings of seed {given.seed}, {len(failures)} failures", *failures, sep="\n")
     return bool(failures)
 
