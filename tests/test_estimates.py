@@ -13,6 +13,11 @@ TIMES = st.floats(1e-9, 1e3)
 SAMPLES = st.lists(TIMES, min_size=1, max_size=60)
 
 
+def test_no_samples_have_no_median() -> None:
+    with pytest.raises(ValueError, match="no samples"):
+        stats.median([])
+
+
 def test_the_rank_is_the_largest_that_covers_95_per_cent() -> None:
     """Against exact whole-number arithmetic: P(Binomial(n, 1/2) < r) <= 1/40."""
     for count in range(1, 400):

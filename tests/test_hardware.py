@@ -24,6 +24,7 @@ from volley.benchmarks import read as read_command
 from volley.launch.engine import EngineProcess
 from volley.machine import nvml
 from volley.machine.hardware import Gpu, Hardware, NvLink
+from volley.machine.isolate import Skip
 from volley.machine.line_rate import LineRate, nvlink_bytes_per_s, pcie_bytes_per_s
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.records.plan import Plan
@@ -161,12 +162,16 @@ def test_a_gpu_that_says_nothing_and_an_older_module_are_read_as_far_as_they_go(
     before = machine(H200)[0]
     silent = replace(before, gpus=[before.gpus[0], Gpu(index=1, uuid=before.gpus[1].uuid)])
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(silent))
-    first, second = nvml.read("before").gpus
+    first, second = nvml.facts().gpus
     assert (first.nvlinks, second.nvlinks, second.unread["pci"]) == (before.gpus[0].nvlinks, [], "Not Supported")
     for name in ("nvmlDeviceGetNvLinkRemoteDeviceType", "NVML_FI_DEV_NVLINK_GET_SPEED"):
         monkeypatch.delattr(FakeNvml, name)
-    (link, *_) = nvml.read("before").gpus[0].nvlinks or ()
+    (link, *_) = nvml.facts().gpus[0].nvlinks
     assert (link.remote, link.line_rate_bytes_per_s) == ("unknown", None)
+    for module in (None, Absent(before)):
+        monkeypatch.setitem(sys.modules, "pynvml", module)
+        with pytest.raises(Skip, match=r"NVML|nvidia-ml-py"):
+            nvml.facts()
 
 
 # --------------------------------------------------------------------------------------- the line rate

@@ -330,3 +330,15 @@ def test_what_gives_mpi_device_pointers_is_tried_first(
     asked = found(monkeypatch, Preflight())
     measure(with_aware / "r.jsonl", *words)
     assert [plan.transports for plan in asked] == [names]
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (("Signal: Segmentation fault (11)",), "SIGSEGV in MPI"),
+        (("exited on signal SIGBUS",), "SIGBUS in MPI"),
+        ((), "the job ended with status 1"),
+    ],
+)
+def test_the_signal_is_found_in_the_launcher_s_words(said: tuple[str, ...], cause: str) -> None:
+    assert preflight._cause(Ending(status=1, sentences=(), others=said)) == cause
