@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from volley.machine.ucx_protocols import Protocols, SizeRange, in_short, is_line, of_plan, parse
+from screens import SCREENS, check_screen
+from volley.machine.ucx_protocols import Protocols, in_short, is_line, of_plan, parse
 
 TEXTS = Path(__file__).parent / "ucx"
 COMPOSED = sorted(TEXTS.glob("composed-*.txt"))
-EAGER = "eager copy-in copy-out"
-READ = "rendezvous zero-copy read from remote"
 
 
 def lines(path: Path) -> list[str]:
@@ -27,45 +26,22 @@ def composed() -> Protocols:
 # -------------------------------------------------------------------------------------------- the parser
 
 
-@pytest.mark.parametrize("path", COMPOSED, ids=lambda path: path.stem)
-def test_both_layouts_say_the_same(path: Path) -> None:
-    found = parse(lines(path))
-    assert found.unknown is None
-    (sends,) = found.sends
-    assert sends.connection == "ucp_context_0 intra-node cfg#1"
-    assert sends.operation == "tagged message by ucp_tag_send*(fast-completion) from cuda/GPU0"
-    assert sends.ranges == [
-        SizeRange(0, 0, "eager short", "sysv/memory"),
-        SizeRange(1, 2304, EAGER, "sysv/memory"),
-        SizeRange(2305, None, READ, "cuda_ipc/cuda", estimated=True),
-    ]
-    (fetch,) = found.rendezvous
-    assert fetch.ranges[-1] == SizeRange(1, None, "zero-copy read from remote", "cuda_ipc/cuda")
-
-
-def test_a_captured_text_is_read_whole() -> None:
-    """The real layout; GPUs are put in the place of host memory."""
-    text = [line.replace("host memory", "cuda/GPU0") for line in lines(TEXTS / "captured-1.22-host-memory.txt")]
-    sends = {(table.connection, table.operation.partition("*")[2]): table.ranges for table in parse(text).sends}
-    assert len(sends) == 6
-    assert sends["ucp_context_0 intra-node cfg#1", "(fast-completion) from cuda/GPU0"] == [
-        SizeRange(0, 92, "eager short", "posix/memory"),
-        SizeRange(93, 8248, EAGER, "posix/memory"),
-        SizeRange(8249, 262143, f"multi-frag {EAGER}", "posix/memory"),
-        SizeRange(262144, None, "rendezvous fragmented copy-in copy-out", "posix/memory", estimated=True),
-    ]
-
-
-def test_in_short_are_the_ranges_of_a_send_to_another_rank() -> None:
-    text = lines(COMPOSED[0])
-    to_itself = [line.replace("intra-node", "self      ") for line in text]
-    assert in_short([*to_itself, *text]) == [
-        "0..0: eager short, sysv/memory",
-        f"1..2304: {EAGER}, sysv/memory",
-        f"2305..inf: {READ}, cuda_ipc/cuda",
-    ]
-    assert in_short(["nothing of the kind"]) == []
+def test_tables_are_read_as_they_were_looked_at() -> None:
+    """Both layouts of a composed text say the same; in the captured one GPUs are put in the place of host memory."""
+    captured = [line.replace("host memory", "cuda/GPU0") for line in lines(TEXTS / "captured-1.22-host-memory.txt")]
+    to_itself = [line.replace("intra-node", "self      ") for line in lines(COMPOSED[0])]
+    both = [*to_itself, *lines(COMPOSED[0])]
+    parts = []
+    for text in (*map(lines, COMPOSED), captured, both):
+        found = parse(text)
+        parts.append(f"not known: {found.unknown}")
+        for table in (*found.sends, *found.rendezvous):
+            parts.append(f"{table.connection}: {table.operation}")
+            parts += [f"  {each}" for each in table.ranges]
+        parts += ["in short:", *(f"  {line}" for line in in_short(text)), ""]
+    check_screen(SCREENS / "ucx-protocols.txt", "\n".join(parts))
     assert all(is_line(line) for path in COMPOSED for line in lines(path) if line.strip())
+    assert in_short(["nothing of the kind"]) == []
     assert not is_line("prterun noticed that process rank 0 exited on signal 11")
 
 
