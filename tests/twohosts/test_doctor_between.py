@@ -19,43 +19,36 @@ ANY = "unset OMPI_MCA_pml OMPI_MCA_btl;"
 """Open MPI chooses interfaces itself."""
 
 
-@pytest.mark.parametrize(
-    ("hosts", "state", "finding", "remedy"),
-    [
-        ((), "true", None, ""),
-        (NAMES, BRIDGE, "interfaces", "shown"),
-        (
-            NAMES[1:],
-            f"ip route replace blackhole {ADDRESSES[0]}",
-            "ports",
-            f"ip route replace {ADDRESSES[0]} dev link0",
-        ),
-        (NAMES[1:], LOOP, "names", "umount /etc/hosts"),
-    ],
+STATES = (
+    ("names", NAMES[1:], LOOP, "umount /etc/hosts"),
+    ("ports", NAMES[1:], f"ip route replace blackhole {ADDRESSES[0]}", f"ip route replace {ADDRESSES[0]} dev link0"),
+    ("interfaces", NAMES, BRIDGE, None),
 )
-def test_what_is_between_two_hosts_is_named(
-    hosts: tuple[str, ...], state: str, finding: str | None, remedy: str, join_hosts: Callable[[Wire], Lab]
-) -> None:
+"""Each with the hosts that are in it and what ends it: ``None`` for the remedy that doctor names."""
+
+
+def test_what_is_between_two_hosts_is_named(join_hosts: Callable[[Wire], Lab]) -> None:
+    """One state after the other: what finds the next one sees that the remedy has ended the one before."""
     lab = join_hosts(WIRE)
-    for host in hosts:
-        done = lab.run(["sh", "-c", state], timeout_s=30, host=host)
-        if done.returncode:
-            pytest.skip(f"this kernel cannot make the state: {done.stderr.strip()}")
-    found = doctor(lab)
-    problems = [each for each in found.values() if each["layer"] == "between hosts" and each["evidence"]]
-    assert [each["check"] for each in problems if not each["said"].startswith("fix first")] == [finding][
-        : bool(finding)
-    ]
-    if not finding:
-        assert "through link0" in found["MPI between hosts"]["said"]
-        return
-    shown = found[finding]["remedy"]
-    if remedy != "shown":
+    for number, (check, hosts, state, remedy) in enumerate(STATES):
         for host in hosts:
+            done = lab.run(["sh", "-c", state], timeout_s=30, host=host)
+            if done.returncode:
+                pytest.skip(f"this kernel cannot make the state: {done.stderr.strip()}")
+        found = doctor(lab)
+        assert problems(found) == [check]
+        assert all(found[before]["status"] == "good" for before, *_ in STATES[:number])
+        for host in hosts if remedy else ():
             assert lab.run(["sh", "-c", remedy], timeout_s=30, host=host).returncode == 0
-    again = doctor(lab, f"{shown};" if remedy == "shown" else "")
-    assert again[finding]["status"] == "good"
+    again = doctor(lab, f"{found['interfaces']['remedy']};")
+    assert problems(again) == []
     assert again["MPI between hosts"]["status"] == "good"
+    assert "through link0" in again["MPI between hosts"]["said"]
+
+
+def problems(found: dict[str, dict[str, str]]) -> list[str]:
+    between = [each for each in found.values() if each["layer"] == "between hosts" and each["evidence"]]
+    return [each["check"] for each in between if not each["said"].startswith("fix first")]
 
 
 def doctor(lab: Lab, before: str = "") -> dict[str, dict[str, str]]:
