@@ -206,16 +206,26 @@ def test_volley_outlives_the_ranks_that_srun_ends(volley: Volley) -> None:
 # ------------------------------------------------------------------------------------------- doctor in a job
 
 
-@pytest.mark.parametrize("within", ["an allocation", "a step"])
-def test_doctor_tries_the_ranks_of_the_job(volley: Volley, within: str) -> None:
-    step = ("srun", "-N", "2", "-n", "2", "--mpi=pmix")
-    job = ("salloc", "--quiet", "-N", "2", "-n", "2")
-    done = volley.run("doctor", "--format", "json", before=job if within == "an allocation" else step)
-    found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
-    launcher = "openmpi" if within == "an allocation" else "srun"
-    assert found["launcher"]["said"] == f"{launcher}: 2 ranks on 2 nodes, local ranks 0, 0"
+def test_doctor_tries_the_ranks_of_an_allocation_on_both_nodes(volley: Volley) -> None:
+    found = doctor(volley, "salloc", "--quiet", "-N", "2", "-n", "2")
+    assert found["launcher"]["said"] == "openmpi: 2 ranks on 2 nodes, local ranks 0, 0"
+    checks = ("launcher", "binding", "MPI, host memory", "job variables", "hosts", "names", "ports", "alike")
+    assert {found[name]["status"] for name in checks} == {"good"}
+    assert "through link0" in found["MPI between hosts"]["said"]
+
+
+def test_doctor_tries_the_ranks_of_a_step(volley: Volley) -> None:
+    found = doctor(volley, "srun", "-N", "2", "-n", "2", "--mpi=pmix")
+    assert found["launcher"]["said"] == "srun: 2 ranks on 2 nodes, local ranks 0, 0"
     assert found["launcher"]["status"] == found["binding"]["status"] == "good"
-    assert found["MPI, host memory"]["status"] == ("good" if within == "an allocation" else "not tested")
+    assert found["MPI, host memory"]["status"] == "not tested"
+
+
+def doctor(volley: Volley, *before: str) -> dict[str, dict[str, str]]:
+    """The findings by check."""
+    done = volley.run("doctor", "--format", "json", "--timeout", "30", before=before)
+    assert done.returncode in {0, 1}, done.stderr
+    return {each["check"]: each for each in json.loads(done.stdout)["findings"]}
 
 
 # ------------------------------------------------------------------------------------------- and Slurm itself
@@ -228,13 +238,3 @@ def test_lists_of_hosts_mean_what_slurm_means(slurm: Cluster, text: str) -> None
     done = slurm.run(["scontrol", "show", "hostnames", text])
     assert done.returncode == 0, done.stderr
     assert list(expand(text)) == done.stdout.split()
-
-
-def test_doctor_in_a_job_on_two_nodes_looks_at_both(volley: Volley) -> None:
-    done = volley.run(
-        "doctor", "--format", "json", "--timeout", "30", before=("salloc", "--nodes=2", "--ntasks-per-node=1")
-    )
-    assert done.returncode in {0, 1}, done.stderr
-    found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
-    assert {found[name]["status"] for name in ("job variables", "hosts", "names", "ports", "alike")} == {"good"}
-    assert "through link0" in found["MPI between hosts"]["said"]

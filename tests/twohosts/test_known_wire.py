@@ -16,7 +16,6 @@ from pretend_hosts import NAMES, Lab, Wire
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pair.records import StreamPoint
 from volley.records.records_file import read_runs
-from volley.records.run_log import RunLog
 from volley.statistics.estimates import median
 
 pytestmark = pytest.mark.alone
@@ -31,22 +30,17 @@ MESSAGE_BYTES, WINDOW = 4 << 20, 32  # a window holds the wire for 1.14 s, its o
 ATTEMPTS = 3
 
 
-def measured(hosts: Lab, folder: Path, *arguments: str) -> RunLog:
-    """Run volley on the first host over both, and return the records that it kept."""
+def reported(hosts: Lab, folder: Path, *arguments: str) -> float:
+    """The median that volley on the first host reports for one point over both, in seconds (of a stream: a window's)."""
     records = folder / "records.jsonl"
     command = [sys.executable, "-m", "volley", *arguments, "--hosts", ",".join(NAMES), "-o", str(records)]
     done = hosts.run([*command, "--transport", "host", "--format", "json"], timeout_s=120)
     assert done.returncode == 0, done.stderr
     (log,) = read_runs(records, BENCHMARKS)
     assert log.complete
+    assert [(rank.host, rank.node, rank.local_rank) for rank in log.run.ranks] == [(NAMES[0], 0, 0), (NAMES[1], 1, 0)]
     (point,) = log.records
     assert point.status == "ok"
-    return log
-
-
-def reported(hosts: Lab, folder: Path, *arguments: str) -> float:
-    """The median that volley reports for one point, in seconds (a window's, of a stream)."""
-    (point,) = measured(hosts, folder, *arguments).records
     if isinstance(point, StreamPoint):
         assert (point.window, point.size_bytes) == (WINDOW, MESSAGE_BYTES)
         return median(point.forward_s)
@@ -81,8 +75,3 @@ def test_rate_is_reported_as_set(join_hosts: Callable[[Wire], Lab], tmp_path: Pa
     request = ("stream", "--sizes", str(MESSAGE_BYTES), "--window", str(WINDOW), "--warmup", "1", "--iterations", "3")
     seen = least_disturbed(lambda: reported(hosts, tmp_path, *request), window_s / 1.01, window_s / 0.99)
     assert seen == pytest.approx(window_s, rel=0.01)
-
-
-def test_two_hosts_are_two_nodes(join_hosts: Callable[[Wire], Lab], tmp_path: Path) -> None:
-    log = measured(join_hosts(QUICKER), tmp_path, "pingpong", "--sizes", "8", "--warmup", "1", "--iterations", "1")
-    assert [(rank.host, rank.node, rank.local_rank) for rank in log.run.ranks] == [(NAMES[0], 0, 0), (NAMES[1], 1, 0)]
