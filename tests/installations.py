@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,19 +47,12 @@ def scrubbed(**settings: str) -> dict[str, str]:
     return kept | {"UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"} | as_pip | settings
 
 
-@cache
 def package_index_error() -> str:
     """Why pip gets nothing from its package index; empty where it does."""
     with tempfile.TemporaryDirectory() as folder:
         command = [*PIP, "download", "--no-cache-dir", "--retries", "0", "--no-deps", "--dest", folder, "nlohmann-json"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=scrubbed(), cwd=folder)
     return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["pip says nothing"])[-1]
-
-
-def need_package_index() -> None:
-    """Skip a test that installs from the package index where there is none, e.g. without a network."""
-    if reason := package_index_error():
-        pytest.skip(f"no package index can be reached: {reason}")
 
 
 def run(command: Sequence[str | Path], **settings: Any) -> str:
@@ -73,12 +65,19 @@ def run(command: Sequence[str | Path], **settings: Any) -> str:
     return done.stdout
 
 
-def pip_wheel(source: Path, to: Path, *options: str, env: Mapping[str, str], pip: Sequence[str | Path] = PIP) -> Path:
-    """Build a wheel with pip, isolated unless the options say otherwise."""
-    to.mkdir(exist_ok=True)
-    if pip == PIP and "--no-build-isolation" not in options:
-        need_package_index()
-    run([*pip, "wheel", "--no-deps", "--wheel-dir", to, *options, source], env=dict(env), cwd=to)
+def run_with_index(command: Sequence[str | Path], **settings: Any) -> None:
+    """Run what installs from the package index; skip the test where there is none, e.g. without a network."""
+    try:
+        run(command, **settings)
+    except AssertionError:
+        if reason := package_index_error():
+            pytest.skip(f"no package index can be reached: {reason}")
+        raise
+
+
+def pip_wheel(source: Path, to: Path, *options: str, env: Mapping[str, str]) -> Path:
+    """Build a wheel with pip, isolated."""
+    run_with_index([*PIP, "wheel", "--no-deps", "--wheel-dir", to, *options, source], env=dict(env), cwd=to)
     (wheel,) = to.glob("*.whl")
     return wheel
 
@@ -119,8 +118,8 @@ def new_environment(prefix: Path) -> Installation:
 
 
 def uv_install(into: Installation, *what: str | Path, **settings: str) -> None:
-    need_package_index()
-    run(["uv", "pip", "install", "--quiet", "--python", into.python, *what], env=with_scripts(**settings), cwd="/")
+    command = ["uv", "pip", "install", "--quiet", "--python", into.python, *what]
+    run_with_index(command, env=with_scripts(**settings), cwd="/")
 
 
 def with_scripts(**settings: str) -> dict[str, str]:

@@ -31,7 +31,7 @@ ATTEMPTS = 3
 
 
 def reported(hosts: Lab, folder: Path, *arguments: str) -> float:
-    """The median that volley on the first host reports for one point over both, in seconds (of a stream: a window's)."""
+    """The median that volley on the first host reports for a point over both, in seconds (of a stream: a window's)."""
     records = folder / "records.jsonl"
     command = [sys.executable, "-m", "volley", *arguments, "--hosts", ",".join(NAMES), "-o", str(records)]
     done = hosts.run([*command, "--transport", "host", "--format", "json"], timeout_s=120)
