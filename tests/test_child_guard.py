@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from the_command import gone, until
 from volley.machine import capture, signals
 from volley.machine.signals import ChildGuard
 from volley.setup import workspace

@@ -180,30 +180,12 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------------------- help
 
 
-@pytest.mark.parametrize("name", ["pingpong", "stream", "overlap", "collective"])
-def test_ranks_are_in_the_help_where_more_than_two_are_valid(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([name, "--help"]) == 0
-    assert ("--ranks" in capsys.readouterr().out) == (name == "collective")
-
-
 @pytest.mark.parametrize(("name", "shown"), [("show", True), ("list", False), ("references", False)])
 def test_the_help_explains_units_where_there_are_some(
     name: str, shown: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main([name, "--help"]) == 0
     assert ("Units: " in capsys.readouterr().out) == shown
-
-
-def test_the_help_says_how_many_launches_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["pingpong", "--help"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert f"up to {MAX_LAUNCHES}, until the intervals are as narrow as --ci asks or" in said
-    assert "or the time that the run announces (--budget) is over" in said
-    assert cli.main(["jacobi", "--help"]) == 0
-    assert "medians of the launches. [default: 1]" in " ".join(capsys.readouterr().out.split())
-    assert cli.main(["--help"]) == 0
-    assert "volley COMMAND --help" in capsys.readouterr().out
-    assert "--fit" in refused(capsys, "transports", "--fit")
 
 
 def test_the_version_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

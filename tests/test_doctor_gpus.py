@@ -12,7 +12,7 @@ import pytest
 from volley.doctor.probes import gpus
 from volley.machine import cuda_driver, sysfs
 from volley.machine import facts as f
-from volley.machine.capture import Skip, isolated
+from volley.machine.capture import isolated
 from volley.machine.cuda_driver import ATTRIBUTES
 
 PCI = "0000:3b:00.0"

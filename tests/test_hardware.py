@@ -23,8 +23,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command
 from volley.launch.engine import EngineProcess
 from volley.machine import nvml
+from volley.machine.capture import Skip
 from volley.machine.hardware import Gpu, Hardware, NvLink
-from volley.machine.isolate import Skip
 from volley.machine.line_rate import LineRate, nvlink_bytes_per_s, pcie_bytes_per_s
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.records.plan import Plan

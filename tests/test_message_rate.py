@@ -13,7 +13,7 @@ from screens import check_formats
 from the_command import Command
 from volley import benchmarks
 from volley.benchmarks.message_rate.records import MessageRatePlan, MessageRatePoint
-from volley.benchmarks.message_rate.results import A_PAIR, ALL_PAIRS, Saturation, results, saturation
+from volley.benchmarks.message_rate.results import Saturation, results, saturation
 from volley.records.run_log import RunLog
 from volley.report.model import Details
 

@@ -23,7 +23,7 @@ from volley.benchmarks import BENCHMARKS, named
 from volley.benchmarks import read as read_command
 from volley.benchmarks.matrix import GPUS
 from volley.errors import MachineError
-from volley.launch import engine, start
+from volley.launch import start
 from volley.run import progress, session
 from volley.run.jobs import FIRST_SHARE, START_S, Job
 from volley.run.outcome import RunOutcome
@@ -234,7 +234,7 @@ def test_an_engine_without_cuda_is_not_started_for_gpus(local: tuple[str, ...], 
 def test_good_and_bad_days_are_told_as_they_were_looked_at(
     bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(engine_module, "_SAY_EVERY_S", math.inf)  # what a machine at work may say
+    monkeypatch.setattr("volley.launch.engine._SAY_EVERY_S", math.inf)  # what a machine at work may say
     monkeypatch.setattr(progress, "LINES_EVERY_S", math.inf)
     monkeypatch.chdir(tmp_path)
     check_transcript("session/days", capsys, {str(bin_folder): "/mpi"})
