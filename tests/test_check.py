@@ -14,6 +14,7 @@ import pytest
 
 from example_records import edited, matrix_log, ranks, rows
 from screens import SCREENS, check_screen
+from test_which_job import ABOUT_FAKE
 from the_command import Command
 from volley import references
 from volley.benchmarks import BENCHMARKS
@@ -23,9 +24,11 @@ from volley.check.cluster import matchings, with_known_good
 from volley.check.evidence import Flags, Integers, Places, Visits
 from volley.check.findings import CheckFinding, exit_code, in_order, of_cluster
 from volley.check.judgement import Judgement, judge
+from volley.check.options import CheckOptions
 from volley.errors import UserError
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
+from volley.run.jobs import JobContext
 from volley.units import format_cpulist
 
 ROOT = Path(__file__).parents[1]
@@ -167,6 +170,19 @@ def test_parts_are_blamed_as_it_was_looked_at() -> None:
         assert list(of_cluster({("host", "stream", 8): found}, ranks(len(places.node)), {})) or not lines
     check_screen(SCREENS / "check/judgements.txt", "\n".join(parts))
     assert exit_code([]) == 3
+
+
+def test_the_ranks_of_one_machine_are_its_cores_or_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("volley.machine.nvidia_driver.gpu_count", lambda: 3)
+    monkeypatch.setattr("volley.launch.launchers.cores", lambda: 40)
+    assert CheckOptions().ranks_of(JobContext(ABOUT_FAKE)) == 16
+    assert CheckOptions(transport=("staged/pinned+flip",)).ranks_of(JobContext(ABOUT_FAKE)) == 3
+
+
+def test_what_was_skipped_says_why() -> None:
+    reasons = {("aware", "pingpong", 8): "ranks 0 and 2 are on one GPU: --share-gpu allows that"}
+    (finding,) = of_cluster({("aware", "pingpong", 8): Judgement([], [0, 2])}, ranks(3), {}, reasons)
+    assert (finding.verdict, finding.why) == ("UNDECIDED", "not measured: ranks 0 and 2 are on one GPU")
 
 
 @pytest.mark.parametrize("slower", [0.1, 1.0])

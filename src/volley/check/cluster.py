@@ -198,6 +198,8 @@ class Measured:
         """The median of all pairs in seconds, of each repetition, by what was measured."""
         self.launches = self.repetitions = 0
         self.judged: dict[Case, Judgement] = {}
+        self.reasons: dict[Case, str] = {}
+        """Why pairs were skipped."""
 
     def jobs(self, options: Any, context: JobContext) -> Jobs:
         """Return the first launch, and what makes the others: the matrix between ranks, with the rounds of a check."""
@@ -268,6 +270,8 @@ class Measured:
                 np.array([*chain.from_iterable(columns)], np.float64) * units_s
                 for columns in ([row.lows for row in rows], [row.medians for row in rows])
             )
+            if skipped := [each.reason for row in rows for each in row.skipped]:
+                self.reasons[case] = skipped[0]
             wrong = np.zeros(len(units_s), np.bool_)
             for end, row in zip(np.cumsum(counts).tolist(), rows, strict=True):
                 if row.failed:

@@ -132,7 +132,7 @@ def _of_ranks(logs: list[RunLog], together: cluster.Measured, options: CheckOpti
     first = next((log.run for log in logs if log.run), None)
     if first is None:
         return
-    yield from of_cluster(together.judgements(logs), first.ranks, together.switch_of)
+    yield from of_cluster(together.judgements(logs), first.ranks, together.switch_of, together.reasons)
     granted = allocation(os.environ)
     asked = len(set(options.job.hosts)) or (granted.nodes if granted else 1)
     seen = len({rank.host for rank in first.ranks})

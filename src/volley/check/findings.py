@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Literal, TextIO
 from xml.sax.saxutils import quoteattr
 
@@ -59,12 +60,16 @@ def in_order(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
 
 
 def of_cluster(
-    judgements: Mapping[Case, Judgement], ranks: Sequence[Rank], switch_of: Mapping[str, str]
+    judgements: Mapping[Case, Judgement],
+    ranks: Sequence[Rank],
+    switch_of: Mapping[str, str],
+    reasons: Mapping[Case, str] = MappingProxyType({}),
 ) -> Iterator[CheckFinding]:
-    """Say what the judgements of a cluster are."""
+    """Say what the judgements of a cluster are; ``reasons``: why pairs were skipped."""
     names = Names(ranks, switch_of)
     what = "ranks" if names.one_node else "nodes"
     for (transport, pattern, size_bytes), judgement in judgements.items():
+        skipped = reasons.get((transport, pattern, size_bytes), "").partition(":")[0]  # behind it: options of matrix
         quantity = "latency" if pattern == "pingpong" else "bandwidth"
         finding = partial(CheckFinding, layer=f"{quantity}, {format_size(size_bytes)}, {transport}")
         among = partial(finding, yardstick="population")
@@ -98,7 +103,8 @@ def of_cluster(
         if judgement.missing:
             lost = join_few(dict.fromkeys(names.node(ranks[rank]) for rank in judgement.missing), NAMED)
             decides = "a longer --budget, or the reason why the run ended"
-            yield finding(verdict="UNDECIDED", part=lost, why="not measured, or too rarely", decides=decides)
+            why = f"not measured: {skipped}" if skipped else "not measured, or too rarely"
+            yield finding(verdict="UNDECIDED", part=lost, why=why, decides=decides)
         if not judgement.bad and not judgement.open and not judgement.missing:
             total, met = len(set(names.places.node.tolist())), min(PARTNERS, len(ranks) - 1)
             good = f"none of {total} {what} is {_percent(np.expm1(GOOD_BELOW))} slower than the others"

@@ -60,7 +60,7 @@ class CheckOptions(BenchmarkOptions):
     job: JobOptions = group(
         JobOptions,
         without=("launches", "dry_run", "gpu_after_init", "share_gpu", "gpus"),
-        ranks={"shown": "one for each host; on one machine one for each core, up to 16"},
+        ranks={"shown": "one for each host; on one machine one for each core, up to 16, or each GPU with -t aware"},
     )
     output: OutputOptions = group(
         OutputOptions,
@@ -84,8 +84,12 @@ class CheckOptions(BenchmarkOptions):
     def ranks_of(self, context: JobContext) -> int:
         """Return how many ranks the check has."""
         from volley.launch.launchers import PAIR, cores  # noqa: PLC0415  start-up: --help does without
-        from volley.run.jobs import count_ranks  # noqa: PLC0415  start-up: --help does without
+        from volley.machine.nvidia_driver import gpu_count  # noqa: PLC0415  start-up: --help does without
+        from volley.run.jobs import choose_transports, count_ranks  # noqa: PLC0415  start-up: --help does without
 
         nodes = context.allocation.nodes if context.allocation and context.allocation.nodes > 1 else 0
-        usual = context.ranks_given or len(self.job.hosts) or nodes or min(cores(), MOST_RANKS_OF_A_MACHINE)
+        transports = context.about.of(choose_transports(self.transport, context, usual=("host",)))
+        on_gpus = any(each.memory == "device" for each in transports)  # two ranks do not share a GPU
+        here = gpu_count() if on_gpus else min(cores(), MOST_RANKS_OF_A_MACHINE)
+        usual = context.ranks_given or len(self.job.hosts) or nodes or here
         return count_ranks(self.job, context, usual=max(usual, PAIR))

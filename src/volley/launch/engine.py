@@ -19,6 +19,7 @@ import msgspec
 from volley.errors import MachineError
 from volley.launch import engine_path, inside_launcher
 from volley.launch.start import Start
+from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import MpiAbout
 from volley.machine.signals import GRACE_S, Child, Stop, signal_name
 from volley.machine.transports import without_fault
@@ -328,7 +329,8 @@ class EngineProcess:
             self._say_at = now + _SAY_EVERY_S
             self._note(f"waiting for {self._awaited}: {now - self._limit_from:.0f} s of at most {self._within_s:.0f} s")
             for line in list(self._others)[max(len(self._others) - self._unshown, 0) :]:
-                self._note(f"{self._program} says: {line}")
+                if not ucx_protocols.is_line(line):
+                    self._note(f"{self._program} says: {line}")
             self._unshown = 0
         if now >= self._limit_from + self._within_s and not self._lines and self._process.poll() is None:
             self._killed = self._killed or self._late + ("" if self._others else self._advice)
