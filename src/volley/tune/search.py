@@ -145,7 +145,7 @@ class Search(Generic[Setting]):
             for _ in range(rounds):
                 default, found = self._round(left, controls(len(left)))
                 for each, times in found.items() if default else ():
-                    gains[each].append({at: math.log(default[at] / times[at]) for at in times.keys() & default.keys()})
+                    gains[each].append({at: math.log(default[at] / times[at]) for at in times if at in default})
             usable = {each: _faster_half(gains[each]) for each in left if each not in self.failed and gains[each]}
             left = best(usable, max(KEPT, math.ceil(len(left) / 2)))
         return [each for each in left if each not in self.failed][:KEPT]
