@@ -264,11 +264,14 @@ def repeated(
         plan = msgspec.structs.replace(plan, sampling=sampling, options=part, budget_s=time_s)
         first = msgspec.structs.replace(plan, budget_s=time_s / FIRST_SHARE)  # it shows what a launch takes here
 
+    # Without a number of launches they become as short as they can.
+    short_of = launches.too_few(start_s + (measures_in_s(Job(plan), context, forecast) if number else start_s))
+
     def next_job(logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None]) -> Job | None:
         timed = [log.times.exit_s + (log.times.gap_s or 0) for log in logs if log.times]
         launch_s = sum(timed) / len(timed) if timed else elapsed_s / len(logs)
         if not launches.another(len(logs), elapsed_s, launch_s):
-            if note := launches.too_few(len(logs), elapsed_s - sum(timed), launch_s):
+            if not short_of and (note := launches.too_few(launch_s, elapsed_s - sum(timed), len(logs))):
                 say(note)
             return None
         good = logs[-1].complete and "failed" not in logs[-1].statuses
@@ -286,7 +289,8 @@ def repeated(
             left_s = left_s / max(min(launches.aim - len(logs), int(left_s / (2 * beside_s))), 1) - outside_s
         return Job(msgspec.structs.replace(plan, budget_s=max(left_s, SHORTEST_S)))
 
-    return Jobs((Job(first),), next_job=next_job, launches=launches, advice=None if options.sampling.budget else BUDGET)
+    advice = None if options.sampling.budget else BUDGET
+    return Jobs((Job(first),), next_job=next_job, note=short_of, launches=launches, advice=advice)
 
 
 SHORTEST_S = 0.1

@@ -59,14 +59,21 @@ class LaunchCount:
             return self.maximum
         return min(self.maximum, max(self.minimum, self.aim, int(self.time_s / launch_s)))
 
-    def too_few(self, done: int, before_s: float, launch_s: float) -> str | None:
-        """Return a sentence if the time was over after ``done`` launches, too few for an interval over launches.
+    def too_few(self, launch_s: float, before_s: float = 0.0, done: int | None = None) -> str | None:
+        """Return a sentence if the time is too short for an interval over launches.
 
-        ``before_s`` is the time before the first launch, and ``launch_s`` that of each.
+        Args:
+            launch_s: the time of a launch; as expected, where there was none yet.
+            before_s: the time before the first launch.
+            done: the launches for which there was time; ``None``: as many as are expected.
         """
-        if self.time_s is None or done >= FIRST_LOOK or self.maximum < FIRST_LOOK:
+        if self.time_s is None or self.maximum < FIRST_LOOK:
             return None
-        made = f"{self.time_s:.3g} s were enough for {count(done, 'launch')} of {format_sig(launch_s, 2)} s"
+        expected = max(self.minimum, int((self.time_s - before_s) / launch_s)) if done is None else done
+        if expected >= FIRST_LOOK:
+            return None
+        verb, about = ("leave time", "about ") if done is None else ("were enough", "")
+        made = f"{self.time_s:.3g} s {verb} for {count(expected, 'launch')} of {about}{format_sig(launch_s, 2)} s"
         budget = round_up((before_s + FIRST_LOOK * launch_s) * 1.1)
         return f"{made}, and a confidence interval needs {FIRST_LOOK}: write --budget {budget}"
 
