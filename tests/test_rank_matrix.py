@@ -78,6 +78,13 @@ def failed(number: int) -> RunLog:
     return matrix_log(4, those)
 
 
+def sharing(row: RankMatrixRow) -> RankMatrixRow:
+    """The row of four ranks on two GPUs."""
+    other = (row.rank + 2) % 4
+    first, second = sorted((row.rank, other))
+    return edited(row, skipped={other: f"ranks {first} and {second} are on one GPU: --share-gpu allows that"})
+
+
 def undecided() -> list[RunLog]:
     """A suspect that was as often slow as not when it was measured again, until the time was up."""
     first = matrix_log(4, rows(4, slow=SLOW))
@@ -97,6 +104,7 @@ SCREENS: dict[str, Callable[[], list[RunLog]]] = {
     "several-launches": lambda: [matrix_log(3, rows(3)), matrix_log(3, rows(3, slow={(0, 1): 3.0}))],
     "six-failed": lambda: [failed(6)],
     "eight-failed": lambda: [failed(8)],
+    "on-one-gpu": lambda: [matrix_log(4, [sharing(row) for row in rows(4)])],
     "uneven": lambda: [one_socket_uneven()],
     "slow": lambda: rounds(both(SLOW), SLOW),
     "not-confirmed": lambda: rounds(both(SLOW), {}),

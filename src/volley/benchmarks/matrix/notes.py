@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
@@ -73,8 +74,13 @@ def _failed(case: MatrixCase) -> Iterator[str]:
         yield f"{case.name}: {count(len(wrong) - MAX_NAMED, 'pair')} more (--format csv names them)"
 
 
+_OF_A_PAIR = re.compile(r"\branks \d+ and \d+\b")
+"""Pairs that share a GPU are skipped for one reason."""
+
+
 def _skipped(case: MatrixCase) -> Iterator[str]:
-    for reason, those in grouped(unmeasured(case, "skipped"), itemgetter(1)).items():
+    left_out = ((pair, _OF_A_PAIR.sub("both ranks", reason)) for pair, reason in unmeasured(case, "skipped"))
+    for reason, those in grouped(left_out, itemgetter(1)).items():
         yield f"{case.name} skipped {_few_or_count([pair for pair, _ in those], partial(_names, case))}: {reason}"
 
 
