@@ -129,12 +129,12 @@ def test_a_halo_of_its_own_is_found_before_the_first_iteration(volley: Command) 
 
 
 @pytest.mark.parametrize(("precision", "overlap"), [("double", "--overlap"), ("float", "--no-overlap")])
-def test_a_nan_ends_it_and_says_when(volley: Command, precision: str, overlap: str) -> None:
+def test_a_nan_ends_it_and_says_where_and_when(volley: Command, precision: str, overlap: str) -> None:
     done = volley(*words((2, 1)), "--transport", "host+nan", "--no-verify", "--precision", precision, overlap)
     point = the_point(done)
     assert (done.code, point.status, point.iterations) == (1, "failed", 4)
     assert point.residuals[-1].residual is None
-    said = "the field is no longer finite in iteration 3"
+    said = "the field is no longer finite in iteration 3: first at column 23, row 1, on rank 0"
     assert point.reason == said
     assert f"FAILED: host+nan: {said}" in done.out
 

@@ -1,4 +1,4 @@
-// On a GPU: its field is the CPU's bit for bit, whatever the domain's sides; a NaN anywhere is seen.
+// On a GPU: its field is the CPU's bit for bit, whatever the domain's sides; a NaN anywhere is seen and found.
 #include "expect.hpp"
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
@@ -42,6 +42,7 @@ void the_field_is_the_same(const Context& context, const JacobiOptions& options)
     EXPECT(expected[i].iteration == found[i].iteration && expected[i].value == found[i].value);
   }
   EXPECT(std::fabs(host->deviation() - device->deviation()) < 1e-12);
+  EXPECT(!device->first_broken());
   EXPECT(device->parts().interior_s > 0);
 }
 
@@ -74,6 +75,8 @@ void a_nan_anywhere_is_seen() {
     const DeviceField<Real> field(grid);
     const Real nan = std::numeric_limits<Real>::quiet_NaN();
     gpu::copy_to_device(field.before(0).row(y) + x, &nan, sizeof nan);
+    const auto where = field.first_broken(0);
+    EXPECT(where && (*where)[0] == x && (*where)[1] == y);
     gpu::zero(memory.data(), sizeof(ResidualMax));
     InteriorSweep<Real> job{};
     job.from = field.before(0);

@@ -90,6 +90,9 @@ void a_nan_stops_it(const Context& context, JacobiOptions options) {
   if (last) run.solver.field().now().row(5)[2] = std::numeric_limits<Real>::quiet_NaN();
   EXPECT(run.solver.advance(50) == 1 && run.solver.residuals().broken() && !run.solver.residuals().converged() &&
          run.solver.iterations() == 4);
+  const auto where = run.solver.first_broken();
+  EXPECT(where.has_value() == last);
+  if (where) EXPECT((*where)[0] == run.grid.first_column() + 2 && (*where)[1] == run.grid.first_row() + 4);
   run.halos.close();
 }
 

@@ -357,6 +357,14 @@ class DeviceField {
     return __builtin_bit_cast(double, sum_of(iteration, LargestDeviation{profile, profile + grid_.columns()}));
   }
 
+  [[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken(std::uint64_t iteration) const {
+    std::vector<Real> row(static_cast<std::size_t>(grid_.columns()));
+    return first_broken_point(grid_, [&](std::int64_t y) {
+      gpu::copy_to_host(row.data(), before(iteration).row(y), row.size() * sizeof(Real));
+      return row.data();
+    });
+  }
+
  private:
   template <class Sum>
   [[nodiscard]] std::uint64_t sum_of(std::uint64_t iteration, const Sum& sum) const {

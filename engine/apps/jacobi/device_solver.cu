@@ -63,6 +63,7 @@ class DeviceSolver final : public Solver {
 
   std::uint64_t hash() override { return field_.hash(done_); }
   double deviation() override { return field_.deviation(done_); }
+  std::optional<std::array<std::int64_t, 2>> first_broken() override { return field_.first_broken(done_); }
 
  private:
   [[nodiscard]] ResidualMax* residual(std::uint64_t iteration) const {

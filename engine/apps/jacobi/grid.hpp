@@ -172,6 +172,18 @@ inline constexpr std::int64_t pitch_bytes = 512;
                            bool around_caches);
 [[nodiscard]] float sweep(const Plane<float>& from, const Plane<float>& to, const Region& region, bool around_caches);
 
+// The global column and row of the first point that is not finite; `row_at(y)` is where row y of the domain is.
+template <class RowAt>
+[[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken_point(const Grid& grid, const RowAt& row_at) {
+  for (std::int64_t y = 0; y < grid.rows(); ++y) {
+    const auto* const row = row_at(y);
+    for (std::int64_t x = 0; x < grid.columns(); ++x) {
+      if (!std::isfinite(row[x])) return std::array{grid.first_column() + x, grid.first_row() + y};
+    }
+  }
+  return std::nullopt;
+}
+
 // Copies to memory that nobody reads soon: where the processor can, whole cache lines are stored without being read
 // from memory before, and stay in no cache.
 void streaming_copy(const void* from, void* to, std::size_t bytes);

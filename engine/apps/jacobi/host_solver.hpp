@@ -128,6 +128,11 @@ class HostField {
     return over_rows<double>(of_row, [](double a, double b) { return std::max(a, b); });
   }
 
+  // The global column and row of this rank's first point that is not finite.
+  [[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken() const {
+    return first_broken_point(grid_, [&](std::int64_t y) { return now().row(y); });
+  }
+
  private:
   static constexpr std::int64_t points_in_front = cache_line_bytes / std::int64_t{sizeof(Real)};
 
@@ -190,6 +195,7 @@ class HostSolver final : public Solver {
 
   std::uint64_t hash() override { return field_.hash(); }
   double deviation() override { return field_.deviation(); }
+  std::optional<std::array<std::int64_t, 2>> first_broken() override { return field_.first_broken(); }
 
   [[nodiscard]] const HostField<Real>& field() const { return field_; }
 

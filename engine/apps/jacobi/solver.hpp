@@ -80,6 +80,7 @@ class Solver {
   // See HostField in host_solver.hpp.
   [[nodiscard]] virtual std::uint64_t hash() = 0;
   [[nodiscard]] virtual double deviation() = 0;
+  [[nodiscard]] virtual std::optional<std::array<std::int64_t, 2>> first_broken() = 0;
 
   [[nodiscard]] std::uint64_t iterations() const { return done_; }
   [[nodiscard]] const ResidualHistory& residuals() const { return residuals_; }

@@ -171,7 +171,13 @@ class TransportSolve {
 
   void check_field() {
     if (!failure_.empty() || !solver_->residuals().broken()) return;
-    failure_ = "the field is no longer finite in iteration " + std::to_string(iterations_ - 1);
+    const auto mine = solver_->first_broken();
+    const auto points = mpi::all_gather(
+        mine ? "column " + std::to_string((*mine)[0]) + ", row " + std::to_string((*mine)[1]) : "", world_);
+    const auto first = std::find_if(points.begin(), points.end(), [](const auto& point) { return !point.empty(); });
+    const auto rank = std::to_string(first - points.begin());
+    failure_ = "the field is no longer finite in iteration " + std::to_string(iterations_ - 1) + ": " +
+               (first == points.end() ? "a change is too large" : "first at " + *first + ", on rank " + rank);
   }
 
   [[nodiscard]] Json parts_of_all() const {
