@@ -422,31 +422,15 @@ def test_long_lists_that_begin_alike_are_told_by_their_ends() -> None:
 
 
 def test_differences_of_two_machines_fit_a_few_lines() -> None:
-    first, second = [gpu_log(2)], [gpu_log(4, ["uni"])]
-    renamed = json.loads(msgspec.json.encode(second[0].hardware[0]).replace(b"GPU-0", b"GPU-1"))
-    second[0].hardware[0] = msgspec.convert(renamed, Hardware)
-    ranks = [msgspec.structs.replace(rank, cores=list(range(32))) for rank in second[0].run.ranks]
-    run_with(second[0], ranks=ranks, environment={"UCX_TLS": "all"})
-    found = [(name, value) for name, _, value in differences(first, second)]
+    found = [(name, value) for name, _, value in differences(*two_machines())]
     assert [name for name, _ in found][:2] == ["sections", "UCX_TLS"]
     assert found[2:] == [("rank 0 cores", "0-31"), ("gpus", "4"), ("peers", "6")]
 
 
 def test_where_ucx_changes_its_protocol_differs() -> None:
-    def of(threshold: int) -> Logs:
-        ranges = [
-            SizeRange(0, threshold - 1, "eager", "posix/memory"),
-            SizeRange(threshold, None, "rendezvous", "cuda_ipc/cuda"),
-        ]
-        tables = [
-            ProtocolTable("ucp_context_0 intra-node cfg#1", "tagged message by ucp_tag_send*(multi) from cuda", ranges),
-            ProtocolTable("ucp_context_0 self cfg#0", "tagged message by ucp_tag_send*(other) from cuda", ranges),
-        ]
-        stack = {"ucx_protocols": msgspec.to_builtins(Protocols(sends=tables))}
-        return launches(1, plan=example_records.plan(launch={"stack": stack}))
-
-    assert differences(of(4875), of(8)) == [("UCX send (multi) by rendezvous", "from 4875 B", "from 8 B")]
-    assert differences(launches(1), of(8)) == [
+    late, early = rendezvous_from(4875), rendezvous_from(8)
+    assert differences(late, early) == [("UCX send (multi) by rendezvous", "from 4875 B", "from 8 B")]
+    assert differences(launches(1), early) == [
         ("UCX send (multi) by eager", "none", "from 0 B"),
         ("UCX send (multi) by rendezvous", "none", "from 8 B"),
     ]
