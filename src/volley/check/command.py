@@ -116,7 +116,7 @@ def run(options: CheckOptions) -> int:
 def _machine(check: Check) -> list[tuple[machine.Layer, Benchmark, list[RunLog]]]:
     """Measure the layers of this machine."""
     measured = []
-    for layer in machine.layers(gpu_count() if has_driver() else 0):
+    for layer in machine.layers(gpu_count() if has_driver() else 0, check.options.transport):
         if check.stop.signal is not None:
             break
         benchmark, asked = benchmarks.read(layer.words)

@@ -26,6 +26,7 @@ from volley.document import Frozen, PositiveSeconds
 from volley.errors import UserError
 from volley.files import write_file
 from volley.machine.hardware import SLOWDOWNS, Gpu, nvlinks_down
+from volley.machine.transports import family_of, without_fault
 from volley.records.kept_runs import own_references
 from volley.records.launch_series import LaunchSeries, launches_of
 from volley.records.records_file import read_runs
@@ -57,8 +58,8 @@ class Layer:
     times: int = 1
 
 
-def layers(gpus: int) -> list[Layer]:
-    """Return the layers of a machine with so many GPUs."""
+def layers(gpus: int, named: Sequence[str] = ()) -> list[Layer]:
+    """Return the layers of a machine with so many GPUs; ``named``: the transports that the user asked for."""
     short = ("--launches", "3", "--point-time", "0.05")
     found = [
         Layer("messages in host memory", ("pingpong", "--transport", "host", "--sizes", "8,64k,1M", *short)),
@@ -73,8 +74,9 @@ def layers(gpus: int) -> list[Layer]:
         found.append(Layer("GPUs: host, copy engines, kernels", words, TIMES))
     if gpus > 1:
         allreduce = ("collective", "--operation", "allreduce", "--transport", "nccl", "--ranks", str(gpus))
+        aware = ",".join(each for each in named if family_of(without_fault(each)) == "aware") or "aware"
         found += [
-            Layer("MPI on device memory", ("pingpong", "--transport", "aware", "--sizes", "8,64M", *short)),
+            Layer("MPI on device memory", ("pingpong", "--transport", aware, "--sizes", "8,64M", *short)),
             Layer("NCCL allreduce", (*allreduce, "--sizes", "64M", *short)),
         ]
     return found
@@ -156,7 +158,7 @@ def by_limits(layer: str, times: Mapping[str, Sequence[float]], limits: Limits, 
     """Compare the seconds of each place, in several launches or repetitions, with the limits of a site."""
     over, open_, unknown = [], [], []
     for name, seconds in times.items():
-        limit = limit_s(limits.seconds.get(name, ()), judged)
+        limit = limit_s(limits.seconds.get(without_fault(name), ()), judged)
         if limit is None:
             unknown.append(name)
         elif min(seconds) > limit:
@@ -201,13 +203,16 @@ def _ratios(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str
     for name, theirs in _own_references().items():
         same = [log for log in launches_of(theirs, benchmark.name) if _machine_kind([log]) == kind]
         usual = measured(benchmark, same)
-        if ratios := [(name, at, median(own[at]) / median(usual[at])) for at in own if at in usual]:
+        if ratios := [
+            (name, at, median(own[at]) / median(usual[good])) for at in own if (good := without_fault(at)) in usual
+        ]:
             return ratios
     return [
         (ratio[0], f"{each.series}, {at}", ratio[1])
         for gpu in (kind[0] if len(kind[0]) == 1 else ())
         for each, at, seconds in _places(benchmark, logs)
-        if (ratio := references.ratio_to_equal(str(gpu), (benchmark.name, each.series), at, seconds, each.work))
+        for good in [(benchmark.name, without_fault(each.series))]
+        if (ratio := references.ratio_to_equal(str(gpu), good, at, seconds, each.work))
     ]
 
 

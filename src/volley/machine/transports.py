@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 TRANSPORTS = {
@@ -59,8 +60,8 @@ def through_host(transport: str) -> bool:
 
 
 def without_fault(transport: str) -> str:
-    """Return the name of a transport without the fault that a test gives it: ``host`` of ``host+flip``."""
-    return transport.partition("+")[0]
+    """Return a text without the fault that a test gives a transport: ``host, 8 B`` of ``host+flip, 8 B``."""
+    return re.sub(r"\+\w+", "", transport)
 
 
 def family_of(transport: str) -> str:
