@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from example_records import plan
 from fake_engine import install, use
 from the_command import engine_words, finish_with
 from volley.benchmarks import BENCHMARKS
@@ -28,7 +29,7 @@ from volley.machine.ucx_protocols import of_plan
 from volley.records.plan import Plan
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
-from volley.run import session
+from volley.run import jobs, session
 
 WHEEL = MpiAbout("Open MPI v5.0.11", "3.1", "libmpi.so.40")
 ABOUT = About(
@@ -49,7 +50,7 @@ def with_aware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     use(monkeypatch, install(tmp_path / "bin"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(session, "has_driver", lambda: True)
-    monkeypatch.setattr(session, "gpu_count", lambda: 2)
+    monkeypatch.setattr(jobs, "gpu_count", lambda: 2)
     monkeypatch.setattr(session, "ask_about", lambda *_: nullcontext(lambda: ABOUT))
     return tmp_path
 
@@ -99,12 +100,30 @@ def test_nothing_is_tried_where_the_ranks_have_one_gpu_unless_they_may_share_it(
     with_aware: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = found(monkeypatch, Preflight())
-    monkeypatch.setattr(session, "gpu_count", lambda: 1)
+    monkeypatch.setattr(jobs, "gpu_count", lambda: 1)
     measure(with_aware / "r.jsonl", "-t", "host,aware")
     assert asked == []
     measure(with_aware / "s.jsonl", "-t", "host,aware", "--share-gpu")
     measure(with_aware / "t.jsonl", "-t", "host,aware", "--hosts", "a,b")  # each may have one of its own
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("gpus", "share", "here", "usable"),
+    [
+        (2, False, True, ["host", "aware"]),
+        (1, True, True, ["host", "aware"]),
+        (1, False, False, ["host", "aware"]),
+        (1, False, True, ["host"]),
+        (0, True, True, ["host"]),
+    ],
+)
+def test_a_time_is_said_for_the_transports_that_the_ranks_can_have(
+    monkeypatch: pytest.MonkeyPatch, gpus: int, share: bool, here: bool, usable: list[str]
+) -> None:
+    monkeypatch.setattr(jobs, "gpu_count", lambda: gpus)
+    two = plan(transports=["host", "aware"], share_device=share)
+    assert jobs.usable_transports(two, jobs.JobContext(ABOUT, on_this_host=here)) == usable
 
 
 def test_ctrl_c_during_the_preflight_stops_the_session(

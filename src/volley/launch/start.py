@@ -171,9 +171,16 @@ def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: Rank
 
 
 def start_by_launcher(
-    job: JobOptions, path: Path, stack: Stack, ranks: LaunchSpec, *, granted: Allocation | None, share_cores: bool
+    job: JobOptions,
+    path: Path,
+    stack: Stack,
+    ranks: LaunchSpec,
+    *,
+    granted: Allocation | None,
+    here: bool,
+    share_cores: bool,
 ) -> Start:
-    """Return how to start the ranks with a launcher.
+    """Return how to start the ranks with a launcher; ``here``: all of them run on this host.
 
     Raises:
         UserError: if the chosen launcher cannot start the job.
@@ -203,7 +210,6 @@ def start_by_launcher(
     )
     tokens, added = command(launcher, wanted), launcher.environment(wanted)
     hint = None if tokens[0] == str(stack.mpiexec) else _hint(stack, ranks.ranks)
-    here = not (granted or job.hosts or job.launcher_arg)  # the user's words may name a file of hosts
     return Start(
         *(launcher.name, tokens, added, {**environment, **added}),
         on_this_host=here,

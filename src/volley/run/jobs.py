@@ -38,6 +38,8 @@ class JobContext:
     about: About
     position: RankInfo | None = None
     allocation: Allocation | None = None
+    on_this_host: bool = True
+    """All ranks are known to run on this host."""
 
     @property
     def ranks_given(self) -> int | None:
@@ -312,8 +314,12 @@ def coarse_first(sizes: Sequence[int]) -> list[int]:
 
 
 def usable_transports(plan: Plan, context: JobContext) -> list[str]:
-    """Return the transports of a plan that this machine may have: without CUDA or GPUs, none in GPU memory."""
-    if context.about.cuda_built is not None and gpu_count() > 0:
+    """Return the transports of a plan that this machine may have.
+
+    Those in GPU memory need CUDA and, unless ranks may share one, a second GPU for the other rank.
+    """
+    few = context.on_this_host and not plan.share_device and gpu_count() < min(plan.world_size, PAIR)
+    if context.about.cuda_built is not None and gpu_count() > 0 and not few:
         return plan.transports
     on_gpus = {each.name for each in context.about.of(plan.transports) if each.memory == "device"}
     return [name for name in plan.transports if without_fault(name) not in on_gpus]

@@ -39,7 +39,7 @@ from volley.machine import settings
 from volley.machine.hardware import Hardware, Settings
 from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import Stack, assemble
-from volley.machine.nvidia_driver import gpu_count, has_driver
+from volley.machine.nvidia_driver import has_driver
 from volley.machine.signals import Stop
 from volley.records.command_again import asked
 from volley.records.launch_series import count_missing
@@ -174,7 +174,10 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Sess
     with ask_about(path, mpi.library if mpi else "", stop, options.job.watchdog) as answer:
         _load_pages(benchmark, options.output.format)  # while the engine loads the MPI library
         about = answer()
-    context = JobContext(about, position, allocation(os.environ))
+    granted = allocation(os.environ)
+    # The user's words for the launcher may name a file of hosts.
+    here = not (position or granted or options.job.hosts or options.job.launcher_arg)
+    context = JobContext(about, position, granted, on_this_host=here)
     jobs = benchmark.jobs(options, context)
     if benchmark.local:
         if about.cuda_built is None:
@@ -219,6 +222,7 @@ class Session:
             self.stack,
             self.ranks(plan),
             granted=self.context.allocation,
+            here=self.context.on_this_host,
             share_cores=self.benchmark.computes,
         )
 
@@ -323,10 +327,10 @@ class Session:
         if plan is None or not has_driver():
             return None
         risky, trial = preflight.risky(plan, self.context.about), self.jobs.trial
+        if not {*risky}.intersection(usable_transports(plan, self.context)):
+            return None
         start = self.starts[plan.world_size]
         trials = Trials(start, self.stack, stop, plan.watchdog_s, progress.note)
-        if start.on_this_host and gpu_count() <= 1 and not plan.share_device:
-            return None  # the ranks have one GPU: the engine opens no transport on it without --share-gpu
         if start.inside_launcher:
             progress.note("testing MPI on device memory: a separate process sends to itself")
             apart = replace(start, environment=inside_launcher.scrubbed(start.environment), inside_launcher=False)
