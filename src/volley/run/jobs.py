@@ -327,8 +327,9 @@ def usable_transports(plan: Plan, context: JobContext) -> list[str]:
 
 def starts_in_s(plan: Plan, context: JobContext) -> float:
     """Return how long a launch is expected to take to start and to end; one without transports is of GPUs alone."""
-    on_gpus = any(each.memory == "device" for each in context.about.of(usable_transports(plan, context)))
-    return GPU_START_S if on_gpus or not plan.transports else START_S
+    asked = any(each.memory == "device" for each in context.about.of(plan.transports))
+    with_gpus = asked and context.about.cuda_built is not None and gpu_count() > 0  # also where they cannot be used
+    return GPU_START_S if with_gpus or not plan.transports else START_S
 
 
 def measures_in_s(job: Job, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:

@@ -55,6 +55,9 @@ def jobs(options: MatrixOptions, context: JobContext) -> Jobs:
     again = partial(next_job, inside_launcher=context.position is not None, anyway="remeasure" in options.given)
     expected_s = _expected_s(plan, part, nodes)
     advice = _advice(plan, part, nodes, expected_s)
+    if advice and options.remeasure:
+        longest = format_duration(max(slow_pairs.LONGEST_S, expected_s))
+        advice += f"; measuring slow pairs again takes up to {longest} more"
     job = Job(plan, measuring_s=expected_s)
     return Jobs((job,), next_job=again if options.remeasure else None, advice=advice)
 
