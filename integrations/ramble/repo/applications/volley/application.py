@@ -17,12 +17,10 @@ class Volley(ExecutableApplication):
     workload("pingpong", executable="pingpong")
     workload_variable("options", default="", description="Options of volley", workloads=["check", "pingpong"])
 
-    # the JSON has one key a line
+    # the JSON has at most one of each a line
     output = "{experiment_run_dir}/volley.json"
 
-    figure_of_merit("exit code", fom_regex=r'\s*"exit_code": (?P<code>\d+)', group_name="code", log_file=output)
-    figure_of_merit(
-        "latency", fom_regex=r'\s*"latency_s": (?P<t>[-+.e\d]+)', group_name="t", units="s", log_file=output
-    )
+    figure_of_merit("exit code", fom_regex=r'.*"exit_code": (?P<code>\d+)', group_name="code", log_file=output)
+    figure_of_merit("latency", fom_regex=r'.*"latency_s": (?P<t>[-+.e\d]+)', group_name="t", units="s", log_file=output)
 
-    success_criteria("nothing failed", mode="string", match=r'\s*("exit_code": [04],|"verified": true)', file=output)
+    success_criteria("nothing failed", mode="string", match=r'.*("exit_code": [04],|"verified": true)', file=output)
