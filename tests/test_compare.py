@@ -421,6 +421,27 @@ def test_long_lists_that_begin_alike_are_told_by_their_ends() -> None:
     assert names in next(page._environment_notes(found, full=True)).text
 
 
+def test_the_same_files_in_other_folders_are_one_difference() -> None:
+    of = [
+        launches(
+            number,
+            environment={"LD_LIBRARY_PATH": f"/{at}/lib", "UCX_TLS": at},
+            plan=example_records.plan(
+                launch={"stack": {"mpi_library": f"/{at}/libmpi.so.{number}", "mpiexec": f"/{at}/mpirun"}}
+            ),
+        )
+        for number, at in enumerate(("one", "other"), start=1)
+    ]
+    found = environment_differences(*of)
+    notes = [note.text for note in page._environment_notes(found, full=False)]
+    assert notes == [
+        "differs: the folders of LD_LIBRARY_PATH and mpiexec (--full shows them)",
+        "differs: UCX_TLS: one → other",
+        "differs: mpi_library: /one/libmpi.so.1 → /other/libmpi.so.2",
+    ]
+    assert len(list(page._environment_notes(found, full=True))) == len(found) == 4
+
+
 def test_differences_of_two_machines_fit_a_few_lines() -> None:
     found = [(name, value) for name, _, value in differences(*two_machines())]
     assert [name for name, _ in found][:2] == ["sections", "UCX_TLS"]

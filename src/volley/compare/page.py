@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
@@ -44,6 +45,8 @@ MAX_CHANGED = 12
 """Rows of the table of changed points, the largest changes first; --full shows all."""
 MAX_DIFFERENCES = 8
 """Lines about the environments; --full shows all."""
+_FOLDER = re.compile("(?<![^:])/[^:]*/")
+"""Of an absolute path, also of one of several after colons."""
 MAX_LETTERS = 60
 """Letters of a value in a line about the environments; --full shows all."""
 
@@ -366,7 +369,7 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
     for letter, keys in zip(("A", comparison.letter), comparison.only, strict=True):
         if keys and not comparison.first.reference:
             names = join_few(dict.fromkeys(key[1] for key in keys))
-            yield Note("missing", f"only {letter} has {count(len(keys), 'point')}: {names}")
+            yield Note("missing", f"{count(len(keys), 'point')} only in {letter}: {names}")
     if comparison.first.reference:
         for line in comparison.first.reference.method:
             yield Note("finding", f"{comparison.first.name}: {line}")
@@ -378,7 +381,7 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
         number = count(len(undecided), "point")
         text = f"undecided: {number}; about {known[-1]} launches per run would decide {whole}"
         if (half := (len(undecided) - 1) // 2) < len(known) - 1:
-            text += f", about {known[half]} half of them"
+            text += f", about {known[half]} would decide half of them"
         yield Note("finding", text)
 
 
@@ -386,6 +389,10 @@ def _environment_notes(differences: Sequence[EnvironmentDifference], *, full: bo
     if not differences:
         yield Note("finding", "environments: the records show no difference")
         return
+    moved = [each for each in differences if not full and _FOLDER.sub("", each.first) == _FOLDER.sub("", each.second)]
+    if moved:
+        yield Note("finding", f"differs: the folders of {join_words(each.name for each in moved)} (--full shows them)")
+    differences = [each for each in differences if each not in moved]
     shown = differences if full else differences[:MAX_DIFFERENCES]
     for each in shown:
         first, second = each.first, each.second
