@@ -166,6 +166,10 @@ SCREENS = {
         RunLog(run=RUN, records=points_of({"host": (9.0, 5.0), "aware": (9.0, 9.0), "peer": (9.0, 9.0)}))
     ],
     "may-hide-something": [RunLog(run=RUN, records=each) for each in LAUNCHES],
+    "few-launches-of-a-size": [
+        RunLog(run=RUN, records=[each for each in LAUNCHES[n] if n < 3 or each.size_bytes != SEVEN[-1]])
+        for n in range(6)
+    ],
     "skipped-for-one-reason": [RunLog(records=SKIPPED)],
 }
 

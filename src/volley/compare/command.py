@@ -39,7 +39,7 @@ def variants_of(lines: Sequence[str], sweep: tuple[str, tuple[str | None, ...]] 
     if sweep is None:
         if not 2 <= len(lines) <= MAX_SIDES:
             raise UserError(
-                f"--live takes two to {MAX_SIDES} command lines, not {len(lines)}: write volley compare --live "
+                f"--live takes 2 to {MAX_SIDES} command lines, not {len(lines)}: write volley compare --live "
                 "'volley …' 'volley …'"
             )
         return [Variant([*words, *one_launch], name=shlex.join(words)) for words, one_launch in map(_words, lines)]

@@ -149,7 +149,7 @@ def published_side(name: str, reference: Reference, second: Side) -> Side:
         names = list(dict.fromkeys(f"{table.benchmark}: {table.series}" for table in reference.tables))
         places = list(dict.fromkeys(at for table in reference.tables for at in table.figures))
         raise UserError(
-            f"{second.name} measures nothing that {name} has: it has {join_few(names)} at {places[0]} to "
+            f"{second.name} measures nothing that {name} has: {join_few(names)} at {places[0]} to "
             f"{places[-1]}; see volley references {name}"
         )
     return Side(name, [], replace(observed, columns=[column]), failed=0, repeats=False, reference=reference)

@@ -50,7 +50,7 @@ def _sweep(option_name: str, words: Sequence[str]) -> tuple[str, tuple[str | Non
     found = tuple(value or None for value in values.split(","))
     if not name.isidentifier() or not 2 <= len(set(found)) == len(found) <= MAX_SIDES:
         raise UserError(
-            f"{option_name}: {words[-1]!r} is no variable with two to {MAX_SIDES} different values: write e.g. "
+            f"{option_name}: {words[-1]!r} is not a variable with 2 to {MAX_SIDES} different values: write e.g. "
             f"{option_name} UCX_RNDV_THRESH=8,1k,8k"
         )
     return name, found

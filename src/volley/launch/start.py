@@ -87,10 +87,7 @@ class Start:
 
 def sharing_cores(ranks: int) -> str:
     """Return what the user is told of more ranks than cores."""
-    return (
-        f"{count(ranks, 'rank')} share fewer cores, so MPI yields its core while it waits: times are several times as "
-        "long as with one core per rank"
-    )
+    return f"{count(ranks, 'rank')} share fewer cores: times are several times as long as with one core per rank"
 
 
 def _engine(path: Path, stack: Stack) -> tuple[str, ...]:

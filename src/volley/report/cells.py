@@ -187,8 +187,8 @@ BOUNDS = {"ci": "95 % CI", "within": "spread", "range": "range"}
 """What bounds are called in a sentence."""
 _BOUNDS = {
     "ci": "95 % confidence interval over launches",
-    "within": "95 % confidence interval within one launch",
-    "range": "range of too few observations for a 95 % confidence interval",
+    "within": "spread (95 % confidence interval within one launch)",
+    "range": "range (too few launches or samples for an interval)",
 }
 
 

@@ -146,11 +146,11 @@ def form_of(output: Path, asked: str | None = None) -> str:
     form = asked or named
     name = escape_controls(str(output))
     if named is not None and named != form:
-        raise UserError(f"-o {name} --format {form}: the name ends as that of {named}: leave out one of them")
+        raise UserError(f"-o {name} --format {form}: this name is for {named}: leave out one of them")
     if form is None:
         raise UserError(f"-o {name}: the name does not end with .html, .svg or .png: add one, or give --format")
     if not output.parent.is_dir():  # told now, not after a large report is made
-        raise UserError(f"cannot write {name}: {escape_controls(str(output.parent))} is no folder")
+        raise UserError(f"cannot write {name}: {escape_controls(str(output.parent))} is not a folder")
     _html()
     return form
 

@@ -97,13 +97,10 @@ def _places(ranks: list[Rank]) -> Iterator[str]:
             cores = f"core{'' if len(rank.cores) == 1 else 's'} {format_cpulist(rank.cores) or 'unknown'}"
             gpu = f" with GPU {rank.device.index} ({rank.device.name})" if rank.device else ""
             places.setdefault(f"{cores}{gpu}", []).append(rank.rank)
-        alike = (
-            f"rank{'s' if len(numbers) > 1 else ''} {format_cpulist(numbers)} on {place}"
-            for place, numbers in places.items()
-        )
-        more = f" and {len(here) - MAX_RANKS} more" if len(here) > MAX_RANKS else ""
+        alike = [f"rank{'s' * (len(they) > 1)} {format_cpulist(they)} on {place}" for place, they in places.items()]
+        alike += [count(len(here) - MAX_RANKS, "more rank")] if len(here) > MAX_RANKS else []
         binding = join_words(sorted({_BINDERS[rank.bound_by] for rank in here}))
-        yield f"{host} ({here[0].cpu}): {join_words(alike)}{more}, {binding}"
+        yield f"{host} ({here[0].cpu}): {join_words(alike)}, {binding}"
 
 
 def over_launches(launches: int, series: LaunchSeries) -> str:

@@ -115,12 +115,12 @@ class RankMatrixForecast(Forecast):
         super().__init__(firsts * cases * part.repeats, plan.budget_s)
 
     def add(self, record: Any) -> str | None:
-        """Count a row; return what it gave: ``host 8 B, rank 3 first: 0.31 to 0.35 µs``."""
+        """Count a row; return what it gave: ``host 8 B, pairs from rank 3: 0.31 to 0.35 µs``."""
         if not isinstance(record, RankMatrixRow):
             return None
         self.done += 1
         self._seen.add((record.repeat, 0 if self._in_rounds else record.rank))
-        name = f"{record.transport} {format_size(record.size_bytes)}, rank {record.rank} first"
+        name = f"{record.transport} {format_size(record.size_bytes)}, pairs from rank {record.rank}"
         return row_in_short(name, record.times_s, len(record.failed), record.moved_bytes if record.window else None)
 
     def part_done(self) -> float:

@@ -71,7 +71,7 @@ def _failed(case: MatrixCase) -> Iterator[str]:
     for pair, reason in wrong[:MAX_NAMED]:
         yield f"{case.name}, {_names(case, [pair])}: {reason}"
     if len(wrong) > MAX_NAMED:
-        yield f"{case.name}: {count(len(wrong) - MAX_NAMED, 'pair')} more (--format csv names them)"
+        yield f"{case.name}: {count(len(wrong) - MAX_NAMED, 'more pair')} (--format csv names them)"
 
 
 _OF_A_PAIR = re.compile(r"\branks \d+ and \d+\b")
@@ -179,10 +179,10 @@ def _group(case: RankMatrixCase, group: SlowGroup) -> Conclusion:
 
 
 def _slower(case: MatrixCase, ratio: float, others: str) -> str:
-    """``reaches 61 % of what its 10 comparable pairs reach``; of times ``takes 1.64 times as long as its …``."""
+    """``reaches 61 % of what the 10 comparable pairs reach``; of times ``takes 1.64 times as long as the …``."""
     if case.shows_rate:
-        return f"reaches {_percent(1 / ratio)} of what its {others} reach"
-    return f"takes {format_sig(ratio, 3)} times as long as its {others}"
+        return f"reaches {_percent(1 / ratio)} of what the {others} reach"
+    return f"takes {format_sig(ratio, 3)} times as long as the {others}"
 
 
 def _percent(fraction: float) -> str:

@@ -374,7 +374,7 @@ class GpuMatrixForecast(Forecast):
 
 
 def row_in_short(name: str, medians_s: Sequence[float | None], failed: int, moved_bytes: int | None) -> str:
-    """Return the range of a row: ``host 8 B, rank 3 first: 0.31 to 0.35 µs``."""
+    """Return the range of a row: ``host 8 B, pairs from rank 3: 0.31 to 0.35 µs``."""
     times = [time_s for time_s in medians_s if time_s is not None]
     if not times:
         return f"{name}: {'FAILED' if failed else 'skipped'}"

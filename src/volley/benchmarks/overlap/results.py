@@ -374,11 +374,6 @@ def _overview(result: OverlapSeries) -> Overview | None:
     return Overview(line, list(_conclusions(result)), Table(columns, list(rows.values()), legend=legend))
 
 
-def _hidden_words(hidden: Estimate) -> str:
-    """Return how much of the exchange is hidden, and its bounds: ``53.7 % (95 % CI -119 to 144 %)``."""
-    return f"{format_sig(hidden.median * 100, 3)} % ({bounds_of(hidden, 100, '%')})"
-
-
 def _conclusions(result: OverlapSeries) -> Iterator[Conclusion]:
     if failed := sum(point.status == "failed" for point in result.points):
         yield Conclusion("BROKEN", f"{count(failed, 'point')} failed")
@@ -399,7 +394,8 @@ def _judged(result: OverlapSeries) -> Iterator[Conclusion]:
             others = [hidden for name, hidden in here.items() if name != best]
             above = bool(others) and all(has_interval(each) and each.high < here[best].low for each in others)
             most = ", the largest share" * above
-            yield Conclusion("OK", f"{best} hides {_hidden_words(here[best])} of {size} ({limit}){most}")
+            share = f"{format_sig(here[best].median * 100, 3)} % ({bounds_of(here[best], 100, '%')})"
+            yield Conclusion("OK", f"{best} hides {share} of {size} ({limit}){most}")
     by_name = grouped(shares.items(), lambda share: share[0][0])
     idle = {name: [hidden for _, hidden in those] for name, those in by_name.items()}
     idle = {name: those for name, those in idle.items() if not any(map(_hides, those))}

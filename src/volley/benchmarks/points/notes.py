@@ -465,7 +465,8 @@ def _warning(hits: Sequence[tuple[PointResult, PointWarning]], where: str, plan:
     if warning.kind == "partly":
         return f"not every launch measured {where}: these rows use fewer launches"
     launches = f" in {warning.launches} of {worst.launches} launches" if worst.launches > 1 else ""
-    where += f" (worst: {percent(abs(warning.value), 1)}{launches}, {worst.place})"
+    most = f"{percent(abs(warning.value), 1)}{launches}"
+    where += f" (worst: {most}, {worst.place})" if len(points) > 1 else f" ({most})"
     if warning.kind == "drift":
         # From that number on, the launches of this run already show what drifts.
         repeat = launch_again(plan.benchmark, FIRST_LOOK, plan, **_only(points))

@@ -116,7 +116,7 @@ def _conclusions(result: PointSeries, points: Sequence[PointResult], ucx_operati
     failed = [point for point in result.points if point.status == "failed"]
     for name, those in list(by_name(failed).items())[:1]:
         others = len(failed) - len(those)
-        more = f", and {count(others, 'point')} of others" if others else ""
+        more = f"; {count(others, 'point')} of other transports failed too" if others else ""
         yield Conclusion(
             "BROKEN", f"{name} failed at {count(len(those), 'size')}{more}", again([those[0]], plan, size=True)
         )
