@@ -28,7 +28,7 @@ Exit measure(const Options& options, Output& output, std::optional<Records>& rec
   benchmark->check(job);
   records.emplace(&output);
   records->write(run_record(job, plan, clock_read_s(), nullptr, startup));
-  const auto& cpus = job.ranks.front().cores;
+  const auto& cpus = job.facts(job.rank).cores;
   const Usage before = usage_now(cpus);
   const Exit code = benchmark->run({job, nullptr, plan, *records, watchdog});
   records->end("", Json::array({to_json(usage_now(cpus) - before, 0)}));

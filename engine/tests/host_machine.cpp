@@ -234,10 +234,9 @@ RankFacts rank_on(int rank, int node, std::vector<int> cores, const char* bound_
 
 void a_core_that_two_ranks_have_is_noticed() {
   const RankFacts first = rank_on(0, 0, {0, 1}, "engine");
-  const auto problem = [&](const std::vector<RankFacts>& others) {
-    std::vector<RankFacts> all{first};
-    all.insert(all.end(), others.begin(), others.end());
-    return problem_of([&] { check_cores(all); });
+  const auto problem = [&](std::vector<RankFacts> all) {
+    all.insert(all.begin(), first);
+    return shared_core(all);
   };
   EXPECT(problem({rank_on(1, 0, {2, 3}, "engine")}).empty());
   EXPECT(problem({rank_on(1, 1, {0, 1}, "engine")}).empty());
@@ -287,19 +286,18 @@ void ranks_of_a_step_are_known() {
   EXPECT(launch_environment().local_size == 4);
 }
 
-void ranks_on_one_device_are_told_by_host_and_uuid() {
-  const auto with = [](const char* host, const char* uuid) {
-    RankFacts facts;
+void nodes_and_gpus_are_numbered() {
+  Job job;
+  const auto rank = [](const char* host, int node, const char* uuid) {
+    RankFacts facts = rank_on(0, node, {}, "nobody");
     facts.host = host;
-    facts.device.emplace().uuid = uuid;
+    if (uuid != nullptr) facts.device.emplace().uuid = uuid;
     return facts;
   };
-  EXPECT(same_device(with("a", "GPU-1"), with("a", "GPU-1")));
-  EXPECT(!same_device(with("a", "GPU-1"), with("a", "GPU-2")));
-  EXPECT(!same_device(with("a", "GPU-1"), with("b", "GPU-1")));
-  RankFacts none;
-  none.host = "a";
-  EXPECT(!same_device(none, none) && !same_device(none, with("a", "")) && !same_device(with("a", ""), none));
+  job.take_places(places_of({rank("b", 0, "GPU-1"), rank("a", 1, "GPU-1"), rank("b", 0, "GPU-1"), rank("b", 0, nullptr),
+                             rank("a", 1, "GPU-2")}));
+  EXPECT(job.node_of == std::vector({0, 1, 0, 0, 1}) && job.gpu_of == std::vector({0, 1, 0, -1, 2}));
+  EXPECT(job.host(3) == "b" && job.host(4) == "a" && job.name_of({0, 4}) == "pair 0-4 (b, a)");
 }
 
 }  // namespace
@@ -324,7 +322,7 @@ int main() {
   shares_are_equal_and_apart();
   more_ranks_than_cores_are_not_bound();
   a_core_that_two_ranks_have_is_noticed();
-  ranks_on_one_device_are_told_by_host_and_uuid();
+  nodes_and_gpus_are_numbered();
   launchers_are_understood();
   launchers_with_variables_of_their_own_are_understood();
   tasks_of_a_node_are_read_from_slurms_list();

@@ -312,8 +312,7 @@ void some_transports_are_ruled_out(const Context& context) {
 
 void a_shared_gpu_has_a_remedy() {
   Context context;
-  context.ranks.resize(2);
-  for (RankFacts& facts : context.ranks) facts.device.emplace();
+  context.gpu_of = {0, 0};
   Plan plan;
   const auto reason = [&](int devices) {
     context.gpus.devices = devices;

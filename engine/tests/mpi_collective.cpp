@@ -240,7 +240,7 @@ void ranks_agree_on_time(const Context& context, const RankGroup& group) {
 
 // The same ranks, called two nodes: the clocks that are compared are one clock, so the truth is known.
 void clocks_of_nodes_are_compared(Context& context, const RankGroup& group) {
-  for (auto& facts : context.ranks) facts.node = facts.rank % 2;
+  for (int& node : context.node_of) node = static_cast<int>(&node - context.node_of.data()) % 2;
   GroupControl control(context, group);
   const auto now = mpi::broadcast_value(Clock::now(), 0, context.world.get());
   const auto self = std::chrono::milliseconds(group.self);
@@ -251,7 +251,7 @@ void clocks_of_nodes_are_compared(Context& context, const RankGroup& group) {
   EXPECT(error_s > 0 && error_s < 1);
   EXPECT(std::abs(all.seconds - 2e-3 * last) <= 2 * error_s + 1e-8);
   EXPECT(std::abs(*all.entry_skew_s - 1e-3 * last) <= 2 * error_s + 1e-8);
-  for (auto& facts : context.ranks) facts.node = 0;
+  std::ranges::fill(context.node_of, 0);
 }
 
 }  // namespace

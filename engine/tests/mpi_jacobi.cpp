@@ -237,7 +237,7 @@ std::unique_ptr<Transport> make_placed() { return std::make_unique<PlacedHalos>(
 
 // Each rank has a node of its own here, so that its threads are bound.
 void halos_are_opened_where_the_rank_may_run(Context& context) {
-  for (RankFacts& facts : context.ranks) facts.node = facts.rank;
+  std::erase_if(context.neighbours, [&](const RankFacts& facts) { return facts.rank != context.rank; });
   EXPECT(solved(context, {wide, high}, make_placed).at("status") == "ok");
   EXPECT(allowed_cpus() == PlacedHalos::whole);
 }

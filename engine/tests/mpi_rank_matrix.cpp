@@ -271,8 +271,9 @@ int main() {
   start_mpi();
   {
     Context context = make_context(Options{}, place(Options{}));
-    for (auto& each : context.ranks) each.node = each.rank / 2;  // as if there were two nodes
-    if (context.size > 1) {                                      // there is no matrix of one rank: plans refuse it
+    for (int& node : context.node_of) node = static_cast<int>(&node - context.node_of.data()) / 2;  // as if on two nodes
+    context.hosts.resize(context.node_of.size(), context.hosts[0]);
+    if (context.size > 1) {  // there is no matrix of one rank: plans refuse it
       for (const char* mode : {"isolated", "nodes", "loaded"}) {
         every_pair_is_measured(context, mode);
         adaptive_cells_have_intervals(context, mode);

@@ -25,13 +25,15 @@ using namespace volley;
 namespace {
 
 void ranks_know_each_other(const Context& context) {
-  EXPECT(static_cast<int>(context.ranks.size()) == context.size);
+  EXPECT(static_cast<int>(context.records.size()) == (context.rank == 0 ? context.size : 0));
   for (int rank = 0; rank < context.size; ++rank) {
     const RankFacts& facts = context.facts(rank);
-    EXPECT(facts.rank == rank && facts.node == 0 && !facts.cores.empty() && !facts.host.empty());
+    EXPECT(facts.rank == rank && !facts.cores.empty() && facts.host == context.host(rank));
+    EXPECT(context.node(rank) == 0 && (context.gpu(rank) >= 0) == facts.device.has_value());
     if (context.rank > 0) continue;  // the first rank alone keeps the records of all
-    EXPECT(facts.record.at("local_rank") == rank && facts.record.at("pid") > 0);
-    EXPECT(facts.record.at("memory_available_bytes") > 0);
+    const Json& record = context.records[static_cast<std::size_t>(rank)];
+    EXPECT(record.at("local_rank") == rank && record.at("node") == 0 && record.at("pid") > 0);
+    EXPECT(record.at("memory_available_bytes") > 0);
   }
   EXPECT(context.local_size == context.size);
 }
@@ -50,7 +52,7 @@ void ranks_without_variables_know_their_place() {
   const Context context = make_context(options, placement);
   const RankFacts& mine = context.facts(context.rank);
   EXPECT(context.local_rank == context.rank);
-  if (context.rank == 0) EXPECT(mine.record.at("device_chosen_late") == mine.device.has_value());
+  if (context.rank == 0) EXPECT(context.records[0].at("device_chosen_late") == mine.device.has_value());
   if (mine.device) EXPECT(mine.device->index == context.rank % context.gpus.devices);
 }
 

@@ -12,9 +12,7 @@ std::unique_ptr<Solver> make_host_solver(const Context& context, const JacobiOpt
 
 ThreadPlan plan_threads(const Job& job, const std::optional<int>& wanted) {
   const RankFacts& self = job.facts(job.rank);
-  const auto sharing = std::count_if(job.ranks.begin(), job.ranks.end(), [&](const RankFacts& other) {
-    return other.node == self.node && other.cores == self.cores;
-  });
+  const auto sharing = std::ranges::count(job.neighbours, self.cores, &RankFacts::cores);
   const auto cores = first_threads(self.cores);
   ThreadPlan plan;
   plan.threads = wanted.value_or(std::max(1, static_cast<int>(cores.size()) / static_cast<int>(sharing)));

@@ -56,17 +56,20 @@ Context make_context(const Options& options, Placement placement) {
     throw AgreedUsageError("rank " + std::to_string(error - errors.begin()) + ": " + *error);
   }
 
-  // Each rank knows its node by the node's first rank; nodes are numbered in the order of these.
-  const Json facts = own_facts(context, placement, mpi::broadcast_value(context.rank, 0, node.get()));
-  std::map<int, int> numbers;
-  for (const auto& text : mpi::all_gather(line_of(facts), context.world.get())) {
-    Json each = json_from(text);
-    Json& at = each["node"];
-    at = numbers.try_emplace(at.get<int>(), static_cast<int>(numbers.size())).first->second;
-    context.ranks.push_back(facts_in(std::move(each)));
-    if (context.rank != 0) context.ranks.back().record = nullptr;  // up to 7 kB of each rank
+  // Each rank knows its node by the node's first rank.
+  const auto facts = line_of(own_facts(context, placement, mpi::broadcast_value(context.rank, 0, node.get())));
+  for (const auto& text : mpi::all_gather(facts, node.get())) context.neighbours.push_back(facts_in(json_from(text)));
+  std::vector<RankFacts> all;  // on the first rank only: up to 7 kB of each, and of its record
+  for (const auto& text : mpi::gather(facts, context.world.get())) {
+    context.records.push_back(json_from(text));
+    all.push_back(facts_in(context.records.back()));
   }
-  check_cores(context.ranks);
+  Json places = places_of(all);
+  places["problem"] = shared_core(all);
+  for (std::size_t i = 0; i < all.size(); ++i) context.records[i]["node"] = places["nodes"][i];
+  places = json_from(mpi::broadcast(line_of(places), 0, context.world.get()));
+  if (const auto problem = places["problem"].get<std::string>(); !problem.empty()) throw AgreedUsageError(problem);
+  context.take_places(places);
   return context;
 }
 

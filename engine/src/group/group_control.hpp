@@ -127,7 +127,7 @@ class GroupControl : public RankControl {
   GroupControl(const Context& context, const RankGroup& group) : RankControl(group) {
     std::vector<int> nodes;
     for (int place = 0; place < group.size(); ++place) {
-      const int node = context.ranks[static_cast<std::size_t>(group.rank(place))].node;
+      const int node = context.node(group.rank(place));
       auto found = std::find(nodes.begin(), nodes.end(), node);
       if (found == nodes.end()) {
         first_of_node_.push_back(place);

@@ -135,35 +135,30 @@ Placement place(const Options& options) {
   return placement;
 }
 
-bool same_device(const RankFacts& one, const RankFacts& other) {
-  return one.device && other.device && one.host == other.host && one.device->uuid == other.device->uuid;
-}
-
 std::string Job::name_of(const std::vector<int>& those) const {
   if (those.size() > 2) return std::to_string(those.size()) + " ranks";
-  std::string numbers, hosts;
+  std::string numbers, names;
   for (const int each : those) {
     numbers.append(numbers.empty() ? "" : "-").append(std::to_string(each));
-    hosts.append(hosts.empty() ? "" : ", ").append(facts(each).host);
+    names.append(names.empty() ? "" : ", ").append(host(each));
   }
-  const bool one_node = std::ranges::all_of(ranks, [](const RankFacts& each) { return each.node == 0; });
-  return (those.size() == 2 ? "pair " : "rank ") + numbers + (one_node ? "" : " (" + hosts + ")");
+  return (those.size() == 2 ? "pair " : "rank ") + numbers + (hosts.size() == 1 ? "" : " (" + names + ")");
 }
 
-void check_cores(const std::vector<RankFacts>& ranks) {
+std::string shared_core(const std::vector<RankFacts>& ranks) {
   std::map<std::pair<int, int>, int> holders;  // of node and core
   for (const RankFacts& facts : ranks) {
     if (facts.bound_by != "engine") continue;
     for (const int core : facts.cores) {
       const auto [holder, first] = holders.try_emplace({facts.node, core}, facts.rank);
       if (first) continue;
-      throw AgreedUsageError("ranks " + std::to_string(holder->second) + " and " + std::to_string(facts.rank) + " on " +
-                             facts.host +
-                             " were bound to one core, because they see different GPUs or may use different cores: "
-                             "give all ranks of a node the same GPUs and cores (Slurm: no --gpus-per-task), or start "
-                             "volley inside the launcher to use its binding");
+      return "ranks " + std::to_string(holder->second) + " and " + std::to_string(facts.rank) + " on " + facts.host +
+             " were bound to one core, because they see different GPUs or may use different cores: give all ranks of a "
+             "node the same GPUs and cores (Slurm: no --gpus-per-task), or start volley inside the launcher to use its "
+             "binding";
     }
   }
+  return {};
 }
 
 Json own_facts(const Job& job, const Placement& placement, int node) {
@@ -200,7 +195,7 @@ gpu::Device device_in(const Json& record) {
           record.at("memory_bytes").get<std::uint64_t>()};
 }
 
-RankFacts facts_in(Json record) {
+RankFacts facts_in(const Json& record) {
   RankFacts facts;
   facts.rank = record.at("rank").get<int>();
   facts.host = record.at("host").get<std::string>();
@@ -208,8 +203,29 @@ RankFacts facts_in(Json record) {
   facts.cores = record.at("cores").get<std::vector<int>>();
   facts.bound_by = record.at("bound_by").get<std::string>();
   if (const Json& device = record.at("device"); !device.is_null()) facts.device = device_in(device);
-  facts.record = std::move(record);
   return facts;
+}
+
+Json places_of(const std::vector<RankFacts>& ranks) {
+  std::map<int, std::size_t> nodes;
+  std::map<std::pair<std::string, std::string>, std::size_t> gpus;  // of host and UUID
+  std::vector<std::string> hosts;
+  Json places;
+  for (const RankFacts& each : ranks) {
+    const auto [node, is_new] = nodes.try_emplace(each.node, nodes.size());
+    if (is_new) hosts.push_back(each.host);
+    places["nodes"].push_back(node->second);
+    const auto number = [&] { return gpus.try_emplace({each.host, each.device->uuid}, gpus.size()).first->second; };
+    places["gpus"].push_back(each.device ? Json(number()) : Json(-1));
+  }
+  places["hosts"] = hosts;
+  return places;
+}
+
+void Job::take_places(const Json& places) {
+  node_of = places.at("nodes").get<std::vector<int>>();
+  gpu_of = places.at("gpus").get<std::vector<int>>();
+  hosts = places.at("hosts").get<std::vector<std::string>>();
 }
 
 Job make_local_job() {
@@ -217,7 +233,9 @@ Job make_local_job() {
   job.gpus = gpu::presence();
   Placement placement;
   if (job.gpus.devices > 0) placement.device = 0;
-  job.ranks.push_back(facts_in(own_facts(job, placement, 0)));
+  job.records = {own_facts(job, placement, 0)};
+  job.neighbours = {facts_in(job.records.front())};
+  job.take_places(places_of(job.neighbours));
   return job;
 }
 
@@ -240,8 +258,6 @@ Json to_json(const Usage& usage, int rank) {
 }
 
 Json run_record(const Job& job, const Plan& plan, double clock_read_s, const Json& mpi, const Startup& startup) {
-  Json ranks = Json::array();
-  for (const auto& facts : job.ranks) ranks.push_back(facts.record);
   const double tick = static_cast<double>(Clock::period::num) / static_cast<double>(Clock::period::den);
   return {{"record", "run"},
           {"version", record_version},
@@ -254,7 +270,7 @@ Json run_record(const Job& job, const Plan& plan, double clock_read_s, const Jso
             {"placed_s", startup.placed_s},
             {"mpi_s", or_null(startup.mpi_s)},
             {"plan_s", startup.plan_s}}},
-          {"ranks", ranks},
+          {"ranks", job.records},
           {"environment", recorded_environment()},
           {"plan", json_from(plan.document)}};
 }

@@ -1,6 +1,7 @@
 // The processes of a job, as each of them knows them: host, cores, device. Without MPI; context.hpp adds communicators.
 #pragma once
 
+#include <algorithm>
 #include <exception>
 
 #include "base/command_line.hpp"
@@ -13,18 +14,15 @@ namespace volley {
 struct RankFacts {
   int rank = 0;
   std::string host;
-  int node = 0;
+  int node = 0;  // its first rank
   std::vector<int> cores;
   std::string bound_by;  // engine, launcher or nobody
   std::optional<gpu::Device> device;
-  Json record;  // these, and what the run record has besides; on the first rank
 };
 
-[[nodiscard]] bool same_device(const RankFacts& one, const RankFacts& other);
-
-// Throws AgreedUsageError if the engine bound two ranks of a node to one core. Each rank computes the distribution of
+// What is wrong if the engine bound two ranks of a node to one core; else empty. Each rank computes the distribution of
 // its node's cores; the results differ if the ranks see different devices or cores.
-void check_cores(const std::vector<RankFacts>& ranks);
+[[nodiscard]] std::string shared_core(const std::vector<RankFacts>& ranks);
 
 // The placement of this process, determined before MPI_Init; make_context() checks it.
 struct Placement {
@@ -53,16 +51,31 @@ struct Job {
   int local_rank = 0;
   int local_size = 1;  // ranks on this node
   gpu::Presence gpus;
-  std::vector<int> spare_cpus;   // as in Placement: for threads that must not disturb what is measured
-  std::vector<RankFacts> ranks;  // of every rank, in order
-  [[nodiscard]] const RankFacts& facts(int of) const { return ranks[static_cast<std::size_t>(of)]; }
+  std::vector<int> spare_cpus;  // as in Placement: for threads that must not disturb what is measured
+  std::vector<Json> records;    // of every rank, for the run record; on the first rank
+  // Of the other ranks a rank knows little: there may be thousands.
+  std::vector<int> node_of;           // of every rank, in order
+  std::vector<int> gpu_of;            // of every rank: those with one number share a GPU; -1: it has none
+  std::vector<std::string> hosts;     // of every node
+  std::vector<RankFacts> neighbours;  // the ranks of this node
+  [[nodiscard]] int node(int of) const { return node_of[static_cast<std::size_t>(of)]; }
+  [[nodiscard]] int gpu(int of) const { return gpu_of[static_cast<std::size_t>(of)]; }
+  [[nodiscard]] const std::string& host(int of) const { return hosts[static_cast<std::size_t>(node(of))]; }
+  [[nodiscard]] const RankFacts& facts(int of) const {  // of a rank of this node
+    return *std::ranges::find(neighbours, of, &RankFacts::rank);
+  }
+  // Takes what the first rank knows of all ranks. As JSON, because it is sent to the others.
+  void take_places(const Json& places);
   // What messages call these ranks: "rank 3", "pair 3-7", "16 ranks"; on several nodes "pair 3-7 (cn003, cn007)".
   [[nodiscard]] std::string name_of(const std::vector<int>& those) const;
 };
 
 // What the run record says of this rank, and the facts of a rank in such a record.
 [[nodiscard]] Json own_facts(const Job& job, const Placement& placement, int node);
-[[nodiscard]] RankFacts facts_in(Json record);
+[[nodiscard]] RankFacts facts_in(const Json& record);
+
+// The nodes and GPUs of these ranks, numbered in the order of the ranks.
+[[nodiscard]] Json places_of(const std::vector<RankFacts>& ranks);
 
 // A job that consists of this process. Does not bind cores and makes no device current.
 [[nodiscard]] Job make_local_job();

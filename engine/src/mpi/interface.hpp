@@ -55,6 +55,7 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(MPI_Error_string, int, char*, int*)                                                                                \
   X(MPI_Finalize)                                                                                                      \
   X(MPI_Finalized, int*)                                                                                               \
+  X(MPI_Gatherv, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int, MPI_Comm)           \
   X(MPI_Get_count, const MPI_Status*, MPI_Datatype, int*)                                                              \
   X(MPI_Get_library_version, char*, int*)                                                                              \
   X(MPI_Get_version, int*, int*)                                                                                       \

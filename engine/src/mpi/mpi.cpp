@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <numeric>
 #include <string_view>
 #include <type_traits>
 
@@ -142,26 +143,34 @@ std::string broadcast(std::string text, int root, MPI_Comm comm) {
   return text;
 }
 
-std::vector<std::string> all_gather(const std::string& text, MPI_Comm comm) {
+// The texts of all ranks, in rank order: on every rank, or on the first one only.
+static std::vector<std::string> gathered(const std::string& text, bool everywhere, MPI_Comm comm) {
+  int rank = 0;
   int ranks = 0;
+  VOLLEY_MPI(MPI_Comm_rank(comm, &rank));
   VOLLEY_MPI(MPI_Comm_size(comm, &ranks));
-  const auto count = static_cast<std::size_t>(ranks);
+  const auto count = static_cast<std::size_t>(everywhere || rank == 0 ? ranks : 0);
   const auto length = static_cast<int>(text.size());
-  std::vector<int> lengths(count);
+  std::vector<int> lengths(static_cast<std::size_t>(ranks));
   VOLLEY_MPI(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm));
-  std::vector<int> starts(count);
-  int total = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    starts[i] = total;
-    total += lengths[i];
+  std::vector<int> starts(count + 1);
+  std::partial_sum(lengths.begin(), lengths.begin() + count, starts.begin() + 1);
+  std::string all(static_cast<std::size_t>(starts.back()), '\0');
+  if (everywhere) {
+    VOLLEY_MPI(
+        MPI_Allgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), starts.data(), MPI_CHAR, comm));
+  } else {
+    VOLLEY_MPI(
+        MPI_Gatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), starts.data(), MPI_CHAR, 0, comm));
   }
-  std::string all(static_cast<std::size_t>(total), '\0');
-  VOLLEY_MPI(MPI_Allgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), starts.data(), MPI_CHAR, comm));
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < count; ++i) {
     texts.push_back(all.substr(static_cast<std::size_t>(starts[i]), static_cast<std::size_t>(lengths[i])));
   }
   return texts;
 }
+
+std::vector<std::string> gather(const std::string& text, MPI_Comm comm) { return gathered(text, false, comm); }
+std::vector<std::string> all_gather(const std::string& text, MPI_Comm comm) { return gathered(text, true, comm); }
 
 }  // namespace volley::mpi

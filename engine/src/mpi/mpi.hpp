@@ -138,7 +138,8 @@ namespace volley::mpi {
 // Returns the root's text on every rank. Collective.
 [[nodiscard]] std::string broadcast(std::string text, int root, MPI_Comm comm);
 
-// Returns the texts of all ranks, in rank order, on every rank. Collective.
+// Returns the texts of all ranks, in rank order, on the first rank or on every rank. Collective.
+[[nodiscard]] std::vector<std::string> gather(const std::string& text, MPI_Comm comm);
 [[nodiscard]] std::vector<std::string> all_gather(const std::string& text, MPI_Comm comm);
 
 // Returns the root's value on every rank. Collective.

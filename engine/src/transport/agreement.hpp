@@ -43,10 +43,9 @@ template <class Value>
 // Why the two ranks share no memory: they are on two nodes. Empty if they are on one. `consequence` ends the sentence.
 [[nodiscard]] inline std::string on_two_nodes(const Context& context, const RankGroup& pair,
                                               const std::string& consequence) {
-  const RankFacts& first = context.facts(pair.rank(0));
-  const RankFacts& second = context.facts(pair.rank(1));
-  if (first.node == second.node) return {};
-  return "the ranks are on two nodes, " + first.host + " and " + second.host + ", " + consequence;
+  if (context.node(pair.rank(0)) == context.node(pair.rank(1))) return {};
+  const std::string hosts = context.host(pair.rank(0)) + " and " + context.host(pair.rank(1));
+  return "the ranks are on two nodes, " + hosts + ", " + consequence;
 }
 
 }  // namespace volley

@@ -11,9 +11,9 @@ namespace volley {
 [[nodiscard]] inline std::string without_peer_access(const Context& context, const RankGroup& pair) {
   const std::string apart = on_two_nodes(context, pair, "and CUDA IPC ends at the node");
   if (!apart.empty()) return apart;
+  if (context.gpu(pair.rank(0)) == context.gpu(pair.rank(1))) return {};
   const RankFacts& here = context.facts(pair.rank(pair.self));
   const RankFacts& there = context.facts(pair.rank(pair.peer()));
-  if (same_device(here, there)) return {};
   // The other rank's device may have another number in this process, or none; then open() tries the mapping.
   for (int index = 0; index < context.gpus.devices; ++index) {
     if (gpu::describe(index).uuid != there.device->uuid || gpu::can_access_peer(here.device->index, index)) continue;

@@ -84,10 +84,9 @@ constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 std::string without_devices(const Context& context, const std::vector<int>& ranks, bool share_device) {
   if (context.gpus.devices == 0) return context.gpus.reason;
   for (auto one = ranks.begin(); one != ranks.end(); ++one) {
-    const RankFacts& facts = context.facts(*one);
-    if (!facts.device) return "rank " + std::to_string(*one) + " has no device";
-    const auto other =
-        std::find_if(ranks.begin(), one, [&](int rank) { return same_device(context.facts(rank), facts); });
+    const int gpu = context.gpu(*one);
+    if (gpu < 0) return "rank " + std::to_string(*one) + " has no device";
+    const auto other = std::find_if(ranks.begin(), one, [&](int rank) { return context.gpu(rank) == gpu; });
     if (share_device || other == one) continue;
     const std::string others = context.gpus.devices > 1 ? ", and --gpus chooses others" : "";
     return "ranks " + std::to_string(*other) + " and " + std::to_string(*one) +
@@ -144,11 +143,9 @@ std::string ruled_out(const Context& context, const std::vector<int>& ranks, con
 }
 
 std::uint64_t memory_share(const Context& context, MemoryKind kind, const Memory* memory, MPI_Comm comm) {
-  const auto shares = [&](const RankFacts& other) {  // this rank's memory; this rank does, too
-    const RankFacts& mine = context.facts(context.rank);
-    return kind == MemoryKind::host ? other.node == mine.node : same_device(mine, other);
-  };
-  const auto sharers = static_cast<std::uint64_t>(std::ranges::count_if(context.ranks, shares));
+  const auto& where = kind == MemoryKind::host ? context.node_of : context.gpu_of;
+  const int here = where[static_cast<std::size_t>(context.rank)];
+  const auto sharers = static_cast<std::uint64_t>(std::ranges::count(where, here));  // this rank is one of them
   std::uint64_t share = memory == nullptr ? unlimited : memory->available() / sharers;
   VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &share, 1, MPI_UINT64_T, MPI_MIN, comm));
   return share;

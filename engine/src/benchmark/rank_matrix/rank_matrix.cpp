@@ -1,5 +1,6 @@
 // The benchmark `rank_matrix`: every ordered pair of ranks, one pair at a time, one of each node, or all ranks at once.
 // Writes a record for each row. Only the first rank knows of other pairs than its own.
+#include <numeric>
 #include <set>
 
 #include "benchmark/rank_matrix/matrix_rows.hpp"
@@ -116,9 +117,9 @@ constexpr int known_tag = 43;
 
 // Ranks of which one pair measures at a time: those of a node, or in the mode `loaded` each rank by itself.
 Parties parties_of(const Context& context, MatrixMode mode) {
-  std::vector<int> of;
-  for (const auto& each : context.ranks) of.push_back(mode == MatrixMode::nodes ? each.node : each.rank);
-  return Parties(of);
+  std::vector<int> each(static_cast<std::size_t>(context.size));
+  std::iota(each.begin(), each.end(), 0);
+  return Parties(mode == MatrixMode::nodes ? context.node_of : each);
 }
 
 // The pair of this rank in each round. Only the first rank has the rounds: 16,384 ranks have 160,000 pairs in 20

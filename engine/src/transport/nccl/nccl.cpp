@@ -26,7 +26,7 @@ class NcclTransport final : public Transport, public Messages, public Halo, publ
   std::string unavailable(const Context& context, const RankGroup& group) override {
     for (int one = 0; one < group.size(); ++one) {
       for (int other = 0; other < one; ++other) {
-        if (same_device(context.facts(group.rank(one)), context.facts(group.rank(other)))) {
+        if (context.gpu(group.rank(one)) == context.gpu(group.rank(other))) {
           return "two ranks are on one device, which NCCL does not allow";
         }
       }
