@@ -58,22 +58,8 @@ def peak(ranks: int) -> tuple[int, int]:
     """Return the bytes that the first rank and the fullest of the others ever had in memory."""
     with tempfile.TemporaryDirectory() as folder:
         records = Path(folder, "matrix.jsonl")
-        words = [
-            "--ranks",
-            str(ranks),
-            "--latency",
-            "8",
-            "--bandwidth",
-            "none",
-            "--iterations",
-            "1",
-            "--warmup",
-            "0",
-            "--repeats",
-            "1",
-            "--no-remeasure",
-        ]
-        tokens = [*VOLLEY, "matrix", *words, "--budget", str(LAUNCH_TIMEOUT_S), "-o", str(records)]
+        words = f"--ranks {ranks} --latency 8 --bandwidth none --iterations 1 --warmup 0 --visits 1 --no-remeasure"
+        tokens = [*VOLLEY, "matrix", *words.split(), "--budget", str(LAUNCH_TIMEOUT_S), "-o", str(records)]
         pids: list[int] = []
         held: dict[int, int] = {}
         said = Path(folder, "stderr")

@@ -12,7 +12,6 @@
 
 #include "benchmark/gpu_matrix/section.hpp"
 #include "benchmarks.hpp"
-#include "group/backoff_wait.hpp"
 #include "host/launch_environment.hpp"
 #include "measure/sampler.hpp"
 #include "transport/registry.hpp"
@@ -100,15 +99,10 @@ PlanReading shared_plan(const Options& options, const Context& context) {
 }
 
 // The system usage of all ranks, on the first rank. Collective over the job.
-Json usage_of_all(const Context& context, Watchdog& watchdog, const Usage& mine) {
-  constexpr int tag = 70;
-  const Json own = to_json(mine, context.rank);
-  Json all = Json::array({own});
-  if (context.rank != 0) send_text(line_of(own), 0, tag, context.world.get());
-  const BackoffWait backoff(context, watchdog);
-  for (int rank = 1; context.rank == 0 && rank < context.size; ++rank) {
-    all.push_back(json_from(backoff.receive(rank, tag)));
-  }
+Json usage_of_all(const Context& context, const Usage& mine) {
+  Json all = Json::array();
+  const std::string own = line_of(to_json(mine, context.rank));
+  for (const auto& each : mpi::gather(own, context.world.get())) all.push_back(json_from(each));
   return all;
 }
 
@@ -138,7 +132,7 @@ Exit measure(const Options& options, Session& session) {
     const Usage before = usage_now(cpus);
     code = benchmark->run({context, &context, plan, *session.records, watchdog});
     if (mpi::broadcast_value(session.records->failed(), 0, context.world.get())) code = Exit::failed;
-    session.records->end("", usage_of_all(context, watchdog, usage_now(cpus) - before));
+    session.records->end("", usage_of_all(context, usage_now(cpus) - before));
     watchdog.enter("MPI_Comm_free, after the last record");
   }
   watchdog.enter("MPI_Finalize, after the last record");

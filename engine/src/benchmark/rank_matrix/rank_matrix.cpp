@@ -113,14 +113,6 @@ class PairMeasurement {
 constexpr int order_tag = 40;
 constexpr int result_tag = 41;
 constexpr int pairs_tag = 42;
-constexpr int known_tag = 43;
-
-// Ranks of which one pair measures at a time: those of a node, or in the mode `loaded` each rank by itself.
-Parties parties_of(const Context& context, MatrixMode mode) {
-  std::vector<int> each(static_cast<std::size_t>(context.size));
-  std::iota(each.begin(), each.end(), 0);
-  return Parties(mode == MatrixMode::nodes ? context.node_of : each);
-}
 
 // The pair of this rank in each round. Only the first rank has the rounds: 16,384 ranks have 160,000 pairs in 20
 // rounds.
@@ -245,7 +237,9 @@ struct MatrixRun {
   // them meets; the other pairs of such a round load the machine as in a complete matrix.
   std::vector<RankPair> round_robin() {
     std::vector<RankPair> own;
-    const Parties parties = parties_of(context, options.mode);
+    std::vector<int> alone(static_cast<std::size_t>(context.size));
+    std::iota(alone.begin(), alone.end(), 0);
+    const Parties parties(options.mode == MatrixMode::nodes ? context.node_of : alone);
     for (const auto& round : all_rounds_of(parties)) {
       const auto meets = [&](const RankPair& ends) { return round.ends(parties, ends[0]) == ends; };
       if (!options.pairs.empty() && std::ranges::none_of(options.pairs, meets)) continue;
@@ -272,11 +266,10 @@ struct MatrixRun {
   void collect(MatrixRows& rows) {
     run.watchdog.enter("collecting the results");
     MatrixLines mine = rows.take();
-    if (!transports_written && context.rank != 0) send_text(line_of(rows.known()), 0, known_tag, context.world.get());
-    for (int rank = 1; !transports_written && context.rank == 0 && rank < context.size; ++rank) {
-      rows.learn(json_from(backoff.receive(rank, known_tag)));
+    if (!transports_written) {
+      for (const auto& known : mpi::gather(line_of(rows.known()), context.world.get())) rows.learn(json_from(known));
+      write_transports(rows.known());
     }
-    write_transports(rows.known());
     VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, mine.counts.data(), static_cast<int>(mine.counts.size()), MPI_INT, MPI_SUM,
                              context.world.get()));
     write(mine.text, mine.counts);
