@@ -264,15 +264,11 @@ int main() {
     if (context.size == 1) every_wrong_element_is_found();
     if (context.size == 1) wrong_results_are_explained();
     if (context.size == 1) messages_in_place_of_poison_are_verified();
-    std::vector<int> ranks;
-    for (int rank = 0; rank < context.size; ++rank) ranks.push_back(rank);
-    const auto group = make_group(context, ranks);
-    ranks_agree_on_time(context, *group);
-    if (context.size > 1) clocks_of_nodes_are_compared(context, *group);
-    if (context.size > 1) broken_collectives_are_found(context, *group);
+    const RankGroup group = everyone(context);
+    ranks_agree_on_time(context, group);
+    if (context.size > 1) clocks_of_nodes_are_compared(context, group);
+    if (context.size > 1) broken_collectives_are_found(context, group);
   }
-  int failures = test::failures();
-  MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();
-  return failures == 0 ? 0 : 1;
+  return test::finish();
 }
