@@ -24,33 +24,17 @@ POLL_S = 0.02
 def matrix_memory(_bench: Bench, _launches: int | None) -> list[Finding]:
     """Let all ranks meet all others, briefly, and watch what they hold."""
     peaks = {ranks: peak(ranks) for ranks in RANKS}
-    found = [
-        Finding(
-            f"peak memory of a rank of a matrix of {ranks} ranks: the fullest but the first",
-            estimate([others / MIB]),
-            "MiB",
-            "–",
-        )
-        for ranks, (_, others) in peaks.items()
-    ]
+    found: list[Finding] = []
+    for ranks, (_, others) in peaks.items():
+        what = f"peak memory of a rank of a matrix of {ranks} ranks: the fullest but the first"
+        found.append(Finding(what, estimate([others / MIB]), "MiB", "–"))
     for fewer, more in pairwise(RANKS):
-        found.append(
-            Finding(
-                f"the same, what a rank more costs each, from {fewer} to {more}",
-                estimate([(peaks[more][1] - peaks[fewer][1]) / (more - fewer) / 1024]),
-                "KiB",
-                "not growing",
-            )
-        )
+        what = f"the same, what a rank more costs each, from {fewer} to {more}"
+        grown = (peaks[more][1] - peaks[fewer][1]) / (more - fewer)
+        found.append(Finding(what, estimate([grown / 1024]), "KiB", "not growing"))
     first, others = peaks[RANKS[-1]]
-    found.append(
-        Finding(
-            f"the first of {RANKS[-1]} ranks, over the fullest other one",
-            estimate([(first - others) / MIB]),
-            "MiB",
-            "–",
-        )
-    )
+    what = f"the first of {RANKS[-1]} ranks, over the fullest other one"
+    found.append(Finding(what, estimate([(first - others) / MIB]), "MiB", "–"))
     return found
 
 
@@ -58,7 +42,8 @@ def peak(ranks: int) -> tuple[int, int]:
     """Return the bytes that the first rank and the fullest of the others ever had in memory."""
     with tempfile.TemporaryDirectory() as folder:
         records = Path(folder, "matrix.jsonl")
-        words = f"--ranks {ranks} --latency 8 --bandwidth none --iterations 1 --warmup 0 --visits 1 --no-remeasure"
+        visits = 1 + 1000 // ranks**2  # so many that the ranks are seen
+        words = f"-n {ranks} --visits {visits} --latency 8 --bandwidth none --iterations 1 --warmup 0 --no-remeasure"
         tokens = [*VOLLEY, "matrix", *words.split(), "--budget", str(LAUNCH_TIMEOUT_S), "-o", str(records)]
         pids: list[int] = []
         held: dict[int, int] = {}
@@ -68,7 +53,7 @@ def peak(ranks: int) -> tuple[int, int]:
                 pids = pids or _pids(records)
                 held.update({pid: max(held.get(pid, 0), high_water(pid)) for pid in pids})
                 time.sleep(POLL_S)
-        if process.returncode != 0 or not held:
+        if process.returncode != 0 or not min(held.values(), default=0):
             raise BenchError(f"volley matrix ended with status {process.returncode}: {engine.clean(said.read_bytes())}")
     return held[pids[0]], max(held[pid] for pid in pids[1:])
 
