@@ -23,7 +23,7 @@ import numpy as np
 from slow_pair_rates import FOLDER, STRETCH, visits_of
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.pair.records import PingPong
+from volley.benchmarks.pair.results import PingPong
 from volley.check.cluster import CHOOSING, REPEATS, joined, matchings, with_known_good
 from volley.check.evidence import LOOKS, Flags, Floats, Integers, Places, Visits
 from volley.check.judgement import Judgement, judge

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from programs import Bench, Launch
 
-from volley.benchmarks.pair.records import PingPongPlan, StreamPlan
+from volley.benchmarks.pair.results import PingPongPlan, StreamPlan
 from volley.records.plan import Plan, Sampling
 from volley.statistics.estimates import Estimate, estimate
 from volley.units import format_size

@@ -19,7 +19,7 @@ from comparisons import Finding
 from programs import HERE, LAUNCH_TIMEOUT_S, VOLLEY, BenchError
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.pair.records import PingPong, StreamPoint
+from volley.benchmarks.pair.results import PingPong, StreamPoint
 from volley.records.records_file import read_runs
 from volley.statistics.estimates import estimate, median
 

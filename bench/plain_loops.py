@@ -15,7 +15,7 @@ from itertools import product
 from comparisons import DOUBLINGS, Finding, alternate
 from programs import Bench, Launch
 
-from volley.benchmarks.pair.records import PingPongPlan
+from volley.benchmarks.pair.results import PingPongPlan
 from volley.records.plan import Plan, Sampling
 from volley.statistics.estimates import estimate, median
 from volley.units import format_sig, format_size

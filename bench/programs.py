@@ -25,7 +25,7 @@ import msgspec
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix.records import RankMatrixPlan
-from volley.benchmarks.pair.records import PingPongPlan
+from volley.benchmarks.pair.results import PingPongPlan
 from volley.benchmarks.points.records import PointRecord
 from volley.launch import engine
 from volley.launch.launchers import PAIR

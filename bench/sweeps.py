@@ -10,7 +10,7 @@ from comparisons import Finding, adaptive, alternate
 from programs import Bench, Launch
 
 from volley.benchmarks.pair import PingPongOptions
-from volley.benchmarks.pair.records import PingPong
+from volley.benchmarks.pair.results import PingPong
 from volley.records.plan import Sampling
 from volley.run.jobs import MIN_VISITS, POINT_TIME_S
 from volley.statistics.estimates import Estimate, estimate, median

@@ -199,9 +199,9 @@ LATER = (
     *("volley.run.session", "volley.launch.engine", "volley.records.plan", "volley.records.records_file"),
     *("volley.run.render", "volley.report.terminal"),
     *("volley.statistics.estimates", "volley.machine.nvml"),
-    *(f"volley.benchmarks.pair.{module}" for module in ("records", "page")),
+    "volley.benchmarks.pair.results",
     *(f"volley.benchmarks.points.{module}" for module in ("records", "results", "page")),
-    *("volley.batch.script", "volley.doctor.command", "volley.setup.command", "volley.topo.command"),
+    *("volley.batch.script", "volley.doctor.command", "volley.setup.command"),
 )
 """What is needed by those who go on: to start a job, to draw, to report."""
 
@@ -210,10 +210,7 @@ LATER = (
     "script",
     [
         "code = 2",
-        *(
-            f"code = cli.main(['{name}', '--no-such-option'])"
-            for name in ("pingpong", "batch", "doctor", "setup", "topo")
-        ),
+        *(f"code = cli.main(['{name}', '--no-such-option'])" for name in ("pingpong", "batch", "doctor", "setup")),
     ],
 )
 def test_reading_a_command_line_loads_nothing_heavy(script: str) -> None:
@@ -236,7 +233,7 @@ from volley.launch import engine
 from volley.run import session
 
 def loaded():
-    names = ("volley.report.{renderer}", "volley.benchmarks.pair.page", "volley.run.render")
+    names = ("volley.report.{renderer}", "volley.benchmarks.pair.results", "volley.run.render")
     return [name in sys.modules for name in names]
 
 def records(process, plan, read, really=engine.EngineProcess.records):

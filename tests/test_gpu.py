@@ -14,7 +14,7 @@ from volley.benchmarks.collective.results import CollectivePoint
 from volley.benchmarks.jacobi.records import JacobiPoint
 from volley.benchmarks.matrix import OF_THE_SAMPLE, SECTIONS, TESTS
 from volley.benchmarks.matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
-from volley.benchmarks.message_rate.records import MessageRatePoint
+from volley.benchmarks.message_rate.results import MessageRatePoint
 from volley.benchmarks.overlap.results import OverlapPoint
 from volley.launch.engine import ask_about
 from volley.machine.nvidia_driver import has_driver

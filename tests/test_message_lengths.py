@@ -8,7 +8,7 @@ import pytest
 
 from the_command import BEYOND_AN_INT, Command
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.pair.records import PingPong, StreamPoint
+from volley.benchmarks.pair.results import PingPong, StreamPoint
 from volley.records.records_file import read_runs
 
 

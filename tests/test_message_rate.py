@@ -12,8 +12,7 @@ from example_records import golden, log, plan, transport
 from screens import check_formats
 from the_command import Command
 from volley import benchmarks
-from volley.benchmarks.message_rate.records import MessageRatePlan, MessageRatePoint
-from volley.benchmarks.message_rate.results import Saturation, results, saturation
+from volley.benchmarks.message_rate.results import MessageRatePlan, MessageRatePoint, Saturation, results, saturation
 from volley.records.run_log import RunLog
 from volley.report.model import Details
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from example_records import log, pingpong, plan, run, stream, transport
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.pair.records import PingPong
+from volley.benchmarks.pair.results import PingPong
 from volley.benchmarks.points.results import PointResult, PointSeries, baseline, results
 from volley.errors import UserError
 from volley.machine.hardware import Device

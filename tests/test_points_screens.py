@@ -19,7 +19,7 @@ from gpu_records import device_of
 from screens import check_formats, shown
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.overlap.results import OverlapPoint
-from volley.benchmarks.pair.page import line
+from volley.benchmarks.pair.results import line
 from volley.command.options import FORMATS
 from volley.errors import UserError
 from volley.machine.hardware import Device, Hardware, Settings

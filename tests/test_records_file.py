@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from example_records import EXAMPLES, PLAN_FILES, RECORD_FILES, golden, log, pingpong, run, transport
 from volley.benchmarks import BENCHMARKS, named
-from volley.benchmarks.pair.records import PingPong
+from volley.benchmarks.pair.results import PingPong
 from volley.errors import UserError
 from volley.records import records_file
 from volley.records.plan import Plan

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from volley.benchmarks.jacobi.results import scaling_chains, solutions
 from volley.benchmarks.matrix import results as matrix
 from volley.benchmarks.message_rate import results as message_rate
-from volley.benchmarks.message_rate.records import MessageRatePoint
+from volley.benchmarks.message_rate.results import MessageRatePoint
 from volley.benchmarks.points.results import PointResult, results
 from volley.records.run_log import RunLog
 from volley.statistics.estimates import median

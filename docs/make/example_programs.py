@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from figures import DOCS
-from volley.benchmarks.pair.page import line
+from volley.benchmarks.pair.results import line
 from volley.statistics.estimates import median
 
 PROGRAMS = DOCS.parent / "examples"

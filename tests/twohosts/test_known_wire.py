@@ -14,7 +14,7 @@ import pytest
 from pretend_hosts import NAMES, Lab, Wire
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.pair.records import StreamPoint
+from volley.benchmarks.pair.results import StreamPoint
 from volley.records.records_file import read_runs
 from volley.statistics.estimates import median
 

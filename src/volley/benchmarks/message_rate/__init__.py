@@ -56,9 +56,9 @@ BENCHMARK = Benchmark(
     The first half of the ranks sends, rank i to rank i of the second half. One pair, two pairs, four pairs
     and so on take turns in the same run. The report shows how much the pairs slow each other down.""",
     options=MessageRateOptions,
-    plan=Lazy(f"{__name__}.records.MessageRatePlan"),
-    records=(Lazy(f"{__name__}.records.MessageRatePoint"),),
-    jobs=Lazy(f"{__name__}.records.jobs"),
+    plan=Lazy(f"{__name__}.results.MessageRatePlan"),
+    records=(Lazy(f"{__name__}.results.MessageRatePoint"),),
+    jobs=Lazy(f"{__name__}.results.jobs"),
     forecast=Lazy("volley.benchmarks.points.jobs.PointForecast"),
     results=Lazy(f"{__name__}.results.results"),
     observables=Lazy(f"{__name__}.results.observables"),

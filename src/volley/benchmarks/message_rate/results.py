@@ -1,4 +1,4 @@
-"""Message rates: one result per transport, message size and number of pairs, and their report.
+"""Message rates: the plan and the records, the launches, a result per transport, size and number of pairs, the report.
 
 All quantities are in SI units.  docs/method/message-rate.md derives them.
 """
@@ -9,8 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from operator import attrgetter
+from typing import Annotated
 
-from volley.benchmarks.message_rate.records import MessageRatePoint
+from msgspec import Meta, field
+
+from volley.benchmarks.message_rate import MessageRateOptions
+from volley.benchmarks.points import MAX_USUAL_RANKS
+from volley.benchmarks.points.jobs import sweep
 from volley.benchmarks.points.notes import lost, noise_notes, too_wide
 from volley.benchmarks.points.page import (
     BANDWIDTH,
@@ -22,7 +27,11 @@ from volley.benchmarks.points.page import (
     cells,
     headers,
 )
+from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord, Sizes
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, one_launch, sent, summarise
+from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
+from volley.errors import UserError
+from volley.launch.launchers import PAIR, cores
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
 from volley.report.cells import (
@@ -41,10 +50,62 @@ from volley.report.cells import (
 )
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Overview, Report, Row, Table
 from volley.run import report_parts
+from volley.run.jobs import JobContext, Jobs, count_ranks
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import has_interval, ratio, shown_above_one
 from volley.text import count, grouped
 from volley.units import format_sig, format_size
+
+
+class MessageRatePlan(Frozen, frozen=True, kw_only=True):
+    """The messages of several pairs of ranks."""
+
+    sizes_bytes: Sizes
+    pairs: Annotated[
+        list[Count], Meta(min_length=1, description="numbers of pairs that send at once; at most half of the ranks.")
+    ]
+    window: Annotated[Window, Meta(description="messages of a pair in flight before one acknowledgement.")] = 64
+
+    @property
+    def point_sizes(self) -> list[int]:
+        return [size for size in self.sizes_bytes for _ in self.pairs]
+
+
+class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="message_rate"):
+    """Pairs of ranks that send at once on one transport at one message size: the senders, then their receivers."""
+
+    pairs: Positive
+    window: Positive
+    times_s: Annotated[
+        list[PositiveSeconds],
+        Meta(
+            description="one entry per sample: from the first sender's entry to the last sender's exit, when its last "
+            "window is acknowledged, / windows_per_sample."
+        ),
+    ] = field(name="window_s", default_factory=list)
+    sender_window_s: Annotated[
+        list[PositiveSeconds],
+        Meta(
+            description="one entry per sample: the mean of the senders' own times, each from its entry to its exit, "
+            "/ windows_per_sample: what osu_mbw_mr divides by."
+        ),
+    ] = []
+    windows_per_sample: Annotated[NonNegative, Meta(description="k: windows of each pair in one timed batch.")] = 0
+    cold_s: Annotated[
+        Seconds | None, Meta(description="the first window of so many pairs; null at all sizes but the first.")
+    ] = field(name="cold_window_s", default=None)
+    entry_skew_s: EntrySkew = []
+    clock_error_s: ClockError = 0.0
+
+    @property
+    def label(self) -> str:
+        """Its name while it is measured: ``2 pairs: host 64 KiB``."""
+        return f"{count(self.pairs, 'pair')}: {super().label}"
+
+    @property
+    def moved_bytes(self) -> float:
+        return self.size_bytes * self.window * self.pairs
+
 
 WORTHWHILE = 1.05
 """More pairs are worth it if they send this many times as much in total."""
@@ -167,6 +228,30 @@ def observables(log: RunLog) -> Iterator[Observable]:
     for point in sent(log, MessageRatePoint):
         series = f"{point.transport}, {count(point.pairs, 'pair')}, window {point.window}"
         yield Observable(series, [format_size(point.size_bytes)], [median(point.times_s)], point.moved_bytes)
+
+
+# ---------------------------------------------------------------------------------------------------- launches
+
+
+def jobs(options: MessageRateOptions, context: JobContext) -> Jobs:
+    usual = context.ranks_given or min(cores(), MAX_USUAL_RANKS) // PAIR * PAIR
+    ranks = count_ranks(options.job, context, usual=max(usual, PAIR))
+    if ranks % PAIR:
+        remedy = f"start it with {ranks + 1}" if context.position else f"write --ranks {ranks + 1}"
+        raise UserError(f"message-rate is between pairs of ranks, and {ranks} is odd: {remedy}")
+    if max(options.pairs, default=1) > ranks // PAIR:
+        raise UserError(f"--pairs {max(options.pairs)}: {ranks} ranks have {count(ranks // PAIR, 'pair')}")
+    part = MessageRatePlan(
+        sizes_bytes=list(options.points.sizes),
+        pairs=list(options.pairs or usual_pairs(ranks // PAIR)),
+        window=options.windows.window,
+    )
+    return sweep("message_rate", part, options, context, ranks)
+
+
+def usual_pairs(all_pairs: int) -> list[int]:
+    """Return the powers of two below the number of all pairs, and that number."""
+    return [*(1 << power for power in range(all_pairs.bit_length()) if 1 << power < all_pairs), all_pairs]
 
 
 # ------------------------------------------------------------------------------------------------------ report

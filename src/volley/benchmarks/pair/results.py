@@ -1,0 +1,188 @@
+"""Between two ranks: the plans and the records, their launches, and their reports.
+
+``--format olcf`` is the exact output line of the OLCF tutorial, to compare with its results.  The tutorial's GB is 2^30
+bytes (everywhere else in volley GB/s means 10^9 B/s), and its time is the half round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, TextIO
+
+from msgspec import Meta, field
+
+from volley.benchmarks.pair import PingPongOptions, StreamOptions
+from volley.benchmarks.points import Direction
+from volley.benchmarks.points.jobs import sweep
+from volley.benchmarks.points.page import (
+    BACKWARD,
+    BANDWIDTH,
+    CHECKED,
+    FORWARD,
+    LATENCY,
+    SAMPLES,
+    TAIL,
+    report_of,
+)
+from volley.benchmarks.points.records import PointRecord, Sizes, SizesFrom0
+from volley.benchmarks.points.results import PointResult, PointSeries, by_transport
+from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
+from volley.records.plan import Plan
+from volley.report.cells import PLUS_MINUS, Quantity
+from volley.report.model import Report
+from volley.run.jobs import JobContext, Jobs, count_pair
+from volley.text import escape_controls, join_words
+
+
+class PingPongPlan(Frozen, frozen=True, kw_only=True):
+    """The messages of a ping-pong."""
+
+    sizes_bytes: SizesFrom0
+    fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size, as the tutorial does.")] = (
+        False
+    )
+
+
+class PingPong(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="pingpong"):
+    """One point of a ping-pong: a message size on one transport between two ranks."""
+
+    times_s: Annotated[
+        list[PositiveSeconds], Meta(description="one entry per sample: elapsed / (2 · exchanges_per_sample).")
+    ] = field(name="half_round_trip_s", default_factory=list)
+    exchanges_per_sample: Annotated[NonNegative, Meta(description="k: round trips in one timed batch.")] = 0
+    cold_s: Annotated[
+        Seconds | None, Meta(description="half of the first round trip on these buffers; null if it is not the first.")
+    ] = field(name="cold_half_round_trip_s", default=None)
+
+
+def pingpong_jobs(options: PingPongOptions, context: JobContext) -> Jobs:
+    part = PingPongPlan(sizes_bytes=list(options.points.sizes), fresh_buffers=options.points.fresh_buffers)
+    return sweep("pingpong", part, options, context, count_pair(options.job, context, "pingpong"))
+
+
+class StreamPlan(Frozen, frozen=True, kw_only=True):
+    """The messages of a windowed stream."""
+
+    sizes_bytes: Sizes
+    fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size.")] = False
+    window: Annotated[Window, Meta(description="messages in flight before one acknowledgement.")] = 64
+    direction: Annotated[Direction, Meta(description="`uni`: the first rank sends; `bi`: both send at once.")] = "uni"
+
+
+class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="stream"):
+    """One point of a windowed stream: a message size on one transport between two ranks."""
+
+    direction: Direction
+    window: Positive
+    forward_s: Annotated[
+        list[PositiveSeconds],
+        Meta(
+            description="one entry per sample: time of one window from the first to the second rank, acknowledgement "
+            "included; `uni` is timed by the sender, `bi` by the receiver."
+        ),
+    ] = []
+    backward_s: Annotated[
+        list[PositiveSeconds], Meta(description="`bi` only: the same from the second to the first rank.")
+    ] = []
+    windows_per_sample: Annotated[NonNegative, Meta(description="k: windows in one timed batch.")] = 0
+    cold_s: Annotated[
+        Seconds | None, Meta(description="the first window on these buffers; null if it is not the first.")
+    ] = field(name="cold_window_s", default=None)
+
+    @property
+    def times_s(self) -> Sequence[float]:
+        if self.direction == "bi":
+            return [max(pair) for pair in zip(self.forward_s, self.backward_s, strict=False)]
+        return self.forward_s
+
+    @property
+    def each_way_s(self) -> tuple[Sequence[float], Sequence[float]] | None:
+        return (self.forward_s, self.backward_s) if self.direction == "bi" else None
+
+
+def stream_jobs(options: StreamOptions, context: JobContext) -> Jobs:
+    part = StreamPlan(
+        sizes_bytes=list(options.points.sizes),
+        fresh_buffers=options.points.fresh_buffers,
+        window=options.windows.window,
+        direction=options.windows.direction,
+    )
+    return sweep("stream", part, options, context, count_pair(options.job, context, "stream"))
+
+
+# ----------------------------------------------------------------------------------------------------- reports
+
+BYTES_IN_GB = 1 << 30
+"""The tutorial's ``long int B_in_GB = 1 << 30``."""
+
+
+def line(size_bytes: int, half_round_trip_s: float) -> str:
+    """Format as the tutorial's printf does:
+    ``"Transfer size (B): %10li, Transfer Time (s): %15.9f, Bandwidth (GB/s): %15.9f\\n"``."""
+    bandwidth = size_bytes / BYTES_IN_GB / half_round_trip_s
+    return (
+        f"Transfer size (B): {size_bytes:10d}, Transfer Time (s): {half_round_trip_s:15.9f}, "
+        f"Bandwidth (GB/s): {bandwidth:15.9f}\n"
+    )
+
+
+def render_olcf(results: Sequence[PointSeries], out: TextIO) -> list[str]:
+    timed = [point for result in results for point in result.points if point.time]
+    for point in timed:
+        if point.time and point.carries:
+            out.write(line(point.size_bytes, point.time.median))
+    shown = [escape_controls(name) for name in by_transport(point for point in timed if point.carries)]
+    silent = [escape_controls(name) for name in by_transport(point for point in timed if not point.carries)]
+    notes = [f"the lines belong to {join_words(shown)}, in this order"] if len(shown) > 1 else []
+    return [*notes, *(f"no lines for {name}: this transport sends nothing" for name in silent)]
+
+
+def _pingpong_columns(_point: PointResult, plan: Plan | None, alone: bool) -> Sequence[Quantity]:
+    with_tail = plan is not None and plan.sampling.tail
+    if alone:
+        return [LATENCY, PLUS_MINUS, *(TAIL.values() if with_tail else [BANDWIDTH]), SAMPLES, CHECKED]
+    if with_tail:
+        return [replace(LATENCY, title="median"), TAIL["p99"], TAIL["max"]]
+    return [replace(LATENCY, title=""), PLUS_MINUS, replace(BANDWIDTH, title="")]
+
+
+def _about_pingpong(_point: PointResult, plan: Plan | None, kinds: set[str]) -> str:
+    """Describe the latency: each sample is the mean of a batch of exchanges, except with --tail."""
+    if plan and plan.sampling.mode == "fixed" and kinds == {"single"}:
+        average = f"mean of one batch of {plan.sampling.iterations}"
+    else:
+        average = "median of single exchanges" if plan and plan.sampling.tail else "median of batch means"
+    return f"latency: half round trip, {average}"
+
+
+UCX_PINGPONG = "(fast-completion)"
+"""``ucp_tag_send_nbx`` for MPI_Send (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)."""
+
+
+def pingpong_report(result: PointSeries) -> Report:
+    return report_of(result, _pingpong_columns, _about_pingpong, UCX_PINGPONG)
+
+
+def _stream_columns(point: PointResult, _plan: Plan | None, alone: bool) -> Sequence[Quantity]:
+    both_ways = point.direction == "bi"
+    total = replace(BANDWIDTH, title="total")
+    if not alone:
+        return [total if both_ways else replace(BANDWIDTH, title=""), PLUS_MINUS]
+    rates = [total, PLUS_MINUS, FORWARD, BACKWARD] if both_ways else [BANDWIDTH, PLUS_MINUS]
+    return [*rates, SAMPLES, CHECKED]
+
+
+def _about_stream(point: PointResult, _plan: Plan | None, _kinds: set[str]) -> str:
+    flow = f"{point.window} messages in flight"
+    if point.direction == "bi":
+        return f"both ranks send at once, {flow}; total: twice the rate of the slower direction"
+    return f"rank {point.ranks[0]} sends, {flow}"
+
+
+UCX_STREAM = "(multi)"
+"""``ucp_tag_send_nbx`` for MPI_Isend (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)."""
+
+
+def stream_report(result: PointSeries) -> Report:
+    return report_of(result, _stream_columns, _about_stream, UCX_STREAM)
