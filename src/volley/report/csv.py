@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from functools import cache
 from itertools import repeat
@@ -16,22 +17,18 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
     """Write the results of all reports as one table; a column that a report does not have is empty there."""
     columns = [name for report in reports for name in report.data.columns]
     header = list(dict.fromkeys([*columns, *(name for report in reports for name in report.origin), "schema"]))
-    out.write(f"{','.join(header)}\n")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
     for report in reports:
         known = {**report.origin, "schema": SCHEMA}
-        origin = {name: _quoted(known.get(name)) for name in header if name not in report.data.columns}
+        origin = {name: text_of(known.get(name)) for name in header if name not in report.data.columns}
         for part in report.data.parts():
             rows = max(map(len, part.values()), default=0)
             # Each value of a column is formatted once, because a million rows have few values.
             texts = [
-                repeat(origin[name], rows) if name in origin else map(cache(_quoted), part[name]) for name in header
+                repeat(origin[name], rows) if name in origin else map(cache(text_of), part[name]) for name in header
             ]
-            out.writelines(f"{','.join(row)}\n" for row in zip(*texts, strict=True))
-
-
-def _quoted(value: Any) -> str:
-    text = text_of(value)
-    return '"{}"'.format(text.replace('"', '""')) if any(special in text for special in ',"\r\n') else text
+            writer.writerows(zip(*texts, strict=True))
 
 
 def text_of(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Any, TextIO
 
@@ -30,14 +29,10 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
     out.write("\n]\n}\n")
 
 
+_FINITE = json.JSONDecoder(parse_constant=lambda _: None)
+"""Reads what Python writes for infinity and NaN, which JSON cannot represent, as ``null``."""
+
+
 def _text(value: Any, indent: int | None = None) -> str:
-    return json.dumps(_finite(msgspec.to_builtins(value, enc_hook=list)), indent=indent, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    """Return plain data with ``None`` for numbers that JSON cannot represent (infinity, NaN)."""
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    finite = _FINITE.decode(json.dumps(msgspec.to_builtins(value, enc_hook=list)))
+    return json.dumps(finite, indent=indent, allow_nan=False)

@@ -23,7 +23,6 @@ from volley.document import (
 )
 from volley.errors import UserError
 from volley.launch.launchers import PAIR, cores
-from volley.records.plan import Plan
 from volley.records.record_types import Mismatch, Status
 from volley.run.jobs import (
     Job,
@@ -269,22 +268,14 @@ def _domain_on(grid: Grid, last: Grid, options: JacobiOptions) -> tuple[int, int
 class JacobiForecast(Forecast):
     """Repeats what the engine expects, which knows its transports."""
 
-    _elapsed_s = _left_s = 0.0
+    _left_s = 0.0
 
     def add(self, record: Any) -> str | None:
         """Take what the engine says: ``host: 350 iterations``."""
         if not isinstance(record, JacobiProgress):
             return None
-        self._elapsed_s, self._left_s = record.elapsed_s, record.left_s
+        self._left_s = record.left_s
         return f"{record.transport}: {count(record.iterations, 'iteration')}"
 
     def left_s(self, elapsed_s: float) -> float:
         return self._left_s
-
-    def fraction(self, elapsed_s: float) -> float:
-        whole_s = self._elapsed_s + self._left_s
-        return min(self._elapsed_s / whole_s, 0.99) if whole_s > 0 else 0.0
-
-
-def forecast(_: Plan) -> Forecast:
-    return JacobiForecast()
