@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import json
 import re
@@ -126,34 +125,7 @@ def mpi_name(library: str) -> str:
     return " ".join(name.replace("Version:", "").split())[:60]
 
 
-# ------------------------------------------------------------------------------------------ what a file can encode
-
-_ASCII = {
-    "µ": "u",
-    "±": "+-",
-    "✓": "y",
-    "–": "-",
-    "·": "|",
-    "…": "...",
-    "×": "x",
-    "α": "a",
-    "β": "b",
-    "½": "1/2",
-    "→": "->",
-}
-_REPLACED = str.maketrans(_ASCII)
-
-
-def _ascii_like(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    text = error.object[error.start : error.end]
-    return text.translate(_REPLACED).encode("ascii", "backslashreplace").decode("ascii"), error.end
-
-
-codecs.register_error("volley.ascii", _ascii_like)
-
-
 def never_fail(out: TextIO) -> None:
     """Configure a file to replace characters that it cannot encode."""
     if isinstance(out, io.TextIOWrapper):
-        out.reconfigure(errors="volley.ascii")
+        out.reconfigure(errors="replace")

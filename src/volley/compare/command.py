@@ -190,8 +190,6 @@ def _check(options: CompareOptions) -> None:
             "monday.jsonl tuesday.jsonl, or volley compare last-1 last for the newest two runs, or volley compare "
             "summit monday.jsonl for one run and a reference"
         )
-    if options.records.count("-") > 1:
-        raise UserError("standard input can be read once: write - once")
 
 
 def _judge(comparison: Comparison, options: CompareOptions) -> int:

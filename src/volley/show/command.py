@@ -54,8 +54,6 @@ def show(options: ShowOptions) -> int:
         if not kept_runs():
             raise UserError("no run is kept on this machine: name a file of records, or measure first with volley")
         options = replace(options, records=("last",))
-    if options.records.count("-") > 1:
-        raise UserError("standard input can be read once: write - once")
 
     output = options.output
     logs, refused = read_all(options.records, BENCHMARKS)

@@ -114,8 +114,6 @@ def run(options: ReportOptions) -> int:
             "newest run of volley list"
         )
     form = form_of(options.output, options.format)
-    if options.records.count("-") > 1:
-        raise UserError("standard input can be read once: write - once")
     paths = list(map(find_file, options.records))
     refuse_input(options.output, paths)
     refuse_existing(options.output, force=options.force)
