@@ -54,8 +54,6 @@ def _more_directives(name: str, words: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions(Options):
-    """The resources of the job, and the contents of its script."""
-
     PANEL = _JOB
 
     scheduler: str = option(

@@ -34,8 +34,6 @@ from volley.text import escape_controls, join_words
 
 @dataclass(frozen=True)
 class JobResources:
-    """The resources that a job requests from its batch system."""
-
     options: BatchOptions
     ranks: int
     launcher: str = "none"

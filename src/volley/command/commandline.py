@@ -158,8 +158,6 @@ def value_of(options: Any, name: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command: its name, options and function."""
-
     name: str
     help: str
     """One line, then paragraphs."""

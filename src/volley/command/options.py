@@ -24,8 +24,6 @@ LAUNCHERS = ("auto", "openmpi", "mpich", "srun", "jsrun")
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingOptions(Options):
-    """How many samples to take, and whether to verify them."""
-
     PANEL = HOW
 
     ci: float = option(
@@ -72,8 +70,6 @@ UNLISTED = {"help": ""}
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions(Options):
-    """Where the ranks run, and how they are started."""
-
     PANEL = WHERE
 
     launches: int | None = option(
@@ -129,8 +125,6 @@ class JobOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(Options):
-    """Where records and report go."""
-
     PANEL = OUTPUT
 
     output: Path | None = option(

@@ -58,8 +58,6 @@ def _sweep(option_name: str, words: Sequence[str]) -> tuple[str, tuple[str | Non
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(Options):
-    """What ``volley compare`` takes."""
-
     records: tuple[str, ...] = argument(
         "RECORDS…",
         positional="*",
@@ -144,8 +142,6 @@ class CompareOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ReferencesOptions(Options):
-    """What ``volley references`` takes."""
-
     name: tuple[str, ...] = argument(
         "[NAME]", positional="*", help="Show this reference with all its figures; with --add, the file of records."
     )

@@ -86,7 +86,6 @@ def report(comparison: Comparison, *, full: bool) -> Report:
 
 
 def title(sides: Sequence[Side]) -> str:
-    """Return the title of a page."""
     return f"Comparison on {join_words(dict.fromkeys(machine_of(side.logs) for side in sides if side.logs))}"
 
 

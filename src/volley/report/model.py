@@ -22,8 +22,6 @@ Value = float | int | bool | str | None
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table."""
-
     title: str = ""
     """The header, of one or more lines."""
     unit: str = ""

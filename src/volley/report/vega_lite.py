@@ -50,7 +50,6 @@ _EVERY = 4
 
 
 def specification(chart: Chart, ink: str, width: int | str, alike: Sequence[Chart] = ()) -> dict[str, Any]:
-    """Return the specification of a chart."""
     layers = {"curves": _curves, "bars": _bars, "heat map": _heat_map}[chart.kind](chart, ink, alike or [chart])
     if width == "container" and chart.kind == "curves" and len(_series(alike or [chart])) > 1:
         # The legend shows and hides curves; at first it shows as many as can be told apart.

@@ -82,7 +82,6 @@ Results = Sequence[tuple[Benchmark, Sequence[Any]]]
 
 
 def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Results:
-    """Compute the results of runs, in order of appearance."""
     groups = grouped(logs, lambda log: _benchmark_of(log, benchmarks).name)
     return [(each, each.results(groups[each.name])) for name in groups for each in benchmarks if each.name == name]
 

@@ -20,8 +20,6 @@ def _cuda(name: str, words: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SetupOptions(Options):
-    """The MPI to set up, its folder and its sources."""
-
     PANEL = _SOURCE
 
     route: str = option(

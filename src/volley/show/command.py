@@ -28,8 +28,6 @@ from volley.units import format_duration
 
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions(Options):
-    """What ``volley show`` takes."""
-
     records: tuple[str, ...] = argument(
         "[RECORDS…]",
         positional="*",
@@ -88,8 +86,6 @@ COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class ListOptions(Options):
-    """What ``volley list`` takes."""
-
     PANEL = WHICH
 
     name: str = option(
@@ -108,16 +104,12 @@ class ListOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteOptions(Options):
-    """What ``volley delete`` takes."""
-
     runs: tuple[str, ...] = argument("RUN…", help="Ids or names of kept runs (volley list).")
     yes: bool = flag("--yes", "-y", panel=OUTPUT, help=_YES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PruneOptions(Options):
-    """What ``volley prune`` takes."""
-
     older_than: float | None = option(
         read=option_values.age, panel=WHICH, help="Delete runs older than this, e.g. 30d, 12h or 8w."
     )

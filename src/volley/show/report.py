@@ -28,8 +28,6 @@ from volley.topo.topology import NumaNode, PlacedGpu, Topology, nvlinks, path_of
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(Options):
-    """The options of ``volley report``."""
-
     records: tuple[str, ...] = argument(
         "RECORDS…",
         positional="*",

@@ -62,7 +62,6 @@ class Repeated:
 
     @classmethod
     def of(cls, samples: Mapping[int, Sequence[float]]) -> Repeated:
-        """Summarise the samples of each launch."""
         return cls({launch: median(those) for launch, those in samples.items()}, over_launches(list(samples.values())))
 
 

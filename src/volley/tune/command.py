@@ -48,8 +48,6 @@ BUDGET_S, WATCHDOG_S = 300.0, 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class TuneOptions(Options):
-    """What ``volley tune`` takes."""
-
     PANEL = WHAT
 
     benchmark: tuple[str, ...] = argument(
@@ -198,7 +196,6 @@ def _variables(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def run(options: TuneOptions) -> int:
-    """Run the command; return the exit code."""
     benchmark, asked = benchmarks.read(options.words())
     asked = replace(asked, job=replace(options.job, launches=MIN_LAUNCHES), output=replace(asked.output, quiet=True))
     until = time.monotonic() + options.budget

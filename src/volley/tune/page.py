@@ -26,8 +26,6 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a search found."""
-
     benchmark: str
     mpi: str
     ranks: int

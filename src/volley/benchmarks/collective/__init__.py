@@ -22,8 +22,6 @@ SIZES = "8:16Mi:x8"
 
 @dataclass(frozen=True, kw_only=True)
 class CollectiveOptions(SweepOptions):
-    """The options of ``volley collective``."""
-
     PANEL = WHAT
 
     operation: tuple[Operation, ...] = option(

@@ -40,8 +40,6 @@ def _domain(option_name: str, words: Sequence[str]) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class JacobiOptions(TransportOptions):
-    """What is solved, and how."""
-
     PANEL = WHAT
 
     grid: tuple[int, int] | None = option(

@@ -79,8 +79,6 @@ def _sizes_or_none(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixOptions(TransportOptions, SampledOptions):
-    """The measurement between GPUs or between ranks."""
-
     PANEL = WHAT
 
     section: tuple[str, ...] = option(

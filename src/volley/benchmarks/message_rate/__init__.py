@@ -30,8 +30,6 @@ def _pairs(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class MessageRateOptions(SweepOptions):
-    """The options of ``volley message-rate``."""
-
     PANEL = WHAT
 
     pairs: tuple[int, ...] = option(

@@ -30,8 +30,6 @@ MAX_PROGRESS_CALLS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class OverlapOptions(SweepOptions):
-    """The options of ``volley overlap``."""
-
     PANEL = WHAT
 
     points: PointOptions = group(

@@ -16,8 +16,6 @@ FORMATS = {"olcf": "the output line of the OLCF ping-pong tutorial, with a GB of
 
 @dataclass(frozen=True, kw_only=True)
 class PingPongOptions(SweepOptions):
-    """The options of ``volley pingpong``."""
-
     points: PointOptions = group(
         PointOptions,
         sizes={
@@ -59,8 +57,6 @@ STREAM_SIZES = "8:64Mi"
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions(SweepOptions):
-    """The options of ``volley stream``."""
-
     points: PointOptions = group(PointOptions, sizes={"default": parse_sizes(STREAM_SIZES), "shown": STREAM_SIZES})
     windows: WindowOptions = group(WindowOptions)
     sampling: SamplingOptions = group(SamplingOptions, without=("tail",))

@@ -98,7 +98,6 @@ def report_of(
     quantities: Sequence[Quantity] = QUANTITIES,
     keys: Sequence[str] = KEYS,
 ) -> Report:
-    """Return the report of one series."""
     names, series = by_transport(result.points), result.series
     alone = tuple(names) if len(names) == 1 else ()  # the table names several transports
     return Report(

@@ -11,8 +11,6 @@ from volley.run.benchmark import Benchmark
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeOptions(BenchmarkOptions):
-    """The options of ``volley transports``."""
-
     job: JobOptions = group(JobOptions, without=("launches",))
     output: OutputOptions = output_group(without=("full", "notes", "fit"))
 
