@@ -68,7 +68,21 @@ def _gpus(*changes: dict[str, Any]) -> dict[str, Any]:
 
 
 _NO_GPU_JOBS = {"pcie_load": None, "peers": None, "mpi_device": None, "ucx_transfer": None}
-_NO_DEVICE = [{**each, "device": None} for each in msgspec.to_builtins(GOOD.launcher.value)["ranks"]]
+RANKS = msgspec.to_builtins(GOOD.launcher.value)["ranks"]
+_NO_DEVICE = [{**each, "device": None} for each in RANKS]
+
+
+_NO_DRIVER = {
+    "driver": {"version": None, "nodes": {}, "modules": [], "library": None},
+    **dict.fromkeys(("cuda", "nvml", "gdrcopy"), None),
+    **_NO_GPU_JOBS,
+    "launcher": {"ranks": [], "transports": []},
+    "ucx": {"components": [{"name": "tcp", "resources": 1}]},
+}
+
+
+def _held(driver: str) -> list[dict[str, Any]]:
+    return [{**msgspec.to_builtins(gpu), "driver": driver} for gpu in GOOD.gpus_on_bus]
 
 
 def _no_cuda(status: int, name: str) -> dict[str, Any]:
@@ -173,7 +187,7 @@ STATES: dict[str, dict[str, Any]] = {
     ),
     "inherited settings make MPI slow": {"mpi_host": _SLOWER, "trials": _tried("OMPI_MCA_btl=self,tcp")},
     "the library of MPI is gone": all_jobs(
-        "a loader", stack={"start_error": _GONE, "described": "Open MPI 5.0.11 (system), CUDA 13.0"}, trials=[]
+        "a loader", stack={"start_error": _GONE, "described": "/opt/mpi/lib/libmpi.so.40"}, trials=[]
     ),
     "another MPI's library is loaded": all_jobs(
         "a loader", stack={"start_error": _GONE}, trials=_tried("LD_LIBRARY_PATH=/opt/other/lib")
@@ -189,6 +203,7 @@ STATES: dict[str, dict[str, Any]] = {
         "environment": {"NCCL_SOCKET_IFNAME": "ib0", "UCX_NET_DEVICES": "mlx5_0:1,mlx5_9:1"},
         "surroundings": {**_AROUND, "devices": ["lo", "eth0", "mlx5_0"]},
     },
+    "two hardware threads of one core": {"settings": {"host": RANKS[0]["host"], "siblings": [[0, 1]]}},
     "one CPU for two ranks": {"surroundings": {**_AROUND, "cpus": 1}, "mpi_host": _SLOWER, "trials": []},
     "/dev/shm is small, with MPICH": all_jobs(
         _SHM_MPICH,
@@ -202,6 +217,7 @@ STATES: dict[str, dict[str, Any]] = {
         "mpi_host": _SLOWER,
         "trials": [{"change": "OMPI_MCA_btl=self,sm", "reason": "there is not enough space for /dev/shm/sm_segment"}],
     },
+    "/dev/shm is not for all users": all_jobs(_SHM_MPICH, limits={"shm_error": "Permission denied"}),
     "/dev/shm is missing": all_jobs(_SHM_MPICH, limits={"shm_bytes": 0, "shm_error": "No such file or directory"}),
     "MPI fails for a reason of its own": all_jobs(
         "Open MPI 5.0.11: OMPI_MCA_btl_tcp_if_include=eth9", trials=_tried("UCX_TLS=all", works=False)
@@ -212,12 +228,11 @@ STATES: dict[str, dict[str, Any]] = {
         "trials": [{"change": "OMPI_MCA_pml=ucx", "works": True}],
     },
     "no NVIDIA driver": {
+        **_NO_DRIVER,
         "driver": {"version": None, "nodes": {}, "modules": [], "library": "no such file"},
-        **dict.fromkeys(("cuda", "nvml", "gdrcopy"), None),
-        **_NO_GPU_JOBS,
-        "launcher": {"ranks": [], "transports": []},
-        "ucx": {"components": [{"name": "tcp", "resources": 1}]},
     },
+    "nouveau holds the GPUs": {**_NO_DRIVER, "bus": {"gpus": _held("nouveau")}},
+    "the GPUs are kept for virtual machines": {**_NO_DRIVER, "bus": {"gpus": _held("vfio-pci")}},
     "CUDA_VISIBLE_DEVICES is empty": {
         "environment": {"CUDA_VISIBLE_DEVICES": ""},
         **_no_cuda(100, "CUDA_ERROR_NO_DEVICE"),
@@ -230,6 +245,14 @@ STATES: dict[str, dict[str, Any]] = {
         "cuda": cuda(reaches=False),
         "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "complete": False, "points": []}}],
     },
+    "NVML and the driver are of two versions": {"nvml": "Driver/library version mismatch"},
+    "a GPU that fell off the bus": {
+        **dict.fromkeys(("peers", "pcie_load")),
+        "cuda": cuda(1),
+        "nvml": "GPU is lost",
+        "launcher": {"ranks": [{**each, "device": None} for each in RANKS[:1]] + RANKS[1:]},
+    },
+    "memory errors of a GPU": {"nvml": _gpus({"ecc_uncorrected": 3}, {}), "mpi_device": _UNAWARE},
     "GPUs for one process each": {"cuda": cuda(COMPUTE_MODE=3), "mpi_device": _UNAWARE},
     "GPUs without peer access": {
         "cuda": cuda(reaches=False),

@@ -19,6 +19,7 @@ import pytest
 
 from doctor_states import GOOD, state
 from fake_engine import install, use
+from machine_facts import changed
 from the_command import gone
 from volley.command.options import JobOptions
 from volley.doctor.checks import diagnose
@@ -197,6 +198,18 @@ def test_files_of_the_home_folder_are_left_out(tmp_path: Path, monkeypatch: pyte
     tried = repeat(monkeypatch, facts, lambda: os.environ["HOME"] != str(tmp_path))
     assert tried.settings == ["pml = ucx in ~/.openmpi/mca-params.conf"]
     assert (tried.works, tried.change) == (True, "mv ~/.openmpi/mca-params.conf ~/.openmpi/mca-params.conf.off")
+
+
+def test_the_file_of_the_site_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/openmpi-mca-params.conf").write_text("# site\npml = ucx\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    facts = changed(state("MPI fails for a reason of its own"), stack={"mpiexec": str(tmp_path / "bin/mpirun")})
+    tried = repeat(monkeypatch, facts, lambda: "OMPI_MCA_mca_base_param_files" in os.environ)
+    assert tried.settings == [f"pml = ucx in {tmp_path}/etc/openmpi-mca-params.conf"]
+    assert (tried.works, tried.change) == (
+        *(True, "export OMPI_MCA_mca_base_param_files=~/.openmpi/mca-params.conf"),
+    )
 
 
 def test_low_limits_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:

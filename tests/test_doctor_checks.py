@@ -76,6 +76,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("driver", {"driver": {"nodes": ALL_SHUT}, "environment": SLURM}),
     ("driver", {"driver": {"nodes": ALL_SHUT}, "system": DOCKER}),
     ("GPUs", {"driver": {"nodes": OTHER_JOBS}, "environment": SLURM, "cuda": cuda(1)}),
+    ("GPUs", {"environment": {**SLURM, "SLURM_GPUS_ON_NODE": "1", "CUDA_VISIBLE_DEVICES": "0"}, "cuda": cuda(1)}),
+    ("GPUs", {"environment": {**SLURM, "SLURM_GPUS_ON_NODE": "2", "CUDA_VISIBLE_DEVICES": "0"}, "cuda": cuda(1)}),
     (
         "driver",
         {
@@ -110,6 +112,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("NVLink", {"nvml": None}),
     ("PCIe", {"pcie_load": pcie(None)}),
     ("PCIe", {"pcie_load": pcie(4)}),
+    ("PCIe", {"pcie_load": [*pcie(5)[:1], *pcie(None)[1:]]}),
+    ("memory errors", {"nvml": {"gpus": [{**UNREAD, "ecc": True, "unread": {"ecc_uncorrected": "GPU is lost"}}]}}),
+    ("memory errors", {"nvml": {"gpus": [{**UNREAD, "unread": {"ecc": "Not Supported"}}]}}),
     ("IOMMU", {"iommu": {"units": ["dmar0"]}}),
     ("IOMMU", {"iommu": {"units": ["dmar0"], "parameters": ["iommu=pt"]}}),
     ("IOMMU", {"iommu": {"units": ["dmar0"], "parameters": ["amd_iommu=on"]}}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,7 @@ from machine_facts import MACHINES, kept
 from screens import check_screen
 from the_command import Command
 from volley import cli
-from volley.doctor.checks import CHECKS
+from volley.doctor.checks import CHECKS, diagnose
 from volley.doctor.findings import Diagnosis
 from volley.machine import facts as f
 from volley.machine.capture import Skip
@@ -161,6 +162,22 @@ def test_inside_a_launcher_kept_facts_are_judged_once(volley: Command) -> None:
     done = volley("doctor", "--format", "json", f"--from={kept('t4x4')}", before=volley.mpirun(2))
     assert done.code == 0, done.err
     assert len(msgspec.json.decode(done.out, type=Diagnosis).findings) == sum(not check.hosts for check in CHECKS)
+
+
+def test_a_library_of_mpi_that_does_not_load_is_the_one_finding(volley: Command, tmp_path: Path) -> None:
+    """What the engine was built with is known all the same."""
+    for name in ("bin/mpirun", "bin/orted", "lib/libmpi.so.40"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    facts = f.decode(volley("doctor", "--mpi", str(tmp_path), "--capture", "-").out.encode(), "facts")
+    (finding,) = (each for each in diagnose(facts).findings if each.status == "broken")
+    assert (finding.check, finding.remedy.partition(";")[0]) == (
+        *("engine", f"load the environment module of {tmp_path}/lib/libmpi.so.40"),
+    )
+    assert "file too short" in finding.evidence or "invalid ELF header" in finding.evidence
+    about = subprocess.run([volley.engine, "--about"], capture_output=True, check=True).stdout
+    assert facts.stack.value.cuda_built == json.loads(about)["cuda_built"]
 
 
 # --------------------------------------------------------------------------------------- another real MPI

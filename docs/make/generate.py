@@ -398,9 +398,9 @@ $ volley doctor --hosts a,b              # also check these hosts and the connec
 Each test runs in a separate process and ends after `--timeout` seconds: a crash or a hang is a finding, and doctor
 continues. Inside a launcher (`srun -n 4 volley doctor`) doctor examines the ranks of that job and skips tests that
 need a separate job. If the job between two ranks fails or is slow, doctor repeats it with one change at a time: without
-each variable that the shell has inherited, without the settings in files of the home folder, with higher limits
-(`ulimit`), with other folders, with other components of the MPI in use. The remedy is the change that fixed the
-problem. The evidence is the sentence in which that MPI gives the reason.
+each variable that the shell has inherited, without the settings in files of the home folder and of the site, with
+higher limits (`ulimit`), with other folders, with other components of the MPI in use. The remedy is the change that
+fixed the problem. The evidence is the sentence in which that MPI gives the reason.
 
 With `--hosts`, or in a job on several hosts, doctor starts a process on each host, with srun or ssh. The processes
 compare names, interfaces, versions and limits, and connect to each other; then two ranks on different hosts send

@@ -100,9 +100,9 @@ def raise_limit(facts: Facts, name: str, to: str) -> str:
 
 
 def aware_wheels(facts: Facts) -> str:
-    """Return the command that installs a CUDA-aware UCX for the MPI of the wheel: no root, no compiler."""
+    """Return the command that installs a CUDA-aware UCX for Open MPI's wheel: no root, no compiler."""
     extra = extra_for(facts.driver.value.version if facts.driver.value else None)
-    return install_volley(facts, extra=extra) if extra else AWARE_SOURCE
+    return install_volley(facts, extra=extra) if extra and facts.mpi_family in ("", "openmpi") else AWARE_SOURCE
 
 
 def boot_with(facts: Facts, parameters: str) -> str:

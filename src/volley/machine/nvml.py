@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from volley.errors import MachineError
 from volley.machine.capture import Attempt, Skip, isolated
 from volley.machine.facts import NvmlFacts
 from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
@@ -120,6 +121,11 @@ _QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "mig": lambda nvml, gpu: bool(nvml.nvmlDeviceGetMigMode(gpu)[0]),
 }
 """By key of the records: how NVML is asked for it."""
+_OF_A_RUN = (
+    *("sm_clock_hz", "sm_clock_max_hz", "memory_clock_hz", "memory_clock_max_hz", "ecc_corrected", "power_w"),
+    *("power_limit_w", "temperature_c", "pcie_replays", "nvlink_errors", "power_slowdown_s", "thermal_slowdown_s"),
+)
+"""Keys that say something only when a run compares them."""
 
 
 class _Device:
@@ -218,9 +224,6 @@ def facts(uuids: Collection[str] | None = None) -> NvmlFacts:
         raise Skip("nvidia-ml-py is not installed: pip install nvidia-ml-py") from None
     try:
         nvml.nvmlInit()
-    except nvml.NVMLError_LibraryNotFound:
-        raise Skip("there is no NVML (libnvidia-ml.so.1)") from None
-    try:
         devices = [_Device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
         used = [device for device in devices if uuids is None or device.uuid in uuids]
         return NvmlFacts(
@@ -231,8 +234,20 @@ def facts(uuids: Collection[str] | None = None) -> NvmlFacts:
                 for one, other in combinations(used, 2)
             ],
         )
+    except nvml.NVMLError_LibraryNotFound:
+        raise Skip("there is no NVML (libnvidia-ml.so.1)") from None
+    except nvml.NVMLError as error:
+        raise MachineError(_error_text(error)) from None
     finally:
-        nvml.nvmlShutdown()
+        with contextlib.suppress(nvml.NVMLError):  # it did not start
+            nvml.nvmlShutdown()
+
+
+def at_rest() -> NvmlFacts:
+    """Return what doctor judges and what topo draws."""
+    found = facts()
+    gpus = [msgspec.structs.replace(gpu, **dict.fromkeys(_OF_A_RUN)) for gpu in found.gpus]
+    return msgspec.structs.replace(found, gpus=gpus)
 
 
 def _gpu(device: _Device) -> Gpu:
@@ -263,4 +278,4 @@ def _gpu(device: _Device) -> Gpu:
     )
 
 
-NVML = Attempt("nvml", "nvmlInit, nvmlDeviceGetNvLinkState, nvmlDeviceGetP2PStatus", facts)
+NVML = Attempt("nvml", "nvmlInit, nvmlDeviceGetNvLinkState, nvmlDeviceGetP2PStatus", at_rest)

@@ -58,6 +58,7 @@ CHECKS: tuple[LayerCheck, ...] = (
         "GPUs", _GPUS, gpus.devices, "Unset CUDA_VISIBLE_DEVICES; the fabric manager; a reboot.", gpu=True, needs=_CUDA
     ),
     LayerCheck("MIG", _GPUS, gpus.mig, "`nvidia-smi -i N -mig 0`.", gpu=True, needs=_SEEN),
+    LayerCheck("memory errors", _GPUS, gpus.memory_errors, "`nvidia-smi -i N -r`.", gpu=True, needs=_SEEN),
     LayerCheck("compute mode", _GPUS, gpus.compute_mode, "`nvidia-smi -i N -c DEFAULT`.", gpu=True, needs=_SEEN),
     LayerCheck("GPU architectures", _GPUS, gpus.architectures, "`VOLLEY_CUDA_ARCHITECTURES=…`.", gpu=True, needs=_SEEN),
     LayerCheck("GPU clocks", _GPUS, gpus.clocks, "Cooling, power limits, power supply.", gpu=True, needs=_SEEN),

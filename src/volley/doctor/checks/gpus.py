@@ -45,6 +45,7 @@ _TRANSLATE = ("intel_iommu=on", "amd_iommu=on", "iommu=force", "iommu=nopt")
 _REDIRECT = 0x04 | 0x08
 """ACS control: P2P Request Redirect and P2P Completion Redirect (PCI Express Base Specification 7.7.12.3)."""
 _JOBS_ON_GPUS = ("MPI, GPU memory", "MPI, GPU speed", "GPU of each rank", "CUDA IPC", "peer copies")
+_OF_NVML = ("MIG", "memory errors", "GPU clocks", "NVLink")
 _OF_PEERS = ("GPUs", "peer access", "NVLink", "MPI, GPU speed", "GPU of each rank", "CUDA IPC", "peer copies")
 
 
@@ -61,6 +62,10 @@ def devices(facts: Facts) -> Finding:
         return broken(f"CUDA does not start: {said}", f"{cuda.failed_call}: {said}", remedy)
     if len({device.pci for device in cuda.devices}) < on_bus:
         return _hidden_gpus(facts, len(cuda.devices), on_bus)
+    if facts.nvml.error and not facts.nvml.own:
+        said = f"NVML does not answer: {facts.nvml.error}"
+        remedy = _ON_ERROR[803] if "mismatch" in facts.nvml.error else f"nvidia-smi; {_log(facts)}"
+        return warning(said, f"{facts.nvml.call}: {facts.nvml.error}", remedy, _OF_NVML)
     kinds = Counter(device.name for device in cuda.devices)
     shown = ", ".join(f"{times} × {name}" for name, times in kinds.items())
     return good(f"{shown}, all GPUs on the PCI bus visible" if on_bus else shown)
@@ -68,15 +73,21 @@ def devices(facts: Facts) -> Finding:
 
 def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> Finding:
     said = f"CUDA sees {seen} of {on_bus} GPUs"
-    if len(facts.open_gpus) == seen < on_bus and "SLURM_JOB_ID" in facts.environment:
+    granted = facts.environment.get("SLURM_GPUS_ON_NODE") == str(seen)  # without control groups for devices
+    if (granted or len(facts.open_gpus) == seen) and "SLURM_JOB_ID" in facts.environment:
         return good(f"{said}: all GPUs of this job")
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         if (value := facts.environment.get(name)) not in (None, "all"):
             return warning(f"{said}: {name} hides the others", f"{name}={value}", f"unset {name}")
-    evidence = f"{facts.bus.call}: {on_bus} GPUs; cuDeviceGetCount: {seen}"
+    hidden = {gpu.address for gpu in facts.gpus_on_bus} - {device.pci for device in facts.cuda_devices}
+    evidence = f"{facts.bus.call}: {on_bus} GPUs, without {join_words(sorted(hidden))}; cuDeviceGetCount: {seen}"
     if system(facts).container:
         return warning(f"{said}: this container has no more", evidence, "docker run --gpus all")
-    return warning(said, evidence, f"{sudo(facts)}dmesg | grep -i -e nvrm -e xid")
+    return warning(said, evidence, _log(facts), _OF_NVML)
+
+
+def _log(facts: Facts) -> str:
+    return f"{sudo(facts)}dmesg | grep -i -e nvrm -e xid; a GPU that fell off the bus (Xid 79) needs a reboot"
 
 
 def mig(facts: Facts) -> Finding:
@@ -97,6 +108,20 @@ def _unread(gpus: Sequence[Gpu], key: str) -> Finding | None:
         if said and not re.search(r"not.supported", said, re.IGNORECASE):
             return not_tested(f"NVML does not report it: {said}")
     return None
+
+
+def memory_errors(facts: Facts) -> Finding:
+    """Asks NVML for errors in GPU memory that ECC could not correct, since the driver was loaded."""
+    gpus = require(facts.nvml, "NVML", "nvidia-smi -q -d ECC").gpus
+    if bad := [gpu for gpu in gpus if gpu.ecc_uncorrected]:
+        shown = join_words(f"GPU {gpu.index}: {gpu.ecc_uncorrected}" for gpu in bad)
+        said = f"memory errors that ECC could not correct ({shown}): CUDA ends programs that meet them"
+        numbers = ",".join(str(gpu.index) for gpu in bad)
+        remedy = f"{sudo(facts)}nvidia-smi -i {numbers} -r; if they return: nvidia-smi -q -d ECC,ROW_REMAPPER"
+        return warning(said, f"nvmlDeviceGetTotalEccErrors: {shown}", remedy, _JOBS_ON_GPUS)
+    if any(gpu.ecc for gpu in gpus):
+        return _unread(gpus, "ecc_uncorrected") or good("none that ECC could not correct")
+    return _unread(gpus, "ecc") or not_applicable("ECC is off, or these GPUs have none")
 
 
 def compute_mode(facts: Facts) -> Finding:
@@ -214,13 +239,13 @@ def pcie(facts: Facts) -> Finding:
     for each in facts.nvml.value.gpus if facts.nvml.value else []:
         if each.pci and each.pcie_generation_max and each.pcie_width_max:
             most[each.pci] = (each.pcie_generation_max, each.pcie_width_max)
-    slow, fine = [], set()
+    slow, fine, unknown = [], set(), []
     for link in links:
         generation, width = most.get(link.pci, (None, None))
         shown = f"PCIe {link.generation}.0 ×{link.width}"
         if link.generation is None or link.width is None or generation is None or width is None:
-            continue
-        if link.generation < generation or link.width < width:
+            unknown.append(link.pci)
+        elif link.generation < generation or link.width < width:
             slow.append(f"{link.pci} at {shown} of {generation}.0 ×{width}")
         else:
             fine.add(shown)
@@ -230,9 +255,10 @@ def pcie(facts: Facts) -> Finding:
             "current_link_speed and current_link_width while copies ran",
             "reseat the card or use a slot with all lanes; check the slot's speed in the firmware settings",
         )
-    if not fine:
+    if unknown or not fine:
         where = "in a virtual machine" if system(facts).virtual else "here"
-        return not_tested(f"link speeds cannot be read {where}")
+        which = f" of {join_words(unknown)}" if fine else ""
+        return not_tested(f"link speeds{which} cannot be read {where}")
     return good(f"{join_words(sorted(fine))} under load, the maximum")
 
 

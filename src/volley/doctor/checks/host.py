@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from volley.doctor.findings import NO_GPU, Finding, broken, good, not_applicable, not_tested, require, warning
-from volley.doctor.remedies import install, install_driver, install_volley, raise_limit, sudo, system, unset_all
+from volley.doctor.remedies import boot_with, install, install_driver, install_volley, raise_limit, sudo, system, unset_all
 from volley.machine.facts import DriverFacts, Facts, SurroundingsFacts, TrialFacts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.mpi_words import reason_in
@@ -32,7 +32,7 @@ _SHARING = ("UCX", "UCX transfer", "MPI, host memory", "MPI, GPU memory", "launc
 """Checks that need shared memory."""
 _RANKS = 2
 """A ping-pong has two ranks, and each polls on a CPU of its own."""
-_REMOUNT = "mount -o remount,size=8G /dev/shm"
+_REMOUNT = "mount -o remount,rw,size=8G /dev/shm"
 _SECCOMP_FILTER = 2
 """Seccomp mode of a filter, as container runtimes install it (proc(5))."""
 _COMPILERS = ("compiler", "nvcc")
@@ -129,7 +129,7 @@ def settings(facts: Facts) -> Finding:
         if facts.mpi_host.skipped is not None or _begin(trial.settings, _OF_JOBS):
             continue
         it = "it" if len(trial.settings) == 1 else "them"
-        where = "" if trial.change.startswith("mv ") else " in this shell"
+        where = "" if trial.change.startswith(("mv ", "export ")) else " in this shell"  # else it is in a file
         if facts.mpi_host.value and facts.mpi_host.value.complete and not facts.fails_on_gpus:
             said = f"{join_words(trial.settings)}: without {it}, MPI sends much faster"
             return warning(said, _why(facts), trial.change, ("MPI, host memory",))
@@ -241,7 +241,11 @@ def driver(facts: Facts) -> Finding:
     said = f"{count(on_bus, 'NVIDIA GPU')} on the PCI bus but no NVIDIA driver{held}"
     evidence = f"lspci -d 10de: {join_words(gpu.device_id for gpu in facts.gpus_on_bus)}; {facts.driver.call}: none"
     remedy = install_driver(facts)
-    if found.library is None and not held and not system(facts).container:  # e.g. after an update of the kernel
+    if "vfio" in held:
+        remedy = "lspci -nnk -d 10de:; grep -r vfio /etc/modprobe.d /proc/cmdline: take the GPU out there, then reboot"
+    elif held and found.library is None:
+        remedy = boot_with(facts, "modprobe.blacklist=nouveau")
+    elif found.library is None and not system(facts).container:  # e.g. after an update of the kernel
         said = "the driver's library is installed, but its kernel module is not loaded"
         headers = "" if found.headers else f"{install(facts, 'kernel headers')}; "
         remedy = f"{headers}{sudo(facts)}dkms autoinstall; {sudo(facts)}modprobe nvidia"
@@ -338,6 +342,8 @@ def shm(facts: Facts) -> Finding:
         said = "cannot write to /dev/shm: ranks on one node have no shared memory"
         if found.shm_error == "No such file or directory":
             remedy = f"{sudo(facts)}mount -m -t tmpfs tmpfs /dev/shm"
+        elif found.shm_error == "Permission denied":
+            remedy = f"{sudo(facts)}chmod 1777 /dev/shm"
         return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy, _SHARING)
     said, evidence = f"/dev/shm holds {format_size(size)}", f"statvfs(/dev/shm): {size} bytes"
     if free < _SEGMENTS:

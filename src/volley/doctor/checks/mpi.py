@@ -32,6 +32,12 @@ _TALK = {
     "intel": "I_MPI_DEBUG=10 I_MPI_HYDRA_DEBUG=1",
 }
 """What makes each MPI say what it tries."""
+_BIND = {
+    "openmpi": "mpirun --bind-to core",
+    "mpich": "mpiexec -bind-to core",
+    "intel": "mpiexec -genv I_MPI_PIN_DOMAIN core",
+}
+"""What makes each MPI's launcher bind ranks."""
 _NOT_AWARE = ("UCX", "UCX transfer", "MPI self-report", "MPI, GPU speed")
 """What follows from an MPI that takes no GPU memory."""
 _AWARE, _STAGED = "aware", "staged/pinned"
@@ -76,8 +82,8 @@ def ucx(facts: Facts) -> Finding:
     """Loads the UCX that the ranks load; every component of it looks for devices."""
     remedy = aware_wheels(facts)
     if facts.ucx.value is None and facts.ucx.skipped is not None:
-        if not facts.has_gpu or _sends_gpu_memory(facts):
-            return not_applicable("no UCX; this machine does not need it")
+        if not facts.has_gpu or _sends_gpu_memory(facts) or facts.mpi_family in ("mpich", "intel"):
+            return not_applicable("no UCX; this machine or its MPI does not need it")
         return warning("no UCX: Open MPI needs it for GPU memory", f"{facts.ucx.call}: {facts.ucx.skipped}", remedy)
     found = require(facts.ucx, "UCX", remedy)
     usable = [each.name for each in found.components if each.resources]
@@ -112,7 +118,7 @@ def engine(facts: Facts) -> Finding:
         return warning(said, f"volley-engine --about: {stack.engine_version}", install_volley(facts))
     if not stack.start_error:
         return good(f"starts, with {stack.described}")
-    remedy = f"load the environment module of {stack.described.partition(' (')[0]}"
+    remedy = f"load the environment module of {stack.described}"
     evidence = f"volley-engine --about: {reason_in(stack.start_error.splitlines())}"
     return broken("the engine does not start", evidence, f"{remedy}; or choose another MPI with --mpi")
 
@@ -256,12 +262,12 @@ def device_speed(facts: Facts) -> Finding:
 
 def launcher(facts: Facts) -> Finding:
     """Starts one rank for each GPU (at least two); each reports its host and its device."""
-    job = require(facts.launcher, "starting ranks", "volley transports --launcher openmpi")
+    job = require(facts.launcher, "starting ranks", "volley transports --dry-run shows the command")
     if not job.complete:
         # Ranks that do not find each other were started with the wrong process manager's protocol.
         remedy = f"run {job.command_line} by hand; --dry-run shows it with its variables"
         if "srun" in job.launcher or job.inside:
-            pmi = "pmi2" if facts.mpi_family == "mpich" else "pmix"
+            pmi = "pmix" if facts.mpi_family == "openmpi" else "pmi2"
             remedy = f"srun --mpi=list; srun --mpi={pmi} -n {job.wanted_ranks} volley transports"
         return job_failed(job, "the launcher does not start the processes as one job", remedy)
     nodes = len({rank.node for rank in job.ranks})
@@ -312,12 +318,15 @@ def _ranks_of(facts: Facts) -> JobFacts:
 def binding(facts: Facts) -> Finding:
     """Asks each rank which cores it may use."""
     job = _ranks_of(facts)
-    binder = "mpirun --bind-to core" if job.launcher == "openmpi" else "srun --cpu-bind=cores --cpus-per-task=1"
-    bind = f"{binder} volley transports"
-    places = [(rank.node, rank.cores[0]) for rank in job.ranks if len(rank.cores) == 1]
+    family = facts.mpi_family if job.launcher in ("openmpi", "mpich") else ""
+    bind = f"{_BIND.get(family, 'srun --cpu-bind=cores --cpus-per-task=1')} volley transports"
+    here = facts.settings.value  # which hardware threads are of one core is known of this host only
+    core_of = {(here.host, cpu): min(core) for core in here.siblings for cpu in core} if here else {}
+    cores_of = [{core_of.get((rank.host, cpu), cpu) for cpu in rank.cores} for rank in job.ranks]
+    places = [(rank.node, *cores) for rank, cores in zip(job.ranks, cores_of, strict=True) if len(cores) == 1]
     if len(set(places)) < len(places):
         return warning(
-            f"several ranks are bound to core {statistics.mode(places)[1]}: they take turns",
+            f"several ranks are bound to core {statistics.mode(places)[1]}: they share it or take turns",
             f"sched_getaffinity: {len(places)} ranks on {count(len(set(places)), 'core')}",
             bind if job.inside else "taskset -p $$ shows what this shell may use; allow more cores",
         )

@@ -19,6 +19,7 @@ import msgspec
 
 from volley.launch.allocation import allocation
 from volley.machine.cuda_driver import load
+from volley.machine import settings
 from volley.machine.facts import (
     DriverFacts,
     LimitsFacts,
@@ -27,13 +28,14 @@ from volley.machine.facts import (
     SystemFacts,
     ToolchainFacts,
 )
+from volley.machine.hardware import Settings
 from volley.machine.packages import os_release
 from volley.machine.settings import control_groups
 from volley.machine.sysfs import names, number, word
 from volley.text import clean
 
 _CONTAINER_MARKS = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.singularity.d": "apptainer"}
-_MODULES = ("nvidia", "nvidia_uvm", "nvidia_peermem", "nv_peer_mem", "nouveau", "gdrdrv", "xpmem", "knem")
+_MODULES = ("nvidia", "nvidia_uvm", "nvidia_peermem", "nv_peer_mem")
 _LIMIT_S = 20.0
 _LONGEST_TEXT = 400
 _CPP = """#include <barrier>
@@ -232,6 +234,12 @@ def limits() -> LimitsFacts:
         memlock_bytes=None if soft == resource.RLIM_INFINITY else soft,
         cma_error=cma_error(),
     )
+
+
+def cpu_settings() -> Settings:
+    """Read the settings of the CPUs that doctor judges."""
+    of_runs = ("boost", "smt", "transparent_huge_pages", "numa_balancing")
+    return msgspec.structs.replace(settings.read(), **dict.fromkeys(of_runs))
 
 
 def _low_limits() -> Iterator[str]:

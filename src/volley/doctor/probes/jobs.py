@@ -8,7 +8,7 @@ import re
 import resource
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -40,7 +40,7 @@ from volley.machine.facts import (
     TrialFacts,
 )
 from volley.machine.mpi_choice import choose_mpi
-from volley.machine.mpi_stack import Stack, assemble
+from volley.machine.mpi_stack import assemble
 from volley.machine.mpi_words import SETTING, names_setting
 from volley.machine.nvidia_driver import has_driver
 from volley.machine.signals import Stop
@@ -67,13 +67,15 @@ _MAX_LINES = 100
 def stack(mpi: str) -> StackFacts:
     """Ask the engine, the MPI library and the ompi_info beside its mpirun."""
     chosen, start_error = choose_mpi(mpi, os.environ), None
-    assembled, about = Stack(source=chosen.source, library=chosen.library), About()
+    assembled, about, engine = None, About(), Path(engine_path.engine_path())
     try:
-        with ask_about(Path(engine_path.engine_path()), chosen.library) as answer:
+        with ask_about(engine, chosen.library) as answer:
             about = answer()
         assembled = assemble(chosen, about.mpi, about.cuda_built)
     except MachineError as reason:
         start_error = str(reason)
+        with contextlib.suppress(MachineError), ask_about(engine) as answer:
+            about = answer()  # of its build
     info, said = None, ""
     if chosen.family == "openmpi" and chosen.launcher:
         program = str(Path(chosen.launcher).with_name("ompi_info"))
@@ -87,8 +89,8 @@ def stack(mpi: str) -> StackFacts:
         start_error=start_error,
         mpi_source=chosen.source,
         mpi_family=chosen.family,
-        described=assembled.describe(),
-        prepared=bool(assembled.mca),
+        described=assembled.describe() if assembled else chosen.library,
+        prepared=bool(assembled and assembled.mca),
         mpiexec=chosen.launcher,
         cuda_built=about.cuda_built,
         cuda_architectures=list(about.cuda_architectures),
@@ -173,6 +175,7 @@ _STARTS_RANKS = re.compile(
 """Names of launchers, their daemons and those of batch systems, one of which is above every rank."""
 _NOWHERE = "/nonexistent"
 """As the home folder: none of the files there is read."""
+_PARAMETER_FILES = "OMPI_MCA_mca_base_param_files"
 _IN_HOME = ("~/.openmpi/mca-params.conf", "~/.prte/mca-params.conf", "~/.pmix/mca-params.conf", "~/ucx.conf")
 """Settings of Open MPI and UCX in a file."""
 
@@ -225,7 +228,7 @@ def _without(names: Sequence[str], words: str = "") -> _Change:
 def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: bool) -> Iterator[_Change]:
     """Yield what may end the problem.
 
-    What was inherited is taken away, each variable alone and then all, the files of the home folder, low limits; then
+    What was inherited is taken away, each variable alone and then all, files of the user and the site, low limits; then
     other folders and components are tried.  ``left`` are the variables of a launcher that did not start this process.
     """
     batch = [name for name in os.environ if _BATCH.match(name)] if allocation(os.environ) else []
@@ -239,12 +242,16 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
     yield from map(_without, groups)
     if len(groups) > 1:
         yield _without([name for group in groups for name in group])
-    texts = {name: word(Path(os.path.expanduser(name))) for name in _IN_HOME}  # noqa: PTH111
-    lines = [f"{line} in {name}" for name, text in texts.items() for line in text.splitlines() if line[:1] not in "#"]
-    if lines:
+    if lines := _lines_in(_IN_HOME):
         files = dict.fromkeys(line.rpartition(" ")[2] for line in lines)
         away = "; ".join(f"mv {file} {file}.off" for file in files)
         yield TrialFacts(change=away, settings=lines), (), {"HOME": _NOWHERE}
+    if facts.stack.value and facts.mpi_family == "openmpi":
+        prefix = Path(facts.stack.value.mpiexec or "/usr/bin/mpirun").resolve().parents[1]
+        folder = Path("/etc/openmpi") if prefix == Path("/usr") else prefix / "etc"  # a distribution's
+        if lines := _lines_in([str(folder / "openmpi-mca-params.conf")]):
+            change = f"export {_PARAMETER_FILES}={_IN_HOME[0]}"
+            yield TrialFacts(change=change, settings=lines), (), {_PARAMETER_FILES: _NOWHERE}
     for limit, change in _raised_limits():
         yield TrialFacts(change=change, settings=[limit]), (), {}
     others = _WITHOUT.get(facts.mpi_family, [])
@@ -256,6 +263,11 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
         others = _THROUGH_SHARED_MEMORY.get(f"{facts.mpi_family} {major}", [])
     for added in others:
         yield TrialFacts(change=" ".join(f"{name}={quote(value)}" for name, value in added.items())), (), added
+
+
+def _lines_in(files: Iterable[str]) -> list[str]:
+    texts = {name: word(Path(os.path.expanduser(name))) for name in files}  # noqa: PTH111
+    return [f"{line} in {name}" for name, text in texts.items() for line in text.splitlines() if line[:1] not in "#"]
 
 
 def _suspects(job: JobFacts | None, family: str) -> list[str]:
@@ -301,8 +313,12 @@ _WITHOUT: dict[str, list[dict[str, str]]] = {
     "intel": [{"I_MPI_FABRICS": "ofi"}, {"FI_PROVIDER": "tcp"}],
 }
 """Settings of each MPI that avoid a network, or shared memory."""
-_ON_GPUS: dict[str, list[dict[str, str]]] = {"openmpi": [{"OMPI_MCA_pml": "ucx"}]}
-"""Settings of each MPI that choose the component that sends GPU memory."""
+_ON_GPUS: dict[str, list[dict[str, str]]] = {
+    "openmpi": [{"OMPI_MCA_pml": "ucx"}],
+    "mpich": [{"MPICH_GPU_SUPPORT_ENABLED": "1"}, {"MV2_USE_CUDA": "1"}],  # HPE Cray's, MVAPICH2
+    "intel": [{"I_MPI_OFFLOAD": "1"}],
+}
+"""Settings of each MPI that make it send GPU memory."""
 _OF_OTHERS = {"openmpi": re.compile(r"MPICH|MPIEXEC|MPIR_|HYDRA|I_MPI")}
 _OF_OTHERS |= dict.fromkeys(("mpich", "intel"), re.compile(r"(OMPI|OPAL|PRTE)_"))
 """Variables that an MPI does not read."""
