@@ -169,6 +169,15 @@ STATES: dict[str, dict[str, Any]] = {
         "Open MPI 5.0.11: OMPI_MCA_pml=ucx without a network card", trials=[_IN_FILE]
     ),
     "a low limit of open files": all_jobs("Open MPI 5.0.11: ulimit -n 20", trials=[_LIMIT]),
+    "a hard limit of open files": all_jobs(
+        "Open MPI 5.0.11: ulimit -n 20", limits={"low": ["ulimit -Hn 20"]}, trials=[]
+    ),
+    "a control group with few processes": all_jobs(
+        "Open MPI 5.0.11: 13 processes in a control group",
+        limits={"low": ["/sys/fs/cgroup/job/pids.max 13, of which 3 are in use"]},
+        toolchain={"compiler": {"path": "c++", "error": "fatal error: vfork: Resource temporarily unavailable"}},
+        trials=[],
+    ),
     "a low limit of the size of files": all_jobs(
         "MPICH 4.0.2: ulimit -f 512",
         trials=[{"change": "ulimit -S -f unlimited", "settings": ["ulimit -f 512"], "works": True}],
@@ -252,6 +261,13 @@ STATES: dict[str, dict[str, Any]] = {
         "nvml": "GPU is lost",
         "launcher": {"ranks": [{**each, "device": None} for each in RANKS[:1]] + RANKS[1:]},
     },
+    "other processes have the memory of a GPU": {
+        "pcie_load": "CudaError: cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2)",
+        "gdrcopy": {"mapped": None, "map_error": "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2)"},
+        "mpi_device": {**_UNAWARE, "status": 1, "reason": "cudaMalloc: out of memory"},
+        "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], **_UNAWARE}}],
+    },
+    "CUDA hangs": {**dict.fromkeys(("cuda", "nvml", "pcie_load", "launcher"), "no answer within 60 s"), "peers": None},
     "memory errors of a GPU": {"nvml": _gpus({"ecc_uncorrected": 3}, {}), "mpi_device": _UNAWARE},
     "GPUs for one process each": {"cuda": cuda(COMPUTE_MODE=3), "mpi_device": _UNAWARE},
     "GPUs without peer access": {

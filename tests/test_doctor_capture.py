@@ -161,6 +161,10 @@ def test_a_job_that_fails_on_gpu_memory_alone_is_the_one_that_is_tried_again(mon
     monkeypatch.setattr(jobs, "mpi_device", lambda _: facts.mpi_device.value if "UCX_TLS" in os.environ else works)
     tried = jobs.trials(facts, JobOptions(), 20.0)[-1]
     assert (tried.change, tried.works) == ("unset UCX_TLS", True)
+    mpich = changed(facts, stack={"mpi_family": "mpich"})
+    asked = "MPICH_GPU_SUPPORT_ENABLED"
+    monkeypatch.setattr(jobs, "mpi_device", lambda _: works if asked in os.environ else facts.mpi_device.value)
+    assert jobs.trials(mpich, JobOptions(), 20.0)[-1] == f.TrialFacts(change=f"{asked}=1", works=True)
     monkeypatch.setattr(jobs, "mpi_device", lambda _: facts.mpi_device.value)
     assert not any(each.works for each in jobs.trials(facts, JobOptions(), 20.0))
 
@@ -170,6 +174,17 @@ def repeat(monkeypatch: pytest.MonkeyPatch, facts: f.Facts, works: Callable[[], 
     good, bad = GOOD.mpi_host.value, state("MPI fails for a reason of its own").mpi_host.value
     monkeypatch.setattr(jobs, "mpi_host", lambda _: good if works() else bad)
     return jobs.trials(facts, JobOptions(), 20.0)[-1]
+
+
+def test_other_load_is_not_taken_for_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = state("inherited settings make MPI slow")
+    slow, good = facts.mpi_host.value, GOOD.mpi_host.value
+    monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
+    monkeypatch.setattr(jobs, "mpi_host", lambda _: slow if "OMPI_MCA_btl" in os.environ else good)
+    assert jobs.trials(facts, JobOptions(), 20.0)[-1].works
+    answers = iter([slow, good, slow])  # then slow for good
+    monkeypatch.setattr(jobs, "mpi_host", lambda _: next(answers, slow))
+    assert not any(each.works for each in jobs.trials(facts, JobOptions(), 20.0))
 
 
 def test_without_a_launcher_the_variables_of_a_rank_are_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,9 +222,7 @@ def test_the_file_of_the_site_is_left_out(tmp_path: Path, monkeypatch: pytest.Mo
     facts = changed(state("MPI fails for a reason of its own"), stack={"mpiexec": str(tmp_path / "bin/mpirun")})
     tried = repeat(monkeypatch, facts, lambda: "OMPI_MCA_mca_base_param_files" in os.environ)
     assert tried.settings == [f"pml = ucx in {tmp_path}/etc/openmpi-mca-params.conf"]
-    assert (tried.works, tried.change) == (
-        *(True, "export OMPI_MCA_mca_base_param_files=~/.openmpi/mca-params.conf"),
-    )
+    assert (tried.works, tried.change) == (*(True, "export OMPI_MCA_mca_base_param_files=~/.openmpi/mca-params.conf"),)
 
 
 def test_low_limits_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:

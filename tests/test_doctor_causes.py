@@ -140,6 +140,10 @@ OTHER_JOB = {
     **dict.fromkeys(("SLURM_TASKS_PER_NODE", "SLURM_NTASKS", "SLURM_JOB_CPUS_PER_NODE"), "2"),
 }
 UCX = {"OMPI_MCA_pml": "ucx", "OMPI_MCA_pml_ucx_tls": "any", "OMPI_MCA_pml_ucx_devices": "any", "UCX_TLS": "rc"}
+SITE = (
+    "mount -t tmpfs tmpfs /mnt; echo pml=ucx >/mnt/site; prefix=$(dirname $(dirname $(realpath $(which mpirun))));"
+    " mount --bind /mnt/site $prefix/etc/openmpi-mca-params.conf"
+)
 REAL = {
     "variables of a job on another host": ("", OTHER_JOB, "job variables"),
     "a parameter of Open MPI 4": ("", {"OMPI_MCA_btl": "openib,self,vader"}, "inherited settings"),
@@ -148,20 +152,13 @@ REAL = {
     "a parameter of PMIx": ("", {"PMIX_MCA_gds": "nosuch"}, "inherited settings"),
     "variables of a rank": ("", {"PMIX_RANK": "0", "PMIX_NAMESPACE": "x@1"}, "job variables"),
     "few open files": ("ulimit -S -n 20", {}, "inherited settings"),
-    "a component in the file of the site": (
-        "mount -t tmpfs tmpfs /mnt; echo pml=ucx >/mnt/site; prefix=$(dirname $(dirname $(realpath $(which mpirun))));"
-        " mount --bind /mnt/site $prefix/etc/openmpi-mca-params.conf",
-        {},
-        "inherited settings",
-    ),
+    "a component in the file of the site": (SITE, {}, "inherited settings"),
     "a component in a file of the home folder": (
         "mount -t tmpfs tmpfs /mnt; export HOME=/mnt; mkdir /mnt/.openmpi; echo pml=ucx >/mnt/.openmpi/mca-params.conf",
         {},
         "inherited settings",
     ),
-    "TMPDIR without exec": (
-        *("mount -t tmpfs -o noexec,size=1g tmpfs /mnt", {"TMPDIR": "/mnt"}, "temporary files"),
-    ),
+    "TMPDIR without exec": (*("mount -t tmpfs -o noexec,size=1g tmpfs /mnt", {"TMPDIR": "/mnt"}, "temporary files"),),
     "TMPDIR is full": (FULL, {"TMPDIR": "/mnt"}, "temporary files"),
     "TMPDIR is read-only": ("mount -t tmpfs -o ro tmpfs /mnt", {"TMPDIR": "/mnt"}, "temporary files"),
     "/dev/shm is small": ("mount -t tmpfs -o size=4m tmpfs /dev/shm", {}, "shared memory"),

@@ -129,7 +129,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("CMA", {"limits": {"cma_error": "not permitted", "ptrace_scope": 1}}),
     ("CMA", {"limits": {"cma_error": "not implemented"}}),
     ("locked memory", {"bus": {"infiniband": ["mlx5_0"]}, "limits": {"memlock_bytes": 8 << 20}}),
-    ("MPI, host memory", {"mpi_host": CRASHED, "limits": {"low": ["ulimit -Hn 20"]}}),
+    ("hard limits", {"limits": {"low": ["ulimit -Hn 1000"]}}),
     ("GDRCopy", {"gdrcopy": UNMAPPED}),
     ("UCX transfer", {"ucx_transfer": {"memory": "host", "status": 0}}),
     ("MPI library", {"stack": {"other_mpirun": "/usr/bin/mpirun"}}),

@@ -22,7 +22,7 @@ _FIRST_CAUSES = (
 _CONSEQUENCE = re.compile(
     r"It looks like \W?\w+(\(\))?\W? failed|MPI_INIT has failed|MPI_ABORT was invoked|Primary job +terminated"
     r"|(prte|mpi|orte)(run|exec)(\.\w+)? (has exited|detected|noticed|was unable to start)|PML add procs failed"
-    r"|Open MPI has detected|No OpenFabrics|Sorry! +You were supposed to get help"
+    r"|PMIx_Init failed for|Open MPI has detected|No OpenFabrics|Sorry! +You were supposed to get help"
 )
 """How texts begin that say what followed, or what is no fault."""
 _DETAIL = re.compile(r"(?!WARNING|ERROR)[A-Z][\w /-]{1,30}:\s+\S.*")
@@ -34,7 +34,7 @@ _LAST_CAUSES = (
     re.compile(r"^ *(/\S+: .*)\. +Sorry!"),  # what kept Open MPI from its texts
     re.compile(r"EXIT STRING: (.*)"),
     re.compile(r"^\[mpiexec@.*?\] \w+ \(.*?\): (.*)"),
-    re.compile(r"((?:PMIX ERROR|PRTE ERROR|ORTE_ERROR_LOG): .*?)(?= in file|$)"),
+    re.compile(r"((?:PMIX ERROR|PRTE ERROR|ORTE_ERROR_LOG): (?!PMIX_ERROR\b).*?)(?= in file|$)"),
 )
 """Lines that say less than a text or a stack."""
 _ERROR = re.compile(r"\b(error|fatal|fail(ed|ure)?|cannot|could not|unable|unknown|invalid|refused|no such)\b", re.I)

@@ -71,6 +71,7 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("ACS", _INTERCONNECT, gpus.acs, "`setpci` for these bridges.", gpu=True),
     LayerCheck("CPU clock", _LIMITS, host.cpu_clock, "`cpupower frequency-set -g performance`."),
     LayerCheck("CPU quota", _LIMITS, host.cpu_quota, "`--cpus` of a container; more cores for the job."),
+    LayerCheck("hard limits", _LIMITS, host.low_limits, "limits.conf; `pids.max` of the control group."),
     LayerCheck("shared memory", _LIMITS, host.shm, "`--shm-size`, or a remount."),
     LayerCheck("CMA", _LIMITS, host.cma, "`--cap-add=SYS_PTRACE` in a container; `sysctl kernel.yama.ptrace_scope=0`."),
     LayerCheck("locked memory", _LIMITS, host.memlock, "`memlock unlimited`."),

@@ -19,7 +19,7 @@ from volley.doctor.findings import (
     sends_wrong_bytes,
     warning,
 )
-from volley.doctor.remedies import SEND, boot_with, install_driver, install_volley, sudo, system
+from volley.doctor.remedies import SEND, boot_with, install_volley, sudo, system
 from volley.machine.facts import CudaDevice, Facts
 from volley.machine.hardware import Gpu, nvlinks_down
 from volley.text import count, join_words
@@ -33,11 +33,10 @@ _ON_ERROR = {
     804: "unset LD_LIBRARY_PATH",
     805: "unset CUDA_MPS_PIPE_DIRECTORY",
     807: "echo quit | nvidia-cuda-mps-control; nvidia-cuda-mps-control -d",
-    999: "{sudo}nvidia-modprobe -u -c=0",
 }
 """CUresult (cuda.h): no memory, or no address space to reserve; a stub library in front of the driver's; no device;
 system not ready (NVSwitch without its manager); driver and library of two versions; a compatibility library in front of
-the driver's; an MPS that does not answer, or is not ready; unknown: mostly nvidia_uvm is missing."""
+the driver's; an MPS that does not answer, or is not ready."""
 _NO_GPU_SHOWN = 100
 _EXCLUSIVE, _PROHIBITED = 3, 2
 """CUcomputemode."""
@@ -51,24 +50,35 @@ _OF_PEERS = ("GPUs", "peer access", "NVLink", "MPI, GPU speed", "GPU of each ran
 
 def devices(facts: Facts) -> Finding:
     """Calls cuInit; compares the GPUs of /sys/bus/pci with those that CUDA shows."""
-    cuda, on_bus = require(facts.cuda, "CUDA", install_driver(facts)), len(facts.gpus_on_bus)
+    if facts.cuda.error and not facts.cuda.own:
+        return broken(f"CUDA: {facts.cuda.error}", f"{facts.cuda.call}: {facts.cuda.error}", _log(facts), ("launcher",))
+    cuda, on_bus = require(facts.cuda, "CUDA", _log(facts)), len(facts.gpus_on_bus)
     shown = facts.environment.get("CUDA_VISIBLE_DEVICES")
     if shown is not None and not cuda.devices and cuda.status in (0, _NO_GPU_SHOWN):
         said = f"CUDA_VISIBLE_DEVICES={shown or chr(39) * 2} hides every GPU"
         return broken(said, f"{cuda.failed_call or 'cuDeviceGetCount'}: no device", "unset CUDA_VISIBLE_DEVICES")
     if cuda.status:
-        remedy = _ON_ERROR.get(cuda.status, "nvidia-smi").format(sudo=sudo(facts))
+        remedy = _ON_ERROR.get(cuda.status, _log(facts)).format(sudo=sudo(facts))
         said = f"{cuda.status_name} ({cuda.status})"
         return broken(f"CUDA does not start: {said}", f"{cuda.failed_call}: {said}", remedy)
     if len({device.pci for device in cuda.devices}) < on_bus:
         return _hidden_gpus(facts, len(cuda.devices), on_bus)
-    if facts.nvml.error and not facts.nvml.own:
-        said = f"NVML does not answer: {facts.nvml.error}"
-        remedy = _ON_ERROR[803] if "mismatch" in facts.nvml.error else f"nvidia-smi; {_log(facts)}"
-        return warning(said, f"{facts.nvml.call}: {facts.nvml.error}", remedy, _OF_NVML)
     kinds = Counter(device.name for device in cuda.devices)
     shown = ", ".join(f"{times} × {name}" for name, times in kinds.items())
-    return good(f"{shown}, all GPUs on the PCI bus visible" if on_bus else shown)
+    return _unusable_gpus(facts) or good(f"{shown}, all GPUs on the PCI bus visible" if on_bus else shown)
+
+
+def _unusable_gpus(facts: Facts) -> Finding | None:
+    nvml, load = facts.nvml, facts.pcie_load
+    if nvml.error and not nvml.own:
+        remedy = _ON_ERROR[803] if "mismatch" in nvml.error else f"nvidia-smi; {_log(facts)}"
+        return warning(f"NVML does not answer: {nvml.error}", f"{nvml.call}: {nvml.error}", remedy, _OF_NVML)
+    if "OUT_OF_MEMORY" in (load.error or ""):
+        remedy = "nvidia-smi shows the processes that have it: end them, or take other GPUs with CUDA_VISIBLE_DEVICES"
+        follows = (*_JOBS_ON_GPUS, "PCIe", "GDRCopy", "UCX transfer")
+        said = "a GPU has no free memory: other processes have it"
+        return warning(said, f"{load.call}: {load.error}", remedy, follows)
+    return None
 
 
 def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> Finding:

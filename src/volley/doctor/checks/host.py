@@ -9,7 +9,16 @@ import re
 from collections.abc import Collection, Sequence
 
 from volley.doctor.findings import NO_GPU, Finding, broken, good, not_applicable, not_tested, require, warning
-from volley.doctor.remedies import boot_with, install, install_driver, install_volley, raise_limit, sudo, system, unset_all
+from volley.doctor.remedies import (
+    boot_with,
+    install,
+    install_driver,
+    install_volley,
+    raise_limit,
+    sudo,
+    system,
+    unset_all,
+)
 from volley.machine.facts import DriverFacts, Facts, SurroundingsFacts, TrialFacts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.mpi_words import reason_in
@@ -331,6 +340,21 @@ def cpu_quota(facts: Facts) -> Finding:
         evidence = f"cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us: {found.quota_cpus:g}"
         return warning(small, evidence, remedy, ("MPI, host memory",))
     return good("none" if found.quota_cpus is None else f"{format_sig(found.quota_cpus, 3)} CPUs")
+
+
+def low_limits(facts: Facts) -> Finding:
+    """Reads the hard limits of this process, and how many processes each control group above it may have."""
+    low, job = require(facts.limits, "the limits", "ulimit -Ha").low, facts.mpi_host.value
+    shown = join_words(low)
+    if not low or (job and job.complete):
+        return good(f"{shown}: MPI works with it" if low else "none that is too low for two ranks")
+    remedy = "as root: in /etc/security/limits.conf, for the next login; in a container: docker run --ulimit"
+    if "pids.max" in shown:
+        group = shown.partition("/pids.max")[0]
+        remedy = f"echo max | {sudo(facts)}tee {group}/pids.max; in a container: docker run --pids-limit=-1"
+    return warning(
+        f"a limit that only root can raise: {shown}", f"ulimit -Ha; pids.max: {shown}", remedy, (*_COMPILERS, *_JOBS)
+    )
 
 
 def shm(facts: Facts) -> Finding:

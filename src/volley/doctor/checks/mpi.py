@@ -42,7 +42,6 @@ _NOT_AWARE = ("UCX", "UCX transfer", "MPI self-report", "MPI, GPU speed")
 """What follows from an MPI that takes no GPU memory."""
 _AWARE, _STAGED = "aware", "staged/pinned"
 _SEE_COPIES = f"{SEND} --transport {_AWARE},{_STAGED},peer shows which transports deliver wrong bytes"
-_ROOT_RAISES = "only root can raise it: /etc/security/limits.conf, or docker run --ulimit and --pids-limit"
 _SLOWER = 1.05
 """From this ratio on a warning calls ``aware`` slower: doctor's jobs stop at an interval of 5 %."""
 _HIDING = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_GPUS_ON_NODE")
@@ -147,8 +146,6 @@ def host(facts: Facts) -> Finding:
     verbose = f"{_TALK.get(facts.mpi_family, '')} {SEND} --transport host".strip()
     trials = facts.trials.value or []
     remedy = f"{verbose} shows what MPI tries{'; none of the other settings that doctor tried works' if trials else ''}"
-    if facts.limits.value and (low := facts.limits.value.low):
-        remedy = f"{join_words(low)}: {_ROOT_RAISES}"
     if ended := [trial for trial in trials if trial.works]:
         remedy = f"{'export ' if not ended[0].settings else ''}{ended[0].change}"
     job = require(facts.mpi_host, "MPI between two ranks", remedy)

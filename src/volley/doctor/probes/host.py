@@ -18,8 +18,8 @@ from pathlib import Path
 import msgspec
 
 from volley.launch.allocation import allocation
-from volley.machine.cuda_driver import load
 from volley.machine import settings
+from volley.machine.cuda_driver import load
 from volley.machine.facts import (
     DriverFacts,
     LimitsFacts,
