@@ -23,7 +23,7 @@ from machine_facts import changed
 from the_command import gone
 from volley.command.options import JobOptions
 from volley.doctor.checks import diagnose
-from volley.doctor.probes import attempts, capture, gpus, host, jobs
+from volley.doctor.probes import attempts, capture, gpus, host, hosts, jobs
 from volley.errors import MachineError, UserError
 from volley.launch import inside_launcher
 from volley.machine import capture as machine
@@ -213,6 +213,25 @@ def test_files_of_the_home_folder_are_left_out(tmp_path: Path, monkeypatch: pyte
     tried = repeat(monkeypatch, facts, lambda: os.environ["HOME"] != str(tmp_path))
     assert tried.settings == ["pml = ucx in ~/.openmpi/mca-params.conf"]
     assert (tried.works, tried.change) == (True, "mv ~/.openmpi/mca-params.conf ~/.openmpi/mca-params.conf.off")
+
+
+@pytest.mark.parametrize(
+    ("family", "version", "variables"),
+    [
+        ("openmpi", "mpirun (Open MPI) 5.0.11", ["OMPI_MCA_btl_tcp_if_exclude", "OMPI_MCA_oob_tcp_if_exclude"]),
+        ("mpich", "Version: 5.0.2", ["FI_TCP_IFACE", "UCX_NET_DEVICES", "HYDRA_IFACE"]),
+        ("mpich", "Intel(R) MPI Library for Linux* OS, Version 2021.18", ["FI_TCP_IFACE", "I_MPI_HYDRA_IFACE"]),
+    ],
+)
+def test_interfaces_are_left_out_in_the_words_of_the_mpi(
+    family: str, version: str, variables: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(jobs, "over_hosts", lambda *_: GOOD.mpi_host.value)
+    interfaces = {"eth0": "192.0.2.1/24", "docker0": "172.17.0.1/16"}
+    here = f.HostFacts(name="a", interfaces=interfaces, settings={"MPI": version})
+    trial = hosts._without_bridges([here], ["a", "b"], family, JobOptions())
+    assert [word.partition("=")[0] for word in trial.change.split()] == variables
 
 
 def test_the_file_of_the_site_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,10 +23,9 @@ from screens import SCREENS, check_screen
 from the_command import FEW, Command
 from volley.doctor.checks import CHECKS, diagnose
 from volley.doctor.findings import Finding
-from volley.doctor.probes import host
 from volley.machine import facts as f
-from volley.machine import nvml
-from volley.machine.hardware import Hardware
+from volley.machine import nvml, settings
+from volley.machine.hardware import Hardware, at_rest
 from volley.machine.mpi_words import reason_in
 
 OUTPUTS = (Path(__file__).parent / "mpi_outputs.txt").read_text("utf-8").strip("\n").split("\n\n")
@@ -114,7 +113,7 @@ def test_every_captured_fact_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus = [replace(gpu, **counted) for gpu in GOOD.nvml.value.gpus]
     known = Hardware(when="before", host="node1", driver_version="1", gpus=gpus, peers=GOOD.nvml.value.peers)
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(known))
-    for record in (nvml.at_rest().gpus[0], host.cpu_settings()):  # what a run compares is left out
+    for record in (nvml.facts_at_rest().gpus[0], at_rest(settings.read())):  # what a run compares is left out
         fields += [f".{field}" for field, found in asdict(record).items() if found is not None and field != "version"]
     assert ".ecc_uncorrected" in fields
     assert [each for each in fields if not re.search(rf"\.{each.partition('.')[2]}\b", text)] == []

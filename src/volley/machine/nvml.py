@@ -19,7 +19,7 @@ import msgspec
 from volley.errors import MachineError
 from volley.machine.capture import Attempt, Skip, isolated
 from volley.machine.facts import NvmlFacts
-from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
+from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus, at_rest
 from volley.machine.sysfs import pci_address
 from volley.text import escape_controls
 
@@ -121,11 +121,6 @@ _QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "mig": lambda nvml, gpu: bool(nvml.nvmlDeviceGetMigMode(gpu)[0]),
 }
 """By key of the records: how NVML is asked for it."""
-_OF_A_RUN = (
-    *("sm_clock_hz", "sm_clock_max_hz", "memory_clock_hz", "memory_clock_max_hz", "ecc_corrected", "power_w"),
-    *("power_limit_w", "temperature_c", "pcie_replays", "nvlink_errors", "power_slowdown_s", "thermal_slowdown_s"),
-)
-"""Keys that say something only when a run compares them."""
 
 
 class _Device:
@@ -243,11 +238,9 @@ def facts(uuids: Collection[str] | None = None) -> NvmlFacts:
             nvml.nvmlShutdown()
 
 
-def at_rest() -> NvmlFacts:
-    """Return what doctor judges and what topo draws."""
+def facts_at_rest() -> NvmlFacts:
     found = facts()
-    gpus = [msgspec.structs.replace(gpu, **dict.fromkeys(_OF_A_RUN)) for gpu in found.gpus]
-    return msgspec.structs.replace(found, gpus=gpus)
+    return msgspec.structs.replace(found, gpus=[at_rest(gpu) for gpu in found.gpus])
 
 
 def _gpu(device: _Device) -> Gpu:
@@ -278,4 +271,4 @@ def _gpu(device: _Device) -> Gpu:
     )
 
 
-NVML = Attempt("nvml", "nvmlInit, nvmlDeviceGetNvLinkState, nvmlDeviceGetP2PStatus", at_rest)
+NVML = Attempt("nvml", "nvmlInit, nvmlDeviceGetNvLinkState, nvmlDeviceGetP2PStatus", facts_at_rest)

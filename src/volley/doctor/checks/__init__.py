@@ -11,25 +11,13 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from volley.doctor.checks import gpus, host, hosts, mpi
-from volley.doctor.findings import (
-    STATUSES,
-    Diagnosis,
-    Finding,
-    LayerCheck,
-    MissingFacts,
-    not_tested,
-)
+from volley.doctor.findings import STATUSES, Diagnosis, Finding, LayerCheck, MissingFacts, not_tested
 from volley.doctor.remedies import SEND, send_by
 from volley.machine.facts import Facts
 from volley.text import join_words
 
-_SHELL, _TOOLS, _DRIVER, _GPUS, _INTERCONNECT = (
-    "shell and host",
-    "toolchain",
-    "kernel and driver",
-    "GPUs",
-    "GPU interconnect",
-)
+_SHELL, _TOOLS, _DRIVER = "shell and host", "toolchain", "kernel and driver"
+_GPUS, _INTERCONNECT = "GPUs", "GPU interconnect"
 _LIMITS, _LIBRARIES, _MPI, _LAUNCHER = "limits", "libraries", "MPI", "launcher"
 _DATA, _HOSTS = "data between GPUs", "between hosts"
 
@@ -38,6 +26,8 @@ _CUDA = ("driver", "driver age")
 _SEEN = (*_CUDA, "GPUs")
 _JOBS = ("engine", "MPI, host memory")
 _TWO_RANKS = (*_SEEN, *_JOBS)
+_AWARE = (*_TWO_RANKS, "MPI, GPU memory")
+_RDMA, _PEERMEM = ("MPI between hosts", "MPI, GPU memory"), "`modprobe nvidia_peermem`."
 
 _FINE = ("good", "not applicable")
 
@@ -50,21 +40,15 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("compiler", _TOOLS, host.compiler, "The distribution's compiler."),
     LayerCheck("cmake", _TOOLS, host.cmake, "`pip install cmake`."),
     LayerCheck("nvcc", _TOOLS, host.nvcc, "The CUDA toolkit's package."),
-    LayerCheck(
-        "driver", _DRIVER, host.driver, "Its package; `docker run --gpus all`; `nvidia-modprobe` for a missing node."
-    ),
+    LayerCheck("driver", _DRIVER, host.driver, "Its package; `docker run --gpus all`; `nvidia-modprobe`."),
     LayerCheck("driver age", _DRIVER, host.driver_age, "A newer driver.", gpu=True),
-    LayerCheck(
-        "GPUs", _GPUS, gpus.devices, "Unset CUDA_VISIBLE_DEVICES; the fabric manager; a reboot.", gpu=True, needs=_CUDA
-    ),
+    LayerCheck("GPUs", _GPUS, gpus.devices, "Unset CUDA_VISIBLE_DEVICES; a reboot.", gpu=True, needs=_CUDA),
     LayerCheck("MIG", _GPUS, gpus.mig, "`nvidia-smi -i N -mig 0`.", gpu=True, needs=_SEEN),
     LayerCheck("memory errors", _GPUS, gpus.memory_errors, "`nvidia-smi -i N -r`.", gpu=True, needs=_SEEN),
     LayerCheck("compute mode", _GPUS, gpus.compute_mode, "`nvidia-smi -i N -c DEFAULT`.", gpu=True, needs=_SEEN),
     LayerCheck("GPU architectures", _GPUS, gpus.architectures, "`VOLLEY_CUDA_ARCHITECTURES=…`.", gpu=True, needs=_SEEN),
     LayerCheck("GPU clocks", _GPUS, gpus.clocks, "Cooling, power limits, power supply.", gpu=True, needs=_SEEN),
-    LayerCheck(
-        "peer access", _INTERCONNECT, gpus.peer_access, "Ranks on GPUs with peer access.", gpu=True, needs=_SEEN
-    ),
+    LayerCheck("peer access", _INTERCONNECT, gpus.peer_access, "GPUs that have it.", gpu=True, needs=_SEEN),
     LayerCheck("NVLink", _INTERCONNECT, gpus.nvlink, "The driver's log; the fabric manager.", gpu=True, needs=_SEEN),
     LayerCheck("PCIe", _INTERCONNECT, gpus.pcie, "Another slot, or the firmware's settings.", gpu=True, needs=_SEEN),
     LayerCheck("IOMMU", _INTERCONNECT, gpus.iommu, "`iommu=pt`.", gpu=True),
@@ -83,18 +67,9 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("MPI library", _MPI, mpi.library, "The mpirun that belongs to the engine.", needs=_JOBS),
     LayerCheck("MPI self-report", _MPI, mpi.self_report, "None: no other finding depends on it.", gpu=True),
     LayerCheck("MPI, GPU memory", _MPI, mpi.device, "`volley setup`.", gpu=True, needs=_TWO_RANKS),
-    LayerCheck(
-        "MPI, GPU speed",
-        _MPI,
-        mpi.device_speed,
-        "Transports compared by size.",
-        gpu=True,
-        needs=(*_TWO_RANKS, "MPI, GPU memory"),
-    ),
+    LayerCheck("MPI, GPU speed", _MPI, mpi.device_speed, "Transports compared by size.", gpu=True, needs=_AWARE),
     LayerCheck("launcher", _LAUNCHER, mpi.launcher, "The launcher's arguments for this MPI.", needs=_JOBS),
-    LayerCheck(
-        "GPU of each rank", _LAUNCHER, mpi.rank_gpus, "`--gpu-bind=none` under Slurm.", gpu=True, needs=_TWO_RANKS
-    ),
+    LayerCheck("GPU of each rank", _LAUNCHER, mpi.rank_gpus, "`srun --gpu-bind=none`.", gpu=True, needs=_TWO_RANKS),
     LayerCheck("binding", _LAUNCHER, mpi.binding, "The launcher's binding arguments.", needs=_JOBS),
     LayerCheck("CUDA IPC", _DATA, mpi.cuda_ipc, "One container for all ranks.", gpu=True, needs=_TWO_RANKS),
     LayerCheck("peer copies", _DATA, mpi.integrity, "IOMMU and ACS.", gpu=True, needs=_TWO_RANKS),
@@ -102,23 +77,9 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("names", _HOSTS, hosts.names, "A line in /etc/hosts.", hosts=True, needs=("hosts",)),
     LayerCheck("ports", _HOSTS, hosts.ports, "Open ports.", hosts=True, needs=("hosts",)),
     LayerCheck("alike", _HOSTS, hosts.alike, "The same versions and limits.", hosts=True, needs=("hosts",)),
-    LayerCheck(
-        "interfaces",
-        _HOSTS,
-        hosts.interfaces,
-        "`export …`: without those interfaces, the same job worked.",
-        hosts=True,
-        needs=("hosts",),
-    ),
-    LayerCheck(
-        "MPI between hosts", _HOSTS, hosts.between, "The common interface.", hosts=True, needs=("hosts", *_JOBS)
-    ),
-    LayerCheck(
-        *("GPUDirect RDMA", _HOSTS, hosts.gpudirect, "`modprobe nvidia_peermem`."),
-        gpu=True,
-        hosts=True,
-        needs=("MPI between hosts", "MPI, GPU memory"),
-    ),
+    LayerCheck("interfaces", _HOSTS, hosts.interfaces, "The change that fixed it.", hosts=True, needs=("hosts",)),
+    LayerCheck("MPI between hosts", _HOSTS, hosts.between, "A common interface.", hosts=True, needs=("hosts", *_JOBS)),
+    LayerCheck("GPUDirect RDMA", _HOSTS, hosts.gpudirect, _PEERMEM, gpu=True, hosts=True, needs=_RDMA),
 )
 
 

@@ -19,7 +19,7 @@ from volley.doctor.remedies import (
     system,
     unset_all,
 )
-from volley.machine.facts import DriverFacts, Facts, SurroundingsFacts, TrialFacts
+from volley.machine.facts import DriverFacts, Facts, TrialFacts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.mpi_words import reason_in
 from volley.text import count, join_few, join_words
@@ -54,7 +54,7 @@ _JOBS = ("engine", "MPI, host memory", "MPI, GPU memory", "launcher", "peer copi
 
 def folder(facts: Facts) -> Finding:
     """Writes 1 MiB to the folder for temporary files and starts a program there."""
-    found = _surroundings(facts)
+    found = require(facts.surroundings, "this shell", "env")
     remedy = f"export TMPDIR={found.other_folder}" if found.other_folder else f"free space in {found.folder}: df -h"
     if found.folder_error:
         said = f"cannot write to {found.folder}, the folder for temporary files: {found.folder_error}"
@@ -68,7 +68,7 @@ def folder(facts: Facts) -> Finding:
 
 def host_name(facts: Facts) -> Finding:
     """Looks up the addresses of this host's own name."""
-    found, job = _surroundings(facts), facts.mpi_host.value
+    found, job = require(facts.surroundings, "this shell", "env"), facts.mpi_host.value
     if found.host_error is None:
         return good(f"{found.host} resolves to an address")
     if job and job.complete:
@@ -82,7 +82,7 @@ def host_name(facts: Facts) -> Finding:
 
 def loopback(facts: Facts) -> Finding:
     """Connects from this host to itself, at 127.0.0.1."""
-    error = _surroundings(facts).loopback_error
+    error = require(facts.surroundings, "this shell", "env").loopback_error
     if error is None:
         return good("127.0.0.1 answers")
     why, remedy = "down", "ip link set lo up"
@@ -94,7 +94,7 @@ def loopback(facts: Facts) -> Finding:
 
 def job(facts: Facts) -> Finding:
     """Compares the hosts of a batch job, as its variables name them, with this host; repeats a failed job without."""
-    found = _surroundings(facts)
+    found = require(facts.surroundings, "this shell", "env")
     prefixes, names = _PREFIXES.get(found.batch_system, ()), join_few(found.job_hosts)
     on = f" on {names}" if names else ""
     elsewhere = "" if found.in_job else f"; or start volley{on}, in that job"
@@ -160,10 +160,6 @@ _OF_DEVICES = re.compile(r"UCX_NET_DEVICES|NCCL_(SOCKET_IFNAME|IB_HCA)|FI_TCP_IF
 """Variables that name network interfaces and RDMA devices; NCCL takes the beginnings of names."""
 _NO_NAME = re.compile(r"^\^|\d\.\d|/")
 """What is left out, and networks by their addresses."""
-
-
-def _surroundings(facts: Facts) -> SurroundingsFacts:
-    return require(facts.surroundings, "this shell", "env")
 
 
 def _ended(facts: Facts) -> list[TrialFacts]:
@@ -352,9 +348,8 @@ def low_limits(facts: Facts) -> Finding:
     if "pids.max" in shown:
         group = shown.partition("/pids.max")[0]
         remedy = f"echo max | {sudo(facts)}tee {group}/pids.max; in a container: docker run --pids-limit=-1"
-    return warning(
-        f"a limit that only root can raise: {shown}", f"ulimit -Ha; pids.max: {shown}", remedy, (*_COMPILERS, *_JOBS)
-    )
+    said = f"a limit that only root can raise: {shown}"
+    return warning(said, f"{facts.limits.call}: {shown}", remedy, (*_COMPILERS, *_JOBS))
 
 
 def shm(facts: Facts) -> Finding:

@@ -32,11 +32,7 @@ _TALK = {
     "intel": "I_MPI_DEBUG=10 I_MPI_HYDRA_DEBUG=1",
 }
 """What makes each MPI say what it tries."""
-_BIND = {
-    "openmpi": "mpirun --bind-to core",
-    "mpich": "mpiexec -bind-to core",
-    "intel": "mpiexec -genv I_MPI_PIN_DOMAIN core",
-}
+_BIND = {"openmpi": "mpirun --bind-to core", "mpich": "mpiexec -bind-to core", "intel": "I_MPI_PIN_DOMAIN=core mpiexec"}
 """What makes each MPI's launcher bind ranks."""
 _NOT_AWARE = ("UCX", "UCX transfer", "MPI self-report", "MPI, GPU speed")
 """What follows from an MPI that takes no GPU memory."""
@@ -319,8 +315,8 @@ def binding(facts: Facts) -> Finding:
     bind = f"{_BIND.get(family, 'srun --cpu-bind=cores --cpus-per-task=1')} volley transports"
     here = facts.settings.value  # which hardware threads are of one core is known of this host only
     core_of = {(here.host, cpu): min(core) for core in here.siblings for cpu in core} if here else {}
-    cores_of = [{core_of.get((rank.host, cpu), cpu) for cpu in rank.cores} for rank in job.ranks]
-    places = [(rank.node, *cores) for rank, cores in zip(job.ranks, cores_of, strict=True) if len(cores) == 1]
+    cores_of = [(rank.node, {core_of.get((rank.host, cpu), cpu) for cpu in rank.cores}) for rank in job.ranks]
+    places = [(node, *cores) for node, cores in cores_of if len(cores) == 1]
     if len(set(places)) < len(places):
         return warning(
             f"several ranks are bound to core {statistics.mode(places)[1]}: they share it or take turns",

@@ -16,9 +16,10 @@ from volley.doctor.probes import gpus, host, hosts, jobs
 from volley.doctor.remedies import send_by
 from volley.launch.inside_launcher import note_joined, rank_info
 from volley.machine import capture as machine
-from volley.machine import cuda_driver, nvml, sysfs
+from volley.machine import cuda_driver, nvml, settings, sysfs
 from volley.machine.capture import Attempt, isolated
 from volley.machine.facts import Facts, TrialFacts
+from volley.machine.hardware import at_rest
 
 
 def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[Attempt, ...]:
@@ -53,7 +54,7 @@ def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[
         Attempt(
             "settings",
             "cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor; cat /sys/fs/cgroup/cpu.max",
-            host.cpu_settings,
+            lambda: at_rest(settings.read()),
         ),
         *([between] if len(names) > 1 else []),
     )

@@ -18,17 +18,8 @@ from pathlib import Path
 import msgspec
 
 from volley.launch.allocation import allocation
-from volley.machine import settings
 from volley.machine.cuda_driver import load
-from volley.machine.facts import (
-    DriverFacts,
-    LimitsFacts,
-    Program,
-    SurroundingsFacts,
-    SystemFacts,
-    ToolchainFacts,
-)
-from volley.machine.hardware import Settings
+from volley.machine.facts import DriverFacts, LimitsFacts, Program, SurroundingsFacts, SystemFacts, ToolchainFacts
 from volley.machine.packages import os_release
 from volley.machine.settings import control_groups
 from volley.machine.sysfs import names, number, word
@@ -234,12 +225,6 @@ def limits() -> LimitsFacts:
         memlock_bytes=None if soft == resource.RLIM_INFINITY else soft,
         cma_error=cma_error(),
     )
-
-
-def cpu_settings() -> Settings:
-    """Read the settings of the CPUs that doctor judges."""
-    of_runs = ("boost", "smt", "transparent_huge_pages", "numa_balancing")
-    return msgspec.structs.replace(settings.read(), **dict.fromkeys(of_runs))
 
 
 def _low_limits() -> Iterator[str]:

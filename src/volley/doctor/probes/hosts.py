@@ -86,7 +86,8 @@ def _without_bridges(
     if not bridges or not others:
         return None
     value = ",".join(["127.0.0.0/8", *bridges]) if family == "openmpi" else others[0]
-    variables = dict.fromkeys(_WITHOUT[family], value)
+    intel = "Intel" in found[0].settings.get("MPI", "")
+    variables = dict.fromkeys(_WITHOUT["intel" if intel else family], value)
     os.environ.update(variables)
     done = jobs.over_hosts(tuple(names), _SIZES, options)
     change = " ".join(f"{name}={value}" for name in variables)
@@ -98,8 +99,8 @@ ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
 """How interfaces begin that lead to nothing but containers and virtual machines of one host."""
 _WITHOUT = {
     "openmpi": ("OMPI_MCA_btl_tcp_if_exclude", "OMPI_MCA_oob_tcp_if_exclude"),
-    "mpich": ("FI_TCP_IFACE", "UCX_NET_DEVICES", "HYDRA_IFACE", "I_MPI_HYDRA_IFACE"),
-    "other": ("FI_TCP_IFACE", "I_MPI_HYDRA_IFACE"),
+    "mpich": ("FI_TCP_IFACE", "UCX_NET_DEVICES", "HYDRA_IFACE"),
+    "intel": ("FI_TCP_IFACE", "I_MPI_HYDRA_IFACE"),
 }
 """Open MPI leaves interfaces out; the others are told which one to take."""
 

@@ -8,8 +8,9 @@ import re
 import resource
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -176,7 +177,12 @@ _STARTS_RANKS = re.compile(
 _NOWHERE = "/nonexistent"
 """As the home folder: none of the files there is read."""
 _PARAMETER_FILES = "OMPI_MCA_mca_base_param_files"
-_IN_HOME = ("~/.openmpi/mca-params.conf", "~/.prte/mca-params.conf", "~/.pmix/mca-params.conf", "~/ucx.conf")
+_IN_HOME = (
+    "~/.openmpi/mca-params.conf",
+    "~/.prte/mca-params.conf",
+    "~/.pmix/mca-params.conf",
+    "~/ucx.conf",
+)
 """Settings of Open MPI and UCX in a file."""
 
 
@@ -193,30 +199,27 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
         raise Skip("the job worked")
     if slow and mpi_host(options).fast:
         raise Skip("the job worked; other load slowed it down the first time")
-    found: list[TrialFacts] = []
+    found, again = list[TrialFacts](), partial(mpi_device if on_gpus else mpi_host, options)
     for trial, unset, added in _changes(facts, job, left, slow=slow):
         if time.monotonic() - began > limit_s:
             break
-        done = _job_with(unset, added, options, on_gpus=on_gpus)
+        done = _with(unset, added, again)
         works = done.sends_gpu_memory if on_gpus else done.complete
         if slow:  # other load comes and goes: the change alone must tell the fast jobs from the slow ones
-            works = done.fast and not mpi_host(options).fast
-            works = works and _job_with(unset, added, options).fast and not mpi_host(options).fast
+            works = done.fast and not again().fast and _with(unset, added, again).fast and not again().fast
         found.append(msgspec.structs.replace(trial, works=works, reason="" if done.complete else done.why))
         if works:
             break
     return found
 
 
-def _job_with(
-    unset: Sequence[str], added: Mapping[str, str], options: JobOptions, *, on_gpus: bool = False
-) -> JobFacts:
+def _with(unset: Sequence[str], added: Mapping[str, str], again: Callable[[], JobFacts]) -> JobFacts:
     kept = dict(os.environ)
     try:
         for name in unset:
             del os.environ[name]
         os.environ.update(added)
-        return mpi_device(options) if on_gpus else mpi_host(options)
+        return again()
     except UserError as error:
         return JobFacts(launcher="", command=[], wanted_ranks=2, reason=str(error))
     finally:
@@ -250,16 +253,18 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
     yield from map(_without, groups)
     if len(groups) > 1:
         yield _without([name for group in groups for name in group])
-    if lines := _lines_in(_IN_HOME):
-        files = dict.fromkeys(line.rpartition(" ")[2] for line in lines)
-        away = "; ".join(f"mv {file} {file}.off" for file in files)
-        yield TrialFacts(change=away, settings=lines), (), {"HOME": _NOWHERE}
+    files: dict[str, tuple[str, ...]] = {"HOME": _IN_HOME}
     if facts.stack.value and facts.mpi_family == "openmpi":
         prefix = Path(facts.stack.value.mpiexec or "/usr/bin/mpirun").resolve().parents[1]
-        folder = Path("/etc/openmpi") if prefix == Path("/usr") else prefix / "etc"  # a distribution's
-        if lines := _lines_in([str(folder / "openmpi-mca-params.conf")]):
-            change = f"export {_PARAMETER_FILES}={_IN_HOME[0]}"
-            yield TrialFacts(change=change, settings=lines), (), {_PARAMETER_FILES: _NOWHERE}
+        folder = "/etc/openmpi" if prefix == Path("/usr") else f"{prefix}/etc"
+        files[_PARAMETER_FILES] = (f"{folder}/openmpi-mca-params.conf",)
+    for variable, names in files.items():
+        texts = {name: word(Path(os.path.expanduser(name))) for name in names}  # noqa: PTH111
+        lines = [f"{line} in {name}" for name in names for line in texts[name].splitlines() if line[:1] not in "#"]
+        away = "; ".join(f"mv {name} {name}.off" for name in names if any(line.endswith(name) for line in lines))
+        if lines:
+            change = away if variable == "HOME" else f"export {variable}={_IN_HOME[0]}"
+            yield TrialFacts(change=change, settings=lines), (), {variable: _NOWHERE}
     for limit, change in _raised_limits():
         yield TrialFacts(change=change, settings=[limit]), (), {}
     others = _WITHOUT.get(facts.mpi_family, [])
@@ -271,11 +276,6 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
         others = _THROUGH_SHARED_MEMORY.get(f"{facts.mpi_family} {major}", [])
     for added in others:
         yield TrialFacts(change=" ".join(f"{name}={quote(value)}" for name, value in added.items())), (), added
-
-
-def _lines_in(files: Iterable[str]) -> list[str]:
-    texts = {name: word(Path(os.path.expanduser(name))) for name in files}  # noqa: PTH111
-    return [f"{line} in {name}" for name, text in texts.items() for line in text.splitlines() if line[:1] not in "#"]
 
 
 def _suspects(job: JobFacts | None, family: str) -> list[str]:
