@@ -9,16 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from volley.doctor.findings import NO_GPU, Finding, broken, good, not_applicable, not_tested, require, warning
-from volley.doctor.remedies import (
-    boot_with,
-    install,
-    install_driver,
-    install_volley,
-    raise_limit,
-    sudo,
-    system,
-    unset_all,
-)
+from volley.doctor.remedies import install, install_driver, install_volley, raise_limit, sudo, system, unset_all
 from volley.machine.facts import DriverFacts, Facts, TrialFacts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.mpi_words import reason_in
@@ -241,15 +232,16 @@ def driver(facts: Facts) -> Finding:
         return good("CUDA works, although the kernel shows no NVIDIA driver")
     if not on_bus:
         return not_applicable(NO_GPU)
-    held = join_words(sorted({gpu.driver for gpu in facts.gpus_on_bus if gpu.driver} - {"nvidia"}))
-    held = f": the driver {held} holds the GPU" if held else ""
+    other = join_words(sorted({gpu.driver for gpu in facts.gpus_on_bus if gpu.driver} - {"nvidia"}))
+    held = f": the driver {other} holds the GPU" if other else ""
     said = f"{count(on_bus, 'NVIDIA GPU')} on the PCI bus but no NVIDIA driver{held}"
     evidence = f"lspci -d 10de: {join_words(gpu.device_id for gpu in facts.gpus_on_bus)}; {facts.driver.call}: none"
     remedy = install_driver(facts)
-    if "vfio" in held:
+    if "vfio" in other:
         remedy = "lspci -nnk -d 10de:; grep -r vfio /etc/modprobe.d /proc/cmdline: take the GPU out there, then reboot"
-    elif held and found.library is None:
-        remedy = boot_with(facts, "modprobe.blacklist=nouveau")
+    elif other and found.library is None:
+        file, disk = "/etc/modprobe.d/nouveau.conf", "update-initramfs -u (or dracut -f)"
+        remedy = f"echo blacklist {other} | {sudo(facts)}tee {file}; {sudo(facts)}{disk}; then reboot"
     elif found.library is None and not system(facts).container:  # e.g. after an update of the kernel
         said = "the driver's library is installed, but its kernel module is not loaded"
         headers = "" if found.headers else f"{install(facts, 'kernel headers')}; "
