@@ -137,6 +137,7 @@ _SHM_MPICH = "MPICH 4.0.2: 4 MiB of /dev/shm"
 _BTL = "Open MPI 5.0.11: OMPI_MCA_btl=openib,self,vader"
 _OTHER_HOST = "Open MPI 5.0.11: the variables of a job on another host"
 _GONE = "volley-engine: error while loading shared libraries: libmpi.so.40: cannot open shared object file"
+_OLD_LIBRARY = "/opt/old/lib/libstdc++.so.6: version `GLIBCXX_3.4.29' not found"
 _NOEXEC = "[Errno 13] Permission denied: '/scratch/try'"
 
 STATES: dict[str, dict[str, Any]] = {
@@ -200,6 +201,12 @@ STATES: dict[str, dict[str, Any]] = {
     ),
     "another MPI's library is loaded": all_jobs(
         "a loader", stack={"start_error": _GONE}, trials=_tried("LD_LIBRARY_PATH=/opt/other/lib")
+    ),
+    "an old libstdc++ in front": all_jobs(
+        "a loader",
+        stack={"start_error": _OLD_LIBRARY},
+        trials=_tried("LD_LIBRARY_PATH=/opt/old/lib"),
+        toolchain={"compiler": {"path": "c++", "run_error": _OLD_LIBRARY}},
     ),
     "the host's name has no address": all_jobs(
         "Intel MPI 2021.18: I_MPI_HYDRA_IFACE=eth9",

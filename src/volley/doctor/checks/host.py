@@ -135,7 +135,8 @@ def settings(facts: Facts) -> Finding:
             return warning(said, _why(facts), trial.change, ("MPI, host memory",))
         what = "MPI on GPU memory" if facts.fails_on_gpus else "MPI"
         said = f"{join_words(trial.settings)}{where}: {what} fails with {it} and works without {it}"
-        return broken(said, _why(facts), trial.change, (*_JOBS, *(_OF_FILES if "ulimit -f" in said else ())))
+        more = _OF_FILES if "ulimit -f" in said else _COMPILERS if "LD_" in said else ()
+        return broken(said, _why(facts), trial.change, (*_JOBS, *more))
     for name, value in facts.environment.items():
         words = value.replace("=", "").split(",")
         known = any(each.startswith(word.partition(":")[0]) for each in (*found.devices, "all") for word in words)
@@ -341,7 +342,7 @@ def low_limits(facts: Facts) -> Finding:
         group = shown.partition("/pids.max")[0]
         remedy = f"echo max | {sudo(facts)}tee {group}/pids.max; in a container: docker run --pids-limit=-1"
     said = f"a limit that only root can raise: {shown}"
-    return warning(said, f"{facts.limits.call}: {shown}", remedy, (*_COMPILERS, *_JOBS))
+    return warning(said, f"ulimit -Ha; cat pids.max: {shown}", remedy, (*_COMPILERS, *_JOBS))
 
 
 def shm(facts: Facts) -> Finding:
