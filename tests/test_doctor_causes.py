@@ -20,7 +20,7 @@ from doctor_states import GOOD, RANKS, STATES, blamed, state
 from fake_nvml import FakeNvml
 from machine_facts import NAMES, changed, facts_of
 from screens import SCREENS, check_screen
-from the_command import FEW, Command
+from the_command import BUSY, FEW, Command
 from volley.doctor.checks import CHECKS, diagnose
 from volley.doctor.findings import Finding
 from volley.machine import facts as f
@@ -194,7 +194,7 @@ def test_a_run_that_fails_names_the_inherited_setting(volley: Command) -> None:
 
 def doctor(here: Command, before: Sequence[str], variables: dict[str, str]) -> dict[str, Finding]:
     """The findings on this machine, in a state; their remedies are not for the host of a container."""
-    done = here("doctor", "--capture", "-", "--timeout=30", before=before, **variables)
+    done = here("doctor", "--capture", "-", "--timeout=30", before=before, **BUSY, **variables)
     assert done.code == 0, done.err
     facts = changed(f.decode(done.out.encode(), "facts"), system={"container": None})
     return {each.check: each for each in diagnose(facts).findings}

@@ -12,7 +12,7 @@ import pytest
 
 from machine_facts import MACHINES, kept
 from screens import check_screen
-from the_command import Command
+from the_command import BUSY, Command
 from volley import cli
 from volley.doctor.checks import CHECKS, diagnose
 from volley.doctor.findings import Diagnosis
@@ -137,7 +137,7 @@ def test_a_capture_that_is_stopped_leaves_the_file_as_it_was(
 
 def test_this_machine_is_captured_and_judged(volley: Command, tmp_path: Path) -> None:
     file = tmp_path / "facts.json"
-    done = volley("doctor", "--format", "json", "--capture", str(file))
+    done = volley("doctor", "--format", "json", "--capture", str(file), **BUSY)
     assert done.code in {0, 1}
     assert done.err == f"facts: {file}\n"
     first = msgspec.json.decode(done.out, type=Diagnosis)
