@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from volley.benchmarks import (
-    collective,
-    jacobi,
-    matrix,
-    message_rate,
-    overlap,
-    pair,
-    plain,
-    probe,
-)
+from volley.benchmarks import collective, jacobi, matrix, message_rate, overlap, pair, plain, probe
 from volley.command.commandline import Command
 from volley.errors import UserError
 from volley.run.benchmark import Benchmark

@@ -11,16 +11,7 @@ from msgspec import Meta, field
 
 from volley.benchmarks.collective import CollectiveOptions, Operation
 from volley.benchmarks.points.jobs import sweep
-from volley.benchmarks.points.page import (
-    BANDWIDTH,
-    CHECKED,
-    KEYS,
-    LATENCY,
-    QUANTITIES,
-    SAMPLES,
-    TAIL,
-    report_of,
-)
+from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord
 from volley.benchmarks.points.results import PointResult, PointSeries
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds

@@ -17,12 +17,7 @@ import msgspec
 import numpy as np
 
 from volley.benchmarks.matrix import slow_pairs
-from volley.benchmarks.matrix.records import (
-    GpuMatrixCell,
-    GpuMatrixRow,
-    RankMatrixPlan,
-    RankMatrixRow,
-)
+from volley.benchmarks.matrix.records import GpuMatrixCell, GpuMatrixRow, RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.matrix.slow_pairs import (
     FLAG_FROM,
     Booleans,

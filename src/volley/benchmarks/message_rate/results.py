@@ -17,16 +17,7 @@ from volley.benchmarks.message_rate import MessageRateOptions
 from volley.benchmarks.points import MAX_USUAL_RANKS
 from volley.benchmarks.points.jobs import sweep
 from volley.benchmarks.points.notes import lost, noise_notes, too_wide
-from volley.benchmarks.points.page import (
-    BANDWIDTH,
-    CHECKED,
-    COLD,
-    INTERVAL,
-    SAMPLES,
-    VERIFIED,
-    cells,
-    headers,
-)
+from volley.benchmarks.points.page import BANDWIDTH, CHECKED, COLD, INTERVAL, SAMPLES, VERIFIED, cells, headers
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord, Sizes
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, one_launch, sent, summarise
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window

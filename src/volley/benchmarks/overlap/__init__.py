@@ -8,14 +8,7 @@ from typing import Literal, get_args
 from volley.benchmarks.points import PointOptions, SweepOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
-from volley.command.options import (
-    UNLISTED,
-    WHAT,
-    JobOptions,
-    OutputOptions,
-    SamplingOptions,
-    output_group,
-)
+from volley.command.options import UNLISTED, WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.run.benchmark import Benchmark
 from volley.units import parse_sizes
 

@@ -16,12 +16,7 @@ from volley.benchmarks.points.jobs import PointForecast, sweep
 from volley.benchmarks.points.notes import lost
 from volley.benchmarks.points.page import CHECKED, INTERVAL
 from volley.benchmarks.points.records import PointRecord, Sizes
-from volley.benchmarks.points.results import (
-    PointResult,
-    ResultSeries,
-    by_transport,
-    sent,
-)
+from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, sent
 from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds
 from volley.records.command_again import command_again, launch_again
 from volley.records.launch_series import LaunchSeries, series_of

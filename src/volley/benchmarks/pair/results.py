@@ -15,16 +15,7 @@ from msgspec import Meta, field
 from volley.benchmarks.pair import PingPongOptions, StreamOptions
 from volley.benchmarks.points import Direction
 from volley.benchmarks.points.jobs import sweep
-from volley.benchmarks.points.page import (
-    BACKWARD,
-    BANDWIDTH,
-    CHECKED,
-    FORWARD,
-    LATENCY,
-    SAMPLES,
-    TAIL,
-    report_of,
-)
+from volley.benchmarks.points.page import BACKWARD, BANDWIDTH, CHECKED, FORWARD, LATENCY, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import PointRecord, Sizes, SizesFrom0
 from volley.benchmarks.points.results import PointResult, PointSeries, by_transport
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
