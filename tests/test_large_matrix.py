@@ -12,9 +12,8 @@ import pytest
 from large_matrix import Fault, lines, link, node, pair, rank, some_faults, uplinks
 from volley import cli
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.matrix.cases import RankMatrixCase
 from volley.benchmarks.matrix.jobs import next_plan
-from volley.benchmarks.matrix.results import results
+from volley.benchmarks.matrix.results import RankMatrixCase, results
 from volley.benchmarks.matrix.slow_pairs import MAX_AGAIN
 from volley.compare.comparison import Side
 from volley.records.records_file import parse_runs, read_file
