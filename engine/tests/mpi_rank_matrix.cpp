@@ -271,7 +271,7 @@ int main() {
   start_mpi();
   {
     Context context = make_context(Options{}, place(Options{}));
-    for (int& node : context.node_of) node = static_cast<int>(&node - context.node_of.data()) / 2;  // as if on two nodes
+    for (int& node : context.node_of) node = static_cast<int>(&node - context.node_of.data()) / 2;  // as on two nodes
     context.hosts.resize(context.node_of.size(), context.hosts[0]);
     if (context.size > 1) {  // there is no matrix of one rank: plans refuse it
       for (const char* mode : {"isolated", "nodes", "loaded"}) {

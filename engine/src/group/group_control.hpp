@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 
 #include "group/context.hpp"
 #include "measure/control.hpp"
@@ -125,15 +126,11 @@ inline void answer(int messages, MPI_Comm comm) {
 class GroupControl : public RankControl {
  public:
   GroupControl(const Context& context, const RankGroup& group) : RankControl(group) {
-    std::vector<int> nodes;
+    std::map<int, std::size_t> nodes;
     for (int place = 0; place < group.size(); ++place) {
-      const int node = context.node(group.rank(place));
-      auto found = std::find(nodes.begin(), nodes.end(), node);
-      if (found == nodes.end()) {
-        first_of_node_.push_back(place);
-        found = nodes.insert(nodes.end(), node);
-      }
-      if (place == group.self) node_ = static_cast<std::size_t>(found - nodes.begin());
+      const auto [node, is_new] = nodes.try_emplace(context.node(group.rank(place)), nodes.size());
+      if (is_new) first_of_node_.push_back(place);
+      if (place == group.self) node_ = node->second;
     }
     clocks_.resize(first_of_node_.size());
     compare_clocks();

@@ -1,4 +1,6 @@
 // `nccl`: ncclSend and ncclRecv on a stream, and NCCL's collectives. `nccl/allocated`: in memory of ncclMemAlloc.
+#include <set>
+
 #include "transport/collectives.hpp"
 #include "transport/nccl/library.hpp"
 
@@ -24,12 +26,9 @@ class NcclTransport final : public Transport, public Messages, public Halo, publ
   explicit NcclTransport(bool allocates) : allocates_(allocates) {}
 
   std::string unavailable(const Context& context, const RankGroup& group) override {
-    for (int one = 0; one < group.size(); ++one) {
-      for (int other = 0; other < one; ++other) {
-        if (context.gpu(group.rank(one)) == context.gpu(group.rank(other))) {
-          return "two ranks are on one device, which NCCL does not allow";
-        }
-      }
+    std::set<int> gpus;
+    for (const int rank : group.ranks) {
+      if (!gpus.insert(context.gpu(rank)).second) return "two ranks are on one device, which NCCL does not allow";
     }
     const std::string reason = nccl::load(nccl_);
     return reason.empty() ? nccl::try_alone(*nccl_) : reason;
