@@ -148,6 +148,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         ("MPI, GPU memory", {"mpi_device": CRASHED, "stack": stack})
         for stack in ({"prepared": False}, {"mpi_source": "system", "ompi_cuda": True}, {"mpi_source": "system"})
     ),
+    ("MPI, GPU memory", {"mpi_device": {**CRASHED, "status": 1, "reason": "rank 1 did not open its GPU"}}),
     *(
         ("UCX", {"ucx": None, "mpi_device": None, "requirement": requirement})
         for requirement in ("/src/my volley", "~/volley", "volley-bench @ git+https://example.org/v@main")

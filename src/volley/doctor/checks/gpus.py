@@ -76,8 +76,7 @@ def _unusable_gpus(facts: Facts) -> Finding | None:
     if "OUT_OF_MEMORY" in (load.error or ""):
         remedy = "nvidia-smi shows the processes that have it: end them, or take other GPUs with CUDA_VISIBLE_DEVICES"
         follows = (*_JOBS_ON_GPUS, "PCIe", "GDRCopy", "UCX transfer")
-        said = "a GPU has no free memory: other processes have it"
-        return warning(said, f"{load.call}: {load.error}", remedy, follows)
+        return warning("other processes have all memory of a GPU", f"{load.call}: {load.error}", remedy, follows)
     return None
 
 

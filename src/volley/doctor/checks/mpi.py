@@ -223,7 +223,8 @@ def device(facts: Facts) -> Finding:
         return broken("MPI delivered wrong bytes in GPU memory", f"{job.command_line}: {wrong}", _SEE_COPIES)
     points = job.delivered(_AWARE)
     if not job.complete or not points:
-        return replace(job_failed(job, "MPI is not CUDA-aware", remedy), explains=_NOT_AWARE)
+        said = "MPI is not CUDA-aware" if "SIG" in (job.reason or "") else "MPI does not send GPU memory"
+        return replace(job_failed(job, said, remedy), explains=_NOT_AWARE)
     protocol = f"; UCX: {job.protocols[-1]}" if job.protocols else ""  # of the largest messages
     return good(_times(points) + protocol)
 
