@@ -514,7 +514,7 @@ def made_gpu_matrix(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
         return ratios[pair] * (1 - width) > float(np.median(rest))
 
     rules: list[Rule] = [
-        (r"(?:SLOW )?.*GPU (?P<first>\d+) → (?P<second>\d+) (?:reaches|takes) .* its \d+ comparable links.*", slow),
+        (r"(?:SLOW )?.*GPU (?P<first>\d+) → (?P<second>\d+) (?:reaches|takes) .* the \d+ comparable links.*", slow),
         (r"(?:SLOW\? )?.*vary too much to blame single ones.*", lambda: True),
         (r"OK no slow pair found: \d+ pairs were compared with comparable ones", lambda: True),
     ]
