@@ -19,8 +19,7 @@ class KernelDriven : public Transport, public Messages {
   explicit KernelDriven(const char* name) : name_(name) {}
 
   std::string unavailable(const Context& context, const RankGroup& pair) override {
-    if (!same_device(context.facts(pair.rank(0)), context.facts(pair.rank(1))))
-      return without_peer_access(context, pair);
+    if (context.gpu(pair.rank(0)) != context.gpu(pair.rank(1))) return without_peer_access(context, pair);
     return "needs two devices: kernels of two processes take turns on one device, so they cannot answer each other";
   }
   [[nodiscard]] Driver* messages() override { return this; }
