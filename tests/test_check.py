@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from volley.benchmarks.pair.records import PingPong
 
 from example_records import edited, matrix_log, ranks, rows
 from screens import SCREENS, check_screen
@@ -20,6 +19,7 @@ from the_command import Command
 from volley import benchmarks, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
+from volley.benchmarks.pair.results import PingPong
 from volley.check import cluster, findings, machine
 from volley.check.cluster import matchings, with_known_good
 from volley.check.evidence import Flags, Integers, Places, Visits
