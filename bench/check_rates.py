@@ -110,10 +110,8 @@ class Cluster:
             ),
             "switch": lambda: (leaf[first] == home) | (leaf[second] == home),
             "half": lambda: self.half[first] | self.half[second],
-            "corrupting cable": lambda: node[second] == own,
-            "intermittent": lambda: (node[first] == own) | (node[second] == own),
         }
-        return where[self.fault]()
+        return where[{"corrupting cable": "cable to leaf", "intermittent": "node"}.get(self.fault, self.fault)]()
 
     def visits(self, rounds: list[list[tuple[int, int]]], choosing: int, base: int) -> Visits:
         """Visit the pairs of the rounds as often as a launch does."""

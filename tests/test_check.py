@@ -502,10 +502,11 @@ def test_a_rank_that_hangs_fails(volley: Command, tmp_path: Path) -> None:
     done = volley("check", *words, "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 1, done.err
     assert "no progress" in done.out
+    assert {log.run.plan.watchdog_s for log in read_runs(tmp_path / "r.jsonl", BENCHMARKS) if log.run} == {2.0}
 
 
 def test_a_corrupting_transport_fails(volley: Command, tmp_path: Path) -> None:
-    words = ("--format", "json", "--ranks", "2", "--transport", "host+flip", "--budget", "10")
+    words = ("--format", "json", "--ranks", "2", "--transport", "host+flip", "--budget", "60")
     done = volley("check", *words, "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 1, done.err
     assert any(each["yardstick"] == "data" for each in json.loads(done.out)["findings"])

@@ -120,7 +120,8 @@ def _machine(check: Check) -> list[tuple[machine.Layer, Benchmark, list[RunLog]]
         if check.stop.signal is not None:
             break
         benchmark, asked = benchmarks.read(layer.words)
-        asked = replace(asked, output=replace(asked.output, quiet=True))
+        job = replace(asked.job, watchdog=check.options.job.watchdog)
+        asked = replace(asked, job=job, output=replace(asked.output, quiet=True))
         logs = [log for _ in range(layer.times) for log in check.launches(layer.name, benchmark, asked)]
         if logs:
             measured.append((layer, benchmark, logs))
