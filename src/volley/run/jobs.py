@@ -313,12 +313,13 @@ def coarse_first(sizes: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(size for one in (*passes[:1], sizes[-1:], *passes[1:]) for size in one))
 
 
-def usable_transports(plan: Plan, context: JobContext) -> list[str]:
+def usable_transports(plan: Plan, context: JobContext, ranks: int | None = None) -> list[str]:
     """Return the transports of a plan that this machine may have.
 
-    Those in GPU memory need CUDA and, unless ranks may share one, a second GPU for the other rank.
+    Those in GPU memory need CUDA and, unless ranks may share one, a GPU for each of so many ``ranks``: for all, if it is
+    ``None``.
     """
-    few = context.on_this_host and not plan.share_device and gpu_count() < min(plan.world_size, PAIR)
+    few = context.on_this_host and not plan.share_device and gpu_count() < (ranks or plan.world_size)
     if context.about.cuda_built is not None and gpu_count() > 0 and not few:
         return plan.transports
     on_gpus = {each.name for each in context.about.of(plan.transports) if each.memory == "device"}

@@ -327,7 +327,7 @@ class Session:
         if plan is None or not has_driver():
             return None
         risky, trial = preflight.risky(plan, self.context.about), self.jobs.trial
-        if not {*risky}.intersection(usable_transports(plan, self.context)):
+        if not {*risky}.intersection(usable_transports(plan, self.context, PAIR)):
             return None
         start = self.starts[plan.world_size]
         trials = Trials(start, self.stack, stop, plan.watchdog_s, progress.note)
