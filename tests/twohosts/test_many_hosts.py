@@ -35,9 +35,19 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         pytest.skip(str(reason))
 
 
+SHORT = """
+import sys
+from volley import cli
+from volley.check import cluster
+cluster.BANDWIDTH_BYTES, cluster.REPEATS, cluster.LOOKS = 256 << 10, 4, 2
+sys.exit(cli.main(sys.argv[1:]))
+"""
+"""A check with shorter messages, half of the visits and at most two launches."""
+
+
 def command(names: Sequence[str], *words: str) -> list[str]:
     """Return what runs volley on these hosts; ranks that wait let others have the processor."""
-    program = ["env", "OMPI_MCA_mpi_yield_when_idle=1", sys.executable, "-m", "volley"]
+    program = ["env", "OMPI_MCA_mpi_yield_when_idle=1", sys.executable, "-c", SHORT]
     return [*program, *words, "--hosts", ",".join(names)]
 
 
