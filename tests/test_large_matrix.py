@@ -18,7 +18,8 @@ from volley.benchmarks.matrix.slow_pairs import MAX_AGAIN
 from volley.compare.comparison import Side
 from volley.records.records_file import parse_runs, read_file
 from volley.records.run_log import RunLog
-from volley.run.render import render
+from volley.report.model import Report
+from volley.run.render import render, render_reports, reports_of, results_of
 from volley.run.report_parts import hosts_of
 
 NODES = 32
@@ -29,6 +30,13 @@ def thousand() -> list[RunLog]:
     data = b"".join(lines(128, some_faults()))
     assert len(data) < 100e6
     return parse_runs(data, BENCHMARKS)
+
+
+@pytest.fixture(scope="module")
+def page(thousand: list[RunLog]) -> Report:
+    """What is said and drawn of the thousand ranks."""
+    (report,) = reports_of(results_of(thousand, BENCHMARKS))
+    return report
 
 
 def case_of(*faults: Fault, nodes: int = NODES, noise: float = 0.01) -> RankMatrixCase:
@@ -48,9 +56,9 @@ def test_three_visits_of_a_thousand_ranks_are_less_than_100_mb() -> None:
     assert len(few) / visits * 2 * 3 * 1024 * 1023 < 110e6  # 128 ranks have more of what each row has once
 
 
-def test_a_thousand_ranks_fit_a_screen(thousand: list[RunLog]) -> None:
+def test_a_thousand_ranks_fit_a_screen(page: Report) -> None:
     out = io.StringIO()
-    render(thousand, BENCHMARKS, "table", out)
+    render_reports([page], "table", out)
     shown = out.getvalue()
     assert len(shown.splitlines()) <= 60
     assert "highest  line" not in shown  # no line rate is known
@@ -60,15 +68,13 @@ def test_a_thousand_ranks_fit_a_screen(thousand: list[RunLog]) -> None:
     assert shown.count("rank 700 → 41, 41 → 700, ") == 2
 
 
-def test_a_thousand_ranks_are_drawn_by_node(thousand: list[RunLog]) -> None:
-    ((benchmark, found),) = [(each, each.results(thousand)) for each in BENCHMARKS if each.name == "rank_matrix"]
-    (report,) = map(benchmark.report, found)
-    for chart in report.charts:
+def test_a_thousand_ranks_are_drawn_by_node(page: Report) -> None:
+    for chart in page.charts:
         assert len(chart.marks) == 128 * 128
         by_place = {(mark.y, mark.x): mark.value for mark in chart.marks}
         slow, usual = by_place["5", "90"], by_place["6", "90"]
         assert slow > 1.4 * usual if chart.value.unit == "µs" else slow < usual / 1.4
-    assert len(report.data.rows) == 2 * 1024 * 1023
+    assert len(page.data.rows) == 2 * 1024 * 1023
 
 
 def test_few_pairs_stand_for_a_group_when_it_is_measured_again(thousand: list[RunLog]) -> None:
@@ -138,14 +144,12 @@ def test_a_group_is_what_measuring_some_of_it_again_says(still: bool, sentence: 
 
 
 @pytest.mark.slow
-def test_the_page_of_a_thousand_ranks_is_small(thousand: list[RunLog]) -> None:
+def test_the_page_of_a_thousand_ranks_is_small(page: Report) -> None:
     pytest.importorskip("vl_convert")
     from volley.report import html  # noqa: PLC0415  the packages of the extra `report`
 
-    (found,) = (each for each in BENCHMARKS if each.name == "rank_matrix")
-    reports = list(map(found.report, found.results(thousand)))
     out = io.StringIO()
-    html.render("volley matrix", reports, [[] for _ in reports], [], out)
+    html.render("volley matrix", [page], [[]], [], out)
     assert len(out.getvalue()) < 3e6
 
 
