@@ -99,11 +99,7 @@ def chart(report: Report, title: str) -> Chart:
 # ------------------------------------------------------------------------------------------------- the page
 
 
-@pytest.mark.parametrize(
-    "records",
-    [CURVES, *(pytest.param(path, marks=pytest.mark.slow) for path in (MATRIX, SCALING, RANKS))],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("records", EVERYTHING, ids=lambda path: path.stem)
 def test_a_page_loads_nothing(write: Any, records: Path) -> None:
     page = Page(write(records).read_text("utf-8"))
     assert not page.found("link")
@@ -127,7 +123,7 @@ def test_the_page_of_the_largest_records_is_small(write: Any, tmp_path: Path) ->
     assert write(largest).stat().st_size <= 3_000_000
 
 
-@pytest.mark.parametrize("records", [CURVES, MATRIX, SCALING, RANKS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("records", EVERYTHING, ids=lambda path: path.stem)
 def test_every_number_of_the_csv_is_in_a_table(write: Any, records: Path) -> None:
     out = io.StringIO()
     render(read_runs(records, BENCHMARKS), BENCHMARKS, "csv", out, err=io.StringIO())
@@ -302,7 +298,7 @@ def test_a_large_heat_map_shows_the_slowest_pair_of_each_block() -> None:
     assert [(mark.y, mark.x) for mark in by_node.marks if mark.value == pytest.approx(1000)] == [("0", "12")]
 
 
-@pytest.mark.parametrize("records", [CURVES, MATRIX, SCALING, RANKS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("records", EVERYTHING, ids=lambda path: path.stem)
 def test_every_chart_is_valid_vega_lite(records: Path) -> None:
     """The compiler raises for what it does not know."""
     vl_convert = pytest.importorskip("vl_convert")
@@ -388,7 +384,7 @@ def opened(browser: Any, write: Any) -> Iterator[Any]:
     assert complaints == []
 
 
-@pytest.mark.parametrize("records", [CURVES, MATRIX, SCALING, RANKS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("records", EVERYTHING, ids=lambda path: path.stem)
 def test_a_browser_draws_every_chart(opened: Any, records: Path) -> None:
     page = opened(records)
     assert page.locator(".chart svg").count() == sum(len(report.charts) for report in reports(records))
