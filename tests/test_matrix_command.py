@@ -75,7 +75,6 @@ def test_where_ranks_share_cpus_no_pair_is_measured_again(volley: Command) -> No
     assert "oversubscribed" not in done.out
 
 
-@pytest.mark.alone
 def test_a_delayed_pair_is_measured_again_and_flagged(volley: Command) -> None:
     done = volley(*DELAYED, "--ranks", "4", "--remeasure")
     assert done.code == 0, done.err
