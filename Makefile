@@ -134,15 +134,16 @@ $(VENV)/.lint: $(INSTALLED)
 	@touch $@
 
 # pytest ends with 5 where PYTEST leaves no test of a kind. Files with few tests are not the last ones: these build volley.
+# Three workers for two cores: tests also wait, for launches to end and for time limits.
 test: ctest $(VENV)/.test
-	$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'not (alone or gpu or slow)' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'not (alone or gpu or slow)' || [ $$? = 5 ]
 	$(VENV)/bin/python -m pytest $(PYTEST) -m '(alone or gpu) and not slow' || [ $$? = 5 ]
 	@echo "volley: make test-slow runs the tests that take longer"
 
 test-slow: $(TOOLS)/.ready $(VENV)/.test
 	$(call build_preset,sanitize)
 	$(WITH_MPI) ctest --preset sanitize -j $(JOBS)
-	$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'slow and not (alone or gpu)' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'slow and not (alone or gpu)' || [ $$? = 5 ]
 	$(VENV)/bin/python -m pytest $(PYTEST) -m 'slow and (alone or gpu)' || [ $$? = 5 ]
 	$(VENV)/bin/python -m pytest bench/tests
 
