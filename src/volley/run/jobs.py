@@ -316,8 +316,7 @@ def coarse_first(sizes: Sequence[int]) -> list[int]:
 def usable_transports(plan: Plan, context: JobContext, ranks: int | None = None) -> list[str]:
     """Return the transports of a plan that this machine may have.
 
-    Those in GPU memory need CUDA and, unless ranks may share one, a GPU for each of so many ``ranks``: for all, if it is
-    ``None``.
+    Those in GPU memory need CUDA and, unless ranks may share one, a GPU for each of so many ``ranks``, or for all.
     """
     few = context.on_this_host and not plan.share_device and gpu_count() < (ranks or plan.world_size)
     if context.about.cuda_built is not None and gpu_count() > 0 and not few:
