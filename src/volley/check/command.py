@@ -105,7 +105,7 @@ def run(options: CheckOptions) -> int:
     if options.learn and options.expect:
         seconds_of = {name: median(seconds) for name, seconds in (times | of_ranks).items()}
         checks = machine.add_limits(options.expect, seconds_of)
-        print(f"{options.expect}: {checks} checks; limits need {machine.FEWEST}", file=sys.stderr)
+        print(f"{options.expect}: {count(checks, 'check')}; limits need {machine.FEWEST}", file=sys.stderr)
     found = in_order(check.findings)
     render(found, options.output.format, sys.stdout)
     if not options.output.quiet and (line := writer.last_line()):
