@@ -7,9 +7,9 @@ from pathlib import Path
 
 from figures import RECORDS, three_digits
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.points.results import PointResult, PointSeries, overtakes, results
+from volley.benchmarks.points.results import PointResult, PointSeries, results
 from volley.records.records_file import read_runs
-from volley.statistics.launches import has_interval
+from volley.statistics.launches import ratio
 from volley.text import join_words
 from volley.units import format_size
 
@@ -18,7 +18,7 @@ SHORT = (8, 4096, 1 << 16, 1 << 20)
 LONG = 1 << 30
 LINES = (8, 4096, 1 << 16)
 """Messages of `device` that are lines with flags."""
-RATIOS = (8, 4096, 1 << 20, LONG)
+RATIOS = (8, 4096, 1 << 20, 1 << 26)
 
 
 GPU_INITIATED = RECORDS.with_name("pingpong-gpu-initiated.jsonl")
@@ -110,26 +110,16 @@ def on_h100s() -> Iterator[str]:
 
 
 def over_staging() -> Iterator[str]:
-    """Yield the sentence about `aware` beside the ways through the host."""
-    series = _series()
-    points = _sending(series)
-    ratios = []
-    for size in RATIOS:
-        found, over = points["aware"][size].speedup, points["aware"][size].speedup_over
-        if found and has_interval(found):
-            bounds = f"{three_digits(found.low)}–{three_digits(found.high)}"
-            ratio, at = three_digits(found.median), f"at {format_size(size)}"
-            than, fast = ("", "") if ratios else (f" than `{over}`", f" as `{over}`")
-            if found.low <= 1:
-                ratios.append(f"no faster{than} {at} ({ratio} times as fast; {bounds})")
-            else:
-                ratios.append(f"{ratio} ({bounds}) times as fast{fast} {at}")
-    overtaken = [
-        one.from_bytes
-        for one in overtakes([point for here in points.values() for point in here.values()])
-        if one.final and one.faster == "aware" and one.slower.startswith("staged/")
-    ]
-    yield (
-        f"`aware` is {join_words(ratios)}. The ranges in parentheses follow from the 95 % intervals of both within "
-        f"this launch. From {format_size(max(overtaken))} on `aware` is faster than every `staged` variant."
-    )
+    """Yield a table of how many times as fast `aware` is as each way through the host."""
+    points = _sending(_series(ON_H100S))
+    yield f"| times as fast as | {' | '.join(format_size(size) for size in RATIOS)} |"
+    yield "| --- |" + " --- |" * len(RATIOS)
+    for name, staged in points.items():
+        if name.startswith("staged/"):
+            found = [ratio(staged[size].repeated, points["aware"][size].repeated) for size in RATIOS]
+            cells = [
+                f"{three_digits(each.median)} ({three_digits(each.low)}–{three_digits(each.high)})"
+                for each in found
+                if each
+            ]
+            yield f"| `{name}` | {' | '.join(cells)} |"
