@@ -1,4 +1,17 @@
-"""Visits of pairs of ranks as arrays, and the tests of ranks, nodes, switches and links by them."""
+"""Visits of pairs of ranks as arrays, the tests of ranks, nodes, switches and links by them, and their thresholds.
+
+A visit is one measurement of one pair of ranks, while all other ranks measured with other partners.  Its ratio is its
+time over the median of comparable visits of the same repetition, so that a drift of the machine cancels: the population
+is the yardstick.
+
+Every rank, node and switch is tested by its visits with ranks that look good: a sign test (W. J. Conover, Practical
+Nonparametric Statistics, 3.2 and 3.4) says whether it is slow for certain, and the interval of its median whether it is
+good.  What is neither is undecided, and is measured again.  The probability of a false alarm is divided among all parts
+and all looks at growing data (Bonferroni).
+
+A bad link above a switch makes a few pairs of many nodes slow.  So the first visits choose the pairs that look slow,
+and the others decide: judged by the visits that chose them, the slowest of many equal pairs would always look slow.
+"""
 
 from __future__ import annotations
 

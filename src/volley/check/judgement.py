@@ -1,16 +1,6 @@
-"""Which part of a cluster is bad: pure functions over arrays of visits of pairs.
+"""Which part of a cluster is bad: pure functions over arrays of visits of pairs, which ``Evidence`` tests.
 
-A visit is one measurement of one pair of ranks, while all other ranks measured with other partners.  Its ratio is its
-time over the median of comparable visits of the same repetition, so that a drift of the machine cancels: the population
-is the yardstick.
-
-Every rank, node and switch is tested by its visits with ranks that look good: a sign test (W. J. Conover, Practical
-Nonparametric Statistics, 3.2 and 3.4) says whether it is slow for certain, and the interval of its median whether it is
-good.  What is neither is undecided, and is measured again.  The probability that a test errs is divided among all parts
-and all looks at growing data (Bonferroni).
-
-A bad link above a switch makes a few pairs of many nodes slow.  So the first visits choose the pairs that look slow,
-and the others decide: judged by the visits that chose them, the slowest of many equal pairs would always look slow.
+A slow link of a switch is named before nodes: what crossed it says nothing about the nodes beyond it.
 
 A visit whose data was wrong needs no test.  What all such visits have in common is to blame.
 """

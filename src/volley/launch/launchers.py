@@ -1,6 +1,6 @@
 """The launchers: the ranks that one must start, its arguments as a list (never a shell string), and which one is used.
 
-A new launcher needs a class of a few lines, an entry in ``LAUNCHERS`` and a test of its exact command line.
+A new launcher is a class of a few lines; docs/architecture.md, "Where things go", names the other places.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The MPI that a job runs with, its mpirun, and what the ranks must be given to work with them.
 
-Ranks are always started by the mpirun that belongs to their library: any other starts as many jobs of one rank as there
-should be ranks, and says nothing.
+Ranks are started by the mpirun that belongs to their library, or by srun or jsrun.  The mpirun of another MPI starts as
+many jobs of one rank as there should be ranks, and says nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The outcome of a launch: an exit code and messages."""
+"""The outcome of a launch, or of a session that a signal stopped: an exit code and messages."""
 
 from __future__ import annotations
 

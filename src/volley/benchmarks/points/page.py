@@ -1,4 +1,8 @@
-"""The report of points: a table with one row per size, speed-ups, a fitted line for each curve, charts and data."""
+"""The report of points, for ping-pong, stream and collectives: their quantities, a table with one row per size,
+speed-ups, a fitted line for each curve, charts and data.
+
+``notes`` writes the notes below the tables, ``overview`` the one screen.
+"""
 
 from __future__ import annotations
 
