@@ -143,7 +143,6 @@ def test_a_group_is_what_measuring_some_of_it_again_says(still: bool, sentence: 
     assert re.search(rf"node 2 \(cn002\) ↔ node 30 \(cn030\): {sentence}", out.getvalue())
 
 
-@pytest.mark.slow
 def test_the_page_of_a_thousand_ranks_is_small(page: Report) -> None:
     pytest.importorskip("vl_convert")
     from volley.report import html  # noqa: PLC0415  the packages of the extra `report`
