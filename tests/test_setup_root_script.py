@@ -51,9 +51,7 @@ def ran(root: Path, release: dict[str, str], *there: str, machine: str = "x86_64
     stand_ins |= {"uname": answers, "mktemp": f"#!/bin/sh\necho {root}/scratch\n"}
     stand_ins["sha256sum"] = f"#!/bin/sh\ncat >> {root}/called\n"
     path = f"{fake.checkout(root / 'bin', stand_ins)}{os.pathsep}{os.environ['PATH']}"
-    script = root_script(distribution(release))
-    for name, value in chosen.items():
-        script = script.replace(f"\n{name}=\n", f"\n{name}={value}\n")
+    script = root_script(SetupOptions(root_script=True, **chosen), distribution(release))
     script = re.sub(r"(?<![\w.])/(dev|etc|proc|usr/local)/", rf"{root}/\1/", script)
     done = subprocess.run(["bash", "-c", script], env={"PATH": path}, capture_output=True, text=True, check=True)
     return [
@@ -98,9 +96,11 @@ def sum_of_gdrcopy() -> str:
     return str(root[1])
 
 
-def test_a_distribution_without_a_script_is_refused() -> None:
+def test_a_distribution_without_a_script_or_without_branches_is_refused() -> None:
+    with pytest.raises(MachineError, match="sles offers no choice of a driver branch: leave --driver out"):
+        root_script(SetupOptions(root_script=True, driver="580"), distribution(SLES))
     with pytest.raises(MachineError, match=r"no root script for void.*docs\.nvidia\.com"):
-        root_script(distribution({"ID": "void"}))
+        root_script(SetupOptions(root_script=True), distribution({"ID": "void"}))
 
 
 def test_packages_of_a_major_version_come_before_those_of_its_family() -> None:
@@ -120,5 +120,6 @@ def test_the_script_is_printed_and_not_run(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(command, "this_distribution", lambda: distribution(DEBIAN))
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("something was started"))
     out = io.StringIO()
-    assert run(SetupOptions(root_script=True), {}, out) == 0
-    assert out.getvalue() == root_script(distribution(DEBIAN))
+    options = SetupOptions(root_script=True)
+    assert run(options, {}, out) == 0
+    assert out.getvalue() == root_script(options, distribution(DEBIAN))

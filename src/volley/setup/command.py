@@ -39,7 +39,7 @@ def run(options: SetupOptions, environment: Mapping[str, str] = os.environ, out:
     """Run the command; return the exit code.  ``out`` is standard output unless given."""
     out = out or sys.stdout
     if options.root_script:
-        out.write(root_script(this_distribution()))
+        out.write(root_script(options, this_distribution()))
         return EXIT_GOOD
     route = _from_source if options.route == "source" or options.of_source else _from_wheels
     # Libraries that the user loads into every program stay out of the steps, and messages are untranslated.
@@ -54,14 +54,18 @@ def run(options: SetupOptions, environment: Mapping[str, str] = os.environ, out:
     return EXIT_GOOD
 
 
-def root_script(distribution: Distribution) -> str:
+def root_script(options: SetupOptions, distribution: Distribution) -> str:
     """Return the script of what only root can do; it is to be read, and volley never runs it."""
     if distribution.family == "other":
         raise MachineError(
             f"no root script for {distribution.id}: there is one for Debian, Ubuntu, the RHEL family and SUSE; "
             "see docs.nvidia.com/cuda/cuda-installation-guide-linux"
         )
-    return shell_script(f"root/{distribution.family}.sh", {}) + shell_script("root/steps.sh", {})
+    chosen = {"driver": options.driver or "", "toolkit": options.toolkit or ""}
+    family = shell_script(f"root/{distribution.family}.sh", chosen)
+    if options.driver and "hold_driver()" not in family:
+        raise MachineError(f"{distribution.id} offers no choice of a driver branch: leave --driver out")
+    return family + shell_script("root/steps.sh", {})
 
 
 def source_script(options: SetupOptions) -> str:

@@ -10,7 +10,13 @@ from volley.command import option_values
 from volley.command.commandline import Options, flag, option
 from volley.errors import UserError
 
-_ROUTE, _SOURCE, _OUTPUT = "What to set up", "The source route", "Output"
+_ROUTE, _SOURCE, _ROOT, _OUTPUT = "What to set up", "The source route", "What needs root", "Output"
+_DRIVER = option_values.matching(
+    "BRANCH", "[1-9][0-9]{2}(-proprietary)?", "not a driver branch: write e.g. --driver 580"
+)
+_TOOLKIT = option_values.matching(
+    "VERSION", r"[1-9][0-9]\.[0-9]", "not a version of the CUDA toolkit: write e.g. --toolkit 12.9"
+)
 
 
 @option_values.reads("DIR")
@@ -73,15 +79,31 @@ class SetupOptions(Options):
         "--jobs", "-j", read=option_values.number(), shown="one per core", help="Number of compilers that run at once."
     )
     root_script: bool = flag(
-        panel=_ROUTE,
-        help="Print a script of the steps that need root on this distribution (driver, kernel headers, toolkit, "
-        "gdrdrv), without running it; its first lines choose the branch of the driver and the toolkit.",
+        panel=_ROOT,
+        help="Print the steps that need root on this distribution (driver, kernel headers, toolkit, gdrdrv), without "
+        "running them.",
+    )
+    driver: str | None = option(
+        read=_DRIVER,
+        shown="the newest, where none is loaded",
+        panel=_ROOT,
+        help="With --root-script: this branch of the driver with open kernel modules, such as 580; 580-proprietary for "
+        "GPUs before Turing, such as the V100.",
+    )
+    toolkit: str | None = option(
+        read=_TOOLKIT,
+        shown="13.0, where there is none",
+        panel=_ROOT,
+        help="With --root-script: this CUDA toolkit, such as 12.9.",
     )
     dry_run: bool = flag(panel=_OUTPUT, help="Print every step without running it.")
 
     def __post_init__(self) -> None:
         if self.route == "wheels" and (given := self.of_source):
             raise UserError(f"{given[0]} belongs to the source route: leave it out, or use --route source")
+        for name, value in (("--driver", self.driver), ("--toolkit", self.toolkit)):
+            if value and not self.root_script:
+                raise UserError(f"{name} belongs to --root-script: write --root-script {name} {value}")
 
     @property
     def of_source(self) -> list[str]:
