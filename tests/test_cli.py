@@ -201,7 +201,8 @@ LATER = (
     *("volley.statistics.estimates", "volley.machine.nvml"),
     "volley.benchmarks.pair.results",
     *(f"volley.benchmarks.points.{module}" for module in ("records", "results", "page")),
-    *("volley.batch.script", "volley.doctor.command", "volley.setup.command"),
+    *("volley.batch.script", "volley.doctor.command", "volley.setup.command", "volley.topo.command"),
+    "volley.tune.command",
 )
 """What is needed by those who go on: to start a job, to draw, to report."""
 
@@ -210,7 +211,10 @@ LATER = (
     "script",
     [
         "code = 2",
-        *(f"code = cli.main(['{name}', '--no-such-option'])" for name in ("pingpong", "batch", "doctor", "setup")),
+        *(
+            f"code = cli.main(['{name}', '--no-such-option'])"
+            for name in ("pingpong", "batch", "doctor", "setup", "topo", "tune")
+        ),
     ],
 )
 def test_reading_a_command_line_loads_nothing_heavy(script: str) -> None:

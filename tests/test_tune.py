@@ -23,8 +23,8 @@ from volley.machine.mpi_stack import UCX_MCA, MpiAbout, Stack
 from volley.records.records_file import read_runs
 from volley.tune import candidates, files, search
 from volley.tune.candidates import Candidate, Knob
-from volley.tune.command import TuneOptions
 from volley.tune.files import SizeRule, compose
+from volley.tune.options import TuneOptions
 from volley.tune.search import KEPT, LaunchFailedError, Place, Proof, Search, Times, proof
 
 ROOT = Path(__file__).parents[1]

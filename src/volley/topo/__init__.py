@@ -11,7 +11,7 @@ COMMAND = Command(
         "With a transport, the path of its message is drawn in colour. Without -o, the machine is printed as a list "
         "and a matrix. No job is started."
     ),
-    options="volley.topo.command.TopoOptions",
+    options="volley.topo.options.TopoOptions",
     run=Lazy("volley.topo.command.run"),
     examples=(
         "volley topo",

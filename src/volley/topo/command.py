@@ -1,20 +1,16 @@
-"""``volley topo``: its options, the facts, and the picture, or a list of devices and a matrix of links."""
+"""``volley topo``: capture or read facts; write the picture, or show a list of devices and a matrix of links."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from volley.command import option_values
-from volley.command.commandline import Options, flag, option
-from volley.command.options import OUTPUT, WHAT, table_or_json
 from volley.document import readable_json
 from volley.errors import EXIT_GOOD, UserError
 from volley.files import refuse_existing, refuse_input, write_file
 from volley.machine.facts import read_facts
 from volley.text import escape_controls
+from volley.topo.options import TopoOptions
 from volley.topo.topology import (
     Branch,
     MessagePath,
@@ -31,40 +27,6 @@ from volley.topo.topology import (
 )
 
 DOCUMENT_VERSION = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class TopoOptions(Options):
-    PANEL = WHAT
-
-    transport: str | None = option(
-        "--transport",
-        "-t",
-        read=option_values.text,
-        metavar="NAME",
-        help="Draw the path of a message in this transport, e.g. staged/pageable, aware or peer.",
-    )
-    gpus: tuple[int, ...] | None = option(
-        read=option_values.numbers,
-        shown="the first two",
-        metavar="N,N",
-        help="The two GPUs by CUDA's numbers, the sender first.",
-    )
-    source: str | None = option(
-        "--from",
-        read=option_values.text,
-        metavar="FILE",
-        help="Draw the machine whose facts volley doctor --capture saved; - is standard input.",
-    )
-    output: Path | None = option(
-        "--output",
-        "-o",
-        read=option_values.file,
-        panel=OUTPUT,
-        help="Write the picture to this SVG file; - prints it.",
-    )
-    force: bool = flag(panel=OUTPUT, help="Overwrite an existing picture.")
-    format: str = table_or_json("the topology")
 
 
 def run(options: TopoOptions) -> int:

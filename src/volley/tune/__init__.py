@@ -16,7 +16,7 @@ COMMAND = Command(
         "launches, and what is written as files was faster there at the sizes that volley names and slower at none. "
         "Every message is verified. A setting that crashes, hangs or corrupts data is reported, and the search goes on."
     ),
-    options="volley.tune.command.TuneOptions",
+    options="volley.tune.options.TuneOptions",
     run=Lazy("volley.tune.command.run"),
     examples=(
         "volley tune",

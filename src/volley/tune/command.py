@@ -1,4 +1,4 @@
-"""``volley tune``: its options; launch settings in turn with the default, write what was proven, and show it."""
+"""``volley tune``: launch settings in turn with the default, write what was proven, and show it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from volley import benchmarks
-from volley.command import option_values
-from volley.command.commandline import Options, argument, group, option
-from volley.command.options import HOW, OUTPUT, WHAT, JobOptions, OutputOptions
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import write_file
 from volley.machine.signals import Stop
@@ -25,9 +22,10 @@ from volley.run.progress import LaunchCount, Progress
 from volley.run.render import render_reports
 from volley.run.session import Session, prepare
 from volley.statistics.launches import MIN_LAUNCHES
-from volley.text import count, escape_controls, join_few, join_words
+from volley.text import count, escape_controls, join_few
 from volley.tune import candidates, files, page
 from volley.tune.candidates import Candidate
+from volley.tune.options import TuneOptions
 from volley.tune.search import (
     LaunchFailedError,
     Search,
@@ -38,82 +36,7 @@ from volley.tune.search import (
     screen_launches,
     screening_rounds,
 )
-from volley.units import format_sig, parse_sizes, round_up
-
-TUNED = ("pingpong", "stream", "collective")
-"""The benchmarks whose points have sizes."""
-SIZES, USUAL_OPERATION, USUAL_TRANSPORT = "8:4Mi:x4", "allreduce", "host"
-BUDGET_S, WATCHDOG_S = 300.0, 10.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class TuneOptions(Options):
-    PANEL = WHAT
-
-    benchmark: tuple[str, ...] = argument(
-        "[BENCHMARK]",
-        positional="*",
-        help=f"The benchmark to make faster: {join_words(TUNED, 'or')}; the default is pingpong.",
-    )
-    transport: tuple[str, ...] = option(
-        "--transport",
-        "-t",
-        read=option_values.names,
-        default=(USUAL_TRANSPORT,),
-        shown=USUAL_TRANSPORT,
-        help="Transports, separated by commas (volley transports): host, aware, nccl, …",
-    )
-    sizes: tuple[int, ...] = option(
-        "--sizes",
-        "-s",
-        read=option_values.sizes,
-        default=parse_sizes(SIZES),
-        shown=SIZES,
-        help="Message sizes, as for pingpong. A setting by size is written for these sizes and those between them.",
-    )
-    operation: tuple[str, ...] = option(
-        read=option_values.names,
-        default=(),
-        shown=USUAL_OPERATION,
-        metavar="NAME,…",
-        help="The operations of collective, separated by commas.",
-    )
-    budget: float = option(
-        read=option_values.seconds,
-        default=BUDGET_S,
-        panel=HOW,
-        help="Time of the whole search; a longer search makes more launches and finds smaller differences.",
-    )
-    folder: Path | None = option(
-        "--output",
-        "-o",
-        read=option_values.folder,
-        shown="a new folder in the state folder, shown at the end",
-        panel=OUTPUT,
-        help="Folder for the files with the proven settings, and for the records of all launches.",
-    )
-    job: JobOptions = group(
-        JobOptions,
-        without=("launches", "dry_run"),
-        watchdog={
-            "default": WATCHDOG_S,
-            "help": "Abort a launch after this time without progress: the setting hangs, and is not tried again.",
-        },
-    )
-    output: OutputOptions = group(OutputOptions, only=("format", "full", "quiet"))
-
-    def __post_init__(self) -> None:
-        if len(self.benchmark) > 1 or not {*self.benchmark} <= {*TUNED}:
-            raise UserError(f"volley tune takes one benchmark: {join_words(TUNED, 'or')}; its options follow")
-        if self.operation and self.benchmark != ("collective",):
-            raise UserError("--operation is for volley tune collective")
-
-    def words(self) -> list[str]:
-        """Return the command line of the benchmark, without ``volley``, the options of the job."""
-        (name,) = self.benchmark or ("pingpong",)
-        operations = ["--operation", ",".join(self.operation or (USUAL_OPERATION,))] if name == "collective" else []
-        sizes = ",".join(map(str, self.sizes))
-        return [name, *operations, "--transport", ",".join(self.transport), "--sizes", sizes]
+from volley.units import format_sig, round_up
 
 
 @dataclass
@@ -196,6 +119,7 @@ def _variables(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def run(options: TuneOptions) -> int:
+    """Run the command; return the exit code."""
     benchmark, asked = benchmarks.read(options.words())
     asked = replace(asked, job=replace(options.job, launches=MIN_LAUNCHES), output=replace(asked.output, quiet=True))
     until = time.monotonic() + options.budget

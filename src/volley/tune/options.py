@@ -1,0 +1,90 @@
+"""The options of ``volley tune``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from volley.command import option_values
+from volley.command.commandline import Options, argument, group, option
+from volley.command.options import HOW, OUTPUT, WHAT, JobOptions, OutputOptions
+from volley.errors import UserError
+from volley.text import join_words
+from volley.units import parse_sizes
+
+TUNED = ("pingpong", "stream", "collective")
+"""The benchmarks whose points have sizes."""
+SIZES, USUAL_OPERATION, USUAL_TRANSPORT = "8:4Mi:x4", "allreduce", "host"
+BUDGET_S, WATCHDOG_S = 300.0, 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions(Options):
+    """What ``volley tune`` takes."""
+
+    PANEL = WHAT
+
+    benchmark: tuple[str, ...] = argument(
+        "[BENCHMARK]",
+        positional="*",
+        help=f"The benchmark to make faster: {join_words(TUNED, 'or')}; the default is pingpong.",
+    )
+    transport: tuple[str, ...] = option(
+        "--transport",
+        "-t",
+        read=option_values.names,
+        default=(USUAL_TRANSPORT,),
+        shown=USUAL_TRANSPORT,
+        help="Transports, separated by commas (volley transports): host, aware, nccl, …",
+    )
+    sizes: tuple[int, ...] = option(
+        "--sizes",
+        "-s",
+        read=option_values.sizes,
+        default=parse_sizes(SIZES),
+        shown=SIZES,
+        help="Message sizes, as for pingpong. A setting by size is written for these sizes and those between them.",
+    )
+    operation: tuple[str, ...] = option(
+        read=option_values.names,
+        default=(),
+        shown=USUAL_OPERATION,
+        metavar="NAME,…",
+        help="The operations of collective, separated by commas.",
+    )
+    budget: float = option(
+        read=option_values.seconds,
+        default=BUDGET_S,
+        panel=HOW,
+        help="Time of the whole search; a longer search makes more launches and finds smaller differences.",
+    )
+    folder: Path | None = option(
+        "--output",
+        "-o",
+        read=option_values.folder,
+        shown="a new folder in the state folder, shown at the end",
+        panel=OUTPUT,
+        help="Folder for the files with the proven settings, and for the records of all launches.",
+    )
+    job: JobOptions = group(
+        JobOptions,
+        without=("launches", "dry_run"),
+        watchdog={
+            "default": WATCHDOG_S,
+            "help": "Abort a launch after this time without progress: the setting hangs, and is not tried again.",
+        },
+    )
+    output: OutputOptions = group(OutputOptions, only=("format", "full", "quiet"))
+
+    def __post_init__(self) -> None:
+        if len(self.benchmark) > 1 or not {*self.benchmark} <= {*TUNED}:
+            raise UserError(f"volley tune takes one benchmark: {join_words(TUNED, 'or')}; its options follow")
+        if self.operation and self.benchmark != ("collective",):
+            raise UserError("--operation is for volley tune collective")
+
+    def words(self) -> list[str]:
+        """Return the command line of the benchmark, without ``volley``, the options of the job."""
+        (name,) = self.benchmark or ("pingpong",)
+        operations = ["--operation", ",".join(self.operation or (USUAL_OPERATION,))] if name == "collective" else []
+        sizes = ",".join(map(str, self.sizes))
+        return [name, *operations, "--transport", ",".join(self.transport), "--sizes", sizes]
