@@ -42,6 +42,10 @@ class JobContext:
     """All ranks are known to run on this host."""
 
     @property
+    def sees_gpus(self) -> bool:
+        return self.about.cuda_built is not None and gpu_count() > 0
+
+    @property
     def ranks_given(self) -> int | None:
         """The number of ranks of the foreign job or of the allocation; ``None`` if unknown."""
         if self.position and self.position.size:
@@ -319,7 +323,7 @@ def usable_transports(plan: Plan, context: JobContext, ranks: int | None = None)
     Those in GPU memory need CUDA and, unless ranks may share one, a GPU for each of so many ``ranks``, or for all.
     """
     few = context.on_this_host and not plan.share_device and gpu_count() < (ranks or plan.world_size)
-    if context.about.cuda_built is not None and gpu_count() > 0 and not few:
+    if context.sees_gpus and not few:
         return plan.transports
     on_gpus = {each.name for each in context.about.of(plan.transports) if each.memory == "device"}
     return [name for name in plan.transports if without_fault(name) not in on_gpus]
@@ -327,9 +331,8 @@ def usable_transports(plan: Plan, context: JobContext, ranks: int | None = None)
 
 def starts_in_s(plan: Plan, context: JobContext) -> float:
     """Return how long a launch is expected to take to start and to end; one without transports is of GPUs alone."""
-    asked = any(each.memory == "device" for each in context.about.of(plan.transports))
-    with_gpus = asked and context.about.cuda_built is not None and gpu_count() > 0  # also where they cannot be used
-    return GPU_START_S if with_gpus or not plan.transports else START_S
+    asked = any(each.memory == "device" for each in context.about.of(plan.transports))  # usable or not
+    return GPU_START_S if not plan.transports or (asked and context.sees_gpus) else START_S
 
 
 def measures_in_s(job: Job, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
