@@ -12,8 +12,9 @@ import pytest
 from large_matrix import Fault, lines, link, node, pair, rank, some_faults, uplinks
 from volley import cli
 from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.matrix.cases import RankMatrixCase
 from volley.benchmarks.matrix.jobs import next_plan
-from volley.benchmarks.matrix.results import RankMatrixCase, results
+from volley.benchmarks.matrix.results import results
 from volley.benchmarks.matrix.slow_pairs import MAX_AGAIN
 from volley.compare.comparison import Side
 from volley.records.records_file import parse_runs, read_file
@@ -62,7 +63,11 @@ def test_a_thousand_ranks_fit_a_screen(page: Report) -> None:
     shown = out.getvalue()
     assert len(shown.splitlines()) <= 60
     assert "highest  line" not in shown  # no line rate is known
-    for name in ("nodes 32-47 ↔ all other nodes", "node 3 (cn003) ↔ all other nodes", "rank 800 (cn100) ↔ all other"):
+    for name in (
+        "nodes 32-47 ↔ all other nodes",
+        "node 3 (cn003) ↔ all other nodes",
+        "rank 800 (cn100) ↔ all other ranks",
+    ):
         assert shown.count(name) == 2  # by latency and by bandwidth
     assert "host at 1 MiB: node 5 (cn005) ↔ node 90 (cn090): all 128 pairs reach 63 % of the bandwidth" in shown
     assert shown.count("rank 700 → 41, 41 → 700, ") == 2

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from the_command import Command, check_plan
+from volley.benchmarks.matrix.cases import cases_of
 from volley.benchmarks.matrix.records import RankMatrixRow
-from volley.benchmarks.matrix.results import cases_of
 
 FEW = ("--iterations", "3", "--latency", "8", "--bandwidth", "4k", "--window", "4")
 

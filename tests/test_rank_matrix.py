@@ -9,9 +9,10 @@ import pytest
 from example_records import edited, matrix_log, ranks, rows
 from screens import check_formats
 from volley.benchmarks.matrix import slow_pairs
+from volley.benchmarks.matrix.cases import RankMatrixCase
 from volley.benchmarks.matrix.jobs import next_job, next_plan
 from volley.benchmarks.matrix.records import RankMatrixRow
-from volley.benchmarks.matrix.results import RankMatrixCase, observables, results
+from volley.benchmarks.matrix.results import observables, results
 from volley.records.plan import Plan
 from volley.records.record_types import End, Rank
 from volley.records.run_log import RunLog

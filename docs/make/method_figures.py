@@ -8,8 +8,8 @@ from pathlib import Path
 from every_way import sending
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.results import Solution, solutions
+from volley.benchmarks.matrix.cases import GpuMatrixCase
 from volley.benchmarks.matrix.records import RankMatrixRow
-from volley.benchmarks.matrix.results import GpuMatrixCase
 from volley.benchmarks.matrix.results import results as matrix_results
 from volley.records.records_file import read_runs
 from volley.statistics.curves import Fit, fit

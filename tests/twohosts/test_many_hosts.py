@@ -13,7 +13,7 @@ import pytest
 from pretend_hosts import Lab, NoHostsError, switched
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.matrix.results import RankMatrixCase, cases_of
+from volley.benchmarks.matrix.cases import RankMatrixCase, cases_of
 from volley.records.records_file import read_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from volley.benchmarks.matrix.results import GpuMatrixCase, MatrixResults
+from volley.benchmarks.matrix.cases import GpuMatrixCase
+from volley.benchmarks.matrix.results import MatrixResults
 from volley.benchmarks.matrix.slow_pairs import Pair
 from volley.machine.hardware import Device
 from volley.text import count, escape_controls, join_words

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from volley.benchmarks.matrix import MatrixOptions, slow_pairs
+from volley.benchmarks.matrix.cases import RankMatrixCase, cases_of, is_remeasurement
 from volley.benchmarks.matrix.records import RankMatrixPlan, RankMatrixRow, row_in_short
-from volley.benchmarks.matrix.results import RankMatrixCase, cases_of, is_remeasurement
 from volley.benchmarks.matrix.slow_pairs import Pair, in_turn
 from volley.benchmarks.points import MAX_USUAL_RANKS
 from volley.errors import UserError

@@ -8,8 +8,9 @@ from functools import partial
 from operator import itemgetter
 
 from volley.benchmarks.matrix import HINT, RANKS_POINT_TIME_S
+from volley.benchmarks.matrix.cases import HOST, WITHIN, MatrixCase, RankMatrixCase
 from volley.benchmarks.matrix.records import GpuMatrixRow
-from volley.benchmarks.matrix.results import HOST, WITHIN, MatrixCase, MatrixResults, RankMatrixCase, observables
+from volley.benchmarks.matrix.results import MatrixResults, observables
 from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Pair, SlowGroup
 from volley.records.command_again import command_again
 from volley.records.plan import Plan

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from msgspec.structs import asdict
 
+from volley.benchmarks.matrix.cases import HOST, WITHIN, GpuMatrixCase, MatrixCase, RankMatrixCase
 from volley.benchmarks.matrix.notes import conclusions, lost, remarks, unmeasured
 from volley.benchmarks.matrix.records import GpuMatrixCell
-from volley.benchmarks.matrix.results import HOST, WITHIN, GpuMatrixCase, MatrixCase, MatrixResults, RankMatrixCase
+from volley.benchmarks.matrix.results import MatrixResults
 from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Booleans, Floats, Integers, Pair
 from volley.report.cells import known_digits, percent
 from volley.report.model import (
