@@ -29,6 +29,9 @@ from volley.text import count, escape_controls
 MAX_CELLS = 20_000
 """Larger tables would make the page slow; CSV has them."""
 
+_MAX_WIDE = 4
+"""More charts than these are narrow."""
+
 _LEVELS = {"error": "Error", "missing": "Not measured", "finding": "Conclusion", "warning": "Warning"}
 
 
@@ -76,6 +79,7 @@ def _clean(value: Any) -> Any:
 
 def _section(report: Report, reports: Sequence[Report], pictures: Pictures) -> dict[str, Any]:
     notes = [(note.level, _LEVELS[note.level], note.text) for note in report.all_notes]
+    narrow = len(report.charts) > _MAX_WIDE
     overview = report.overview and {
         "line": report.overview.line,
         "conclusions": [(each.verdict, each.text, each.command) for each in report.overview.conclusions],
@@ -86,7 +90,8 @@ def _section(report: Report, reports: Sequence[Report], pictures: Pictures) -> d
         "overview": overview,
         "notes": [note for note in notes if note[0] != "warning"],
         "warnings": [note for note in notes if note[0] == "warning"],
-        "charts": [_chart(chart, reports) for chart in report.charts],
+        "charts": [_chart(chart, reports, narrow=narrow) for chart in report.charts],
+        "narrow": narrow,
         "pictures": [(name, _link("image/svg+xml", with_dark_scheme(svg).encode())) for name, svg in pictures],
         "tables": [_table(table) for table in report.tables],
         "results": _table(_results(report.data)),
@@ -94,10 +99,10 @@ def _section(report: Report, reports: Sequence[Report], pictures: Pictures) -> d
     }
 
 
-def _chart(chart: Chart, reports: Sequence[Report]) -> dict[str, Any]:
+def _chart(chart: Chart, reports: Sequence[Report], *, narrow: bool) -> dict[str, Any]:
     """Return a chart; the charts of one quantity share scale and colours, so that they can be compared."""
     alike = [each for report in reports for each in report.charts if (each.title, each.y) == (chart.title, chart.y)]
-    spec = specification(chart, ink="currentColor", width="container", alike=alike)
+    spec = specification(chart, "currentColor", "container", alike, narrow=narrow)
     curves = len({mark.series for mark in chart.marks}) if chart.kind == "curves" else 0
     more = f"; {MAX_SHOWN} of {curves} curves are shown: click a name to show or hide its curve"
     return {"title": chart.title, "caption": chart.caption + more * (curves > MAX_SHOWN), "spec": spec}

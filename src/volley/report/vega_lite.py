@@ -33,8 +33,9 @@ _SIZE_LABEL = (
 )
 """The label of a message size: a Vega expression."""
 
-_LEGEND_WIDTH = 420
-"""Pixels of a legend: two charts side by side on a page of 1,100 pixels leave that much beside the axis."""
+_LEGEND_WIDTH, _NARROW_LEGEND_WIDTH = 420, 280
+"""Pixels of a legend: two charts side by side on a page of 1,100 pixels leave that much beside the axis, and narrow
+charts the second."""
 
 _SYMBOL_WIDTH = 28
 """Pixels of the symbol and the space of an entry."""
@@ -49,7 +50,9 @@ _EVERY = 4
 """Axes of message sizes have a label at every fourth power of two."""
 
 
-def specification(chart: Chart, ink: str, width: int | str, alike: Sequence[Chart] = ()) -> dict[str, Any]:
+def specification(
+    chart: Chart, ink: str, width: int | str, alike: Sequence[Chart] = (), *, narrow: bool = False
+) -> dict[str, Any]:
     layers = {"curves": _curves, "bars": _bars, "heat map": _heat_map}[chart.kind](chart, ink, alike or [chart])
     if width == "container" and chart.kind == "curves" and len(_series(alike or [chart])) > 1:
         # The legend shows and hides curves; at first it shows as many as can be told apart.
@@ -66,7 +69,7 @@ def specification(chart: Chart, ink: str, width: int | str, alike: Sequence[Char
         "autosize": {"type": "fit-x" if width == "container" else "pad", "contains": "padding"},
         "data": _data(chart),
         "layer": layers,
-        "config": _config(ink),
+        "config": _config(ink, alike or [chart], narrow=narrow),
     }
 
 
@@ -85,7 +88,7 @@ def side_by_side(charts: Sequence[Chart], ink: str, background: str) -> dict[str
         "columns": 2,
         "spacing": 32,
         "resolve": {"scale": {"color": "independent", "shape": "independent"}},
-        "config": _config(ink),
+        "config": _config(ink, charts),
     }
 
 
@@ -202,17 +205,12 @@ def _number(field: str, title: str) -> dict[str, Any]:
 
 def _by_series(names: Sequence[str], values: Sequence[str]) -> dict[str, Any]:
     scale = {"domain": names, "range": [values[number % len(values)] for number in range(len(names))]}
-    return {"field": "series", "type": "nominal", "scale": scale, "legend": _legend(names)}
+    legend = {"title": None, "orient": "bottom", "labelLimit": 0, "symbolLimit": 0}
+    return {"field": "series", "type": "nominal", "scale": scale, "legend": legend}
 
 
 def _series(charts: Sequence[Chart]) -> list[str]:
     return list(dict.fromkeys(escape_controls(mark.series) for chart in charts for mark in chart.marks))
-
-
-def _legend(names: Sequence[str]) -> dict[str, Any]:
-    entry = _SYMBOL_WIDTH + _LETTER_WIDTH * max(map(len, names))
-    columns = min(4, max(1, _LEGEND_WIDTH // entry))
-    return {"title": None, "orient": "bottom", "columns": columns, "labelLimit": 0, "symbolLimit": 0}
 
 
 def _domain(charts: Sequence[Chart]) -> list[float]:
@@ -279,7 +277,9 @@ def _data(chart: Chart) -> Mapping[str, Any]:
     return {"values": out.getvalue(), "format": {"type": "csv", "parse": {**numbers, **texts}}}
 
 
-def _config(ink: str) -> dict[str, Any]:
+def _config(ink: str, charts: Sequence[Chart], *, narrow: bool = False) -> dict[str, Any]:
+    width = _NARROW_LEGEND_WIDTH if narrow else _LEGEND_WIDTH
+    entry = _SYMBOL_WIDTH + _LETTER_WIDTH * max(map(len, _series(charts)), default=0)
     font = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
     text = {"labelColor": ink, "titleColor": ink, "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal"}
     return {
@@ -289,6 +289,6 @@ def _config(ink: str) -> dict[str, Any]:
         "view": {"stroke": None},
         "axis": {**text, "gridColor": ink, "gridOpacity": 0.12, "domainColor": ink, "domainOpacity": 0.5,
                  "tickColor": ink, "tickOpacity": 0.5},
-        "legend": {**text, "labelFontSize": 12},
+        "legend": {**text, "labelFontSize": 12, "columns": min(4, max(1, width // entry))},
         "title": {"color": ink, "subtitleColor": ink, "anchor": "start", "fontSize": 14},
     }  # fmt: skip
