@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from example_records import pingpong, plan, run
@@ -12,12 +13,13 @@ from volley.benchmarks.pair import PingPongOptions
 from volley.benchmarks.points.jobs import PointForecast
 from volley.benchmarks.points.results import times
 from volley.command.options import JobOptions
-from volley.launch.engine import About
+from volley.launch.engine import About, TransportAbout
 from volley.launch.inside_launcher import RankInfo
 from volley.records.plan import Plan, Sampling
 from volley.records.record_types import End, LaunchTimes
 from volley.records.run_log import RunLog
 from volley.run.jobs import (
+    GPU_START_S,
     MAX_LAUNCHES,
     POINT_TIME_S,
     START_S,
@@ -28,13 +30,19 @@ from volley.run.jobs import (
     coarse_first,
     measures_in_s,
     repeated,
+    starts_in_s,
+    usable_transports,
 )
 from volley.statistics.launches import FIRST_LOOK
 
+NO_GPU = About()
 
-def jobs(the_plan: Plan | None = None, launches: int | None = None, place: RankInfo | None = None) -> Jobs:
+
+def jobs(
+    the_plan: Plan | None = None, launches: int | None = None, place: RankInfo | None = None, about: About = NO_GPU
+) -> Jobs:
     options = PingPongOptions(job=JobOptions(launches=launches))
-    return repeated(the_plan or plan(), options, JobContext(About(), place), times, PointForecast)
+    return repeated(the_plan or plan(), options, JobContext(about, place), times, PointForecast)
 
 
 def log(time_s: float, **changes: object) -> RunLog:
@@ -82,22 +90,25 @@ SIZES = [1 << power for power in range(3, 31)]
 
 
 def said_and_took(
-    the_plan: Plan, speed: float, start_s: float, opening_s: float = 0.0
+    the_plan: Plan, speed: float, start_s: float, opening_s: float = 0.0, about: About = NO_GPU
 ) -> tuple[float, float, list[int]]:
     """What is said of the time, what a run takes, and how many points each launch measures.
 
     On a machine whose starts and transports take this long, and whose long messages take ``speed`` times what is
     expected.  As the engine does, it skips the points for which a launch has no time.
     """
-    described = jobs(the_plan)
+    described = jobs(the_plan, about=about)
     count, job = described.count, described.planned[0]
-    launch_s = START_S + measures_in_s(job, JobContext(About()), PointForecast)
+    expected_start_s = starts_in_s(job.plan, JobContext(about))
+    launch_s = expected_start_s + measures_in_s(job, JobContext(about), PointForecast)
+
+    usable = msgspec.structs.replace(job.plan, transports=usable_transports(job.plan, JobContext(about)))
 
     def expected_s(size: int) -> float:
-        return PointForecast(job.plan, [size]).left_s(0.0)
+        return PointForecast(usable, [size]).left_s(0.0)
 
     logs: list[RunLog] = []
-    now_s, next_one = 0.5, job.after(0.5 + START_S, count.time_s)
+    now_s, next_one = 0.5, job.after(0.5 + expected_start_s, count.time_s)
     while next_one:
         points, elapsed_s = [], opening_s
         for size in next_one.plan.options.sizes_bytes:
@@ -124,6 +135,25 @@ def test_a_run_takes_what_it_says_in_six_launches_on_any_machine(
     assert min(points) >= 4  # a coarse curve
     if budget_s is None and speed <= 1:
         assert points == [len(SIZES)] * len(points)
+
+
+@pytest.mark.parametrize("slower", [0.8, 1.0, 1.1])
+@pytest.mark.parametrize(("ranks", "gpus"), [(2, 2), (2, 1), (8, 1), (16, 1)])
+def test_six_launches_are_the_rule_where_starts_are_slow(
+    monkeypatch: pytest.MonkeyPatch, ranks: int, gpus: int, slower: float
+) -> None:
+    monkeypatch.setattr("volley.run.jobs.gpu_count", lambda: gpus)
+    kinds = ("host", "device")
+    about = About(
+        cuda_built="13.0", transports=tuple(TransportAbout(each, "", mpi=True, memory=each) for each in kinds)
+    )
+    the_plan = plan(world_size=ranks, transports=list(kinds), options={"sizes_bytes": SIZES[::6]})
+    start_s = slower * starts_in_s(the_plan, JobContext(about))
+    assert (start_s > slower * GPU_START_S) == (ranks > gpus)
+    said_s, took_s, points = said_and_took(the_plan, 1.0, start_s, about=about)
+    assert said_s / 1.2 < took_s < said_s * 1.2
+    assert len(points) >= FIRST_LOOK
+    assert jobs(the_plan, about=about).note is None
 
 
 @pytest.mark.parametrize("opening_s", [0.5, 1.5, 3.0])
@@ -177,7 +207,7 @@ def test_a_budget_without_an_interval_is_told_with_one_that_has_an_interval() ->
 
 def test_a_budget_that_is_known_to_be_too_short_is_told_once_before_the_first_launch() -> None:
     described = jobs(plan(budget_s=1.0))
-    expected = "1 s leave time for 2 launches of about 0.50 s, and a confidence interval needs 6: write --budget 4"
+    expected = "1 s leave time for 3 launches of about 0.32 s, and a confidence interval needs 6: write --budget 3"
     assert described.note == expected
     done = log(1e-6)
     done.times = LaunchTimes(exit_s=0.9)

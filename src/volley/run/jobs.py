@@ -214,8 +214,10 @@ USUAL_TIME_S = 15.0
 """Without ``--budget`` a run takes this time, or longer where ``FIRST_LOOK`` launches do, or less where
 ``MAX_LAUNCHES`` do."""
 
-START_S, GPU_START_S = 0.25, 2.0
-"""The start and the end of a launch on one node, without GPUs and with them: before the first launch has shown them."""
+START_S, GPU_START_S, CONTEXT_S = 0.25, 2.0, 0.2
+"""The start and the end of a launch on one node, without GPUs and with them, and of each further rank of a GPU, whose
+context CUDA makes after that of the one before: what is known before the first launch.  Eight ranks of an H100 take
+3.5 s."""
 
 POINT_TIME_S = 0.05
 """The time of a point in one of several launches.  More samples in a launch hardly help: of 44 launches on two H200s
@@ -255,23 +257,25 @@ def repeated(
         point_time_s = plan.sampling.point_time_s if "point_time" in options.sampling.given else POINT_TIME_S
         short = msgspec.structs.replace(plan.sampling, point_time_s=point_time_s, min_visits=MIN_VISITS)
         plan = msgspec.structs.replace(plan, sampling=short)
-    start_s = starts_in_s(plan, context)
+    asked_s = plan.budget_s
+    start_s, measuring_s = starts_in_s(plan, context), measures_in_s(Job(plan), context, forecast)
+    shortest_s = start_s + min(start_s, measuring_s)  # of a launch: in a shorter one there is little but its start
     if number:
-        launches = LaunchCount(1 if plan.budget_s else number, number, plan.budget_s)
+        launches = LaunchCount(1 if asked_s else number, number, asked_s)
         first = plan
     else:
-        usual_s = max(USUAL_TIME_S, FIRST_LOOK * (start_s + measures_in_s(Job(plan), context, forecast)))
-        time_s = plan.budget_s or float(f"{usual_s:.3g}")
-        launches = LaunchCount(1, MAX_LAUNCHES, time_s, min(FIRST_LOOK, max(1, int(time_s / (2 * start_s)))))
+        usual_s = max(USUAL_TIME_S, FIRST_LOOK * (start_s + measuring_s))
+        time_s = asked_s or float(f"{usual_s:.3g}")
+        fit = int(asked_s / shortest_s) if asked_s else FIRST_LOOK
+        launches = LaunchCount(1, MAX_LAUNCHES, time_s, min(FIRST_LOOK, max(1, fit)))
         sampling = plan.sampling
-        if sampling.size_time_s is None and plan.budget_s is not None:
+        if sampling.size_time_s is None and asked_s is not None:
             sampling = msgspec.structs.replace(sampling, size_time_s=float(f"{time_s / (2 * FIRST_LOOK):.2g}"))
         part = msgspec.structs.replace(plan.options, sizes_bytes=coarse_first(plan.options.sizes_bytes))
         plan = msgspec.structs.replace(plan, sampling=sampling, options=part, budget_s=time_s)
         first = msgspec.structs.replace(plan, budget_s=time_s / FIRST_SHARE)  # it shows what a launch takes here
 
-    # Without a number of launches they become as short as they can.
-    short_of = launches.too_few(start_s + (measures_in_s(Job(plan), context, forecast) if number else start_s))
+    short_of = launches.too_few(start_s + measuring_s if number else shortest_s) if asked_s else None
 
     def next_job(logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None]) -> Job | None:
         timed = [log.times.exit_s + (log.times.gap_s or 0) for log in logs if log.times]
@@ -289,10 +293,11 @@ def repeated(
         if number is None:
             ended = [(log, log.times.exit_s, log.end.elapsed_s) for log in logs if log.times and log.end]
             outside_s = median([exit_s - elapsed_s for _, exit_s, elapsed_s in ended] or [start_s])
-            points_s = (sum(getattr(each, "elapsed_s", 0.0) for each in log.records) for log, *_ in ended)
+            points_s = [sum(getattr(each, "elapsed_s", 0.0) for each in log.records) for log, *_ in ended]
             # What a launch takes besides its points: to start, to prepare, to end.
             beside_s = median([exit_s - s for (_, exit_s, _), s in zip(ended, points_s, strict=True)] or [start_s])
-            left_s = left_s / max(min(launches.aim - len(logs), int(left_s / (2 * beside_s))), 1) - outside_s
+            fit = int(left_s / (beside_s + min([beside_s, *points_s[:1]])))
+            left_s = left_s / max(min(launches.aim - len(logs), fit), 1) - outside_s
         return Job(msgspec.structs.replace(plan, budget_s=max(left_s, SHORTEST_S)))
 
     advice = None if options.sampling.budget else BUDGET
@@ -332,7 +337,10 @@ def usable_transports(plan: Plan, context: JobContext, ranks: int | None = None)
 def starts_in_s(plan: Plan, context: JobContext) -> float:
     """Return how long a launch is expected to take to start and to end; one without transports is of GPUs alone."""
     asked = any(each.memory == "device" for each in context.about.of(plan.transports))  # usable or not
-    return GPU_START_S if not plan.transports or (asked and context.sees_gpus) else START_S
+    if plan.transports and not (asked and context.sees_gpus):
+        return START_S
+    sharing = -(-plan.world_size // max(gpu_count(), 1)) if context.on_this_host else 1
+    return GPU_START_S + CONTEXT_S * (sharing - 1)
 
 
 def measures_in_s(job: Job, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
