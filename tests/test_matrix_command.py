@@ -70,9 +70,9 @@ def test_where_ranks_share_cpus_no_pair_is_measured_again(volley: Command) -> No
     done = volley(*DELAYED, "--ranks", "3", before=("taskset", "-c", str(cpu)))
     assert done.code == 0, done.err
     assert len(done.records) == 1
-    assert done.err.count("share fewer cores") == 1  # before it measures
-    assert done.out.count("share fewer cores") == 1
-    assert "oversubscribed" not in done.out
+    assert done.err.count("oversubscribed: 3 ranks on 1 core") == 1  # before it measures
+    assert done.out.count("oversubscribed: 3 ranks on 1 CPU of ") == 1
+    assert "again" not in done.err
 
 
 def test_a_delayed_pair_is_measured_again_and_flagged(volley: Command) -> None:

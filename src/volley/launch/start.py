@@ -85,9 +85,9 @@ class Start:
         return shlex.join([*(f"{name}={value}" for name, value in self.added.items()), *self.tokens])
 
 
-def sharing_cores(ranks: int) -> str:
+def sharing_cores(ranks: int, places: str) -> str:
     """Return what the user is told of more ranks than cores."""
-    return f"{count(ranks, 'rank')} share fewer cores: times are several times as long as with one core per rank"
+    return f"oversubscribed: {count(ranks, 'rank')} on {places}, so times include waiting"
 
 
 def _engine(path: Path, stack: Stack) -> tuple[str, ...]:

@@ -264,8 +264,8 @@ def _sharing(log: RunLog) -> Iterator[str]:
     transports use its memory."""
     if log.run is None:
         return
-    if log.run.plan.launch.get("oversubscribed"):
-        yield f"{sharing_cores(len(log.run.ranks))}; request a core for each rank"
+    if log.run.plan.launch.get("oversubscribed") and not (log.settings and log.run.oversubscribed):
+        yield f"{sharing_cores(len(log.run.ranks), 'fewer cores')}; request a core for each rank"
     gpus = grouped((rank for rank in log.run.ranks if rank.device), lambda rank: rank.device and rank.device.uuid)
     shared = [ranks for ranks in gpus.values() if len(ranks) > 1]
     if shared and any(each.available and each.memory == "device" for each in log.transports):
@@ -297,11 +297,9 @@ def _cpus(log: RunLog) -> Iterator[str]:
             f"{format_cpulist(core)}){more}: bind each rank to a separate core"
         )
     cpus = {cpu for rank in here for cpu in rank.cores}
-    if cpus and len(here) > len(cpus) and not shared and not run.plan.launch.get("oversubscribed"):
-        yield (
-            f"oversubscribed: {len(here)} ranks on {count(len(cpus), 'CPU')} of {settings.host}, so times include "
-            f"waiting; start at most {count(len(cpus), 'rank')} there"
-        )
+    if cpus and len(here) > len(cpus) and not shared:
+        crowded = sharing_cores(len(here), f"{count(len(cpus), 'CPU')} of {settings.host}")
+        yield f"{crowded}; start at most {count(len(cpus), 'rank')} there"
 
 
 def _stolen(series: LaunchSeries) -> Iterator[str]:

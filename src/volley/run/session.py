@@ -24,7 +24,7 @@ from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.launch import engine_path, inside_launcher, preflight
 from volley.launch.allocation import allocation
 from volley.launch.engine import EngineProcess, ask_about
-from volley.launch.launchers import PAIR, LaunchSpec
+from volley.launch.launchers import PAIR, LaunchSpec, cores
 from volley.launch.preflight import Preflight, Trials
 from volley.launch.start import (
     Start,
@@ -51,7 +51,7 @@ from volley.run.benchmark import Benchmark
 from volley.run.jobs import Job, JobContext, Jobs, choose_transports, measures_in_s, starts_in_s, usable_transports
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize
-from volley.text import escape_controls, join_words, utf8
+from volley.text import count, escape_controls, join_words, utf8
 from volley.units import format_duration
 
 WORTH_SAYING_S, WORTH_ADVICE_S = 2.0, 10.0
@@ -289,7 +289,8 @@ class Session:
         for note in filter(None, (writer.note if writer.path else None, self.jobs.note)):
             progress.note(note)
         if any(start.oversubscribed for start in self.starts.values()):
-            progress.note(sharing_cores(max(self.starts)))
+            places = count(cores(), "core") if self.context.on_this_host else "fewer cores"
+            progress.note(sharing_cores(max(self.starts), places))
         removed = {name for start in self.starts.values() for name in start.removed}
         if removed and inside_launcher.rank_info(os.environ):
             progress.note(

@@ -52,10 +52,12 @@ def jobs(options: MatrixOptions, context: JobContext) -> Jobs:
     )
     transports = choose_transports(options.points.transport, context, usual=("host",))
     plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
-    again = partial(next_job, inside_launcher=context.position is not None, anyway="remeasure" in options.given)
+    anyway = "remeasure" in options.given
+    again = partial(next_job, inside_launcher=context.position is not None, anyway=anyway)
     expected_s = _expected_s(plan, part, nodes)
     advice = _advice(plan, part, nodes, expected_s)
-    if advice and options.remeasure:
+    crowded = context.on_this_host and ranks > cores()
+    if advice and options.remeasure and (anyway or not crowded):
         longest = format_duration(max(slow_pairs.LONGEST_S, expected_s))
         advice += f"; measuring slow pairs again takes up to {longest} more"
     job = Job(plan, measuring_s=expected_s)
