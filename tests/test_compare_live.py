@@ -19,6 +19,8 @@ from the_command import gone, until
 from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.compare.command import variants_of
+from volley.compare.comparison import Side, compare
+from volley.compare.page import too_few
 from volley.records.records_file import read_runs
 from volley.statistics.two_runs import min_to_decide
 
@@ -129,6 +131,14 @@ def test_three_command_lines_are_compared_with_the_first(fake: str, tmp_path: Pa
     assert [(row["baseline"], row["run"]) for row in rows] == [(files[0], file) for file in files[1:] for _ in range(6)]
     assert cli.main(["compare", *files, "--format", "json"]) == 0
     assert [each["data"] for each in json.loads(capsys.readouterr().out)["series"]] == [second["data"], third["data"]]
+    assert cli.main(["compare", *files, "--fail-on", "slower:3%"]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split()[3:5] for line in told] == [["B", "failed:"], ["C", "passed;"]]
+
+
+def test_one_pair_is_too_few() -> None:
+    one, other = (Side.of(str(seed), launches(seed, 1)) for seed in (1, 2))
+    assert too_few(compare(one, other, 0.05, paired=True)).startswith("1 pair is too few to show a change: use ")
 
 
 def test_the_values_of_a_variable_take_turns(fake: str, capsys: Capture) -> None:

@@ -148,7 +148,15 @@ def point_words(comparison: Comparison, point: int) -> str:
 
 
 def gate(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
-    """Return the exit code of ``--fail-on``, and a line: passed, failed or undecided, and what the gate can see."""
+    """Return the exit code of ``--fail-on``, and a line: passed, failed or undecided, and what the gate can see.
+
+    Of several comparisons the line names the run.
+    """
+    code, words = _judged(comparison, condition)
+    return code, words if comparison.comparisons == 1 else f"{comparison.letter} {words}"
+
+
+def _judged(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
     failing, undecided, points = comparison.failing(condition), comparison.undecided(condition), len(comparison.at)
     sees = f"; this gate sees {_detectable(comparison, condition)}" if condition.share else ""
     if comparison.lost or failing.size:
@@ -184,7 +192,7 @@ def too_few(comparison: Comparison) -> str:
     needed = min_to_decide(paired=comparison.paired, comparisons=comparison.comparisons)
     if comparison.paired:
         made = min(first.launches, second.launches)
-        return f"{count(made, 'pair')} are too few to show a change: use --launches {needed} or more"
+        return f"{count(made, 'pair')} {_are(made)} too few to show a change: use --launches {needed} or more"
     again = f"{needed} times or more and join its records (cat A1 A2 … > A)"
     commands = set()
     for point in np.unique(comparison.sweep, return_index=True)[1].tolist():
