@@ -410,7 +410,7 @@ OVERVIEWS = {
     "on-two-nodes": on_two_nodes(),
     "overlaps": overlaps(),
 }
-"""The one screen, in 105 columns."""
+"""The summary, in 105 columns."""
 
 
 @pytest.mark.parametrize("name", NOTES)

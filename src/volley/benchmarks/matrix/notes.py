@@ -105,11 +105,9 @@ def _missing(results: MatrixResults) -> Iterator[str]:
 
 
 def conclusions(case: MatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
-    ranks = isinstance(case, RankMatrixCase)
-    consequence = "; only pairs that are slower than this whole group are measured again" if ranks else ""
     for kind, pairs in case.comparison.uneven().items():
         slow = f"{count(pairs, 'pair')} took over {_percent(SUSPECT_FROM - 1)} longer than comparable pairs"
-        yield Conclusion("SLOW?", f"pairs of kind '{kind}' vary too much to blame single ones: {slow}{consequence}")
+        yield Conclusion("SLOW?", f"pairs of kind '{kind}' vary too much to blame single ones: {slow}")
     if isinstance(case, RankMatrixCase):
         yield from _slow_ranks(case, plan)
         return

@@ -1,7 +1,7 @@
 """The report of points, for ping-pong, stream and collectives: their quantities, a table with one row per size,
 speed-ups, a fitted line for each curve, charts and data.
 
-``notes`` writes the notes below the tables, ``overview`` the one screen.
+``notes`` writes the notes below the tables, ``overview`` the summary.
 """
 
 from __future__ import annotations
