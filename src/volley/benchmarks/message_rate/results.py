@@ -125,6 +125,10 @@ class PairsResult(PointResult):
         return time and time.map(lambda seconds: sent / seconds)
 
     @property
+    def first_column(self) -> tuple[Estimate | None, float, str]:
+        return self.messages, 1e-6, "M/s"
+
+    @property
     def total(self) -> float:
         return self.messages.median if self.messages else 0.0
 

@@ -430,8 +430,8 @@ def few_launches(points: Sequence[PointResult]) -> bool:
 
 
 def range_words(point: PointResult) -> str:
-    """Return the smallest and the largest of few launches: ``109–643 µs``; of windows as bandwidth."""
-    found, factor, unit = (point.latency, 1e6, "µs") if point.latency else (point.rate, 1e-9, "GB/s")
+    """Return the smallest and the largest of few launches, as tables show them: ``109–643 µs``."""
+    found, factor, unit = point.first_column
     return f"{range_text(found, factor)} {unit}" if found else ""
 
 

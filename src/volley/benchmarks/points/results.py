@@ -154,6 +154,11 @@ class PointResult:
         return ", ".join(parts)
 
     @property
+    def first_column(self) -> tuple[Estimate | None, float, str]:
+        """The quantity that tables show first, and the factor and the unit in which they show it."""
+        return (self.latency, 1e6, "µs") if self.latency else (self.rate, 1e-9, "GB/s")
+
+    @property
     def sized(self) -> bool:
         """Whether its messages have a size, perhaps 0 B; those of a barrier have none."""
         return self.operation != "barrier"
