@@ -159,14 +159,13 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
     moved = {"pingpong": 1, "stream": 64, "collective": 1}[benchmark]
 
     def fastest(leads: str, **_: str) -> bool:
-        leads = leads.removesuffix(" (or: tied)")
         parts = [
-            re.fullmatch(r"(?P<names>.*?)(?: at every size| from (?P<size>[\d.]+ \w+))", each)
-            for each in leads.split(", ")
+            re.fullmatch(r"(?P<names>.*?)(?: \(tied\))?(?: at every size| from (?P<size>[\d.]+ \w+))", each)
+            for each in leads.split(", then ")
         ]
         starts = [0 if part is None or part["size"] is None else parse_size(part["size"]) for part in parts]
         for part, (start, end) in zip(parts, pairwise([*starts, 1 << 62]), strict=True):
-            ahead = part["names"].split(" or ")
+            ahead = re.split(", | and ", part["names"])
             device = {name for name in times if (name == "host") == (ahead[0] == "host")}
             rivals = device if len(device) > 1 and len(times) > 2 else set(times)
             for size in SIZES:

@@ -351,11 +351,10 @@ def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
         ahead = [point.transport for point in here if not shown_above_one(ratio(point.repeated, best.repeated))]
         if not leads or leads[-1][0] != ahead:
             leads.append((ahead, size))
-    names = [" or ".join(names) for names, _ in leads]
-    unsure = " (or: tied)" if any(len(names) > 1 for names, _ in leads) else ""
+    names = [join_words(names) + " (tied)" * (len(names) > 1) for names, _ in leads]
     if len(leads) == 1:
-        return f"{names[0]} at every size{unsure}"
-    return ", ".join(f"{name} from {format_size(size)}" for name, (_, size) in zip(names, leads, strict=True)) + unsure
+        return f"{names[0]} at every size"
+    return ", then ".join(f"{name} from {format_size(size)}" for name, (_, size) in zip(names, leads, strict=True))
 
 
 def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:
