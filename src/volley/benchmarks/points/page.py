@@ -224,14 +224,14 @@ def _lines(points: Sequence[PointResult], curves: Sequence[TransportCurve]) -> I
         Column("α", "µs", 3, group="t(n) = α + n/β"),
         Column("β", "GB/s", 3, group="t(n) = α + n/β"),
         Column("α·β", group="t(n) = α + n/β"),
-        Column("median", "%", 2, group="off by"),
-        Column("worst", "%", 2, group="off by"),
-        Column("at", group="off by"),
-        Column(group="off by"),
+        Column("median", "%", 2, group="fit error"),
+        Column("worst", "%", 2, group="fit error"),
+        Column("at", group="fit error"),
+        Column(group="fit error"),
     ]
     legend = ["line with the least mean relative deviation; α·β: the size that moves at half of β"]
     if any(fit and fit.poor for fit in lines):
-        legend.append(f"poor: off by more than {POOR * 100:g} % at some size, so α and β do not describe the curve")
+        legend.append(f"poor: fit error above {POOR * 100:g} % at some size, so α and β do not describe the curve")
     if None in lines:
         legend.append("–: the measured sizes do not determine both terms")
     rows = [_line(curve) for curve in curves]
