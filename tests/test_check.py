@@ -135,6 +135,13 @@ CASES: dict[str, tuple[Visits, Places, bool]] = {
         True,
     ),
     "slow with each other too": (visits(touches(*GROUP), places=UNKNOWN), UNKNOWN, True),
+    "behind an unknown switch, and a node elsewhere": (
+        visits(
+            lambda one, other: (np.isin(one, GROUP) != np.isin(other, GROUP)) | touches(40)(one, other), places=UNKNOWN
+        ),
+        UNKNOWN,
+        True,
+    ),
     "half of the cluster": (visits(touches(*HALF)), PLACES, False),
     "half of the cluster, one repetition": (
         visits(touches(*HALF)).but(visits(touches(*HALF)).repetition == 0),

@@ -284,17 +284,30 @@ class Evidence:
     def joined(self, parts: list[ClusterPart]) -> list[ClusterPart]:
         """Put slow nodes together that are good with each other: not they are slow, but what joins them with the rest.
 
-        Only where no switch is known: else its nodes were compared already.
+        A node that is slow with nearly all of them is slow itself.  Only where no switch is known: else its nodes were
+        compared already.
         """
         slow = [part for part in parts if part.kind in ("node", "rank") and part.state == "slow"]
         if len(slow) < SMALLEST or (self.places.switch >= 0).any():
             return parts
-        inside = np.zeros(self.ranks, bool)
-        inside[[rank for part in slow for rank in part.ranks]] = True
-        joint = self.places.part("joint", -1, "undecided", inside)
-        if self._tested(joint, inside[self.visits.first] & inside[self.visits.second]).state != "good":
+        number = np.full(self.ranks, -1)
+        for place, part in enumerate(slow):
+            number[part.ranks] = place
+        first, second = number[self.visits.first], number[self.visits.second]
+        within = (first >= 0) & (second >= 0)
+        ends, ratio = np.concatenate([first[within], second[within]]), np.tile(self.ratio[within], 2)
+        half = [max(SUSPECT_FROM, math.log1p(part.slower or 0.0) / 2) for part in slow]
+        apart = group_quantile(ends, ratio, QUARTER, len(slow)) > half
+        inside = (number >= 0) & ~apart[number]
+        joint = self._tested(
+            self.places.part("joint", -1, "undecided", inside), inside[self.visits.first] & inside[self.visits.second]
+        )
+        if len(slow) - apart.sum() < SMALLEST or joint.state != "good":
             return parts
-        return [*(part for part in parts if part not in slow), *self._estimated([replace(joint, state="slow")])]
+        return [
+            *(part for part in parts if not inside[part.ranks[0]]),
+            *self._estimated([replace(joint, state="slow")]),
+        ]
 
     def at_times(self) -> list[ClusterPart]:
         """Return the ranks of which more repetitions than of others have a visit that is much slower than usual.
