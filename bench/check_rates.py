@@ -25,9 +25,10 @@ from slow_pair_rates import FOLDER, STRETCH, visits_of
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pair.results import PingPong
 from volley.check.cluster import CHOOSING, REPEATS, joined, matchings, with_known_good
-from volley.check.evidence import LOOKS, Flags, Floats, Integers, Places, Visits
+from volley.check.evidence import LOOKS, Places, Visits
 from volley.check.judgement import Judgement, judge
 from volley.records.records_file import read_runs
+from volley.statistics.two_runs import Booleans, Floats, Integers
 
 CHOSEN_WITH = {"two cores": FOLDER / "noise-2-ranks-later.jsonl"}
 """The recording with which the limits of the judgement were chosen."""
@@ -76,7 +77,7 @@ class Cluster:
     rails: int = 1
     part: int = 0
     spine: int = 0
-    half: Flags = field(default_factory=lambda: np.zeros(0, bool))
+    half: Booleans = field(default_factory=lambda: np.zeros(0, bool))
 
     def __post_init__(self) -> None:
         self.rails = 2 if self.fault == "NIC" else 1
@@ -93,12 +94,12 @@ class Cluster:
     def ranks(self) -> int:
         return self.nodes * self.rails
 
-    def crosses(self, first: Integers, second: Integers) -> Flags:
+    def crosses(self, first: Integers, second: Integers) -> Booleans:
         """Return which messages from the first to the second rank cross the faulty part."""
         node, leaf = self.places.node, self.places.switch
         own, home = node[self.part], leaf[self.part]
         away = leaf[first] != leaf[second]
-        where: dict[str, Callable[[], Flags]] = {
+        where: dict[str, Callable[[], Booleans]] = {
             "none": lambda: np.zeros(first.shape, bool),
             "node": lambda: (node[first] == own) | (node[second] == own),
             "NIC": lambda: (first == self.part) | (second == self.part),

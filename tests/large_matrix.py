@@ -16,10 +16,10 @@ import numpy as np
 
 from example_records import matrix_plan, ranks, run, transport
 from volley.benchmarks.matrix.records import RankMatrixRow
-from volley.benchmarks.matrix.slow_pairs import Floats, Integers
 from volley.records.plan import Plan
 from volley.records.record_types import End
 from volley.records.records_file import encode_line
+from volley.statistics.two_runs import Floats, Integers
 
 RANKS_A_NODE = 8
 NODES_A_SWITCH = 16

@@ -22,7 +22,7 @@ from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.pair.results import PingPong
 from volley.check import cluster, findings, machine
 from volley.check.cluster import matchings, with_known_good
-from volley.check.evidence import Flags, Integers, Places, Visits
+from volley.check.evidence import Places, Visits
 from volley.check.findings import CheckFinding, exit_code, in_order, of_cluster
 from volley.check.judgement import Judgement, judge
 from volley.check.options import CheckOptions
@@ -31,11 +31,12 @@ from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.run.jobs import JobContext
 from volley.statistics.estimates import median
+from volley.statistics.two_runs import Booleans, Integers
 from volley.units import format_cpulist
 
 ROOT = Path(__file__).parents[1]
 
-Where = Callable[[Integers, Integers], Flags]
+Where = Callable[[Integers, Integers], Booleans]
 NODES, LEAF = 64, 8
 PLACES = Places(np.arange(NODES), np.arange(NODES) // LEAF)
 
@@ -55,15 +56,15 @@ def touches(*ranks: int) -> Where:
     return lambda first, second: np.isin(first, ranks) | np.isin(second, ranks)
 
 
-def nowhere(first: Integers, second: Integers) -> Flags:
+def nowhere(first: Integers, second: Integers) -> Booleans:
     return np.zeros(len(first), bool)
 
 
-def link_of_switch_2(first: Integers, second: Integers) -> Flags:
+def link_of_switch_2(first: Integers, second: Integers) -> Booleans:
     """A static route takes every message to a node over the same spine: here over the slow link of switch 2."""
     leaf = PLACES.switch
-    crossing: Flags = (leaf[first] != leaf[second]) & ((leaf[first] == 2) | (leaf[second] == 2))
-    its: Flags = crossing & (second % LEAF == 5)
+    crossing: Booleans = (leaf[first] != leaf[second]) & ((leaf[first] == 2) | (leaf[second] == 2))
+    its: Booleans = crossing & (second % LEAF == 5)
     return its
 
 
@@ -98,9 +99,9 @@ def pair_of(everything: Visits) -> Where:
 def beyond_a_slow_link(nodes: int, leaf: int) -> tuple[Visits, Places, bool]:
     places = Places(np.arange(nodes), np.arange(nodes) // leaf)
 
-    def slow(first: Integers, second: Integers) -> Flags:
+    def slow(first: Integers, second: Integers) -> Booleans:
         ends = places.switch[first], places.switch[second]
-        crossing: Flags = (ends[0] != ends[1]) & ((ends[0] == 0) | (ends[1] == 0)) & (second % leaf == 1)
+        crossing: Booleans = (ends[0] != ends[1]) & ((ends[0] == 0) | (ends[1] == 0)) & (second % leaf == 1)
         return crossing
 
     return visits(slow, 0.2, places=places), places, True
@@ -117,7 +118,7 @@ TWO_A_NODE = Places(np.arange(NODES) // 2, np.full(NODES, -1))
 ALL = visits(nowhere)
 
 
-def outside_link_of_switch_2(first: Integers, second: Integers) -> Flags:
+def outside_link_of_switch_2(first: Integers, second: Integers) -> Booleans:
     return link_of_switch_2(first, second) & (second // LEAF != 2)
 
 
@@ -218,8 +219,8 @@ def test_cores_of_a_node_differ_in_what_the_system_does_on_them() -> None:
 def test_ranks_beyond_a_slow_link_have_few_visits_and_do_not_make_others_slow_at_times() -> None:
     places = Places(np.arange(12), np.arange(12) // 4)
 
-    def slow(first: Integers, second: Integers) -> Flags:
-        crossing: Flags = (places.switch[first] == 2) != (places.switch[second] == 2)
+    def slow(first: Integers, second: Integers) -> Booleans:
+        crossing: Booleans = (places.switch[first] == 2) != (places.switch[second] == 2)
         return crossing & (second % 4 == 1)
 
     launch = visits(slow, 0.2, places=places)

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from volley.benchmarks.matrix.records import RankMatrixPlan, RankMatrixRow
+from volley.benchmarks.matrix.slow_pairs import Pair
 from volley.check.evidence import LOOKS, Places, Visits
 from volley.check.judgement import Judgement, judge
 from volley.command.option_values import HostListError, expand
@@ -30,9 +31,6 @@ from volley.records.run_log import RunLog
 from volley.run.jobs import Job, JobContext, Jobs, choose_transports, make_plan
 from volley.text import grouped
 from volley.units import format_duration, format_size
-
-Pair = tuple[int, int]
-"""The first and the second rank; in a one-way stream the first one sends."""
 
 PARTNERS = 16
 """How many partners each rank meets.  A slow partner is then no reason to call a rank slow: among 16 at least a quarter

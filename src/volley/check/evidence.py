@@ -22,13 +22,10 @@ from functools import cache, cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from volley.benchmarks.matrix.slow_pairs import NEARLY_ALL, UNEVEN_FROM
 from volley.statistics.estimates import interval_rank
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from volley.statistics.two_runs import Booleans, Floats, Integers
 
 SUSPECT_FROM = np.log(1.02)
 """A suspect is slower than the population by this much.  It is below what is called slow: a suspect costs time only."""
@@ -38,10 +35,6 @@ GOOD_BELOW = np.log(1.04)
 """A part is good if it is not slower than this for certain."""
 QUARTER = 0.25
 """A rank is judged by the quarter of its partners with which it is fastest: a slow partner says nothing about it."""
-MOST = 0.75
-"""A node or a switch is to blame if at least this share of its ranks, or of its nodes, is slow."""
-UNEVEN_FROM = 1 / 3
-"""If more ranks than this share are slow, the population is no yardstick: nothing says which of them are good."""
 FALSE_ALARM = 0.01
 """The largest probability that anything good of a cluster is called slow."""
 MISSED = 0.001
@@ -74,12 +67,12 @@ class Visits(NamedTuple):
     """Visits of one repetition were close in time, and are compared with each other."""
     time_s: Floats
     """NaN: not measured."""
-    wrong: Flags
+    wrong: Booleans
     """The data that arrived was wrong."""
-    choose: Flags
+    choose: Booleans
     """Visits that make suspects; the others decide about them."""
 
-    def but(self, chosen: Flags) -> Visits:
+    def but(self, chosen: Booleans) -> Visits:
         """Return some of the visits."""
         return self if chosen.all() else Visits._make(column[chosen] for column in self)
 
@@ -98,13 +91,13 @@ class Places:
         """The smallest parts: ranks where a node has several, else nodes."""
         return "rank" if len(np.unique(self.node)) < len(self.node) else "node"
 
-    def part(self, kind: Kind, number: int, state: State, chosen: Flags) -> ClusterPart:
+    def part(self, kind: Kind, number: int, state: State, chosen: Booleans) -> ClusterPart:
         """Return the part that these ranks are."""
         return ClusterPart(kind, number, state, np.flatnonzero(chosen).tolist())
 
-    def inside(self, first: Integers, second: Integers) -> Flags:
+    def inside(self, first: Integers, second: Integers) -> Booleans:
         """Return which pairs are on one switch."""
-        inside: Flags = (self.switch[first] == self.switch[second]) & (self.switch[first] >= 0)
+        inside: Booleans = (self.switch[first] == self.switch[second]) & (self.switch[first] >= 0)
         return inside
 
 
@@ -191,14 +184,14 @@ class Evidence:
         level = float(np.nanquantile(scores, QUARTER))
         return np.fmax(*(scores - level).reshape(2, self.ranks)), level
 
-    def _usually(self, above: float, chosen: Flags) -> tuple[Flags, Flags]:
+    def _usually(self, above: float, chosen: Booleans) -> tuple[Booleans, Booleans]:
         """Return which pairs the chosen visits have, and of which their median is above this."""
         pairs = self.pair[chosen]
         visits = np.bincount(pairs, minlength=len(self.pairs[0]))
         slow = np.bincount(pairs[self.ratio[chosen] > above], minlength=len(visits))
         return visits > 0, slow > visits // 2
 
-    def _ends(self, number: Integers, chosen: Flags) -> tuple[Integers, Integers, Integers]:
+    def _ends(self, number: Integers, chosen: Booleans) -> tuple[Integers, Integers, Integers]:
         """Return what each part measured with ranks outside that look good.
 
         Of each end of a chosen visit the number of the part, the place of the visit, and 1 for its second rank.
@@ -208,7 +201,7 @@ class Evidence:
         its = np.flatnonzero(np.tile(chosen, 2) & outside)
         return number[one[its]], its % len(chosen), its // len(chosen)
 
-    def _tests(self, parts: Integers, its: Integers, count: int) -> tuple[Flags, Flags]:
+    def _tests(self, parts: Integers, its: Integers, count: int) -> tuple[Booleans, Booleans]:
         """Return which parts are slow for certain by these visits, and which are good: two sign tests of each."""
         these = (parts, parts[self.ratio[its] <= SLOW_FROM], parts[self.ratio[its] >= GOOD_BELOW])
         visits, not_slow, not_good = (np.bincount(those, minlength=count) for those in these)
@@ -224,7 +217,7 @@ class Evidence:
         parts, its, second = self._ends(number, ~self.local)
         return group_quantile(parts + count * second, self.ratio[its], 0.5, 2 * count, middle=middle).reshape(2, count)
 
-    def _states(self, number: Integers) -> tuple[Flags, Flags]:
+    def _states(self, number: Integers) -> tuple[Booleans, Booleans]:
         """Return which parts are slow beyond their switch in either direction, and which are good in both.
 
         Round trips have one direction.
@@ -265,7 +258,8 @@ class Evidence:
             if kind != self.places.smallest:
                 placed = number >= 0
                 look_slow = np.bincount(number[placed & (self.looks_slow | explained)], minlength=len(slow))
-                chosen = slow & (look_slow >= MOST * np.maximum(np.bincount(number[placed], minlength=len(slow)), 1))
+                sizes = np.bincount(number[placed], minlength=len(slow))
+                chosen = slow & (look_slow >= NEARLY_ALL * np.maximum(sizes, 1))
             named = []
             for each in np.flatnonzero(chosen).tolist():
                 inside = number == each
@@ -327,7 +321,7 @@ class Evidence:
         everywhere = np.ones(len(self.ratio), bool)
         pairs = [np.tile(~self._usually(level / 2, everywhere)[1][self.pair], 2) for level in self.hits_from]
 
-        def most_hit(level: float, counted: Flags) -> tuple[float, int, Flags]:
+        def most_hit(level: float, counted: Booleans) -> tuple[float, int, Booleans]:
             """Return with which probability any good rank is hit as often as the rank to which that hardly happens."""
             hits = counted & (ratio > level)
             counts = (np.bincount(places[its], minlength=self.ranks * turns) for its in (hits, counted))
@@ -369,7 +363,7 @@ class Evidence:
                 placed.append(replace(part, kind="node or link"))
         return placed
 
-    def _own(self, parts: Sequence[ClusterPart], chosen: Flags) -> tuple[Integers, Integers]:
+    def _own(self, parts: Sequence[ClusterPart], chosen: Booleans) -> tuple[Integers, Integers]:
         """Return the chosen visits between these parts and ranks that look good: the places of part and visit.
 
         A part that looks slow in one direction only is judged by that one.
@@ -393,7 +387,7 @@ class Evidence:
             for place, part in enumerate(parts)
         ]
 
-    def _tested(self, part: ClusterPart, chosen: Flags) -> ClusterPart:
+    def _tested(self, part: ClusterPart, chosen: Booleans) -> ClusterPart:
         """Test these visits together."""
         its = np.flatnonzero(chosen)
         if not len(its):

@@ -12,16 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from volley.check.evidence import (
-    LOOKS,
-    SMALLEST,
-    ClusterPart,
-    Evidence,
-    Integers,
-    Kind,
-    Places,
-    Visits,
-)
+from volley.check.evidence import LOOKS, SMALLEST, ClusterPart, Evidence, Kind, Places, Visits
+from volley.statistics.two_runs import Integers
 
 FEWEST = 12
 """A rank with fewer visits is missing: a sign test that shares its error with others needs more, too."""

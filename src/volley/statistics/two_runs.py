@@ -34,6 +34,8 @@ from volley.statistics.estimates import Estimate, Kind
 from volley.statistics.launches import NOMINAL, of_ratios
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 
 def medians_of(observations: Floats) -> Floats:
@@ -46,9 +48,6 @@ def medians_of(observations: Floats) -> Floats:
     middle: Floats = np.where(low == high, low, (low + high) / 2)
     return middle
 
-
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 LEVEL = 0.005
 """The significance level of one sweep: the largest probability that counts as a change.  Runs that follow each other

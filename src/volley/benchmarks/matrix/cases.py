@@ -20,9 +20,6 @@ from volley.benchmarks.matrix import slow_pairs
 from volley.benchmarks.matrix.records import GpuMatrixCell, GpuMatrixRow, RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.matrix.slow_pairs import (
     FLAG_FROM,
-    Booleans,
-    Floats,
-    Integers,
     Pair,
     PairComparison,
     PairKinds,
@@ -39,7 +36,7 @@ from volley.machine.transports import Route
 from volley.records.record_types import Mismatch, Rank, Status
 from volley.records.run_log import RunLog
 from volley.statistics.launches import of_observations
-from volley.statistics.two_runs import medians_of
+from volley.statistics.two_runs import Booleans, Floats, Integers, medians_of
 from volley.text import grouped
 from volley.units import format_size
 

@@ -14,7 +14,7 @@ from volley.benchmarks.matrix.cases import HOST, WITHIN, GpuMatrixCase, MatrixCa
 from volley.benchmarks.matrix.notes import conclusions, lost, remarks, unmeasured
 from volley.benchmarks.matrix.records import GpuMatrixCell
 from volley.benchmarks.matrix.results import MatrixResults
-from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Booleans, Floats, Integers, Pair
+from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Pair
 from volley.report.cells import known_digits, percent
 from volley.report.model import (
     EMPTY,
@@ -34,6 +34,7 @@ from volley.report.model import (
 )
 from volley.run import report_parts
 from volley.statistics.estimates import median
+from volley.statistics.two_runs import Booleans, Floats, Integers
 from volley.text import count, join_words
 from volley.units import format_size
 

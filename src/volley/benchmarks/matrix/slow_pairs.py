@@ -30,18 +30,14 @@ from functools import cached_property
 from itertools import zip_longest
 
 import numpy as np
-from numpy.typing import NDArray
 
 from volley.statistics import estimates
+from volley.statistics.two_runs import Booleans, Floats, Integers
 from volley.text import grouped
 from volley.units import format_cpulist
 
 Pair = tuple[int, int]
 """The first and the second end: numbers of ranks, or of GPUs."""
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 SUSPECT_FROM = 1.04
 """A pair is a suspect if it took this many times as long as comparable pairs."""
@@ -62,8 +58,8 @@ MAX_SHARE = 1 / 8
 MAX_OF_A_LARGE_MATRIX = 1000
 """No more pairs are suspects, however many there are: each further test makes all others less certain."""
 
-MAX_OF_A_KIND = 1 / 3
-"""If more than this share of a kind looks slow, no pair of it is a suspect: the kind is made of several kinds."""
+UNEVEN_FROM = 1 / 3
+"""If more than this share looks slow, of a kind of pairs or of the ranks of a check, nothing says which are good."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +142,7 @@ class PairComparison:
             far = where & (self.ratios > SUSPECT_FROM)
             half_way = 1 + (self.ratios[far] - 1) / 2
             half_as_far = ratios.size - np.searchsorted(np.sort(ratios), half_way, side="right")
-            slow[far] = half_as_far <= MAX_OF_A_KIND * ratios.size
+            slow[far] = half_as_far <= UNEVEN_FROM * ratios.size
         return slow
 
     def slowest(self, most: int, apart: Booleans) -> list[Pair]:
@@ -156,11 +152,11 @@ class PairComparison:
         return self.kinds.pairs_at(where[order])
 
     def uneven(self) -> dict[str, int]:
-        """Return the kinds of which more than ``MAX_OF_A_KIND`` looks slow, with the number of those pairs."""
+        """Return the kinds of which more than ``UNEVEN_FROM`` looks slow, with the number of those pairs."""
         found = {}
         for name, where in self._by_kind():
             slow = int(np.count_nonzero(self.ratios[where] > SUSPECT_FROM))
-            if slow > MAX_OF_A_KIND * np.count_nonzero(where):
+            if slow > UNEVEN_FROM * np.count_nonzero(where):
                 found[name] = slow
         return found
 
@@ -238,7 +234,7 @@ def suspects(usual: PairComparison, at_best: PairComparison, apart: Booleans | N
 
 
 NEARLY_ALL = 3 / 4
-"""A part of the machine is slow if this share of its pairs is: noise makes some look fast."""
+"""A part is to blame if this share of its pairs, or of its ranks, is slow: noise makes some look fast."""
 
 MIN_PAIRS = 8
 """Fewer pairs are named one by one."""
