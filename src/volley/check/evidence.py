@@ -278,8 +278,8 @@ class Evidence:
     def joined(self, parts: list[ClusterPart]) -> list[ClusterPart]:
         """Put slow nodes together that are good with each other: not they are slow, but what joins them with the rest.
 
-        A node that is slow with nearly all of them is slow itself.  Only where no switch is known: else its nodes were
-        compared already.
+        A node that is good with one of them is not slow itself, and a node that is slow with such a one is.  Only where
+        no switch is known: else its nodes were compared already.
         """
         slow = [part for part in parts if part.kind in ("node", "rank") and part.state == "slow"]
         if len(slow) < SMALLEST or (self.places.switch >= 0).any():
@@ -287,21 +287,19 @@ class Evidence:
         number = np.full(self.ranks, -1)
         for place, part in enumerate(slow):
             number[part.ranks] = place
-        first, second = number[self.visits.first], number[self.visits.second]
-        within = (first >= 0) & (second >= 0)
-        ends, ratio = np.concatenate([first[within], second[within]]), np.tile(self.ratio[within], 2)
-        half = [max(SUSPECT_FROM, math.log1p(part.slower or 0.0) / 2) for part in slow]
-        apart = group_quantile(ends, ratio, QUARTER, len(slow)) > half
-        inside = (number >= 0) & ~apart[number]
-        joint = self._tested(
-            self.places.part("joint", -1, "undecided", inside), inside[self.visits.first] & inside[self.visits.second]
-        )
-        if len(slow) - apart.sum() < SMALLEST or joint.state != "good":
+        half = max(SUSPECT_FROM, float(np.log1p([part.slower or 0.0 for part in slow]).min()) / 2)
+        slower = np.tile(self._usually(half, np.ones(len(self.ratio), bool))[1], 2)
+        one, other = (number[np.concatenate(ends)] for ends in (self.pairs, self.pairs[::-1]))
+        among, places = (one >= 0) & (other >= 0), np.arange(len(slow))
+        good = np.isin(places, one[among & ~slower])
+        itself = np.isin(places, one[among & slower & good[other]]) & ~good
+        inside = (number >= 0) & ~itself[number]
+        both = inside[self.visits.first] & inside[self.visits.second]
+        joint = self._tested(self.places.part("joint", -1, "undecided", inside), both)
+        if len(slow) - itself.sum() < SMALLEST or joint.state != "good":
             return parts
-        return [
-            *(part for part in parts if not inside[part.ranks[0]]),
-            *self._estimated([replace(joint, state="slow")]),
-        ]
+        others = [part for part in parts if not inside[part.ranks[0]]]
+        return [*others, *self._estimated([replace(joint, state="slow")])]
 
     def at_times(self) -> list[ClusterPart]:
         """Return the ranks of which more repetitions than of others have a visit that is much slower than usual.
