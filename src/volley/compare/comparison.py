@@ -199,14 +199,10 @@ class Comparison:
     within: float
     """What counts as the same, as a fraction."""
     paired: bool
-    place: int = 1
-    """That of the second side among all."""
+    letter: str = "B"
+    """What reports call the second side."""
     comparisons: int = 1
     """How many sides are compared with the first one."""
-
-    @property
-    def letter(self) -> str:
-        return letter(self.place)
 
     @cached_property
     def verdicts(self) -> NDArray[np.str_]:
@@ -331,13 +327,13 @@ def compare_all(sides: Sequence[Side], within: float, *, paired: bool = False) -
     """Compare each other side with the first one."""
     first, *others = sides
     return [
-        compare(first, other, within, paired=paired, place=place, comparisons=len(others))
+        compare(first, other, within, paired=paired, name=letter(place), comparisons=len(others))
         for place, other in enumerate(others, start=1)
     ]
 
 
 def compare(
-    first: Side, second: Side, within: float, *, paired: bool = False, place: int = 1, comparisons: int = 1
+    first: Side, second: Side, within: float, *, paired: bool = False, name: str = "B", comparisons: int = 1
 ) -> Comparison:
     """Compare two sides; launches that were measured in turn, and have the same order on both sides, are pairs."""
     sweeps, sweep, at, rows = _common(first.observed.rows, second.observed.rows)
@@ -361,7 +357,7 @@ def compare(
         times[0] = np.where(np.isnan(times[1]), np.nan, times[0])
         found = differences(*times, paired=True)
         found = replace(found, launches=(np.ones_like(found.launches[0]), found.launches[1]))
-    return Comparison(first, second, sweeps, sweep, at, found, (one, other), within, paired, place, comparisons)
+    return Comparison(first, second, sweeps, sweep, at, found, (one, other), within, paired, name, comparisons)
 
 
 def _common(first: Rows, second: Rows) -> tuple[list[Sweep], Integers, list[str], list[Integers]]:

@@ -196,7 +196,8 @@ Drawn = tuple[list[Sequence[Point]], list[Rect]]
 
 
 def path_lines(layout: Layout, path: MessagePath) -> Drawn:
-    ends = [gpu for number in path.gpus if (gpu := layout.topology.gpu(number))]
+    by_number = {gpu.number: gpu for gpu in layout.topology.gpus}
+    ends = [by_number[number] for number in path.gpus]
     kind = path.hops[0].kind
     if kind == "nvlink":
         return [_over_nvlink(layout, *path.gpus)], []

@@ -125,9 +125,6 @@ class Topology:
     def devices(self) -> tuple[PlacedGpu | Nic, ...]:
         return (*self.gpus, *self.nics)
 
-    def gpu(self, number: int) -> PlacedGpu | None:
-        return next((gpu for gpu in self.gpus if gpu.number == number), None)
-
     def reaches(self, one: int, other: int) -> bool | None:
         """Return whether two GPUs can access each other's memory; ``None``: not known."""
         if self.peers is None:

@@ -152,12 +152,12 @@ class RankMatrixCase(MatrixCase):
     highs_s: Floats
     samples: Integers
     """Of all visits of each pair."""
-    least: PairComparison
-    """The same comparison by the least disturbed visits: suspects and controls follow from it."""
     there: Booleans
     """The pairs that the records have."""
     groups: tuple[SlowGroup, ...]
     """Slow pairs that share a part of the machine."""
+    controls: tuple[PairRatio, ...]
+    """What is measured again beside the suspects."""
     remeasured: Mapping[Pair, Remeasurement]
     """The suspects that were measured again."""
 
@@ -236,7 +236,7 @@ def _rank_case(
     for rank, visits in by_first.items():
         place = kinds.rows[rank]
         for visit, row in enumerate(visits):
-            columns = kinds.places_of(row.seconds)
+            columns = np.searchsorted(ranks, row.seconds)
             medians[visit, place, columns] = seconds_of(row, row.medians)
             lows[visit, place, columns] = seconds_of(row, row.lows)
             highs[visit, place, columns] = seconds_of(row, row.highs or [None])
@@ -271,9 +271,9 @@ def _rank_case(
         unmeasured=_unmeasured(rows, kinds, there & np.isnan(times_s)),
         line_rates=_line_rates(first.transport, [known[rank] for rank in ranks if rank in known], logs),
         comparison=compare(times_s, kinds),
-        least=usual,
         groups=tuple(groups),
         suspects=tuple(found),
+        controls=tuple(controls),
         remeasured={pair: each for pair, each in judged.items() if each},
     )
 

@@ -202,7 +202,7 @@ def _controls(cases: Sequence[RankMatrixCase], suspects: Sequence[Pair]) -> list
     found: dict[Pair, None] = {}
     for case in cases:
         kinds = {case.kinds.kind(pair) for pair in case.undecided}
-        chosen = [each.pair for each in slow_pairs.controls(case.least, case.suspects) if each.kind in kinds]
+        chosen = [each.pair for each in case.controls if each.kind in kinds]
         found.update(dict.fromkeys(pair for pair in chosen if pair not in suspects))
     return list(found)
 

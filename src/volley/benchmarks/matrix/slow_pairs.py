@@ -92,14 +92,6 @@ class PairKinds:
     def columns(self) -> dict[int, int]:
         return {end: place for place, end in enumerate(self.seconds)}
 
-    @cached_property
-    def _seconds(self) -> Integers:
-        return np.array(self.seconds, np.int64)
-
-    def places_of(self, seconds: Sequence[int]) -> Integers:
-        """Return the columns of some second ends; the matrix has all of them, rising."""
-        return np.searchsorted(self._seconds, seconds)
-
     def place(self, pair: Pair) -> Pair:
         """Return the row and the column of a pair; a KeyError if the matrix does not have it."""
         return self.rows[pair[0]], self.columns[pair[1]]
