@@ -21,7 +21,7 @@ from volley.benchmarks.points.results import PointResult
 from volley.errors import UserError
 from volley.machine.mpi_stack import UCX_MCA, MpiAbout, Stack
 from volley.records.records_file import read_runs
-from volley.tune import candidates, files, search
+from volley.tune import candidates, command, files, page, search
 from volley.tune.candidates import Candidate, Knob
 from volley.tune.files import SizeRule, compose
 from volley.tune.options import TuneOptions
@@ -244,10 +244,12 @@ def test_rules_of_mpich_change_one_collective_for_one_number_of_ranks(tmp_path: 
     }
 
 
-def test_the_table_for_nccl() -> None:
+def test_the_table_for_nccl_is_for_so_many_nodes(tmp_path: Path) -> None:
     tree = Candidate({"NCCL_ALGO": "Tree", "NCCL_PROTO": "Simple"}, "", value="Simple", by_size=True)
-    assert files.nccl_csv([SizeRule("reduce-scatter", 8, 4096, tree)], 8, 1).splitlines()[1:] == [
-        "reducescatter,8,4096,tree,simple,-1,1,8"
+    faster = {tree: shown("reduce-scatter nccl", {"8 B": 0.5, "4 KiB": 0.5, "4 MiB": 1.0})}
+    command._write(page.Tuning("collective", "an MPI", 8, 1, [tree], faster, {}, tmp_path), nodes=2)
+    assert (tmp_path / "nccl-tuner.csv").read_text("utf-8").splitlines()[1:] == [
+        "reducescatter,8,4096,tree,simple,-1,2,8"
     ]
 
 

@@ -184,7 +184,7 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
             proofs |= search.confirm([made], rounds)
     about = (options.words()[0], session.stack.describe(), plan.world_size, launcher.launched)
     tuning = page.Tuning(*about, settings, proofs, search.failed, folder)
-    _write(tuning)
+    _write(tuning, len({rank.node for log in session.logs if log.run for rank in log.run.ranks}))
     return tuning
 
 
@@ -198,7 +198,7 @@ def _progress(options: TuneOptions, launcher: SettingLauncher, what: str, launch
     launcher.progress = Progress(quiet=True)
 
 
-def _write(tuning: page.Tuning) -> None:
+def _write(tuning: page.Tuning, nodes: int) -> None:
     """Write the files of the setting that was proven, and remove those of one that was not."""
     chosen, folder = tuning.chosen, tuning.folder
     names = {str(folder / name) for name in (files.COLL_TUNED, files.MPICH)}
@@ -209,4 +209,4 @@ def _write(tuning: page.Tuning) -> None:
         files.write_settings(folder, chosen.variables, page.comments(tuning))
     of_nccl = [each for each in tuning.proofs if each.by_size and candidates.way_of(each) == "nccl"]
     if rules := files.by_size({each: tuning.proofs[each] for each in of_nccl}):
-        write_file(folder / files.NCCL, files.nccl_csv(rules, tuning.ranks, 1).encode())
+        write_file(folder / files.NCCL, files.nccl_csv(rules, tuning.ranks, nodes).encode())
