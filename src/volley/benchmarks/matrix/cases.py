@@ -18,18 +18,7 @@ import numpy as np
 
 from volley.benchmarks.matrix import slow_pairs
 from volley.benchmarks.matrix.records import GpuMatrixCell, GpuMatrixRow, RankMatrixPlan, RankMatrixRow
-from volley.benchmarks.matrix.slow_pairs import (
-    FLAG_FROM,
-    Pair,
-    PairComparison,
-    PairKinds,
-    PairRatio,
-    Remeasurement,
-    SlowGroup,
-    compare,
-    matrix_of,
-    suspects,
-)
+from volley.benchmarks.matrix.slow_pairs import Pair, PairComparison, PairKinds, PairRatio, Remeasurement, SlowGroup
 from volley.machine.hardware import Device
 from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import Route
@@ -250,7 +239,7 @@ def _rank_case(
     times_s = medians_of(medians)
     least = np.where(np.isnan(lows), medians, lows)
     least[:, failed] = np.nan
-    usual, at_best = compare(medians_of(least), kinds), compare(np.fmin.reduce(least), kinds)
+    usual, at_best = (slow_pairs.compare(of(least), kinds) for of in (medians_of, np.fmin.reduce))
     hosts, nodes = hosts_and_nodes(ranks, known)
     groups, found = slow_pairs.groups_and_suspects(usual, at_best, nodes, hosts)
     controls = slow_pairs.controls(usual, found)
@@ -270,7 +259,7 @@ def _rank_case(
         there=there,
         unmeasured=_unmeasured(rows, kinds, there & np.isnan(times_s)),
         line_rates=_line_rates(first.transport, [known[rank] for rank in ranks if rank in known], logs),
-        comparison=compare(times_s, kinds),
+        comparison=slow_pairs.compare(times_s, kinds),
         groups=tuple(groups),
         suspects=tuple(found),
         controls=tuple(controls),
@@ -368,13 +357,14 @@ def gpu_case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Seq
             kinds[pair] += f", {rate.over} {rate.words}"
     combined = {pair: _over_launches(measured[pair]) for pair in sorted(measured)}
     cells = {pair: cell for pair, (cell, _) in combined.items()}
-    times_s, kinds_of = matrix_of({pair: cell.median_s for pair, cell in cells.items() if cell.median_s}, kinds)
-    comparison, first = compare(times_s, kinds_of), rows[0]
+    medians = {pair: cell.median_s for pair, cell in cells.items() if cell.median_s}
+    times_s, kinds_of = slow_pairs.matrix_of(medians, kinds)
+    comparison, first = slow_pairs.compare(times_s, kinds_of), rows[0]
     good = [cell for cell in cells.values() if cell.status == "ok"]
     slow = []
-    for each in suspects(comparison, comparison):
+    for each in slow_pairs.suspects(comparison, comparison):
         low_s, median_s = combined[each.pair][1], cells[each.pair].median_s
-        if low_s and median_s and each.ratio * low_s / median_s > FLAG_FROM:  # the whole interval of its time is slow
+        if low_s and median_s and each.ratio * low_s / median_s > slow_pairs.FLAG_FROM:  # its whole interval is slow
             slow.append(each)
     return GpuMatrixCase(
         name=first.title,
