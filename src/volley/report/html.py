@@ -7,6 +7,7 @@ it, and control characters are escaped before.
 from __future__ import annotations
 
 import base64
+import functools
 import gzip
 import math
 from collections.abc import Iterator, Sequence
@@ -55,7 +56,6 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    vega = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")  # Vega, Vega-Lite and Vega-Embed: 1.5 s
     sections = [_section(report, reports, drawn) for report, drawn in zip(reports, pictures, strict=True)]
     out.write(
         environment.get_template("page.html.jinja").render(
@@ -63,10 +63,17 @@ def render(
             sections=sections,
             # With compresslevel=6 it takes four times as long for 6 % less.
             files=[(name, _link("application/gzip", gzip.compress(data, 3, mtime=0))) for name, data in files],
-            vega=Markup(vega.replace("</script", "<\\/script")),  # noqa: S704  no user's text
+            vega=_vega(),
         )
         + "\n"
     )
+
+
+@functools.cache
+def _vega() -> Markup:
+    """Return Vega, Vega-Lite and Vega-Embed, which take 1.5 s."""
+    vega = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return Markup(vega.replace("</script", "<\\/script"))  # noqa: S704  no user's text
 
 
 def _link(kind: str, data: bytes) -> Markup:
