@@ -97,16 +97,17 @@ def gpus_of(run: Run | None) -> list[str]:
 
 def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterable[Observable]]) -> list[Note]:
     """Return how the launches compare with a published reference with GPUs of this one name; nothing without one."""
+    names = set(gpus)
+    if len(names) != 1:
+        return []
     times: dict[tuple[str, str, float | None], list[float]] = {}
     for each in chain.from_iterable(launches):
         for at, seconds in zip(each.at, each.seconds, strict=True):
             times.setdefault((each.series, at, each.work), []).append(seconds)
-    names = set(gpus)
     found = [
         ratio
-        for gpu in (names if len(names) == 1 else ())
         for (series, at, work), those in times.items()
-        if (ratio := ratio_to_equal(gpu, (benchmark, series), at, median(those), work))
+        if (ratio := ratio_to_equal(*names, (benchmark, series), at, median(those), work))
     ]
     if not found:
         return []
