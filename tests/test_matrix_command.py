@@ -62,12 +62,12 @@ def test_a_pair_that_hangs_is_named(volley: Command) -> None:
     assert "transport host+hang, pair 0-1, 8 B" in done.err
 
 
-DELAYED = ("matrix", "--transport", "host+delay", "--point-time", "0.01", "--bandwidth", "none")
+DELAYED = ("matrix", "--transport", "host+delay", "--bandwidth", "none")
 
 
 def test_where_ranks_share_cpus_no_pair_is_measured_again(volley: Command) -> None:
     cpu = min(os.sched_getaffinity(0))
-    done = volley(*DELAYED, "--ranks", "3", before=("taskset", "-c", str(cpu)))
+    done = volley(*DELAYED, "--point-time", "0.01", "--ranks", "3", before=("taskset", "-c", str(cpu)))
     assert done.code == 0, done.err
     assert len(done.records) == 1
     assert done.err.count("oversubscribed: 3 ranks on 1 core") == 1  # before it measures
@@ -76,7 +76,7 @@ def test_where_ranks_share_cpus_no_pair_is_measured_again(volley: Command) -> No
 
 
 def test_a_delayed_pair_is_measured_again_and_flagged(volley: Command) -> None:
-    done = volley(*DELAYED, "--ranks", "4", "--remeasure")
+    done = volley(*DELAYED, "--iterations", "20", "--ranks", "4", "--remeasure")
     assert done.code == 0, done.err
     assert "measuring" in done.err
     first, *again = done.records
