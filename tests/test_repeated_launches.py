@@ -31,6 +31,7 @@ from volley.run.jobs import (
     measures_in_s,
     repeated,
     starts_in_s,
+    trial_in_s,
     usable_transports,
 )
 from volley.statistics.launches import FIRST_LOOK
@@ -90,7 +91,7 @@ SIZES = [1 << power for power in range(3, 31)]
 
 
 def said_and_took(
-    the_plan: Plan, speed: float, start_s: float, opening_s: float = 0.0, about: About = NO_GPU
+    the_plan: Plan, speed: float, start_s: float, opening_s: float = 0.0, about: About = NO_GPU, before_s: float = 0.5
 ) -> tuple[float, float, list[int]]:
     """What is said of the time, what a run takes, and how many points each launch measures.
 
@@ -108,7 +109,7 @@ def said_and_took(
         return PointForecast(usable, [size]).left_s(0.0)
 
     logs: list[RunLog] = []
-    now_s, next_one = 0.5, job.after(0.5 + expected_start_s, count.time_s)
+    now_s, next_one = before_s, job.after(before_s + expected_start_s, count.time_s)
     while next_one:
         points, elapsed_s = [], opening_s
         for size in next_one.plan.options.sizes_bytes:
@@ -137,23 +138,45 @@ def test_a_run_takes_what_it_says_in_six_launches_on_any_machine(
         assert points == [len(SIZES)] * len(points)
 
 
+@pytest.mark.parametrize("trial", [False, True])
 @pytest.mark.parametrize("slower", [0.8, 1.0, 1.1])
-@pytest.mark.parametrize(("ranks", "gpus"), [(2, 2), (2, 1), (8, 1), (16, 1)])
+@pytest.mark.parametrize(("ranks", "gpus"), [(2, 2), (2, 1), (8, 2), (8, 1), (16, 1)])
 def test_six_launches_are_the_rule_where_starts_are_slow(
-    monkeypatch: pytest.MonkeyPatch, ranks: int, gpus: int, slower: float
+    monkeypatch: pytest.MonkeyPatch, ranks: int, gpus: int, slower: float, *, trial: bool
 ) -> None:
     monkeypatch.setattr("volley.run.jobs.gpu_count", lambda: gpus)
     kinds = ("host", "device")
     about = About(
-        cuda_built="13.0", transports=tuple(TransportAbout(each, "", mpi=True, memory=each) for each in kinds)
+        cuda_built="13.0",
+        transports=tuple(
+            TransportAbout(each, "", mpi=True, memory=each, device_pointers=trial and each == "device")
+            for each in kinds
+        ),
     )
     the_plan = plan(world_size=ranks, transports=list(kinds), options={"sizes_bytes": SIZES[::6]})
     start_s = slower * starts_in_s(the_plan, JobContext(about))
-    assert (start_s > slower * GPU_START_S) == (ranks > gpus)
-    said_s, took_s, points = said_and_took(the_plan, 1.0, start_s, about=about)
+    assert (start_s > slower * GPU_START_S) == (ranks > 2)
+    before_s = 0.5 + slower * trial_in_s(the_plan, JobContext(about))
+    assert (before_s > 1.0) == (trial and gpus == 2)
+    said_s, took_s, points = said_and_took(the_plan, 1.0, start_s, about=about, before_s=before_s)
     assert said_s / 1.2 < took_s < said_s * 1.2
     assert len(points) >= FIRST_LOOK
     assert jobs(the_plan, about=about).note is None
+
+
+def test_launches_measure_half_before_there_is_one_fewer() -> None:
+    described = jobs(plan(budget_s=30.0))
+    assert described.next_job
+    first = RunLog(
+        run=run(),
+        records=[pingpong([1e-6] * 3, elapsed_s=2.0)],
+        end=End(status="complete", elapsed_s=2.0),
+        times=LaunchTimes(exit_s=5.0),
+    )
+    # 22 s are left: for four launches as long as the first, or for the five that six need.
+    job = described.next_job([first], 8.0, print)
+    assert job
+    assert job.plan.budget_s == pytest.approx(22.0 / 5 - 3.0)
 
 
 @pytest.mark.parametrize("opening_s", [0.5, 1.5, 3.0])

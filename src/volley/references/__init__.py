@@ -100,6 +100,7 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
     names = set(gpus)
     if len(names) != 1:
         return []
+    name = names.pop()
     times: dict[tuple[str, str, float | None], list[float]] = {}
     for each in chain.from_iterable(launches):
         for at, seconds in zip(each.at, each.seconds, strict=True):
@@ -107,7 +108,7 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
     found = [
         ratio
         for (series, at, work), those in times.items()
-        if (ratio := ratio_to_equal(*names, (benchmark, series), at, median(those), work))
+        if (ratio := ratio_to_equal(name, (benchmark, series), at, median(those), work))
     ]
     if not found:
         return []

@@ -14,6 +14,7 @@ import msgspec
 
 from volley.command.options import BenchmarkOptions, JobOptions, SampledOptions, SamplingOptions
 from volley.errors import UserError
+from volley.launch import preflight
 from volley.launch.allocation import Allocation
 from volley.launch.inside_launcher import RankInfo
 from volley.launch.launchers import LAUNCHERS, PAIR
@@ -215,9 +216,9 @@ USUAL_TIME_S = 15.0
 ``MAX_LAUNCHES`` do."""
 
 START_S, GPU_START_S, CONTEXT_S = 0.25, 2.0, 0.2
-"""The start and the end of a launch on one node, without GPUs and with them, and of each further rank of a GPU, whose
-context CUDA makes after that of the one before: what is known before the first launch.  Eight ranks of an H100 take
-3.5 s."""
+"""The start and the end of a launch on one node, without GPUs and with them, and of each further rank of a node with
+GPUs, because CUDA makes one context after the other: what is known before the first launch.  Eight ranks take 3.2 s on
+two H100s, and 3.5 s on one."""
 
 POINT_TIME_S = 0.05
 """The time of a point in one of several launches.  More samples in a launch hardly help: of 44 launches on two H200s
@@ -264,7 +265,7 @@ def repeated(
         launches = LaunchCount(1 if asked_s else number, number, asked_s)
         first = plan
     else:
-        usual_s = max(USUAL_TIME_S, FIRST_LOOK * (start_s + measuring_s))
+        usual_s = max(USUAL_TIME_S, trial_in_s(plan, context) + FIRST_LOOK * (start_s + measuring_s))
         time_s = asked_s or float(f"{usual_s:.3g}")
         fit = int(asked_s / shortest_s) if asked_s else FIRST_LOOK
         launches = LaunchCount(1, MAX_LAUNCHES, time_s, min(FIRST_LOOK, max(1, fit)))
@@ -296,7 +297,8 @@ def repeated(
             points_s = [sum(getattr(each, "elapsed_s", 0.0) for each in log.records) for log, *_ in ended]
             # What a launch takes besides its points: to start, to prepare, to end.
             beside_s = median([exit_s - s for (_, exit_s, _), s in zip(ended, points_s, strict=True)] or [start_s])
-            fit = int(left_s / (beside_s + min([beside_s, *points_s[:1]])))
+            # Another launch with half of the points is worth more than all points in each.
+            fit = int(left_s / (beside_s + min([beside_s, *(each / 2 for each in points_s[:1])])))
             left_s = left_s / max(min(launches.aim - len(logs), fit), 1) - outside_s
         return Job(msgspec.structs.replace(plan, budget_s=max(left_s, SHORTEST_S)))
 
@@ -339,8 +341,14 @@ def starts_in_s(plan: Plan, context: JobContext) -> float:
     asked = any(each.memory == "device" for each in context.about.of(plan.transports))  # usable or not
     if plan.transports and not (asked and context.sees_gpus):
         return START_S
-    sharing = -(-plan.world_size // max(gpu_count(), 1)) if context.on_this_host else 1
-    return GPU_START_S + CONTEXT_S * (sharing - 1)
+    further = max(plan.world_size - PAIR, 0) if context.on_this_host else 0
+    return GPU_START_S + CONTEXT_S * further
+
+
+def trial_in_s(plan: Plan, context: JobContext) -> float:
+    """Return how long it is expected to take to try before the first launch whether MPI accepts device memory."""
+    tried = {*preflight.risky(plan, context.about)}.intersection(usable_transports(plan, context, PAIR))
+    return starts_in_s(plan, context) if tried else 0.0
 
 
 def measures_in_s(job: Job, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:

@@ -48,7 +48,16 @@ from volley.records.record_types import End, LaunchTimes, Run
 from volley.records.records_file import LineReader, Writer, encode_line, open_writer
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import Job, JobContext, Jobs, choose_transports, measures_in_s, starts_in_s, usable_transports
+from volley.run.jobs import (
+    Job,
+    JobContext,
+    Jobs,
+    choose_transports,
+    measures_in_s,
+    starts_in_s,
+    trial_in_s,
+    usable_transports,
+)
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize
 from volley.text import count, escape_controls, join_words, utf8
@@ -260,9 +269,7 @@ class Session:
         if (launches := self.jobs.launches) is not None:
             return min(launches.maximum * each_s[0], launches.time_s or math.inf)
         plan = self.jobs.planned[0].plan
-        risky = {*preflight.risky(plan, here.about)}.intersection(usable_transports(plan, here))
-        tries = (1 + (self.jobs.trial is not None)) if risky else 0
-        tried_s = tries * starts_in_s(plan, here)
+        tried_s = (1 + (self.jobs.trial is not None)) * trial_in_s(plan, here)
         return min(tried_s + sum(each_s), *(job.plan.budget_s or math.inf for job in self.jobs.planned))
 
     def show_only(self, again: Sequence[str]) -> int:
