@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from example_records import pingpong, plan, run
+from volley.benchmarks import plain
 from volley.benchmarks.pair import PingPongOptions
 from volley.benchmarks.points.jobs import PointForecast
 from volley.benchmarks.points.results import times
@@ -37,6 +38,14 @@ from volley.run.jobs import (
 from volley.statistics.launches import FIRST_LOOK
 
 NO_GPU = About()
+MEMORIES = ("host", "device")
+
+
+def with_cuda(*, pointers: bool = False) -> About:
+    """An engine with a transport of each memory; MPI may get ``pointers`` to that of GPUs, which is tried first."""
+    given = dict.fromkeys(MEMORIES, False) | {"device": pointers}
+    found = (TransportAbout(each, "", mpi=True, memory=each, device_pointers=given[each]) for each in MEMORIES)
+    return About(cuda_built="13.0", transports=tuple(found))
 
 
 def jobs(
@@ -145,15 +154,8 @@ def test_six_launches_are_the_rule_where_starts_are_slow(
     monkeypatch: pytest.MonkeyPatch, ranks: int, gpus: int, slower: float, *, trial: bool
 ) -> None:
     monkeypatch.setattr("volley.run.jobs.gpu_count", lambda: gpus)
-    kinds = ("host", "device")
-    about = About(
-        cuda_built="13.0",
-        transports=tuple(
-            TransportAbout(each, "", mpi=True, memory=each, device_pointers=trial and each == "device")
-            for each in kinds
-        ),
-    )
-    the_plan = plan(world_size=ranks, transports=list(kinds), options={"sizes_bytes": SIZES[::6]})
+    about = with_cuda(pointers=trial)
+    the_plan = plan(world_size=ranks, transports=list(MEMORIES), options={"sizes_bytes": SIZES[::6]})
     start_s = slower * starts_in_s(the_plan, JobContext(about))
     assert (start_s > slower * GPU_START_S) == (ranks > 2)
     before_s = 0.5 + slower * trial_in_s(the_plan, JobContext(about))
@@ -162,6 +164,16 @@ def test_six_launches_are_the_rule_where_starts_are_slow(
     assert said_s / 1.2 < took_s < said_s * 1.2
     assert len(points) >= FIRST_LOOK
     assert jobs(the_plan, about=about).note is None
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 2, 4])
+def test_volley_without_a_command_has_time_for_six_launches(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
+    monkeypatch.setattr("volley.run.jobs.gpu_count", lambda: gpus)
+    monkeypatch.setattr("volley.benchmarks.plain.suits_gpus", lambda: True)
+    *_, (benchmark, options) = plain.parts(plain.COMMAND.parse([]), gpus)
+    described = benchmark.jobs(options, JobContext(with_cuda()))
+    assert described.note is None
+    assert described.count.aim == FIRST_LOOK
 
 
 def test_launches_measure_half_before_there_is_one_fewer() -> None:
