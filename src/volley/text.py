@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import re
@@ -125,7 +126,19 @@ def mpi_name(library: str) -> str:
     return " ".join(name.replace("Version:", "").split())[:60]
 
 
+_ASCII = {"µ": "u", "×": "x", "±": "+-", "·": "-", "–": "-", "→": "->", "≤": "<=", "≥": ">=", "✓": "y", "…": "..."}
+"""What stands for characters of reports; in the table of a run ``?`` marks a number."""
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(_ASCII.get(each, "?") for each in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("volley", _in_ascii)
+
+
 def never_fail(out: TextIO) -> None:
     """Configure a file to replace characters that it cannot encode."""
     if isinstance(out, io.TextIOWrapper):
-        out.reconfigure(errors="replace")
+        out.reconfigure(errors="volley")
