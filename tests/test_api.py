@@ -78,7 +78,7 @@ def test_several_files_are_one_run_and_each_launch_counts_once(capsys: Capture) 
     assert len(run.logs) == 5
     assert str(run) == shown(capsys, "show", first, second)
     assert run._repr_html_().startswith("<pre>volley ")
-    with pytest.raises(UserError, match="no file, kept run or reference of this name"):
+    with pytest.raises(UserError, match="no file, saved run or reference of this name"):
         volley.load("nowhere")
 
 

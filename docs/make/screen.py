@@ -1,4 +1,4 @@
-"""Draw the screen of a kept run: ``python docs/make/screen.py`` writes docs/terminal.svg, README's picture."""
+"""Draw the screen of a saved run: ``python docs/make/screen.py`` writes docs/terminal.svg, README's picture."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from volley.compare.comparison import Comparison
 
 Records = str | Path
-"""A file of records, or the id or the name of a kept run (``volley list``), e.g. ``last``."""
+"""A file of records, or the id or the name of a saved run (``volley list``), e.g. ``last``."""
 
 
 def load(records: Records | Iterable[Records]) -> Runs:

@@ -71,7 +71,7 @@ def read(words: Sequence[str]) -> tuple[Command, Any] | None:
 def _completion(shell: str) -> str:
     """Return the completion script of a shell; it knows the engine's transports, if there is an engine."""
     from volley.launch import engine, engine_path  # noqa: PLC0415  start-up: only for this
-    from volley.records.kept_runs import own_references  # noqa: PLC0415  start-up: only for this
+    from volley.records.saved_runs import own_references  # noqa: PLC0415  start-up: only for this
     from volley.references import published  # noqa: PLC0415  start-up: only for this
 
     references = (*published(), *own_references())

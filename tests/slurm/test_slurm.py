@@ -58,7 +58,7 @@ class Volley:
         return done
 
     def records(self, *, complete: bool = True) -> Run:
-        """The first record of the only run that was kept."""
+        """The first record of the only saved run."""
         (file,) = (self.folder / "volley").glob("*.jsonl")
         (log,) = read_runs(file, BENCHMARKS)
         assert log.complete == complete

@@ -27,10 +27,10 @@ from volley.errors import UserError
 from volley.files import write_file
 from volley.machine.hardware import SLOWDOWNS, Gpu, nvlinks_down
 from volley.machine.transports import family_of, without_fault
-from volley.records.kept_runs import own_references
 from volley.records.launch_series import LaunchSeries, launches_of
 from volley.records.records_file import read_runs
 from volley.records.run_log import Observable, RunLog
+from volley.records.saved_runs import own_references
 from volley.references import beside_words
 from volley.run.benchmark import Benchmark
 from volley.statistics.estimates import median

@@ -92,7 +92,7 @@ def matching(metavar: str, pattern: str, complaint: str) -> Reader[str]:
 
 RUN_NAME = r"(?!last(-|$))[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 run_name = matching("NAME", RUN_NAME, "not a name: write letters, digits, dots, dashes and underscores")
-"""Of a kept run or a reference; ``last`` and ``last-1`` count runs."""
+"""Of a saved run or a reference; ``last`` and ``last-1`` count runs."""
 
 
 def several(what: str, choices: Sequence[Word]) -> Reader[tuple[Word, ...]]:

@@ -19,10 +19,10 @@ from volley.compare.options import MAX_SIDES, CompareOptions, FailOn, References
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
 from volley.files import refuse_existing, refuse_input
 from volley.machine.signals import Stop
-from volley.records.kept_runs import own_references
 from volley.records.launch_series import observed_in
 from volley.records.records_file import open_writer, parse_runs, read_runs
 from volley.records.run_log import RunLog
+from volley.records.saved_runs import own_references
 from volley.references import add, list_report, one_report, published
 from volley.run.alternate import Variant, alternate
 from volley.run.outcome import worst

@@ -61,7 +61,7 @@ class CompareOptions(Options):
     records: tuple[str, ...] = argument(
         "RECORDS…",
         positional="*",
-        help="Files of records, or ids or names of kept runs (volley list), or names of references (volley "
+        help="Files of records, or ids or names of saved runs (volley list), or names of references (volley "
         "references), the baseline first; one with --with; command lines with --live, one with --sweep.",
     )
     live: bool = flag(panel=WHAT, help="Run command lines of volley in turn, and compare the others with the first.")

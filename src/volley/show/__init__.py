@@ -9,7 +9,7 @@ COMMANDS = (
         name="show",
         help="""Show saved records again, in any format; also those of a run that was aborted.
 
-        Without a file it shows the newest run that volley kept. Several files are shown as one: launches of the same
+        Without a file it shows the newest saved run. Several files are shown as one: launches of the same
         plan on the same hosts count as repetitions, unless --each separates them. A dash stands for standard input. The
         exit code is 1 where a point failed, a run is incomplete, or a line or one of several files cannot be read.""",
         options="volley.show.command.ShowOptions",
@@ -23,7 +23,7 @@ COMMANDS = (
     ),
     Command(
         name="list",
-        help="""List the runs that volley kept on this machine, the newest first.
+        help="""List the saved runs of this machine, the newest first.
 
         Other commands take the id of a run, or the beginning of it, in place of a file; also the name that --name gave
         it, last for the newest run, and last-1 for the one before. Runs of other users and other values of
@@ -34,14 +34,14 @@ COMMANDS = (
     ),
     Command(
         name="delete",
-        help="""Delete runs that volley kept on this machine, after saying which.""",
+        help="""Delete saved runs of this machine, after saying which.""",
         options="volley.show.command.DeleteOptions",
         run=Lazy("volley.show.command.delete"),
         examples=("volley delete last", "volley delete before-update --yes"),
     ),
     Command(
         name="prune",
-        help="""Delete old runs that volley kept on this machine, after saying which.
+        help="""Delete old saved runs of this machine, after saying which.
 
         Runs with a name and runs that are being measured stay.""",
         options="volley.show.command.PruneOptions",

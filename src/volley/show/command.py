@@ -18,8 +18,8 @@ from volley.command.commandline import Options, argument, flag, group, option
 from volley.command.options import FORMATS, OUTPUT, WHICH, OutputOptions, format_change
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.records.command_again import launches_asked
-from volley.records.kept_runs import KeptRun, kept_runs, run_named, state_folder
 from volley.records.records_file import first_and_last, read_all, without_repeats
+from volley.records.saved_runs import SavedRun, run_named, saved_runs, state_folder
 from volley.report.model import Cell, Column, Data, Report, Row, Table
 from volley.run.render import render, render_reports
 from volley.text import count, escape_controls, grouped, join_words
@@ -31,8 +31,8 @@ class ShowOptions(Options):
     records: tuple[str, ...] = argument(
         "[RECORDS…]",
         positional="*",
-        help="Files of records, or ids or names of kept runs (volley list); - is standard input. Default: last, the "
-        "newest run that was kept.",
+        help="Files of records, or ids or names of saved runs (volley list); - is standard input. Default: last, the "
+        "newest saved run.",
     )
     each: Literal["run", "launch"] | None = option(
         read=option_values.choice("run", "launch"),
@@ -49,8 +49,8 @@ class ShowOptions(Options):
 
 def show(options: ShowOptions) -> int:
     if not options.records:
-        if not kept_runs():
-            raise UserError("no run is kept on this machine: name a file of records, or measure first with volley")
+        if not saved_runs():
+            raise UserError("no run is saved on this machine: name a file of records, or measure first with volley")
         options = replace(options, records=("last",))
 
     output = options.output
@@ -69,7 +69,7 @@ def show(options: ShowOptions) -> int:
     return EXIT_GOOD if not refused and all(log.good for log in logs) else EXIT_FAILED
 
 
-# ---------------------------------------------------------------------------------------------- the runs that are kept
+# ---------------------------------------------------------------------------------------------- saved runs
 
 
 _YES = "Delete without asking."
@@ -104,7 +104,7 @@ class ListOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteOptions(Options):
-    runs: tuple[str, ...] = argument("RUN…", help="Ids or names of kept runs (volley list).")
+    runs: tuple[str, ...] = argument("RUN…", help="Ids or names of saved runs (volley list).")
     yes: bool = flag("--yes", "-y", panel=OUTPUT, help=_YES)
 
 
@@ -122,7 +122,7 @@ class PruneOptions(Options):
     yes: bool = flag("--yes", "-y", panel=OUTPUT, help=_YES)
 
 
-def report(runs: Sequence[KeptRun], heading: str, *, full: bool = True) -> Report:
+def report(runs: Sequence[SavedRun], heading: str, *, full: bool = True) -> Report:
     shown = runs if full else runs[:_MAX_RUNS]
     rows = list(map(_row, shown))
     columns = [
@@ -145,7 +145,7 @@ def report(runs: Sequence[KeptRun], heading: str, *, full: bool = True) -> Repor
     )
 
 
-def _row(run: KeptRun) -> dict[str, Any]:
+def _row(run: SavedRun) -> dict[str, Any]:
     data = b""
     with suppress(OSError):
         data = run.path.read_bytes()
@@ -192,22 +192,22 @@ def _local(started_at: str) -> str:
 
 
 def list_runs(options: ListOptions) -> int:
-    kept = kept_runs()
+    kept = saved_runs()
     runs = [
         run for run in kept if fnmatchcase(run.known.name, options.name) and set(options.tag) <= set(run.known.tags)
     ]
     of = f" of {len(kept)}" if len(runs) < len(kept) else ""
-    heading = f"{count(len(runs), 'run')}{of} kept in {state_folder()}"
+    heading = f"{count(len(runs), 'run')}{of} saved in {state_folder()}"
     render_reports([report(runs, heading, full=options.output.full)], options.output.format, sys.stdout)
     return EXIT_GOOD
 
 
 def delete(options: DeleteOptions) -> int:
-    found: dict[KeptRun, None] = {}
+    found: dict[SavedRun, None] = {}
     for word in options.runs:
         run = run_named(word)
         if run is None:
-            raise UserError(f"there is no kept run {escape_controls(word)}: see volley list; rm deletes other files")
+            raise UserError(f"there is no saved run {escape_controls(word)}: see volley list; rm deletes other files")
         if run.running:
             raise UserError(f"{escape_controls(word)} is being measured now: stop it first")
         found[run] = None
@@ -219,13 +219,13 @@ def prune(options: PruneOptions) -> int:
     if options.older_than is None and not options.keep:
         raise UserError("volley prune needs --older-than 30d, or --keep 20, or both")
     before = time.strftime(_TIME, time.gmtime(time.time() - (options.older_than or 0.0)))
-    old = [run for run in kept_runs()[options.keep :] if run.begun[0] <= before]
+    old = [run for run in saved_runs()[options.keep :] if run.begun[0] <= before]
     return _delete([run for run in old if not run.known.name and not run.running], ask=not options.yes)
 
 
-def _delete(runs: Sequence[KeptRun], *, ask: bool) -> int:
+def _delete(runs: Sequence[SavedRun], *, ask: bool) -> int:
     """Say what will be deleted, and delete it where the user agrees."""
-    render_reports([report(runs, f"to delete: {count(len(runs), 'run')} of {len(kept_runs())}")], "table", sys.stdout)
+    render_reports([report(runs, f"to delete: {count(len(runs), 'run')} of {len(saved_runs())}")], "table", sys.stdout)
     if not runs:
         return EXIT_GOOD
     if ask:

@@ -16,9 +16,9 @@ from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.files import refuse_existing, refuse_input
 from volley.machine.hardware import Hardware
 from volley.machine.transports import TRANSPORTS
-from volley.records.kept_runs import find_file
 from volley.records.records_file import parse_runs, without_repeats
 from volley.records.run_log import RunLog
+from volley.records.saved_runs import find_file
 from volley.references import machine_of
 from volley.run.render import Sections, attached, form_of, reports_of, results_of, write
 from volley.text import grouped, join_words
@@ -31,7 +31,7 @@ class ReportOptions(Options):
     records: tuple[str, ...] = argument(
         "RECORDS…",
         positional="*",
-        help="Files of records, or ids or names of kept runs (volley list); - is standard input.",
+        help="Files of records, or ids or names of saved runs (volley list); - is standard input.",
     )
     output: Path = option(
         "--output",

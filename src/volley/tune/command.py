@@ -15,8 +15,8 @@ from volley import benchmarks
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import write_file
 from volley.machine.signals import Stop
-from volley.records.kept_runs import state_folder
 from volley.records.records_file import Writer, open_writer
+from volley.records.saved_runs import state_folder
 from volley.run.benchmark import Benchmark
 from volley.run.progress import LaunchCount, Progress
 from volley.run.render import render_reports

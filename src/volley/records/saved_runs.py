@@ -1,4 +1,4 @@
-"""The runs that volley keeps in its state folder: which there are, and the words that name one of them."""
+"""The saved runs, in the state folder: which there are, and the words that name one of them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Head(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class KeptRun:
+class SavedRun:
     """A file of the state folder."""
 
     path: Path
@@ -78,8 +78,8 @@ def state_folder() -> Path:
         raise UserError("the home folder is unknown: set XDG_STATE_HOME") from None
 
 
-def kept_runs() -> list[KeptRun]:
-    """Return the runs that this user kept without ``-o``, the newest first."""
+def saved_runs() -> list[SavedRun]:
+    """Return the runs that this user saved without ``-o``, the newest first."""
     found = []
     with suppress(UserError):
         for path in state_folder().glob("*.jsonl"):
@@ -90,7 +90,7 @@ def kept_runs() -> list[KeptRun]:
     return sorted(found, key=lambda run: (run.begun, run.path.name), reverse=True)
 
 
-def _read(path: Path, written_ns: int) -> KeptRun:
+def _read(path: Path, written_ns: int) -> SavedRun:
     line = b""
     with suppress(OSError), path.open("rb") as file:
         line = file.readline()
@@ -99,7 +99,7 @@ def _read(path: Path, written_ns: int) -> KeptRun:
         head = msgspec.json.decode(line, type=_Head)
         begun, known = head.started_at, head.plan.launch.kept_as
     id_ = "".join(_LETTERS[byte % len(_LETTERS)] for byte in hashlib.sha256(line).digest()[:_ID_LENGTH])
-    return KeptRun(path, id_ if line.endswith(b"\n") else "", (begun, written_ns), known)
+    return SavedRun(path, id_ if line.endswith(b"\n") else "", (begun, written_ns), known)
 
 
 def is_being_written(path: Path | str) -> bool:
@@ -123,20 +123,20 @@ def own_references() -> dict[str, Path]:
     return {}
 
 
-def run_named(word: str) -> KeptRun | None:
-    """Return the kept run that a word names; ``None`` if none is.
+def run_named(word: str) -> SavedRun | None:
+    """Return the saved run that a word names; ``None`` if none is.
 
     ``last`` is the newest, ``last-1`` the one before.  Else it is a name, a file or the beginning of an id, so that a
-    word never names another run because a new one was kept.
+    word never names another run because a new one was saved.
 
     Raises:
         UserError: the word names several runs, or counts further back than there are runs.
     """
-    kept = kept_runs()
+    kept = saved_runs()
     if last := _LAST.fullmatch(word):
         back = int(last[1] or 0)
         if back >= len(kept):
-            raise UserError(f"there is no run {word}: {count(len(kept), 'run')} kept on this machine, see volley list")
+            raise UserError(f"there is no run {word}: {count(len(kept), 'run')} saved on this machine, see volley list")
         return kept[back]
     found = [run for run in kept if word in (run.known.name, run.path.name, run.path.stem)]
     if not found and len(word) >= _MIN_PREFIX:
@@ -148,7 +148,7 @@ def run_named(word: str) -> KeptRun | None:
 
 
 def find_file(word: str) -> str:
-    """Return the path of a file of records: a path, a word for a kept run, or the name of the user's own reference."""
+    """Return the path of a file of records: a path, a word for a saved run, or the name of the user's own reference."""
     if word in ("", "-") or os.path.lexists(word):
         return word
     if run := run_named(word):
@@ -159,13 +159,13 @@ def find_file(word: str) -> str:
         shown = escape_controls(word)
         if parse_whole(word) is not None:
             raise UserError(f"there is no file {shown}: write last for the newest run, or an id of volley list")
-        raise UserError(f"cannot read {shown}: no file, kept run or reference of this name exists; see volley list")
+        raise UserError(f"cannot read {shown}: no file, saved run or reference of this name exists; see volley list")
     return word
 
 
 def refuse_taken(name: str) -> None:
-    """Refuse a name that a kept run has: it would no longer name one run."""
-    taken = next((run for run in kept_runs() if name and name == run.known.name), None)
+    """Refuse a name that a saved run has: it would no longer name one run."""
+    taken = next((run for run in saved_runs() if name and name == run.known.name), None)
     if taken:
         raise UserError(
             f"--name {name}: the run {taken.id} has this name: choose another, write volley delete {name} first, or "

@@ -1,4 +1,4 @@
-"""The runs that volley keeps: their list, their ids and names in place of files, and how they are deleted."""
+"""Saved runs: their list, their ids and names in place of files, and how they are deleted."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_an_empty_file_hides_no_other(kept: Path, capsys: Capture) -> None:
 def test_names_and_tags_choose(kept: Path, capsys: Capture) -> None:
     assert [row["name"] for row in listed(capsys, "--tag", "ib", "--name", "s*")] == ["second"]
     assert cli.main(["list", "--tag", "none"]) == 0
-    assert capsys.readouterr().out == f"0 runs of 4 kept in {kept}\n"
+    assert capsys.readouterr().out == f"0 runs of 4 saved in {kept}\n"
 
 
 def test_a_name_names_one_run(kept: Path) -> None:
@@ -185,13 +185,13 @@ def test_a_long_list_is_cut(kept: Path, capsys: Capture) -> None:
 def test_no_run_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert cli.main(["list"]) == 0
-    assert capsys.readouterr().out == f"0 runs kept in {tmp_path / 'volley'}\n"
+    assert capsys.readouterr().out == f"0 runs saved in {tmp_path / 'volley'}\n"
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cli.main(["show"]) == 2
-    assert "no run is kept on this machine" in capsys.readouterr().err
+    assert "no run is saved on this machine" in capsys.readouterr().err
 
 
-def test_a_file_comes_before_a_kept_run(kept: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_file_comes_before_a_saved_run(kept: Path, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "second").write_bytes((kept / "file-0.jsonl").read_bytes())
     assert cli.main(["show", "second", "--format", "csv"]) == 0
     assert ",second,example-node," in capsys.readouterr().out
@@ -199,8 +199,8 @@ def test_a_file_comes_before_a_kept_run(kept: Path, tmp_path: Path, capsys: Capt
 
 @pytest.mark.parametrize(
     ("word", "message"),
-    [("12", "there is no file 12: write last for the newest run"), ("last-4", "there is no run last-4: 4 runs kept"),
-     ("fifth", "no file, kept run or reference of this name"), ("none/fifth", "cannot read none/fifth: No such file")],
+    [("12", "there is no file 12: write last for the newest run"), ("last-4", "there is no run last-4: 4 runs saved"),
+     ("fifth", "no file, saved run or reference of this name"), ("none/fifth", "cannot read none/fifth: No such file")],
 )  # fmt: skip
 def test_what_is_not_kept_is_an_error(kept: Path, word: str, message: str, capsys: Capture) -> None:
     assert cli.main(["show", word]) == 2
