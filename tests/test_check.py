@@ -6,12 +6,14 @@ import random
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
+import gpu_records
 from example_records import edited, matrix_log, ranks, rows
 from screens import SCREENS, check_screen
 from test_which_job import ABOUT_FAKE
@@ -314,6 +316,14 @@ def judged_gpus(*logs: RunLog) -> list[CheckFinding]:
 
 def test_gpus_are_as_fast_as_the_published_ones() -> None:
     assert [(each.verdict, each.yardstick) for each in judged_gpus(gpu_log())] == [("PASS", "reference")]
+
+
+def test_a_slow_gpu_is_one_finding_and_not_one_a_pair() -> None:
+    slow = {pair: 1.5 for pair in permutations(range(8), 2) if 3 in pair} | {(5, 6): 2.0}
+    devices = [gpu_records.device(number) for number in range(8)]
+    log = gpu_records.log(8, ["uni"], changed={"uni": gpu_records.rows("uni", devices, slow=slow)})
+    found = judged_gpus(*[log] * machine.TIMES)
+    assert [(each.verdict, each.part) for each in found] == [("FAIL", "GPU 3 ↔ all other GPUs"), ("FAIL", "GPUs 5 → 6")]
 
 
 def test_a_gpu_that_works_for_another_program_is_found() -> None:

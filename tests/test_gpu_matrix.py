@@ -6,6 +6,7 @@ import dataclasses
 import json
 import subprocess
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,14 @@ def slow_pairs() -> RunLog:
     return made.log(4, list(changed), changed=changed)
 
 
+def slow_gpu() -> RunLog:
+    """GPU 3 of eight is slow with all others, with one of them perhaps; so is a pair of others."""
+    slow = {pair: 1.5 for pair in permutations(range(8), 2) if 3 in pair} | {(5, 6): 2.0}
+    wide = made.cell(made.uuid(0), made.time_s(made.facts_of("uni"), False, 1.5), peer_access=True)
+    wide = msgspec.structs.replace(wide, low_s=(wide.median_s or 0) * 0.6)
+    return with_rows("uni", 8, slow=slow, other={(3, 0): wide})
+
+
 def launches() -> list[RunLog]:
     """Three launches with other times, and a pair that failed in one of them."""
     bad = {(1, 0): made.failed(made.uuid(0), "wrong data")}
@@ -91,6 +100,7 @@ WRONG = {(1, 0): made.failed(made.uuid(0), "the data differs from what was sent 
 SCREENS: dict[str, tuple[list[RunLog], tuple[str, ...]]] = {
     "four": ([made.log()], ("table",)),
     "slow-pairs": ([slow_pairs()], ("table",)),
+    "slow-gpu": ([slow_gpu()], ("table",)),
     "launches": (launches(), ("table", "csv")),
     "two-islands": ([two_islands()], ("table", "csv")),
     "failed": ([with_rows("bi", other=WRONG)], ("table", "csv", "cuda-samples")),

@@ -20,6 +20,7 @@ import numpy as np
 
 from volley import benchmarks, references
 from volley.benchmarks.matrix import GPUS
+from volley.benchmarks.matrix.cases import MatrixCase
 from volley.benchmarks.matrix.results import results as matrix_results
 from volley.check.findings import NAMED, CheckFinding, Verdict
 from volley.document import Frozen, PositiveSeconds
@@ -132,26 +133,38 @@ def judge(
 
 
 def _slow_pairs(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
-    """Name the pairs of GPUs that were slower than comparable ones in every launch, and in some."""
+    """Name the GPUs, and else pairs, that were slower than comparable ones in every launch, and in some."""
     if benchmark is not GPUS:
         return
     launches = [
-        {(case.name, each.pair): each.ratio for case in result.cases for each in case.suspects}
+        {
+            (case.name, part): ratio
+            for result in matrix_results([log])
+            for case in result.cases
+            for part, ratio in _slow_in(case)
+        }
         for log in logs
-        for result in matrix_results([log])
     ]
-    for name, pair in dict.fromkeys(place for launch in launches for place in launch):
-        ratios = [launch[name, pair] for launch in launches if (name, pair) in launch]
+    for name, part in dict.fromkeys(place for launch in launches for place in launch):
+        ratios = [launch[name, part] for launch in launches if (name, part) in launch]
         always = len(ratios) == len(launches) >= TIMES
         yield CheckFinding(
             verdict="FAIL" if always else "UNDECIDED",
             layer=layer.name,
-            part=f"GPUs {pair[0]} → {pair[1]}".replace("-1", "host"),
+            part=part,
             why=f"{name}: {(median(ratios) - 1) * 100:.0f} % slower than comparable pairs in {len(ratios)} of "
             f"{len(logs)} launches",
             yardstick="population",
             decides="" if always else f"volley {' '.join(layer.words)}",
         )
+
+
+def _slow_in(case: MatrixCase) -> Iterator[tuple[str, float]]:
+    """Yield each GPU whose pairs are slow, and each other slow pair, with the ratio to comparable pairs."""
+    for group in case.groups:
+        yield group.name, float(np.median(case.comparison.ratios[group.places]))
+    for each in case.alone:
+        yield f"GPUs {each.pair[0]} → {each.pair[1]}".replace("-1", "host"), each.ratio
 
 
 def by_limits(layer: str, times: Mapping[str, Sequence[float]], limits: Limits, judged: int) -> CheckFinding:

@@ -9,7 +9,7 @@ All quantities are in SI units: seconds and bytes per second.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 
@@ -74,10 +74,18 @@ class MatrixCase:
     """By ``times_s``."""
     suspects: tuple[PairRatio, ...]
     """The pairs that took longer than comparable pairs."""
+    groups: tuple[SlowGroup, ...]
+    """Slow pairs that share a part of the machine."""
 
     @property
     def kinds(self) -> PairKinds:
         return self.comparison.kinds
+
+    @property
+    def alone(self) -> list[PairRatio]:
+        """The suspects of no group."""
+        places = [(each, self.kinds.place(each.pair)) for each in self.suspects]
+        return [each for each, place in places if not any(group.places[place] for group in self.groups)]
 
     @property
     def pairs(self) -> int:
@@ -143,8 +151,6 @@ class RankMatrixCase(MatrixCase):
     """Of all visits of each pair."""
     there: Booleans
     """The pairs that the records have."""
-    groups: tuple[SlowGroup, ...]
-    """Slow pairs that share a part of the machine."""
     controls: tuple[PairRatio, ...]
     """What is measured again beside the suspects."""
     remeasured: Mapping[Pair, Remeasurement]
@@ -361,11 +367,10 @@ def gpu_case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Seq
     times_s, kinds_of = slow_pairs.matrix_of(medians, kinds)
     comparison, first = slow_pairs.compare(times_s, kinds_of), rows[0]
     good = [cell for cell in cells.values() if cell.status == "ok"]
-    slow = []
-    for each in slow_pairs.suspects(comparison, comparison):
-        low_s, median_s = combined[each.pair][1], cells[each.pair].median_s
-        if low_s and median_s and each.ratio * low_s / median_s > slow_pairs.FLAG_FROM:  # its whole interval is slow
-            slow.append(each)
+    least_s, _ = slow_pairs.matrix_of({pair: low_s for pair, (_, low_s) in combined.items() if low_s}, kinds)
+    certain = comparison.slow & (comparison.ratios * least_s / times_s > slow_pairs.FLAG_FROM)  # the whole interval
+    slow = replace(comparison, ratios=np.where(certain, comparison.ratios, np.minimum(comparison.ratios, 1.0)))
+    square, count = kinds_of.firsts == kinds_of.seconds, len(kinds_of.firsts)
     return GpuMatrixCase(
         name=first.title,
         row=first,
@@ -379,5 +384,6 @@ def gpu_case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Seq
         },
         line_rates=line_rates,
         comparison=comparison,
-        suspects=tuple(slow),
+        suspects=tuple(slow_pairs.suspects(slow, slow)),
+        groups=tuple(slow_pairs.slow_groups(slow, [-1] * count, [""] * count, "GPU") if square else ()),
     )

@@ -8,7 +8,7 @@ from functools import partial
 from operator import itemgetter
 
 from volley.benchmarks.matrix import HINT, RANKS_POINT_TIME_S
-from volley.benchmarks.matrix.cases import HOST, WITHIN, MatrixCase, RankMatrixCase
+from volley.benchmarks.matrix.cases import HOST, WITHIN, GpuMatrixCase, MatrixCase, RankMatrixCase
 from volley.benchmarks.matrix.records import GpuMatrixRow
 from volley.benchmarks.matrix.results import MatrixResults, observables
 from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Pair, SlowGroup
@@ -108,19 +108,17 @@ def conclusions(case: MatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
     for kind, pairs in case.comparison.uneven().items():
         slow = f"{count(pairs, 'pair')} took over {_percent(SUSPECT_FROM - 1)} longer than comparable pairs"
         yield Conclusion("SLOW?", f"pairs of kind '{kind}' vary too much to blame single ones: {slow}")
+    yield from (_group(case, group) for group in case.groups)
     if isinstance(case, RankMatrixCase):
         yield from _slow_ranks(case, plan)
         return
-    for each in case.suspects:
+    for each in case.alone:
         others = f"{each.comparable} comparable {'GPU' if each.kind == WITHIN else 'link'}s"
         yield Conclusion("SLOW", f"{_names(case, [each.pair])} {_slower(case, each.ratio, others)}")
 
 
 def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
-    for group in case.groups:
-        yield _group(case, group)
-    grouped = {pair for group in case.groups for pair in group.again}
-    remeasured = [each for pair, each in case.remeasured.items() if pair not in grouped]
+    remeasured = [case.remeasured[each.pair] for each in case.alone if each.pair in case.remeasured]
     for again, first in ((each.again, each.first) for each in remeasured if each.flagged):
         low, high = format_sig(again.low, 3), format_sig(again.high, 3)
         if case.shows_rate:
@@ -141,7 +139,7 @@ def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Conclusion]
             f"{_names(case, [each.first.pair for each in undecided])}, {times} times as long as comparable "
             f"pairs; rerun without background load, or with {longer}",
         )
-    shown = [case.comparison.at(each.pair) for each in case.suspects if each.pair not in {*case.remeasured, *grouped}]
+    shown = [case.comparison.at(each.pair) for each in case.alone if each.pair not in case.remeasured]
     uneven = case.comparison.uneven()
     if left := [each for each in shown if each and each.ratio > SUSPECT_FROM and each.kind not in uneven]:
         text = f"took {_range([each.ratio for each in left])} times as long as comparable pairs"
@@ -153,9 +151,10 @@ def _range(ratios: Sequence[float]) -> str:
     return " to ".join(dict.fromkeys(format_sig(end(ratios), 3) for end in (min, max)))
 
 
-def _group(case: RankMatrixCase, group: SlowGroup) -> Conclusion:
+def _group(case: MatrixCase, group: SlowGroup) -> Conclusion:
     """``node 3 (a) ↔ node 9 (b): all 128 pairs reach 63 % of the bandwidth of comparable pairs``."""
-    again = [case.remeasured[pair] for pair in group.again if pair in case.remeasured]
+    remeasured = case.remeasured if isinstance(case, RankMatrixCase) else {}
+    again = [remeasured[pair] for pair in group.again if pair in remeasured]
     if again and all(each.cleared for each in again):
         return Conclusion(
             "OK",
@@ -168,12 +167,15 @@ def _group(case: RankMatrixCase, group: SlowGroup) -> Conclusion:
     much = f"take {format_sig(ratio, 3)} times as long as comparable pairs"
     if case.shows_rate:
         much = f"reach {_percent(1 / ratio)} of the bandwidth of comparable pairs"
+    text = f"{group.name}: {which} pairs {much}"
+    if isinstance(case, GpuMatrixCase):  # each of them by its interval
+        return Conclusion("SLOW", text)
     sure = "not confirmed: not measured again"
     if again:
         sure = f"{len(again)} of them measured again, {sum(each.flagged for each in again)} slow for certain"
     more = f"; {group.hint}" if group.hint else ""
     verdict: Verdict = "SLOW" if any(each.flagged for each in again) else "SLOW?"
-    return Conclusion(verdict, f"{group.name}: {which} pairs {much} ({sure}){more}")
+    return Conclusion(verdict, f"{text} ({sure}){more}")
 
 
 def _slower(case: MatrixCase, ratio: float, others: str) -> str:

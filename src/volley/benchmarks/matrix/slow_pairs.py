@@ -258,8 +258,10 @@ class SlowGroup:
         return int(np.count_nonzero(self.places))
 
 
-def slow_groups(comparison: PairComparison, nodes: Sequence[int], hosts: Sequence[str]) -> list[SlowGroup]:
-    """Return the groups of slow pairs, the largest first."""
+def slow_groups(
+    comparison: PairComparison, nodes: Sequence[int], hosts: Sequence[str], ends: str = "rank"
+) -> list[SlowGroup]:
+    """Return the groups of slow pairs, the largest first; ``ends``: what pairs are of."""
     judged = ~np.isnan(comparison.ratios)
     left = comparison.slow.copy()
     ranks = np.arange(len(nodes))
@@ -293,9 +295,9 @@ def slow_groups(comparison: PairComparison, nodes: Sequence[int], hosts: Sequenc
         if not part.all_others:
             break  # pairs that no rank explains
         numbers = [comparison.kinds.firsts[place] for place in part.one]
-        name = f"rank{'s' if len(numbers) > 1 else ''} {format_cpulist(numbers)}"
-        where = f" ({hosts[part.one[0]]})" if len(numbers) == 1 else ""
-        take(f"{name}{where} ↔ all other ranks", np.isin(ranks, part.one), np.isin(ranks, part.other), judged)
+        name = f"{ends}{'s' if len(numbers) > 1 else ''} {format_cpulist(numbers)}"
+        where = f" ({host})" if len(numbers) == 1 and (host := hosts[part.one[0]]) else ""
+        take(f"{name}{where} ↔ all other {ends}s", np.isin(ranks, part.one), np.isin(ranks, part.other), judged)
     return sorted(found, key=lambda each: -each.pairs)
 
 
