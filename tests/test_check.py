@@ -318,12 +318,24 @@ def test_gpus_are_as_fast_as_the_published_ones() -> None:
     assert [(each.verdict, each.yardstick) for each in judged_gpus(gpu_log())] == [("PASS", "reference")]
 
 
-def test_a_slow_gpu_is_one_finding_and_not_one_a_pair() -> None:
-    slow = {pair: 1.5 for pair in permutations(range(8), 2) if 3 in pair} | {(5, 6): 2.0}
-    devices = [gpu_records.device(number) for number in range(8)]
-    log = gpu_records.log(8, ["uni"], changed={"uni": gpu_records.rows("uni", devices, slow=slow)})
-    found = judged_gpus(*[log] * machine.TIMES)
-    assert [(each.verdict, each.part) for each in found] == [("FAIL", "GPU 3 ↔ all other GPUs"), ("FAIL", "GPUs 5 → 6")]
+@pytest.mark.parametrize(
+    ("gpus", "slow", "findings"),
+    [
+        (8, [(3, 1.5)], [("FAIL", "GPU 3"), ("FAIL", "GPUs 5 → 6")]),
+        (4, [(3, 1.5)], [("FAIL", "GPU 3")]),  # half of the pairs are slow
+        (3, [(2, 1.5)], [("UNDECIDED", "")]),
+        (4, [], [("PASS", "")]),
+    ],
+)
+def test_a_slow_gpu_is_one_finding_and_not_one_a_pair(
+    gpus: int, slow: list[tuple[int, float]], findings: list[tuple[str, str]]
+) -> None:
+    times = {pair: ratio for gpu, ratio in slow for pair in permutations(range(gpus), 2) if gpu in pair}
+    times |= {(5, 6): 2.0} if gpus > 6 else {}
+    devices = [gpu_records.device(number) for number in range(gpus)]
+    log = gpu_records.log(gpus, ["uni"], changed={"uni": gpu_records.rows("uni", devices, slow=times)})
+    assert [(each.verdict, each.part) for each in judged_gpus(*[log] * machine.TIMES)] == findings
+    assert [each.verdict for each in judged_gpus(log)][:1] != ["PASS"]  # too few visits
 
 
 def test_a_gpu_that_works_for_another_program_is_found() -> None:

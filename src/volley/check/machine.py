@@ -20,9 +20,13 @@ import numpy as np
 
 from volley import benchmarks, references
 from volley.benchmarks.matrix import GPUS
-from volley.benchmarks.matrix.cases import MatrixCase
+from volley.benchmarks.matrix.cases import HOST, GpuMatrixCase
 from volley.benchmarks.matrix.results import results as matrix_results
+from volley.check import judgement
+from volley.check.cluster import joined
+from volley.check.evidence import SMALLEST, Places, Visits, group_quantile
 from volley.check.findings import NAMED, CheckFinding, Verdict
+from volley.check.judgement import Judgement
 from volley.document import Frozen, PositiveSeconds
 from volley.errors import UserError
 from volley.files import write_file
@@ -35,7 +39,8 @@ from volley.records.saved_runs import own_references
 from volley.references import beside_words
 from volley.run.benchmark import Benchmark
 from volley.statistics.estimates import median
-from volley.text import count, join_few, join_words
+from volley.text import count, grouped, join_few, join_words
+from volley.units import format_cpulist
 
 FALSE_ALARM = 0.01
 """The probability that a good node is above any of its limits."""
@@ -117,54 +122,74 @@ def judge(
         if not unavailable:
             yield finding(verdict="UNDECIDED", why="not everything was measured", decides=again)
         return
-    slow = list(_slow_pairs(layer, benchmark, logs))
+    sections = list(_sections(benchmark, logs))
+    slow = list(_slow(layer, sections))
     yield from slow
     if limits is not None:
         yield by_limits(layer.name, times, limits, judged)
     elif ratios := _ratios(benchmark, logs):
         yield _by_reference(layer, ratios, again)
     elif not slow:
-        if benchmark is GPUS and len(logs[0].gpus("before")) > 2:
-            yield finding(verdict="PASS", why="no GPU is slower than the others", yardstick="population")
-        else:
+        learn = "on good nodes: volley check --expect FILE --learn"
+        if benchmark is not GPUS or len(logs[0].gpus("before")) < SMALLEST:
             why = f"the data of {count(len(times), 'point')} was right; there is no yardstick for its speed"
-            learn = "on good nodes: volley check --expect FILE --learn"
             yield finding(verdict="UNDECIDED", why=why, decides=learn)
+        elif any(of_gpus.open or of_gpus.missing for *_, of_gpus in sections):
+            why = "the data cannot show whether a GPU is slower than the others"
+            yield finding(verdict="UNDECIDED", why=why, yardstick="population", decides=learn)
+        else:
+            yield finding(verdict="PASS", why="no GPU is slower than the others", yardstick="population")
 
 
-def _slow_pairs(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
-    """Name the GPUs, and else pairs, that were slower than comparable ones in every launch, and in some."""
-    if benchmark is not GPUS:
-        return
-    launches = [
-        {
-            (case.name, part): ratio
-            for result in matrix_results([log])
-            for case in result.cases
-            for part, ratio in _slow_in(case)
-        }
-        for log in logs
-    ]
-    for name, part in dict.fromkeys(place for launch in launches for place in launch):
-        ratios = [launch[name, part] for launch in launches if (name, part) in launch]
-        always = len(ratios) == len(launches) >= TIMES
-        yield CheckFinding(
-            verdict="FAIL" if always else "UNDECIDED",
-            layer=layer.name,
-            part=part,
-            why=f"{name}: {(median(ratios) - 1) * 100:.0f} % slower than comparable pairs in {len(ratios)} of "
-            f"{len(logs)} launches",
-            yardstick="population",
-            decides="" if always else f"volley {' '.join(layer.words)}",
-        )
+Section = tuple[str, list[int], list[GpuMatrixCase], Judgement]
+"""A matrix of GPUs: its name, its GPUs, its launches, and what these say of the GPUs, as ranks in this order."""
 
 
-def _slow_in(case: MatrixCase) -> Iterator[tuple[str, float]]:
-    """Yield each GPU whose pairs are slow, and each other slow pair, with the ratio to comparable pairs."""
-    for group in case.groups:
-        yield group.name, float(np.median(case.comparison.ratios[group.places]))
-    for each in case.alone:
-        yield f"GPUs {each.pair[0]} → {each.pair[1]}".replace("-1", "host"), each.ratio
+def _sections(benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[Section]:
+    """Judge the GPUs as nodes are judged, in each of their matrices; those with the host have other ends."""
+    launches = [case for log in logs for result in matrix_results([log]) for case in result.gpu_cases]
+    for name, cases in grouped(launches if benchmark is GPUS else (), lambda case: case.name).items():
+        gpus = sorted({gpu for case in cases for gpu in case.firsts})
+        yield name, gpus, cases, Judgement() if gpus == [HOST] else _judged(cases, gpus)
+
+
+def _judged(cases: Sequence[GpuMatrixCase], gpus: Sequence[int]) -> Judgement:
+    """Judge the GPUs of a matrix by its launches; what is compared is the time over the median of its kind of pairs."""
+    visits = []
+    for launch, case in enumerate(cases):
+        there = np.nonzero(~np.isnan(case.times_s))
+        time_s, kind, no = case.times_s[there], case.kinds.numbers[there], np.zeros(len(there[0]), bool)
+        ratio = time_s / group_quantile(kind, time_s, 0.5, len(case.kinds.names))[kind]
+        first, second = (np.searchsorted(gpus, np.array(case.firsts)[ends]) for ends in there)
+        visits.append(Visits(first, second, np.full(len(no), launch), ratio, no, no))
+    places = Places(np.arange(len(gpus)), np.full(len(gpus), -1), one_machine=True)
+    return judgement.judge(joined(*visits), places, one_way=False)
+
+
+def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
+    """Name slow GPUs, and pairs of others that were slower than comparable pairs in every launch, and in some."""
+    finding = partial(CheckFinding, layer=layer.name, yardstick="population")
+    for name, gpus, cases, judged in sections:
+        slow: set[int] = set()
+        for part in judged.bad:
+            numbers = [gpus[rank] for rank in part.ranks]
+            slow.update(numbers)
+            which = f"GPU{'s' * (len(numbers) > 1)} {format_cpulist(numbers)}"
+            which = f"what joins {which} with the others" if part.kind == "joint" else which
+            often = "at times " if part.state == "at times" else ""
+            slower = f"{often}{(part.slower or 0.0) * 100:.0f} % slower than the other GPUs"
+            yield finding(verdict="FAIL", part=which, why=f"{name}: {slower} ({count(part.visits, 'visit')})")
+        pairs = [{each.pair: each.ratio for each in case.suspects if slow.isdisjoint(each.pair)} for case in cases]
+        for pair in dict.fromkeys(pair for launch in pairs for pair in launch):
+            ratios = [launch[pair] for launch in pairs if pair in launch]
+            always = len(ratios) == len(cases) >= TIMES
+            yield finding(
+                verdict="FAIL" if always else "UNDECIDED",
+                part=f"GPUs {pair[0]} → {pair[1]}".replace("-1", "host"),
+                why=f"{name}: {(median(ratios) - 1) * 100:.0f} % slower than comparable pairs in {len(ratios)} of "
+                f"{count(len(cases), 'launch')}",
+                decides="" if always else f"volley {' '.join(layer.words)}",
+            )
 
 
 def by_limits(layer: str, times: Mapping[str, Sequence[float]], limits: Limits, judged: int) -> CheckFinding:
