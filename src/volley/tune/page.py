@@ -43,12 +43,9 @@ class Tuning:
 
 
 def report(tuning: Tuning, *, full: bool) -> Report:
-    tables = []
-    if tuning.chosen:
-        tables.append(_proven(tuning, tuning.chosen))
     others = [each for each in tuning.proofs if each != tuning.chosen]
-    if others:
-        tables.append(_others(tuning, others))
+    tables = [_proven(tuning, tuning.chosen)] if tuning.chosen else []
+    tables += [_others(tuning, others)] if others else []
     about = f"{tuning.benchmark} · {tuning.mpi} · {count(tuning.ranks, 'rank')}"
     tried = f"{count(len(tuning.settings), 'setting')} tried, {len(tuning.proofs)} confirmed"
     ratio = "ratio: time with the setting / time without, in pairs of launches"

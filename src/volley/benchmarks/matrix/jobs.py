@@ -202,8 +202,7 @@ def _controls(cases: Sequence[RankMatrixCase], suspects: Sequence[Pair]) -> list
     found: dict[Pair, None] = {}
     for case in cases:
         kinds = {case.kinds.kind(pair) for pair in case.undecided}
-        chosen = [each.pair for each in case.controls if each.kind in kinds]
-        found.update(dict.fromkeys(pair for pair in chosen if pair not in suspects))
+        found |= dict.fromkeys(each.pair for each in case.controls if each.kind in kinds and each.pair not in suspects)
     return list(found)
 
 

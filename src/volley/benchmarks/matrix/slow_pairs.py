@@ -428,9 +428,7 @@ def groups_and_suspects(
 ) -> tuple[list[SlowGroup], list[PairRatio]]:
     """Return the groups of slow pairs, and the suspects: some of each group, then slow pairs of no group."""
     groups = slow_groups(usual, nodes, hosts)
-    explained = np.zeros(usual.ratios.shape, bool)
-    for group in groups:
-        explained |= group.places
+    explained = np.any([group.places for group in groups], axis=0) if groups else None
     pairs = in_turn(*(group.again for group in groups))
     standing = [found for pair in pairs if (found := usual.at(pair))]
     return groups, standing + suspects(usual, at_best, explained)

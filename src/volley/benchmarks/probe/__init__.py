@@ -23,7 +23,7 @@ BENCHMARK = Benchmark(
     plan=Lazy(f"{__name__}.page.ProbePlan"),
     records=(),
     jobs=Lazy(f"{__name__}.page.jobs"),
-    results=Lazy(f"{__name__}.page.results"),
+    results=Lazy("volley.records.launch_series.series_of"),
     report=Lazy(f"{__name__}.page.report"),
     examples=(
         "volley transports",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from volley.benchmarks.probe import ProbeOptions
 from volley.document import Frozen
 from volley.launch.launchers import PAIR
-from volley.records.launch_series import LaunchSeries, series_of
-from volley.records.run_log import RunLog
+from volley.records.launch_series import LaunchSeries
 from volley.report.model import Column, Data, Report, Row, Table
 from volley.run import report_parts
 from volley.run.jobs import Job, JobContext, Jobs, choose_transports, count_ranks, launches, make_plan
@@ -22,10 +19,6 @@ def jobs(options: ProbeOptions, context: JobContext) -> Jobs:
     ranks = count_ranks(options.job, context, usual=max(context.ranks_given or PAIR, PAIR))
     plan = make_plan("probe", ProbePlan(), options, ranks=ranks, transports=choose_transports(("all",), context))
     return Jobs(launches(Job(plan), options.job))
-
-
-def results(logs: Iterable[RunLog]) -> list[LaunchSeries]:
-    return series_of(logs)
 
 
 COLUMNS = ("transport", "available", "mpi", "memory", "summary", "reason")
