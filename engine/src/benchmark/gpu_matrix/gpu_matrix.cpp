@@ -1,6 +1,7 @@
 // The benchmark `gpu_matrix`: every ordered pair of this machine's GPUs, all owned by this process.
 #include <algorithm>
 
+#include "benchmark/benchmark.hpp"
 #include "benchmark/gpu_matrix/section.hpp"
 
 namespace volley::gpu_matrix {

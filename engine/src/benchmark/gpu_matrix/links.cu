@@ -1,6 +1,8 @@
 // How a cell moves its messages: by copy engines or a copy kernel, between two GPUs or between a GPU and pinned memory
 // of the host; or by a single thread of a kernel, with loads that wait for each other and a ping-pong of stores.
 #include <algorithm>
+#include <atomic>
+#include <future>
 
 #include "benchmark/gpu_matrix/links.cuh"
 #include "gpu/kernel_launch.cuh"

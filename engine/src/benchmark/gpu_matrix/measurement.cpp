@@ -2,7 +2,9 @@
 #include <numeric>
 #include <set>
 
+#include "benchmark/benchmark.hpp"
 #include "benchmark/gpu_matrix/links.cuh"
+#include "measure/faults.hpp"
 #include "measure/sampler.hpp"
 
 namespace volley::gpu_matrix {

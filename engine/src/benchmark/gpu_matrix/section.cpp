@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "measure/faults.hpp"
+
 namespace volley::gpu_matrix {
 namespace {
 

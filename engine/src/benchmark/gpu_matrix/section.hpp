@@ -1,8 +1,19 @@
 // What is measured between the GPUs of a node: each section is one matrix. docs/method explains each number.
 #pragma once
 
-#include "benchmark/benchmark.hpp"
-#include "measure/faults.hpp"
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/errors.hpp"
+#include "measure/timing_loop.hpp"
+
+namespace volley {
+struct Run;
+enum class Fault;
+}  // namespace volley
 
 namespace volley::gpu_matrix {
 
@@ -30,10 +41,10 @@ struct Section {
   AccessOperation operation;
   Direction direction;
   Ends ends;
-  bool peer_access;           // enabled for all pairs that support it
-  std::uint64_t bytes;        // of a message, if the plan allows that many
-  int window;                 // messages in flight before completion is awaited
-  Fault fault = Fault::none;  // a test: what breaks on purpose between the first and the last GPU
+  bool peer_access;     // enabled for all pairs that support it
+  std::uint64_t bytes;  // of a message, if the plan allows that many
+  int window;           // messages in flight before completion is awaited
+  Fault fault{};        // a test: what breaks on purpose between the first and the last GPU
 };
 
 // All sections in the order in which they are measured: first those without peer access, then those with it.
