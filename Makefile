@@ -135,9 +135,10 @@ $(VENV)/.lint: $(INSTALLED)
 
 # pytest ends with 5 where PYTEST leaves no test of a kind. Files with few tests are not the last ones: these build volley.
 # Three workers for two cores: tests also wait, for launches to end and for time limits.
+# The tests that run alone come first: they compile the Python of all tests once, and not in each worker.
 test: ctest $(VENV)/.test
-	$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'not (alone or gpu or slow)' || [ $$? = 5 ]
 	$(VENV)/bin/python -m pytest $(PYTEST) -m '(alone or gpu) and not slow' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'not (alone or gpu or slow)' || [ $$? = 5 ]
 	@echo "volley: make test-slow runs the tests that take longer"
 
 test-slow: $(TOOLS)/.ready $(VENV)/.test
