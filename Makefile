@@ -146,7 +146,7 @@ test-slow: $(TOOLS)/.ready $(VENV)/.test
 	$(WITH_MPI) ctest --preset sanitize -j $(JOBS)
 	$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'slow and not (alone or gpu)' || [ $$? = 5 ]
 	$(VENV)/bin/python -m pytest $(PYTEST) -m 'slow and (alone or gpu)' || [ $$? = 5 ]
-	$(VENV)/bin/python -m pytest bench/tests
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile bench/tests
 
 define build_preset
 	@echo "volley: building build/$(1)"
