@@ -220,7 +220,7 @@ class Measured:
         sampling = Sampling(ci=0.01, point_time_s=POINT_S, size_time_s=None, tail=False)
         plan = msgspec.structs.replace(plan, sampling=sampling, budget_s=self.budget_s)
         expected_s = len(rounds) * repeats * (BESIDE_S + 2 * len(transports) * POINT_S)
-        note = f"{ranks} ranks meet {len(rounds)} partners, all at once: about {format_duration(expected_s)}"
+        note = f"{ranks} ranks measure at once, in {len(rounds)} rounds: about {format_duration(expected_s)}"
         return Jobs((Job(plan),), next_job=None if alone else self.next_job, note=f"{note} after the start")
 
     def next_job(self, logs: Sequence[RunLog], elapsed_s: float, _say: object = None) -> Job | None:

@@ -87,7 +87,7 @@ def of_cluster(
                 yield bad(why=f"{why} ({visits}{count(part.visits, 'visit')})", yardstick="population")
         for part in judgement.open:
             if part.kind == "some":
-                why, decides = f"of two {what} the data cannot show which one is slow", THIRD
+                why, decides = f"with two {what} the data cannot show whether one is slow", THIRD
                 if part.slower is not None:
                     slower = f"{_percent(part.slower)} slower than the other {what}"
                     why = f"{slower}; the data cannot show which of the two are good"
