@@ -481,5 +481,5 @@ def test_no_name_of_a_legend_is_cut_off(opened: Any, tmp_path: Path, compared: b
             "[...document.querySelectorAll('.chart')].map(chart => [chart.getBoundingClientRect().right, ..."
             "[...chart.querySelectorAll('.role-legend-label text')].map(text => text.getBoundingClientRect().right)])"
         )
-        assert any(len(names) > 5 for _, *names in ends)
+        assert (any if compared else all)(len(names) > 5 for _, *names in ends)  # charts of ratios have fewer
         assert all(name <= right for right, *names in ends for name in names)
