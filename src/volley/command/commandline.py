@@ -211,9 +211,9 @@ class Command:
         if others and others[0].startswith("-"):
             flag_ = others[0].partition("=")[0]
             values = {f"--{value}": each.name for each in known for value in getattr(each.read, "values", ())}
+            if option_ := values.get(flag_):
+                raise UnknownOptionError(flag_, self.title, f"did you mean {option_} {flag_[2:]}?")
             guess = did_you_mean(flag_, ["--help", *(flag for each in known for flag in each.flags)])
-            if flag_ in values:
-                guess = f"did you mean {values[flag_]} {flag_[2:]}?"
             raise UnknownOptionError(flag_, self.title, guess)
         if others:
             parser.error(f"unexpected argument {others[0]!r}{_split_list(others[0], words, known)}")

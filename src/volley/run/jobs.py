@@ -298,7 +298,7 @@ def repeated(
             # What a launch takes besides its points: to start, to prepare, to end.
             beside_s = median([exit_s - s for (_, exit_s, _), s in zip(ended, points_s, strict=True)] or [start_s])
             # Another launch with half of the points is worth more than all points in each.
-            fit = int(left_s / (beside_s + min([beside_s, *(each / 2 for each in points_s[:1])])))
+            fit = int(left_s / (beside_s + min(beside_s, points_s[0] / 2 if points_s else beside_s)))
             left_s = left_s / max(min(launches.aim - len(logs), fit), 1) - outside_s
         return Job(msgspec.structs.replace(plan, budget_s=max(left_s, SHORTEST_S)))
 
@@ -345,10 +345,14 @@ def starts_in_s(plan: Plan, context: JobContext) -> float:
     return GPU_START_S + CONTEXT_S * further
 
 
+def needs_trial(plan: Plan, context: JobContext) -> bool:
+    """Return whether a trial tells before the first launch if MPI accepts device memory: two ranks may have it."""
+    return not {*preflight.risky(plan, context.about)}.isdisjoint(usable_transports(plan, context, PAIR))
+
+
 def trial_in_s(plan: Plan, context: JobContext) -> float:
-    """Return how long it is expected to take to try before the first launch whether MPI accepts device memory."""
-    tried = {*preflight.risky(plan, context.about)}.intersection(usable_transports(plan, context, PAIR))
-    return starts_in_s(plan, context) if tried else 0.0
+    """Return how long the trial of MPI on device memory is expected to take."""
+    return starts_in_s(plan, context) if needs_trial(plan, context) else 0.0
 
 
 def measures_in_s(job: Job, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:

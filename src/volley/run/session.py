@@ -54,9 +54,9 @@ from volley.run.jobs import (
     Jobs,
     choose_transports,
     measures_in_s,
+    needs_trial,
     starts_in_s,
     trial_in_s,
-    usable_transports,
 )
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize
@@ -335,7 +335,7 @@ class Session:
         if plan is None or not has_driver():
             return None
         risky, trial = preflight.risky(plan, self.context.about), self.jobs.trial
-        if not {*risky}.intersection(usable_transports(plan, self.context, PAIR)):
+        if not needs_trial(plan, self.context):
             return None
         start = self.starts[plan.world_size]
         trials = Trials(start, self.stack, stop, plan.watchdog_s, progress.note)
