@@ -82,9 +82,7 @@ def of_cluster(
                 where = f" in {count(part.visits, 'pair')}" if part.visits else ""
                 yield bad(why=f"wrong data arrived{where}", yardstick="data")
             else:
-                often, visits = ("at times ", "") if part.state == "at times" else ("", "median of ")
-                why = f"{often}{_percent(part.slower)} slower than the other {what}"
-                yield bad(why=f"{why} ({visits}{count(part.visits, 'visit')})", yardstick="population")
+                yield bad(why=slower_words(part, what), yardstick="population")
         for part in judgement.open:
             if part.kind == "some":
                 why, decides = f"with two {what} the data cannot show whether one is slow", THIRD
@@ -111,6 +109,12 @@ def of_cluster(
             unseen = "this does not see a single bad pair (volley matrix), nor what comes and goes and costs less than "
             unseen += f"{_percent(judgement.hit_from)} (volley pingpong --tail)"
             yield among(verdict="PASS", why=f"{good} ({count(met, 'partner')} each)", decides=unseen)
+
+
+def slower_words(part: ClusterPart, what: str) -> str:
+    """Return how slow a bad part is: ``5 % slower than the other nodes (median of 128 visits)``."""
+    often, visits = ("at times ", "") if part.state == "at times" else ("", "median of ")
+    return f"{often}{_percent(part.slower)} slower than the other {what} ({visits}{count(part.visits, 'visit')})"
 
 
 def _percent(share: float | None) -> str:

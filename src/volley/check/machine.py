@@ -25,7 +25,7 @@ from volley.benchmarks.matrix.results import results as matrix_results
 from volley.check import judgement
 from volley.check.cluster import joined
 from volley.check.evidence import SMALLEST, Places, Visits, group_quantile
-from volley.check.findings import NAMED, CheckFinding, Verdict
+from volley.check.findings import NAMED, CheckFinding, Verdict, slower_words
 from volley.check.judgement import Judgement
 from volley.document import Frozen, PositiveSeconds
 from volley.errors import UserError
@@ -176,9 +176,7 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
             slow.update(numbers)
             which = f"GPU{'s' * (len(numbers) > 1)} {format_cpulist(numbers)}"
             which = f"what joins {which} with the others" if part.kind == "joint" else which
-            often = "at times " if part.state == "at times" else ""
-            slower = f"{often}{(part.slower or 0.0) * 100:.0f} % slower than the other GPUs"
-            yield finding(verdict="FAIL", part=which, why=f"{name}: {slower} ({count(part.visits, 'visit')})")
+            yield finding(verdict="FAIL", part=which, why=f"{name}: {slower_words(part, 'GPUs')}")
         pairs = [{each.pair: each.ratio for each in case.suspects if slow.isdisjoint(each.pair)} for case in cases]
         for pair in dict.fromkeys(pair for launch in pairs for pair in launch):
             ratios = [launch[pair] for launch in pairs if pair in launch]
