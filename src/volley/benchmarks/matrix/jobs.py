@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -56,7 +57,7 @@ def jobs(options: MatrixOptions, context: JobContext) -> Jobs:
     again = partial(next_job, inside_launcher=context.position is not None, anyway=anyway)
     expected_s = _expected_s(plan, part, nodes)
     advice = _advice(plan, part, nodes, expected_s)
-    crowded = context.on_this_host and ranks > cores()
+    crowded = context.on_this_host and ranks > len(os.sched_getaffinity(0))  # then next_job measures nothing again
     if advice and options.remeasure and (anyway or not crowded):
         longest = format_duration(max(slow_pairs.LONGEST_S, expected_s))
         advice += f"; measuring slow pairs again takes up to {longest} more"
