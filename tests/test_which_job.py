@@ -100,15 +100,7 @@ def test_plain_volley_measures_within_a_minute_what_is_worth_measuring(
     [
         ([], 4, "", [("gpu_matrix", plain.SECTIONS, 60), ("pingpong", 1 << 30, 60)]),
         (["--budget", "30"], 4, "", [("gpu_matrix", plain.SECTIONS, 30), ("pingpong", 1 << 30, 30)]),
-        (
-            [],
-            1,
-            "",
-            [
-                ("gpu_matrix", plain.ONE_GPU_SECTIONS, plain.ONE_GPU_BUDGET_S),
-                ("pingpong", 64 << 20, plain.ONE_GPU_BUDGET_S),
-            ],
-        ),
+        ([], 1, "", [("gpu_matrix", plain.ONE_GPU_SECTIONS, 30), ("pingpong", 64 << 20, 30)]),
         (["--budget", "40"], 1, "", [("gpu_matrix", plain.ONE_GPU_SECTIONS, 40), ("pingpong", 64 << 20, 40)]),
         ([], 2, "", [("pingpong", 1 << 30, 60)]),
         (["--hosts", "a,b"], 0, "", [("pingpong", 1 << 30, 60)]),

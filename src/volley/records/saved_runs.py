@@ -132,15 +132,17 @@ def run_named(word: str) -> SavedRun | None:
     Raises:
         UserError: the word names several runs, or counts further back than there are runs.
     """
-    kept = saved_runs()
+    runs = saved_runs()
     if last := _LAST.fullmatch(word):
         back = int(last[1] or 0)
-        if back >= len(kept):
-            raise UserError(f"there is no run {word}: {count(len(kept), 'run')} saved on this machine, see volley list")
-        return kept[back]
-    found = [run for run in kept if word in (run.known.name, run.path.name, run.path.stem)]
+        if back >= len(runs):
+            raise UserError(
+                f"there is no run {word}: {count(len(runs), 'run')} saved on this machine, see volley list"
+            )
+        return runs[back]
+    found = [run for run in runs if word in (run.known.name, run.path.name, run.path.stem)]
     if not found and len(word) >= _MIN_PREFIX:
-        found = [run for run in kept if run.id.startswith(word)]
+        found = [run for run in runs if run.id.startswith(word)]
     if len(found) > 1:
         names = join_few([f"{run.id} ({run.path.name})" for run in found], 3)
         raise UserError(f"{escape_controls(word)} may be {escape_controls(names)}: write more of its id, or its file")

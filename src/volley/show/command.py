@@ -192,11 +192,11 @@ def _local(started_at: str) -> str:
 
 
 def list_runs(options: ListOptions) -> int:
-    kept = saved_runs()
+    saved = saved_runs()
     runs = [
-        run for run in kept if fnmatchcase(run.known.name, options.name) and set(options.tag) <= set(run.known.tags)
+        run for run in saved if fnmatchcase(run.known.name, options.name) and set(options.tag) <= set(run.known.tags)
     ]
-    of = f" of {len(kept)}" if len(runs) < len(kept) else ""
+    of = f" of {len(saved)}" if len(runs) < len(saved) else ""
     heading = f"{count(len(runs), 'run')}{of} saved in {state_folder()}"
     render_reports([report(runs, heading, full=options.output.full)], options.output.format, sys.stdout)
     return EXIT_GOOD
