@@ -136,9 +136,7 @@ def run_named(word: str) -> SavedRun | None:
     if last := _LAST.fullmatch(word):
         back = int(last[1] or 0)
         if back >= len(runs):
-            raise UserError(
-                f"there is no run {word}: {count(len(runs), 'run')} saved on this machine, see volley list"
-            )
+            raise UserError(f"there is no run {word}: {count(len(runs), 'run')} saved on this machine, see volley list")
         return runs[back]
     found = [run for run in runs if word in (run.known.name, run.path.name, run.path.stem)]
     if not found and len(word) >= _MIN_PREFIX:
