@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -191,11 +193,35 @@ def test_misuse_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     check_transcript("refused/references", capsys, {str(home): "~"})
 
 
-def test_the_median_of_the_launches_is_compared_with_the_reference() -> None:
+@pytest.mark.parametrize(
+    ("factors", "sentence"),
+    [
+        ([1.2], "20.0 % slower than the reference h200-x2 (median of 1 point; volley references)"),
+        ([0.5, 1.0, 4.0], "as fast as the reference h200-x2 (median of 1 point; volley references)"),
+        (
+            [0.98, 1.19, 1.2, 1.2, 1.21, 1.22],
+            "20.0 % slower than the reference h200-x2 (not significant; median of 1 point; volley references)",
+        ),
+        (
+            [1.18, 1.19, 1.2, 1.2, 1.21, 1.22],
+            "20.0 % slower than the reference h200-x2 (median of 1 point; volley references)",
+        ),
+    ],
+)
+def test_the_median_of_the_launches_is_compared_with_the_reference(factors: Sequence[float], sentence: str) -> None:
     at, seconds = "1 × 1 of 4096 × 4096 double, run / iterations", 6.74845e-05
-    times = [[Observable("aware", [at], [seconds * factor])] for factor in (0.5, 1.0, 4.0)]
+    times = [[Observable("aware", [at], [seconds * factor])] for factor in factors]
     (found,) = references.beside_equal(["NVIDIA H200"], "jacobi", times)
-    assert found.text == "as fast as the reference h200-x2 (median of 1 point; volley references)"
+    assert found.text == sentence
+
+
+def test_host_memory_is_not_compared_by_the_kind_of_gpu(home: Path, capsys: Capture) -> None:
+    log = read_runs(ROOT / "results/h200-x2/pingpong-all.jsonl", BENCHMARKS)[-1]
+    for only, compared in (("aware", True), ("host", False)):
+        kept = [each for each in log.records if getattr(each, "transport", only) == only]
+        part = write(home / f"{only}.jsonl", [dataclasses.replace(log, records=kept)])
+        assert cli.main(["show", str(part), "--notes"]) == 0
+        assert (" the reference h200" in capsys.readouterr().out) == compared
 
 
 def test_a_solver_on_two_nodes_is_not_compared_with_a_reference_of_one(home: Path, capsys: Capture) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +25,7 @@ from volley.records.saved_runs import REFERENCES, state_folder
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Table
 from volley.run.benchmark import Benchmark
 from volley.statistics.estimates import median
+from volley.statistics.launches import of_ratios
 from volley.text import count, escape_controls, grouped, join_words, mpi_name
 from volley.units import slower_or_faster
 
@@ -96,27 +96,32 @@ def gpus_of(run: Run | None) -> list[str]:
 
 
 def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterable[Observable]]) -> list[Note]:
-    """Return how the launches compare with a published reference with GPUs of this one name; nothing without one."""
+    """Return how the launches compare with a published reference with GPUs of this one name; nothing without one.
+
+    Each launch has the median of its ratios; these medians have an interval over launches.
+    """
     names = set(gpus)
     if len(names) != 1:
         return []
-    name = names.pop()
-    times: dict[tuple[str, str, float | None], list[float]] = {}
-    for each in chain.from_iterable(launches):
-        for at, seconds in zip(each.at, each.seconds, strict=True):
-            times.setdefault((each.series, at, each.work), []).append(seconds)
-    found = [
-        ratio
-        for (series, at, work), those in times.items()
-        if (ratio := ratio_to_equal(name, (benchmark, series), at, median(those), work))
-    ]
-    if not found:
+    name, known = names.pop(), dict[str, None]()
+    points: set[tuple[str, str]] = set()
+    middles = []
+    for launch in launches:
+        ratios = []
+        for each in launch:
+            for at, seconds in zip(each.at, each.seconds, strict=True):
+                if found := ratio_to_equal(name, (benchmark, each.series), at, seconds, each.work):
+                    known[found[0]] = None
+                    ratios.append(found[1])
+                    points.add((each.series, at))
+        middles += [median(ratios)] if ratios else []
+    if not middles:
         return []
-    known = dict.fromkeys(name for name, _ in found)
-    references = f"reference{'s' if len(known) > 1 else ''} {join_words(known)}"
-    middle = median([ratio for _, ratio in found])
-    words = beside_words(middle, f"the {references}")
-    return [Note("finding", f"{words} (median of {count(len(found), 'point')}; volley references)")]
+    ratio = of_ratios(middles)
+    words = beside_words(ratio.median, f"the reference{'s' if len(known) > 1 else ''} {join_words(known)}")
+    proven = ratio.kind == "single" or not ratio.low <= 1 <= ratio.high or abs(ratio.median - 1) < EQUAL
+    details = [*([] if proven else ["not significant"]), f"median of {count(len(points), 'point')}"]
+    return [Note("finding", f"{words} ({'; '.join([*details, 'volley references'])})")]
 
 
 def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:

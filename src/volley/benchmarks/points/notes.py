@@ -169,7 +169,7 @@ def remarks(result: PointSeries, ucx_operation: str) -> list[Note]:
     plan = result.series.plan
     timed = [point for point in result.points if point.time]
     sending = [point for point in timed if point.sends]
-    observed = map(observables, result.series.logs)
+    on_gpus = (observables(log, on_gpus=True) for log in result.series.logs)  # host memory is the processor's matter
     return report_parts.remarks(
         result.series,
         {point.transport for point in timed},
@@ -179,7 +179,7 @@ def remarks(result: PointSeries, ucx_operation: str) -> list[Note]:
             *(Note("finding", text) for text in _ucx_sends([p for p in timed if p.rate], plan, ucx_operation)),
             *(each.note() for each in slower_than_needed(sending, plan, ucx_operation)),
             *(Note("finding", text) for text in _compared(point for point in timed if point.verified)),
-            *beside_equal(gpus_of(result.series.run), plan.benchmark if plan else "", observed),
+            *beside_equal(gpus_of(result.series.run), plan.benchmark if plan else "", on_gpus),
             *(Note("warning", text) for text in _groups(sending)),
         ],
         doubts=[*noise_notes(sending, plan), *(Note("warning", text) for text in _warnings(sending, plan))],

@@ -382,9 +382,15 @@ def labels(name: str, size_bytes: int, direction: Direction | None, window: int 
     return f"{name}{ways}{f', window {window}' if window else ''}", format_size(size_bytes)
 
 
-def observables(log: RunLog) -> Iterator[Observable]:
-    """Yield the time of each point: half a round trip, a window, a collective; not if nothing is sent."""
+def observables(log: RunLog, *, on_gpus: bool = False) -> Iterator[Observable]:
+    """Yield the time of each point: half a round trip, a window, a collective; not if nothing is sent.
+
+    ``on_gpus``: only where GPU memory is sent.
+    """
+    on_host = {each.transport for each in log.transports if on_gpus and each.memory == "host"}
     for point in sent(log, PointRecord):
+        if point.transport in on_host:
+            continue
         name = " ".join(filter(None, (point.operation, point.transport)))
         series, at = labels(name, point.size_bytes, point.direction, point.window)
         yield Observable(series, [at], [median(point.times_s)], point.moved_bytes or None)
