@@ -85,22 +85,25 @@ def hosts_of(ranks: Iterable[Rank]) -> list[str]:
 
 
 def _places(ranks: list[Rank]) -> Iterator[str]:
-    """Yield one line for each node: its processor, and the cores and the GPU of each of its ranks."""
+    """Yield one line for each node: its processor and GPUs, and the cores and the GPU of each of its ranks."""
     nodes = grouped(ranks, lambda rank: (rank.node, rank.host))
     for number, ((_, host), here) in enumerate(nodes.items()):
         if number == 1 and len(nodes) > MAX_NODES:
             others = list(nodes)[1:]
             yield f"{others[0][1]} to {others[-1][1]}: {count(len(others), 'more node')} of {len(ranks)} ranks in all"
             return
+        gpus = {rank.device.name for rank in here if rank.device}
+        alike_gpus = f", {gpus.pop()}" if len(gpus) == 1 else ""
         places: dict[str, list[int]] = {}
         for rank in here[:MAX_RANKS]:
             cores = f"core{'' if len(rank.cores) == 1 else 's'} {format_cpulist(rank.cores) or 'unknown'}"
-            gpu = f" with GPU {rank.device.index} ({rank.device.name})" if rank.device else ""
-            places.setdefault(f"{cores}{gpu}", []).append(rank.rank)
+            gpu = f" with GPU {rank.device.index}" if rank.device else ""
+            kind = f" ({rank.device.name})" if rank.device and not alike_gpus else ""
+            places.setdefault(f"{cores}{gpu}{kind}", []).append(rank.rank)
         alike = [f"rank{'s' * (len(they) > 1)} {format_cpulist(they)} on {place}" for place, they in places.items()]
         alike += [count(len(here) - MAX_RANKS, "more rank")] if len(here) > MAX_RANKS else []
         binding = join_words(sorted({_BINDERS[rank.bound_by] for rank in here}))
-        yield f"{host} ({here[0].cpu}): {join_words(alike)}, {binding}"
+        yield f"{host} ({here[0].cpu}{alike_gpus}): {join_words(alike)}, {binding}"
 
 
 def over_launches(launches: int, series: LaunchSeries) -> str:
