@@ -48,6 +48,7 @@ StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool.%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
+Prolog={folder}/prolog.sh
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.%n.log
 NodeName={nodes} CPUs=2 State=UNKNOWN
@@ -132,6 +133,8 @@ def _configure(folder: Path) -> None:
     text = SLURM_CONF.format(first=NAMES[0], folder=folder, nodes=",".join(NAMES))
     for name, content in (("slurm.conf", text), ("cgroup.conf", CGROUP_CONF), ("mpi.conf", MPI_CONF)):
         (folder / name).write_text(content.lstrip())
+    (folder / "prolog.sh").write_text("#!/bin/sh\n")
+    (folder / "prolog.sh").chmod(0o755)
 
 
 def _start(daemons: contextlib.ExitStack, where: Cluster, tokens: Sequence[str], host: str) -> None:

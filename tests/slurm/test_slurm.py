@@ -20,6 +20,7 @@ from volley.command.option_values import expand
 from volley.records.record_types import Run
 from volley.records.records_file import read_runs
 
+PROLOG = Path(__file__).parents[2] / "integrations/slurm/prolog.sh"
 REQUEST = ("pingpong", "--transport", "host", *FEW)
 
 
@@ -226,6 +227,27 @@ def doctor(volley: Volley, *before: str) -> dict[str, dict[str, str]]:
     done = volley.run("doctor", "--format", "json", "--timeout", "30", before=before)
     assert done.returncode in {0, 1}, done.stderr
     return {each["check"]: each for each in json.loads(done.stdout)["findings"]}
+
+
+# ---------------------------------------------------------------------------------------- volley as Slurm's prolog
+
+
+@pytest.mark.parametrize(("transport", "drained"), [("host", False), ("host+flip", True)])
+def test_a_prolog_drains_the_node_that_fails(volley: Volley, transport: str, drained: bool) -> None:
+    wrapper, prolog = volley.folder / "volley", volley.slurm.folder / "prolog.sh"
+    again = f'shift; VOLLEY_ENGINE={volley.engine} exec {volley.program} check --transport {transport} "$@" --budget 10'
+    wrapper.write_text(f"#!/bin/sh\nPATH={volley.prefix}/bin:$PATH; {again}\n")
+    wrapper.chmod(0o755)
+    nothing = prolog.read_text()
+    prolog.write_text(PROLOG.read_text().replace("/opt/volley/bin", str(volley.folder)))
+    try:
+        done = volley.slurm.run(["srun", "--immediate=60", "-w", NAMES[0], "-n", "1", "echo", "the job ran"])
+        state = volley.slurm.run(["scontrol", "show", "node", NAMES[0], "--oneliner"]).stdout
+    finally:
+        prolog.write_text(nothing)
+        volley.slurm.run(["scontrol", "update", f"NodeName={NAMES[0]}", "State=RESUME"])
+    assert ("the job ran" in done.stdout) != drained, done.stderr
+    assert ("DRAIN" in state) == ("Reason=volley check: failed" in state) == drained
 
 
 # ------------------------------------------------------------------------------------------- and Slurm itself

@@ -93,10 +93,11 @@ def of_cluster(
                 yield among(verdict="UNDECIDED", part=_title(part, names), why=why, decides=decides)
         if unsure := [part for part in judgement.open if part.kind != "some"]:
             shares = [part.slower or 0.0 for part in unsure]
-            ends = dict.fromkeys(f"{share * 100:.0f}".replace("-0", "0") for share in (min(shares), max(shares)))
-            slower = f"{' to '.join(ends)} % slower than the other {what}"
-            part_names = join_few([_title(part, names) for part in unsure], NAMED)
-            why = f"neither slow nor good for certain: {slower}"
+            low, high = (round(share * 100) for share in (min(shares), max(shares)))
+            ends = dict.fromkeys(f"{abs(end)} % {'faster' if end < 0 else 'slower'}" for end in (low, high))
+            counted = f"{len(unsure)} {what}: " if len(unsure) > NAMED else ""
+            part_names = counted + join_few([_title(part, names) for part in unsure], NAMED)
+            why = f"neither slow nor good for certain: {' to '.join(ends)} than the other {what}"
             yield among(verdict="UNDECIDED", part=part_names, why=why, decides="a longer --budget")
         if judgement.missing:
             lost = join_few(dict.fromkeys(names.node(ranks[rank]) for rank in judgement.missing), NAMED)

@@ -136,9 +136,9 @@ def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
 
 
 def _endings(solutions: Sequence[Solution]) -> Iterator[str]:
-    for solution in solutions:
-        if _processors(solution) != _processors(solutions[0]):
-            yield f"{solution.transport}: {_processors(solution)} each"
+    for processors, those in grouped(solutions, _processors).items():
+        if processors != _processors(solutions[0]):
+            yield f"{join_words(solution.transport for solution in those)}: {processors} each"
     by_end = grouped(solutions, lambda solution: (solution.point.converged, solution.point.iterations))
     for (converged, iterations), those in by_end.items():
         which = f"{join_words(solution.transport for solution in those)}: " if len(by_end) > 1 else ""
