@@ -94,6 +94,19 @@ def test_without_a_terminal_there_is_a_line_every_ten_seconds(monkeypatch: pytes
     assert len(err.getvalue().splitlines()) == 3
 
 
+def test_without_a_terminal_a_failure_is_shown_at_once_and_once() -> None:
+    err = io.StringIO()
+    with Progress(out=io.StringIO(), err=err) as progress:
+        for _ in range(2):
+            progress.begin(sweep(8, 16), 2)
+            for size in (8, 16):
+                progress.on_record(pingpong(status="failed", size=size))
+    assert [line.partition(" (")[0] for line in err.getvalue().splitlines()] == [
+        "volley: host 8 B: FAILED",
+        "volley: host 16 B: FAILED",
+    ]
+
+
 @pytest.mark.usefixtures("every_record")
 def test_without_a_terminal_records_are_the_lines_that_were_looked_at() -> None:
     """Their times are of this machine."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 LINES_EVERY_S = 10.0
-"""Without a bar, a line is shown at most this often; a failure is shown at once."""
+"""Without a bar, a line is shown at most this often; a failure is shown at once, but once only."""
 
 
 WRONG, WORTH_S = 1.2, 5.0
@@ -143,6 +143,7 @@ class Progress:
         self._said_s = said_s
         self._launch_begun = self._lined = time.monotonic()
         self._begun = self._launch_begun if begun is None else begun
+        self._failures: set[str] = set()
         self._before_s = 0.0
         """From the beginning to the first launch."""
 
@@ -192,7 +193,9 @@ class Progress:
             return
         now = time.monotonic()
         failed = getattr(record, "status", "") == "failed" or "failed" in getattr(record, "statuses", ())
-        if self._bar is None and not failed:
+        news = failed and text not in self._failures
+        self._failures |= {text} if failed else set()
+        if self._bar is None and not news:
             if now - self._lined < LINES_EVERY_S:
                 return
             self._lined = now
