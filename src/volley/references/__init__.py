@@ -98,7 +98,8 @@ def gpus_of(run: Run | None) -> list[str]:
 def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterable[Observable]]) -> list[Note]:
     """Return how the launches compare with a published reference with GPUs of this one name; nothing without one.
 
-    Each launch has the median of its ratios; these medians have an interval over launches.
+    Each launch has the median of its ratios; these medians have an interval over launches, which is told if it
+    contains 1.
     """
     names = set(gpus)
     if len(names) != 1:
@@ -119,9 +120,11 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
         return []
     ratio = of_ratios(middles)
     words = beside_words(ratio.median, f"the reference{'s' if len(known) > 1 else ''} {join_words(known)}")
-    proven = ratio.kind == "single" or not ratio.low <= 1 <= ratio.high or abs(ratio.median - 1) < EQUAL
-    details = [*([] if proven else ["not significant"]), f"median of {count(len(points), 'point')}"]
-    return [Note("finding", f"{words} ({'; '.join([*details, 'volley references'])})")]
+    details = [f"median of {count(len(points), 'point')}", "volley references"]
+    if ratio.kind != "single" and ratio.low <= 1 <= ratio.high:
+        bounds = map(slower_or_faster, ratio.extremes or (ratio.low, ratio.high))
+        details.insert(0, f"launches: {' to '.join(bounds)}")
+    return [Note("finding", f"{words} ({'; '.join(details)})")]
 
 
 def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
