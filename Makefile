@@ -69,7 +69,8 @@ install: $(INSTALLED)
 # What decides about paths in the build trees: when it changes they start afresh.
 CHOICES := $(shell $(PYTHON) -c 'import sys; print(sys.version.split()[0], sys.base_prefix)' 2>/dev/null) \
   in $(CURDIR) CUDACXX=$(CUDACXX) CUDA_HOME=$(CUDA_HOME) CXX=$(CXX) \
-  nvcc=$(shell command -v nvcc) driver=$(EXTRAS) CUDA=$(VOLLEY_CUDA) ARCHITECTURES=$(VOLLEY_CUDA_ARCHITECTURES)
+  nvcc=$(shell command -v nvcc) driver=$(EXTRAS) CUDA=$(VOLLEY_CUDA) ARCHITECTURES=$(VOLLEY_CUDA_ARCHITECTURES) \
+  NCCL=$(NCCL_HOME) NVSHMEM=$(NVSHMEM_HOME)
 build/choices: FORCE
 	@mkdir -p build
 	@if ! diff -q $@ - >/dev/null 2>&1 <<<'$(CHOICES)'; then \
