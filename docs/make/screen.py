@@ -15,7 +15,7 @@ from volley.report.model import Details
 from volley.run.render import render
 
 ROOT = Path(__file__).parents[2]
-RECORDS = ROOT / "results" / "h200-x2" / "volley.jsonl"
+RECORDS = ROOT / "results" / "h100-x2" / "volley.jsonl.gz"
 TARGET = ROOT / "docs" / "terminal.svg"
 WIDTH = 105
 
@@ -28,7 +28,7 @@ def main() -> None:
     console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="standard", force_terminal=True)
     console.print(Text("$ volley"))
     console.print(Text.from_ansi(shown.getvalue()))
-    console.save_svg(str(TARGET), title="volley on two H200s")
+    console.save_svg(str(TARGET), title="volley on two H100s")
 
 
 if __name__ == "__main__":
