@@ -440,6 +440,14 @@ def test_the_screen_of_two_h200s(name: str, columns: int, monkeypatch: pytest.Mo
         assert bool(re.search(r"~\d", part)) == ("~: the difference is not significant" in part)
 
 
+def test_a_number_of_too_few_launches_is_in_parentheses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "105")
+    text, _ = shown(read_runs(RECORDS.parent / "h100-x2/volley.jsonl.gz", BENCHMARKS))
+    rows = {line.split()[0]: line.split() for line in text.splitlines() if line.startswith("  ")}
+    assert rows["host"] == ["host", "0.29?", "1.4?", "10?", "(5.592)", "10?"]  # 256 MiB had time in one launch of six
+    assert "(…): too few launches or samples for an interval\n" in text
+
+
 @pytest.mark.parametrize("what", ["full", "fit", "notes"])
 def test_the_rest_is_one_option_away(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from volley.benchmarks.points.notes import (
     again,
@@ -191,7 +192,7 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     compared = [compared[0], compared[-1]] if compared else []
     words = ("time", "bus bandwidth") if points[0].operation else ("latency", "bandwidth")
     shares = any(point.line_rate for point in points)
-    one = Cell(1, "dim", "1")
+    one, number = Cell(1, "dim", "1"), partial(_number, repeated=not (one_launch(points) or few_launches(points)))
     rows: list[list[Cell]] = []
     sections: dict[int, str] = {}
     for section, transports in _sections(result, points).items():
@@ -205,16 +206,17 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
             rows.append(
                 [
                     Cell(f"  {name}"),
-                    *(_number(here.get(size), 1e6) for size in timed),
-                    *(_number(here.get(size), 1e-9) for size in rated),
-                    _number(best, 1e-9),
+                    *(number(here.get(size), 1e6) for size in timed),
+                    *(number(here.get(size), 1e-9) for size in rated),
+                    number(best, 1e-9),
                     *([EMPTY if share is None else Cell(share * 100, text=f"{share * 100:.0f} %")] if shares else []),
                     *(one if name == over and size in here else ratio_cell(ratios.get(size)) for size in compared),
                 ]
             )
     # Of bandwidths first go sizes between others, then the one that slow transports skipped.
     spare_rates = {**dict.fromkeys(rated, 6), sizes[-1]: 4, rated[0]: 0, largest: 0}
-    relative = "; ".join([f"speed-up: relative to {over}", *unclear(rows)])
+    here_too = unclear(row[: 1 + len(timed) + len(rated) + 1] for row in rows)
+    relative = "; ".join([f"speed-up: relative to {over}", *(mark for mark in unclear(rows) if mark not in here_too)])
     columns = [
         Column("transport", align="left"),
         *(
@@ -229,7 +231,7 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
             for size, spare in zip(compared, _SPARE_RATIOS, strict=False)
         ),
     ]
-    return Table(columns, rows, legend=list(_legend(points)), sections=sections)
+    return Table(columns, rows, legend=[*_legend(points), *here_too], sections=sections)
 
 
 def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
@@ -256,13 +258,18 @@ def _sections(result: PointSeries, points: Sequence[PointResult]) -> dict[str, d
     return {name: found[order, name] for order, name in sorted(found)}
 
 
-def _number(point: PointResult | None, factor: float) -> Cell:
-    """Return a time in the unit of ``factor`` or, if it is less than 1, a bandwidth, with the digits that are known."""
+def _number(point: PointResult | None, factor: float, *, repeated: bool = False) -> Cell:
+    """Return a time in the unit of ``factor`` or, if it is less than 1, a bandwidth, with the digits that are known.
+
+    ``repeated``: other points have intervals over launches; a number without one is in parentheses.
+    """
     if point is None or point.time is None:
         return EMPTY
     value = (point.time.median if factor > 1 else point.bandwidth_Bps or 0) * factor
     unsure = point.half_width > UNCERTAIN
     text = format_sig(value, known_digits(point.half_width)) + "?" * unsure
+    if repeated and point.time.kind != "ci":
+        text = f"({text})"
     return Cell(value, "warning" if unsure else "", text)
 
 
