@@ -79,6 +79,35 @@ void a_series_for_which_no_time_is_left_is_skipped(const Sampling& sampling) {
   for (const auto& series : measured(sampler, {&slow, &fast}, 1, 0)) EXPECT(series.skipped == budget_reason);
 }
 
+// Its first exchange takes long, as that of NCCL, which connects in it.
+class ConnectingDriver final : public Driver {
+ public:
+  void run(const View&, std::uint64_t count, const std::optional<Window>&) override {
+    if (count > 0 && !std::exchange(connected_, true)) std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+
+ private:
+  bool connected_ = false;
+};
+
+void a_cold_exchange_is_not_expected_again(const Sampling& sampling) {
+  ConnectingDriver driver;
+  LocalControl control(0, 1);
+  Watchdog watchdog("test", 60);
+  Workload workload = round_trip_workload();
+  workload.max_counts = 1000;
+  Sampler sampler(control, sampling, workload, watchdog);
+  for (const bool fresh : {true, false}) {
+    std::vector<Series> all(1);
+    all[0].driver = &driver;
+    all[0].view.bytes = 1024;
+    all[0].fresh = fresh;
+    sampler.measure(all, fresh ? 10 : 0.9);
+    EXPECT(all[0].skipped.empty() && !all[0].first_samples.empty());
+    EXPECT(all[0].cold_s.has_value() == fresh && (all[0].cold_elapsed_s >= 1) == fresh);
+  }
+}
+
 void without_a_limit_nothing_is_skipped(Sampling sampling) {
   sampling.size_time_s.reset();
   PausingDriver slow(std::chrono::milliseconds(6));
@@ -344,6 +373,7 @@ int main() {
   without_a_limit_nothing_is_skipped(adaptive);
   adaptive.size_time_s.reset();
   a_series_for_which_no_time_is_left_is_skipped(adaptive);
+  a_cold_exchange_is_not_expected_again(adaptive);
   adaptive.size_time_s = 0.02;
   Sampling fixed = adaptive;
   fixed.fixed = true;

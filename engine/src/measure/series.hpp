@@ -134,6 +134,7 @@ struct Series {
   std::optional<Mismatch> mismatch;
   EndedBy ended_by = EndedBy::open;
   double elapsed_s = 0;
+  double cold_elapsed_s = 0;  // of elapsed_s: until the end of the cold exchange
 
   // Progress.
   std::uint64_t repetition = 0;           // of the pattern: fills of the send buffer so far
