@@ -97,14 +97,19 @@ void a_cold_exchange_is_not_expected_again(const Sampling& sampling) {
   Workload workload = round_trip_workload();
   workload.max_counts = 1000;
   Sampler sampler(control, sampling, workload, watchdog);
-  for (const bool fresh : {true, false}) {
+  const auto measured_once = [&](bool fresh, double left_s) {
     std::vector<Series> all(1);
     all[0].driver = &driver;
     all[0].view.bytes = 1024;
     all[0].fresh = fresh;
-    sampler.measure(all, fresh ? 10 : 0.9);
-    EXPECT(all[0].skipped.empty() && !all[0].first_samples.empty());
-    EXPECT(all[0].cold_s.has_value() == fresh && (all[0].cold_elapsed_s >= 1) == fresh);
+    sampler.measure(all, left_s);
+    return all[0];
+  };
+  for (const bool fresh : {true, false}) {
+    const Series series = measured_once(fresh, fresh ? 10 : 0.9);
+    EXPECT(series.skipped.empty() && !series.first_samples.empty());
+    EXPECT(series.cold_s.has_value() == fresh && (series.cold_elapsed_s >= 1) == fresh);
+    if (fresh) EXPECT(measured_once(true, 0.9).skipped == budget_reason);  // fresh buffers would connect again
   }
 }
 

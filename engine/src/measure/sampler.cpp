@@ -74,8 +74,8 @@ class Sampler::Rounds {
     }
     for (const auto& series : all) {  // an empty message says nothing of longer ones
       if (series.count > 0 && series.view.bytes > 0)
-        last_[series.name] = {series.view.bytes, series.count, series.count_s,
-                              series.elapsed_s - series.cold_elapsed_s};
+        last_[series.name] = {series.view.bytes, series.count, series.count_s, series.elapsed_s - series.cold_elapsed_s,
+                              series.cold_elapsed_s};
     }
   }
 
@@ -89,7 +89,7 @@ class Sampler::Rounds {
     for (auto& series : all) {
       const auto found = last_.find(series.name);
       if (!series.open() || found == last_.end()) continue;
-      const auto& [bytes, count, count_s, elapsed_s] = found->second;
+      const auto& [bytes, count, count_s, elapsed_s, cold_s] = found->second;
       const double exchange_s = count_s * static_cast<double>(series.view.bytes) / static_cast<double>(bytes);
       const double expected_s = exchange_s * static_cast<double>(min_exchanges());
       if (count_s <= workload_.limits.long_exchange_s || expected_s <= part_s) continue;
@@ -116,11 +116,12 @@ class Sampler::Rounds {
   double expected_s(const Series& series) const {
     const auto found = last_.find(series.name);
     if (found == last_.end() || found->second.bytes == 0) return 0;
-    const auto& [bytes, count, count_s, elapsed_s] = found->second;
+    const auto& [bytes, count, count_s, elapsed_s, cold_s] = found->second;
+    const double once_s = series.fresh ? cold_s : 0;
     const double ratio = static_cast<double>(series.view.bytes) / static_cast<double>(bytes);
-    if (ratio < 1) return elapsed_s * ratio + (sampling_.fixed ? 0 : sampling_.point_time_s);
+    if (ratio < 1) return once_s + elapsed_s * ratio + (sampling_.fixed ? 0 : sampling_.point_time_s);
     const double growth = bytes >= bandwidth_bytes ? ratio - 1 : 0;
-    return elapsed_s + 2 * count_s * static_cast<double>(min_exchanges()) * growth;
+    return once_s + elapsed_s + 2 * count_s * static_cast<double>(min_exchanges()) * growth;
   }
 
   // How many exchanges a point with long ones has: in each visit two samples, and one untimed before them.
@@ -163,7 +164,7 @@ class Sampler::Rounds {
   bool reuse_calibration(Series& series) {
     const auto found = last_.find(series.name);
     if (found == last_.end() || sampling_.tail) return false;
-    const auto& [bytes, count, count_s, elapsed_s] = found->second;
+    const auto& [bytes, count, count_s, elapsed_s, cold_s] = found->second;
     const bool one_is_enough = count == 1 && bytes <= series.view.bytes && count_s >= 2 * workload_.limits.sample_s;
     if (!one_is_enough && !(count == workload_.max_counts && bytes == series.view.bytes)) return false;
     series.count = count;
@@ -503,7 +504,8 @@ class Sampler::Rounds {
     std::size_t bytes;
     std::uint64_t count;
     double count_s;
-    double elapsed_s;  // without the cold exchange, which no later size has: NCCL connects in it, for a second
+    double elapsed_s;  // after the cold exchange
+    double cold_s;     // until its end; only fresh buffers have one: NCCL connects in it, for a second
   };
 
   Control& control_;

@@ -21,7 +21,7 @@ from volley.records.record_types import Rank
 from volley.report.columns import SCHEMA
 from volley.report.prometheus import escaped
 from volley.text import count, escape_controls, grouped, join_few
-from volley.units import format_size
+from volley.units import format_size, slower_or_faster
 
 Verdict = Literal["FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS"]
 EXIT_CODES: dict[Verdict, int] = {
@@ -93,8 +93,7 @@ def of_cluster(
                 yield among(verdict="UNDECIDED", part=_title(part, names), why=why, decides=decides)
         if unsure := [part for part in judgement.open if part.kind != "some"]:
             shares = [part.slower or 0.0 for part in unsure]
-            low, high = (round(share * 100) for share in (min(shares), max(shares)))
-            ends = dict.fromkeys(f"{abs(end)} % {'faster' if end < 0 else 'slower'}" for end in (low, high))
+            ends = dict.fromkeys(slower_or_faster(1 + share) for share in (min(shares), max(shares)))
             counted = f"{len(unsure)} {what}: " if len(unsure) > NAMED else ""
             part_names = counted + join_few([_title(part, names) for part in unsure], NAMED)
             why = f"neither slow nor good for certain: {' to '.join(ends)} than the other {what}"

@@ -104,21 +104,21 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
     names = set(gpus)
     if len(names) != 1:
         return []
-    name, known = names.pop(), dict[str, None]()
-    points: set[tuple[str, str]] = set()
-    middles = []
-    for launch in launches:
-        ratios = []
-        for each in launch:
-            for at, seconds in zip(each.at, each.seconds, strict=True):
-                if found := ratio_to_equal(name, (benchmark, each.series), at, seconds, each.work):
-                    known[found[0]] = None
-                    ratios.append(found[1])
-                    points.add((each.series, at))
-        middles += [median(ratios)] if ratios else []
-    if not middles:
+    gpu = names.pop()
+    compared = [
+        [
+            (each.series, at, *found)
+            for each in launch
+            for at, seconds in zip(each.at, each.seconds, strict=True)
+            if (found := ratio_to_equal(gpu, (benchmark, each.series), at, seconds, each.work))
+        ]
+        for launch in launches
+    ]
+    if not any(compared):
         return []
-    ratio = of_ratios(middles)
+    known = dict.fromkeys(name for launch in compared for _, _, name, _ in launch)
+    points = {(series, at) for launch in compared for series, at, _, _ in launch}
+    ratio = of_ratios([median([ratio for *_, ratio in launch]) for launch in compared if launch])
     words = beside_words(ratio.median, f"the reference{'s' if len(known) > 1 else ''} {join_words(known)}")
     details = [f"median of {count(len(points), 'point')}", "volley references"]
     if ratio.kind != "single" and ratio.low <= 1 <= ratio.high:

@@ -192,7 +192,8 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     compared = [compared[0], compared[-1]] if compared else []
     words = ("time", "bus bandwidth") if points[0].operation else ("latency", "bandwidth")
     shares = any(point.line_rate for point in points)
-    one, number = Cell(1, "dim", "1"), partial(_number, repeated=not (one_launch(points) or few_launches(points)))
+    one = Cell(1, "dim", "1")
+    number = partial(_number, repeated=not (one_launch(points) or few_launches(points)))
     rows: list[list[Cell]] = []
     sections: dict[int, str] = {}
     for section, transports in _sections(result, points).items():
@@ -215,8 +216,9 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
             )
     # Of bandwidths first go sizes between others, then the one that slow transports skipped.
     spare_rates = {**dict.fromkeys(rated, 6), sizes[-1]: 4, rated[0]: 0, largest: 0}
-    here_too = unclear(row[: 1 + len(timed) + len(rated) + 1] for row in rows)
-    relative = "; ".join([f"speed-up: relative to {over}", *(mark for mark in unclear(rows) if mark not in here_too)])
+    before_ratios = unclear(row[: len(row) - len(compared)] for row in rows)  # narrow screens have no ratios
+    of_ratios = (mark for mark in unclear(rows) if mark not in before_ratios)
+    relative = "; ".join([f"speed-up: relative to {over}", *of_ratios])
     columns = [
         Column("transport", align="left"),
         *(
@@ -231,7 +233,7 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
             for size, spare in zip(compared, _SPARE_RATIOS, strict=False)
         ),
     ]
-    return Table(columns, rows, legend=[*_legend(points), *here_too], sections=sections)
+    return Table(columns, rows, legend=[*_legend(points), *before_ratios], sections=sections)
 
 
 def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
@@ -268,9 +270,8 @@ def _number(point: PointResult | None, factor: float, *, repeated: bool = False)
     value = (point.time.median if factor > 1 else point.bandwidth_Bps or 0) * factor
     unsure = point.half_width > UNCERTAIN
     text = format_sig(value, known_digits(point.half_width)) + "?" * unsure
-    if repeated and point.time.kind != "ci":
-        text = f"({text})"
-    return Cell(value, "warning" if unsure else "", text)
+    alone = repeated and point.time.shown.kind != "ci"
+    return Cell(value, "warning" if unsure else "", f"({text})" if alone else text)
 
 
 def _legend(points: Sequence[PointResult]) -> Iterator[str]:
