@@ -20,6 +20,7 @@ from volley.launch.engine import ask_about
 from volley.machine.nvidia_driver import has_driver
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
+from volley.units import format_cpulist
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not has_driver(), reason="there is no NVIDIA driver here")]
 
@@ -48,6 +49,34 @@ def measured(volley: Command, *words: str) -> RunLog:
     return log
 
 
+def confined(log: RunLog) -> dict[str, dict[str, int]]:
+    """The transports with threads that may use the measuring core alone although others are spare."""
+    first = log.run.ranks[0]
+    core = format_cpulist(first.cores)
+    if first.bound_by != "engine" or first.library_cpus == first.cores:
+        return {}
+    return {each.transport: each.threads for each in log.transports if core in (each.threads or {})}
+
+
+NETWORK = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "UCX_TLS": "tcp,cuda_copy,self"}
+"""What two nodes without RDMA use: NCCL's sockets, UCX over TCP."""
+
+
+def test_what_goes_over_a_network_delivers(volley: Command, gpus: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    if len(gpus) < 2:
+        pytest.skip("NCCL needs two GPUs")
+    for name, value in NETWORK.items():
+        monkeypatch.setenv(name, value)
+    words = ("--sizes", "8,64k,1M", "--launches", "1", "--point-time", "0.05")
+    for benchmark in ("pingpong", "stream", "collective"):
+        names = "host,staged/pinned,nccl" if benchmark == "collective" else "host,staged,aware,nccl"
+        log = measured(volley, benchmark, "-t", names, *words)
+        assert log.complete
+        assert confined(log) == {}
+        assert {"host", "staged/pinned", "nccl"} <= {info.transport for info in log.transports if info.available}
+        assert [(point.transport, point.reason) for point in log.records if point.status == "failed"] == []
+
+
 def test_tail_skips_transports_that_start_kernels(volley: Command, gpus: set[str]) -> None:
     words = ("pingpong", "--tail", "--sizes", "8", "--point-time", "0.02", "--launches", "1")
     log = measured(volley, *words, "--transport", "device,nccl,nvshmem,staged/pinned", SHARED)
@@ -68,6 +97,7 @@ def test_tail_skips_transports_that_start_kernels(volley: Command, gpus: set[str
 def test_whatever_can_be_used_delivers(volley: Command, words: tuple[str, ...]) -> None:
     log = measured(volley, *words, "--transport", "all", "--sizes", ODD_SIZES, SHARED)
     assert log.complete
+    assert confined(log) == {}
     assert any(info.available and info.memory == "device" for info in log.transports)
     assert [
         (point.transport, point.reason)

@@ -114,7 +114,7 @@ Exit measure(const Options& options, Session& session) {
   session.output.emplace(Output::claim(options.records));
   const Placement placement = place(options);
   startup.placed_s = process_age_s();
-  watchdog.move_to(placement.spare_cpus);
+  watchdog.move_to(placement.cpus.spare);
   int provided = 0;
   VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));  // the watchdog makes no MPI call
   startup.mpi_s = process_age_s();

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include <unistd.h>
@@ -189,38 +190,68 @@ void cpus_without_siblings_are_cores() {
 using Dealt = std::vector<std::vector<int>>;
 
 void each_rank_has_a_core_near_its_device() {
-  EXPECT((distribute_cores({0, 1, 2, 3}, {{}, {}}, false) == Dealt{{0}, {1}}));
+  EXPECT((distribute_cores({4, 5, 6, 7}, {{}, {}}, false) == Dealt{{4}, {5}}));
   EXPECT((distribute_cores({3, 40}, {{3}, {40}}, false) == Dealt{{3}, {40}}));
   EXPECT((distribute_cores({3, 40}, {{40}, {3}}, false) == Dealt{{40}, {3}}));
   const std::vector<int> low{0, 1, 2, 3, 64, 65, 66, 67};  // with the second hardware threads, which nobody gets
   const std::vector<int> high{32, 33, 34, 35, 96, 97, 98, 99};
-  EXPECT((distribute_cores({0, 1, 32, 33}, {low, low, high, high}, false) == Dealt{{0}, {1}, {32}, {33}}));
-  EXPECT((distribute_cores({0, 1, 32, 33}, {low, high, low, high}, false) == Dealt{{0}, {32}, {1}, {33}}));
+  EXPECT((distribute_cores({1, 2, 32, 33}, {low, low, high, high}, false) == Dealt{{1}, {2}, {32}, {33}}));
+  EXPECT((distribute_cores({1, 2, 32, 33}, {low, high, low, high}, false) == Dealt{{1}, {32}, {2}, {33}}));
+}
+
+void cpu_0_is_left_to_interrupts_where_there_is_choice() {
+  EXPECT((distribute_cores({0, 1, 2, 3}, {{}, {}}, false) == Dealt{{1}, {2}}));
+  EXPECT((distribute_cores({0, 1}, {{}, {}}, false) == Dealt{{1}, {0}}));
+  EXPECT((distribute_cores({0, 1, 32, 33}, {{0, 1}, {0, 1}}, false) == Dealt{{1}, {0}}));  // near the device
 }
 
 void who_finds_no_near_core_takes_none_from_others() {
-  EXPECT((distribute_cores({0, 1, 32, 33}, {{0, 1}, {0, 1}, {0, 1}, {32}}, false) == Dealt{{0}, {1}, {33}, {32}}));
-  EXPECT((distribute_cores({0, 32}, {{}, {0}}, false) == Dealt{{32}, {0}}));
+  EXPECT((distribute_cores({1, 2, 32, 33}, {{1, 2}, {1, 2}, {1, 2}, {32}}, false) == Dealt{{1}, {2}, {33}, {32}}));
+  EXPECT((distribute_cores({1, 32}, {{}, {1}}, false) == Dealt{{32}, {1}}));
 }
 
 void shares_are_equal_and_apart() {
-  EXPECT((distribute_cores({0, 1, 2, 3, 4}, {{}, {}}, true) == Dealt{{0, 1}, {2, 3}}));
-  EXPECT((distribute_cores({0, 1, 2, 3}, {{2, 3}, {0, 1}}, true) == Dealt{{2, 3}, {0, 1}}));
-  EXPECT((distribute_cores({0, 1, 2, 3, 4, 5}, {{0, 1}, {0, 1, 2, 3}}, true) == Dealt{{0, 1, 4}, {2, 3, 5}}));
+  EXPECT((distribute_cores({0, 1, 2, 3, 4}, {{}, {}}, true) == Dealt{{1, 2}, {3, 4}}));
+  EXPECT((distribute_cores({1, 2, 3, 4}, {{3, 4}, {1, 2}}, true) == Dealt{{3, 4}, {1, 2}}));
+  EXPECT((distribute_cores({1, 2, 3, 4, 5, 6}, {{1, 2}, {1, 2, 3, 4}}, true) == Dealt{{1, 2, 5}, {3, 4, 6}}));
 }
 
 void more_ranks_than_cores_are_not_bound() {
   EXPECT(distribute_cores({0, 1}, {{}, {}, {}}, false).empty());
   EXPECT(distribute_cores({0, 1}, {{}, {}, {}}, true).empty());
-  const auto before = allowed_cpus();
-  EXPECT(!bind_to_cores(0, Dealt(before.size() + 1), false));
-  EXPECT(allowed_cpus() == before);
-  EXPECT(!bind_to_cores(1, Dealt(1), false));  // the launcher's variables contradict each other
-  EXPECT(allowed_cpus() == before);
-  const auto spare = bind_to_cores(0, Dealt(1), false);
-  EXPECT(spare.has_value() && spare->size() == before.size() - 1);
-  EXPECT(allowed_cpus().size() == 1);
-  EXPECT(std::ranges::find(*spare, allowed_cpus().front()) == spare->end());
+  EXPECT(!cpus_of_rank(0, {0, 1}, Dealt(3), false));
+  EXPECT(!cpus_of_rank(1, {0, 1}, Dealt(1), false));  // the launcher's variables contradict each other
+}
+
+// Two NUMA nodes of four cores with two hardware threads each: 0-3 and 8-11, 4-7 and 12-15.
+void write_two_nodes(const Root& root) {
+  for (int cpu = 0; cpu < 16; ++cpu) {
+    const std::string folder = "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/";
+    const int core = cpu % 8;
+    root.write(folder + "topology/thread_siblings_list", std::to_string(core) + "," + std::to_string(core + 8) + "\n");
+    root.write(folder + (core < 4 ? "node0/cpulist" : "node1/cpulist"), core < 4 ? "0-3,8-11\n" : "4-7,12-15\n");
+  }
+}
+
+void libraries_have_spare_cores_of_the_same_node() {
+  const Root root;
+  write_two_nodes(root);
+  std::vector<int> all(16);
+  std::iota(all.begin(), all.end(), 0);
+  const auto of = [&](int rank, const std::vector<int>& allowed, const Dealt& near) {
+    return *cpus_of_rank(rank, allowed, near, false, root.path());
+  };
+  const RankCpus first = of(0, all, {{}, {}});
+  EXPECT((first.measuring == std::vector{1} && first.libraries == std::vector{1, 0, 3, 8, 11}));
+  EXPECT((first.spare == std::vector{0, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15}));  // no hardware thread of cores 1 and 2
+  const RankCpus far = of(1, all, {{1}, {4, 5, 6, 7}});                           // near a device of the other node
+  EXPECT((far.measuring == std::vector{4} && far.libraries == std::vector{4, 5, 6, 7, 13, 14, 15}));
+  // No core is spare: the other hardware threads are.
+  EXPECT((of(0, {1, 2, 9, 10}, {{}, {}}).libraries == std::vector{1, 9, 10}));
+  // No core of this node is spare: those of the other one are.
+  EXPECT((of(0, {1, 2, 5}, {{}, {}}).libraries == std::vector{1, 5}));
+  const RankCpus alone = of(0, {1, 2}, {{}, {}});
+  EXPECT((alone.libraries == std::vector{1} && alone.spare.empty() && alone.shared()));
 }
 
 RankFacts rank_on(int rank, int node, std::vector<int> cores, const char* bound_by) {
@@ -320,7 +351,9 @@ int main() {
   each_rank_has_a_core_near_its_device();
   who_finds_no_near_core_takes_none_from_others();
   shares_are_equal_and_apart();
+  cpu_0_is_left_to_interrupts_where_there_is_choice();
   more_ranks_than_cores_are_not_bound();
+  libraries_have_spare_cores_of_the_same_node();
   a_core_that_two_ranks_have_is_noticed();
   nodes_and_gpus_are_numbered();
   launchers_are_understood();

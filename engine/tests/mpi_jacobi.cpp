@@ -221,7 +221,7 @@ void halos_that_stay_as_they_were_are_found(const Context& context) {
   EXPECT(record.at("status") == "failed" && record.at("iterations") == 2);
 }
 
-// Opened where this rank may run; between the iterations the calling thread is on its core.
+// Opened where libraries may run; between the iterations the calling thread is on its core.
 struct PlacedHalos : MpiTransport {
   void open(const RankGroup& pair, const Buffers& buffers) override {
     EXPECT(allowed_cpus() == whole);

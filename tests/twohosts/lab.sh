@@ -4,7 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #   lab.sh FOLDER RELAY DELAY_NS RATE_BPS
 #   lab.sh FOLDER switch
-# FOLDER/hosts is the hosts file, "ADDRESS NAME" a line, localhost first; FOLDER/NAME.cores is each host's processors.
+# FOLDER/hosts is the hosts file, "ADDRESS NAME" a line, localhost first; FOLDER/NAME.cores is each host's processors,
+# FOLDER/NAME.hidden the device nodes of the GPUs that it does not have.
 # Prints "ready" when the wire is up, "stopped" when it is not, and leaves in FOLDER/NAME.pid the process that holds
 # each host's namespaces.
 set -eu
@@ -16,6 +17,7 @@ host() { # NAME: a host's namespaces, held by a process that does nothing
         mount -t sysfs sysfs /sys
         mount -t tmpfs tmpfs /dev/shm
         mount --bind "$1/hosts" /etc/hosts
+        for node in $(cat "$1/$2.hidden"); do mount --bind /dev/null "$node"; done
         hostname "$2"
         echo $$ >"$1/$2.pid.new"
         mv "$1/$2.pid.new" "$1/$2.pid"

@@ -151,13 +151,18 @@ def compile_for_hosts(source: Path, folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def lab(folder: Path, relay: Path, wire: Wire) -> Iterator[Lab]:
+def lab(folder: Path, relay: Path, wire: Wire, *, gpus: bool = False) -> Iterator[Lab]:
     """Two hosts joined by ``wire`` for as long as the block lasts; ``folder`` is theirs.
 
-    Raises NoHostsError where the machine forbids them.
+    With ``gpus`` each has one GPU of this machine, whose device nodes the other does not see.
+
+    Raises NoHostsError where the machine forbids them, or has fewer GPUs than hosts.
     """
     arguments = [str(relay), str(round(wire.delay_s * 1e9)), str(round(wire.rate_bps))]
-    with _hosts(folder, NAMES, arguments) as made:
+    nodes = sorted(str(node) for node in Path("/dev").glob("nvidia[0-9]*")) if gpus else []
+    if gpus and len(nodes) < len(NAMES):
+        raise NoHostsError(f"{len(nodes)} GPUs here, {len(NAMES)} are needed")
+    with _hosts(folder, NAMES, arguments, nodes) as made:
         yield made
 
 
@@ -172,10 +177,12 @@ def switched(folder: Path, count: int) -> Iterator[Lab]:
 
 
 @contextlib.contextmanager
-def _hosts(folder: Path, names: Sequence[str], arguments: Sequence[str]) -> Iterator[Lab]:
+def _hosts(folder: Path, names: Sequence[str], arguments: Sequence[str], gpus: Sequence[str] = ()) -> Iterator[Lab]:
     _check_namespaces()
     folder.mkdir(parents=True)
     _share_cores(folder, names)
+    for index, name in enumerate(names):
+        (folder / f"{name}.hidden").write_text("".join(f"{node}\n" for node in gpus if node != gpus[index]))
     addresses = [f"{NETWORK}.{number}" for number, _ in enumerate(names, 1)]
     hosts = [("127.0.0.1", "localhost"), *zip(addresses, names, strict=True)]
     (folder / "hosts").write_text("".join(f"{address} {name}\n" for address, name in hosts))

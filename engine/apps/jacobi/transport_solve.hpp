@@ -141,9 +141,8 @@ class TransportSolve {
     }
   }
 
-  // Threads that libraries start here may run where this rank may, and not only on the core of its first thread.
   [[nodiscard]] std::string open_halos() {
-    const Binding whole(run_.job.facts(run_.job.rank).cores);
+    const Binding wide(run_.job.cpus.libraries);
     return halos_.open(wait_share * run_.plan.watchdog_s);
   }
 

@@ -15,11 +15,12 @@ struct Candidate {
   const TransportEntry* entry;
   std::unique_ptr<Transport> transport;  // null where the entry has none
   ArenaKey arena;
-  std::string reason;   // why it is unavailable; empty if it is available
-  bool open = false;    // must be closed
-  double open_s = 0;    // how long it took to open; on this rank, which waits for the others
-  bool fresh = true;    // no exchange has used the buffers since they were opened
-  bool listed = false;  // its record says that it is available
+  std::string reason;                  // why it is unavailable; empty if it is available
+  bool open = false;                   // must be closed
+  double open_s = 0;                   // how long it took to open; on this rank, which waits for the others
+  std::map<std::string, int> threads;  // of this process when it was open, as cpus_of_other_threads() counts them
+  bool fresh = true;                   // no exchange has used the buffers since they were opened
+  bool listed = false;                 // its record says that it is available
 
   [[nodiscard]] Json facts() const { return transport ? transport->facts() : Json::object(); }
 };
@@ -43,6 +44,7 @@ struct Arena {
           {"available", reason.empty()},
           {"reason", or_null(reason)},
           {"open_s", nullptr},
+          {"threads", nullptr},
           {"facts", facts}};
 }
 
@@ -69,10 +71,12 @@ class TransportSet {
   TransportSet(const Context& context, const RankGroup& group, const Plan& plan, Watchdog& watchdog,
                const FindTransport& find = find_transport, bool collectives = false)
       : group_(group),
+        cpus_(context.cpus),
         watchdog_(watchdog),
         wait_s_(wait_share * plan.watchdog_s),
         collectives_(collectives),
         tail_(plan.sampling.tail) {
+    const Binding wide(cpus_.libraries);
     for (const auto& name : plan.transports) {
       tell_watchdog("checking", name);
       const TransportEntry* entry = find(name);
@@ -183,7 +187,11 @@ class TransportSet {
     for (auto& candidate : candidates_) {
       candidate.listed = candidate.reason.empty();
       Json record = transport_record(*candidate.entry, candidate.reason, candidate.facts());
-      if (candidate.open) record["open_s"] = candidate.open_s;
+      if (candidate.open) {
+        record["open_s"] = candidate.open_s;
+        record["threads"] = Json::object();
+        for (const auto& [cpus, number] : candidate.threads) record["threads"][cpus] = number;
+      }
       if (collectives_ && candidate.entry->collectives != nullptr) record["summary"] = candidate.entry->collectives;
       records.write(record);
     }
@@ -193,6 +201,7 @@ class TransportSet {
   void open(Candidate& candidate) {
     tell_watchdog("opening", candidate.entry->name);
     const auto begun = Clock::now();
+    const Binding wide(cpus_.libraries);
     const std::string problem = problem_of([&] {
       candidate.transport->limit_waits(wait_s_);
       candidate.transport->open(group_, arenas_.at(candidate.arena).buffers);
@@ -201,6 +210,7 @@ class TransportSet {
     candidate.open_s = seconds_since(begun);
     candidate.open = candidate.reason.empty();
     candidate.fresh = true;
+    candidate.threads = cpus_of_other_threads();
     if (candidate.open) return;
     candidate.transport->close();
     candidate.transport = candidate.entry->make();
@@ -237,6 +247,7 @@ class TransportSet {
   }
 
   const RankGroup& group_;
+  const RankCpus& cpus_;
   Watchdog& watchdog_;
   const double wait_s_;
   const bool collectives_;

@@ -17,6 +17,7 @@ std::string finish_placement(const Options& options, const Context& context, Pla
                        ": start it without --bind");
     }
     if (!placement.local_rank || options.gpu_after_init) {
+      const Binding wide(placement.cpus.libraries);
       choose_device(placement, options, context.local_rank);
       placement.device_chosen_late = placement.device.has_value();
     }
@@ -46,7 +47,9 @@ Context make_context(const Options& options, Placement placement) {
   context.size = context.world.size();
   check_launcher(options, context);
   context.gpus = placement.gpus;
-  context.spare_cpus = placement.spare_cpus;
+  if (placement.bound) bind_to_cpus(placement.cpus.measuring);
+  else placement.cpus = unbound_cpus();  // an MPI may bind its ranks in MPI_Init
+  context.cpus = placement.cpus;
   const Communicator node = Communicator::node_of(context.world.get());
   context.local_rank = node.rank();
   context.local_size = node.size();
@@ -90,6 +93,7 @@ std::optional<RankGroup> make_group(const Context& context, const std::vector<in
   group.control = Communicator::duplicate(all);
   group.ranks = ranks;
   group.name = context.name_of(ranks);
+  group.shares_core = context.cpus.shared();
   group.self = static_cast<int>(self - ranks.begin());
   return group;
 }

@@ -17,11 +17,12 @@ struct Context : Job {
 
 // Ranks that communicate with each other, in an order of their own, by communicators of their own.
 struct RankGroup {
-  std::vector<int> ranks;  // their numbers in the world
-  std::string name;        // for messages, see Job::name_of()
-  int self = 0;            // the index of this rank in `ranks`
-  Communicator data;       // for measured messages
-  Communicator control;    // for everything outside the timed region
+  std::vector<int> ranks;    // their numbers in the world
+  std::string name;          // for messages, see Job::name_of()
+  int self = 0;              // the index of this rank in `ranks`
+  bool shares_core = false;  // this rank's libraries have no CPU for their threads but the one that it measures on
+  Communicator data;         // for measured messages
+  Communicator control;      // for everything outside the timed region
 
   [[nodiscard]] int size() const { return static_cast<int>(ranks.size()); }
   // The first rank leads, and times.

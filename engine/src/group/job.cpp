@@ -8,7 +8,6 @@
 #include "base/errors.hpp"
 #include "group/job.hpp"
 #include "host/launch_environment.hpp"
-#include "host/placement.hpp"
 #include "record/records.hpp"
 
 extern char** environ;
@@ -56,9 +55,10 @@ void bind_and_choose_device(const Options& options, Placement& placement) {
   placement.gpus = gpu::presence();
   if (options.bind && launcher.local_rank && launcher.local_size) {
     const auto near = cpus_near_ranks(options, placement.gpus, *launcher.local_size);
-    auto spare = bind_to_cores(*launcher.local_rank, near, options.share);
-    placement.bound = spare.has_value();
-    placement.spare_cpus = std::move(spare).value_or(std::vector<int>{});
+    auto cpus = cpus_of_rank(*launcher.local_rank, allowed_cpus(), near, options.share);
+    placement.bound = cpus.has_value();
+    if (cpus) placement.cpus = *std::move(cpus);
+    check_system(bind_to_cpus(placement.cpus.libraries), "pthread_setaffinity_np");
   }
   if (launcher.local_rank && !options.gpu_after_init) choose_device(placement, options, *launcher.local_rank);
 }
@@ -126,7 +126,7 @@ void choose_device(Placement& placement, const Options& options, int local_rank)
 }
 
 Placement place(const Options& options) {
-  Placement placement;
+  Placement placement{.cpus = unbound_cpus()};
   try {
     bind_and_choose_device(options, placement);
   } catch (const std::exception&) {
@@ -162,7 +162,7 @@ std::string shared_core(const std::vector<RankFacts>& ranks) {
 }
 
 Json own_facts(const Job& job, const Placement& placement, int node) {
-  const std::vector<int> cores = allowed_cpus();
+  const std::vector<int>& cores = placement.cpus.measuring;
   return {{"rank", job.rank},
           {"host", host_name()},
           {"node", node},
@@ -171,6 +171,7 @@ Json own_facts(const Job& job, const Placement& placement, int node) {
           {"cores", cores},
           {"sockets", sockets_of(cores)},
           {"bound_by", binder(placement, cores)},
+          {"library_cpus", placement.cpus.libraries},
           {"cpu", cpu_model()},
           {"memory_available_bytes", available_memory_bytes()},
           {"device", placement.device ? to_json(gpu::describe(*placement.device)) : Json(nullptr)},
@@ -231,7 +232,7 @@ void Job::take_places(const Json& places) {
 Job make_local_job() {
   Job job;
   job.gpus = gpu::presence();
-  Placement placement;
+  Placement placement{.cpus = unbound_cpus()};
   if (job.gpus.devices > 0) placement.device = 0;
   job.records = {own_facts(job, placement, 0)};
   job.neighbours = {facts_in(job.records.front())};
@@ -249,6 +250,7 @@ Json to_json(const Usage& usage, int rank) {
   return {{"rank", rank},
           {"elapsed_s", usage.elapsed_s},
           {"cpu_s", usage.cpu_s},
+          {"other_threads_cpu_s", usage.other_threads_cpu_s},
           {"voluntary_switches", usage.voluntary_switches},
           {"involuntary_switches", usage.involuntary_switches},
           {"minor_faults", usage.minor_faults},

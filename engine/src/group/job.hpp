@@ -6,6 +6,7 @@
 
 #include "base/command_line.hpp"
 #include "gpu/gpu.hpp"
+#include "host/placement.hpp"
 #include "host/usage.hpp"
 #include "record/plan.hpp"
 
@@ -28,7 +29,7 @@ struct RankFacts {
 struct Placement {
   std::optional<int> local_rank;  // none if the launcher does not give it
   bool bound = false;             // by the engine
-  std::vector<int> spare_cpus;    // no rank of this node is bound to them; empty where the engine bound none
+  RankCpus cpus;
   gpu::Presence gpus;
   std::optional<int> device;
   // After MPI_Init: as asked, or because no variable of the launcher gave the local rank.
@@ -36,7 +37,8 @@ struct Placement {
   std::exception_ptr problem;  // make_context() throws it: after MPI_Init the whole job can be ended
 };
 
-// Before MPI_Init: binds this process to cores (if the options say so) and chooses its device, by launcher variables.
+// Before MPI_Init: chooses the CPUs of this rank (if the options say so) and its device, by launcher variables. From
+// then on this thread may use the CPUs of libraries; make_context() leaves it those of the measuring thread.
 [[nodiscard]] Placement place(const Options& options);
 
 // The device of a local rank: the one that --gpus names, else local rank % devices, as in the tutorial. None without
@@ -51,8 +53,8 @@ struct Job {
   int local_rank = 0;
   int local_size = 1;  // ranks on this node
   gpu::Presence gpus;
-  std::vector<int> spare_cpus;  // as in Placement: for threads that must not disturb what is measured
-  std::vector<Json> records;    // of every rank, for the run record; on the first rank
+  RankCpus cpus;
+  std::vector<Json> records;  // of every rank, for the run record; on the first rank
   // Of the other ranks a rank knows little: there may be thousands.
   std::vector<int> node_of;           // of every rank, in order
   std::vector<int> gpu_of;            // of every rank: those with one number share a GPU; -1: it has none

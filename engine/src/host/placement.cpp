@@ -1,9 +1,11 @@
 #include "host/placement.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 
 #include "base/errors.hpp"
@@ -22,6 +24,20 @@ std::string first_line(const std::string& path) {
 }
 
 bool has(const std::vector<int>& cpus, int cpu) { return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end(); }
+
+std::string of_cpu(const std::string& root, int cpu) {
+  return root + "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/";
+}
+
+// The CPUs of the NUMA node of `cpu`; none if Linux reports no node.
+std::vector<int> numa_cpus_of(int cpu, const std::string& root) {
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(of_cpu(root, cpu), none)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("node")) return parse_cpu_list(first_line(entry.path() / "cpulist"));
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -57,8 +73,7 @@ std::vector<int> allowed_cpus() {
 std::vector<int> sockets_of(const std::vector<int>& cpus, const std::string& root) {
   std::vector<int> sockets;
   for (const int cpu : cpus) {
-    const auto found = parse_cpu_list(
-        first_line(root + "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/physical_package_id"));
+    const auto found = parse_cpu_list(first_line(of_cpu(root, cpu) + "topology/physical_package_id"));
     sockets.insert(sockets.end(), found.begin(), found.end());
   }
   std::sort(sockets.begin(), sockets.end());
@@ -78,11 +93,15 @@ std::vector<int> parse_cpu_list(const std::string& text) {
   return cpus;
 }
 
-std::vector<int> first_threads(const std::vector<int>& cpus) {
+std::vector<int> siblings_of(int cpu, const std::string& root) {
+  const auto siblings = parse_cpu_list(first_line(of_cpu(root, cpu) + "topology/thread_siblings_list"));
+  return siblings.empty() ? std::vector{cpu} : siblings;
+}
+
+std::vector<int> first_threads(const std::vector<int>& cpus, const std::string& root) {
   std::vector<int> first;
   for (const int cpu : cpus) {
-    const auto siblings = parse_cpu_list(
-        first_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list"));
+    const auto siblings = siblings_of(cpu, root);
     const auto leader = std::find_if(siblings.begin(), siblings.end(), [&](int sibling) { return has(cpus, sibling); });
     if (leader == siblings.end() || *leader == cpu) first.push_back(cpu);
   }
@@ -111,11 +130,31 @@ Binding::Binding(const std::vector<int>& cpus) : before_(allowed_cpus()) {
   if (!cpus.empty()) bind_to_cpus(cpus);
 }
 
-std::vector<std::vector<int>> distribute_cores(const std::vector<int>& cores, const std::vector<std::vector<int>>& near,
+RankCpus unbound_cpus() {
+  const auto all = allowed_cpus();
+  return {.measuring = all, .libraries = all, .spare = {}};
+}
+
+std::map<std::string, int> cpus_of_other_threads() {
+  constexpr std::string_view key = "Cpus_allowed_list:\t";  // proc_pid_status(5)
+  std::map<std::string, int> found;
+  std::error_code none;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", none)) {
+    if (task.path().filename() == std::to_string(gettid())) continue;
+    std::ifstream file(task.path() / "status");
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with(key)) ++found[line.substr(key.size())];
+    }
+  }
+  return found;
+}
+
+std::vector<std::vector<int>> distribute_cores(std::vector<int> cores, const std::vector<std::vector<int>>& near,
                                                bool share) {
   const std::size_t ranks = near.size();
   if (ranks == 0 || cores.size() < ranks) return {};
   const std::size_t each = share ? cores.size() / ranks : 1;
+  std::stable_partition(cores.begin(), cores.end(), [](int core) { return core != 0; });
   std::vector<bool> taken(cores.size());
   std::vector<std::vector<int>> dealt(ranks);
   const auto take = [&](std::size_t rank, auto wanted) {
@@ -130,13 +169,29 @@ std::vector<std::vector<int>> distribute_cores(const std::vector<int>& cores, co
   return dealt;
 }
 
-std::optional<std::vector<int>> bind_to_cores(int local_rank, const std::vector<std::vector<int>>& near, bool share) {
-  std::vector<int> spare = allowed_cpus();
-  const auto dealt = distribute_cores(first_threads(spare), near, share);
-  if (static_cast<std::size_t>(local_rank) >= dealt.size()) return std::nullopt;
-  check_system(bind_to_cpus(dealt[static_cast<std::size_t>(local_rank)]), "pthread_setaffinity_np");
-  for (const auto& of_a_rank : dealt) std::erase_if(spare, [&](int cpu) { return has(of_a_rank, cpu); });
-  return spare;
+std::optional<RankCpus> cpus_of_rank(int local_rank, const std::vector<int>& allowed,
+                                     const std::vector<std::vector<int>>& near, bool share, const std::string& root) {
+  const auto dealt = distribute_cores(first_threads(allowed, root), near, share);
+  const auto self = static_cast<std::size_t>(local_rank);
+  if (self >= dealt.size()) return std::nullopt;
+  RankCpus cpus{.measuring = dealt[self], .libraries = dealt[self], .spare = allowed};
+  std::vector<int> threads = allowed;  // without the measuring ones, but with the other hardware threads of their cores
+  for (const auto& of_a_rank : dealt) {
+    for (const int core : of_a_rank) {
+      std::erase(threads, core);
+      std::erase_if(cpus.spare, [siblings = siblings_of(core, root)](int cpu) { return has(siblings, cpu); });
+    }
+  }
+  if (cpus.spare.empty()) cpus.spare = threads;
+  std::vector<int> close = near[self];
+  for (const int core : cpus.measuring) {
+    const auto node = numa_cpus_of(core, root);
+    close.insert(close.end(), node.begin(), node.end());
+  }
+  const bool some_close = std::ranges::any_of(cpus.spare, [&](int cpu) { return has(close, cpu); });
+  std::ranges::copy_if(cpus.spare, std::back_inserter(cpus.libraries),
+                       [&](int cpu) { return !some_close || has(close, cpu); });
+  return cpus;
 }
 
 }  // namespace volley

@@ -40,10 +40,12 @@ double seconds_of(const timeval& time) {
 }  // namespace
 
 Usage usage_now(const std::vector<int>& cpus, const std::string& root) {
-  rusage thread{};
-  check_system(getrusage(RUSAGE_THREAD, &thread) == 0, "getrusage");
+  rusage thread{}, process{};
+  check_system(getrusage(RUSAGE_THREAD, &thread) == 0 && getrusage(RUSAGE_SELF, &process) == 0, "getrusage");
+  const auto cpu_s_of = [](const rusage& used) { return seconds_of(used.ru_utime) + seconds_of(used.ru_stime); };
   Usage usage{.elapsed_s = std::chrono::duration<double>(Clock::now().time_since_epoch()).count(),
-              .cpu_s = seconds_of(thread.ru_utime) + seconds_of(thread.ru_stime),
+              .cpu_s = cpu_s_of(thread),
+              .other_threads_cpu_s = std::max(0.0, cpu_s_of(process) - cpu_s_of(thread)),
               .voluntary_switches = static_cast<std::uint64_t>(thread.ru_nvcsw),
               .involuntary_switches = static_cast<std::uint64_t>(thread.ru_nivcsw),
               .minor_faults = static_cast<std::uint64_t>(thread.ru_minflt),
@@ -74,6 +76,7 @@ Usage operator-(const Usage& later, const Usage& earlier) {
   const auto grown = [](std::uint64_t now, std::uint64_t before) { return now > before ? now - before : 0; };
   return {.elapsed_s = later.elapsed_s - earlier.elapsed_s,
           .cpu_s = later.cpu_s - earlier.cpu_s,
+          .other_threads_cpu_s = std::max(0.0, later.other_threads_cpu_s - earlier.other_threads_cpu_s),
           .voluntary_switches = later.voluntary_switches - earlier.voluntary_switches,
           .involuntary_switches = later.involuntary_switches - earlier.involuntary_switches,
           .minor_faults = later.minor_faults - earlier.minor_faults,

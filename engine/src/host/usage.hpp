@@ -11,6 +11,7 @@ namespace volley {
 struct Usage {
   double elapsed_s = 0;
   double cpu_s = 0;                      // of the calling thread, user and system
+  double other_threads_cpu_s = 0;        // of all other threads of the process
   std::uint64_t voluntary_switches = 0;  // the thread waited, and another one ran
   std::uint64_t involuntary_switches = 0;
   std::uint64_t minor_faults = 0;

@@ -159,7 +159,6 @@ class NvshmemTransport final : public device::KernelDriven {
   std::string unavailable(const Context& context, const RankGroup& pair) override {
     std::string reason = KernelDriven::unavailable(context, pair);
     if (!reason.empty()) return reason;
-    spare_cpus_ = context.spare_cpus;
     if (!started_with.empty() && started_with != pair.ranks) {
       return "NVSHMEM can start only once in a process, and has started with ranks " + std::to_string(started_with[0]) +
              " and " + std::to_string(started_with[1]);
@@ -223,9 +222,6 @@ class NvshmemTransport final : public device::KernelDriven {
       check_nvshmem(nvshmem_->set_unique_id(pair.self, 2, &id, &attributes), "nvshmemx_set_attr_uniqueid_args");
     });
     agreed_step(pair, [&] {
-      // NVSHMEM starts a thread that polls, unless NVSHMEM_DISABLE_LOCAL_ONLY_PROXY=1 is set. It inherits these CPUs:
-      // on the core of this rank it would slow all other transports down.
-      const Binding elsewhere(spare_cpus_);
       check_nvshmem(nvshmem_->start(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes), "nvshmemx_hostlib_init_attr");
     });
     gpu::ModuleHandle module = nullptr;
@@ -245,7 +241,6 @@ class NvshmemTransport final : public device::KernelDriven {
 
   std::shared_ptr<const Nvshmem> nvshmem_;
   std::shared_ptr<std::byte> signals_;
-  std::vector<int> spare_cpus_;
   int peer_ = 0;
 };
 

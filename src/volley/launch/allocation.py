@@ -76,7 +76,7 @@ def _slurm(environment: Mapping[str, str]) -> Allocation | None:
         *("slurm", nodes, slots, hosts),
         ranks=parse_whole(environment.get("SLURM_NTASKS")),
         gpus_per_node=gpus or visible_gpus(environment),
-        cpus_per_node=min((number for number, _ in cpus), default=None),
+        cpus_per_node=min((number for number, _ in cpus), default=parse_whole(environment.get("SLURM_CPUS_ON_NODE"))),
     )
 
 

@@ -194,6 +194,7 @@ def start_by_launcher(
         ),
         hosts=job.hosts,
         allocation=granted,
+        here=here,
         cores=cores(),
         threads_per_core=len(os.sched_getaffinity(0)) / cores(),
         fabric=fabric(),

@@ -70,11 +70,15 @@ class Rank(Frozen, frozen=True, kw_only=True):
     node: Annotated[NonNegative, Meta(description="number of the node; nodes are numbered by their lowest rank.")]
     local_rank: NonNegative
     pid: NonNegative
-    cores: Annotated[list[NonNegative], Meta(description="logical CPUs on which the rank may run.")]
+    cores: Annotated[list[NonNegative], Meta(description="logical CPUs on which the measuring thread may run.")]
     sockets: Annotated[
         list[NonNegative], Meta(description="processors (physical packages) of those CPUs; empty if unknown.")
     ] = []
     bound_by: Annotated[Literal["engine", "launcher", "nobody"], Meta(description="what restricted it to those CPUs.")]
+    library_cpus: Annotated[
+        list[NonNegative],
+        Meta(description="logical CPUs on which threads of MPI, CUDA and transports may run; empty: as `cores`."),
+    ] = []
     cpu: Annotated[str, Meta(description="processor model, from /proc/cpuinfo.")]
     memory_available_bytes: Annotated[
         NonNegative, Meta(description="the smaller of MemAvailable and the control group's limit, at the start.")
@@ -138,6 +142,10 @@ class Transport(Frozen, frozen=True, kw_only=True, tag_field="record", tag="tran
     open_s: Annotated[
         Seconds | None, Meta(description="time to open it on the first rank, waiting for the others included.")
     ] = None
+    threads: Annotated[
+        dict[str, NonNegative] | None,
+        Meta(description="other threads of the first rank when it was open: their number by the CPUs they may use."),
+    ] = None
     facts: Annotated[
         dict[str, Any], Meta(description="the transport's choices, e.g. chunk sizes; keys depend on the transport.")
     ] = {}
@@ -149,6 +157,9 @@ class Usage(Frozen, frozen=True, kw_only=True):
     rank: NonNegative
     elapsed_s: Seconds
     cpu_s: Annotated[Seconds, Meta(description="processor time of the thread, user and system.")]
+    other_threads_cpu_s: Annotated[
+        Seconds | None, Meta(description="the same of all other threads of the rank, such as those of MPI and NCCL.")
+    ] = None
     voluntary_switches: Annotated[NonNegative, Meta(description="the thread waited, and another one ran.")]
     involuntary_switches: Annotated[NonNegative, Meta(description="the system took the CPU away from the thread.")]
     minor_faults: Annotated[NonNegative, Meta(description="page faults that read no disk.")]

@@ -269,6 +269,11 @@ def _sharing(log: RunLog) -> Iterator[str]:
         return
     if log.run.plan.launch.get("oversubscribed") and not (log.settings and log.run.oversubscribed):
         yield f"{sharing_cores(len(log.run.ranks), 'fewer cores')}; request a core for each rank"
+    if ":OVERSUBSCRIBE" in str(log.run.plan.launch.get("command")) and not log.run.plan.launch.get("oversubscribed"):
+        yield (
+            "the batch system counts fewer tasks than ranks, so mpirun got OVERSUBSCRIBE: Open MPI then waits in another "
+            "way, and short messages take longer; request a task for each rank"
+        )
     gpus = grouped((rank for rank in log.run.ranks if rank.device), lambda rank: rank.device and rank.device.uuid)
     shared = [ranks for ranks in gpus.values() if len(ranks) > 1]
     if shared and any(each.available and each.memory == "device" for each in log.transports):
@@ -298,6 +303,18 @@ def _cpus(log: RunLog) -> Iterator[str]:
         yield (
             f"ranks {format_cpulist([rank.rank for rank in ranks])} share a core of {settings.host} (hardware threads "
             f"{format_cpulist(core)}){more}: bind each rank to a separate core"
+        )
+    ranks_of = {rank.rank: rank for rank in run.ranks}
+    busy = {
+        usage.rank: (usage.other_threads_cpu_s or 0.0) / usage.elapsed_s
+        for usage in (log.end.usage if log.end else ())
+        if usage.elapsed_s and usage.rank in ranks_of and len(ranks_of[usage.rank].library_cpus) == 1
+    }
+    if busy and max(busy.values()) > _MUCH:
+        most = max(busy, key=lambda rank: busy[rank])
+        yield (
+            f"MPI's and the transports' threads have no core of their own: those of rank {most} took {busy[most]:.0%} of "
+            "the time on the core that it measures on; request more cores than ranks"
         )
     cpus = {cpu for rank in here for cpu in rank.cores}
     if cpus and len(here) > len(cpus) and not shared:

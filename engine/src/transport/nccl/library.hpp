@@ -7,6 +7,8 @@
 // it has another copy of the CUDA runtime.
 #pragma once
 
+#include <sched.h>
+
 #include "base/clock.hpp"
 #include "gpu/runtime.hpp"
 #include "host/shared_library.hpp"
@@ -93,9 +95,10 @@ struct EndCommunicator {
 class NcclCommunicator {
  public:
   NcclCommunicator() = default;
-  NcclCommunicator(const Nccl& nccl, int ranks, const UniqueId& id, int rank) : handle_(nullptr, {&nccl}) {
+  NcclCommunicator(const Nccl& nccl, const RankGroup& group, const UniqueId& id)
+      : handle_(nullptr, {&nccl}), gives_way_(group.shares_core) {
     Comm made = nullptr;
-    nccl.check(nccl.init_rank(&made, ranks, id, rank), "ncclCommInitRank");
+    nccl.check(nccl.init_rank(&made, group.size(), id, group.self), "ncclCommInitRank");
     handle_.reset(made);
   }
 
@@ -116,6 +119,7 @@ class NcclCommunicator {
   void wait_for(const gpu::Stream& stream, double limit_s = std::numeric_limits<double>::infinity()) {
     const auto begun = Clock::now();
     for (unsigned polls = 1; stream.busy(); ++polls) {
+      if (gives_way_) sched_yield();
       if (polls % polls_between_checks != 0) continue;
       check_async();
       if (const double waited_s = seconds_since(begun); waited_s >= limit_s) fail(waited_s);
@@ -134,6 +138,7 @@ class NcclCommunicator {
   static constexpr unsigned polls_between_checks = 1024;
 
   std::unique_ptr<std::remove_pointer_t<Comm>, EndCommunicator> handle_;
+  bool gives_way_ = false;  // between two polls, to NCCL's threads that move the data on a network
 };
 
 // Loads the library. Returns why this rank cannot; empty if it can.
@@ -164,7 +169,7 @@ template <class Functions>
   });
   id = mpi::broadcast_value(id, 0, group.control.get());
   NcclCommunicator made;
-  agreed_step(group, [&] { made = NcclCommunicator(nccl, group.size(), id, group.self); });
+  agreed_step(group, [&] { made = NcclCommunicator(nccl, group, id); });
   return made;
 }
 
