@@ -271,8 +271,8 @@ def _sharing(log: RunLog) -> Iterator[str]:
         yield f"{sharing_cores(len(log.run.ranks), 'fewer cores')}; request a core for each rank"
     if ":OVERSUBSCRIBE" in str(log.run.plan.launch.get("command")) and not log.run.plan.launch.get("oversubscribed"):
         yield (
-            "the batch system counts fewer tasks than ranks, so mpirun got OVERSUBSCRIBE: Open MPI then waits in another "
-            "way, and short messages take longer; request a task for each rank"
+            "the batch system counts fewer tasks than ranks, so mpirun got OVERSUBSCRIBE: Open MPI then waits in "
+            "another way, and short messages take longer; request a task for each rank"
         )
     gpus = grouped((rank for rank in log.run.ranks if rank.device), lambda rank: rank.device and rank.device.uuid)
     shared = [ranks for ranks in gpus.values() if len(ranks) > 1]
@@ -313,8 +313,8 @@ def _cpus(log: RunLog) -> Iterator[str]:
     if busy and max(busy.values()) > _MUCH:
         most = max(busy, key=lambda rank: busy[rank])
         yield (
-            f"MPI's and the transports' threads have no core of their own: those of rank {most} took {busy[most]:.0%} of "
-            "the time on the core that it measures on; request more cores than ranks"
+            f"MPI's and the transports' threads have no core of their own: those of rank {most} took {busy[most]:.0%} "
+            "of the time on the core that it measures on; request more cores than ranks"
         )
     cpus = {cpu for rank in here for cpu in rank.cores}
     if cpus and len(here) > len(cpus) and not shared:
