@@ -8,8 +8,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
@@ -39,11 +39,13 @@ class Command:
     """Its file in the folder of programs."""
     words: tuple[str, ...]
     read: Reader
-    start: Literal["ranks", "alone", "on cores"] = "ranks"
-    """``ranks``: two, by the launcher, in the environment and on the cores of volley's own; ``alone``: as it is;
-    ``on cores``: alone, with the first core of each rank as its last words."""
+    start: Literal["ranks", "unbound", "alone", "on cores"] = "ranks"
+    """``ranks``: two, by the launcher, in the environment and on the cores of volley's own; ``unbound``: the same, on
+    whatever cores; ``alone``: as it is; ``on cores``: alone, with the first core of each rank as its last words."""
     begins: str | None = None
     """What the first line of its work begins with; then ``work s`` is the time from that line to its end."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables added to the environment."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Ours:
 
     key: str
     words: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class Place:
             records = (self.keep or Path(folder)) / f"{name}.jsonl"
             benchmark, *words = command.words
             tokens = [*VOLLEY, benchmark, "--format", "json", *words, "--force", "-o", str(records)]
-            ended = finished(tokens, dict(os.environ))
+            ended = finished(tokens, {**os.environ, **command.environment})
             reason = ended.reason(-1)
             try:
                 found = figures(read_runs(records, BENCHMARKS))
@@ -96,12 +99,14 @@ class Place:
         program = self.programs / command.program
         if not os.access(program, os.X_OK):
             return Outcome(0.0, Reading(), "there is no such program in the folder")
-        tokens, environment = [str(program), *command.words], dict(os.environ)
+        tokens, environment = [str(program), *command.words], {**os.environ, **command.environment}
         if command.start == "on cores":
             tokens += [str(rank.cores[0]) for rank in self.run.ranks]
         if command.start == "ranks":
             places = " ".join(",".join(map(str, rank.cores)) for rank in self.run.ranks)
-            tokens = [*self.starter.words, str(HERE / "on_cores.sh"), places, *tokens]
+            tokens = [str(HERE / "on_cores.sh"), places, *tokens]
+        if command.start in ("ranks", "unbound"):
+            tokens = [*self.starter.words, *tokens]
             environment |= self.starter.environment
         if command.begins:  # its lines come when it prints them
             tokens = ["stdbuf", "-oL", *tokens]

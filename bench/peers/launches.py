@@ -42,6 +42,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     """As the program says it; ``None`` where it does not."""
     words: list[str]
     """The tokens behind the program."""
+    environment: dict[str, str] = {}
+    """Variables added for it."""
     wall_s: float = 0.0
     """From starting it, launcher included, to its end."""
     status: Literal["ok", "failed"]

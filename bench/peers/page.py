@@ -64,6 +64,10 @@ HOW = """\
   calls with one notification and one acknowledgement, and divides the time by 1,000.
 - nccl-tests queues 20 operations, waits once, and prints the mean over ranks. volley's stream with a window of 20
   queues and waits in the same way.
+- Rows over the network and over TCP: volley and the other program have `NCCL_P2P_DISABLE=1` and `NCCL_SHM_DISABLE=1`,
+  or `UCX_TLS=tcp,cuda_copy,self`, in the environment. So GPUs of one machine use sockets, as GPUs of machines without
+  RDMA do. The threads of nccl-tests may run on any core there. nccl-tests has no ping-pong: volley's ping-pong is
+  beside a message each way, without a requirement.
 - nccl-tests and OSU's collectives print the mean over ranks of the time that each rank spends in the operation;
   volley's time ends with the last rank's exit, and its records have both. On two H100s both agree within 0.3 %, except
   in an all-to-all of 1 MiB among four ranks (2 %). OSU has a barrier between operations, outside its timing; volley

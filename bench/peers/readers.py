@@ -34,6 +34,7 @@ _OSU_LINE = re.compile(rf"^(\d+)\s+{_NUMBER}\s*$", re.MULTILINE)
 _OSU_RATE = re.compile(r"^(\d+)\s+\d+\.\d+\s+(\d+\.\d+)\s*$", re.MULTILINE)
 _OSU_BARRIER = re.compile(rf"^ +{_NUMBER}\s*$", re.MULTILINE)
 _OSU_VERSION = re.compile(r"^# OSU .* v(\d\S*)", re.MULTILINE)
+_IMB_LINE = re.compile(rf"^\s+(\d+)\s+\d+\s+{_NUMBER}\s+{_NUMBER}\s*$", re.MULTILINE)
 _NVBANDWIDTH_VERSION = re.compile(r"^nvbandwidth Version: (\S+)", re.MULTILINE)
 _RUNNING = re.compile(r"^Running (\w+)\.", re.MULTILINE)
 _NCCL_LINE = re.compile(rf"^\s*(\d+)\s+\d+\s+\w+\s+\S+\s+-?\d+\s+{_NUMBER}\s", re.MULTILINE)
@@ -78,6 +79,11 @@ def _osu(text: str, unit: float) -> Reading:
     version = _OSU_VERSION.search(text)
     figures = {size: float(value) * unit for size, value in _OSU_LINE.findall(text)}
     return Reading(figures, version[1] if version else None)
+
+
+def imb_pingpong(text: str) -> Reading:
+    """Read PingPong of IMB-MPI1: half round trip by size, the mean in microseconds."""
+    return Reading({size: float(value) * US for size, value, _ in _IMB_LINE.findall(text)})
 
 
 def nvbandwidth(text: str) -> Reading:

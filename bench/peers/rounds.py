@@ -114,6 +114,7 @@ def _launched(where: Place, comparison: str, number: int, command: Command | Our
         program="volley" if isinstance(command, Ours) else command.program,
         version=outcome.reading.version,
         words=list(command.words),
+        environment=dict(command.environment),
         wall_s=round(outcome.wall_s, 3),
         status="failed" if outcome.reason else "ok",
         reason=outcome.reason,

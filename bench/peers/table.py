@@ -110,13 +110,19 @@ def largest(*parts: Take) -> Take:
     return lambda figures: max(part(figures) for part in parts)
 
 
-def osu(name: str, *words: str) -> tuple[Command, Command]:
-    """Return an OSU benchmark on GPU memory: short messages as it does by default, a gigabyte with fewer iterations."""
+def osu(
+    name: str, *words: str, long: tuple[int, int] = (GIB, GIB), environment: Mapping[str, str] = {}
+) -> tuple[Command, ...]:
+    """Return an OSU benchmark: short messages as it does by default, long ones with fewer iterations."""
     read = readers.osu_latency if name == "osu_latency" else readers.osu_bandwidth
+    host = "" if words else " H H"
     few = ("-i", "20", "-x", "2") if name == "osu_latency" else ("-i", "4", "-x", "1")
-    return (
-        Command(f"{name}, short", name, ("-m", f"8:{64 * KIB}", *words), read),
-        Command(f"{name}, long", name, ("-m", f"{GIB}:{GIB}", *few, *words), read),
+    return tuple(
+        Command(f"{name}{host}, {part}", name, (*chosen, *words), read, environment=environment)
+        for part, chosen in (
+            ("short", ("-m", f"8:{64 * KIB}")),
+            ("long", ("-m", f"{long[0]}:{long[1]}", *few)),
+        )
     )
 
 
@@ -275,6 +281,78 @@ def beside_osu_message_rate(pairs: int, memories: Sequence[tuple[str, str, tuple
             for described, figure in rates
         ),
         ranks=ranks,
+    )
+
+
+NETWORK_SIZES = (8, 64 * KIB, MIB, 16 * MIB)
+NCCL_NETWORK = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
+"""NCCL takes its network, without InfiniBand sockets, as it does between nodes."""
+UCX_NETWORK = {"UCX_TLS": "tcp,cuda_copy,self"}
+
+
+def nccl_over_network(
+    name: str, ours: tuple[str, ...], program: str, row: tuple[str, Asked], time_of: Callable[[int], Take]
+) -> Comparison:
+    """Compare NCCL over its network with a program of nccl-tests whose threads may run anywhere.
+
+    ``row`` is what the rows say and ask, ``time_of`` what takes volley's seconds of a size.
+    """
+    what, asked = row
+    words = ("-b", "8", "-e", "16M", "-f", "2", "-n", "20", "-w", "5", "-c", "0")
+    return Comparison(
+        name,
+        Ours("volley", (*ours, "-t", "nccl", "-s", sizes_of(NETWORK_SIZES, 1), *ONE_LAUNCH), NCCL_NETWORK),
+        (Command("nccl", program, words, readers.nccl_tests, "unbound", environment=NCCL_NETWORK),),
+        tuple(
+            Row(
+                f"`nccl` over the network, {what}, {format_size(size)}",
+                f"nccl-tests {program}, unbound",
+                asked,
+                time_of(size),
+                of("nccl", size),
+            )
+            for size in NETWORK_SIZES
+        ),
+    )
+
+
+def nccl_stream_over_network(window: int) -> Comparison:
+    """Compare a stream both ways with sendrecv_perf."""
+    return nccl_over_network(
+        f"network-nccl-window-{window}",
+        ("stream", "--direction", "bi", "--window", str(window)),
+        "sendrecv_perf",
+        (f"stream both ways, window {window}, a message each way", Asked(high=1.05)),
+        lambda size: rate(2 * size, of("volley", f"nccl {size}")),
+    )
+
+
+def osu_over_network(name: str, benchmark: str, what: str, asked: Asked, unit: str) -> Comparison:
+    """Compare MPI over UCX's TCP with an OSU benchmark: host memory, and GPU memory as MPI or volley gets it there."""
+    long = (MIB, NETWORK_SIZES[-1])
+    beside = (("host", " H H"), ("aware", ""), ("staged/pinned", ""))
+    return Comparison(
+        f"network-{name.replace('_', '-')}",
+        Ours(
+            "volley",
+            (benchmark, "-t", "host,aware,staged/pinned", "-s", sizes_of(NETWORK_SIZES, 1), *ONE_LAUNCH),
+            UCX_NETWORK,
+        ),
+        tuple(
+            command for memory in ((), ("D", "D")) for command in osu(name, *memory, long=long, environment=UCX_NETWORK)
+        ),
+        tuple(
+            Row(
+                f"`{transport}` over TCP, {what}, {format_size(size)}",
+                f"{name}{memory or ' D D'}",
+                asked,
+                of("volley", f"{transport} {size}"),
+                of(f"{name}{memory}, {'short' if size < MIB else 'long'}", size),
+                unit,
+            )
+            for transport, memory in beside
+            for size in NETWORK_SIZES
+        ),
     )
 
 
@@ -448,6 +526,24 @@ TABLE = (
             ("all-to-all", "alltoall_perf", (MIB, GIB)),
         )
     ),
+    nccl_stream_over_network(1),
+    nccl_stream_over_network(20),
+    nccl_over_network(
+        "network-nccl-pingpong",
+        ("pingpong",),
+        "sendrecv_perf",
+        ("half round trip", Asked()),
+        lambda size: of("volley", f"nccl {size}"),
+    ),
+    nccl_over_network(
+        "network-nccl-allreduce",
+        ("collective", "--operation", "allreduce"),
+        "all_reduce_perf",
+        ("allreduce, two GPUs", Asked(high=1.05)),
+        lambda size: of("volley", f"allreduce nccl {size}"),
+    ),
+    osu_over_network("osu_latency", "pingpong", "half round trip", Asked(high=1.05), "s"),
+    osu_over_network("osu_bw", "stream", "stream one way", Asked(low=0.95), "B/s"),
     Comparison(
         "osu-allreduce-float",  # OSU's default sums bytes
         Ours(

@@ -5,6 +5,7 @@ The outputs here are made up, in the programs' layouts.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,6 +38,19 @@ OSU = """\
 # Size       Avg Latency(us)
 8                      12.50
 65536                  20.00
+"""
+IMB = """\
+#    Intel(R) MPI Benchmarks 9.1, MPI-1 part
+#---------------------------------------------------
+# Benchmarking PingPong
+# #processes = 2
+#---------------------------------------------------
+       #bytes #repetitions      t[usec]   Mbytes/sec
+            8         1000        12.50         0.64
+        65536          640        20.00      3276.80
+
+
+# All processes entering MPI_Finalize
 """
 OSU_BARRIER = """\
 
@@ -136,6 +150,7 @@ def approximately(expected: Mapping[str, float]) -> Any:
             "v9.1",
         ),
         (readers.osu_message_rate, OSU_RATE, {"8": 5e6, "4096": 2e6}, "9.1"),
+        (readers.imb_pingpong, IMB, {"8": 12.5e-6, "65536": 20e-6}, None),
         (readers.osu_barrier, OSU_BARRIER, {"0": 0.8e-6}, "9.1"),
         (readers.nccl_tests, SENDRECV, {"8": 10.5e-6, "65536": 11e-6}, "9.1.0, NCCL 2.28.7"),
         (readers.copy_engine, '{"copy 8": 6.25e-06, "line": 1.5e-07}\n', {"copy 8": 6.25e-6, "line": 0.15e-6}, None),
@@ -234,6 +249,27 @@ def test_ranks_get_the_launchers_words_and_the_engines_cores(tmp_path: Path) -> 
     name = program(tmp_path, "ranked", words)
     place = Place(tmp_path, Starter({"EXAMPLE_OF_LAUNCHER": "7"}, ("env", "PMI_RANK=0"), ("unused",)), run())
     assert place.launch(Command("key", name, (), readers.copy_engine)).reading.figures == {"launched": 7, "core": 0}
+
+
+def test_variables_of_a_command_are_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("EXAMPLE", "1")
+    name = program(tmp_path, "ranked", 'printf \'{"example": %s}\' "$EXAMPLE"')
+    stand_in = tmp_path / "stand_in.py"
+    stand_in.write_text("import os, sys; sys.exit('volley: example ' + os.environ['EXAMPLE'])", "utf-8")
+    monkeypatch.setattr(commands, "VOLLEY", (sys.executable, str(stand_in)))
+    for environment, seen in (({}, 1), ({"EXAMPLE": "7"}, 7)):
+        others = Command("theirs", name, (), readers.copy_engine, "unbound", environment=environment)
+        table = [replace(PAIR, ours=Ours("volley", ("pingpong",), environment), theirs=(others,), launches=1)]
+        ours, theirs = measured(here(tmp_path), table)
+        assert (ours.reason or "").endswith(f"example {seen}")
+        assert theirs.figures == {"example": seen}
+        assert ours.environment == theirs.environment == environment
+
+
+def test_ranks_without_a_binding_run_on_any_core(tmp_path: Path) -> None:
+    name = program(tmp_path, "ranked", 'printf \'{"cores": %s}\' "$(nproc)"')
+    unbound = here(tmp_path).launch(Command("key", name, (), readers.copy_engine, "unbound"))
+    assert unbound.reading.figures == {"cores": len(os.sched_getaffinity(0))}
 
 
 def test_a_program_on_cores_is_told_them(tmp_path: Path) -> None:
