@@ -171,7 +171,12 @@ def read_starter(ranks: int = PAIR) -> Starter:
     done = subprocess.run([*VOLLEY, *asked, "--dry-run"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BenchError(f"volley cannot start a job here: {done.stderr.strip()}")
-    words = shlex.split(done.stderr.strip().splitlines()[-1])
+    return starter_in(done.stderr)
+
+
+def starter_in(said: str) -> Starter:
+    """Return how volley starts a job, from what ``--dry-run`` prints on standard error."""
+    words = shlex.split(said.strip().splitlines()[-1])
     start = next(index for index, word in enumerate(words) if not ASSIGNMENT.match(word))
     program = words.index("--mpi-library") - 1
     environment = dict(word.split("=", 1) for word in words[:start])
