@@ -40,7 +40,7 @@ def volley(hosts: Lab, *words: str) -> tuple[int, str, str]:
 
 def measured(hosts: Lab, output: Path, *words: str) -> RunLog:
     code, _, errors = volley(hosts, *words, "-o", str(output))
-    assert code == 0, errors
+    assert code in {0, 3}, errors  # 3: a transport that was asked for cannot be used, as `aware` with some MPIs
     (log,) = read_runs(output, BENCHMARKS)
     assert log.complete
     assert [rank.host for rank in log.run.ranks] == list(NAMES)
