@@ -69,16 +69,13 @@ inline void select(const Location& place) {
 // Waits until the stream has finished. Throws HungError after `timeout`; the stream must then not be used any more.
 void await(const gpu::Stream& cuda_stream, Seconds timeout);
 
-// Pinned memory near a GPU. The calling thread is bound to cores near it.
+// Pinned memory, near the calling thread: it is where the thread that touches it first runs.
 struct HostEnd {
   static constexpr std::size_t page_bytes = 4096;
   HostEnd(int device, std::uint64_t bytes)
-      : near(allowed_cpus_near(gpu::describe(device).pci)),
-        memory((gpu::select(device), bytes + 2 * page_bytes)),
-        verifier(make_host_memory()) {}
+      : memory((gpu::select(device), bytes + 2 * page_bytes)), verifier(make_host_memory()) {}
   [[nodiscard]] Location location() const { return {verifier.get(), memory.data() + page_bytes, -1}; }
 
-  Binding near;
   gpu::PinnedBuffer memory;
   std::unique_ptr<Memory> verifier;  // works on any host memory; its own buffers are not used
 };

@@ -284,6 +284,8 @@ class Measurement {
     const bool broken = section.fault != Fault::none && first == 0 && second == count() - 1;
     std::unique_ptr<GpuLink> link;
     try {
+      const Binding near(
+          allowed_cpus_near(device(first).pci));  // all rows have the same way to the GPU that moves data
       link = this->link(section, first, second, broken);
       if (section.ends == Ends::gpus) peers = link->peers();
       if (section.engine == Engine::sm && !link->peers()) {
@@ -312,7 +314,6 @@ class Measurement {
       static_cast<void>(link.release());  // its memory is still in use: freeing it would never return
       hung_pairs_[first].insert(second);
       hung_pairs_[second].insert(first);
-      bind_to_cpus(cpus_);  // a link to host memory had bound this thread near its GPU
       try {
         renew(first, second);
       } catch (const std::runtime_error& error) {
@@ -356,7 +357,6 @@ class Measurement {
   bool access_given_ = false;
   std::set<std::pair<int, int>> access_;
   LocalControl control_{0, 0};
-  const std::vector<int> cpus_ = allowed_cpus();
   std::string lost_;
   bool hung_ = false;                        // a link
   std::map<int, std::set<int>> hung_pairs_;  // for each GPU: those that it hung with
