@@ -265,6 +265,28 @@ void arenas_share_memory(const Context& context, const RankGroup& pair) {
   EXPECT(too_large({"one"}, 0) == "only messages of MPI_Send may be empty");
 }
 
+// What the benchmark itself takes is not there for messages. In every world the message alone would fit.
+void a_benchmark_s_own_memory_is_accounted(const Context& context, const RankGroup& pair) {
+  constexpr std::uint64_t message_bytes = megabyte;
+  const std::uint64_t free_bytes = bytes_of_buffers(message_bytes) * 3 / 2;
+  bytes_of_own_memory = static_cast<std::uint64_t>(context.size) * free_bytes;
+  const std::array<TransportEntry, 1> entries{
+      {{"one", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, false, make_with_own_memory}}};
+  Plan plan;
+  plan.transports = {"one"};
+  Watchdog watchdog("rank " + std::to_string(context.rank), 60);
+  TransportSet transports(context, pair, plan, watchdog, among(entries));
+  Candidate& candidate = transports.candidates().front();
+  transports.leave(MemoryKind::device, free_bytes);
+  EXPECT(transports.too_large(candidate, message_bytes).empty());
+  // One rank needs it, and both skip the size.
+  transports.leave(MemoryKind::host, pair.leads() ? 0 : bytes_of_buffers(message_bytes) * 3 / 4);
+  EXPECT(transports.too_large(candidate, message_bytes).starts_with("needs "));
+  EXPECT(candidate.reason.empty());
+  transports.leave(MemoryKind::host, free_bytes);
+  EXPECT(candidate.reason.starts_with("needs "));
+}
+
 // Takes this part of the host memory that a rank has, in a window both ways twice as much.
 double part_of_host_memory = 0;
 struct StagingTransport : HostDriven<MpiChannel> {
@@ -344,6 +366,7 @@ int main() {
         a_failed_open_can_be_closed(*pair);
         a_refused_lock_is_known_to_both(*pair);
         arenas_share_memory(context, *pair);
+        a_benchmark_s_own_memory_is_accounted(context, *pair);
         host_memory_is_shared_out_too(context, *pair);
         kernels_give_up_before_the_watchdog(context, *pair);
         each_transport_has_time_to_open(context, *pair);

@@ -15,12 +15,12 @@ struct Candidate {
   const TransportEntry* entry;
   std::unique_ptr<Transport> transport;  // null where the entry has none
   ArenaKey arena;
-  std::string reason;                  // why it is unavailable; empty if it is available
-  bool open = false;                   // must be closed
-  double open_s = 0;                   // how long it took to open; on this rank, which waits for the others
-  std::map<std::string, int> threads;  // of this process when it was open, as cpus_of_other_threads() counts them
-  bool fresh = true;                   // no exchange has used the buffers since they were opened
-  bool listed = false;                 // its record says that it is available
+  std::string reason;                       // why it is unavailable; empty if it is available
+  bool open = false;                        // must be closed
+  double open_s = 0;                        // how long it took to open; on this rank, which waits for the others
+  std::map<std::string, int> threads = {};  // of this process when it was open, as cpus_of_other_threads() counts them
+  bool fresh = true;                        // no exchange has used the buffers since they were opened
+  bool listed = false;                      // its record says that it is available
 
   [[nodiscard]] Json facts() const { return transport ? transport->facts() : Json::object(); }
 };
@@ -106,16 +106,27 @@ class TransportSet {
 
   [[nodiscard]] std::vector<Candidate>& candidates() { return candidates_; }
 
+  // Leaves so much of each rank's memory of a kind to the benchmark itself: messages and transports have the rest. A
+  // transport of that memory is unavailable if there is not so much. Collective over the group.
+  void leave(MemoryKind kind, std::uint64_t bytes) {
+    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_UINT64_T, MPI_MAX, group_.control.get()));
+    for (auto& candidate : candidates_) {
+      if (!candidate.reason.empty() || candidate.entry->memory != kind) continue;
+      const std::uint64_t share = arenas_.at(candidate.arena).share_bytes;
+      if (share < bytes) candidate.reason = lacks(bytes, kind, share);
+    }
+    for (auto& [key, arena] : arenas_) {
+      if (key.first == kind) arena.share_bytes -= std::min(arena.share_bytes, bytes);
+    }
+    if (kind == MemoryKind::host) host_share_bytes_ -= std::min(host_share_bytes_, bytes);
+  }
+
   [[nodiscard]] Memory& memory(const Candidate& candidate) const { return *arenas_.at(candidate.arena).memory; }
 
   // Why this transport carries no messages of `bytes`, or why its memory or the host's has no room for them; empty if
   // nothing of that is so. `window` is the workload's.
   [[nodiscard]] std::string too_large(const Candidate& candidate, std::uint64_t bytes,
                                       const std::optional<Window>& window = {}) const {
-    const auto lacks = [](std::uint64_t needed, MemoryKind kind, std::uint64_t free) {
-      return "needs " + in_gib(needed) + " of " + name_of(kind) + " memory on each rank, " + in_gib(free) +
-             " is free for it";
-    };
     if (bytes == 0 && !collectives_ && !candidate.transport->carries_empty_messages()) {
       return "only messages of MPI_Send may be empty";
     }
@@ -216,6 +227,11 @@ class TransportSet {
     candidate.transport = candidate.entry->make();
   }
 
+  static std::string lacks(std::uint64_t needed, MemoryKind kind, std::uint64_t free) {
+    return "needs " + in_gib(needed) + " of " + name_of(kind) + " memory on each rank, " + in_gib(free) +
+           " is free for it";
+  }
+
   // e.g. "opening transport host, pair 0-1".
   void tell_watchdog(const std::string& step, const std::string& transport) {
     watchdog_.enter(step + " transport " + transport + ", " + group_.name);
@@ -279,6 +295,10 @@ class PairBenchmark : public Benchmark {
     for (auto& candidate : transports.candidates()) {
       if (candidate.reason.empty()) candidate.reason = unsuitable(*candidate.entry);
     }
+    for (const auto kind : {MemoryKind::host, MemoryKind::device}) {
+      const auto uses_it = [&](const Candidate& each) { return each.reason.empty() && each.entry->memory == kind; };
+      if (std::ranges::any_of(transports.candidates(), uses_it)) transports.leave(kind, own_bytes(kind));
+    }
     transports.open(opened_sizes());
     transports.write_records(run.records);
     measure(run, *pair, transports);
@@ -289,6 +309,8 @@ class PairBenchmark : public Benchmark {
  protected:
   // Why this benchmark cannot measure a transport; empty if it can.
   [[nodiscard]] virtual std::string unsuitable(const TransportEntry&) const { return {}; }
+  // The memory of a kind that this benchmark needs on this rank beside messages, where a transport has messages there.
+  [[nodiscard]] virtual std::uint64_t own_bytes(MemoryKind) const { return 0; }
   // Measures all sizes and writes their records. Collective over the two ranks.
   virtual void measure(const Run& run, const RankGroup& pair, TransportSet& transports) = 0;
   // Of a message: 0 where an empty one is measured too.

@@ -178,8 +178,7 @@ class MemoryBoundKernel final : public DeviceComputation {
   std::size_t working_set_bytes() const override { return 2 * bytes; }
 
  private:
-  // Both arrays together are 512 MiB: the caches of GPUs of 2026 have up to 126 MB (NVIDIA, B200).
-  static constexpr std::size_t bytes = std::size_t{256} << 20;
+  static constexpr std::size_t bytes = device_working_set_bytes / 2;  // of each array
   static constexpr std::uint64_t elements = bytes / sizeof(double);
   static_assert(elements % threads == 0);
 

@@ -63,7 +63,7 @@ class HostComputation : public Computation {
 // stopped, so that a short one finds nothing in the caches either.
 class MemoryBound final : public HostComputation {
  public:
-  MemoryBound() : x_(elements(), 1.0), y_(elements(), 0.0) {}
+  MemoryBound() : x_(host_working_set_bytes() / (2 * sizeof(double)), 1.0), y_(x_.size(), 0.0) {}
 
   void compute(std::uint64_t steps) override {
     for (std::uint64_t left = steps * elements_per_step; left > 0;) {
@@ -85,13 +85,6 @@ class MemoryBound final : public HostComputation {
 
  private:
   static constexpr std::size_t elements_per_step = 64;  // a page has eight steps
-  static constexpr std::size_t min_bytes = std::size_t{128} << 20;
-  static constexpr std::size_t max_bytes = std::size_t{2} << 30;
-
-  // Both arrays together are four times as large as the last cache.
-  static std::size_t elements() {
-    return std::clamp<std::size_t>(4 * last_cache_bytes(), min_bytes, max_bytes) / (2 * sizeof(double));
-  }
 
   static void add(const double* __restrict x, double* __restrict y, std::uint64_t count) {
     const double a = factor;
@@ -133,6 +126,10 @@ class ArithmeticBound final : public HostComputation {
 };
 
 }  // namespace
+
+std::size_t host_working_set_bytes() {
+  return std::clamp<std::size_t>(4 * last_cache_bytes(), std::size_t{128} << 20, std::size_t{2} << 30);
+}
 
 std::unique_ptr<Computation> make_host_computation(Limit limit) {
   if (limit == Limit::memory) return std::make_unique<MemoryBound>();

@@ -73,6 +73,11 @@ class Overlap final : public PairBenchmark {
     return "its messages cannot be started and completed in separate calls";
   }
 
+  std::uint64_t own_bytes(MemoryKind kind) const override {
+    if (std::ranges::count(computations_, name_of(Limit::memory)) == 0) return 0;
+    return kind == MemoryKind::host ? host_working_set_bytes() : device_working_set_bytes;
+  }
+
   void measure(const Run& run, const RankGroup& pair, TransportSet& transports) override {
     MpiControl control(pair);
     const Workload timed_work = workload();

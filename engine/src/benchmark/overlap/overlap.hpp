@@ -69,6 +69,11 @@ enum TimedPart : std::size_t {
   computation_part,  // from the start of the computation to its end
 };
 
+// Bytes of the arrays of a computation that is bound by memory: on the host both together are four times as large as
+// the last cache; on a device the caches of GPUs of 2026 have up to 126 MB (NVIDIA, B200).
+[[nodiscard]] std::size_t host_working_set_bytes();
+inline constexpr std::size_t device_working_set_bytes = std::size_t{512} << 20;
+
 // Beside messages in host memory, and in device memory.
 [[nodiscard]] std::unique_ptr<Computation> make_host_computation(Limit limit);
 [[nodiscard]] std::unique_ptr<Computation> make_device_computation(Limit limit);
