@@ -46,18 +46,17 @@ done
 
 
 def install(folder: Path, **about: object) -> Path:
-    """Make ``folder`` hold an engine's two programs, what it says of itself and an mpirun; return the first.
+    """Make ``folder`` hold an engine, what it says of itself and an mpirun; return the engine.
 
     With ``folder`` on PATH, that mpirun is of an Open MPI, whose library is in ``lib`` beside it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     search = [str(Path(__file__).parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    engine, local, mpirun = folder / "volley-engine", folder / "volley-engine-local", folder / "mpirun"
+    engine, mpirun = folder / "volley-engine", folder / "mpirun"
     source = f"#!{sys.executable} -S\nimport sys\nsys.path[:0] = {search!r}\nimport fake_engine\nfake_engine.main()\n"
-    for program in (engine, local):
-        program.write_text(source, encoding="utf-8")
+    engine.write_text(source, encoding="utf-8")
     mpirun.write_text(MPIRUN, encoding="utf-8")
-    for program in (engine, local, mpirun):
+    for program in (engine, mpirun):
         program.chmod(0o755)
     (folder / "prterun").touch()
     (folder.parent / "lib").mkdir(exist_ok=True)

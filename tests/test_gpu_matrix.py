@@ -235,22 +235,13 @@ def performed(words: Sequence[str], plan: Plan) -> subprocess.CompletedProcess[b
     return subprocess.run(words, input=msgspec.json.encode(plan), capture_output=True, check=False, timeout=60)
 
 
-@pytest.fixture
-def local_engine(engine: Path) -> Path:
-    """The engine's program for the GPUs of this machine."""
-    path = engine.with_name("volley-engine-local")
-    if not path.exists():
-        pytest.skip("this engine was built without CUDA")
-    return path
-
-
-def test_the_local_engine_needs_no_mpi(local_engine: Path) -> None:
-    with local_engine.open("rb") as file:
+def test_the_engine_needs_no_mpi_between_gpus(engine: Path) -> None:
+    with engine.open("rb") as file:
         section = ELFFile(file).get_section_by_name(".dynamic")
         needed = [tag.needed for tag in section.iter_tags("DT_NEEDED")]
     assert needed
     assert not [name for name in needed if "mpi" in name or "uc" in name]
-    ended = performed([str(local_engine), "--plan", "-"], LOCAL)
+    ended = performed([str(engine), "--plan", "-"], LOCAL)
     read = LineReader((options.GPUS,))
     records = [read(line) for line in ended.stdout.splitlines()]
     assert [type(record) for record in (records[0], records[-1])] == [Run, End]
@@ -258,14 +249,21 @@ def test_the_local_engine_needs_no_mpi(local_engine: Path) -> None:
     assert ended.returncode in {0, 3}, ended.stderr  # with GPUs, or without
 
 
-def test_each_program_of_the_engine_has_benchmarks_of_its_own(engine: Path, local_engine: Path) -> None:
+def test_a_benchmark_between_ranks_needs_an_mpi_library(engine: Path) -> None:
     jacobi = Plan(benchmark="jacobi", world_size=1, transports=["host"], options=JacobiPlan(grid=[1, 1], domain=[8, 8]))
-    local = [str(local_engine), "--plan", "-"]
-    for words, plan, found in ((engine_words(engine), LOCAL, b"gpu_matrix"), (local, jacobi, b"jacobi")):
-        ended = performed(words, plan)
-        assert (ended.returncode, ended.stdout) == (2, b"")
-        assert b"plan: $.benchmark: expected one of" in ended.stderr
-        assert b'found "' + found in ended.stderr
+    ended = performed([str(engine), "--plan", "-"], jacobi)
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert b"`jacobi` is between ranks: --mpi-library names the MPI library" in ended.stderr
+
+
+def test_one_rank_of_mpi_measures_the_gpus_of_its_machine_too(engine: Path) -> None:
+    ended = performed(engine_words(engine), LOCAL)
+    assert ended.returncode in {0, 3}, ended.stderr  # with GPUs, or without
+    read = LineReader((options.GPUS,))
+    first, *_, last = [read(line) for line in ended.stdout.splitlines()]
+    assert isinstance(first, Run)
+    assert isinstance(last, End)
+    assert first.mpi is not None
 
 
 @pytest.mark.parametrize("color", [False, True])

@@ -171,10 +171,10 @@ def test_every_start_passes_the_environment_on(with_aware: Path, monkeypatch: py
         answer()
     lines = (with_aware / "bin" / "starts").read_text(encoding="utf-8").splitlines()
     starts = [json.loads(line) for line in lines]
-    kinds = [(program, "--about" in words) for program, *words, _ in starts]
-    assert kinds.count(("volley-engine", True)) == 1
-    assert kinds.count(("volley-engine", False)) >= 2
-    assert kinds.count(("volley-engine-local", False)) == 1
+    kinds = [("--about" in words, "--mpi-library" in words) for _, *words, _ in starts]
+    assert kinds.count((True, False)) == 1
+    assert kinds.count((False, True)) >= 2
+    assert kinds.count((False, False)) == 1
     for *_, environment in starts:
         assert settings.items() <= environment.items()
 

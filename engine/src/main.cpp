@@ -1,8 +1,8 @@
 // volley-engine: a plan in, records out.
 //
 // In order: reads the arguments, places this process, starts MPI, gathers the facts of all ranks, reads the plan, runs
-// the benchmark. This file alone turns exceptions into exit codes and calls MPI_Abort. Benchmarks without MPI
-// run in another program, main_local.cpp.
+// the benchmark. This file alone turns exceptions into exit codes and calls MPI_Abort. Without an MPI
+// library this process is the whole job.
 #include <unistd.h>
 
 #include <cstdio>
@@ -73,7 +73,7 @@ Json about(const Options& options) {
 PlanReading read(const std::string& text) {
   std::vector<std::string> transports;
   for (const auto& entry : registry()) transports.emplace_back(entry.name);
-  return read_plan(text, rank_benchmarks, transports);
+  return read_plan(text, benchmarks, transports);
 }
 
 void refuse_errors(const PlanReading& reading) {
@@ -106,8 +106,32 @@ Json usage_of_all(const Context& context, const Usage& mine) {
   return all;
 }
 
+// The GPUs of this machine, of which one process has all.
+Exit measure_without_mpi(const Options& options, Session& session) {
+  Startup startup{.main_s = process_age_s()};
+  session.output.emplace(Output::claim(options.records));
+  const auto [plan, benchmark, errors] = read(read_plan_text(options.plan));
+  if (!errors.empty()) throw UsageError(errors);
+  if (benchmark->needs_mpi()) {
+    throw UsageError("`" + plan.benchmark + "` is between ranks: --mpi-library names the MPI library of this job; " +
+                     "see volley-engine --help");
+  }
+  startup.plan_s = process_age_s();
+  Watchdog watchdog("this process", plan.watchdog_s);
+  watchdog.enter("looking for GPUs");
+  const Job job = make_local_job();
+  startup.placed_s = process_age_s();
+  benchmark->check(job);
+  session.records.emplace(&*session.output);
+  session.records->write(run_record(job, plan, clock_read_s(), nullptr, startup));
+  const auto& cpus = job.facts(job.rank).cores;
+  const Usage before = usage_now(cpus);
+  const Exit code = benchmark->run({job, nullptr, plan, *session.records, watchdog});
+  session.records->end("", Json::array({to_json(usage_now(cpus) - before, 0)}));
+  return session.records->failed() ? Exit::failed : code;
+}
+
 Exit measure(const Options& options, Session& session) {
-  if (options.mpi_library.empty()) throw UsageError("--mpi-library names the MPI library of this job; see --help");
   load_mpi(options.mpi_library);
   Startup startup{.main_s = process_age_s()};
   Watchdog& watchdog = *(session.watchdog = start_watchdog());
@@ -143,10 +167,11 @@ Exit measure(const Options& options, Session& session) {
 
 Exit perform(const Options& options, Session& session) {
   switch (options.task) {
-    case Options::Task::measure: return measure(options, session);
+    case Options::Task::measure:
+      return options.mpi_library.empty() ? measure_without_mpi(options, session) : measure(options, session);
     case Options::Task::check: refuse_errors(read(read_plan_text(options.plan))); break;
     case Options::Task::about: std::cout << line_of(about(options)) << '\n'; break;
-    case Options::Task::help: std::cout << usage(Program::ranks); break;
+    case Options::Task::help: std::cout << usage(); break;
   }
   return Exit::good;
 }
@@ -177,7 +202,7 @@ Exit abort_job(Session& session, const std::exception& error) {
 Exit run_program(int argc, char** argv) {
   Session session;
   try {
-    return perform(parse_options(Program::ranks, argc, argv), session);
+    return perform(parse_options(argc, argv), session);
   } catch (const AgreedUsageError& error) {
     return exit_together(session, error);
   } catch (const std::exception& error) {

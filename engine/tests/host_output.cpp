@@ -103,12 +103,12 @@ void an_unwritable_path_is_the_machine_s_fault() {
   EXPECT(test::throws<UnsupportedError>([&] { nowhere.line("{}"); }));
 }
 
-Options parsed(std::initializer_list<const char*> words, Program program = Program::ranks) {
+Options parsed(std::initializer_list<const char*> words) {
   std::vector<std::string> texts{"volley-engine"};
   texts.insert(texts.end(), words.begin(), words.end());
   std::vector<char*> arguments;
   for (auto& text : texts) arguments.push_back(text.data());
-  return parse_options(program, static_cast<int>(arguments.size()), arguments.data());
+  return parse_options(static_cast<int>(arguments.size()), arguments.data());
 }
 
 void arguments_are_checked() {
@@ -118,8 +118,6 @@ void arguments_are_checked() {
   EXPECT(test::throws<UsageError>([] { parsed({"--plam", "x"}); }));
   EXPECT(test::throws<UsageError>([] { parsed({"--gpus", "0,x"}); }));
   EXPECT(test::throws<UsageError>([] { parsed({"--gpus", "-1"}); }));
-  EXPECT(parsed({"--plan", "-"}, Program::local).plan == "-");
-  EXPECT(test::throws<UsageError>([] { parsed({"--bind"}, Program::local); }));
 }
 
 }  // namespace

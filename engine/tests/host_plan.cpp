@@ -6,7 +6,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "all_benchmarks.hpp"
+#include "../src/benchmarks.hpp"
 #include "base/errors.hpp"
 #include "expect.hpp"
 #include "transport/registry.hpp"
@@ -18,7 +18,7 @@ namespace {
 PlanReading reading_of(const std::string& text) {
   std::vector<std::string> transports;
   for (const auto& entry : registry()) transports.emplace_back(entry.name);
-  return read_plan(text, test::benchmarks, transports);
+  return read_plan(text, benchmarks, transports);
 }
 
 bool tells(const PlanReading& reading, const std::string& beginning) {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "all_benchmarks.hpp"
+#include "../src/benchmarks.hpp"
 #include "expect.hpp"
 #include "transport/registry.hpp"
 
@@ -94,7 +94,7 @@ std::string mutated(const std::string& text, Dice& dice) {
 }
 
 void try_plan(const std::string& text, const std::vector<std::string>& transports) {
-  const PlanReading reading = read_plan(text, test::benchmarks, transports);
+  const PlanReading reading = read_plan(text, benchmarks, transports);
   for (const auto& error : reading.errors) {
     const bool shown = std::ranges::none_of(error, [](unsigned char c) { return c < ' ' || c == 0x7f; });
     EXPECT(error.starts_with("plan: ") && shown && error.size() < 2000);

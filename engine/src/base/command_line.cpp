@@ -17,32 +17,22 @@ std::vector<int> parse_gpus(std::string_view text) {
 
 }  // namespace
 
-const char* usage(Program program) {
-  if (program == Program::local) {
-    return "volley-engine-local: runs the plan of a benchmark between the GPUs of this machine, without MPI, and\n"
-           "writes records (JSON Lines)\n"
-           "\n"
-           "  volley-engine-local --plan FILE|- [--records FILE|-]\n"
-           "  volley-engine-local --check --plan FILE|-     validate a plan: one line for each error\n"
-           "\n"
-           "One process uses all GPUs: start it without a launcher.\n"
-           "Exit codes: 0 good, 1 a cell failed, 2 usage error, 3 the machine cannot, 4 no progress.\n";
-  }
+const char* usage() {
   return "volley-engine: runs the plan of a benchmark and writes records (JSON Lines)\n"
          "\n"
          "  volley-engine --mpi-library FILE --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1]\n"
          "                [--gpu-after-init] [--follower]\n"
+         "  volley-engine --plan FILE|- [--records FILE|-]     all GPUs of this machine in one process, without MPI\n"
          "  volley-engine --check --plan FILE|-     validate a plan: one line for each error\n"
          "  volley-engine --about [--mpi-library FILE]   what this engine and an MPI library are, as JSON\n"
          "\n"
          "Start it with the mpirun that belongs to the library; every rank gets the same arguments,\n"
-         "the first rank reads the plan. For the GPUs of one process: volley-engine-local.\n"
+         "the first rank reads the plan.\n"
          "Exit codes: 0 good, 1 a point failed, 2 usage error, 3 the machine cannot, 4 no progress.\n";
 }
 
-Options parse_options(Program program, int argc, char** argv) {
-  const bool ranks = program == Program::ranks;
-  const std::string help = std::string("; see ") + (ranks ? "volley-engine" : "volley-engine-local") + " --help";
+Options parse_options(int argc, char** argv) {
+  const std::string help = "; see volley-engine --help";
   Options options;
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -55,13 +45,13 @@ Options parse_options(Program program, int argc, char** argv) {
     else if (name == "--records") options.records = value();
     else if (name == "--check") options.task = Options::Task::check;
     else if (name == "--help" || name == "-h") options.task = Options::Task::help;
-    else if (ranks && name == "--about") options.task = Options::Task::about;
-    else if (ranks && name == "--mpi-library") options.mpi_library = value();
-    else if (ranks && name == "--gpus") options.gpus = parse_gpus(value());
-    else if (ranks && name == "--gpu-after-init") options.gpu_after_init = true;
-    else if (ranks && name == "--bind") options.bind = true;
-    else if (ranks && name == "--bind-share") options.bind = options.share = true;
-    else if (ranks && name == "--follower") options.follower = true;
+    else if (name == "--about") options.task = Options::Task::about;
+    else if (name == "--mpi-library") options.mpi_library = value();
+    else if (name == "--gpus") options.gpus = parse_gpus(value());
+    else if (name == "--gpu-after-init") options.gpu_after_init = true;
+    else if (name == "--bind") options.bind = true;
+    else if (name == "--bind-share") options.bind = options.share = true;
+    else if (name == "--follower") options.follower = true;
     else throw UsageError("unknown argument `" + std::string(name) + "`" + help);
   }
   return options;

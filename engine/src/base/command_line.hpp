@@ -1,4 +1,4 @@
-// The command lines of the engine's two programs (their --help prints them).
+// The command line of the engine (its --help prints it).
 #pragma once
 
 #include <string>
@@ -6,15 +6,12 @@
 
 namespace volley {
 
-// `ranks` is volley-engine, one process a rank; `local` is volley-engine-local, one process for all GPUs.
-enum class Program { ranks, local };
-
 struct Options {
   enum class Task { measure, about, check, help };
   Task task = Task::measure;
   std::string plan;             // path, or "-" for standard input; only the first rank reads it
   std::string records = "-";    // path, or "-" for the standard output that the engine was started with
-  std::string mpi_library;      // path of the MPI library that the job runs with
+  std::string mpi_library;      // path of the MPI library that the job runs with; empty: without MPI
   bool bind = false;            // the engine binds each rank before MPI_Init, to one core
   bool share = false;           // the same, to an equal share of the cores, for ranks that have threads
   bool follower = false;        // another rank is the front end: this one must not be rank 0
@@ -22,9 +19,9 @@ struct Options {
   std::vector<int> gpus;        // device of each local rank, in order; empty: local rank modulo devices
 };
 
-// Throws UsageError when an argument is unknown to the program or lacks its value.
-[[nodiscard]] Options parse_options(Program program, int argc, char** argv);
+// Throws UsageError when an argument is unknown or lacks its value.
+[[nodiscard]] Options parse_options(int argc, char** argv);
 
-[[nodiscard]] const char* usage(Program program);
+[[nodiscard]] const char* usage();
 
 }  // namespace volley

@@ -14,7 +14,7 @@ struct Context;
 
 struct Run {
   const Job& job;          // the processes
-  const Context* context;  // with their communicators; null in the program without MPI
+  const Context* context;  // with their communicators; null without MPI
   const Plan& plan;
   Records& records;
   Watchdog& watchdog;
@@ -27,6 +27,8 @@ class Benchmark {
   virtual void read(PlanObject& options, const Plan& plan) = 0;
   // The plan's text without what the first rank alone needs of it.
   [[nodiscard]] virtual std::string for_other_ranks(const std::string& plan) const { return plan; }
+  // If not, one process is the whole job.
+  [[nodiscard]] virtual bool needs_mpi() const { return true; }
   // Throws UsageError if this job lacks something that the plan names. Called before the run record is written.
   virtual void check(const Job&) const {}
   // Writes all records between the run record and the last one. Exit::good if the machine can do what was asked: that a

@@ -27,14 +27,14 @@ struct RankFacts {
 
 // The placement of this process, determined before MPI_Init; make_context() checks it.
 struct Placement {
-  std::optional<int> local_rank;  // none if the launcher does not give it
-  bool bound = false;             // by the engine
+  std::optional<int> local_rank = {};  // none if the launcher does not give it
+  bool bound = false;                  // by the engine
   RankCpus cpus;
-  gpu::Presence gpus;
-  std::optional<int> device;
+  gpu::Presence gpus = {};
+  std::optional<int> device = {};
   // After MPI_Init: as asked, or because no variable of the launcher gave the local rank.
   bool device_chosen_late = false;
-  std::exception_ptr problem;  // make_context() throws it: after MPI_Init the whole job can be ended
+  std::exception_ptr problem = {};  // make_context() throws it: after MPI_Init the whole job can be ended
 };
 
 // Before MPI_Init: chooses the CPUs of this rank (if the options say so) and its device, by launcher variables. From
@@ -93,11 +93,11 @@ struct Job {
 struct Startup {
   double main_s = 0;                 // the libraries are loaded
   double placed_s = 0;               // cores and GPU are chosen
-  std::optional<double> mpi_s = {};  // MPI_Init; none in the program without MPI
+  std::optional<double> mpi_s = {};  // MPI_Init; none without MPI
   double plan_s = 0;                 // the plan is read
 };
 
-// The run record. `clock_read_s` was measured at the start; `mpi` is null in the program without MPI.
+// The run record. `clock_read_s` was measured at the start; `mpi` is null without MPI.
 [[nodiscard]] Json run_record(const Job& job, const Plan& plan, double clock_read_s, const Json& mpi,
                               const Startup& startup);
 

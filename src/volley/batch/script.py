@@ -154,7 +154,6 @@ def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tup
         about = answer()
     if about.cuda_built is None:
         raise MachineError(f"this engine was built without CUDA and sees no GPU; {benchmark.hint}")
-    engine_path.local_engine_path()  # raises if it is missing
     there, gpus = options.gpus_per_node, asked.job.gpus
     if there and gpus and max(gpus) >= there:
         raise UserError(f"--gpus names GPU {max(gpus)}, counted from 0: write --gpus-per-node {max(gpus) + 1}")

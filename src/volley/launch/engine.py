@@ -50,9 +50,6 @@ _LOOK_EVERY_S = 5.0
 _ENDED_S = 0.5
 """The end of a launcher is noticed within this time, also if a process that it left has its pipes."""
 
-_LONGEST_NAME = 15
-"""Characters of the name of a program in /proc (proc(5))."""
-
 
 class TransportAbout(msgspec.Struct, frozen=True):
     name: str
@@ -177,8 +174,7 @@ class EngineProcess:
         self._own_session = not start.inside_launcher  # a foreign launcher ends its ranks as a process group
         self._patience = start.patience
         self._note = note
-        engines = (engine_path.NAME, engine_path.LOCAL_NAME)
-        self._program = "the engine" if Path(start.tokens[0]).name in engines else "the launcher"
+        self._program = "the engine" if Path(start.tokens[0]).name == engine_path.NAME else "the launcher"
         self._stop = stop
         self._begun = time.monotonic()
         self._arrived: dict[type, float] = {}
@@ -349,8 +345,7 @@ class EngineProcess:
             self._limit(end_s, sentence, f"the end of {self._program} after that of its ranks")
 
     def _has_ranks(self) -> bool:
-        names = {engine_path.NAME, engine_path.LOCAL_NAME[:_LONGEST_NAME]}
-        return not names.isdisjoint(self._child.processes().values())
+        return engine_path.NAME in self._child.processes().values()
 
     def _move(self, timeout_s: float) -> None:
         """Write to and read from the pipes that are ready within this time."""

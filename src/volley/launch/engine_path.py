@@ -17,8 +17,6 @@ from volley.machine.mpi_choice import installed_file
 VARIABLE = "VOLLEY_ENGINE"
 DISTRIBUTION = "volley-bench"
 NAME = "volley-engine"
-LOCAL_NAME = "volley-engine-local"
-"""The engine program for the GPUs of one machine, without MPI; in builds with CUDA, in the same folder as ``NAME``."""
 
 
 def engine_path() -> str:
@@ -38,14 +36,6 @@ def engine_path() -> str:
     if found is None:
         raise MachineError(f"the engine is not built: {_install()}")
     return found
-
-
-def local_engine_path() -> str:
-    path = os.path.join(os.path.dirname(engine_path()), LOCAL_NAME)
-    if not _is_program(path):
-        how = f"point {VARIABLE} to an engine that has both" if os.environ.get(VARIABLE) else _install()
-        raise MachineError(f"the program {path}, which measures between GPUs, does not exist: {how}")
-    return path
 
 
 def _install() -> str:

@@ -188,11 +188,9 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Sess
     here = not (position or granted or options.job.hosts or options.job.launcher_arg)
     context = JobContext(about, position, granted, on_this_host=here)
     jobs = benchmark.jobs(options, context)
-    if benchmark.local:
-        if about.cuda_built is None:
-            hint = f"; {benchmark.hint}" if benchmark.hint else ""
-            raise MachineError(f"this engine was built without CUDA and sees no GPU{hint}")
-        path = Path(engine_path.local_engine_path())
+    if benchmark.local and about.cuda_built is None:
+        hint = f"; {benchmark.hint}" if benchmark.hint else ""
+        raise MachineError(f"this engine was built without CUDA and sees no GPU{hint}")
     stack = assemble(mpi, about.mpi, about.cuda_built) if mpi else Stack(cuda_built=about.cuda_built)
     session = Session(benchmark, options, jobs, context, path, stack)
     # reversed: of several jobs with as many ranks, the first decides

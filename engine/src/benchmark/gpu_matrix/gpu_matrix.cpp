@@ -26,6 +26,8 @@ class GpuMatrix final : public Benchmark {
     }
   }
 
+  [[nodiscard]] bool needs_mpi() const override { return false; }
+
   void check(const Job& job) const override {
     for (const int device : options_.gpus) {
       if (job.gpus.devices == 0 || device < job.gpus.devices) continue;
