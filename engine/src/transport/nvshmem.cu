@@ -39,86 +39,53 @@ struct Signals {
   alignas(128) std::uint64_t gave_up;  // the other device has given up waiting
 };
 
-// The parameters of a launch. `recv` is here; its place in the other rank's heap is the same.
-struct NvshmemLaunch {
-  device::Launch message;  // without inboxes
+// `recv` is here; its place in the other rank's heap is the same.
+struct NvshmemLaunch : device::Launch {
   Signals* signals;
   int peer;
 };
 
-// This block's part of every message.
-struct BlockShare {
-  std::uint64_t offset;
+struct NvshmemWire {
+  using Launch = NvshmemLaunch;
+  const Launch& launch;
+  std::uint64_t offset;  // of this block's part of every message
   std::uint64_t bytes;
-};
+  __device__ explicit NvshmemWire(const Launch& of) : launch(of) {
+    const std::uint64_t share = round_up((of.bytes + gridDim.x - 1) / gridDim.x, device::vector_bytes);
+    offset = min(blockIdx.x * share, of.bytes);
+    bytes = min(share, of.bytes - offset);
+  }
 
-__device__ BlockShare block_share(std::uint64_t bytes) {
-  const std::uint64_t share = round_up((bytes + gridDim.x - 1) / gridDim.x, device::vector_bytes);
-  const std::uint64_t offset = min(blockIdx.x * share, bytes);
-  return {offset, min(share, bytes - offset)};
-}
-
-// Waits until a signal has message `number`.
-__device__ bool await_signal(const NvshmemLaunch& launch, std::uint64_t* signal, std::uint64_t number) {
-  return device::await_peer(launch.message.wait, number,
-                            [&] { return nvshmem_uint64_test(signal, NVSHMEM_CMP_GE, number) != 0; });
-}
-
-// Returns when all blocks of the other rank have signalled message `number`: the whole message is in its place.
-__device__ bool await_signals(const NvshmemLaunch& launch, std::uint64_t number) {
-  bool good = true;
-  if (threadIdx.x < gridDim.x) good = await_signal(launch, &launch.signals->arrived[threadIdx.x], number);
-  return __syncthreads_and(good);
-}
-
-__global__ void __launch_bounds__(device::max_threads, 1) nvshmem_round_trips(const NvshmemLaunch launch) {
-  const device::Launch& message = launch.message;
-  const BlockShare mine = block_share(message.bytes);
-  std::uint64_t from = mine.offset + device::send_offset(message, 1);
-  std::uint64_t to = mine.offset + device::recv_offset(message, 1);
-  for (std::uint64_t exchange = 1; exchange <= message.count; ++exchange) {
-    const std::uint64_t number = message.last + exchange;
-    if (!message.leads && !await_signals(launch, number)) return;
-    nvshmemx_putmem_signal_nbi_block(message.recv + to, message.send + from, mine.bytes,
+  __device__ void put(std::uint64_t from, std::uint64_t to) const {
+    nvshmemx_putmem_nbi_block(launch.recv + offset + to, launch.send + offset + from, bytes, launch.peer);
+  }
+  __device__ void put_and_announce(std::uint64_t from, std::uint64_t to, std::uint64_t number) const {
+    nvshmemx_putmem_signal_nbi_block(launch.recv + offset + to, launch.send + offset + from, bytes,
                                      &launch.signals->arrived[blockIdx.x], number, NVSHMEM_SIGNAL_SET, launch.peer);
-    from = mine.offset + device::send_offset(message, exchange + 1);
-    to = mine.offset + device::recv_offset(message, exchange + 1);
-    if (message.leads && !await_signals(launch, number)) return;
   }
-}
+  __device__ void announce(std::uint64_t number) const {
+    nvshmem_fence();
+    __syncthreads();
+    signal(&launch.signals->arrived[blockIdx.x], number);
+  }
+  __device__ bool await(std::uint64_t number) const {
+    return await_signals(launch.signals->arrived, gridDim.x, number);
+  }
+  __device__ void acknowledge(std::uint64_t number) const { signal(&launch.signals->acknowledged, number); }
+  __device__ bool await_acknowledgement(std::uint64_t number) const {
+    return await_signals(&launch.signals->acknowledged, 1, number);
+  }
 
-// The messages of a window are put one after the other and signalled together. The first block of the receiver
-// acknowledges the window; only then does the sender begin the next.
-__global__ void __launch_bounds__(device::max_threads, 1) nvshmem_windows(const NvshmemLaunch launch) {
-  const device::Launch& message = launch.message;
-  const BlockShare mine = block_share(message.bytes);
-  for (std::uint64_t window = 1; window <= message.count; ++window) {
-    const std::uint64_t number = message.last + window;
-    if (message.sends) {
-      const std::byte* const from = message.send + mine.offset + device::send_offset(message, window);
-      std::byte* const to = message.recv + mine.offset + device::recv_offset(message, window);
-      for (int i = 0; i < message.window_messages; ++i) {
-        const std::uint64_t place = static_cast<std::uint64_t>(i) * message.stride;
-        nvshmemx_putmem_nbi_block(to + place, from + place, mine.bytes, launch.peer);
-      }
-      nvshmem_fence();
-      __syncthreads();
-      if (threadIdx.x == 0) {
-        nvshmemx_signal_op(&launch.signals->arrived[blockIdx.x], number, NVSHMEM_SIGNAL_SET, launch.peer);
-      }
-    }
-    if (message.receives && blockIdx.x == 0) {
-      if (!await_signals(launch, number)) return;
-      if (threadIdx.x == 0) {
-        nvshmemx_signal_op(&launch.signals->acknowledged, number, NVSHMEM_SIGNAL_SET, launch.peer);
-      }
-    }
-    if (message.sends) {
-      const bool good = threadIdx.x != 0 || await_signal(launch, &launch.signals->acknowledged, number);
-      if (!__syncthreads_and(good)) return;
-    }
+ private:
+  __device__ void signal(std::uint64_t* there, std::uint64_t number) const {
+    if (threadIdx.x == 0) nvshmemx_signal_op(there, number, NVSHMEM_SIGNAL_SET, launch.peer);
   }
-}
+  __device__ bool await_signals(std::uint64_t* signals, unsigned count, std::uint64_t number) const {
+    return device::await_words(launch.wait, count, number, [&](unsigned i) {
+      return nvshmem_uint64_test(&signals[i], NVSHMEM_CMP_GE, number) != 0;
+    });
+  }
+};
 
 // --- the host --------------------------------------------------------------------------------------------------------
 
@@ -153,9 +120,9 @@ std::shared_ptr<std::byte> symmetric(const RankGroup& pair, const std::shared_pt
   return made;
 }
 
-class NvshmemTransport final : public device::KernelDriven {
+class NvshmemTransport final : public device::WireDriven<NvshmemWire> {
  public:
-  NvshmemTransport() : KernelDriven("nvshmem") {}
+  NvshmemTransport() : WireDriven("nvshmem") {}
   std::string unavailable(const Context& context, const RankGroup& pair) override {
     std::string reason = KernelDriven::unavailable(context, pair);
     if (!reason.empty()) return reason;
@@ -175,7 +142,7 @@ class NvshmemTransport final : public device::KernelDriven {
 
   void open(const RankGroup& pair, const Buffers& buffers) override {
     peer_ = pair.peer();
-    open_launches(pair, nvshmem_round_trips, nvshmem_windows);
+    open_launches(pair);
     agreed_step(pair, [&] {
       if (nvshmem_->pointer_at(buffers.recv, peer_) == nullptr) {
         throw std::runtime_error("NVSHMEM's kernels have no direct access to the other GPU's memory");
@@ -189,14 +156,6 @@ class NvshmemTransport final : public device::KernelDriven {
   void close() override {
     signals_ = {};
     KernelDriven::close();
-  }
-
-  void round_trips(const View& view, std::uint64_t exchanges) override {
-    run_kernel(nvshmem_round_trips, launch_of(view, exchanges));
-  }
-
-  void windows(const View& view, std::uint64_t count, const Window& window) override {
-    run_kernel(nvshmem_windows, windows_of(launch_of(view, count), window));
   }
 
   [[nodiscard]] Json facts() const override {
@@ -225,18 +184,18 @@ class NvshmemTransport final : public device::KernelDriven {
       check_nvshmem(nvshmem_->start(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes), "nvshmemx_hostlib_init_attr");
     });
     gpu::ModuleHandle module = nullptr;
-    agreed_step(pair, [&] { module = gpu::module_containing(reinterpret_cast<const void*>(nvshmem_round_trips)); });
+    agreed_step(pair, [&] {
+      module = gpu::module_containing(reinterpret_cast<const void*>(device::long_round_trips<NvshmemWire>));
+    });
     agreed_step(pair, [&] { check_nvshmem(nvshmem_->start_module(module), "nvshmemx_cumodule_init"); });
     started_with = pair.ranks;
   }
 
-  void run_kernel(void (*kernel)(NvshmemLaunch), device::Launch message) {
+  [[nodiscard]] NvshmemLaunch with_wire(device::Launch launch) const override {
     auto* const signals = reinterpret_cast<Signals*>(signals_.get());
-    message.wait.peer_gave_up = &signals->gave_up;
-    message.wait.gave_up = static_cast<std::uint64_t*>(nvshmem_->pointer_at(&signals->gave_up, peer_));
-    wait_for_bytes(message);
-    launch_long(kernel, NvshmemLaunch{message, signals, peer_}, message.bytes);
-    complete(message, message.count);
+    launch.wait.peer_gave_up = &signals->gave_up;
+    launch.wait.gave_up = static_cast<std::uint64_t*>(nvshmem_->pointer_at(&signals->gave_up, peer_));
+    return {launch, signals, peer_};
   }
 
   std::shared_ptr<const Nvshmem> nvshmem_;

@@ -230,13 +230,18 @@ __device__ void scatter(const MessageWord<Word>& mine, std::uint64_t offset, Wor
   }
 }
 
+// Waits with all threads of the block, one of them for each of `words`, until `ready(word)` says that the other device
+// has written `number` there; false if one of them gave up. At most as many words as threads.
+template <class Ready>
+__device__ bool await_words(const PeerWait& wait, unsigned words, std::uint64_t number, const Ready& ready) {
+  bool good = true;
+  if (threadIdx.x < words) good = await_peer(wait, number, [&] { return ready(threadIdx.x); });
+  return __syncthreads_and(good);
+}
+
 // Waits until the other device has acknowledged window (or message) `number`.
 __device__ inline bool await_acknowledgement(const Launch& launch, std::uint64_t number) {
-  bool good = true;
-  if (threadIdx.x == 0) {
-    good = await_peer(launch.wait, number, [&] { return is_raised(launch.inbox->acknowledged, number); });
-  }
-  return __syncthreads_and(good);
+  return await_words(launch.wait, 1, number, [&](unsigned) { return is_raised(launch.inbox->acknowledged, number); });
 }
 
 // --- a ping-pong of words ---

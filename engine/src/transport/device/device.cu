@@ -123,63 +123,32 @@ __global__ void __launch_bounds__(max_threads, 1) short_round_trips(const Launch
   }
 }
 
-// --- long messages ---------------------------------------------------------------------------------------------------
+// --- long messages, and windows --------------------------------------------------------------------------------------
 
-__device__ inline void announce(const Launch& launch, std::uint64_t number) {
-  __syncthreads();
-  if (threadIdx.x == 0) raise(launch.inbox_there->arrived[blockIdx.x], number);
-}
+struct StoreWire {
+  using Launch = device::Launch;
+  const Launch& launch;
+  const std::uint64_t vectors;
+  __device__ explicit StoreWire(const Launch& of) : launch(of), vectors(vectors_in(of.send, of.recv_there, of.bytes)) {}
 
-// Returns when all blocks of the other device have announced message `number`: the whole message is in its place.
-// Both devices launch grids of one size.
-__device__ inline bool receive_long(const Launch& launch, std::uint64_t number) {
-  bool good = true;
-  if (threadIdx.x < gridDim.x) {
-    good = await_peer(launch.wait, number, [&] { return is_raised(launch.inbox->arrived[threadIdx.x], number); });
-  }
-  return __syncthreads_and(good);
-}
-
-__global__ void __launch_bounds__(max_threads, 1) long_round_trips(const Launch launch) {
-  const std::uint64_t vectors = vectors_in(launch.send, launch.recv_there, launch.bytes);
-  std::uint64_t from = send_offset(launch, 1);
-  std::uint64_t to = recv_offset(launch, 1);
-  for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
-    const std::uint64_t number = launch.last + exchange;
-    if (!launch.leads && !receive_long(launch, number)) return;
+  __device__ void put(std::uint64_t from, std::uint64_t to) const {
     copy_bytes(launch.send + from, launch.recv_there + to, launch.bytes, vectors);
-    announce(launch, number);
-    from = send_offset(launch, exchange + 1);
-    to = recv_offset(launch, exchange + 1);
-    if (launch.leads && !receive_long(launch, number)) return;
   }
-}
-
-// --- windows ---------------------------------------------------------------------------------------------------------
-
-// The messages of a window are stored one after the other, as in the long protocol, and announced together. Their order
-// does not matter: they have one place and equal contents, or a place each. The first block of the receiver
-// acknowledges the window when all of it has arrived; only then does the sender begin the next.
-__global__ void __launch_bounds__(max_threads, 1) exchange_windows(const Launch launch) {
-  const std::uint64_t vectors = vectors_in(launch.send, launch.recv_there, launch.bytes);
-  for (std::uint64_t window = 1; window <= launch.count; ++window) {
-    const std::uint64_t number = launch.last + window;
-    if (launch.sends) {
-      const std::byte* const from = launch.send + send_offset(launch, window);
-      std::byte* const to = launch.recv_there + recv_offset(launch, window);
-      for (int message = 0; message < launch.window_messages; ++message) {
-        const std::uint64_t place = static_cast<std::uint64_t>(message) * launch.stride;
-        copy_bytes(from + place, to + place, launch.bytes, vectors);
-      }
-      announce(launch, number);
-    }
-    if (launch.receives && blockIdx.x == 0) {
-      if (!receive_long(launch, number)) return;
-      if (threadIdx.x == 0) raise(launch.inbox_there->acknowledged, number);
-    }
-    if (launch.sends && !await_acknowledgement(launch, number)) return;
+  __device__ void announce(std::uint64_t number) const {
+    __syncthreads();
+    if (threadIdx.x == 0) raise(launch.inbox_there->arrived[blockIdx.x], number);
   }
-}
+  __device__ bool await(std::uint64_t number) const {
+    return await_words(launch.wait, gridDim.x, number,
+                       [&](unsigned block) { return is_raised(launch.inbox->arrived[block], number); });
+  }
+  __device__ void acknowledge(std::uint64_t number) const {
+    if (threadIdx.x == 0) raise(launch.inbox_there->acknowledged, number);
+  }
+  __device__ bool await_acknowledgement(std::uint64_t number) const {
+    return device::await_acknowledgement(launch, number);
+  }
+};
 
 // --- halos: enqueued between kernels that compute --------------------------------------------------------------------
 
@@ -217,12 +186,12 @@ constexpr Shape short_shape(std::size_t bytes, unsigned max_cluster) {
   return {blocks, threads_for(round_up(lines, blocks) / blocks)};
 }
 
-class DeviceTransport final : public InboxDriven, public Halo {
+class DeviceTransport final : public InboxDriven<WireDriven<StoreWire>>, public Halo {
  public:
   DeviceTransport() : InboxDriven("device") {}
   [[nodiscard]] Halo* halo() override { return this; }
   void open(const RankGroup& pair, const Buffers& buffers) override {
-    open_inboxes(pair, long_round_trips, exchange_windows);
+    open_inboxes(pair);
     agreed_step(pair, [&] {
       cluster_ = std::min(max_line_blocks, gpu::max_cluster_blocks(short_round_trips<JoinCluster>, max_threads));
     });
@@ -231,9 +200,9 @@ class DeviceTransport final : public InboxDriven, public Halo {
   }
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
-    const Launch launch = launch_of(view, exchanges);
     const Shape shape = short_shape(view.bytes, cluster_);
-    if (shape.blocks == 0) return exchange_long(long_round_trips, launch, view);
+    if (shape.blocks == 0) return WireDriven::round_trips(view, exchanges);
+    const Launch launch = with_inboxes(launch_of(view, exchanges));
     if (shape.blocks == 1) {
       short_round_trips<JoinBlock><<<1, shape.threads, 0, stream().get()>>>(launch);
       gpu::check_launch();
@@ -241,10 +210,6 @@ class DeviceTransport final : public InboxDriven, public Halo {
       gpu::launch_cluster(short_round_trips<JoinCluster>, shape.blocks, shape.threads, stream().get(), launch);
     }
     complete(launch, exchanges);
-  }
-
-  void windows(const View& view, std::uint64_t count, const Window& window) override {
-    exchange_long(exchange_windows, windows_of(launch_of(view, count), window), view);
   }
 
   void open_halo(const View& view) override { prepare(view); }
@@ -258,7 +223,7 @@ class DeviceTransport final : public InboxDriven, public Halo {
     gpu::check_launch();
   }
   void enqueue_recv(const View&, gpu::StreamHandle cuda_stream) override {
-    await_halo<<<1, 1, 0, cuda_stream>>>(mine(), wait(), last());
+    await_halo<<<1, 1, 0, cuda_stream>>>(mine(), with_inboxes(launch_of({}, 0)).wait, last());
     gpu::check_launch();
   }
   void progress() override { check_halos(); }
@@ -279,11 +244,9 @@ class DeviceTransport final : public InboxDriven, public Halo {
   }
 
  private:
-  void exchange_long(void (*kernel)(Launch), Launch launch, const View& view) {
-    launch.recv_there = buffers_.opposite(view.recv);
-    wait_for_bytes(launch);
-    launch_long(kernel, launch, view.bytes);
-    complete(launch, launch.count);
+  [[nodiscard]] Launch with_wire(Launch launch) const override {
+    launch.recv_there = buffers_.opposite(launch.recv);
+    return with_inboxes(launch);
   }
 
   unsigned cluster_ = 1;  // blocks of a cluster, the same on both ranks
@@ -326,21 +289,21 @@ __global__ void word_windows(const Launch launch) {
   }
 }
 
-class WordTransport final : public InboxDriven {
+class WordTransport final : public InboxDriven<KernelDriven> {
  public:
   WordTransport() : InboxDriven("device/word") {}
   [[nodiscard]] std::size_t max_message_bytes() const override { return sizeof(Word); }
   void open(const RankGroup& pair, const Buffers&) override { open_inboxes(pair); }
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
-    const Launch launch = launch_of(view, exchanges);
+    const Launch launch = with_inboxes(launch_of(view, exchanges));
     word_round_trips<Word><<<1, 1, 0, stream().get()>>>(launch);
     gpu::check_launch();
     complete(launch, exchanges);
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    const Launch launch = windows_of(launch_of(view, count), window);
+    const Launch launch = with_inboxes(windows_of(launch_of(view, count), window));
     const auto messages = static_cast<unsigned>(window.messages);
     word_windows<<<1, std::min(messages, messages_in_flight), 0, stream().get()>>>(launch);
     gpu::check_launch();

@@ -1,5 +1,17 @@
-// What transports share whose kernels on two devices exchange messages without their hosts (gpu/kernels/messages.cuh):
-// what the host does for a launch.
+// The timed loops of all transports whose kernels on two devices exchange messages without their hosts
+// (gpu/kernels/messages.cuh), and what the host does for a launch.
+//
+// The loops go over a Wire, one for each thread and launch. It is made from Wire::Launch, the parameters of a launch: a
+// device::Launch, or a structure that derives from one. All threads of the grid make each call of a Wire:
+//   put(from, to)     store one message: `bytes` at `send + from`, to `recv + to` in the other device's memory
+//   announce(number)  tell the other device that this block's part of all that was put is there
+//   await(number)     return when all blocks of the other device have announced `number`: what they put is in its
+//                     place. false: they do not. Every block waits for *all* blocks, so that each knows that the whole
+//                     message has arrived, without a grid-wide barrier
+//   acknowledge(number), await_acknowledgement(number)   of a window; only the receiver's first block acknowledges
+//   put_and_announce(from, to, number)                   optional: both in one
+//   end_window(number)                                   optional: from announce() to await_acknowledgement()
+//   with_wire(launch, body)                              optional, static: calls body(wire) with all threads
 #pragma once
 
 #include <atomic>
@@ -11,6 +23,68 @@
 namespace volley::device {
 
 using namespace gpu::kernels;
+
+template <class Wire, class Body>
+__device__ void with_wire(const typename Wire::Launch& launch, const Body& body) {
+  if constexpr (requires { Wire::with_wire(launch, body); }) {
+    Wire::with_wire(launch, body);
+  } else {
+    const Wire wire(launch);
+    body(wire);
+  }
+}
+
+template <class Wire>
+__global__ void __launch_bounds__(max_threads, 1) long_round_trips(const typename Wire::Launch launch) {
+  with_wire<Wire>(launch, [&](const auto& wire) {
+    std::uint64_t from = send_offset(launch, 1);
+    std::uint64_t to = recv_offset(launch, 1);
+    for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
+      const std::uint64_t number = launch.last + exchange;
+      if (!launch.leads && !wire.await(number)) return;
+      if constexpr (requires { wire.put_and_announce(from, to, number); }) {
+        wire.put_and_announce(from, to, number);
+      } else {
+        wire.put(from, to);
+        wire.announce(number);
+      }
+      from = send_offset(launch, exchange + 1);
+      to = recv_offset(launch, exchange + 1);
+      if (launch.leads && !wire.await(number)) return;
+    }
+  });
+}
+
+// The messages of a window are put one after the other and announced together. Their order does not matter: they have
+// one place and equal contents, or a place each. The sender begins the next window only when this one has arrived.
+template <class Wire>
+__global__ void __launch_bounds__(max_threads, 1) exchange_windows(const typename Wire::Launch launch) {
+  with_wire<Wire>(launch, [&](const auto& wire) {
+    for (std::uint64_t window = 1; window <= launch.count; ++window) {
+      const std::uint64_t number = launch.last + window;
+      if (launch.sends) {
+        const std::uint64_t from = send_offset(launch, window);
+        const std::uint64_t to = recv_offset(launch, window);
+        for (int message = 0; message < launch.window_messages; ++message) {
+          const std::uint64_t place = static_cast<std::uint64_t>(message) * launch.stride;
+          wire.put(from + place, to + place);
+        }
+      }
+      if constexpr (requires { wire.end_window(number); }) {
+        wire.end_window(number);
+      } else {
+        if (launch.sends) wire.announce(number);
+        if (launch.receives && blockIdx.x == 0) {
+          if (!wire.await(number)) return;
+          wire.acknowledge(number);
+        }
+        if (launch.sends && !wire.await_acknowledgement(number)) return;
+      }
+    }
+  });
+}
+
+// --- the host --------------------------------------------------------------------------------------------------------
 
 // A transport whose messages are exchanged by kernels on both devices, which wait for each other without their hosts.
 // Each rank has a stream, and a word in host memory where a kernel reports what it waited for in vain.
@@ -79,17 +153,6 @@ class KernelDriven : public Transport, public Messages {
     launch.receives = window.receives(launch.leads);
     return launch;
   }
-  // The kernels may wait as long as the bytes of an exchange or a window take.
-  static void wait_for_bytes(Launch& launch) {
-    launch.wait.timeout_ns += ns_per_byte * launch.bytes * static_cast<std::uint64_t>(launch.window_messages);
-  }
-
-  template <class Parameters>
-  void launch_long(void (*kernel)(Parameters), const Parameters& parameters, std::uint64_t bytes) const {
-    const Shape shape = long_shape(bytes, blocks_);
-    gpu::launch_together(kernel, shape.blocks, shape.threads, stream_.get(), parameters);
-  }
-
   // Waits for a launch that used `numbers` numbers. Throws if its messages did not arrive.
   void complete(const Launch& launch, std::uint64_t numbers) {
     stream_.synchronize();
@@ -138,29 +201,61 @@ class KernelDriven : public Transport, public Messages {
   gpu::PinnedBuffer report_;
 };
 
-// With an inbox in each device's memory that the other device writes to.
-class InboxDriven : public KernelDriven {
+// A transport whose messages, or those that are not short, go over a wire.
+template <class Wire>
+class WireDriven : public KernelDriven {
  public:
   using KernelDriven::KernelDriven;
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    exchange(long_round_trips<Wire>, launch_of(view, exchanges));
+  }
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    exchange(exchange_windows<Wire>, windows_of(launch_of(view, count), window));
+  }
+
+ protected:
+  void open_launches(const RankGroup& pair) {
+    KernelDriven::open_launches(pair, long_round_trips<Wire>, exchange_windows<Wire>);
+  }
+
+  // The parameters of a launch, with what the wire needs.
+  [[nodiscard]] virtual typename Wire::Launch with_wire(Launch launch) const = 0;
+  virtual void await_end(const Launch& launch) { complete(launch, launch.count); }
+
+ private:
+  // The kernels may wait as long as the bytes of an exchange or a window take.
+  void exchange(void (*kernel)(typename Wire::Launch), Launch launch) {
+    launch.wait.timeout_ns += ns_per_byte * launch.bytes * static_cast<std::uint64_t>(launch.window_messages);
+    const Shape shape = long_shape(launch.bytes, blocks());
+    gpu::launch_together(kernel, shape.blocks, shape.threads, stream().get(), with_wire(launch));
+    await_end(launch);
+  }
+};
+
+// With an inbox in each device's memory that the other device writes to.
+template <class Base>
+class InboxDriven : public Base {
+ public:
+  using Base::Base;
 
   // In a line a number has 16 bits, in those of `device/word` 32. That it overflows is harmless: messages of one size
   // write the same lines, one after the other, so that no line still has the number of 2^16 messages ago. A window of
   // `device/word` may leave lines out, but not for 2^32 messages.
-  void prepare(const View&) override { reset(mine_.data(), sizeof(Inbox)); }
+  void prepare(const View&) override { this->reset(mine_.data(), sizeof(Inbox)); }
 
   // The other rank closes its mapping of the inbox before this rank frees the inbox.
   void close() override {
     theirs_ = {};
-    VOLLEY_MPI(MPI_Barrier(control_));
+    if (control_ != MPI_COMM_NULL) VOLLEY_MPI(MPI_Barrier(control_));  // else open() did not begin, on both ranks
+    control_ = MPI_COMM_NULL;
     mine_ = {};
-    KernelDriven::close();
+    Base::close();
   }
 
  protected:
-  template <class... Kernels>
-  void open_inboxes(const RankGroup& pair, Kernels... kernels) {
+  void open_inboxes(const RankGroup& pair) {
     control_ = pair.control.get();
-    open_launches(pair, kernels...);
+    this->open_launches(pair);
     gpu::IpcHandle handle{};
     agreed_step(pair, [&] {
       mine_ = gpu::DeviceBuffer(sizeof(Inbox));
@@ -172,13 +267,12 @@ class InboxDriven : public KernelDriven {
 
   [[nodiscard]] Inbox* mine() const { return reinterpret_cast<Inbox*>(mine_.data()); }
   [[nodiscard]] Inbox* theirs() const { return reinterpret_cast<Inbox*>(theirs_.data()); }
-  [[nodiscard]] PeerWait wait() const { return {report(), &mine()->gave_up, &theirs()->gave_up, timeout_ns()}; }
 
-  [[nodiscard]] Launch launch_of(const View& view, std::uint64_t count) const {
-    Launch launch = KernelDriven::launch_of(view, count);
+  [[nodiscard]] Launch with_inboxes(Launch launch) const {
     launch.inbox = mine();
     launch.inbox_there = theirs();
-    launch.wait = wait();
+    launch.wait.peer_gave_up = &mine()->gave_up;
+    launch.wait.gave_up = &theirs()->gave_up;
     return launch;
   }
 

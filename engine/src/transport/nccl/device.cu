@@ -17,8 +17,7 @@ constexpr unsigned max_lines = device::max_threads;
 using Word = std::uint64_t;  // of a line
 constexpr std::size_t short_bytes = max_lines * sizeof(Word);
 
-struct NcclLaunch {
-  device::Launch message;  // without inboxes
+struct NcclLaunch : device::Launch {
   ncclDevComm comm;
   ncclLLA2AHandle lines;
   ncclWindow_t window;    // that `recv` is in
@@ -33,19 +32,18 @@ __global__ void __launch_bounds__(device::max_threads, 1) nccl_short_round_trips
   const ncclTeam team = ncclTeamLsa(launch.comm);
   const int peer = 1 - team.rank;
   const auto line = static_cast<int>(threadIdx.x);
-  const device::Launch& message = launch.message;
-  const auto mine = device::message_word<Word>(message, threadIdx.x * sizeof(Word));
+  const auto mine = device::message_word<Word>(launch, threadIdx.x * sizeof(Word));
   ncclLLA2ASession<ncclCoopCta> session(ncclCoopCta(), launch.comm, team, launch.lines, /*block*/ 0, max_lines);
   const auto send = [&](std::uint64_t offset) {
     if (mine.bytes > 0) session.send(peer, line, device::gather(mine, offset));
   };
-  std::uint64_t from = device::send_offset(message, 1);
-  for (std::uint64_t exchange = 1; exchange <= message.count; ++exchange) {
-    if (message.leads) send(from);
-    from = device::send_offset(message, message.leads ? exchange + 1 : exchange);
-    const std::uint64_t to = device::recv_offset(message, exchange);
+  std::uint64_t from = device::send_offset(launch, 1);
+  for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
+    if (launch.leads) send(from);
+    from = device::send_offset(launch, launch.leads ? exchange + 1 : exchange);
+    const std::uint64_t to = device::recv_offset(launch, exchange);
     if (mine.bytes > 0) device::scatter(mine, to, session.recv<Word>(line));
-    if (!message.leads) {
+    if (!launch.leads) {
       __syncthreads();  // the whole message is there
       send(from);
     }
@@ -55,75 +53,67 @@ __global__ void __launch_bounds__(device::max_threads, 1) nccl_short_round_trips
 
 // --- long messages: several blocks -----------------------------------------------------------------------------------
 
-// Runs `body(meet)` with all threads. `meet(arrive, wait)` is one phase of the barriers between the two ranks; all
-// threads call it, and the first warp carries it out. There is a barrier for each block of the grid: a block arrives at
-// its own, and waits at all of them, a lane each (lanes without a block double the last one's). So every block knows
-// that all blocks of the other rank have arrived, without a grid-wide barrier.
+// Two ranks meet at barriers, one for each block of the grid: a block arrives at its own, and waits at all of them, a
+// lane of the first warp each (lanes without a block double the last one's).
 //
-// Both ranks arrive and wait in each phase. A rank that receives arrives at once, so that the other one does not wait.
-template <class Body>
-__device__ void with_barriers(const ncclDevComm& comm, const Body& body) {
-  if (threadIdx.x < device::warp_threads) {
-    ncclLsaBarrierSession<ncclCoopThread> barrier(ncclCoopThread(), comm, ncclTeamTagLsa(),
-                                                  min(threadIdx.x, gridDim.x - 1));
-    body([&](cuda::memory_order arrive, cuda::memory_order wait) {
-      if (threadIdx.x == blockIdx.x) barrier.arrive(ncclCoopThread(), arrive);
-      barrier.wait(ncclCoopThread(), wait);
-    });
-  } else {
-    body([](cuda::memory_order, cuda::memory_order) {});
+// Both ranks arrive and wait at each meeting. A rank that receives arrives at once, so that the other one does not
+// wait.
+struct Meeting {
+  const NcclLaunch& launch;
+  ncclLsaBarrierSession<ncclCoopThread> barrier{ncclCoopThread(), launch.comm, ncclTeamTagLsa(),
+                                                min(threadIdx.x, gridDim.x - 1)};
+  __device__ void operator()(cuda::memory_order arrive, cuda::memory_order wait) {
+    if (threadIdx.x == blockIdx.x) barrier.arrive(ncclCoopThread(), arrive);
+    barrier.wait(ncclCoopThread(), wait);
   }
-}
+};
+// Of the other warps.
+struct NoMeeting {
+  __device__ void operator()(cuda::memory_order, cuda::memory_order) const {}
+};
 
-__device__ std::byte* place_there(const NcclLaunch& launch) {
-  const int peer = 1 - launch.comm.lsaRank;
-  return static_cast<std::byte*>(ncclGetLsaPointer(launch.window, launch.in_window, peer));
-}
+template <class Meet>
+struct LsaWire {
+  const NcclLaunch& launch;
+  Meet& meet;
+  std::byte* const there =
+      static_cast<std::byte*>(ncclGetLsaPointer(launch.window, launch.in_window, 1 - launch.comm.lsaRank));
+  const std::uint64_t vectors = device::vectors_in(launch.send, there, launch.bytes);
 
-__global__ void __launch_bounds__(device::max_threads, 1) nccl_long_round_trips(const NcclLaunch launch) {
-  const device::Launch& message = launch.message;
-  std::byte* const there = place_there(launch);
-  const std::uint64_t vectors = device::vectors_in(message.send, there, message.bytes);
-  with_barriers(launch.comm, [&](const auto& meet) {
-    std::uint64_t from = device::send_offset(message, 1);
-    std::uint64_t to = 0;
-    for (std::uint64_t hop = 1; hop <= 2 * message.count; ++hop) {
-      if (message.leads == (hop % 2 == 1)) {
-        device::copy_bytes(message.send + from, there + to, message.bytes, vectors);
-        __syncthreads();
-        meet(cuda::memory_order_release, cuda::memory_order_relaxed);
-      } else {
-        from = device::send_offset(message, hop / 2 + 1);  // of the answer
-        to = device::recv_offset(message, hop / 2 + 1);
-        meet(cuda::memory_order_relaxed, cuda::memory_order_acquire);
-        __syncthreads();
-      }
+  __device__ void put(std::uint64_t from, std::uint64_t to) const {
+    device::copy_bytes(launch.send + from, there + to, launch.bytes, vectors);
+  }
+  __device__ void announce(std::uint64_t) const {
+    __syncthreads();
+    meet(cuda::memory_order_release, cuda::memory_order_relaxed);
+  }
+  __device__ bool await(std::uint64_t) const {
+    meet(cuda::memory_order_relaxed, cuda::memory_order_acquire);
+    __syncthreads();
+    return true;
+  }
+  // The second meeting acknowledges what the first announced.
+  __device__ void end_window(std::uint64_t) const {
+    __syncthreads();
+    meet(cuda::memory_order_release, cuda::memory_order_acquire);
+    meet(cuda::memory_order_release, cuda::memory_order_acquire);
+    __syncthreads();
+  }
+};
+
+struct NcclWire {
+  using Launch = NcclLaunch;
+  template <class Body>
+  __device__ static void with_wire(const Launch& launch, const Body& body) {
+    if (threadIdx.x < device::warp_threads) {
+      Meeting meet{launch};
+      body(LsaWire<Meeting>{launch, meet});
+    } else {
+      NoMeeting none;
+      body(LsaWire<NoMeeting>{launch, none});
     }
-  });
-}
-
-// The messages of a window are stored one after the other and announced together; a second phase acknowledges them.
-__global__ void __launch_bounds__(device::max_threads, 1) nccl_windows(const NcclLaunch launch) {
-  const device::Launch& message = launch.message;
-  std::byte* const there = place_there(launch);
-  const std::uint64_t vectors = device::vectors_in(message.send, there, message.bytes);
-  with_barriers(launch.comm, [&](const auto& meet) {
-    for (std::uint64_t window = 1; window <= message.count; ++window) {
-      if (message.sends) {
-        const std::byte* const from = message.send + device::send_offset(message, window);
-        std::byte* const to = there + device::recv_offset(message, window);
-        for (int i = 0; i < message.window_messages; ++i) {
-          const std::uint64_t place = static_cast<std::uint64_t>(i) * message.stride;
-          device::copy_bytes(from + place, to + place, message.bytes, vectors);
-        }
-      }
-      __syncthreads();
-      meet(cuda::memory_order_release, cuda::memory_order_acquire);
-      meet(cuda::memory_order_release, cuda::memory_order_acquire);
-      __syncthreads();
-    }
-  });
-}
+  }
+};
 
 // --- the host --------------------------------------------------------------------------------------------------------
 
@@ -137,9 +127,9 @@ struct NcclWithDevice : nccl::Nccl {
   decltype(&ncclLLA2ACreateRequirement) require_lines = library.find("ncclLLA2ACreateRequirement");
 };
 
-class NcclDeviceTransport final : public device::KernelDriven {
+class NcclDeviceTransport final : public device::WireDriven<NcclWire> {
  public:
-  NcclDeviceTransport() : KernelDriven("nccl/device") {}
+  NcclDeviceTransport() : WireDriven("nccl/device") {}
   std::string unavailable(const Context& context, const RankGroup& pair) override {
     std::string reason = KernelDriven::unavailable(context, pair);
     std::shared_ptr<const nccl::Nccl> found;
@@ -158,7 +148,7 @@ class NcclDeviceTransport final : public device::KernelDriven {
 
   // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
   void open(const RankGroup& pair, const Buffers& buffers) override {
-    open_launches(pair, nccl_long_round_trips, nccl_windows);
+    open_launches(pair);
     if (communicator_.get() == nullptr) {
       communicator_ = nccl::communicator_of(pair, *nccl_);
       make_device_communicator(pair);
@@ -184,16 +174,12 @@ class NcclDeviceTransport final : public device::KernelDriven {
   }
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
-    const NcclLaunch launch = nccl_launch(launch_of(view, exchanges));
-    if (view.bytes > short_bytes) return exchange_long(nccl_long_round_trips, launch);
+    if (view.bytes > short_bytes) return WireDriven::round_trips(view, exchanges);
+    const NcclLaunch launch = with_wire(launch_of(view, exchanges));
     const std::size_t lines = round_up(view.bytes, sizeof(Word)) / sizeof(Word);
     nccl_short_round_trips<<<1, device::threads_for(lines), 0, stream().get()>>>(launch);
     gpu::check_launch();
-    await_end(launch.message);
-  }
-
-  void windows(const View& view, std::uint64_t count, const Window& window) override {
-    exchange_long(nccl_windows, nccl_launch(windows_of(launch_of(view, count), window)));
+    await_end(launch);
   }
 
   [[nodiscard]] Json facts() const override {
@@ -238,27 +224,19 @@ class NcclDeviceTransport final : public device::KernelDriven {
     if (buffer.handle == nullptr) throw std::runtime_error("NCCL registers no windows of device memory here");
   }
 
-  [[nodiscard]] NcclLaunch nccl_launch(const device::Launch& message) const {
-    const auto& window = windows_[windows_[0].block.holds(message.recv) ? 0 : 1];
-    return {.message = message,
-            .comm = device_communicator_,
-            .lines = lines_,
-            .window = window.handle,
-            .in_window = static_cast<std::size_t>(message.recv - window.block.base)};
-  }
-
-  void exchange_long(void (*kernel)(NcclLaunch), const NcclLaunch& launch) {
-    launch_long(kernel, launch, launch.message.bytes);
-    await_end(launch.message);
+  [[nodiscard]] NcclLaunch with_wire(device::Launch launch) const override {
+    const auto& window = windows_[windows_[0].block.holds(launch.recv) ? 0 : 1];
+    return {launch, device_communicator_, lines_, window.handle,
+            static_cast<std::size_t>(launch.recv - window.block.base)};
   }
 
   // NCCL's functions for kernels wait without a limit of their own, but end when the communicator is aborted. So the
   // host limits what all exchanges of a launch take: besides the wait for the other rank, not more than `exchange_ns`
   // each and the time of their bytes.
-  void await_end(const device::Launch& message) {
+  void await_end(const device::Launch& launch) override {
     constexpr double exchange_ns = 10'000;
-    const auto exchanges = static_cast<double>(message.count);
-    const auto bytes = 2 * static_cast<double>(message.bytes) * message.window_messages;
+    const auto exchanges = static_cast<double>(launch.count);
+    const auto bytes = 2 * static_cast<double>(launch.bytes) * launch.window_messages;
     communicator_.wait_for(stream(), timeout_s() + 1e-9 * exchanges * (exchange_ns + ns_per_byte * bytes));
   }
 
