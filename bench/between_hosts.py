@@ -125,7 +125,7 @@ def main() -> int:
     parser.add_argument("--only", help="folders of some MPIs, separated by commas")
     parser.add_argument("--wire", type=float, nargs=2, metavar=("DELAY_S", "RATE_BPS"), help="instead of the switch")
     options = parser.parse_args()
-    built = sorted(path.parent.name for path in options.programs.glob("*/mpi"))
+    built = sorted(path.parent.name for path in options.programs.glob("*/IMB-MPI1"))
     names = options.only.split(",") if options.only else built
     try:
         with tempfile.TemporaryDirectory() as folder, _joined(Path(folder), options.wire) as hosts:
