@@ -76,9 +76,8 @@ template <class Meet>
 struct LsaWire {
   const NcclLaunch& launch;
   Meet& meet;
-  std::byte* const there =
-      static_cast<std::byte*>(ncclGetLsaPointer(launch.window, launch.in_window, 1 - launch.comm.lsaRank));
-  const std::uint64_t vectors = device::vectors_in(launch.send, there, launch.bytes);
+  std::byte* const there;
+  const std::uint64_t vectors;
 
   __device__ void put(std::uint64_t from, std::uint64_t to) const {
     device::copy_bytes(launch.send + from, there + to, launch.bytes, vectors);
@@ -103,14 +102,18 @@ struct LsaWire {
 
 struct NcclWire {
   using Launch = NcclLaunch;
+  // What is computed before the branch is computed once: the body is compiled twice.
   template <class Body>
   __device__ static void with_wire(const Launch& launch, const Body& body) {
+    auto* const there =
+        static_cast<std::byte*>(ncclGetLsaPointer(launch.window, launch.in_window, 1 - launch.comm.lsaRank));
+    const std::uint64_t vectors = device::vectors_in(launch.send, there, launch.bytes);
     if (threadIdx.x < device::warp_threads) {
       Meeting meet{launch};
-      body(LsaWire<Meeting>{launch, meet});
+      body(LsaWire<Meeting>{launch, meet, there, vectors});
     } else {
       NoMeeting none;
-      body(LsaWire<NoMeeting>{launch, none});
+      body(LsaWire<NoMeeting>{launch, none, there, vectors});
     }
   }
 };
