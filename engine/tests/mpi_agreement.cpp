@@ -183,9 +183,9 @@ struct PreparesShortMessages : HostDriven<MpiChannel> {
     leads_the_pair = pair.leads();
     HostDriven::open(pair, buffers);
   }
-  void prepare(const View& view) override {
+  void prepare(const View& view, const std::optional<Window>& window) override {
     if (!leads_the_pair && view.bytes > 8) throw std::runtime_error("no room");
-    HostDriven::prepare(view);
+    HostDriven::prepare(view, window);
   }
   bool leads_the_pair = false;
 };

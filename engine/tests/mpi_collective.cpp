@@ -160,7 +160,7 @@ bool wrong(Fault fault, const Context& context, const RankGroup& group, Operatio
   const View view{buffers.send, buffers.recv, bytes, 0, pass_stride(bytes)};
   CollectiveVerifier verifier(collective, bytes, *memory);
   made->open(group, buffers);
-  driver->prepare(view);
+  driver->prepare(view, {});
   FaultyDriver faulty(*driver, fault, memory.get(), {},
                       [&](std::size_t whole) { return collective.received_bytes(whole); });
   for (std::uint64_t i = 0; i < count; ++i) {

@@ -71,8 +71,8 @@ class ActivePair final : public Driver {
  public:
   ActivePair(Driver& transport, int pairs, PairsControl& control)
       : transport_(transport), pairs_(pairs), active_(control.pair() < pairs), control_(control) {}
-  void prepare(const View& view) override {
-    if (active_) transport_.prepare(view);
+  void prepare(const View& view, const std::optional<Window>& window) override {
+    if (active_) transport_.prepare(view, window);
   }
   void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
     if (active_) transport_.run(view, count, window);

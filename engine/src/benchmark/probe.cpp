@@ -75,8 +75,9 @@ class SelfSend final : public Benchmark {
     const std::uint64_t seed = seed_of({view.bytes, 0, 0});
     memory.fill(view.send, view.bytes, seed);
     memory.poison(view.recv, view.bytes, seed);
-    messages.prepare(view);
-    messages.run(view, 1, Window{.messages = 1, .direction = Direction::bi});
+    const Window window{.messages = 1, .direction = Direction::bi};
+    messages.prepare(view, window);
+    messages.run(view, 1, window);
     return !memory.check(view.recv, view.bytes, seed);
   }
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "group/context.hpp"
+#include "group/agreement.hpp"
 #include "measure/control.hpp"
 
 namespace volley {
@@ -25,6 +25,9 @@ class RankControl : public Control {
     int place = mine ? group_.self : group_.size();
     VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &place, 1, MPI_INT, MPI_MIN, comm_));
     return place < group_.size() ? place : -1;
+  }
+  [[nodiscard]] std::string agreed_problem(const std::function<void()>& step) final {
+    return volley::agreed_problem(group_, step);
   }
 
  protected:

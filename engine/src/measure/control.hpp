@@ -50,16 +50,8 @@ class Control {
   // The number of the first end that passes true; -1 if none does.
   [[nodiscard]] virtual int first_of(bool mine) = 0;
 
-  // What the first end throws that cannot take this step, the same on all ends; empty if all have taken it.
-  [[nodiscard]] virtual std::string problem_of(const std::function<void()>& step) {
-    std::string problem = volley::problem_of(step);
-    if (!problem.empty()) problem += " (rank " + std::to_string(id()) + ")";
-    const int failed = first_of(!problem.empty());
-    if (failed < 0) return {};
-    problem.resize(shared(problem.size(), failed));
-    share(problem.data(), problem.size(), failed);
-    return problem;
-  }
+  // Takes this step on each end. If it throws on one of them, returns the reason, the same on all ends.
+  [[nodiscard]] virtual std::string agreed_problem(const std::function<void()>& step) = 0;
 
   // The time of a batch; `mine` is when this end began and ended it.
   [[nodiscard]] virtual Elapsed elapsed(const Span& mine) { return {.seconds = seconds_of(mine)}; }
@@ -81,7 +73,7 @@ class LocalControl final : public Control {
   void share(void*, std::size_t, int) override {}
   [[nodiscard]] int first_of(bool mine) override { return mine ? 0 : -1; }
   // There is nobody who waits: what is thrown ends the measurement.
-  [[nodiscard]] std::string problem_of(const std::function<void()>& step) override {
+  [[nodiscard]] std::string agreed_problem(const std::function<void()>& step) override {
     step();
     return {};
   }

@@ -37,7 +37,7 @@ class FaultyDriver final : public Driver {
                std::function<std::size_t(std::size_t)> received_bytes = {}, std::unique_ptr<Driver> owned = {});
   ~FaultyDriver() override;
 
-  void prepare(const View& view) override { driver_.prepare(view); }
+  void prepare(const View& view, const std::optional<Window>& window) override { driver_.prepare(view, window); }
   void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override;
   void arm(const View& view, std::uint64_t count) override { driver_.arm(view, count); }
   void disarm() override { driver_.disarm(); }

@@ -133,7 +133,7 @@ class Sampler::Rounds {
   void begin(Series& series) {
     const auto begun = Clock::now();
     tell_watchdog(series);
-    series.skipped = control_.problem_of([&] { series.driver->prepare(series.view); });
+    series.skipped = control_.agreed_problem([&] { series.driver->prepare(series.view, workload_.window); });
     if (!series.open()) return;
     if (!series.verified()) fill(series);
     if (!sampling_.fixed) {

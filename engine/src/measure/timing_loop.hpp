@@ -82,8 +82,9 @@ class Driver {
  public:
   virtual ~Driver() = default;
 
-  // Prepares for messages of this view, e.g. builds a datatype.
-  virtual void prepare(const View&) {}
+  // Prepares for what run() repeats with this view and window, e.g. builds a datatype: run() then allocates nothing. An
+  // end that cannot throws a std::exception that says why.
+  virtual void prepare(const View&, const std::optional<Window>&) {}
 
   // What is timed: `count` round trips or, if the workload has a window, `count` windows; of other drivers, whatever
   // they repeat. Returns when the data is usable.

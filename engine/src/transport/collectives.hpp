@@ -93,7 +93,7 @@ class CollectiveDriver final : public Driver {
  public:
   CollectiveDriver(Collectives& collectives, const Collective& collective)
       : collectives_(collectives), collective_(collective) {}
-  void prepare(const View& view) override { collectives_.prepare_for(collective_, view); }
+  void prepare(const View& view, const std::optional<Window>&) override { collectives_.prepare_for(collective_, view); }
   void run(const View& view, std::uint64_t count, const std::optional<Window>&) override {
     collectives_.perform(collective_, view, count);
   }

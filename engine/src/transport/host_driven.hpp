@@ -30,7 +30,7 @@ class HostDriven : public Transport, public Messages {
     leads_ = pair.leads();
     channel_.open(pair, buffers);
   }
-  void prepare(const View& view) override { channel_.prepare(view); }
+  void prepare(const View& view, const std::optional<Window>&) override { channel_.prepare(view); }
   void close() override { channel_.close(); }
   [[nodiscard]] Driver* messages() override { return this; }
 

@@ -151,7 +151,7 @@ class NvshmemTransport final : public device::WireDriven<NvshmemWire> {
     signals_ = symmetric(pair, nvshmem_, sizeof(Signals));
   }
 
-  void prepare(const View&) override { reset(signals_.get(), sizeof(Signals)); }
+  void prepare(const View&, const std::optional<Window>&) override { reset(signals_.get(), sizeof(Signals)); }
 
   void close() override {
     signals_ = {};

@@ -131,7 +131,7 @@ class Copies : public GpuLink {
   using GpuLink::GpuLink;
 
   // The first copy of a link may hang, so it has a deadline. Later small ones have none: that is faster.
-  void prepare(const View& view) override {
+  void prepare(const View& view, const std::optional<Window>&) override {
     if (hangs()) {  // a test: nobody opens the blocker in time
       gpu::select(routes().front().driver->device);
       routes().front().driver->blocker->close(routes().front().cuda_stream(), 3 * timeout());
@@ -279,7 +279,7 @@ class RemoteStores final : public GpuLink {
   }
 
   // Numbers start again with empty inboxes.
-  void prepare(const View&) override {
+  void prepare(const View&, const std::optional<Window>&) override {
     last_ = 0;
     report() = {kernels::PollStatus::ready, 0};
     for (std::size_t side = 0; side < inboxes_.size(); ++side) {

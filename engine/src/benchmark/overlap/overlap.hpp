@@ -44,7 +44,7 @@ class OverlapDriver : public Driver {
   // Of each computation of a batch from now on.
   void set_steps(std::uint64_t steps) { steps_ = steps; }
 
-  void prepare(const View& view) final {
+  void prepare(const View& view, const std::optional<Window>&) final {
     if (work_.exchanges) halo_.open_halo(view);
   }
 

@@ -212,7 +212,7 @@ class DeviceTransport final : public InboxDriven<WireDriven<StoreWire>>, public 
     complete(launch, exchanges);
   }
 
-  void open_halo(const View& view) override { prepare(view); }
+  void open_halo(const View& view) override { prepare(view, {}); }
   [[nodiscard]] bool host_driven() const override { return false; }
 
   void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {

@@ -241,7 +241,7 @@ class InboxDriven : public Base {
   // In a line a number has 16 bits, in those of `device/word` 32. That it overflows is harmless: messages of one size
   // write the same lines, one after the other, so that no line still has the number of 2^16 messages ago. A window of
   // `device/word` may leave lines out, but not for 2^32 messages.
-  void prepare(const View&) override { this->reset(mine_.data(), sizeof(Inbox)); }
+  void prepare(const View&, const std::optional<Window>&) override { this->reset(mine_.data(), sizeof(Inbox)); }
 
   // The other rank closes its mapping of the inbox before this rank frees the inbox.
   void close() override {

@@ -88,11 +88,8 @@ class AsyncCopies {
 template <class Buffer, class Copies>
 class WholeChannel : public ChunkPipeline<MpiChunks<Buffer>, Copies> {
  public:
-  // Frees the bounce buffer of the last message size. What this size needs is reserved later; memory of windows only
-  // grows.
   void prepare(const View& view) {
     this->transport().prepare(view);
-    bounce_ = {};
     ChunkPipeline<MpiChunks<Buffer>, Copies>::prepare(view.bytes, window_layout(view.bytes));
   }
   void close() {
@@ -107,9 +104,7 @@ class WholeChannel : public ChunkPipeline<MpiChunks<Buffer>, Copies> {
   }
 
   // A round trip uses one buffer of the message's size for both directions, as in the tutorial.
-  void reserve_bounce(std::size_t bytes) {
-    if (bounce_.data() == nullptr) bounce_ = Buffer(bytes);
-  }
+  void reserve_bounce(std::size_t bytes) { bounce_.reserve(bytes); }
   void send(const View& view) {
     this->copies().copy_out(bounce_.data(), view.send, view.bytes);
     this->transport().send({bounce_.data(), nullptr, view.bytes});
@@ -129,7 +124,7 @@ class WholeChannel : public ChunkPipeline<MpiChunks<Buffer>, Copies> {
     return layout;
   }
 
-  Buffer bounce_;
+  GrowingBuffer<Buffer> bounce_;
 };
 
 // Whole messages and halos. Halos are copied on the stream of the kernels that compute. A copy to pageable memory keeps
@@ -139,18 +134,17 @@ class Whole : public HostDriven<WholeChannel<Buffer, Copies>>, public Halo {
   using Base = HostDriven<WholeChannel<Buffer, Copies>>;
 
  public:
-  // The empty samples, which come first, allocate the host memory. At the end of the batch the last message must be
-  // usable; its copy may return before that.
-  void round_trips(const View& view, std::uint64_t exchanges) override {
-    this->channel_.reserve_bounce(view.bytes);
-    Base::round_trips(view, exchanges);
-    this->channel_.copies().synchronize();
+  // A window needs a place in host memory for each message in flight, because MPI still reads or writes it.
+  void prepare(const View& view, const std::optional<Window>& window) override {
+    Base::prepare(view, window);
+    if (!window) this->channel_.reserve_bounce(view.bytes);
+    else this->channel_.transport().reserve(window->sends(this->leads_), window->receives(this->leads_));
   }
 
-  // A window needs a place in host memory for each message in flight, because MPI still reads or writes it.
-  void windows(const View& view, std::uint64_t count, const Window& window) override {
-    this->channel_.transport().reserve(window.sends(this->leads_), window.receives(this->leads_));
-    Base::windows(view, count, window);
+  // At the end of the batch the last message must be usable; its copy may return before that.
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    Base::round_trips(view, exchanges);
+    this->channel_.copies().synchronize();
   }
 
   [[nodiscard]] Halo* halo() override { return this; }
