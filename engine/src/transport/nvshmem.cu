@@ -183,11 +183,11 @@ class NvshmemTransport final : public device::WireDriven<NvshmemWire> {
     agreed_step(pair, [&] {
       check_nvshmem(nvshmem_->start(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes), "nvshmemx_hostlib_init_attr");
     });
-    gpu::ModuleHandle module = nullptr;
+    gpu::ModuleHandle own_module = nullptr;
     agreed_step(pair, [&] {
-      module = gpu::module_containing(reinterpret_cast<const void*>(device::long_round_trips<NvshmemWire>));
+      own_module = gpu::module_containing(reinterpret_cast<const void*>(device::long_round_trips<NvshmemWire>));
     });
-    agreed_step(pair, [&] { check_nvshmem(nvshmem_->start_module(module), "nvshmemx_cumodule_init"); });
+    agreed_step(pair, [&] { check_nvshmem(nvshmem_->start_module(own_module), "nvshmemx_cumodule_init"); });
     started_with = pair.ranks;
   }
 
