@@ -145,7 +145,8 @@ class MatrixRows {
                        {"rank", first},
                        {"repeat", repeat}};
         record.update(columns(rows_[first][number++]));
-        complete_.text += (complete_.text.empty() ? "" : "\n") + line_of(record);
+        if (!complete_.text.empty()) complete_.text += '\n';
+        complete_.text += line_of(record);
       }
     }
   }

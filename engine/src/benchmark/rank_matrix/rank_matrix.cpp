@@ -1,5 +1,5 @@
 // The benchmark `rank_matrix`: every ordered pair of ranks, one pair at a time, one of each node, or all ranks at once.
-// Writes a record for each row. Only the first rank knows of other pairs than its own.
+// Each rank makes the lines of the rows in which it is the first of the pairs; the first rank of all writes them.
 #include <numeric>
 #include <set>
 
@@ -20,8 +20,8 @@ Json rank_cell(const Series& series, int second, bool samples) {
   return cell;
 }
 
-// The result of a pair that is not measured. A result is JSON, because it is sent to the first rank. It has
-// `transports`, those that the pair can use, and `cells`: a cell for each transport of each case in turn.
+// The result of a pair that is not measured. It has `transports`, those that the pair can use, and `cells`: a cell for
+// each transport of each case in turn.
 Json skipped_result(std::size_t cells, int second, const std::string& reason) {
   Series series;
   series.skipped = reason;
@@ -110,7 +110,7 @@ class PairMeasurement {
   TransportSet transports_;
 };
 
-constexpr int order_tag = 40;
+constexpr int turn_tag = 40;
 constexpr int result_tag = 41;
 constexpr int pairs_tag = 42;
 
@@ -149,13 +149,16 @@ struct MatrixRun {
 
   // --- one pair at a time ---
 
-  // The pairs in the order of their rows: a row is complete, and written, before the next one begins. They are counted
-  // and not listed: 16,384 ranks have 268 million.
-  RankPair pair_at(std::int64_t place) {
-    if (!options.pairs.empty()) return options.pairs[static_cast<std::size_t>(place)];
-    const int first = static_cast<int>(place / (context.size - 1));
-    const int other = static_cast<int>(place % (context.size - 1));  // among the others
-    return {first, other < first ? other : other + 1};
+  // The second ranks of a row's pairs.
+  std::vector<int> seconds_of(int first) const {
+    std::vector<int> seconds;
+    for (const auto& [one, two] : options.pairs) {
+      if (one == first) seconds.push_back(two);
+    }
+    for (int rank = 0; options.pairs.empty() && rank < context.size; ++rank) {
+      if (rank != first) seconds.push_back(rank);
+    }
+    return seconds;
   }
 
   Json measure_pair(const RankPair& ends) {
@@ -163,56 +166,42 @@ struct MatrixRun {
     return PairMeasurement(run, cases, options.samples, ends).isolated();
   }
 
-  void send_order(const RankPair& ends, int rank) {
-    VOLLEY_MPI(MPI_Send(ends.data(), 2, MPI_INT, rank, order_tag, context.world.get()));
-  }
-
-  // The first rank starts the measurement of a pair and returns its result.
-  Json result_of(const RankPair& ends) {
-    if (budget_left_s(run.plan, run.records) < 0) return skipped_result(cells(), ends[1], budget_reason);
-    for (const int rank : ends) {
-      if (rank != 0) send_order(ends, rank);
-    }
-    const Json mine = ends[0] == 0 || ends[1] == 0 ? measure_pair(ends) : Json();
-    if (ends[0] == 0) return mine;
-    run.watchdog.enter("waiting for the result of " + context.name_of({ends[0], ends[1]}));
-    return json_from(backoff.receive(ends[0], result_tag));
-  }
-
-  // On the first rank: measures all pairs, one after the other.
-  void conduct() {
-    const auto named = static_cast<std::int64_t>(options.pairs.size());
-    const std::int64_t count = named > 0 ? named : std::int64_t{context.size} * (context.size - 1);
-    const auto results_of = [&](int first) {
-      if (named == 0) return context.size - 1;
-      return static_cast<int>(std::ranges::count(options.pairs, first, [](const RankPair& ends) { return ends[0]; }));
-    };
-    MatrixRows rows(run, options, cases, results_of, true);
-    for (int repeat = 0; repeat < options.repeats; ++repeat) {
-      if (repeat > 0 && budget_left_s(run.plan, run.records) < 0) break;  // every pair has a result already
-      for (std::int64_t i = 0; i < count; ++i) {
-        // Each repeat begins with another pair: a drift of the machine affects all pairs equally.
-        const RankPair ends = pair_at((i + repeat) % count);
-        rows.add(ends[0], repeat, result_of(ends));
-        if (const MatrixLines lines = rows.take(); !lines.text.empty()) {
-          write_transports(rows.known());
-          write(lines.text, lines.counts);
-        }
+  // The first rank of a row tells each second one when its turn has come, or that there is no time left for it.
+  void measure_row(int first, int repeat, MatrixRows& rows) {
+    for (const int second : seconds_of(first)) {
+      int out_of_time = context.rank == first && budget_left_s(run.plan, run.records) < 0 ? 1 : 0;
+      if (context.rank == first) {
+        VOLLEY_MPI(MPI_Send(&out_of_time, 1, MPI_INT, second, turn_tag, context.world.get()));
+        rows.add(first, repeat,
+                 out_of_time != 0 ? skipped_result(cells(), second, budget_reason) : measure_pair({first, second}));
+      } else if (context.rank == second) {
+        run.watchdog.enter("waiting for its turn");
+        backoff.wait_for_message(first, turn_tag);
+        VOLLEY_MPI(MPI_Recv(&out_of_time, 1, MPI_INT, first, turn_tag, context.world.get(), MPI_STATUS_IGNORE));
+        if (out_of_time == 0) static_cast<void>(measure_pair({first, second}));
       }
     }
-    for (int rank = 1; rank < context.size; ++rank) send_order(nobody, rank);
+    run.watchdog.enter("waiting while other ranks measure");
+    backoff.barrier();
   }
 
-  // On the other ranks: measures the pairs that the first rank orders.
-  void follow() {
-    while (true) {
-      run.watchdog.enter("waiting for its turn");
-      backoff.wait_for_message(0, order_tag);
-      RankPair ends{};
-      VOLLEY_MPI(MPI_Recv(ends.data(), 2, MPI_INT, 0, order_tag, context.world.get(), MPI_STATUS_IGNORE));
-      if (ends == nobody) return;
-      const Json result = measure_pair(ends);
-      if (ends[0] == context.rank) send_text(line_of(result), 0, result_tag, context.world.get());
+  // A row is complete, and written, before the next one begins.
+  void measure_rows() {
+    std::vector<int> firsts;
+    for (const auto& ends : options.pairs) {
+      if (std::ranges::count(firsts, ends[0]) == 0) firsts.push_back(ends[0]);
+    }
+    for (int rank = 0; options.pairs.empty() && rank < context.size; ++rank) firsts.push_back(rank);
+    MatrixRows rows(run, options, cases, [&](int first) { return static_cast<int>(seconds_of(first).size()); }, true);
+    for (int repeat = 0; repeat < options.repeats; ++repeat) {
+      const bool used_up = repeat > 0 && budget_left_s(run.plan, run.records) < 0;
+      if (mpi::broadcast_value(used_up, 0, context.world.get())) break;  // every pair has a result already
+      for (const int first : firsts) {
+        measure_row(first, repeat, rows);
+        collect(rows);
+      }
+      // Each repeat begins with another row: a drift of the machine affects all pairs equally.
+      std::rotate(firsts.begin(), firsts.begin() + 1, firsts.end());
     }
   }
 
@@ -261,8 +250,8 @@ struct MatrixRun {
     return PairMeasurement(run, cases, options.samples, ends).loaded(backoff);
   }
 
-  // Each rank makes the lines of the rows in which it is the first of the pairs. The first rank of all writes them:
-  // read there, the results would take it 20 µs each, 30 s of a check of 16,384 ranks.
+  // Writes the complete rows of all ranks. They are sent as lines: read by the first rank, the results would take it
+  // 20 µs each, 30 s of a check of 16,384 ranks. Collective over the world.
   void collect(MatrixRows& rows) {
     run.watchdog.enter("collecting the results");
     MatrixLines mine = rows.take();
@@ -367,9 +356,8 @@ class RankMatrix final : public Benchmark {
   Exit run(const Run& run) override {
     const Context& context = *run.context;
     MatrixRun matrix{run, context, options_, cases_of(options_), BackoffWait(context, run.watchdog)};
-    if (options_.mode != MatrixMode::isolated) matrix.measure_rounds();
-    else if (context.rank == 0) matrix.conduct();
-    else matrix.follow();
+    if (options_.mode == MatrixMode::isolated) matrix.measure_rows();
+    else matrix.measure_rounds();
     return Exit::good;
   }
 
