@@ -12,9 +12,11 @@ from volley.launch.engine import ask_about
 from volley.machine.transports import TRANSPORTS
 
 DATA = ("flip", "early", "late", "lose", "swap", "echo")
-"""Faults that change what arrives: every point fails."""
+"""Faults that change what arrives: every point fails. `wrap` needs a long pass of short messages: see
+engine/tests/host_sampler.cpp."""
 FOUND_BY = {
     **dict.fromkeys(DATA, "data"),
+    "wrap": "data",
     "hang": "watchdog",
     "unopened": "reason",
     "delay": "[matrix](rank-matrix.md)",

@@ -139,9 +139,37 @@ void every_stamp_has_its_own_seed() {
   EXPECT(seeds.size() == stamps);
 }
 
+// Messages with a place of their own are parts of one sequence: each byte of them is the sequence's, each byte between
+// them the poison's, wherever a message ends in a word.
+void spaced_messages_are_checked_at_once() {
+  constexpr std::size_t stride = 192;
+  constexpr std::size_t count = 5;
+  for (const auto bytes : {1, 7, 8, 9, 63, 64}) {
+    const std::size_t message_bytes = static_cast<std::size_t>(bytes);
+    const std::size_t whole = (count - 1) * stride + message_bytes;
+    const SpacedWords expected{Contents(9).words(), message_bytes, stride};
+    Buffer sent(whole);
+    Buffer received(whole);
+    memory->fill(sent.message(), whole, 9);
+    memory->poison(received.message(), whole, 9);
+    for (std::size_t i = 0; i < whole; i += stride) {
+      EXPECT(memory->check(received.message(), whole, expected, 9)->offset_bytes == static_cast<std::int64_t>(i));
+      std::memcpy(received.message() + i, sent.message() + i, message_bytes);
+    }
+    EXPECT(!memory->check(received.message(), whole, expected, 9));
+    for (std::size_t i = 0; i < whole; ++i) {
+      received.message()[i] ^= std::byte{4};
+      const auto found = memory->check(received.message(), whole, expected, 9);
+      EXPECT(found && found->offset_bytes == static_cast<std::int64_t>(i) && found->wrong_bytes == 1);
+      received.message()[i] ^= std::byte{4};
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
+  spaced_messages_are_checked_at_once();
   a_delivered_message_passes();
   every_flipped_bit_is_found();
   messages_of_one_fill_differ();

@@ -1,9 +1,10 @@
-// Which series of a message size the sampler skips because they would take too long, how long the first one may be, and
-// that every message after the samples is checked.
+// Which series of a message size the sampler skips because they would take too long, how long the first one may be,
+// what a point's time is charged with, what a visit begins with, and that every message after the samples is checked.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <thread>
@@ -84,6 +85,7 @@ class ConnectingDriver final : public Driver {
  public:
   void run(const View&, std::uint64_t count, const std::optional<Window>&) override {
     if (count > 0 && !std::exchange(connected_, true)) std::this_thread::sleep_for(std::chrono::seconds(1));
+    else std::this_thread::sleep_for(count * std::chrono::milliseconds(1));
   }
 
  private:
@@ -328,6 +330,158 @@ void every_message_is_checked_once() {
   }
 }
 
+// The 20,000th of short messages, and one after 65,536, where 16-bit numbers begin again: as many as there is time for.
+void a_late_short_message_is_checked() {
+  for (const std::size_t bytes : {1, 8, 64}) {
+    for (const Workload& workload : {round_trip_workload(), window_workload({.messages = 64})}) {
+      for (const std::uint64_t lost : {0, 20'000, 65'600}) {
+        Workload timed = workload;
+        timed.limits.first_pass_s = 60;
+        LosingDriver driver(lost, false);
+        const Series found = measured_once(driver, timed, bytes, pass_short_messages);
+        EXPECT(found.mismatch.has_value() == (lost > 0));
+        EXPECT(!found.mismatch || (found.mismatch->offset_bytes == 0 && found.mismatch->wrong_bytes == bytes));
+        EXPECT(found.pass.counts * found.pass.in_flight > 65'600);
+      }
+    }
+  }
+  Workload trips = round_trip_workload();
+  trips.limits.first_pass_s = 60;
+  LosingDriver sound(0, false);
+  const auto memory = make_host_memory();
+  FaultyDriver wrong(sound, Fault::wrap, memory.get(), {});
+  EXPECT(measured_once(wrong, trips, 8, pass_short_messages).mismatch.has_value());
+  EXPECT(pass_of(trips, 8, usual_buffer_bytes, 1e-3, 0.1).counts == 100);
+  EXPECT(pass_of(trips, 8, usual_buffer_bytes, 1, 0.1).counts == pass_round_trips);
+  EXPECT(pass_of(trips, 4096, usual_buffer_bytes, 1e-6, 0.1).counts == pass_round_trips);
+}
+
+// The samples come first, and no pass is made before it is asked for.
+void sampling_and_verifying_are_two_steps() {
+  LosingDriver driver(1, false);
+  const auto memory = make_host_memory();
+  const Buffers buffers = memory->reserve(usual_buffer_bytes);
+  Sampling sampling;
+  sampling.point_time_s = 1e-3;
+  std::vector<Series> all(1);
+  all[0].driver = &driver;
+  all[0].verifier = memory.get();
+  all[0].view = {buffers.send, buffers.recv, 100};
+  all[0].buffer_bytes = buffers.capacity;
+  LocalControl control(0, 1);
+  Watchdog watchdog("test", 60);
+  Workload workload = round_trip_workload();
+  workload.max_counts = 1000;
+  Sampler sampler(control, sampling, workload, watchdog);
+  sampler.sample(all);
+  EXPECT(driver.passes.empty() && !all[0].first_samples.empty() && !all[0].mismatch);
+  sampler.verify(all);
+  EXPECT(driver.passes.size() == 1 && all[0].mismatch && all[0].ended_by == EndedBy::failure);
+}
+
+// Samples are charged, and not the cold exchange: the point is sampled as long as any other.
+void a_cold_exchange_is_not_charged() {
+  ConnectingDriver driver;
+  LocalControl control(0, 1);
+  Watchdog watchdog("test", 60);
+  Workload workload = round_trip_workload();
+  workload.max_counts = 1000;
+  Sampling sampling;
+  sampling.ci = 1e-12;
+  sampling.min_visits = 1;
+  sampling.point_time_s = 0.05;
+  std::vector<Series> all(1);
+  all[0].driver = &driver;
+  all[0].view.bytes = 8;
+  all[0].fresh = true;
+  Sampler(control, sampling, workload, watchdog).measure(all);
+  EXPECT(all[0].cold_elapsed_s >= 1 && all[0].sampling_s >= 0.05 && all[0].visits.size() > 1);
+}
+
+// Nothing is written to the send buffer between the first calibration and the pass, whether a series is alone or beside
+// others, and however many samples there are.
+void a_visit_begins_the_same_way_beside_others() {
+  PausingDriver fast(std::chrono::milliseconds(0));
+  LocalControl control(0, 1);
+  Watchdog watchdog("test", 60);
+  Workload workload = round_trip_workload();
+  workload.max_counts = 1000;
+  Sampling sampling;
+  sampling.min_visits = 20;
+  for (const std::size_t series : {1, 3}) {
+    CountingVerifier verifier;
+    const auto messages = std::make_shared<MessageCheck>();
+    Sampler sampler(control, sampling, workload, watchdog);
+    for (const std::size_t bytes : {8, 16}) {
+      std::vector<Series> all(series);
+      for (auto& each : all) {
+        each.driver = &fast;
+        each.verifier = &verifier;
+        each.messages = messages;
+        each.view.bytes = bytes;
+      }
+      sampler.measure(all);
+      EXPECT(all[0].first_samples.size() > last_messages_per_fill);
+      EXPECT(verifier.fills == (bytes == 8 ? 1 : 2) && verifier.poisons == verifier.checks);
+    }
+  }
+}
+
+// A clock of a model: a batch of n exchanges takes `once_s` + n * `each_s`, an empty one nothing.
+class ModelDriver final : public Driver {
+ public:
+  void run(const View&, std::uint64_t count, const std::optional<Window>&) override { batch = count; }
+  std::uint64_t batch = 0;
+};
+class ModelControl final : public LocalControl {
+ public:
+  ModelControl(const ModelDriver& driver, double once_s, double each_s)
+      : LocalControl(0, 1), driver_(driver), once_s_(once_s), each_s_(each_s) {}
+  [[nodiscard]] Elapsed elapsed(const Span&) override {
+    return {.seconds = once_s_ + each_s_ * static_cast<double>(driver_.batch)};
+  }
+
+ private:
+  const ModelDriver& driver_;
+  const double once_s_;
+  const double each_s_;
+};
+
+void the_cost_of_a_batch_is_at_most_half_a_percent() {
+  constexpr double once_s = 50e-6;
+  for (const double each_s : {1e-6, 1e-3, 5e-3}) {
+    for (const bool costs : {true, false}) {
+      ModelDriver driver;
+      ModelControl control(driver, once_s, each_s);
+      Watchdog watchdog("test", 60);
+      const Workload workload = round_trip_workload();
+      std::vector<Series> all(1);
+      all[0].driver = &driver;
+      all[0].view.bytes = 8;
+      all[0].once_a_batch = costs;
+      Sampler(control, Sampling{}, workload, watchdog).measure(all);
+      const double sample_s = once_s + each_s * static_cast<double>(all[0].count);
+      EXPECT(!costs || once_s / sample_s < 0.0051);
+      EXPECT(costs == (*all[0].empty_s > 0.99 * once_s));
+    }
+  }
+}
+
+// All ends make the same permutation, every order is equally frequent, and each series follows each other one.
+void rounds_are_permuted() {
+  std::map<std::vector<std::size_t>, int> found;
+  constexpr std::uint64_t rounds = 6000;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    const auto order = order_of_round(3, round);
+    EXPECT(std::set(order.begin(), order.end()) == (std::set<std::size_t>{0, 1, 2}));
+    EXPECT(order == order_of_round(3, round));
+    ++found[order];
+  }
+  EXPECT(found.size() == 6);
+  for (const auto& [order, times] : found) EXPECT(times > 850 && times < 1150);  // 5 standard deviations
+  EXPECT(order_of_round(0, 1).empty());
+}
+
 // Long messages are checked as well, as many as show that neither only the first nor only the last window is made.
 void long_messages_are_checked() {
   const Workload windows = window_workload({.messages = 64, .direction = Direction::uni});
@@ -368,6 +522,12 @@ int main() {
   the_first_batch_is_the_cold_one();
   long_messages_are_checked();
   a_call_cut_short_is_found();
+  a_late_short_message_is_checked();
+  sampling_and_verifying_are_two_steps();
+  a_cold_exchange_is_not_charged();
+  a_visit_begins_the_same_way_beside_others();
+  the_cost_of_a_batch_is_at_most_half_a_percent();
+  rounds_are_permuted();
   a_long_first_batch_is_not_ended();
   a_long_first_fill_is_not_ended();
   Sampling adaptive;

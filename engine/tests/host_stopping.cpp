@@ -1,6 +1,6 @@
-// The interval of the median: the published ranks, and coverage of at least 95 % on skewed data.
+// The interval of the median: the published ranks, and coverage of at least 95 % on skewed data. When a point ends.
 #include "expect.hpp"
-#include "measure/series.hpp"
+#include "measure/stopping.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -54,9 +54,44 @@ void coverage_holds_on_skewed_data() {
   EXPECT(covered < trials);
 }
 
+void a_point_ends_for_a_reason() {
+  Sampling plan;
+  plan.min_visits = 3;
+  plan.point_time_s = 1;
+  const std::vector<double> narrow(8, 1.0);
+  const std::vector<double> wide{1, 2, 3, 4, 5, 6, 7, 8};
+  const auto ended = [&](const Taken& taken) { return StoppingRule().ended(plan, taken); };
+  EXPECT(ended({.first_samples = narrow, .visits = 3}) == EndedBy::ci);
+  EXPECT(ended({.first_samples = narrow, .visits = 2, .sampling_s = 9}) == EndedBy::open);
+  EXPECT(ended({.first_samples = narrow, .second_samples = wide, .visits = 3}) == EndedBy::open);
+  EXPECT(ended({.first_samples = wide, .visits = 3, .sampling_s = 0.9}) == EndedBy::open);
+  EXPECT(ended({.first_samples = wide, .visits = 3, .sampling_s = 1}) == EndedBy::time);
+  EXPECT(ended({.first_samples = wide, .visits = 3, .is_long = true}) == EndedBy::few);
+  EXPECT(ended({.first_samples = narrow, .visits = 3, .has_failed = true}) == EndedBy::failure);
+  plan.tail = true;
+  EXPECT(ended({.first_samples = narrow, .visits = 3}) == EndedBy::open);
+  plan.fixed = true;
+  EXPECT(ended({.first_samples = narrow, .visits = 1}) == EndedBy::fixed);
+}
+
+// After a look the next one is at a tenth more samples, even if the interval would be narrow before.
+void looks_are_rare() {
+  Sampling plan;
+  plan.min_visits = 1;
+  StoppingRule rule;
+  std::vector<double> samples(20, 1.0);
+  for (std::size_t i = 0; i < samples.size(); i += 2) samples[i] = 2;
+  EXPECT(rule.ended(plan, {.first_samples = samples, .visits = 1}) == EndedBy::open);
+  const std::vector<double> narrow(22, 1.0);
+  EXPECT(rule.ended(plan, {.first_samples = std::span(narrow).first(21), .visits = 2}) == EndedBy::open);
+  EXPECT(rule.ended(plan, {.first_samples = narrow, .visits = 3}) == EndedBy::ci);
+}
+
 }  // namespace
 
 int main() {
+  a_point_ends_for_a_reason();
+  looks_are_rare();
   ranks_are_those_of_the_binomial();
   medians();
   few_samples_have_no_interval();

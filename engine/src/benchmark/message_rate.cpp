@@ -92,18 +92,26 @@ class ActivePair final : public Driver {
   PairsControl& control_;
 };
 
-// The verifier of a rank whose pair takes no part: it follows the others through the steps of the sampler.
+// The verifier of a rank whose pair takes no part: it follows the others through the steps of the sampler. Its send
+// buffer is filled for the series in which it takes part.
 class NothingToVerify final : public Verifier {
  public:
-  void fill(std::byte*, std::size_t, const Contents&) override {}
+  explicit NothingToVerify(Verifier* filler) : filler_(filler) {}
+  void fill(std::byte* message, std::size_t bytes, const Contents& contents) override {
+    filler_->fill(message, bytes, contents);
+  }
   void poison(std::byte*, std::size_t, const Contents&) override {}
   [[nodiscard]] std::optional<Mismatch> check(const std::byte*, std::size_t, const Contents&) override { return {}; }
+
+ private:
+  Verifier* const filler_;
 };
 
 struct PairsPoint {
   std::string transport;
   int pairs = 0;
   std::unique_ptr<ActivePair> driver;
+  std::unique_ptr<NothingToVerify> nothing;  // of a rank that takes no part
 };
 
 class MessageRateBenchmark final : public Benchmark {
@@ -157,7 +165,7 @@ class MessageRateBenchmark final : public Benchmark {
       for (auto& candidate : transports.candidates()) {
         if (!candidate.listed) continue;
         for (const int pairs : pairs_) {
-          points.push_back({.transport = candidate.entry->name, .pairs = pairs, .driver = nullptr});
+          points.push_back({.transport = candidate.entry->name, .pairs = pairs, .driver = nullptr, .nothing = nullptr});
           series.push_back(series_of(points.back(), candidate, transports, sizes_bytes_[i], all, control, run.plan));
           series.back().fresh = i == 0;
         }
@@ -174,7 +182,6 @@ class MessageRateBenchmark final : public Benchmark {
   // All pairs have the same limits: those of the pair with the least memory.
   Series series_of(PairsPoint& point, const Candidate& candidate, const TransportSet& transports, std::uint64_t bytes,
                    const RankGroup& all, PairsControl& control, const Plan& plan) const {
-    static NothingToVerify nothing;
     Series series = transports.series(candidate, bytes, plan.verify, window_);
     series.name = point.transport + " (" + std::to_string(point.pairs) + (point.pairs == 1 ? " pair)" : " pairs)");
     series.skipped = agreed_reason(all, series.skipped);
@@ -182,7 +189,9 @@ class MessageRateBenchmark final : public Benchmark {
     point.driver = std::make_unique<ActivePair>(*candidate.transport->messages(), point.pairs, control);
     series.driver = point.driver.get();
     if (control.pair() < point.pairs) return series;
-    if (series.verifier != nullptr) series.verifier = &nothing;
+    if (series.verifier == nullptr) return series;
+    point.nothing = std::make_unique<NothingToVerify>(series.verifier);
+    series.verifier = point.nothing.get();
     return series;
   }
 

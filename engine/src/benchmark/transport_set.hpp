@@ -31,6 +31,7 @@ struct Arena {
   std::uint64_t share_bytes = 0;   // that each rank may allocate here; the same on all ranks
   std::uint64_t capacity = 0;      // of each buffer, once there are any
   Buffers buffers;
+  std::shared_ptr<MessageCheck> messages;  // in these buffers
 };
 
 // The record of a transport. This job cannot use it if there is a `reason`.
@@ -151,11 +152,13 @@ class TransportSet {
     series.driver = candidate.transport ? candidate.transport->messages() : nullptr;
     series.verifier = arena.memory.get();
     series.verify = verify;
+    if (arena.messages) series.messages = arena.messages;
     series.buffer_bytes = arena.buffers.capacity;
     series.view = {arena.buffers.send, arena.buffers.recv, bytes};
     series.skipped = candidate.reason.empty() ? too_large(candidate, bytes, window) : candidate.reason;
-    const std::string once = tail_ && candidate.transport ? candidate.transport->once_a_batch() : "";
-    if (series.skipped.empty() && !once.empty()) {
+    const std::string once = candidate.transport ? candidate.transport->once_a_batch() : "";
+    series.once_a_batch = !once.empty();
+    if (series.skipped.empty() && tail_ && series.once_a_batch) {
       series.skipped = "--tail cannot time it: every sample would include " + once;
     }
     return series;
@@ -168,6 +171,7 @@ class TransportSet {
     for (auto& [key, arena] : arenas_) {
       if (!arena.memory) continue;
       arena.capacity = capacity_for(sizes, arena.share_bytes);
+      arena.messages = std::make_shared<MessageCheck>();
       watchdog_.progress();
       std::string problem =
           agreed_reason(group_, problem_of([&] { arena.buffers = arena.memory->reserve(arena.capacity); }));

@@ -39,10 +39,16 @@ struct Buffers {
   std::size_t capacity = 0;  // of each, in bytes, without that space
 };
 
+class Memory;
+
 // Writes and checks the contents of messages in the memory where they are; see host/pattern.hpp.
 class Verifier {
  public:
   virtual ~Verifier() = default;
+  // Verifiers of one kind fill a buffer with the same contents.
+  [[nodiscard]] virtual int kind() const { return 0; }
+  // The memory, if messages have the words of their seed and no others; null otherwise.
+  [[nodiscard]] virtual Memory* memory() { return nullptr; }
   virtual void fill(std::byte* message, std::size_t bytes, const Contents& contents) = 0;
   // Writes the complement of `expected` to the message's place, and guards around it. Guards depend only on the seed,
   // so they stay valid for all messages of a fill.
@@ -62,6 +68,7 @@ struct Part {
 // An arena: owns the two buffers and verifies their contents.
 class Memory : public Verifier {
  public:
+  [[nodiscard]] Memory* memory() final { return this; }
   void fill(std::byte* message, std::size_t bytes, const Contents& contents) final {
     write(message, bytes, contents.words());
   }

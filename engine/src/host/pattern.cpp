@@ -29,6 +29,15 @@ void each_word(const PatternWords& words, const std::byte* place, std::size_t co
 }
 
 template <Access, class Visit>
+void each_word(const SpacedWords& words, const std::byte*, std::size_t count, Visit visit) {
+  std::uint64_t sum = words.all.first;
+  for (std::size_t i = 0, within = 0; i < count; ++i, sum += pattern_step) {
+    visit(i, within + word_bytes <= words.message_bytes ? sum ^ words.all.mask : words.word(i));
+    within = within + word_bytes < words.stride ? within + word_bytes : 0;
+  }
+}
+
+template <Access, class Visit>
 void each_word(const Elements& elements, const std::byte*, std::size_t count, Visit visit) {
   int rank = elements.rank;
   std::uint64_t in_piece = 0;

@@ -63,12 +63,11 @@ struct Contents {
 [[nodiscard]] constexpr PatternWords guard_words(std::uint64_t seed) { return {0, ~base_of(seed)}; }
 
 // One fill of a send buffer contains several messages: message m begins m * message_step_words words after the first
-// one. A batch sends message 0, except that its last message, which is checked, has another number in each sample. The
-// first bytes of two messages of a fill differ, so that no other message passes for the last one, however short it is.
-// Messages of a fill that are one or two apart differ in every byte, so that the earlier one may stand for the poison
-// of the later one: the difference of their words has no byte 0x00 and no byte 0xFF, so that no carry from the byte
-// below makes two bytes equal. They are two apart after calibration, which repeats message 0 when message 1 has been
-// checked.
+// one. A batch sends message 0, except that its last message, which is checked, has the next number in each sample, and
+// after the last number the first again. The first bytes of two messages of a fill differ, so that no other message
+// passes for the last one, however short it is. Messages of a fill that are one or two apart differ in every byte, so
+// that the earlier one may stand for the poison of the later one: the difference of their words has no byte 0x00 and no
+// byte 0xFF, so that no carry from the byte below makes two bytes equal.
 inline constexpr std::uint64_t message_step_words = 8;
 inline constexpr std::size_t message_step_bytes = message_step_words * sizeof(std::uint64_t);
 inline constexpr std::uint64_t last_messages_per_fill = 31;
@@ -175,8 +174,26 @@ struct Elements {
   return elements;
 }
 
+// Messages of one sequence with a place of its own for each: the complement of the sequence lies between them.
+struct SpacedWords {
+  PatternWords all;
+  std::uint64_t message_bytes;
+  std::uint64_t stride;  // from one message to the next, whole words
+  [[nodiscard]] constexpr std::uint64_t word(std::uint64_t i) const {
+    const std::uint64_t within = i * sizeof i % stride;
+    const std::uint64_t ours = within < message_bytes ? message_bytes - within : 0;  // bytes from here on
+    const std::uint64_t kept = ours >= sizeof i ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * ours) - 1;
+    return all.word(i) ^ ~kept;
+  }
+};
+
+[[nodiscard]] constexpr SpacedWords opposite(SpacedWords words) {
+  words.all = opposite(words.all);
+  return words;
+}
+
 // 8 bytes each, little endian; where the bytes end within a word, its first bytes.
-using Words = std::variant<PatternWords, Elements>;
+using Words = std::variant<PatternWords, SpacedWords, Elements>;
 
 [[nodiscard]] constexpr std::uint8_t byte_of(std::uint64_t word, std::uint64_t byte) {
   return static_cast<std::uint8_t>(word >> (8 * (byte % sizeof word)));

@@ -58,7 +58,7 @@ class Control {
 };
 
 // One process has both ends, so no communication is necessary. Their numbers are those of GPUs.
-class LocalControl final : public Control {
+class LocalControl : public Control {
  public:
   LocalControl(int first, int second) : ids_{first, second} {}
   void between(int first, int second) { ids_ = {first, second}; }

@@ -12,6 +12,8 @@ namespace {
 
 constexpr double delay_s = 0.2e-3;
 constexpr std::uint64_t last_message_of_hang = 3;
+// `wrap`: the message of a call that is wrong, counted from 0: after rings and credits have begun again.
+constexpr std::uint64_t late_message = 19'999;
 // `signal`: how many bytes come too late, and by how much.
 constexpr std::size_t late_bytes = 64;
 constexpr double late_s = 5e-6;
@@ -23,6 +25,7 @@ constexpr std::array entries{
     FaultEntry{"lose", "a message in the middle of a call does not arrive", Fault::lose},
     FaultEntry{"swap", "two messages of a call arrive in each other's place", Fault::swap},
     FaultEntry{"echo", "a rank has what it sent in place of what it received", Fault::echo},
+    FaultEntry{"wrap", "one bit of the 20,000th message of a call is wrong", Fault::wrap},
     FaultEntry{"nan", "a halo of NaNs", Fault::nan},
     FaultEntry{"signal", "the last bytes of a call arrive 5 us after its end", Fault::signal},
     FaultEntry{"delay", "0.2 ms pass before each message between ranks 0 and 1", Fault::delay},
@@ -96,6 +99,9 @@ void FaultyDriver::change(const View& view, std::uint64_t messages, const Call& 
     case Fault::flip: return flip_a_bit(*memory_, last.recv, bytes, flipped_++);
     case Fault::lose:
       if (apart) memory_->copy(middle.recv, before.data(), bytes);
+      return;
+    case Fault::wrap:
+      if (apart && messages > late_message) flip_a_bit(*memory_, view.message(late_message).recv, bytes, flipped_++);
       return;
     case Fault::swap: {
       if (!apart) return;

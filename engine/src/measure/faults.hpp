@@ -10,7 +10,7 @@
 
 namespace volley {
 
-enum class Fault { none, flip, early, late, lose, swap, echo, nan, signal, delay, hang, unopened };
+enum class Fault { none, flip, early, late, lose, swap, echo, wrap, nan, signal, delay, hang, unopened };
 
 struct FaultEntry {
   const char* name;

@@ -1,31 +1,59 @@
-// Takes samples: rounds over the series of one message size, verification, the decision when to stop.
+// Takes samples: rounds over the series of one message size; then the pass, in which every message is checked.
 #pragma once
 
 #include <limits>
 
-#include "measure/control.hpp"
-#include "measure/series.hpp"
-#include "measure/watchdog.hpp"
-#include "record/plan.hpp"
+#include "measure/calibration.hpp"
 
 namespace volley {
 
 // The time of two clock readings in seconds: an empty timed batch.
 [[nodiscard]] double clock_read_s();
 
+// The order of `count` series in a round: a permutation that depends on the number of the round, the same on all ends.
+// With a rotation each series would always follow the same one.
+[[nodiscard]] std::vector<std::size_t> order_of_round(std::size_t count, std::uint64_t round);
+
 class Sampler {
  public:
   Sampler(Control& control, const Sampling& sampling, const Workload& workload, Watchdog& watchdog);
-  ~Sampler();
 
   // Measures every open series, all of the same message size, interleaved, in `left_s` seconds, which are the same on
-  // all ends: a series that is expected to take more than its part of them is skipped. Collective over the ends; their
-  // results are complete on the first.
-  void measure(std::vector<Series>& all, double left_s = std::numeric_limits<double>::infinity());
+  // all ends: a series that is expected to take more than its part of them is skipped. Then makes their passes.
+  // Collective over the ends; their results are complete on the first.
+  void measure(std::vector<Series>& all, double left_s = std::numeric_limits<double>::infinity()) {
+    sample(all, left_s);
+    verify(all);
+  }
+
+  // The two parts: the samples, each with the check of its last message, and the passes.
+  void sample(std::vector<Series>& all, double left_s = std::numeric_limits<double>::infinity());
+  void verify(std::vector<Series>& all);
 
  private:
-  class Rounds;
-  std::unique_ptr<Rounds> rounds_;
+  [[nodiscard]] CheckedMessages messages_of(const Series& series) const;
+  void begin(Series& series);
+  void fill(Series& series);
+  void visit(Series& series);
+  void fixed_batch(Series& series);
+  void one_buffer_batch(Series& series);
+  [[nodiscard]] int samples_per_visit(const Series& series) const;
+  void warm_up(Series& series, std::uint64_t exchanges);
+  double take(Series& series, std::uint64_t count);
+  void record(Series& series, double elapsed_s, std::uint64_t count);
+  void check_every_message(Series& series);
+  void note(Series& series, std::optional<Mismatch> found) const;
+  void end_round(std::vector<Series>& all, int rounds);
+  void collect(Series& series);
+
+  Control& control_;
+  const Sampling& sampling_;
+  const Workload& workload_;
+  Watchdog& watchdog_;
+  Batches batches_;
+  Forecast forecast_;
+  Calibration calibration_;
+  std::uint64_t rounds_ = 0;  // of all sizes
 };
 
 }  // namespace volley

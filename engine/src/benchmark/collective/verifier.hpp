@@ -115,6 +115,8 @@ class CollectiveVerifier final : public Verifier {
   CollectiveVerifier(const Collective& collective, std::uint64_t bytes, Memory& memory)
       : collective_(collective), bytes_(bytes), memory_(memory) {}
 
+  [[nodiscard]] int kind() const override { return collective_.reduces() ? 2 : 1; }
+
   void fill(std::byte* message, std::size_t bytes, const Contents& contents) override {
     memory_.write(message, bytes, contributed(collective_, bytes, contents));
   }

@@ -62,10 +62,12 @@ class PairMeasurement {
       for (auto& series : series_of(matrix_case)) {  // one transport at a time, the same on all pairs
         std::vector<Series> alone{std::move(series)};
         backoff.start_together();
-        Sampler(control_, run_.plan.sampling, matrix_case.workload, run_.watchdog).measure(alone);
+        Sampler sampler(control_, run_.plan.sampling, matrix_case.workload, run_.watchdog);
+        sampler.sample(alone);
         MPI_Request all_done = MPI_REQUEST_NULL;
         VOLLEY_MPI(MPI_Ibarrier(run_.context->world.get(), &all_done));
         keep_busy(matrix_case.workload, alone[0], all_done, backoff);
+        sampler.verify(alone);  // when no pair samples any more
         cells.push_back(rank_cell(alone[0], pair_.rank(1), samples_));
       }
     }

@@ -1,0 +1,88 @@
+#include "measure/calibration.hpp"
+
+namespace volley {
+namespace {
+
+// Clock, call and what else a batch takes besides its exchanges (the empty sample) may be this share of a sample.
+constexpr double overhead_share = 0.005;
+
+}  // namespace
+
+void Calibration::calibrate(Series& series, const Forecast::Last* last) {
+  take_empty_samples(series);
+  if (last != nullptr && reuse(series, *last)) return;
+  if (series.once_a_batch && !sampling_.tail) add_cost_of_batch(series);
+  find_count(series);
+}
+
+void Calibration::take_empty_samples(Series& series) {
+  std::vector<double> empty;
+  for (int i = 0; i < workload_.limits.empty_samples; ++i) empty.push_back(batches_.run(series, series.view, 0));
+  series.empty_s = median(empty);
+}
+
+// A batch of n exchanges takes c + n·x. An empty batch does not show c where it enqueues nothing and waits for nothing,
+// so c = 2·t(1) - t(2). The shortest of several batches, so that an interruption does not count. Of a long exchange the
+// difference is noise, and c is a small part of it anyway: at 0.5 % of a sample of `calibration_s` c is not looked for.
+void Calibration::add_cost_of_batch(Series& series) {
+  const double one_s = shortest_batch_s(series, 1);
+  if (one_s >= workload_.limits.calibration_s) return;
+  const double cost_s = 2 * one_s - shortest_batch_s(series, 2);
+  const double most_s = overhead_share * workload_.limits.calibration_s;
+  series.empty_s = std::max(*series.empty_s, std::min(cost_s, most_s));
+}
+
+// If one exchange of a smaller message was long enough for a sample, one exchange of this message is too, and its time
+// grows with the size. If a sample of the same size between two other ends had the largest number of exchanges, this
+// one has it too.
+bool Calibration::reuse(Series& series, const Forecast::Last& last) const {
+  if (sampling_.tail) return false;
+  const bool one_is_enough =
+      last.count == 1 && last.bytes <= series.view.bytes && last.count_s >= 2 * workload_.limits.sample_s;
+  if (!one_is_enough && !(last.count == workload_.max_counts && last.bytes == series.view.bytes)) return false;
+  series.count = last.count;
+  series.count_s = last.count_s * static_cast<double>(series.view.bytes) / static_cast<double>(last.bytes);
+  return true;
+}
+
+// Both ranks follow the first rank's clock.
+void Calibration::find_count(Series& series) {
+  const double target_s = sampling_.tail ? 0 : std::max(*series.empty_s / overhead_share, workload_.limits.sample_s);
+  struct Step {
+    std::uint64_t count;
+    double count_s;
+    bool done;
+  } step{1, 0, false};
+  while (!step.done) {
+    const double elapsed_s = shortest_batch_s(series, step.count);
+    step.count_s = std::max(elapsed_s, 1e-9) / static_cast<double>(step.count);
+    const double ideal = std::min(target_s / step.count_s, static_cast<double>(workload_.max_counts));
+    const auto wanted = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(ideal)));
+    // A short batch predicts a long one poorly: grow at most sixteenfold at a time.
+    step.done = wanted <= 2 * step.count;
+    step.count = step.done ? wanted : std::min(wanted, 16 * step.count);
+    step = control_.shared(step);
+    series.count_s = step.count_s;
+  }
+  series.count = step.count;
+}
+
+// The shortest of up to ten batches, so that an interruption does not look like a slow exchange. The same on all ends.
+double Calibration::shortest_batch_s(Series& series, std::uint64_t count) {
+  double shortest_s = std::numeric_limits<double>::infinity();
+  double spent_s = 0;
+  const SamplingLimits& limits = workload_.limits;
+  const auto continues = [&](int repeat) {
+    return repeat < 2 || (repeat < limits.calibration_batches && shortest_s < limits.long_exchange_s) ||
+           (repeat < 10 && spent_s < limits.calibration_s);
+  };
+  for (int repeat = 0; continues(repeat); ++repeat) {
+    control_.ready();
+    const double elapsed_s = control_.shared(batches_.run(series, series.view, count));
+    shortest_s = std::min(shortest_s, elapsed_s);
+    spent_s += elapsed_s;
+  }
+  return shortest_s;
+}
+
+}  // namespace volley

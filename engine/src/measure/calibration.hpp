@@ -1,0 +1,32 @@
+// Calibration: what a batch takes besides its exchanges (the empty sample), and how many exchanges make a sample.
+#pragma once
+
+#include "measure/batches.hpp"
+#include "measure/forecast.hpp"
+
+namespace volley {
+
+class Calibration {
+ public:
+  Calibration(Control& control, const Sampling& sampling, const Workload& workload, Batches& batches)
+      : control_(control), sampling_(sampling), workload_(workload), batches_(batches) {}
+
+  // Sets empty_s, count and count_s; from the last size of the series, where that is enough. Not before the first
+  // exchange, which is the cold one: an empty batch of one-sided MPI communicates.
+  void calibrate(Series& series, const Forecast::Last* last);
+  // Sets empty_s to the median of empty batches.
+  void take_empty_samples(Series& series);
+
+ private:
+  void add_cost_of_batch(Series& series);
+  [[nodiscard]] bool reuse(Series& series, const Forecast::Last& last) const;
+  void find_count(Series& series);
+  [[nodiscard]] double shortest_batch_s(Series& series, std::uint64_t count);
+
+  Control& control_;
+  const Sampling& sampling_;
+  const Workload& workload_;
+  Batches& batches_;
+};
+
+}  // namespace volley
