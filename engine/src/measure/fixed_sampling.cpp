@@ -17,6 +17,7 @@ void Sampler::fixed_batch(Series& series) {
     one_buffer_batch(series);
     return;
   }
+  fill(series);
   warm_up(series, sampling_.warmup);
   record(series, take(series, sampling_.iterations), sampling_.iterations);
 }
