@@ -138,7 +138,7 @@ def real_lines(runs: Sequence[Observed]) -> Iterator[str]:
             [median([time for run in _beside(runs, number) for time in run[key]]) for number in range(len(runs))],
         )
         held = [
-            sum(each.kind == "ci" and each.low <= true <= each.high for each, true in zip(found, truth, strict=True))
+            sum(bool(each.interval) and _holds(each, true) for each, true in zip(found, truth, strict=True))
             for truth in truths
         ]
         totals = [total + of_key for total, of_key in zip(totals, held, strict=True)]
@@ -225,10 +225,7 @@ def covered(observed: Observed, rule: Rule, most: int, seed: str, *, together: b
             else [draw.choices(times, k=most) for _ in range(RUNS)]
         )
         true, found = median(times), [rule(run) for run in runs]
-        # The bounds are observations or lie between them: equal to the median but for rounding is held.
-        shares[key] = sum(each.low <= true * (1 + 1e-12) and true <= each.high * (1 + 1e-12) for each in found) / len(
-            found
-        )
+        shares[key] = sum(_holds(each, true) for each in found) / len(found)
         widths += [each.half_width for each in found]
         counts += [each.count for each in found]
     return Coverage(shares, median(widths), sum(counts) / len(counts))
@@ -255,10 +252,16 @@ def _shown(found: Coverage) -> tuple[str, str, str]:
     return f"{found.all * 100:.1f} %", f"{found.worst * 100:.0f} %", f"{found.below} of {len(found.shares)}"
 
 
+def _holds(found: Estimate, true: float) -> bool:
+    """Whether the interval, or the range of two launches, holds a number; equal but for rounding is held."""
+    low, high = found.interval or (found.low, found.high)
+    return low <= true * (1 + 1e-12) and true <= high * (1 + 1e-12)
+
+
 def within_line(machine: Machine) -> str:
     """The line of the intervals within one launch."""
     shares = {
-        key: sum(each.low <= median(machine.medians[key]) <= each.high for each in those) / len(those)
+        key: sum(_holds(each, median(machine.medians[key])) for each in those) / len(those)
         for key, those in machine.within.items()
     }
     widths = [each.half_width for those in machine.within.values() for each in those]
@@ -416,8 +419,8 @@ def _stretched(count: int, times: float) -> Rule:
 
     def rule(launches: Sequence[float]) -> Estimate:
         found = of_observations(launches[:count])
-        low, high = ((bound / found.median) ** times * found.median for bound in (found.low, found.high))
-        return replace(found, low=low, high=high)
+        low, high = ((bound / found.median) ** times * found.median for bound in found.interval or ())
+        return replace(found, low=low, high=high, kind="ci")
 
     return rule
 

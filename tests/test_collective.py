@@ -152,7 +152,7 @@ def tails(transports: int, tail: bool) -> list[RunLog]:
 
 SCREENS = {
     "example": (golden("collective"), Details()),
-    "example-notes": (golden("collective"), Details(full=True, notes=True)),
+    "example-notes": (golden("collective"), Details(full=True)),
     **{
         f"{count}-transports{'-tail' * tail}": (tails(count, tail), Details(full=True))
         for count in (1, 2)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.statistics.curves import MIN_SIZES, Crossover, Fit, crossovers, fit, half_bandwidth
+from volley.statistics.curves import MIN_SIZES, Crossover, Fit, Order, crossovers, fit, half_bandwidth
 from volley.statistics.estimates import Estimate, Kind
 from volley.statistics.launches import Repeated
 
@@ -104,7 +104,7 @@ def turns_of(first: list[float], second: list[float], kind: Kind = "within") -> 
         }
         for name, times in (("a", first), ("b", second))
     }
-    return crossovers(curves)
+    return crossovers(Order(curves))
 
 
 def test_a_crossover_names_the_sizes_on_both_sides() -> None:
@@ -141,7 +141,7 @@ def test_a_ratio_that_is_steady_within_launches_leads_where_the_times_overlap() 
         }
         for name, factor in (("a", (1.0, 1.05)), ("b", (1.05, 1.0)))
     }
-    (one,) = crossovers(curves)
+    (one,) = crossovers(Order(curves))
     assert (one.faster, one.from_bytes) == ("b", FEW[1])
 
 

@@ -76,13 +76,13 @@ def test_an_estimate_is_ordered_and_within_the_samples(samples: list[float]) -> 
 
 
 def test_what_people_see_passes_on_when_an_estimate_is_scaled_or_inverted() -> None:
-    time = stats.Estimate(2.0, 0.5, 8.0, 3, "ci", extremes=(1.0, 4.0))
-    assert time.shown == stats.Estimate(2.0, 1.0, 4.0, 3, "range", extremes=(1.0, 4.0))
+    time = stats.Estimate(2.0, 1.0, 4.0, 3, "range", widened=(0.5, 8.0))
+    assert time.interval == (0.5, 8.0)
     rate = time.map(lambda seconds: 8 / seconds)
-    assert rate == stats.Estimate(4.0, 1.0, 16.0, 3, "ci", extremes=(2.0, 8.0))
-    assert (rate.shown.low, rate.shown.high, rate.shown.kind) == (2.0, 8.0, "range")
+    assert rate == stats.Estimate(4.0, 2.0, 8.0, 3, "range", widened=(1.0, 16.0))
     many = stats.Estimate(2.0, 1.0, 4.0, 6, "ci")
-    assert many.shown is many
+    assert many.interval == (1.0, 4.0)
+    assert stats.Estimate(2.0, 1.0, 4.0, 2, "range").interval is None
     assert many.map(lambda seconds: -seconds) == stats.Estimate(-2.0, -4.0, -1.0, 6, "ci")
 
 

@@ -20,7 +20,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.command.options import FORMATS
 from volley.records.records_file import read_runs
 from volley.report import markdown, prometheus
-from volley.report.model import Cell, Column, ColumnRows, Conclusion, Data, Details, Note, Overview, Report, Table
+from volley.report.model import Cell, Column, ColumnRows, Data, Details, Note, Overview, Report, Table, finding
 from volley.run.render import render_reports, reports_of, results_of
 
 ROOT = Path(__file__).parents[1]
@@ -257,19 +257,17 @@ def test_markdown_shows_the_screen_or_what_is_asked_for() -> None:
     inner = Table(
         [Column("transport", align="left"), Column("8 B", group="latency")], [["a", 1.0]], sections={0: "GPU"}
     )
-    overview = Overview("3 points", [Conclusion("SLOW", "it is slow", "volley doctor")], inner)
+    overview = Overview("3 points", inner)
     report = Report(
         ["heading"],
         [Table([Column("size")], [["every size"]]), Table([Column("fit")], [["a line"]], model=True)],
-        [Note("warning", "beware")],
-        overview=overview,
-        fitted=True,
+        [finding("SLOW", "it is slow", "volley doctor"), Note("warning", "beware")],
+        summary=lambda: overview,
     )
     text = as_markdown(report)
     assert "- **SLOW** it is slow: `volley doctor`" in text
-    assert "`volley show` `--full`: all tables; `--notes`: all notes; `--fit`: fitted curves" in text
+    assert "`volley show --full`: all tables, notes and fitted curves" in text
     assert "*GPU*" in text
-    assert "every size" not in text
-    assert "every size" in as_markdown(report, full=True)
-    assert "beware" in as_markdown(report, notes=True)
-    assert "a line" in as_markdown(report, fit=True)
+    for detail in ("every size", "beware", "a line"):
+        assert detail not in text
+        assert detail in as_markdown(report, full=True)

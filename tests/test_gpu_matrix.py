@@ -121,7 +121,7 @@ SCREENS: dict[str, tuple[list[RunLog], tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", SCREENS)
 def test_screens(name: str) -> None:
     logs, formats = SCREENS[name]
-    check_formats(f"gpu-matrix/{name}", logs, *formats, details=Details(full=True, notes=True))
+    check_formats(f"gpu-matrix/{name}", logs, *formats, details=Details(full=True))
 
 
 @pytest.mark.parametrize("can_access", [[[True]], [[True, True, True]] * 3])

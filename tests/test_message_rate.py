@@ -163,12 +163,12 @@ def many() -> list[RunLog]:
 
 FAILED = point(2, [], status="failed", reason="it differs")
 SCREENS = {
-    "six-launches": (launches({1: 1e-5, 2: 1e-5, 4: 2e-5}), Details(full=True, notes=True)),
+    "six-launches": (launches({1: 1e-5, 2: 1e-5, 4: 2e-5}), Details(full=True)),
     "two-launches": (launches({1: 1e-5, 2: 1.5e-5})[::5], Details()),
     "many": (many(), Details()),
     "many-full": (many(), Details(full=True)),
     "failed": ([log(point(1, [1e-5] * 6), FAILED, the_plan=PLAN)], Details()),
-    "example": (golden("message-rate"), Details(full=True, notes=True)),
+    "example": (golden("message-rate"), Details(full=True)),
 }
 
 

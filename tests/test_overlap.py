@@ -177,7 +177,7 @@ SCREENS = {
 @pytest.mark.parametrize("name", SCREENS)
 def test_screens(name: str) -> None:
     check_formats(f"overlap/{name}", SCREENS[name], "table")
-    check_formats(f"overlap/{name}-full", SCREENS[name], "table", details=Details(full=True, notes=True))
+    check_formats(f"overlap/{name}-full", SCREENS[name], "table", details=Details(full=True))
 
 
 def test_the_interval_of_what_is_hidden_has_the_variation_of_exchange_and_computation() -> None:

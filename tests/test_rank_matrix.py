@@ -116,7 +116,7 @@ SCREENS: dict[str, Callable[[], list[RunLog]]] = {
 @pytest.mark.parametrize("name", SCREENS)
 def test_screens(name: str) -> None:
     formats = ("table", "csv") if name == "slow" else ("table",)
-    check_formats(f"rank-matrix/{name}", SCREENS[name](), *formats, details=Details(full=True, notes=True))
+    check_formats(f"rank-matrix/{name}", SCREENS[name](), *formats, details=Details(full=True))
 
 
 LARGE = {

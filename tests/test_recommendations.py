@@ -33,12 +33,11 @@ OTHERS = {"--cpus"}
 def texts(report: Report) -> Iterator[str]:
     """Yield every sentence of a report."""
     yield from report.heading
-    yield from (note.text for note in report.all_notes)
+    yield from (text for note in report.notes for text in (note.text, note.command))
     yield from (line for table in report.tables for line in (table.title, *table.lines))
     if report.overview:
         yield report.overview.line
         yield from report.overview.table.lines
-        yield from (text for finding in report.overview.conclusions for text in (finding.text, finding.command))
 
 
 def command_lines(text: str) -> Iterator[list[str]]:

@@ -216,7 +216,7 @@ def test_host_memory_is_not_compared_by_the_kind_of_gpu(home: Path, capsys: Capt
     for only, compared in (("aware", True), ("host", False)):
         kept = [each for each in log.records if getattr(each, "transport", only) == only]
         part = write(home / f"{only}.jsonl", [dataclasses.replace(log, records=kept)])
-        assert cli.main(["show", str(part), "--notes"]) == 0
+        assert cli.main(["show", str(part), "--full"]) == 0
         assert (" the reference h200" in capsys.readouterr().out) == compared
 
 
@@ -232,7 +232,7 @@ def test_a_solver_on_two_nodes_is_not_compared_with_a_reference_of_one(home: Pat
 
 def test_a_run_on_the_same_gpus_is_compared_with_the_reference_by_itself(capsys: Capture) -> None:
     for records in ("h200-x4/matrix", "h200-x2/jacobi", "h200-x2/pingpong-all"):
-        assert cli.main(["show", str(ROOT / f"results/{records}.jsonl"), "--notes"]) == 0
+        assert cli.main(["show", str(ROOT / f"results/{records}.jsonl"), "--full"]) == 0
         equal = r"^(as fast as|[\d.]+ % (slower|faster) than) the references? h200-x\d.* \(median of \d+ points"
         assert re.search(equal, capsys.readouterr().out, re.M)
     assert references.ratio_to_equal("NVIDIA H200", ("pingpong", "aware"), "8 B", 1.0) is not None

@@ -61,11 +61,11 @@ def test_what_the_screen_does_not_show_is_not_made() -> None:
     def fail() -> list[Note]:
         raise AssertionError
 
-    overview = Overview("3 points", [], Table([Column("transport")], [["host"]]))
-    report = Report(["heading"], Later(fail), remarks=Later(fail), overview=overview)
+    overview = Overview("3 points", Table([Column("transport")], [["host"]]))
+    report = Report(["heading"], Later(fail), summary=lambda: overview)
     assert "3 points" in shown(report)
     with pytest.raises(AssertionError):
-        shown(replace(report, overview=None))
+        terminal.render([report], io.StringIO(), Details(full=True))
 
 
 # ------------------------------------------------------------------------------------------------- terminal

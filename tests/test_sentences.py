@@ -54,7 +54,7 @@ Rule = tuple[str, Callable[..., bool]]
 """A pattern of a sentence, and whether what it says holds, from its groups."""
 
 CLAIM = re.compile(
-    r"fastest|overtake|hide|hidden|nothing|overlap shown|largest share|the most|slow|longer|times as long|\breach|"
+    r"fastest|is faster|hide|hidden|nothing|overlap shown|largest share|the most|slow|longer|times as long|\breach|"
     r"of line rate|one pair alone|certain|CHANGED|SAME|CHANGE SHOWN|no slow pair"
 )
 """Words of sentences that judge."""
@@ -76,31 +76,29 @@ def samples(draw: Draw, time_s: float, noise: float, launches: int) -> Medians:
 def above(numerator: Medians, denominator: Medians) -> bool:
     """Whether the whole interval of a ratio is above 1."""
     found = ratio(Repeated.of(numerator), Repeated.of(denominator))
-    return found is not None and found.kind in ("ci", "within") and found.low > 1
+    return found is not None and found.above(1)
 
 
 def bounds(launches: int, values: Sequence[float], interval: Estimate) -> tuple[str, float, float]:
     """What people see of the bounds of a median: of fewer than six launches the smallest and the largest value."""
     if 1 < launches < 6:
         return "range", min(values), max(values)
-    return "95 % CI" if launches > 1 else "spread", interval.low, interval.high
+    return "95 % CI" if launches > 1 else "within one launch", interval.low, interval.high
 
 
 def sentences(report: Report) -> Iterator[str]:
-    """Every finding: those of the screen with their verdict, notes, and the lines below tables that claim something."""
-    for each in report.overview.conclusions if report.overview else ():
-        yield f"{each.verdict} {each.text}"
-    for note in report.all_notes:
-        yield from note.text.split("\n")
+    """Every finding: those of the summary with their verdict, and the lines below tables that claim something."""
+    for note in report.notes:
+        yield f"{note.verdict} {note.text}".lstrip()
     for table in report.tables:
         yield from (line for line in table.legend if re.search("times as long", line))
 
 
 NEUTRAL = (
-    r"(NOISY )?\d+ points? of .* (vary|varies|not known)", r"many samples were interrupted", r"the samples drifted",
-    r".*: the launches fall into groups",
+    r"(NOISY )?\d+ points? of .* (vary|varies|less certain)", r"many samples were interrupted", r"the samples drifted",
+    r".*: launches cluster around", r"no fitted curves",
     r"line rate in each direction", r"\S+( \S+)?: ([\d.e-]+ µs at .*|peak .*|t\(n\) .*)", r"one launch cannot show",
-    r".*fastest.*: not shown",
+    r".*fastest.*: not known",
 )  # fmt: skip
 """Sentences that describe numbers and their spread, or ask for more launches."""
 
@@ -178,16 +176,16 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
         return True
 
     def overtakes(faster: str, steps: str, **_: str) -> bool:
-        for names, again, at in re.findall(r"(.*?)( again)? at ([\d.]+ \w+)(?:, |$)", steps):
+        for names, again, at in re.findall(r"than (.*?)( again)? from ([\d.]+ \w+)(?:, |$)", steps):
             size = parse_size(at)
             for slower in re.split(", | and ", names):
                 common = sorted(set(times[faster]) & set(times[slower]))
                 leads = [above(times[slower][each], times[faster][each]) for each in common]
                 trails = [above(times[faster][each], times[slower][each]) for each in common]
                 place = common.index(size)
-                if not leads[place] or any(trails[place:]) or not any(trails[:place]):
+                if not leads[place] or not any(trails[:place]):
                     return False
-                if bool(again) != any(lead and any(trails[number:place]) for number, lead in enumerate(leads[:place])):
+                if again and not any(lead and any(trails[number:place]) for number, lead in enumerate(leads[:place])):
                     return False
         return True
 
@@ -199,8 +197,8 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
         work = parse_size(at) * moved
         if benchmark == "collective":
             return False  # it has no line rate
-        low, high = (work / seconds / rate.one_way_Bps for seconds in (time.high, time.low))
-        sure = time.kind in ("ci", "within")
+        sure = time.interval is not None
+        low, high = (work / seconds / rate.one_way_Bps for seconds in (time.interval or (0.1, 0.1))[::-1])
         holds = {"OK": sure and low >= 0.7, "SLOW": sure and high < 0.7}.get(verdict, not sure or low < 0.7 <= high)
         if gain and over:
             size = parse_size(where or at)
@@ -214,7 +212,7 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
         instead = {launch: [int(pieces or 1) * each for each in those] for launch, those in others.items()}
         found = ratio(Repeated.of(own), Repeated.of(instead))
         known = "range" if launches < 6 else "95 % CI"
-        return found is not None and found.kind == "ci" and found.low > 1.05 and what == known
+        return found is not None and launches > 1 and found.above(1.05) and what == known
 
     rules: list[Rule] = [
         (
@@ -226,14 +224,15 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
             violates,
         ),
         (
-            r"(?:allreduce: )?fastest(?: between buffers in \w+ memory)?[^:]*: (?P<leads>(?!not shown).*)",
+            r"(?:allreduce: )?fastest(?: between buffers in \w+ memory)?[^:]*: (?P<leads>(?!not known).*)",
             fastest,
         ),
-        (r"(?:allreduce: )?(?P<faster>\S+) overtakes (?P<steps>.*?)(?:, within one launch)?", overtakes),
+        (r"(?:allreduce: )?(?P<faster>\S+) is faster (?P<steps>than .*?)(?:, within one launch)?", overtakes),
         (
             (
                 r"(?P<verdict>OK|SLOW\??|NOISY) (?P<name>\S+) reaches \S+ GB/s at (?P<at>\S+ \w+): \d+ % of line rate "
-                r"\(NVLink\)(?:, (?P<gain>\S+) × (?P<over>\S+?)(?: at (?P<where>[\d.]+ \w+))?)?(?:; neither .*)?"
+                r"\(NVLink\)(?:, (?P<gain>\S+) × (?P<over>\S+?)(?: at (?P<where>[\d.]+ \w+))?)?"
+                r"(?:; (?:may be above or below|too few launches to tell whether that is above) 70 %.*)?"
             ),
             share,
         ),
@@ -284,7 +283,7 @@ def made_message_rates(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], in
         (
             (
                 r"(?:OK )?(?:\w+ memory: )?(?P<name>\S+) sends \S+ million .* of (?P<at>\S+ \w+) with (?P<pairs>\d+) "
-                r"pairs?(?P<others>, the most of all transports)?(?:; each of (?P<most>\d+) pairs keeps (?P<share>\S+) "
+                r"pairs?(?P<others>, the most in \w+ memory)?(?:; each of (?P<most>\d+) pairs keeps (?P<share>\S+) "
                 r"% of the rate of one pair alone \((?P<what>.*) (?P<low>\S+) to (?P<high>\S+) %\))?"
             ),
             sends,
@@ -328,7 +327,7 @@ def made_overlaps(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
 
     def sure(name: str, limit: str, size: int) -> Estimate | None:
         found = hidden[name, limit, size]
-        return found if found.kind in ("ci", "within") else None
+        return found if found.interval else None
 
     def shown(name: str, limit: str, size: int, what: str, *texts: str) -> bool:
         kind, *ends = seen[name, limit, size]
@@ -339,28 +338,28 @@ def made_overlaps(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
     def hides(name: str, limit: str, at: str, share: str, what: str, low: str, high: str, most: str | None) -> bool:
         size, found = parse_size(at), sure(name, limit, parse_size(at))
         others = [sure(other, limit, size) for other in names if other != name]
-        largest = found is not None and all(each is not None and each.high < found.low for each in others)
+        largest = found is not None and all(each is not None and each.below(found.interval[0]) for each in others)
         return (
             found is not None
-            and found.low > 0
+            and found.above(0)
             and (most is None or largest)
             and shown(name, limit, size, what, share, low, high)
         )
 
-    known = "spread" if launches == 1 else "range" if launches < 6 else "95 % CI"
+    known = "within one launch" if launches == 1 else "range" if launches < 6 else "95 % CI"
 
     def nothing(listed: str, at: str, what: str) -> bool:
         every = [sure(each, limit, parse_size(at)) for each in words(listed) for limit in ("memory", "arithmetic")]
-        return what == known and all(each is not None and each.high <= 0 for each in every)
+        return what == known and all(each is not None and each.interval[1] <= 0 for each in every)
 
     def unsure(listed: str, at: str, why: str) -> bool:
         for each in words(listed):
             found = [sure(each, limit, parse_size(at)) for limit in ("memory", "arithmetic")]
             if "includes" in why and not why.startswith(known):
                 return False
-            if "includes" in why and not any(one and one.low <= 0 <= one.high for one in found):
+            if "includes" in why and not any(one and not (one.above(0) or one.interval[1] < 0) for one in found):
                 return False
-            if any(one and one.low > 0 for one in found):
+            if any(one and one.above(0) for one in found):
                 return False
         return True
 
@@ -423,11 +422,21 @@ def made_solutions(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
         aware, staged = ({n: [each[0]] for n, each in halos[name].items()} for name in ("aware", "staged/pinned"))
         return above(aware, staged) and not longer()
 
-    cause = r"\w+ takes (?P<more>[\d.e-]+) µs an iteration more"
+    def caused(cause: str | None) -> bool:
+        """Whether halos take longer for certain, by half of what the iteration does: at these times, in µs."""
+        aware, staged = ({n: [each[0]] for n, each in halos[name].items()} for name in ("aware", "staged/pinned"))
+        return longer() and (cause is None or (launches > 1 and above(aware, staged)))
+
     rules: list[Rule] = [
-        (rf"aware takes \S+ times as long as staged/pinned: {cause}", longer),
         (
-            rf"aware's halos take \S+ times as long as staged/pinned's: {cause}; no longer iteration is shown",
+            (
+                r"aware takes \S+ times as long as staged/pinned \([^)]*\)"
+                r"(?P<cause>: packing and exchanging halos takes \S+ µs longer in each iteration)?"
+            ),
+            caused,
+        ),
+        (
+            r"aware's halos take \S+ times as long as staged/pinned's .*; the iteration is not measurably slower",
             halos_longer,
         ),
     ]
@@ -482,7 +491,7 @@ def made_rank_matrix(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]
         ),
         (r"(?:SLOW\? )?.*undecided after up to \d+ repeats.*", lambda: bool(repeats)),
         (r"(?:SLOW\? )?.* took .* as long .*not confirmed: not measured again.*", lambda: True),
-        (r"(?:SLOW\? )?.*vary too much to blame single ones.*", lambda: True),
+        (r"(?:SLOW\? )?.*vary too much to single any out.*", lambda: True),
         (r"(?:SLOW )?.*of them measured again, (?P<sure>[1-9]\d*) slow for certain\).*", lambda **_: bool(repeats)),
         (r"(?:SLOW\? )?.*of them measured again, 0 slow for certain\).*", lambda: bool(repeats)),
         (
@@ -514,7 +523,7 @@ def made_gpu_matrix(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
 
     rules: list[Rule] = [
         (r"(?:SLOW )?.*GPU (?P<first>\d+) → (?P<second>\d+) (?:reaches|takes) .* the \d+ comparable links.*", slow),
-        (r"(?:SLOW\? )?.*vary too much to blame single ones.*", lambda: True),
+        (r"(?:SLOW\? )?.*vary too much to single any out.*", lambda: True),
         (r"OK no slow pair found: \d+ pairs were compared with comparable ones", lambda: True),
     ]
     return [log], rules, len(pairs)

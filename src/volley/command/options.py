@@ -154,9 +154,7 @@ class OutputOptions(Options):
         metavar="NAME",
         help=f"{join_words(FORMATS, 'or')}.",
     )
-    full: bool = flag(help="Show all tables instead of the summary.")
-    notes: bool = flag(help="Show all notes instead of the summary.")
-    fit: bool = flag(help="Show the fitted curves α + n/β instead of the summary.")
+    full: bool = flag(help="Show all tables, all notes and the fitted curves α + n/β instead of the summary.")
     verbose: bool = flag("--verbose", "-v", help="Show how long each step of a launch takes.")
     quiet: bool = flag("--quiet", "-q", help="Show no progress and no messages except errors.")
 
@@ -164,7 +162,7 @@ class OutputOptions(Options):
         """Return what to show of a report, and the command line that shows it again."""
         from volley.report.model import Details  # noqa: PLC0415  start-up: --help does without
 
-        return Details(self.full, self.notes, self.fit, command)
+        return Details(self.full, command)
 
 
 def table_or_json(what: str) -> Any:

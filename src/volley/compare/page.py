@@ -357,7 +357,7 @@ def _charts(comparison: Comparison) -> Iterator[Chart]:
             for rows in [side.observed.rows[comparison.sweeps[comparison.sweep[point]]]]
         ]
         marks = [_TIME.mark(size, name, time) for size, name, time in times]
-        caption = bounds_meaning({time.shown.kind for _, _, time in times})
+        caption = bounds_meaning({time.kind for _, _, time in times})
         yield Chart("curves", series, x, Axis("time", "µs", log=True), marks, caption=caption)
 
 

@@ -106,6 +106,9 @@ def conditions(log: RunLog) -> Conditions:
     if run is None:
         return {}
     devices = [rank.device for rank in run.ranks if rank.device]
+    before = [record for record in log.hardware if record.when == "before"]
+    typed = [*(run.plan.launch.get("command") or ()), *chain.from_iterable(run.plan.launch.get("asked") or ())]
+    settings = log.settings
     return {
         "host": tuple(rank.host for rank in run.ranks),
         "CPU": tuple(rank.cpu for rank in run.ranks),
@@ -113,6 +116,11 @@ def conditions(log: RunLog) -> Conditions:
         "placement": tuple(
             f"rank {rank.rank} on core {format_cpulist(rank.cores)}{_BOUND_BY[rank.bound_by]}" for rank in run.ranks
         ),
+        "driver": tuple(record.driver_version for record in before) or None,
+        "power limit": tuple(f"{gpu.power_limit_w:g} W" for gpu in log.gpus("before") if gpu.power_limit_w) or None,
+        "governor": (tuple(settings.governors) or None) if settings else None,
+        "boost": settings and {True: "on", False: "off", None: None}[settings.boost],
+        "GPU chosen": "after MPI_Init" if "--gpu-after-init" in typed else None,
         **software(run),
     }
 
@@ -120,6 +128,18 @@ def conditions(log: RunLog) -> Conditions:
 def conditions_key(log: RunLog, ignored: Collection[str] = ()) -> Hashable:
     """Return what is equal for launches under the same conditions, and only for these."""
     return frozenset((name, value) for name, value in conditions(log).items() if name not in ignored)
+
+
+OF_THE_NODE = ("driver", "power limit", "governor", "boost")
+"""Conditions that some launches do not record, such as those without GPU memory."""
+
+
+def alike(logs: Iterable[RunLog], ignored: Collection[str] = ()) -> list[list[RunLog]]:
+    """Group launches under the same conditions; one that does not record the state of the node fits any one state."""
+    logs = list(logs)
+    known = [conditions(log) for log in logs]
+    single = {name for name in OF_THE_NODE if len({each[name] for each in known if each.get(name)}) <= 1}
+    return list(grouped(logs, lambda log: conditions_key(log, {*ignored, *single})).values())
 
 
 def differences(found: Sequence[Conditions]) -> list[str]:
@@ -197,7 +217,8 @@ def observed_in(logs: Sequence[RunLog], benchmarks: Sequence[RecordedBenchmark])
 
 def _refuse_mixed(launches: Sequence[RunLog], found: Observed, benchmark: str) -> None:
     """Refuse launches of a benchmark that measured the same under different conditions."""
-    groups = list(grouped(range(len(launches)), lambda number: conditions_key(launches[number])).values())
+    numbers = {id(log): number for number, log in enumerate(launches)}
+    groups = [[numbers[id(log)] for log in those] for those in alike(launches)]
     if len(groups) == 1:
         return
 
@@ -242,8 +263,8 @@ def series_of(
     ignored = {"placement"} if moved else set()
     requests = grouped(logs, lambda log: request(log) if log.run else id(log))
     found = []
-    for alike in requests.values():
-        series = grouped(alike, lambda log: conditions_key(log, ignored)).values()
+    for same in requests.values():
+        series = alike(same, ignored)
         names = differences([conditions(those[0]) for those in series]) if len(series) > 1 else ()
         for those in series:
             here = conditions(those[0])

@@ -121,8 +121,8 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
     ratio = of_ratios([median([ratio for *_, ratio in launch]) for launch in compared if launch])
     words = beside_words(ratio.median, f"the reference{'s' if len(known) > 1 else ''} {join_words(known)}")
     details = [f"median of {count(len(points), 'point')}", "volley references"]
-    if ratio.kind != "single" and ratio.low <= 1 <= ratio.high:
-        bounds = map(slower_or_faster, ratio.extremes or (ratio.low, ratio.high))
+    if ratio.kind != "single" and not (ratio.above(1) or ratio.below(1)):
+        bounds = map(slower_or_faster, (ratio.low, ratio.high))
         details.insert(0, f"launches: {' to '.join(bounds)}")
     return [Note("finding", f"{words} ({'; '.join(details)})")]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from volley.report.model import EMPTY, Cell, Column, Data, Later, Mark, Row
-from volley.statistics.estimates import Estimate, Kind
-from volley.statistics.launches import has_interval
+from volley.report.model import EMPTY, Cell, Column, Data, Later, Mark, Row, Table
+from volley.statistics.estimates import Estimate
 from volley.text import escape_controls
 from volley.units import format_sig
 
@@ -62,7 +61,7 @@ class Quantity:
 
     def mark(self, x: float, series: str, result: Any) -> Mark:
         """Return its mark in a chart, with its interval if it has more than one observation."""
-        value: Estimate = self.of(result).shown
+        value: Estimate = self.of(result)
         factor = UNITS[self.unit][1]
         bounds = (None, None) if value.kind == "single" else (value.low * factor, value.high * factor)
         return Mark(x, value.median * factor, series, *bounds)
@@ -76,7 +75,6 @@ class Quantity:
         value = self.of(result)
         if not isinstance(value, Estimate):
             return [value, None, None] if self.bounds else [value]
-        value = value.shown
         bounds = [value.low, value.high] if value.kind in self.bounds else [None, None]
         return [value.median, *(bounds if self.bounds else [])]
 
@@ -145,50 +143,59 @@ def known_digits(half_width: float) -> int:
     return max(2, min(4, 1 - math.floor(math.log10(2 * half_width)))) if half_width > 0 else 3
 
 
-def ratio_cell(ratio: Estimate | None, factor: float = 1.0) -> Cell:
-    """Return a ratio, multiplied by a factor, marked where it may be 1."""
-    return EMPTY if ratio is None else marked_cell(ratio, 1, factor)
+def digits_cell(found: Estimate | None, factor: float) -> Cell:
+    """Return a number, multiplied by a factor, with the digits that its interval knows."""
+    if found is None:
+        return EMPTY
+    value = found.median * factor
+    return Cell(value, text=format_sig(value, known_digits(found.half_width)))
 
 
-def marked_cell(found: Estimate, same: float, factor: float) -> Cell:
-    """Return a number, multiplied by a factor; dim, with a tilde, if its interval includes ``same``, and in parentheses
-    if it has none."""
-    number = found.median * factor
-    shown = format_sig(number, 3)
-    if not has_interval(found):
-        return Cell(number, "dim", f"({shown})")
-    return Cell(number, "dim", f"~{shown}") if found.low <= same <= found.high else Cell(number, text=shown)
+def ratio_cell(found: Estimate | None, factor: float = 1.0, same: float = 1.0) -> Cell:
+    """Return a ratio, multiplied by a factor; dim, with a tilde, if nothing shows that it is not ``same``."""
+    if found is None:
+        return EMPTY
+    number, shown = found.median * factor, format_sig(found.median * factor, 3)
+    known = found.above(same) or found.below(same)
+    return Cell(number, text=shown) if known else Cell(number, "dim", f"~{shown}")
 
 
-_MARKS = {"~": "~: the difference is not significant", "(": "(…): too few launches or samples for an interval"}
+SummaryColumn = tuple[Column, Mapping[str, "Estimate | None"], Callable[["Estimate | None"], Cell]]
+"""A column, its number in each row, by the name of the row, and how it is shown."""
+
+
+def summary_table(names: Iterable[str], columns: Sequence[SummaryColumn], legend: Sequence[str]) -> Table:
+    """Return a table with a row for each transport."""
+    rows: list[Row] = [[name, *(cell(own.get(name)) for _, own, cell in columns)] for name in names]
+    heads = [Column("transport", align="left"), *(column for column, *_ in columns)]
+    return Table(heads, rows, legend=[*legend, *unclear(rows)])
 
 
 def unclear(rows: Iterable[Row]) -> list[str]:
-    """Return the lines of the legend on the marks of ``marked_cell`` that cells of these rows have."""
-    marks = {(cell.text or "")[:1] for row in rows for cell in cells_of(row)}
-    return [text for mark, text in _MARKS.items() if mark in marks]
+    """Return the line of the legend on the mark of ``ratio_cell``, if a cell of these rows has it."""
+    marked = any((cell.text or "").startswith("~") for row in rows for cell in cells_of(row))
+    return ["~: no difference is shown"] * marked
 
 
 def bounds_of(found: Estimate, factor: float = 1.0, unit: str = "") -> str:
     """Return what the bounds are, and where: ``95 % CI 53.1 to 61.4 %``, or ``range 109 to 643 µs`` of few launches."""
-    found = found.shown
     if found.kind == "single":
         return "no CI"
     low, high = (format_sig(bound * factor, 3) for bound in (found.low, found.high))
     return f"{BOUNDS[found.kind]} {low} to {high} {unit}".rstrip()
 
 
-def range_text(found: Estimate, factor: float) -> str:
+def range_text(found: Estimate, factor: float, digits: int = 3) -> str:
     """Return the smallest and the largest of few launches: ``109–643``, or one number if they do not differ."""
-    return "–".join(dict.fromkeys(format_sig(bound * factor, 3) for bound in (found.shown.low, found.shown.high)))
+    return "–".join(dict.fromkeys(format_sig(bound * factor, digits) for bound in (found.low, found.high)))
 
 
-BOUNDS = {"ci": "95 % CI", "within": "spread", "range": "range"}
+BOUNDS = {"ci": "95 % CI", "within": "within one launch", "range": "range"}
 """What bounds are called in a sentence."""
 _BOUNDS = {
     "ci": "95 % confidence interval over launches",
-    "within": "spread (95 % confidence interval within one launch)",
-    "range": "range (too few launches or samples for an interval)",
+    "within": "95 % confidence interval within one launch",
+    "range": "range of few launches or samples",
 }
 
 
@@ -199,8 +206,8 @@ def bounds_meaning(kinds: Collection[str], what: str = "bars and bands") -> str:
 
 
 def kinds_of(results: Iterable[Any]) -> set[str]:
-    """Return what the bounds of ``time`` are that people see of these results."""
-    return {result.time.shown.kind for result in results if result.time}
+    """Return what the bounds of ``time`` of these results are."""
+    return {result.time.kind for result in results if result.time}
 
 
 def launches_of(results: Iterable[Any]) -> int:
@@ -209,38 +216,23 @@ def launches_of(results: Iterable[Any]) -> int:
 
 
 def with_bounds(columns: Sequence[Quantity], results: Sequence[Any]) -> list[Quantity]:
-    """Return columns with what stands in the place of ±: the spread within one launch, the range of few launches."""
+    """Return columns with the bounds of the column on its left in the place of ``PLUS_MINUS``: ± if any result has an
+    interval over launches, else the range."""
     if PLUS_MINUS not in columns:
         return list(columns)
-    at, few = columns.index(PLUS_MINUS), "ci" not in kinds_of(results)
-    bounds = SPREAD if launches_of(results) <= 1 else _range_of(columns[at - 1]) if few else PLUS_MINUS
+    at, several = columns.index(PLUS_MINUS), "ci" in kinds_of(results)
+    of = columns[at - 1]
+
+    def cell(result: Any) -> Cell:
+        found: Estimate | None = of.of(result)
+        if several:
+            width = found.half_width if found and found.kind == "ci" else None
+            return Cell() if width is None else Cell(width * 100, text=percent(width, 1).removesuffix(" %"))
+        return Cell(text=range_text(found, UNITS[of.unit][1], of.digits)) if found and found.kind != "single" else EMPTY
+
+    bounds = replace(PLUS_MINUS, of=cell) if several else Quantity("range", of.unit, cell)
     return [*columns[:at], bounds, *columns[at + 1 :]]
 
 
-def _range_of(quantity: Quantity) -> Quantity:
-    """Return the column with the smallest and the largest of few launches, in the unit of the quantity.
-
-    Those of the samples of one launch are in parentheses.
-    """
-
-    def cell(result: Any) -> Cell:
-        value, factor = quantity.of(result), UNITS[quantity.unit][1]
-        text = range_text(value, factor) if isinstance(value, Estimate) and value.kind != "single" else ""
-        return Cell(text=f"({text})" if text and result.launches == 1 else text)
-
-    return Quantity("range", quantity.unit, cell)
-
-
-def _half_width(time: Estimate | None, plain: Kind) -> Cell:
-    """Return a half width in per cent with one decimal, in parentheses if the bounds are not of the plain kind."""
-    if time is None or time.kind == "single":
-        return Cell()
-    time = time.shown
-    shown = percent(time.half_width, 1).removesuffix(" %")
-    return Cell(time.half_width * 100, text=shown if time.kind == plain else f"({shown})")
-
-
-PLUS_MINUS = Quantity("", "± %", lambda result: _half_width(result.time, "ci"))
-"""Of the ``time`` of a result over launches."""
-SPREAD = Quantity("spread", "%", lambda result: _half_width(result.time, "within"))
-"""Takes the place of ± where there is one launch: what another launch would find is not known."""
+PLUS_MINUS = Quantity("", "± %", lambda _: EMPTY)
+"""Where the bounds of the column on its left stand (``with_bounds``)."""

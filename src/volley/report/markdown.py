@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from volley.report.cells import cells_of, written
-from volley.report.model import USUAL, Column, Details, Note, Overview, Report, Table, further_details
+from volley.report.model import FURTHER, USUAL, Column, Details, Note, Overview, Report, Table
 from volley.text import escape_controls
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|&~$])")
@@ -21,30 +21,30 @@ _BLOCK = re.compile(r"^([-+#=]|\d+[.)])")
 def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> None:
     for number, report in enumerate(reports):
         first, *others = report.heading or [""]
-        blocks = [f"## {_text(first)}", *map(_text, others)]
+        blocks = [f"## {_text(first)}"]
         if overview := details.overview_of(report):
             blocks += _overview(overview, report, details.command)
         else:
+            blocks += map(_text, others)
             blocks += [block for table in details.tables_of(report) for block in _table(table)]
             blocks += _notes(details.notes_of(report))
         out.write("\n" * bool(number) + "\n\n".join(filter(None, blocks)) + "\n")
 
 
 def _overview(overview: Overview, report: Report, command: str) -> Iterator[str]:
-    yield _text(overview.line)
     yield from _notes([note for note in report.notes if note.level == "error"])
     yield "\n".join(
-        f"- **{each.verdict}** {_text(each.text)}" + (f": {_code(each.command)}" if each.command else "")
-        for each in overview.conclusions
+        f"- **{each.verdict or 'note'}** {_text(each.text)}" + (f": {_code(each.command)}" if each.command else "")
+        for each in report.first_notes
     )
+    yield from map(_text, (overview.line, *report.heading[1:]))
     yield from _table(overview.table)
     yield from _notes([note for note in report.notes if note.level == "missing"])
-    further = "; ".join(f"{_code(option)}: {what}" for option, what in further_details(report))
-    yield f"{_code(command)} {further}"
+    yield f"{_code(f'{command} --full')}: {FURTHER}"
 
 
 def _notes(notes: Sequence[Note]) -> Iterator[str]:
-    yield "\n".join(f"- **{note.level}** {_text(note.text)}" for note in notes)
+    yield "\n".join(f"- **{note.level}** {_text(note.whole)}" for note in notes)
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -86,9 +86,13 @@ class Table:
         return [*self.legend, *([meanings] if meanings else [])]
 
 
+Verdict = Literal["", "OK", "SLOW", "SLOW?", "NOISY", "BROKEN"]
+"""``SLOW?``: not confirmed by a further measurement; empty: there is no yardstick."""
+
+
 @dataclass(frozen=True)
 class Note:
-    """A message below the tables; ``level`` determines its colour.
+    """A sentence or two about the results; ``level`` determines its colour.
 
     ``error``: data was wrong or a run was aborted; ``missing``: something was not measured; ``finding``: a conclusion
     from the numbers; ``warning``: a reason to doubt a number.  All but findings are shown with every format.
@@ -96,24 +100,20 @@ class Note:
 
     level: Level
     text: str
-
-
-Verdict = Literal["OK", "SLOW", "SLOW?", "NOISY", "BROKEN"]
-"""``SLOW?``: not confirmed by a further measurement."""
-
-
-@dataclass(frozen=True)
-class Conclusion:
-    """A conclusion for the first screen."""
-
-    verdict: Verdict
-    text: str
-    """One sentence or two."""
+    verdict: Verdict = ""
     command: str = ""
     """A command line that acts on it, or shows more."""
+    first: bool = False
+    """The summary shows it: a few notes, the most important ones first."""
 
-    def note(self, level: Level = "finding") -> Note:
-        return Note(level, ": ".join(filter(None, (self.text, self.command))))
+    @property
+    def whole(self) -> str:
+        return ": ".join(filter(None, (self.text, self.command)))
+
+
+def finding(verdict: Verdict, text: str, command: str = "", level: Level = "finding") -> Note:
+    """Return a note that the summary shows."""
+    return Note(level, text, verdict, command, first=True)
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,6 @@ class Overview:
 
     line: str
     """How much was measured, and how certain it is."""
-    conclusions: Sequence[Conclusion]
-    """A few, in order of importance."""
     table: Table
 
 
@@ -167,7 +165,8 @@ class Chart:
     """A picture of numbers that the tables contain, too."""
 
     kind: Literal["curves", "bars", "heat map"]
-    """``bars``: the series of one ``x`` are stacked.  ``heat map``: ``x`` and ``y`` are categories."""
+    """``bars``: the series of one ``x`` are stacked unless they ``overlap``.  ``heat map``: ``x`` and ``y`` are
+    categories."""
     title: str
     x: Axis
     y: Axis
@@ -177,6 +176,8 @@ class Chart:
     lines: Sequence[ReferenceLine] = ()
     caption: str = ""
     """A sentence below, e.g. the meaning of the intervals."""
+    overlap: bool = False
+    """The bars of one ``x`` stand side by side: their sum means nothing."""
 
 
 class Later(Sequence[Any]):
@@ -195,6 +196,9 @@ class Later(Sequence[Any]):
     def __getitem__(self, place: Any) -> Any:
         return self._made[place]
 
+
+MAX_FINDINGS = 12
+"""Of a summary; ``--full`` shows all."""
 
 Part = Mapping[str, Sequence[Any]]
 """Some rows, by column."""
@@ -248,14 +252,10 @@ class Report:
     tables: Sequence[Table] = ()
     notes: Sequence[Note] = ()
     """In order of importance."""
-    remarks: Sequence[Note] = ()
-    """Further notes, without which the overview does: conclusions from the numbers, and reasons to doubt them."""
-    overview: Overview | None = None
-    """Shown first, instead of tables and notes; ``None`` if these fit a screen."""
-    fitted: bool = False
-    """Whether there are tables of fitted curves."""
-    no_fit: Sequence[str] = ("volley fits curves only to the times of ping-pongs and collectives",)
-    """Why there are none."""
+    summary: Callable[[], Overview | None] = lambda: None
+    """Makes what people see first, instead of tables and notes; ``None`` if these fit a screen."""
+    no_fit: Sequence[str] = ()
+    """Why there are no fitted curves, where a reader may expect some."""
     charts: Sequence[Chart] = ()
     data: Data = field(default_factory=Data)
     origin: Mapping[str, str] = field(default_factory=dict)
@@ -265,47 +265,40 @@ class Report:
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Additional data by name; JSON only."""
 
+    @cached_property
+    def overview(self) -> Overview | None:
+        return self.summary()
+
     @property
-    def all_notes(self) -> list[Note]:
-        return [*self.notes, *self.remarks]
+    def first_notes(self) -> list[Note]:
+        """The findings of the summary."""
+        return [note for note in self.notes if note.first][:MAX_FINDINGS]
 
 
 @dataclass(frozen=True)
 class Details:
-    """What people see of a report, and how; without any of the first three its overview, or everything if it has none.
-
-    Formats for programs show everything.
-    """
+    """What people see of a report, and how.  Formats for programs show everything."""
 
     full: bool = False
-    """Every table of measurements."""
-    notes: bool = False
-    """Every note."""
-    fit: bool = False
-    """The fitted curves, or why there are none."""
+    """Every table and every note, and the fitted curves; else the overview, or tables and notes if there is none."""
     command: str = "volley show"
     """The command line that shows these reports again, for the advice below an overview."""
     color: bool | None = None
     """``None``: in colour if the output is a terminal and NO_COLOR is not set."""
 
     def overview_of(self, report: Report) -> Overview | None:
-        return None if self.full or self.notes or self.fit else report.overview
+        return None if self.full else report.overview
 
     def tables_of(self, report: Report) -> list[Table]:
-        wanted = self.full or report.overview is None
-        return [table for table in report.tables if (self.fit if table.model else wanted)]
+        return [table for table in report.tables if self.full or not table.model]
 
-    def notes_of(self, report: Report) -> Sequence[Note]:
-        notes = report.all_notes if self.notes or report.overview is None else []
-        if self.fit and not any(table.model for table in report.tables):
-            notes.append(Note("missing", f"no fitted curves: {'; '.join(report.no_fit)}"))
-        return notes
+    def notes_of(self, report: Report) -> list[Note]:
+        why = list(report.no_fit) if self.full else []
+        return [*report.notes, *([Note("missing", f"no fitted curves: {'; '.join(why)}")] if why else [])]
 
 
 USUAL = Details()
 """Nothing else was asked for."""
 
-
-def further_details(report: Report) -> list[tuple[str, str]]:
-    fit = [("--fit", "fitted curves")] if report.fitted else []
-    return [("--full", "all tables"), ("--notes", "all notes"), *fit]
+FURTHER = "all tables, notes and fitted curves"
+"""What ``--full`` adds to a summary."""

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from volley.report.cells import cells_of, written
 from volley.report.model import (
+    FURTHER,
     USUAL,
     Cell,
     Column,
@@ -24,7 +25,6 @@ from volley.report.model import (
     Style,
     Table,
     Verdict,
-    further_details,
 )
 from volley.text import align_decimals, escape_controls
 from volley.units import parse_whole
@@ -54,18 +54,23 @@ def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> 
     for number, report in enumerate(reports):
         if number:
             console.print()
-        for line_number, line in enumerate(report.heading):
-            print_line(console, line, "dim" if line_number else "bold")
+        for line in report.heading[:1]:
+            print_line(console, line, "bold")
         if overview := details.overview_of(report):
             _print_overview(console, overview, report, details.command)
             continue
+        for line in report.heading[1:]:
+            print_line(console, line, "dim")
         tables = details.tables_of(report)
         for table, following in zip_longest(tables, tables[1:]):
             _print_table(console, table, following)
-        _print_notes(console, details.notes_of(report))
+        if notes := details.notes_of(report):
+            console.print()
+        _print_notes(console, notes)
 
 
 _VERDICTS: dict[Verdict, str] = {
+    "": "",
     "OK": "green",
     "SLOW": "yellow",
     "SLOW?": "yellow",
@@ -76,19 +81,18 @@ _INDENT = 2 + max(map(len, _VERDICTS)) + 2
 
 
 def _print_overview(console: Console, overview: Overview, report: Report, command: str) -> None:
-    print_line(console, overview.line, "")
     _print_notes(console, [note for note in report.notes if note.level == "error"])
-    console.print()
-    for each in overview.conclusions:
+    for each in report.first_notes:
         verdict = Text(f"  {each.verdict}".ljust(_INDENT), style=_VERDICTS[each.verdict])
         print_hanging(console, verdict, Text(escape_controls(each.text)))
         if each.command:
             print_hanging(console, Text(" " * _INDENT), Text(escape_controls(each.command)))
+    print_line(console, overview.line, "")
+    for line in report.heading[1:]:
+        print_line(console, line, "dim")
     _print_table(console, overview.table)
     _print_notes(console, [note for note in report.notes if note.level == "missing"])
-    console.print()
-    further = "  ".join(f"{option}: {what}" for option, what in further_details(report))
-    print_line(console, f"{command} {further}", "dim")
+    print_line(console, f"{command} --full: {FURTHER}", "dim")
 
 
 def print_hanging(console: Console, first: Text, text: Text, *, wrap: bool = False) -> None:
@@ -101,10 +105,8 @@ def print_hanging(console: Console, first: Text, text: Text, *, wrap: bool = Fal
 
 
 def _print_notes(console: Console, notes: Sequence[Note]) -> None:
-    if notes:
-        console.print()
     for note in notes:
-        print_line(console, note.text, _LEVELS[note.level])
+        print_line(console, note.whole, _LEVELS[note.level])
 
 
 def console_on(out: TextIO, color: bool | None = None) -> Console:

@@ -154,7 +154,8 @@ def _reference_lines(chart: Chart, ink: str) -> Iterable[dict[str, Any]]:
 
 def _bars(chart: Chart, _ink: str, alike: Sequence[Chart]) -> list[dict[str, Any]]:
     names = _series(alike)
-    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": _titled(chart.y), "stack": "zero"}
+    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": _titled(chart.y)}
+    y["stack"] = None if chart.overlap else "zero"
     if len(alike) > 1:
         y["scale"] = {"domain": [0, max(map(_tallest, alike))]}
     x = _category("x", _titled(chart.x))
@@ -164,6 +165,8 @@ def _bars(chart: Chart, _ink: str, alike: Sequence[Chart]) -> list[dict[str, Any
         "color": _by_series(names, COLOURS),
         "tooltip": [x, _category("series", "part"), _number("y", _titled(chart.y))],
     }
+    if chart.overlap:
+        return [{"mark": "bar", "encoding": {**encoding, "xOffset": _category("series", "part")}}]
     return [{"mark": {"type": "bar", "size": 48}, "encoding": encoding}]
 
 
@@ -223,7 +226,8 @@ def _domain(charts: Sequence[Chart]) -> list[float]:
 
 def _tallest(chart: Chart) -> float:
     bars = grouped(chart.marks, lambda mark: mark.x).values()
-    return max((sum(mark.y for mark in bar if isinstance(mark.y, float | int)) for bar in bars), default=0.0)
+    height = max if chart.overlap else sum
+    return max((height(mark.y for mark in bar if isinstance(mark.y, float | int)) for bar in bars), default=0.0)
 
 
 def _quantity(axis: Axis, field: str) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def render(
     if format_name not in ("table", "markdown"):
         which = {"run": "{run}: ", "launch": "launch {launch} of {run}: "}[each] if each else ""
         notes = [
-            (note.level, which.format(**report.origin) + note.text) for report in reports for note in report.all_notes
+            (note.level, which.format(**report.origin) + note.whole) for report in reports for note in report.notes
         ]
         errors = [text for level, text in notes if level == "error"]
         others = [*special, *(text for level, text in notes if level in ("missing", "warning"))]  # the data lacks them

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,6 @@ from volley.records.record_types import Rank, Run, Transport
 from volley.records.run_log import RunLog
 from volley.report.cells import kinds_of, launches_of
 from volley.report.model import Note
-from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.launches import FIRST_LOOK
 from volley.text import count, grouped, join_few, join_words, mpi_name
 from volley.units import format_cpulist, format_duration, round_up
@@ -31,8 +31,6 @@ MAX_NODES = 8
 
 MAX_SETTINGS = 6
 """The heading names at most this many variables of the environment; it counts the others."""
-
-HOUR_S = 3600.0
 
 _BINDERS = {"engine": "bound by volley", "launcher": "bound by the launcher", "nobody": "not bound"}
 
@@ -107,37 +105,69 @@ def _places(ranks: list[Rank]) -> Iterator[str]:
 
 
 def over_launches(launches: int, series: LaunchSeries) -> str:
-    """Return what an interval is over, and in which time: launches of some seconds do not know of other hours."""
+    """Return what an interval is over, and in which time."""
     if series.span_s is None:
         return count(launches, "launch")
-    more = "; conditions may change later" if series.span_s < HOUR_S else ""
     time = format_duration(series.span_s) if series.span_s >= 1 else "less than 1 s"
-    return f"{count(launches, 'launch')} in {time}{more}"
+    return f"{count(launches, 'launch')} in {time}"
 
 
-def verified_points(verified: Sequence[bool], launches: int) -> str:
-    """Say how much was measured: ``24 points in 12 launches, all verified byte for byte``."""
-    share = "all" if all(verified) else str(sum(verified))
-    return f"{count(len(verified), 'point')} in {count_launches(launches)}, {share} verified byte for byte"
+@dataclass(frozen=True)
+class Account:
+    """What became of all points, or pairs, that were asked for."""
+
+    verified: int = 0
+    unverified: int = 0
+    failed: int = 0
+    skipped: int = 0
+    empty: int = 0
+    """Without data, so that there is nothing to compare."""
+
+    @classmethod
+    def of(cls, points: Iterable[Any]) -> Account:
+        """Count points by ``status`` and ``verified``, which is ``None`` without data; not those of a transport that
+        sends nothing (``sends``)."""
+        counts: dict[str, int] = defaultdict(int)
+        for point in points:
+            if point.status in ("failed", "skipped"):
+                counts[point.status] += 1
+            elif point.sends:
+                counts[{True: "verified", False: "unverified", None: "empty"}[point.verified]] += 1
+        return cls(**counts)
+
+    @property
+    def all_verified(self) -> bool:
+        return self.verified > 0 and not self.failed and not self.unverified
+
+    def words(self, what: str = "point") -> str:
+        """``all 85 points verified byte for byte; 11 skipped``; ``6 of 61 points FAILED, 55 verified byte for byte``"""
+        measured = self.verified + self.unverified + self.failed + self.empty
+        checked = f"{self.verified or 'none'} verified{' byte for byte' * bool(self.verified)}"
+        if self.failed:
+            text = f"{self.failed} of {count(measured, what)} FAILED, {checked}"
+        elif self.unverified or not self.verified:
+            text = f"{count(measured, what)}, {checked}"
+        else:
+            text = f"{'all ' * (measured > 1)}{count(measured, what)} verified byte for byte"
+        text += " (0 B: nothing to compare)" * bool(self.empty)
+        return text + (f"; {self.skipped} skipped" if self.skipped else "")
+
+
+ALL_VERIFIED = "all verified"
 
 
 def bounds_legend(results: Sequence[Any], series: LaunchSeries, observations: str = "samples") -> Iterator[str]:
     """Say what the column ± is, or what takes its place (``report.cells.with_bounds``)."""
     kinds, launches = kinds_of(results), launches_of(results)
-    once = launches > 1 and any(result.launches == 1 for result in results)
-    if launches > 1 and "ci" not in kinds:
+    if "ci" in kinds:
+        fewer = "; –: measured in fewer than six launches" * (not {"range", "within"}.isdisjoint(kinds))
+        yield f"±: 95 % confidence interval (CI) of the median over {over_launches(launches, series)}{fewer}"
+    elif launches > 1:
         yield f"range: smallest to largest of {launches} launches; a 95 % CI needs {FIRST_LOOK}"
-        yield from [f"(range): of the {observations} of one launch"] * once
-        return
-    if launches > 1 and "ci" in kinds:
-        yield f"±: 95 % confidence interval (CI) of the median over {over_launches(launches, series)}"
-    if launches > 1 and not {"range", "within"}.isdisjoint(kinds):
-        or_of_one = f", or of the {observations} of one" * once
-        yield f"(±): range of fewer than {FIRST_LOOK} launches, too few for a 95 % CI{or_of_one}"
-    if launches <= 1 and "within" in kinds:
-        yield "spread: 95 % confidence interval (CI) of the median within one launch"
-    if launches <= 1 and "range" in kinds:
-        yield f"(spread): range of fewer than {MIN_SAMPLES} {observations}, too few for a 95 % CI"
+    elif "within" in kinds:
+        yield "range: 95 % confidence interval (CI) of the median within one launch"
+    elif "range" in kinds:
+        yield f"range: smallest to largest of the {observations} of one launch"
 
 
 def not_mpi(transport: Transport | None) -> str:
@@ -149,44 +179,44 @@ def not_mpi(transport: Transport | None) -> str:
 def compared_fewer(in_flight: int, window: int | None, named: str) -> str:
     """Say that the pass that compares every message had fewer of them in flight than the samples; 0: no pass."""
     if in_flight:
-        return f"verification compared windows of {in_flight} messages, not of {window}: {named}"
-    return f"verification compared only the last message of each sample, memory has no room for more: {named}"
+        return f"the full check used {count(in_flight, 'message')} in flight instead of {window}: {named}"
+    return f"only the last message of each sample was checked, because memory has no room for more: {named}"
 
 
-def lost(
-    series: LaunchSeries, measured: Collection[str], failed: Iterable[str] = (), missing: Iterable[str] = ()
-) -> list[Note]:
-    """Return the notes on errors and on what was not measured.
-
-    There are numbers of what is ``measured``, transports or whatever else; what is ``failed`` delivered wrong data; and
-    ``missing`` says what else was not measured, and why.
-    """
-    return [
-        *_incomplete(series),
-        *(Note("error", f"FAILED: {text}") for text in failed),
-        *(Note("missing", text) for text in (*_not_measured(series, measured), *missing)),
-    ]
-
-
-def remarks(
+def notes_of(
     series: LaunchSeries,
     measured: Collection[str],
     *,
     command: str = "",
+    failed: Iterable[str] = (),
+    missing: Iterable[str] = (),
     found: Iterable[Note] = (),
     doubts: Iterable[Note] = (),
 ) -> list[Note]:
-    """Return conclusions (``found``) and the reasons to doubt them: ``doubts``, and those of the machine.
+    """Return all notes of a report, in order of importance.
 
-    ``command`` is the name of the command, if it can measure further launches.
+    Args:
+        series: the launches.
+        measured: what there are numbers of, transports or whatever else.
+        command: the name of the command, if it can measure further launches.
+        failed: what delivered wrong data.
+        missing: what else was not measured, and why.
+        found: the conclusions.
+        doubts: the reasons to doubt them; those of the machine come before.
     """
-    notes = list(found)
-    if len(series.logs) == 1 and command and measured and series.plan and series.plan.sampling.mode == "adaptive":
-        more = launch_again(command, FIRST_LOOK, series.plan)
-        text = f"one launch cannot show how launches vary: measure that with {more}"
-        notes.append(Note("finding", text))
-    notes += [*machine_notes(series), *doubts]
-    if measured and series.plan and not series.plan.verify:
+    plan = series.plan
+    notes = [
+        *_incomplete(series),
+        *(Note("error", f"FAILED: {text}") for text in failed),
+        *(Note("missing", text) for text in (*_not_measured(series, measured), *missing)),
+        *found,
+    ]
+    if len(series.logs) == 1 and command and measured and plan and plan.sampling.mode == "adaptive":
+        more = launch_again(command, FIRST_LOOK, plan)
+        notes.append(Note("finding", f"one launch cannot show how launches vary: measure that with {more}"))
+    machine = list(machine_notes(series))
+    notes += [*(replace(note, verdict="NOISY", first=True) for note in machine[:1]), *machine[1:], *doubts]
+    if measured and plan and not plan.verify:
         notes.append(Note("warning", "nothing was verified, because --no-verify was given"))
     return notes
 

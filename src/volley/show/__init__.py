@@ -16,7 +16,7 @@ COMMANDS = (
         run=Lazy("volley.show.command.show"),
         examples=(
             "volley show --full",
-            "volley show link.jsonl --notes",
+            "volley show link.jsonl --full",
             "volley show monday.jsonl tuesday.jsonl --each run --format csv",
             "ssh node1 cat link.jsonl | volley show -",
         ),

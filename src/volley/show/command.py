@@ -42,7 +42,7 @@ class ShowOptions(Options):
     )
     output: OutputOptions = group(
         OutputOptions,
-        only=("format", "full", "notes", "fit", "quiet"),
+        only=("format", "full", "quiet"),
         format=format_change({name: text for each in BENCHMARKS for name, text in each.formats.items()}),
     )
 

@@ -7,19 +7,22 @@ equal, and a message moves at half of β.  The fit minimises the mean relative d
 follows the larger part of the curve instead of passing between the parts (P. Bloomfield and W. L. Steiger, Least
 Absolute Deviations, 1983).
 
-One of two curves is faster at a size if the whole 95 % interval of the ratio of their times, formed within each launch,
-lies on one side of 1; if it includes 1, or if there is no interval, neither is.
+Which of many curves is faster at a size is asked for every pair and every size at once, so ``Order`` is stricter than
+the interval of one ratio.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, combinations, pairwise
+from statistics import NormalDist
 
-from volley.statistics.estimates import median
-from volley.statistics.launches import Repeated, ratio, shown_above_one
+from volley.statistics.estimates import CONFIDENCE, Estimate, median
+from volley.statistics.launches import Repeated, ratio
 
 MIN_SIZES = 5
 """Two points always lie on the fitted line.  From five sizes on, the median deviation belongs to another point."""
@@ -99,7 +102,7 @@ Curve = Mapping[int, Repeated]
 
 @dataclass(frozen=True)
 class Crossover:
-    """A size at which the order of two curves changes; on both sides the difference is significant."""
+    """A size at which the order of two curves changes; on both sides one is faster for certain (``Order``)."""
 
     faster: str
     slower: str
@@ -113,14 +116,96 @@ class Crossover:
     """True if there was a crossover at a smaller size."""
 
 
-def crossovers(curves: Mapping[str, Curve]) -> list[Crossover]:
+NEIGHBOURS = 5
+"""So many sizes, a size and those next to it, vary alike: each of them is as uncertain as the most uncertain."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which curves are faster, with at most 5 % of sweeps of equal curves in error.
+
+    The ratio of two curves, formed within each launch, must be farther from 1 than the half width of its interval, on a
+    logarithmic scale.  Launches that happen to agree at one size of many must not decide, so the half width is the
+    largest of the ``NEIGHBOURS``.  From six launches on, and within one launch, it is multiplied by
+    the ratio of the normal quantiles of one comparison and of all those that a winner has (Bonferroni).  Fewer launches
+    fall on one side of 1 together too often, however many comparisons are allowed for: their half width is the largest
+    of all pairs at these sizes (docs/method/comparing.md).
+    """
+
+    curves: Mapping[str, Curve]
+
+    def faster(self, one: str, other: str, size: int) -> bool:
+        """Return whether a curve is faster than another one at a size, for certain."""
+        return self._logarithm.get((one, other, size), 0.0) > self._needed.get((one, other, size), math.inf)
+
+    @cached_property
+    def _ratios(self) -> dict[tuple[str, str, int], Estimate]:
+        found = {}
+        for (first, one), (second, other) in combinations(self.curves.items(), 2):
+            for size in sorted(one.keys() & other.keys()):
+                if (quotient := ratio(other[size], one[size])) and quotient.interval:
+                    found[first, second, size] = quotient
+        return found
+
+    @cached_property
+    def _logarithm(self) -> dict[tuple[str, str, int], float]:
+        """The logarithm of the other time / the one, both ways."""
+        there = {place: math.log(quotient.median) for place, quotient in self._ratios.items()}
+        return there | {(other, one, size): -each for (one, other, size), each in there.items()}
+
+    @cached_property
+    def _needed(self) -> dict[tuple[str, str, int], float]:
+        """What the logarithm must exceed, both ways."""
+        sizes = sorted({size for _, _, size in self._ratios})
+        own = {place: _half_width(quotient) for place, quotient in self._ratios.items()}
+        near = {}
+        for number, size in enumerate(sizes):
+            start = max(0, min(number - NEIGHBOURS // 2, len(sizes) - NEIGHBOURS))
+            near[size] = sizes[start : start + NEIGHBOURS]
+        most = {place: max(own.get((*place[:2], size), 0.0) for size in near[place[2]]) for place in own}
+        together: dict[int, float] = {}
+        for place, each in most.items():
+            together[place[2]] = max(each, together.get(place[2], 0.0))
+        stricter = _stricter((len(self.curves) - 1) * len(sizes))
+        there = {
+            place: together[place[2]] if self._ratios[place].widened else each * stricter
+            for place, each in most.items()
+        }
+        return there | {(other, one, size): each for (one, other, size), each in there.items()}
+
+
+def _half_width(quotient: Estimate) -> float:
+    """Return the larger distance from the median to an end of the interval, on a logarithmic scale."""
+    low, high = quotient.interval or (0.0, math.inf)
+    return math.log(max(high / quotient.median, quotient.median / low))
+
+
+def _stricter(comparisons: int) -> float:
+    """Return how many times as wide an interval must be to hold for so many comparisons together."""
+    one, all_of_them = (NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / 2 / number) for number in (1, max(1, comparisons)))
+    return all_of_them / one
+
+
+def above_of_many(quotients: Sequence[Estimate], value: float) -> list[bool]:
+    """Return which of these ratios are above a value, with the intervals of all of them together (``Order``)."""
+    known = [each for each in quotients if each.interval]
+    stricter, widest = _stricter(len(quotients)), max(map(_half_width, known), default=0.0)
+    return [
+        each.interval is not None
+        and each.median > value
+        and math.log(each.median / value) > (widest if each.widened else _half_width(each) * stricter)
+        for each in quotients
+    ]
+
+
+def crossovers(order: Order) -> list[Crossover]:
     found = []
-    for (first, one), (second, other) in combinations(curves.items(), 2):
+    for (first, one), (second, other) in combinations(order.curves.items(), 2):
         leads: list[tuple[int, str]] = []
         for size in sorted(one.keys() & other.keys()):
-            if shown_above_one(ratio(other[size], one[size])):
+            if order.faster(first, second, size):
                 leads.append((size, first))
-            elif shown_above_one(ratio(one[size], other[size])):
+            elif order.faster(second, first, size):
                 leads.append((size, second))
         changes = [(before, after) for before, after in pairwise(leads) if before[1] != after[1]]
         for number, ((last, slower), (start, faster)) in enumerate(changes, start=1):

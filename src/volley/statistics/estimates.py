@@ -32,7 +32,7 @@ Kind = Literal["ci", "within", "range", "single"]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The median of some observations and its bounds, all in the unit of the observations."""
+    """The median of some observations and its bounds, all in the unit of the observations: what people see."""
 
     median: float
     low: float
@@ -41,13 +41,20 @@ class Estimate:
     kind: Kind
     """``ci``: 95 % confidence interval; ``within``: one of the samples of a single launch, which holds only within it;
     ``range``: range of too few observations; ``single``: one observation."""
-    extremes: tuple[float, float] | None = None
-    """The smallest and the largest of so few launches that people see these and not ``low`` and ``high``."""
+    widened: tuple[float, float] | None = None
+    """Of three to five launches: what verdicts rest on, far wider than the range."""
 
     @property
-    def shown(self) -> Estimate:
-        """What people see: of few launches their range.  Verdicts need the interval, which is far wider."""
-        return replace(self, low=self.extremes[0], high=self.extremes[1], kind="range") if self.extremes else self
+    def interval(self) -> tuple[float, float] | None:
+        """What holds the median of a repetition with ``CONFIDENCE``; ``None`` of too few observations."""
+        return (self.low, self.high) if self.kind in ("ci", "within") else self.widened
+
+    def above(self, value: float) -> bool:
+        """Return whether the whole interval lies above a value; never without one."""
+        return self.interval is not None and self.interval[0] > value
+
+    def below(self, value: float) -> bool:
+        return self.interval is not None and self.interval[1] < value
 
     def map(self, convert: Callable[[float], float]) -> Estimate:
         """Return the estimate of what a rising or falling function makes of each observation, e.g. of rates."""
@@ -57,13 +64,14 @@ class Estimate:
             return min(first, second), max(first, second)
 
         low, high = both((self.low, self.high))
-        extremes = self.extremes and both(self.extremes)
-        return replace(self, median=convert(self.median), low=low, high=high, extremes=extremes)
+        widened = self.widened and both(self.widened)
+        return replace(self, median=convert(self.median), low=low, high=high, widened=widened)
 
     @property
     def half_width(self) -> float:
-        """Distance from the median to the farther bound, as a fraction of the median."""
-        return max(self.high - self.median, self.median - self.low) / self.median
+        """Distance from the median to the farther end of the interval, or of the range, as a fraction of it."""
+        low, high = self.interval or (self.low, self.high)
+        return max(high - self.median, self.median - low) / self.median
 
 
 def median(samples: Sequence[float]) -> float:

@@ -10,7 +10,9 @@ launches   interval
 ========== ========================================================================================================
 1          none over launches; that of the samples, which holds within this launch alone (``within``)
 2          none: their range (``range``).  Student's t on logarithms covers 93 % and is ±22 % wide in the median
-3 to 6     from the smallest to the largest, widened on both sides by a part of its logarithmic width (``WIDENED``)
+3 to 5     people see their range; verdicts rest on it widened on both sides by a part of its logarithmic width
+           (``WIDENED``)
+6          from the smallest to the largest, widened in the same way
 7 and more two order statistics, interpolated where there are more than seven (``_places``)
 ========== ========================================================================================================
 """
@@ -83,18 +85,17 @@ def over_launches(launches: Sequence[Sequence[float]]) -> Estimate:
 
 
 def of_observations(observations: Sequence[float]) -> Estimate:
-    """Return the median of positive observations, one a launch, with its interval.
-
-    Of fewer than ``FIRST_LOOK`` launches the interval is for verdicts alone, and people see the range.
-    """
+    """Return the median of positive observations, one a launch, with its interval or the range of few."""
     ordered = sorted(observations)
     middle, count = median(ordered), len(ordered)
     if count < MIN_LAUNCHES:
         return Estimate(middle, ordered[0], ordered[-1], count, "range" if count > 1 else "single")
     if count in WIDENED:
         part = (ordered[-1] / ordered[0]) ** WIDENED[count]
-        extremes = (ordered[0], ordered[-1]) if count < FIRST_LOOK else None
-        return Estimate(middle, ordered[0] / part, ordered[-1] * part, count, "ci", extremes)
+        widened = ordered[0] / part, ordered[-1] * part
+        if count < FIRST_LOOK:
+            return Estimate(middle, ordered[0], ordered[-1], count, "range", widened)
+        return Estimate(middle, *widened, count, "ci")
     rank, share = _places(count)
     low = _between(ordered[rank - 1], ordered[rank], share)
     high = _between(ordered[-rank], ordered[-rank - 1], share)
@@ -164,20 +165,6 @@ def ratio(numerator: Repeated | None, denominator: Repeated | None) -> Estimate 
     if above.kind == below.kind == "within":
         return Estimate(found[0], above.low / below.high, above.high / below.low, 1, "within")
     return Estimate(found[0], found[0], found[0], 1, "single")
-
-
-def has_interval(estimate: Estimate) -> bool:
-    return estimate.kind in ("ci", "within")
-
-
-def shown_above_one(quotient: Estimate | None) -> bool:
-    """Return whether a ratio is above 1 with its whole interval; never without one."""
-    return quotient is not None and has_interval(quotient) and quotient.low > 1
-
-
-def shows_change(quotient: Estimate) -> bool:
-    """Return whether the whole interval of a ratio lies on one side of 1; never without one."""
-    return has_interval(quotient) and not quotient.low <= 1 <= quotient.high
 
 
 def groups(medians: Mapping[int, float]) -> tuple[Group, ...]:

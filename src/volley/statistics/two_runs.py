@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from volley.statistics.estimates import Estimate, Kind
+from volley.statistics.estimates import Kind
 from volley.statistics.launches import NOMINAL, of_ratios
 
 Floats = NDArray[np.float64]
@@ -214,13 +214,11 @@ def ratio_of(first: Floats, second: Floats) -> Ratios:
 
 def ratio_of_pairs(first: Floats, second: Floats) -> Ratios:
     found = [of_ratios(ratios) for ratios in (second / first).tolist()]
-    shown = [each.shown for each in found]
-    return np.array([each.median for each in found]), _bounds(found), _bounds(shown)
-
-
-def _bounds(found: Sequence[Estimate]) -> Bounds:
-    low, high = np.array([(each.low, each.high) for each in found]).T
-    return Bounds(low, high, np.array([each.kind for each in found]))
+    ends = np.array([(*(each.interval or (each.low, each.high)), each.low, each.high) for each in found]).T
+    kinds = np.array([each.kind for each in found])
+    proven = np.where([each.interval is not None for each in found], "ci", kinds)
+    middle = np.array([each.median for each in found])
+    return middle, Bounds(ends[0], ends[1], proven), Bounds(ends[2], ends[3], kinds)
 
 
 @lru_cache(maxsize=256)

@@ -17,14 +17,14 @@ from volley.benchmarks.jacobi.results import (
     observables,
 )
 from volley.records.command_again import command_again
-from volley.records.launch_series import LaunchSeries
 from volley.records.record_types import Status
 from volley.records.run_log import RunLog
 from volley.references import beside_equal, gpus_of
-from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, data_of, scaled, with_bounds
+from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, bounds_of, data_of, scaled, with_bounds
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Mark, Note, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
-from volley.statistics.launches import ratio, shown_above_one
+from volley.statistics.estimates import median
+from volley.statistics.launches import of_numbers, of_ratios, ratio
 from volley.text import count, escape_controls, grouped, join_words
 from volley.units import format_sig
 
@@ -32,23 +32,20 @@ from volley.units import format_sig
 def report(result: JacobiResults) -> Report:
     series, solutions = result.series, result.solutions
     measured = [solution for solution in solutions if solution.time]
-    tables = [_table(measured, series), *_parts_table(measured)] if measured else []
-    charts = [_parts_chart(measured)] if any(solution.parts_s for solution in measured) else []
-    names = {solution.transport for solution in measured}
+    places = grouped(measured, lambda solution: solution.point.memory).values()  # parts add up, or overlap
+    tables = [_table(measured, result)] if measured else []
+    tables += [table for those in places for table in _parts_table(those)]
+    charts = [_parts_chart(those) for those in places if any(solution.parts_s for solution in those)]
     return Report(
         heading=[*report_parts.heading(series, "jacobi"), *map(_problem, solutions[:1])],
         tables=[*tables, *_scaling_tables(result.chains)],
         charts=[*charts, *_scaling_charts(result.chains)],
-        notes=report_parts.lost(
+        notes=report_parts.notes_of(
             series,
-            names,
+            {solution.transport for solution in measured},
+            command="jacobi",
             failed=_lost(solutions, "failed"),
             missing=(f"skipped: {text}" for text in _lost(solutions, "skipped")),
-        ),
-        remarks=report_parts.remarks(
-            series,
-            names,
-            command="jacobi",
             found=beside_equal(gpus_of(series.run), "jacobi", map(observables, series.logs)),
             doubts=[Note("warning", text) for text in dict.fromkeys(map(_other_threads, result.chains)) if text],
         ),
@@ -86,13 +83,13 @@ ITERATION = Quantity("iteration", "ms", attrgetter("time"))
 UPDATES = Quantity("updates", "GLU/s", attrgetter("updates_per_s"))
 RUN = Quantity("run", "s", attrgetter("run_s"))
 FIRST = Quantity("first", "ms", attrgetter("first_s"))
-HALOS = Quantity("halos", "µs", lambda each: each.point.cold_exchange_s if each.messages_timed else EMPTY)
+HALOS = Quantity("halos", "µs", lambda each: each.cold_exchange_s if each.messages_timed else EMPTY)
 COPY = Quantity("copy", "GB/s", attrgetter("copy_Bps"))
 DEVIATION = Quantity("deviation", "", attrgetter("point.deviation"), digits=3)
-VERIFIED = Quantity("verified", "", lambda each: None if each.ranks == 1 else each.verified)
+(VERIFIED,) = as_they_are("verified")
 
 
-def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
+def _table(solutions: Sequence[Solution], result: JacobiResults) -> Table:
     wanted = (
         Quantity("residual", "", lambda each: Cell(None if each.residual is None else f"{each.residual:.6f}")),
         ITERATION,
@@ -103,18 +100,20 @@ def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
     )
     quantities = with_bounds(wanted, solutions)
     columns = [Column("transport", align="left"), *(each.column() for each in quantities)]
-    columns.append(VERIFIED.column(all_true="all verified"))
+    all_verified = report_parts.Account.of(result.solutions).all_verified
+    columns.append(VERIFIED.column(all_true=report_parts.ALL_VERIFIED if all_verified else ""))
     rows: list[Row] = [
         [each.transport, *(quantity.cell(each) for quantity in (*quantities, VERIFIED))] for each in solutions
     ]
     compulsory = f"compulsory: {solutions[0].compulsory_bytes} B per update, 10^9 B/s"
-    bounds = report_parts.bounds_legend(solutions, series, "batches")
+    bounds = report_parts.bounds_legend(solutions, result.series, "batches")
     meaning = "; ".join([*bounds, "updates: 10^9 points per second", compulsory])
     return Table(columns, rows, legend=[*_endings(solutions), *slower_parts(solutions), meaning])
 
 
 def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
-    """Say where the time went: on GPUs the parts of an iteration, which overlap, on CPUs their shares."""
+    """Say where the time of solutions in one kind of memory went: on GPUs the parts of an iteration, which overlap, on
+    CPUs their shares."""
     named = [part for part in PARTS if any(each.parts_s.get(part) or each.shares.get(part) for each in solutions)]
     if not named:
         return
@@ -145,26 +144,38 @@ def _endings(solutions: Sequence[Solution]) -> Iterator[str]:
         yield f"{which}the tolerance was {'' if converged else 'not '}reached after {count(iterations, 'iteration')}"
 
 
+EXPLAINS = 0.5
+"""Halos explain a longer iteration if they take at least this part of the difference longer."""
+
+
 def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
-    """Name the slower part where MPI on device memory takes longer than the copy through host memory for certain.
+    """Say how much longer MPI on device memory takes than the copy through host memory, and that halos are the cause
+    where their times explain it.
 
     Both are compared within each launch, as everywhere.
     """
     by_name = {solution.transport: solution for solution in solutions if solution.parts_s}
     aware, staged = by_name.get("aware"), by_name.get("staged/pinned")
-    if aware is None or staged is None or aware.ranks == 1:
+    if aware is None or staged is None or aware.ranks == 1 or not (aware.repeated and staged.repeated):
         return
-    more = {part: spent_s - staged.parts_s[part] for part, spent_s in aware.parts_s.items()}
-    part = max(more, key=lambda name: more[name])
-    cause = f"{part} takes {format_sig(more[part] * 1e6)} µs an iteration more"
-    whole, halos = ratio(aware.repeated, staged.repeated), ratio(aware.halos, staged.halos)
-    if more[part] <= 0:
+    whole = ratio(aware.repeated, staged.repeated)
+    common = [launch for launch, halos_s in staged.halos_s.items() if halos_s and aware.halos_s.get(launch)]
+    if whole is None or not common:
         return
-    if whole and shown_above_one(whole):
-        yield f"aware takes {format_sig(whole.median, 3)} times as long as staged/pinned: {cause}"
-    elif halos and shown_above_one(halos):
-        times = format_sig(halos.median, 3)
-        yield f"aware's halos take {times} times as long as staged/pinned's: {cause}; no longer iteration is shown"
+    more = {launch: aware.halos_s[launch] - staged.halos_s[launch] for launch in common}
+    longer = {launch: aware.repeated.medians[launch] - staged.repeated.medians[launch] for launch in common}
+    halos = of_ratios([aware.halos_s[launch] / staged.halos_s[launch] for launch in common])
+    if whole.above(1):
+        times = f"aware takes {format_sig(whole.median, 3)} times as long as staged/pinned ({bounds_of(whole)})"
+        if of_numbers([more[launch] - EXPLAINS * longer[launch] for launch in common]).above(0):
+            halos_us = format_sig(median(list(more.values())) * 1e6, 3)
+            times += f": packing and exchanging halos takes {halos_us} µs longer in each iteration"
+        yield times
+    elif halos.above(1):
+        times = (
+            f"aware's halos take {format_sig(halos.median, 3)} times as long as staged/pinned's ({bounds_of(halos)})"
+        )
+        yield f"{times}; the iteration is not measurably slower"
 
 
 def _told_apart(names: Sequence[str], chains: Sequence[Sequence[ScalingStep]]) -> list[str]:
@@ -219,8 +230,10 @@ def _parts_chart(solutions: Sequence[Solution]) -> Chart:
         for part, spent_s in solution.parts_s.items()
         if spent_s > 0
     ]
-    caption = "mean over ranks and launches; on a GPU the parts overlap, so that an iteration takes less than their sum"
-    return Chart("bars", "Parts of an iteration", Axis("transport"), Axis("time", "µs"), marks, caption=caption)
+    on_gpu = solutions[0].point.memory == "device"
+    title = f"Parts of an iteration{' on GPUs' * on_gpu}"
+    caption = f"mean over ranks and launches{'; the parts overlap, so their sum means nothing' * on_gpu}"
+    return Chart("bars", title, Axis("transport"), Axis("time", "µs"), marks, caption=caption, overlap=on_gpu)
 
 
 def _scaling_charts(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Chart]:
@@ -276,10 +289,10 @@ _QUANTITIES = [
     *_SHARES,
     *_TIMES,
     Quantity("first_iteration", "µs", attrgetter("first_s")),
-    Quantity("cold_exchange", "µs", attrgetter("point.cold_exchange_s")),
+    Quantity("cold_exchange", "µs", attrgetter("cold_exchange_s")),
     *as_they_are("messages_timed", "messages_verified"),
     *_own("field_hash", "reason"),
-    Quantity("interval", "", lambda each: each.time and each.time.shown.kind),
+    Quantity("interval", "", lambda each: each.time and each.time.kind),
     Quantity("flop_per_s", "", lambda each: scaled(each.updates_per_s, FLOPS), csv=False),
     Quantity("check_every", "", attrgetter("check_every"), csv=False),
     Quantity("verified", "", attrgetter("verified"), csv=False),

@@ -17,7 +17,7 @@ from typing import Literal
 
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
 from volley.records.launch_series import LaunchSeries, series_of, software
-from volley.records.record_types import Run
+from volley.records.record_types import Run, Status
 from volley.records.run_log import Observable, RunLog
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import Repeated
@@ -102,10 +102,9 @@ class Solution:
         return self.repeated.estimate if self.repeated else None
 
     @property
-    def halos(self) -> Repeated | None:
-        """Seconds of packing, sending and awaiting halos in all iterations, the mean over ranks."""
-        spent_s = {launch: [_halos_s(point)] for launch, point in self.measured.items()}
-        return Repeated.of(spent_s) if spent_s and all(each for (each,) in spent_s.values()) else None
+    def halos_s(self) -> dict[int, float]:
+        """Seconds of packing, sending and awaiting halos in an iteration, the mean over ranks, by launch."""
+        return {launch: _halos_s(point) / max(1, point.iterations) for launch, point in self.measured.items()}
 
     @property
     def iteration_s(self) -> float | None:
@@ -123,8 +122,14 @@ class Solution:
 
     @property
     def communication_s(self) -> float | None:
-        """The median of ``halos`` over the launches; of a single process 0."""
+        """Seconds of packing, sending and awaiting halos in all iterations, the median over launches; of a single
+        process 0."""
         return _median(map(_halos_s, self.measured.values()))
+
+    @property
+    def cold_exchange_s(self) -> float | None:
+        """Seconds of the first exchange of halos."""
+        return _median(each.cold_exchange_s for each in self.measured.values() if each.cold_exchange_s is not None)
 
     @property
     def copy_Bps(self) -> float | None:
@@ -138,6 +143,9 @@ class Solution:
 
     @property
     def shares(self) -> dict[str, float]:
+        """The parts of the ranks' time; nothing of GPUs, where the parts overlap."""
+        if self.point.memory == "device":
+            return {}
         whole_s = sum(self._spent_s.values())
         return {name: spent_s / whole_s for name, spent_s in self._spent_s.items()} if whole_s > 0 else {}
 
@@ -188,9 +196,17 @@ class Solution:
         return sum(point.messages_verified for point in self.by_launch.values())
 
     @property
-    def verified(self) -> bool:
-        """Halos were compared and all were right.  A process without neighbours has none."""
-        return self.point.status == "ok" and self.messages_verified > 0
+    def status(self) -> Status:
+        return self.point.status
+
+    @property
+    def sends(self) -> bool:
+        return bool(self.measured)
+
+    @property
+    def verified(self) -> bool | None:
+        """Halos were compared and all were right; ``None``: a process without neighbours has none."""
+        return None if self.ranks == 1 else self.status == "ok" and self.messages_verified > 0
 
 
 def _halos_s(point: JacobiPoint) -> float:

@@ -336,9 +336,9 @@ def _over_launches(cells: Sequence[GpuMatrixCell]) -> tuple[GpuMatrixCell, float
     if len(cells) == 1 or worst.status != "ok" or not times_s:
         return worst, worst.low_s
     time = of_observations(times_s)
-    low_s, high_s = time.shown.low, time.shown.high
     sums = {name: sum(getattr(cell, name) for cell in cells) for name in _COUNTS}
-    return msgspec.structs.replace(worst, median_s=time.median, low_s=low_s, high_s=high_s, **sums), time.low
+    cell = msgspec.structs.replace(worst, median_s=time.median, low_s=time.low, high_s=time.high, **sums)
+    return cell, time.interval[0] if time.interval else None
 
 
 def gpu_case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequence[RunLog]) -> GpuMatrixCase:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
+
+import numpy as np
 
 from volley.benchmarks.matrix import HINT, RANKS_POINT_TIME_S
 from volley.benchmarks.matrix.cases import HOST, WITHIN, GpuMatrixCase, MatrixCase, RankMatrixCase
@@ -17,36 +20,55 @@ from volley.records.plan import Plan
 from volley.records.record_types import Status
 from volley.records.run_log import RunLog
 from volley.references import beside_equal
-from volley.report.model import Conclusion, Note, Verdict
+from volley.report.model import Note, Verdict, finding
 from volley.run import report_parts
 from volley.statistics.estimates import median
 from volley.text import count, grouped, join_few, join_words
 from volley.units import format_sig
 
+MAX_ENDS = 16
+"""A matrix of more ranks or GPUs is shown as its summary; ``--full`` shows the cells."""
+
 MAX_NAMED = 6
 """Pairs that a sentence names one by one; more are counted."""
 
 
-def lost(results: MatrixResults) -> list[Note]:
-    """Return what failed and what was not measured."""
-    cases = results.cases
-    return report_parts.lost(
-        results.series,
+def notes_of(results: MatrixResults) -> list[Note]:
+    cases, series = results.cases, results.series
+    pairs = account(cases)
+    found = [finding("BROKEN", f"{count(pairs.failed, 'pair')} failed")] if pairs.failed else []
+    found += [
+        replace(each, text=f"{case.name}: {each.text}") for case in cases for each in conclusions(case, series.plan)
+    ]
+    compared = sum(int(np.count_nonzero(~np.isnan(case.comparison.ratios))) for case in cases)
+    if compared and not found and len(cases[0].seconds) > MAX_ENDS:
+        asked = sum(case.pairs for case in cases)
+        which = f"{asked}" if compared == asked else f"{compared} of {asked}"
+        found = [finding("OK", f"no slow pair found: {which} pairs were compared with comparable ones")]
+    gpus = (device.name for device in results.gpus.devices)
+    return report_parts.notes_of(
+        series,
         [case.name for case in cases],
         failed=(text for case in cases for text in _failed(case)),
         missing=[*_missing(results), *(text for case in cases for text in _skipped(case))],
+        found=[
+            *found,
+            *beside_equal(gpus, "gpu_matrix", map(observables, series.logs)),
+            *(Note("finding", text) for text in _compared(series.logs)),
+        ],
     )
 
 
-def remarks(results: MatrixResults, found: Sequence[Conclusion]) -> list[Note]:
-    """Return the conclusions, the reasons to doubt them, and the comparison with references."""
-    series = results.series
-    gpus = (device.name for device in results.gpus.devices)
-    return [
-        *report_parts.remarks(series, [case.name for case in results.cases], found=[each.note() for each in found]),
-        *beside_equal(gpus, "gpu_matrix", map(observables, series.logs)),
-        *(Note("finding", text) for text in _compared(series.logs)),
-    ]
+def account(cases: Sequence[MatrixCase]) -> report_parts.Account:
+    """Count the pairs of these matrices; those without data are neither verified nor not."""
+    lost = [each.status for case in cases for each in case.unmeasured.values()]
+    good = [(int(np.count_nonzero(~np.isnan(case.times_s))), case) for case in cases]
+    return report_parts.Account(
+        verified=sum(number for number, case in good if case.verified),
+        unverified=sum(number for number, case in good if not case.verified and case.moved_bytes),
+        failed=lost.count("failed"),
+        skipped=lost.count("skipped"),
+    )
 
 
 def _compared(logs: Sequence[RunLog]) -> Iterator[str]:
@@ -104,20 +126,20 @@ def _missing(results: MatrixResults) -> Iterator[str]:
         yield f"no peer access is possible: {pairs}; CUDA's copies between them go through the host in any section"
 
 
-def conclusions(case: MatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
+def conclusions(case: MatrixCase, plan: Plan | None) -> Iterator[Note]:
     for kind, pairs in case.comparison.uneven().items():
         slow = f"{count(pairs, 'pair')} took over {_percent(SUSPECT_FROM - 1)} longer than comparable pairs"
-        yield Conclusion("SLOW?", f"pairs of kind '{kind}' vary too much to blame single ones: {slow}")
+        yield finding("SLOW?", f"pairs of kind '{kind}' vary too much to single any out: {slow}")
     yield from (_group(case, group) for group in case.groups)
     if isinstance(case, RankMatrixCase):
         yield from _slow_ranks(case, plan)
         return
     for each in case.alone:
         others = f"{each.comparable} comparable {'GPU' if each.kind == WITHIN else 'link'}s"
-        yield Conclusion("SLOW", f"{_names(case, [each.pair])} {_slower(case, each.ratio, others)}")
+        yield finding("SLOW", f"{_names(case, [each.pair])} {_slower(case, each.ratio, others)}")
 
 
-def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Conclusion]:
+def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Note]:
     remeasured = [case.remeasured[each.pair] for each in case.alone if each.pair in case.remeasured]
     for again, first in ((each.again, each.first) for each in remeasured if each.flagged):
         low, high = format_sig(again.low, 3), format_sig(again.high, 3)
@@ -125,15 +147,15 @@ def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Conclusion]
             low, high = format_sig(100 / again.high, 2), _percent(1 / again.low)
         what = _slower(case, again.median, f"{first.comparable} comparable pairs")
         sure = f"{first.kind}; measured again {again.count} times, {low} to {high}"
-        yield Conclusion("SLOW", f"{_names(case, [first.pair])} {what} ({sure})")
+        yield finding("SLOW", f"{_names(case, [first.pair])} {what} ({sure})")
     if cleared := [each.first.pair for each in remeasured if each.cleared]:
         text = f"{_names(case, cleared)} took longer than comparable pairs at first; measuring again did not confirm it"
-        yield Conclusion("OK", text)
+        yield finding("OK", text)
     if undecided := [each for each in remeasured if each.undecided]:
         time_s = 10 * (plan.sampling.point_time_s if plan else RANKS_POINT_TIME_S)
         longer = command_again("matrix", plan, ranks=len(case.firsts), point_time=f"{time_s:g}")
         times = _range([each.again.low for each in undecided] + [each.again.high for each in undecided])
-        yield Conclusion(
+        yield finding(
             "SLOW?",
             f"undecided after up to {max(each.again.count for each in undecided)} repeats: "
             f"{_names(case, [each.first.pair for each in undecided])}, {times} times as long as comparable "
@@ -144,19 +166,19 @@ def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Conclusion]
     if left := [each for each in shown if each and each.ratio > SUSPECT_FROM and each.kind not in uneven]:
         text = f"took {_range([each.ratio for each in left])} times as long as comparable pairs"
         why = "not confirmed: not measured again, so this may be chance"
-        yield Conclusion("SLOW?", f"{_names(case, [each.pair for each in left])} {text} ({why})")
+        yield finding("SLOW?", f"{_names(case, [each.pair for each in left])} {text} ({why})")
 
 
 def _range(ratios: Sequence[float]) -> str:
     return " to ".join(dict.fromkeys(format_sig(end(ratios), 3) for end in (min, max)))
 
 
-def _group(case: MatrixCase, group: SlowGroup) -> Conclusion:
+def _group(case: MatrixCase, group: SlowGroup) -> Note:
     """``node 3 (a) ↔ node 9 (b): all 128 pairs reach 63 % of the bandwidth of comparable pairs``."""
     remeasured = case.remeasured if isinstance(case, RankMatrixCase) else {}
     again = [remeasured[pair] for pair in group.again if pair in remeasured]
     if again and all(each.cleared for each in again):
-        return Conclusion(
+        return finding(
             "OK",
             f"{group.name}: {group.slow} of {group.pairs} pairs took longer than comparable pairs at first; measuring "
             f"{len(again)} of them again did not confirm it",
@@ -169,13 +191,13 @@ def _group(case: MatrixCase, group: SlowGroup) -> Conclusion:
         much = f"reach {_percent(1 / ratio)} of the bandwidth of comparable pairs"
     text = f"{group.name}: {which} pairs {much}"
     if isinstance(case, GpuMatrixCase):  # each of them by its interval
-        return Conclusion("SLOW", text)
+        return finding("SLOW", text)
     sure = "not confirmed: not measured again"
     if again:
         sure = f"{len(again)} of them measured again, {sum(each.flagged for each in again)} slow for certain"
     more = f"; {group.hint}" if group.hint else ""
     verdict: Verdict = "SLOW" if any(each.flagged for each in again) else "SLOW?"
-    return Conclusion(verdict, f"{text} ({sure}){more}")
+    return finding(verdict, f"{text} ({sure}){more}")
 
 
 def _slower(case: MatrixCase, ratio: float, others: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from msgspec.structs import asdict
 
 from volley.benchmarks.matrix.cases import HOST, WITHIN, GpuMatrixCase, MatrixCase, RankMatrixCase
-from volley.benchmarks.matrix.notes import conclusions, lost, remarks, unmeasured
+from volley.benchmarks.matrix.notes import MAX_ENDS, account, notes_of
 from volley.benchmarks.matrix.records import GpuMatrixCell
 from volley.benchmarks.matrix.results import MatrixResults
 from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Pair
@@ -23,8 +22,8 @@ from volley.report.model import (
     Chart,
     Column,
     ColumnRows,
-    Conclusion,
     Data,
+    Later,
     Mark,
     Overview,
     Report,
@@ -44,12 +43,6 @@ MAX_DRAWN = 128
 MAX_IN_TABLES = 128
 """The cells of a matrix of more ends are in no table: only CSV and JSON have them."""
 
-MAX_ENDS = 16
-"""A matrix of more ranks or GPUs is shown as its summary; ``--full`` shows the cells."""
-
-MAX_FINDINGS = 12
-"""On the screen of large matrices; ``--notes`` shows all."""
-
 _HEAT: tuple[tuple[float, Style], ...] = ((0.96, "good"), (0.8, ""), (0.5, "warning"), (0.0, "bad"))
 """The style of a cell between GPUs by its share of the best pair of its matrix: from this fraction on."""
 
@@ -63,15 +56,12 @@ _RED_FROM = 1.25
 
 def report(results: MatrixResults) -> Report:
     cases, series = results.cases, results.series
-    judged = ((case.name, each) for case in cases for each in conclusions(case, series.plan))
-    found = [replace(each, text=f"{name}: {each.text}") for name, each in judged]
     tables = list(_tables(results))
     return Report(
         heading=_heading(results),
         tables=tables,
-        notes=lost(results),
-        remarks=remarks(results, found),
-        overview=_screen(cases, tables[0], found) if tables else None,
+        notes=Later(lambda: notes_of(results)),
+        summary=lambda: _screen(cases, tables[0]) if tables else None,
         charts=[
             heat_map(case) for case in cases if np.count_nonzero(~np.isnan(case.times_s)) + len(case.unmeasured) > 1
         ],
@@ -180,7 +170,7 @@ def _rank_table(case: RankMatrixCase) -> Table:
     legend = ["rows: first rank, columns: second"]
     legend += ["latency: half round trip"] if case.row.window is None else []
     legend += ["GB/s: 10^9 B/s"] if case.shows_rate else []
-    legend += ["all verified"] if case.moved_bytes and case.verified else []
+    legend += [report_parts.ALL_VERIFIED] if case.moved_bytes and account([case]).all_verified else []
     widths = np.fmax(case.highs_s / case.times_s - 1, 1 - case.lows_s / case.times_s)
     digits = 3
     if not np.isnan(widths).all():  # how far the bounds of a cell are from its number: a table has no room for them
@@ -263,8 +253,8 @@ def _gpu_legend(cases: Sequence[GpuMatrixCase]) -> str:
         parts.append("CE: copy engine")
     if any(case.row.engine == "SM" for case in cases):
         parts.append("SM: a kernel's loads and stores")
-    if cases and all(case.verified for case in cases):
-        parts.append("all verified")
+    if account(cases).all_verified:
+        parts.append(report_parts.ALL_VERIFIED)
     return "; ".join(parts)
 
 
@@ -281,21 +271,11 @@ def _cell(case: MatrixCase, pair: Pair, style: Style) -> Cell:
     return EMPTY if number is None else Cell(number, style)
 
 
-def _screen(cases: Sequence[MatrixCase], table: Table, found: Sequence[Conclusion]) -> Overview | None:
+def _screen(cases: Sequence[MatrixCase], table: Table) -> Overview | None:
     """Return the summary of large matrices; ``None`` if the cells fit too."""
     if max((len(case.seconds) for case in cases), default=0) <= MAX_ENDS:
         return None
-    measured, compared = (
-        sum(int(np.count_nonzero(~np.isnan(numbers))) for numbers in matrices)
-        for matrices in ([case.times_s for case in cases], [case.comparison.ratios for case in cases])
-    )
-    pairs, failed = sum(case.pairs for case in cases), sum(len(unmeasured(case, "failed")) for case in cases)
-    shown = [Conclusion("BROKEN", f"{count(failed, 'pair')} failed")] if failed else []
-    shown += found[:MAX_FINDINGS]
-    if compared and not shown:
-        which = f"{pairs}" if compared == pairs else f"{compared} of {pairs}"
-        shown = [Conclusion("OK", f"no slow pair found: {which} pairs were compared with comparable ones")]
-    return Overview(f"{count(measured, 'pair')} in {count(len(cases), 'table')}", shown, table)
+    return Overview(f"{account(cases).words('pair')}, in {count(len(cases), 'table')}", table)
 
 
 def heat_map(case: MatrixCase) -> Chart:

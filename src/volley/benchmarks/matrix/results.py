@@ -29,7 +29,7 @@ from volley.benchmarks.matrix.cases import (
 )
 from volley.benchmarks.matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow, RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.matrix.slow_pairs import Pair, PairComparison, slow_groups
-from volley.records.launch_series import LaunchSeries, conditions_key, encoded, request_of, series_of
+from volley.records.launch_series import OF_THE_NODE, LaunchSeries, conditions_key, encoded, request_of, series_of
 from volley.records.plan import Plan
 from volley.records.record_types import Run
 from volley.records.run_log import Observable, RunLog
@@ -111,7 +111,10 @@ def _request() -> Callable[[RunLog], Hashable]:
         plan = msgspec.structs.replace(log.run.plan, options=options, budget_s=None, launch={}, excluded={})
         own = encoded(plan)
         any_part = msgspec.structs.replace(options, latency_sizes_bytes=[], bandwidth_sizes_bytes=[])
-        machine = conditions_key(log), encoded(msgspec.structs.replace(plan, options=any_part, transports=[]))
+        machine = (
+            conditions_key(log, OF_THE_NODE),
+            encoded(msgspec.structs.replace(plan, options=any_part, transports=[])),
+        )
         earlier = wholes.setdefault(machine, {})
         if not log.run.plan.options.pairs:
             earlier.setdefault(own, plan)

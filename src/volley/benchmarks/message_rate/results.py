@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from operator import attrgetter
 from typing import Annotated
@@ -16,7 +17,8 @@ from msgspec import Meta, field
 from volley.benchmarks.message_rate import MessageRateOptions
 from volley.benchmarks.points import MAX_USUAL_RANKS
 from volley.benchmarks.points.jobs import sweep
-from volley.benchmarks.points.notes import lost, noise_notes, too_wide
+from volley.benchmarks.points.notes import notes_of, too_wide
+from volley.benchmarks.points.overview import certainty
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, COLD, INTERVAL, SAMPLES, VERIFIED, cells, headers
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord, Sizes
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, one_launch, sent, summarise
@@ -29,21 +31,24 @@ from volley.report.cells import (
     ALL,
     PLUS_MINUS,
     Quantity,
+    SummaryColumn,
     as_they_are,
     bounds_meaning,
     bounds_of,
     data_of,
+    digits_cell,
     kinds_of,
-    launches_of,
     ratio_cell,
+    summary_table,
     unclear,
     with_bounds,
 )
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Overview, Report, Row, Table
+from volley.report.model import Axis, Cell, Chart, Column, Later, Note, Overview, Report, Row, Table, finding
 from volley.run import report_parts
 from volley.run.jobs import JobContext, Jobs, count_ranks
+from volley.statistics.curves import above_of_many
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import has_interval, ratio, shown_above_one
+from volley.statistics.launches import ratio
 from volley.text import count, grouped
 from volley.units import format_sig, format_size
 
@@ -103,8 +108,6 @@ WORTHWHILE = 1.05
 
 MAX_RESULTS = 30
 """So many results fit a screen as they are: two transports at five sizes with three numbers of pairs."""
-
-_ALL_VERIFIED = "all verified"
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,12 +211,12 @@ def saturation(results: Sequence[PairsResult]) -> Saturation | None:
     at_least: int | None = None
     for place, result in enumerate(measured[:-1]):
         growths = [growth(result, more) for more in measured[place + 1 :]]
-        known = [each for each in growths if each and has_interval(each)]
+        known = [each for each in growths if each and each.interval]
         if len(known) < len(growths):
             return None
-        if all(each.high < WORTHWHILE for each in known):
+        if all(each.below(WORTHWHILE) for each in known):
             return Saturation(at_least or result.pairs, result.pairs)
-        if at_least is None and all(each.low <= WORTHWHILE for each in known):
+        if at_least is None and not any(each.above(WORTHWHILE) for each in known):
             at_least = result.pairs
     return Saturation(at_least or measured[-1].pairs, None)
 
@@ -258,17 +261,10 @@ def report(result: Rates) -> Report:
     return Report(
         heading=report_parts.heading(result.series, "message-rate", *alone),
         tables=Later(lambda: [_table(result, names), *_saturations(result)]),
-        overview=_overview(result),
+        summary=lambda: _overview(result),
         charts=Later(lambda: _charts(result)),
-        notes=lost(result),
-        remarks=Later(
-            lambda: report_parts.remarks(
-                result.series,
-                {point.transport for point in result.points if point.time},
-                command="message-rate",
-                found=[each.note() for each in _most(result)],
-                doubts=noise_notes(result.points, result.series.plan),
-            )
+        notes=Later(
+            lambda: notes_of(result, _most(result), too_wide(result.points, result.series.plan), "message-rate")
         ),
         data=data_of(QUANTITIES, KEYS, result.points),
         runs=result.series.describe_runs(),
@@ -304,8 +300,9 @@ def _table(result: Rates, names: Sequence[str]) -> Table:
             row = [Cell(pairs) if several else Cell(size, text=format_size(size))]
             row += [cell for name in names for cell in cells(found.get((name, size, pairs)), columns)]
             rows.append(row)
+    verified = report_parts.ALL_VERIFIED if report_parts.Account.of(result.points).all_verified else ""
     shown = [
-        replace(column, all_true=_ALL_VERIFIED if column.title == CHECKED.name else "")
+        replace(column, all_true=verified if column.title == CHECKED.name else "")
         for column in headers(names, columns, result.series.transports)
     ]
     title = "" if several or not numbers else count(numbers[0], "pair")
@@ -322,8 +319,8 @@ def _legend(result: Rates, rows: Sequence[Row], *, alone: bool, several: bool) -
         parts += [f"keeps: {_share(results)}", *unclear(rows)]
     parts.append("GB/s: 10^9 B/s")
     parts += report_parts.bounds_legend(results, result.series)
-    if not alone and all(each.verified for each in results if each.time and each.rate):
-        parts.append(_ALL_VERIFIED)
+    if not alone and report_parts.Account.of(results).all_verified:
+        parts.append(report_parts.ALL_VERIFIED)
     yield "; ".join(parts)
 
 
@@ -364,53 +361,41 @@ def _overview(result: Rates) -> Overview | None:
     shown = list(dict.fromkeys((sizes[0], sizes[len(sizes) // 2], sizes[-1])))
     pairs = sorted({each.pairs for each in sending})
     ends = list(dict.fromkeys((pairs[0], pairs[-1])))
-    columns, rows = [Column("transport", align="left")], {name: [Cell(name)] for name in by_transport(sending)}
+    columns: list[SummaryColumn] = []
     for size, number in product(shown, ends):
-        rate, unit = (TOTAL_BANDWIDTH, "GB/s") if size == sizes[-1] else (ALL_PAIRS, "M/s")
-        columns.append(Column(count(number, "pair"), digits=3, group=f"{format_size(size)}, {unit}"))
-        for name, row in rows.items():
-            each = found.get((name, size, number))
-            row.append(rate.cell(each) if each else EMPTY)
+        rate, unit, factor = ("rate", "GB/s", 1e-9) if size == sizes[-1] else ("messages", "M/s", 1e-6)
+        column = Column(count(number, "pair"), group=f"{format_size(size)}, {unit}")
+        own = {name: getattr(each, rate) for (name, *where), each in found.items() if where == [size, number]}
+        columns.append((column, own, partial(digits_cell, factor=factor)))
     for size in shown if len(ends) > 1 else ():
-        columns.append(Column(format_size(size), group=f"per-pair rate of {ends[-1]}, %"))
-        for name, row in rows.items():
-            each = found.get((name, size, ends[-1]))
-            row.append(ratio_cell(each.kept, 100) if each else EMPTY)
+        column = Column(format_size(size), group=f"per-pair rate of {ends[-1]}, %")
+        own = {name: each.kept for (name, *where), each in found.items() if where == [size, ends[-1]]}
+        columns.append((column, own, partial(ratio_cell, factor=100)))
     legend = [
         f"M/s: 10^6 messages per second of all pairs, {sending[0].window} of each in flight; GB/s: the same in bytes"
     ]
     if len(ends) > 1:
-        legend.append("; ".join([f"per-pair rate of {ends[-1]} pairs: {_share(sending)}", *unclear(rows.values())]))
-    checked = [bool(each.verified) for each in sending]
-    line = report_parts.verified_points(checked, launches_of(sending))
-    return Overview(line, list(_conclusions(result)), Table(columns, list(rows.values()), legend=legend))
+        legend.append(f"per-pair rate of {ends[-1]} pairs: {_share(sending)}")
+    return Overview(certainty(result), summary_table(by_transport(sending), columns, legend))
 
 
-def _conclusions(result: Rates) -> Iterator[Conclusion]:
-    if failed := sum(each.status == "failed" for each in result.points):
-        yield Conclusion("BROKEN", f"{count(failed, 'point')} failed")
-    yield from _most(result)
-    yield from (Conclusion("NOISY", note.text) for note in list(report_parts.machine_notes(result.series))[:1])
-    yield from too_wide(result.points, result.series.plan)
-
-
-def _most(result: Rates) -> Iterator[Conclusion]:
+def _most(result: Rates) -> Iterator[Note]:
     """Name the transport of each kind of memory that sends the most of the smallest messages, and what a pair keeps."""
     known = result.series.transports
     sending = (each for each in result.points if each.messages and each.rate)
     places = grouped(sending, lambda each: known[each.transport].memory if each.transport in known else "none")
-    for place, name in (("host", "host memory: "), ("device", "GPU memory: "), ("none", "")):
+    for place, name in (("host", "host memory"), ("device", "GPU memory"), ("none", "")):
         if place in places:
             smallest = min(each.size_bytes for each in places[place])
             here = [each for each in places[place] if each.size_bytes == smallest]
             best = max(here, key=attrgetter("total"))
             rate = f"{format_sig(best.total / 1e6, 3)} million messages/s of {format_size(smallest)}"
-            others = [each for each in here if each.transport != best.transport]
-            ahead = bool(others) and all(shown_above_one(growth(each, best)) for each in others)
-            text = f"{name}{best.transport} sends {rate} with {count(best.pairs, 'pair')}"
-            text += ", the most of all transports" * ahead
+            others = [growth(each, best) for each in here if each.transport != best.transport]
+            ahead = bool(others) and None not in others and all(above_of_many([each for each in others if each], 1))
+            text = f"{name}{': ' * bool(name)}{best.transport} sends {rate} with {count(best.pairs, 'pair')}"
+            text += f", the most{f' in {name}' if name else ''}" * ahead
             most = [each for each in here if each.transport == best.transport][-1]
             if most.kept:
                 kept, bounds = format_sig(most.kept.median * 100, 3), bounds_of(most.kept, 100, "%")
                 text += f"; each of {most.pairs} pairs keeps {kept} % of the rate of one pair alone ({bounds})"
-            yield Conclusion("OK", text)
+            yield finding("", text)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import product
 from operator import attrgetter
 from typing import Annotated
@@ -13,8 +13,8 @@ from msgspec import Meta
 
 from volley.benchmarks.overlap import LIMITS, MAX_PROGRESS_CALLS, Limit, OverlapOptions
 from volley.benchmarks.points.jobs import PointForecast, sweep
-from volley.benchmarks.points.notes import lost
-from volley.benchmarks.points.page import CHECKED, INTERVAL
+from volley.benchmarks.points.notes import notes_of
+from volley.benchmarks.points.page import CHECKED, INTERVAL, cells
 from volley.benchmarks.points.records import PointRecord, Sizes
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, sent
 from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds
@@ -25,20 +25,21 @@ from volley.report.cells import (
     BOUNDED,
     BOUNDS,
     Quantity,
+    SummaryColumn,
     as_they_are,
     bounds_meaning,
     bounds_of,
     data_of,
-    marked_cell,
+    launches_of,
     ratio_cell,
-    unclear,
+    summary_table,
 )
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Later, Overview, Report, Row, Table
+from volley.report.model import Axis, Cell, Chart, Column, Later, Note, Overview, Report, Row, Table, finding
 from volley.run import report_parts
 from volley.run.jobs import JobContext, Jobs, count_pair
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import FIRST_LOOK, Repeated, has_interval, of_numbers, ratio
-from volley.text import count, grouped, join_words
+from volley.statistics.launches import FIRST_LOOK, Repeated, of_numbers, ratio
+from volley.text import grouped, join_words
 from volley.units import format_sig, format_size
 
 Times = list[PositiveSeconds]
@@ -192,7 +193,7 @@ def _share(title: str, name: str) -> Quantity:
     def cell(point: OverlapResult) -> Cell:
         if point.hidden is None or (point.hidden.kind == "single" and name != "median"):
             return Cell()
-        share = getattr(point.hidden.shown, name) * 100
+        share = getattr(point.hidden, name) * 100
         return Cell(share, text=f"{share:.{int(abs(share) < 99.95)}f}")
 
     return Quantity(title, "%", cell)
@@ -229,7 +230,7 @@ def _points(series: LaunchSeries) -> Iterator[OverlapResult]:
             sizes.setdefault(point.size_bytes, {})[launch] = point
     for (_, computation), sizes in found.items():
         for _, by_launch in sorted(sizes.items()):
-            yield replace(OverlapResult.of(by_launch, series), computation=computation)
+            yield OverlapResult(series, by_launch, computation=computation)
 
 
 def _hidden(exchange: Repeated, alone: Repeated, both: Repeated) -> Estimate | None:
@@ -287,31 +288,27 @@ class OverlapForecast(PointForecast):
 
 def report(result: OverlapSeries) -> Report:
     series = result.series
-    measured = [point for point in result.points if point.exchange]
-    transports = set(by_transport(measured))
+    points = result.points
     return Report(
         heading=report_parts.heading(series, "overlap"),
-        tables=[table for limit in LIMITS for table in _tables(limit, measured)],
-        charts=[chart for limit in LIMITS for chart in _charts(limit, measured)],
-        notes=lost(result),
-        remarks=Later(
-            lambda: report_parts.remarks(series, transports, found=[each.note() for each in _judged(result)])
-        ),
-        overview=_overview(result),
+        tables=[table for limit in LIMITS for table in _tables(limit, points)],
+        charts=[chart for limit in LIMITS for chart in _charts(limit, points)],
+        notes=Later(lambda: notes_of(result, _judged(result))),
+        summary=lambda: _overview(result),
         data=data_of(QUANTITIES, KEYS, result.points),
         runs=series.describe_runs(),
     )
 
 
 def _tables(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Table]:
-    columns = [Column("size"), *(each.column() for each in COLUMNS), CHECKED.column(all_true="all verified")]
+    verified = report_parts.ALL_VERIFIED if report_parts.Account.of(points).all_verified else ""
+    columns = [Column("size"), *(each.column() for each in COLUMNS), CHECKED.column(all_true=verified)]
     sections: dict[int, str] = {}
     rows: list[Row] = []
-    for name, those in by_transport(point for point in points if point.computation == limit).items():
+    here = [point for point in points if point.computation == limit and point.status != "skipped"]
+    for name, those in by_transport(here).items():
         sections[len(rows)] = name
-        rows += [
-            [format_size(each.size_bytes), *(quantity.cell(each) for quantity in (*COLUMNS, CHECKED))] for each in those
-        ]
+        rows += [[format_size(each.size_bytes), *cells(each, (*COLUMNS, CHECKED))] for each in those]
     if rows:
         yield Table(columns, rows, TITLES[limit], list(_legend(points)), sections=sections)
 
@@ -320,11 +317,11 @@ def _legend(points: Sequence[OverlapResult]) -> Iterator[str]:
     yield "exchange: both ranks send a message and receive one; compute: about as long; both: at once"
     bounds = bounds_meaning(_kinds(points), "from, to")
     yield "; ".join(filter(None, ("hidden: 1 - (both - compute) / exchange, OSU's overlap", bounds)))
-    yield "slowed: time of the one beside the other, from its own start to its own end / its time alone"
+    yield "slowed: time while the other runs, from its own start to its own end / time alone"
 
 
 def _kinds(points: Iterable[OverlapResult]) -> set[str]:
-    return {point.hidden.shown.kind for point in points if point.hidden}
+    return {point.hidden.kind for point in points if point.hidden}
 
 
 def _charts(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Chart]:
@@ -348,34 +345,26 @@ def _overview(result: OverlapSeries) -> Overview | None:
     limits = [limit for limit in LIMITS if any(point.computation == limit for point in points)]
     sizes = sorted({point.size_bytes for point in points})
     shown = list(dict.fromkeys((sizes[0], sizes[len(sizes) // 2], sizes[-1])))
-    columns, rows = [Column("transport", align="left")], {name: [Cell(name)] for name in by_transport(points)}
+    columns: list[SummaryColumn] = []
     for limit, (size, spare) in product(limits, zip(shown, _SPARES[-len(shown) :], strict=True)):
-        columns.append(Column(format_size(size), "%", group=f"hidden, {limit}", spare=spare))
-        for name, row in rows.items():
-            point = found.get((name, limit, size))
-            row.append(marked_cell(point.hidden, 0, 100) if point and point.hidden else EMPTY)
+        column = Column(format_size(size), "%", group=f"hidden, {limit}", spare=spare)
+        own = {name: each.hidden for (name, *where), each in found.items() if where == [limit, size]}
+        columns.append((column, own, partial(ratio_cell, factor=100, same=0)))
     for limit, (what, title, spare) in product(limits, (("computation", "compute", 0), ("exchange", "exchange", 2))):
-        columns.append(Column(title, "×", group=limit, spare=spare))
-        for name, row in rows.items():
-            point = found.get((name, limit, sizes[-1]))
-            row.append(ratio_cell(getattr(point, f"{what}_slowdown", None)))
+        column = Column(title, "×", group=limit, spare=spare)
+        largest = {name: each for (name, *where), each in found.items() if where == [limit, sizes[-1]]}
+        own = {name: getattr(each, f"{what}_slowdown") for name, each in largest.items()}
+        columns.append((column, own, ratio_cell))
     legend = [
         "hidden: share of an exchange that adds no time to a computation that memory or arithmetic limits",
         f"×: time of the computation and of the exchange of {format_size(sizes[-1])}, both at once / alone",
-        *unclear(rows.values()),
     ]
-    checked = [point.messages_verified > 0 for point in points]
-    line = report_parts.verified_points(checked, max(point.launches for point in points))
-    return Overview(line, list(_conclusions(result)), Table(columns, list(rows.values()), legend=legend))
+    launches = report_parts.count_launches(launches_of(points))
+    line = f"{report_parts.Account.of(result.points).words()} in {launches}"
+    return Overview(line, summary_table(by_transport(points), columns, legend))
 
 
-def _conclusions(result: OverlapSeries) -> Iterator[Conclusion]:
-    if failed := sum(point.status == "failed" for point in result.points):
-        yield Conclusion("BROKEN", f"{count(failed, 'point')} failed")
-    yield from _judged(result)
-
-
-def _judged(result: OverlapSeries) -> Iterator[Conclusion]:
+def _judged(result: OverlapSeries) -> Iterator[Note]:
     """Say which transport hides most of its largest exchange beside each computation, and which hide nothing."""
     points = [point for point in result.points if point.hidden]
     size_bytes = max((point.size_bytes for point in points), default=0)
@@ -387,27 +376,27 @@ def _judged(result: OverlapSeries) -> Iterator[Conclusion]:
         best = max(here, key=lambda name: here[name].median, default="")
         if best and _hides(here[best]):
             others = [hidden for name, hidden in here.items() if name != best]
-            above = bool(others) and all(has_interval(each) and each.high < here[best].low for each in others)
+            above = bool(others) and all(each.below((here[best].interval or (0.0,))[0]) for each in others)
             most = ", the largest share" * above
             share = f"{format_sig(here[best].median * 100, 3)} % ({bounds_of(here[best], 100, '%')})"
-            yield Conclusion("OK", f"{best} hides {share} of {size} ({limit}){most}")
+            yield finding("", f"{best} hides {share} of {size} ({limit}){most}")
     by_name = grouped(shares.items(), lambda share: share[0][0])
     idle = {name: [hidden for _, hidden in those] for name, those in by_name.items()}
     idle = {name: those for name, those in idle.items() if not any(map(_hides, those))}
-    nothing = [name for name, those in idle.items() if all(has_interval(each) and each.high <= 0 for each in those)]
+    nothing = [name for name, those in idle.items() if all(each.interval and each.interval[1] <= 0 for each in those)]
     plan, known = result.series.plan, result.series.transports
     if nothing:
         on_host = [name for name in nothing if name in known and known[name].memory == "host"]
         again = command_again("overlap", plan, transport=on_host[0], progress_calls=8) if on_host else ""
-        what = BOUNDS[idle[nothing[0]][0].shown.kind]
-        yield Conclusion("SLOW", f"no overlap for {join_words(nothing)} at {size} ({what} at or below 0)", again)
+        what = BOUNDS[idle[nothing[0]][0].kind]
+        yield finding("SLOW", f"no overlap for {join_words(nothing)} at {size} ({what} at or below 0)", again)
     if unsure := [name for name in idle if name not in nothing]:
-        enough = all(has_interval(each.shown) for name in unsure for each in idle[name])
+        enough = all(each.kind in ("ci", "within") for name in unsure for each in idle[name])
         why = f"{BOUNDS[idle[unsure[0]][0].kind]} includes 0" if enough else "too few launches for a 95 % CI"
         launches = 2 * max(FIRST_LOOK, *(point.launches for point in largest))
         again = launch_again("overlap", launches, plan, transport=",".join(unsure))
-        yield Conclusion("NOISY", f"no overlap shown for {join_words(unsure)} at {size} ({why})", again)
+        yield finding("NOISY", f"no overlap shown for {join_words(unsure)} at {size} ({why})", again)
 
 
 def _hides(hidden: Estimate) -> bool:
-    return has_interval(hidden) and hidden.low > 0
+    return hidden.above(0)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from operator import itemgetter
+from dataclasses import replace
+from itertools import compress, pairwise, product
+from operator import attrgetter, itemgetter
 from typing import Any
 
-from volley.benchmarks.points.guidelines import violations
+from volley.benchmarks.points.guidelines import WORTH, violations
 from volley.benchmarks.points.results import (
     PointResult,
     PointSeries,
@@ -18,17 +19,18 @@ from volley.benchmarks.points.results import (
     by_transport,
     observables,
     one_launch,
+    order_of,
     overtakes,
 )
 from volley.machine.ucx_protocols import SizeRange, of_plan
 from volley.records.command_again import command_again, launch_again
 from volley.records.plan import Plan
 from volley.references import beside_equal, gpus_of
-from volley.report.cells import kinds_of, launches_of, percent, range_text
-from volley.report.model import Conclusion, Note
+from volley.report.cells import launches_of, percent, range_text
+from volley.report.model import Note, finding
 from volley.run import report_parts
-from volley.statistics.curves import Fit
-from volley.statistics.launches import FIRST_LOOK, ratio, shown_above_one
+from volley.statistics.curves import Fit, above_of_many
+from volley.statistics.launches import FIRST_LOOK, ratio
 from volley.text import count, grouped, join_words
 from volley.units import approximate_size, format_cpulist, format_sig, format_size
 
@@ -95,16 +97,17 @@ def _range(each: SizeRange, found: list[SizeRange], rendezvous: str | None) -> s
     return f"{sizes} by {each.protocol}{through} ({lanes})"
 
 
-def slower_than_needed(points: Sequence[PointResult], plan: Plan | None, operation: str) -> list[Conclusion]:
+def slower_than_needed(points: Sequence[PointResult], plan: Plan | None, operation: str) -> list[Note]:
     """Return what takes longer than it has to: messages for which UCX uses a slower protocol, then other violations.
 
     The arguments are those of ``ucx_ranges``.
     """
     found = list(_ucx_inversions([point for point in points if point.rate], plan, operation))
-    return [*found, *violations(point for point in points if not found or point.transport != _AWARE)]
+    found += violations(point for point in points if not found or point.transport != _AWARE)
+    return [replace(note, first=number < MAX_SLOWER) for number, note in enumerate(found)]
 
 
-def _ucx_inversions(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> Iterator[Conclusion]:
+def _ucx_inversions(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> Iterator[Note]:
     """Describe the changes of protocol where a smaller message takes significantly longer than a larger one.
 
     Not of ranks that share a GPU: what they wait for is each other's turn, whatever the protocol.
@@ -112,14 +115,13 @@ def _ucx_inversions(measured: Sequence[PointResult], plan: Plan | None, operatio
     if plan and plan.share_device:
         return
     for (lower, below), (upper, above) in pairwise(ucx_ranges(measured, plan, operation)):
-        slower = [
-            (small.size_bytes, large.latency.median, small, large)
-            for small in below
-            for large in above
-            if small.latency and large.latency and shown_above_one(ratio(small.repeated, large.repeated))
+        pairs = [
+            (small, large, found)
+            for small, large in product(below, above)
+            if small.latency and large.latency and (found := ratio(small.repeated, large.repeated))
         ]
-        if slower:
-            pair = min(slower, key=lambda each: each[:2])[2:]
+        if slower := list(compress(pairs, above_of_many([found for *_, found in pairs], WORTH))):
+            pair = min(slower, key=lambda each: (each[0].size_bytes, -each[2].median))[:2]
             times = [
                 f"{format_size(point.size_bytes)} in {format_sig(point.latency.median * 1e6, 3)} µs"
                 for point in pair
@@ -129,13 +131,16 @@ def _ucx_inversions(measured: Sequence[PointResult], plan: Plan | None, operatio
             if upper.protocol.startswith(RENDEZVOUS) and not lower.protocol.startswith(RENDEZVOUS):
                 again = command_again(pair[0].benchmark, plan, transport=_AWARE, sizes="8:64Ki")
                 command = f"UCX_RNDV_THRESH=8 {again}"
-            yield Conclusion(
+            yield finding(
                 "SLOW",
                 f"{_AWARE}: small messages take longer than larger ones because UCX uses another protocol for them: "
                 f"{' but '.join(times)}",
                 command,
             )
 
+
+MAX_SLOWER = 2
+"""The summary has at most this many messages that take longer than they have to."""
 
 _MAX_REASONS = 3
 """The notes list at most this many reasons for the skipped sizes of one transport."""
@@ -155,38 +160,50 @@ _WITHIN = ", within one launch"
 _MEMORY = {"host": "host", "device": "GPU"}
 
 
-def lost(result: ResultSeries[Any]) -> list[Note]:
+def notes_of(
+    result: ResultSeries[Any], found: Iterable[Note], doubts: Iterable[Note] = (), command: str = ""
+) -> list[Note]:
+    """Return all notes on points; the arguments as in ``report_parts.notes_of``."""
     points = result.points
-    return report_parts.lost(
+    return report_parts.notes_of(
         result.series,
-        {point.transport for point in points if point.time},
+        by_transport(point for point in points if point.time),
+        command=command,
         failed=(f"{point.place}: {failure(point)}" for point in points if point.status == "failed"),
         missing=skipped(by_name(points)),
+        found=[*_broken(points, result.series.plan), *found],
+        doubts=doubts,
     )
 
 
-def remarks(result: PointSeries, ucx_operation: str) -> list[Note]:
+def details(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
+    """Yield the findings that only ``--full`` shows."""
     plan = result.series.plan
     timed = [point for point in result.points if point.time]
-    sending = [point for point in timed if point.sends]
+    yield from (Note("finding", text) for text in _sentences(result))
+    yield from (Note("finding", text) for text in _ucx_sends([p for p in timed if p.rate], plan, ucx_operation))
+    yield from (Note("finding", text) for text in _compared(point for point in timed if point.verified))
     on_gpus = (observables(log, on_gpus=True) for log in result.series.logs)  # host memory is the processor's matter
-    return report_parts.remarks(
-        result.series,
-        {point.transport for point in timed},
-        command=plan.benchmark if plan else "",
-        found=[
-            *(Note("finding", text) for text in _sentences(result)),
-            *(Note("finding", text) for text in _ucx_sends([p for p in timed if p.rate], plan, ucx_operation)),
-            *(each.note() for each in slower_than_needed(sending, plan, ucx_operation)),
-            *(Note("finding", text) for text in _compared(point for point in timed if point.verified)),
-            *beside_equal(gpus_of(result.series.run), plan.benchmark if plan else "", on_gpus),
-            *(Note("warning", text) for text in _groups(sending)),
-        ],
-        doubts=[*noise_notes(sending, plan), *(Note("warning", text) for text in _warnings(sending, plan))],
-    )
+    yield from beside_equal(gpus_of(result.series.run), plan.benchmark if plan else "", on_gpus)
+    yield from (Note("warning", text) for text in _groups([point for point in timed if point.sends]))
+
+
+def doubts(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
+    yield from too_wide(points, plan)
+    yield from (Note("warning", text) for text in _warnings(points, plan))
 
 
 # ----------------------------------------------------------------------------------- what failed or is missing
+
+
+def _broken(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
+    failed = [point for point in points if point.status == "failed"]
+    for name, those in list(by_name(failed).items())[:1]:
+        others = len(failed) - len(those)
+        more = f"; {count(others, 'point')} of other transports failed too" if others else ""
+        yield finding(
+            "BROKEN", f"{name} failed at {count(len(those), 'point')}{more}", again([those[0]], plan, size=True)
+        )
 
 
 def failure(point: PointResult) -> str:
@@ -340,15 +357,16 @@ def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
 
 
 def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
-    """Name the fastest transport by size, together with those whose difference from it is not significant."""
-    if all(point.time is None or point.time.kind in ("single", "range") for point in points):
+    """Name the fastest transport by size, together with those that are not slower for certain."""
+    if not any(point.time and point.time.interval for point in points):
         again = launch_again(points[0].benchmark, FIRST_LOOK, plan)
-        return f"not shown: there is no 95 % CI, repeat with {again}"
+        return f"not known without a 95 % CI, repeat with {again}"
     leads: list[tuple[list[str], int]] = []
+    order = order_of(points)
     for size in sorted({point.size_bytes for point in points}):
         here = [point for point in points if point.size_bytes == size]
-        best = max(here, key=lambda point: point.bandwidth_Bps or 0)
-        ahead = [point.transport for point in here if not shown_above_one(ratio(point.repeated, best.repeated))]
+        best = max(here, key=lambda point: point.bandwidth_Bps or 0).transport
+        ahead = [point.transport for point in here if not order.faster(best, point.transport, size)]
         if not leads or leads[-1][0] != ahead:
             leads.append((ahead, size))
     names = [join_words(names) + " (tied)" * (len(names) > 1) for names, _ in leads]
@@ -358,17 +376,17 @@ def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
 
 
 def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:
-    """Name for each transport the others that it overtakes and that do not overtake it again, and the sizes."""
+    """Name for each transport the others than which it is faster from a size on, and the sizes."""
     found: dict[str, dict[tuple[int, bool], list[str]]] = {}
     for one in sorted(overtakes(points), key=lambda one: one.from_bytes):
         if one.final:
             found.setdefault(one.faster, {}).setdefault((one.from_bytes, one.again), []).append(one.slower)
     for faster, when in found.items():
         parts = [
-            f"{join_words(slower)}{' again' if again else ''} at {format_size(size)}"
+            f"than {join_words(slower)} {'again ' if again else ''}from {format_size(size)}"
             for (size, again), slower in when.items()
         ]
-        yield f"{faster} overtakes {', '.join(parts)}"
+        yield f"{faster} is faster {', '.join(parts)}"
 
 
 # ----------------------------------------------------------------------------------------------- warnings
@@ -378,7 +396,7 @@ def _groups(points: Sequence[PointResult]) -> Iterator[str]:
     for name, those in by_name(point for point in points if point.groups).items():
         where = [f"{size_range([point])} {_shares(point)}".lstrip() for point in those[:_MAX_GROUPS]]
         more = f"; and at {size_range(those[_MAX_GROUPS:])}" if len(those) > _MAX_GROUPS else ""
-        yield f"{name}: the launches fall into groups: {'; '.join(where)}{more}"
+        yield f"{name}: launches cluster around two values or more: {'; '.join(where)}{more}"
 
 
 def _shares(point: PointResult) -> str:
@@ -392,7 +410,7 @@ def _shares(point: PointResult) -> str:
     return ", ".join(shares)
 
 
-def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Conclusion]:
+def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
     """Sum up points with a wider interval than was asked for, with the command that measures the widest again.
 
     ``3 points of host vary by more than ±1 %, up to ±4.2 % (host at 8 B)``
@@ -400,38 +418,18 @@ def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Conclusio
     missed = [point for point in points if point.missed and point.sends]
     if not missed or not plan:
         return []
-    worst, launches = max(missed, key=shown_width), launches_of(missed)
+    worst, launches = max(missed, key=attrgetter("half_width")), launches_of(missed)
     which, aim = f"{count(len(missed), 'point')} of {_names(missed)}", f"{plan.sampling.ci * 100:g} %"
     command = again([worst], plan, size=True, launches=max(FIRST_LOOK, 2 * launches))
-    if few_launches(missed):
-        known = f"{'is' if len(missed) == 1 else 'are'} not known to ±{aim} after {launches} launches"
-        return [
-            Conclusion("NOISY", f"{which} {known}: {worst.place} has the widest range, {range_words(worst)}", command)
-        ]
-    sign, within = ("", " within one launch") if one_launch(missed) else ("±", "")
-    vary, most = "varies" if len(missed) == 1 else "vary", percent(worst.half_width, 1, sign)
-    text = f"{which} {vary} by more than {sign}{aim}{within}, up to {most} ({worst.place})"
-    return [Conclusion("NOISY", text, command)]
-
-
-def noise_notes(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
-    load = ": reduce the background load, or repeat the worst with "
-    return [Note("warning", f"{each.text}{load}{each.command}") for each in too_wide(points, plan)]
-
-
-def shown_width(point: PointResult) -> float:
-    return point.time.shown.half_width if point.time else 0.0
-
-
-def few_launches(points: Sequence[PointResult]) -> bool:
-    """Return whether people see ranges of several launches, too few for intervals."""
-    return not one_launch(points) and "ci" not in kinds_of(points)
-
-
-def range_words(point: PointResult) -> str:
-    """Return the smallest and the largest of few launches, as tables show them: ``109–643 µs``."""
-    found, factor, unit = point.first_column
-    return f"{range_text(found, factor)} {unit}" if found else ""
+    found, factor, unit = worst.first_column
+    if found and found.widened:
+        known = f"{'is' if len(missed) == 1 else 'are'} less certain than ±{aim} after {launches} launches"
+        widest = f"{worst.place} has the widest range, {range_text(found, factor)} {unit}"
+        return [finding("NOISY", f"{which} {known}: {widest}", command, "warning")]
+    within = " within one launch" * one_launch(missed)
+    vary, most = "varies" if len(missed) == 1 else "vary", percent(found.half_width if found else 0.0, 1, "±")
+    text = f"{which} {vary} by more than ±{aim}{within}, up to {most} ({worst.place})"
+    return [finding("NOISY", text, command, "warning")]
 
 
 def _names(points: Sequence[PointResult]) -> str:
@@ -462,7 +460,7 @@ def _warning(hits: Sequence[tuple[PointResult, PointWarning]], where: str, plan:
     points = [point for point, _ in hits]
     worst, warning = max(hits, key=lambda hit: abs(hit[1].value))
     if warning.kind == "partly":
-        return f"not every launch measured {where}: these rows use fewer launches"
+        return f"measured in only some launches: {where}"
     launches = f" in {warning.launches} of {worst.launches} launches" if worst.launches > 1 else ""
     most = f"{percent(abs(warning.value), 1)}{launches}"
     where += f" (worst: {most}, {worst.place})" if len(points) > 1 else f" ({most})"

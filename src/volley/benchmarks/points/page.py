@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from volley.benchmarks.points import notes
-from volley.benchmarks.points.overview import overview
+from volley.benchmarks.points.overview import findings, overview
 from volley.benchmarks.points.results import (
     TAIL_FRACTIONS,
     PointResult,
@@ -28,8 +28,6 @@ from volley.records.record_types import Transport
 from volley.report.cells import (
     ALL,
     BOUNDED,
-    PLUS_MINUS,
-    SPREAD,
     Quantity,
     as_they_are,
     bounds_meaning,
@@ -41,7 +39,7 @@ from volley.report.cells import (
 )
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
-from volley.statistics.curves import MIN_SIZES, POOR
+from volley.statistics.curves import POOR
 from volley.units import approximate_size, format_sig, format_size
 
 LATENCY = Quantity("latency", "µs", lambda point: point.latency, bounds=ALL)
@@ -52,7 +50,7 @@ TIME = Quantity("time", "µs", lambda point: point.time, bounds=ALL)
 FORWARD = Quantity("forward", "GB/s", lambda point: point.each_way_Bps[0])
 BACKWARD = Quantity("backward", "GB/s", lambda point: point.each_way_Bps[1])
 SAMPLES, VERIFIED = as_they_are("samples", "verified")
-INTERVAL = Quantity("interval", "", lambda point: point.time and point.time.shown.kind)
+INTERVAL = Quantity("interval", "", lambda point: point.time and point.time.kind)
 """What the bounds are: a 95 % confidence interval over launches (``ci``), one that holds only ``within`` the single
 launch, the ``range`` of too few observations, or a ``single`` observation."""
 COLD = Quantity("cold", "µs", lambda point: point.cold_s)
@@ -66,12 +64,12 @@ TAIL = {
 QUANTITIES = (
     *as_they_are("transport", "size_bytes"), SAMPLES, LATENCY, BANDWIDTH, VERIFIED,
     *as_they_are("status", "benchmark", "direction", "window", "ranks", "launches"), INTERVAL,
-    Quantity("bandwidth_low", "GB/s", lambda point: point.rate and point.rate.shown.low),
-    Quantity("bandwidth_high", "GB/s", lambda point: point.rate and point.rate.shown.high),
+    Quantity("bandwidth_low", "GB/s", lambda point: point.rate and point.rate.low),
+    Quantity("bandwidth_high", "GB/s", lambda point: point.rate and point.rate.high),
     FORWARD, BACKWARD, *as_they_are("messages_timed", "messages_verified", "ended_by"), COLD, *TAIL.values(),
     *as_they_are("reason"),
     Quantity("speedup", "×", lambda point: point.speedup, bounds=BOUNDED), *as_they_are("speedup_over"),
-    Quantity("speedup_interval", "", lambda point: point.speedup and point.speedup.shown.kind),
+    Quantity("speedup_interval", "", lambda point: point.speedup and point.speedup.kind),
     TIME, *as_they_are("of_line_rate"),
     Quantity("line_rate", "GB/s", lambda point: point.line_rate_Bps, csv=False),
     Quantity("groups", "", lambda point: [{"time_s": group.median, "launches": group.launches}
@@ -108,16 +106,9 @@ def report_of(
         heading=report_parts.heading(series, series.plan.benchmark if series.plan else "", *alone),
         tables=Later(lambda: _tables(result, columns_of, about)),
         charts=Later(lambda: [chart for table in result.tables for chart in _charts(table, result, ucx_operation)]),
-        notes=notes.lost(result),
-        remarks=Later(lambda: notes.remarks(result, ucx_operation)),
-        fitted=any(len({point.size_bytes for point in table if point.latency}) >= MIN_SIZES for table in result.tables),
-        no_fit=Later(
-            lambda: (
-                dict.fromkeys(curve.reason for _, curves in result.with_curves for curve in curves if curve.reason)
-                or Report.no_fit
-            )
-        ),
-        overview=overview(result, ucx_operation),
+        notes=Later(lambda: findings(result, ucx_operation)),
+        summary=lambda: overview(result),
+        no_fit=Later(lambda: _no_fit(result)),
         data=data_of(quantities, keys, result.points),
         runs=series.describe_runs(),
         extra={
@@ -180,8 +171,8 @@ def cells(point: PointResult | None, columns: Sequence[Quantity]) -> Iterator[Ce
             yield Cell(text="FAILED", style="error") if failed else skipped
         else:
             cell = column.cell(point)
-            wide = column in (PLUS_MINUS, SPREAD) and not cell.style and point.missed
-            yield Cell(cell.value, "warning", cell.text) if wide else cell
+            bounds = column.unit.startswith("±") or column.name == "range"
+            yield Cell(cell.value, "warning", cell.text) if bounds and point.missed else cell
 
 
 def _legend(
@@ -193,8 +184,8 @@ def _legend(
         parts += report_parts.bounds_legend(points, series)
     if any(column.unit == "GB/s" for column in columns):
         parts.append("GB/s: 10^9 B/s")
-    if len(by_transport(points)) > 1 and {point.verified for point in points if point.time and point.rate} == {True}:
-        parts.append("all verified")
+    if len(by_transport(points)) > 1 and report_parts.Account.of(points).all_verified:
+        parts.append(report_parts.ALL_VERIFIED)
     if any(point.empty for point in points):
         parts.append("0 B: nothing to compare")
     return ["; ".join(parts)]
@@ -236,6 +227,11 @@ def _lines(points: Sequence[PointResult], curves: Sequence[TransportCurve]) -> I
         legend.append("–: the measured sizes do not determine both terms")
     rows = [_line(curve) for curve in curves]
     yield Table(columns, rows, title=points[0].operation or "", legend=["; ".join(legend)], model=True)
+
+
+def _no_fit(result: PointSeries) -> Iterable[str]:
+    curves = [curve for _, those in result.with_curves for curve in those]
+    return () if any(curve.fit for curve in curves) else dict.fromkeys(curve.reason for curve in curves if curve.reason)
 
 
 def _line(curve: TransportCurve) -> Row:

@@ -18,10 +18,9 @@ from volley.benchmarks.points import Direction
 from volley.benchmarks.points.records import PointRecord
 from volley.machine.line_rate import LineRate
 from volley.records.launch_series import LaunchSeries, series_of
-from volley.records.record_types import Mismatch
 from volley.records.run_log import Observable, RunLog
 from volley.report.cells import launches_of
-from volley.statistics.curves import Crossover, Fit, crossovers, fit, half_bandwidth
+from volley.statistics.curves import Crossover, Fit, Order, crossovers, fit, half_bandwidth
 from volley.statistics.estimates import Estimate, drift, median, outliers, percentile
 from volley.statistics.launches import Group, Repeated, groups, over_launches, ratio
 from volley.text import grouped
@@ -67,74 +66,68 @@ class PointWarning:
 
 @dataclass(frozen=True, eq=False)
 class PointResult:
-    """One message size on one transport, over all launches."""
+    """One message size on one transport, over all launches.  A failed point never shows a number."""
 
     series: LaunchSeries = field(repr=False)
-    measured: Mapping[int, PointRecord] = field(repr=False)
-    """The records of the launches that have numbers, by their number in the series; none if one launch failed."""
-    benchmark: str
-    transport: str
-    ranks: tuple[int, ...]
-    size_bytes: int
-    status: Literal["ok", "failed", "skipped"]
-    direction: Direction | None
-    window: int | None
-    """``None``: a round trip of one message; half of it is the latency."""
-    operation: str | None
-    """The collective operation; ``None``: messages between two ranks."""
-    reason: str | None
-    mismatch: Mismatch | None
-    launches: int
-    samples: int
-    messages_timed: int
-    messages_verified: int
-    compared: tuple[int, int] | None
-    """Windows (or round trips) of the pass that compared every message, and messages of each; the launch with the
-    fewest.  ``None``: the records do not say."""
-    ended_by: str | None
-    entry_skew_s: float | None
-    """Median over all samples: how much later than the first rank the last one entered a batch."""
-    clock_error_s: float
-    """How far the clocks of two nodes may have been apart."""
+    by_launch: Mapping[int, PointRecord] = field(repr=False)
+    """The records, by the number of the launch in the series; one at least."""
     speedup: Estimate | None = None
     """The baseline's time / this time, formed within each launch; ``None`` if there is no baseline (``baseline``) or
     either point has no numbers."""
     speedup_over: str | None = None
     """The baseline."""
 
-    @classmethod
-    def of(cls: type[Result], by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> Result:
-        """Summarise one point, by the number of the launch in the series.  A failed point never shows a number."""
-        points = list(by_launch.values())
-        first = points[0]
-        # The point failed if it failed in any launch; it is skipped only if every launch skipped it.
-        deciding = min(points, key=lambda point: ("failed", "ok", "skipped").index(point.status))
-        good = {launch: point for launch, point in by_launch.items() if point.status == "ok" and point.times_s}
-        # Only of benchmarks that compare the clocks of ranks.
-        skews = [skew for point in points for skew in getattr(point, "entry_skew_s", ())]
-        passes = [(each.compared_counts, each.compared_in_flight or 0) for each in good.values()]
-        return cls(
-            series=series,
-            measured=good if deciding.status == "ok" else {},
-            benchmark=str(first.__struct_config__.tag),
-            transport=first.transport,
-            ranks=tuple(first.ranks),
-            size_bytes=first.size_bytes,
-            status=deciding.status,
-            direction=first.direction,
-            window=first.window,
-            operation=first.operation,
-            reason=deciding.reason if deciding.status != "ok" else None,
-            mismatch=deciding.mismatch,
-            messages_timed=sum(point.messages_timed for point in points),
-            messages_verified=sum(point.messages_verified for point in points),
-            compared=min(((counts, many) for counts, many in passes if counts is not None), default=None),
-            launches=len(good),
-            samples=sum(len(point.times_s) for point in good.values()),
-            ended_by=deciding.ended_by,
-            entry_skew_s=median(skews) if skews else None,
-            clock_error_s=max(getattr(point, "clock_error_s", 0.0) for point in points),
-        )
+    @cached_property
+    def record(self) -> PointRecord:
+        """The record that decides: the point failed if it failed in any launch, and is skipped only if every launch
+        skipped it."""
+        return min(self.by_launch.values(), key=lambda point: ("failed", "ok", "skipped").index(point.status))
+
+    @cached_property
+    def measured(self) -> Mapping[int, PointRecord]:
+        """The records of the launches that have numbers; none if one launch failed."""
+        return self._good if self.record.status == "ok" else {}
+
+    @cached_property
+    def _good(self) -> Mapping[int, PointRecord]:
+        return {at: point for at, point in self.by_launch.items() if point.status == "ok" and point.times_s}
+
+    benchmark = property(lambda self: str(self.record.__struct_config__.tag))
+    transport = property(lambda self: self.record.transport)
+    size_bytes = property(lambda self: self.record.size_bytes)
+    status = property(lambda self: self.record.status)
+    direction = property(lambda self: self.record.direction)
+    window = property(lambda self: self.record.window)
+    """``None``: a round trip of one message; half of it is the latency."""
+    operation = property(lambda self: self.record.operation)
+    """The collective operation; ``None``: messages between two ranks."""
+    mismatch = property(lambda self: self.record.mismatch)
+    ended_by = property(lambda self: self.record.ended_by)
+    ranks = property(lambda self: tuple(self.record.ranks))
+    reason = property(lambda self: self.record.reason if self.status != "ok" else None)
+    messages_timed = property(lambda self: sum(point.messages_timed for point in self.by_launch.values()))
+    messages_verified = property(lambda self: sum(point.messages_verified for point in self.by_launch.values()))
+    launches = property(lambda self: len(self._good))
+    samples = property(lambda self: sum(len(point.times_s) for point in self._good.values()))
+
+    @property
+    def compared(self) -> tuple[int, int] | None:
+        """Windows (or round trips) of the pass that compared every message, and messages of each; the launch with the
+        fewest.  ``None``: the records do not say."""
+        passes = [(each.compared_counts, each.compared_in_flight or 0) for each in self.measured.values()]
+        return min(((counts, many) for counts, many in passes if counts is not None), default=None)
+
+    @property
+    def entry_skew_s(self) -> float | None:
+        """Median over all samples: how much later than the first rank the last one entered a batch; only of benchmarks
+        that compare the clocks of ranks."""
+        skews = [skew for point in self.by_launch.values() for skew in getattr(point, "entry_skew_s", ())]
+        return median(skews) if skews else None
+
+    @property
+    def clock_error_s(self) -> float:
+        """How far the clocks of two nodes may have been apart."""
+        return max(getattr(point, "clock_error_s", 0.0) for point in self.by_launch.values())
 
     @property
     def name(self) -> str:
@@ -161,7 +154,7 @@ class PointResult:
     @property
     def sized(self) -> bool:
         """Whether its messages have a size, perhaps 0 B; those of a barrier have none."""
-        return self.operation != "barrier"
+        return bool(self.operation != "barrier")
 
     @property
     def empty(self) -> bool:
@@ -357,7 +350,7 @@ def summarise(series: LaunchSeries, kind: type[Result]) -> list[Result]:
             what = (type(point), point.transport, tuple(point.ranks), point.size_bytes, flow)
             found.setdefault(what, {})[launch] = point
     order = {name: number for number, name in enumerate(series.transports)}
-    summaries = [kind.of(points, series) for points in found.values()]
+    summaries = [kind(series, points) for points in found.values()]
     return sorted(summaries, key=lambda point: (order.get(point.transport, len(order)), point.size_bytes))
 
 
@@ -365,7 +358,7 @@ def _warnings_of(measured: list[PointRecord], time: Estimate, ci: float) -> Iter
     """Yield warnings about the quality of the launches and their samples; ``ci`` is the requested CI."""
     launches = [point.times_s for point in measured]
     if time.half_width > ci and (len(measured) > 1 or measured[0].ended_by == "time"):
-        yield PointWarning("wide", time.shown.half_width)
+        yield PointWarning("wide", max(time.high - time.median, time.median - time.low) / time.median)
     elif time.half_width > ci and measured[0].ended_by == "few":
         yield PointWarning("few", time.half_width)
     drifts = [change for times in launches if abs(change := drift(times)) > DRIFT_WORTH * ci]
@@ -430,13 +423,18 @@ def curves(points: Sequence[PointResult]) -> list[TransportCurve]:
     return found
 
 
-def overtakes(points: Sequence[PointResult]) -> list[Crossover]:
-    return crossovers(
+def order_of(points: Sequence[PointResult]) -> Order:
+    """Return which transports of one table are faster."""
+    return Order(
         {
             name: {point.size_bytes: point.repeated for point in those if point.repeated}
             for name, those in _with_rates(points).items()
         }
     )
+
+
+def overtakes(points: Sequence[PointResult]) -> list[Crossover]:
+    return crossovers(order_of(points))
 
 
 def _with_rates(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
