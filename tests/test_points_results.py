@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pair.results import PingPong
 from volley.benchmarks.points.results import PointResult, PointSeries, baseline, results
 from volley.errors import UserError
-from volley.machine.hardware import Device
+from volley.machine.hardware import Device, Gpu, Hardware, Settings
 from volley.records.launch_series import observed_in, series_of
 from volley.records.plan import Sampling
 from volley.records.record_types import End, Mismatch
@@ -101,6 +101,38 @@ OTHERS: dict[str, dict[str, object]] = {
     "engine": {"engine": replace(FIRST.engine, version="0.2.0")},
     "UCX_RNDV_THRESH": {"environment": {"UCX_RNDV_THRESH": "8"}},
 }
+
+
+def in_state(**changes: Any) -> RunLog:
+    """A launch on a node in this state."""
+    made, facts = on(), {"driver": "580.95.05", "power": 700.0, "governor": "performance", "boost": True, **changes}
+    gpu = Gpu(index=0, uuid="GPU-a", power_limit_w=facts["power"])
+    made.hardware = [Hardware(when="before", host="example-node", driver_version=facts["driver"], gpus=[gpu])]
+    made.settings = Settings(host="example-node", governors={facts["governor"]: "0-1"}, boost=facts["boost"])
+    return made
+
+
+STATES = {
+    "driver": {"driver": "570.1"}, "power limit": {"power": 350.0}, "governor": {"governor": "powersave"},
+    "boost": {"boost": False},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_launches_on_a_node_in_another_state_are_another_series(name: str) -> None:
+    other = in_state(**STATES[name])
+    found = results([in_state(), other, other])
+    assert [len(one.series.logs) for one in found] == [1, 2]
+    assert [list(one.series.apart) for one in found] == [[name], [name]]
+    silent = in_state(driver=None, power=None)
+    silent.settings = None
+    assert len(results([in_state(), silent, in_state()])) == 1
+
+
+def test_launches_that_chose_the_gpu_after_mpi_are_another_series() -> None:
+    after = on()
+    after.run = replace(after.run, plan=replace(after.run.plan, launch={"asked": [["--gpu-after-init"]]}))
+    assert [list(one.series.apart) for one in results([on(), after])] == [["GPU chosen"]] * 2
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -26,18 +26,20 @@ import test_overlap
 from example_records import transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.records import JacobiParts
-from volley.benchmarks.matrix.records import RankMatrixPlan
+from volley.benchmarks.matrix.records import GpuMatrixRow, RankMatrixPlan, RankMatrixRow
 from volley.compare.comparison import Side, compare
 from volley.compare.options import FailOn
 from volley.compare.page import headline, verdict_words
 from volley.machine.line_rate import LineRate
 from volley.records.record_types import Run
 from volley.records.run_log import RunLog
+from volley.report import columns
+from volley.report.cells import cells_of, percent, written
 from volley.report.model import Report
 from volley.run.render import reports_of, results_of
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import Repeated, of_numbers, ratio
-from volley.units import format_size, parse_size
+from volley.units import format_sig, format_size, parse_size
 
 RESULTS = 2000
 
@@ -551,6 +553,97 @@ def test_no_sentence_of_a_report_says_more_than_its_interval(benchmark: str) -> 
         results += made
         claims += sum(bool(CLAIM.search(text)) for text in found)
     assert claims > 20
+
+
+MANY = pytest.mark.parametrize("asked", [200, pytest.param(RESULTS, marks=pytest.mark.slow)])
+"""So many results."""
+
+WITH_BOUNDS = ("pingpong", "stream", "collective", "message_rate", "jacobi")
+
+
+@MANY
+@pytest.mark.parametrize("benchmark", WITH_BOUNDS)
+def test_the_bounds_that_people_see_are_those_of_the_data_of_the_same_quantity(benchmark: str, asked: int) -> None:
+    draw, seen = random.Random(benchmark), 0
+    while seen < asked:
+        logs, _, _ = MADE[benchmark](draw, benchmark)
+        for report in reports(logs):
+            known = {bound for row in report.data.rows for bound in bounds_in(row)}
+            for number, shown in bounds_of_cells(report):
+                assert (number, shown) in known
+                seen += 1
+
+
+def bounds_of_cells(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield each number of the tables that has bounds, and these, as they are written."""
+    for table in report.tables:
+        for left, place in pairwise(range(len(table.columns))):
+            if table.columns[place].unit == "± %" or table.columns[place].title == "range":
+                rows = [cells_of(row) for row in table.rows if cells_of(row)[place].text]
+                yield from ((written(row[left], table.columns[left]), str(row[place].text)) for row in rows)
+
+
+def bounds_in(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what tables may write of the quantities of a row: with ±, and with the range."""
+    factors = {"_s": 1e6, "_Bps": 1e-9, "_per_s": 1e-6}
+    for name, low in row.items():
+        base, high = columns.base(name), row.get(name.replace("_low", "_high"))
+        if "_low" in name and low is not None and row[base]:
+            unit = next(unit for unit in ("_per_s", "_Bps", "_s", "") if base.endswith(unit))
+            for factor in (factors.get(unit, 100), 1e3):
+                number, ends = row[base] * factor, [format_sig(each * factor, 4) for each in (low, high)]
+                width = max(high - row[base], row[base] - low) / row[base]
+                yield format_sig(number, 4), percent(width, 1).removesuffix(" %")
+                yield format_sig(number, 4), "–".join(dict.fromkeys(ends))
+
+
+def failed(draw: Draw, record: Any) -> Any:
+    """A record whose data was wrong, or as it is."""
+    if isinstance(record, RankMatrixRow):
+        return example_records.edited(record, failed={record.ranks[0]: "differs"}) if record.ranks else record
+    if isinstance(record, GpuMatrixRow):
+        cells = [msgspec.structs.replace(record.cells[0], status="failed", reason="differs", median_s=None, low_s=None,
+                                         high_s=None, samples=0), *record.cells[1:]]  # fmt: skip
+        return msgspec.structs.replace(record, cells=cells)
+    return msgspec.structs.replace(record, status="failed", reason="differs") if hasattr(record, "status") else record
+
+
+@MANY
+@pytest.mark.parametrize("benchmark", MADE)
+def test_nothing_is_called_all_verified_beside_a_failure(benchmark: str, asked: int) -> None:
+    draw, results = random.Random(benchmark), 0
+    while results < asked:
+        logs, _, made = MADE[benchmark](draw, benchmark)
+        log = logs[0]
+        place = draw.choice([number for number, each in enumerate(log.records) if failed(draw, each) is not each])
+        log.records[place] = failed(draw, log.records[place])
+        for report in reports(logs):
+            lines = [line for table in report.tables for line in table.lines]
+            lines += [column.all_true for table in report.tables for column in table.columns]
+            lines += [report.overview.line, *report.overview.table.lines] if report.overview else []
+            assert any(note.level == "error" for note in report.notes)
+            assert not [line for line in lines if re.search(r"\ball\b.*verified", line)]
+        results += made
+
+
+@MANY
+def test_the_parts_of_a_whole_are_not_more_than_the_whole(asked: int) -> None:
+    draw, results = random.Random(1), 0
+    while results < asked:
+        logs, _, made = made_solutions(draw, "jacobi")
+        memory = draw.choice(("host", "device"))
+        for log in logs:
+            log.records = [msgspec.structs.replace(each, memory=memory) for each in log.records]
+        for report in reports(logs):
+            for row in report.data.rows:
+                assert sum(value or 0 for name, value in row.items() if name.endswith("_share")) <= 1 + 1e-12
+            for table in report.tables:
+                shares = [place for place, each in enumerate(table.columns) if each.group == "of the ranks' time"]
+                for row in map(cells_of, table.rows):
+                    assert sum(float(row[place].value or 0) for place in shares) <= 100 + 1e-9
+            for chart in report.charts:
+                assert chart.kind != "bars" or chart.overlap == (memory == "device")
+        results += made
 
 
 # ---------------------------------------------------------------------------------------------------------- compare

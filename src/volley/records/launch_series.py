@@ -116,7 +116,7 @@ def conditions(log: RunLog) -> Conditions:
         "placement": tuple(
             f"rank {rank.rank} on core {format_cpulist(rank.cores)}{_BOUND_BY[rank.bound_by]}" for rank in run.ranks
         ),
-        "driver": tuple(record.driver_version for record in before) or None,
+        "driver": tuple(each.driver_version for each in before if each.driver_version) or None,
         "power limit": tuple(f"{gpu.power_limit_w:g} W" for gpu in log.gpus("before") if gpu.power_limit_w) or None,
         "governor": (tuple(settings.governors) or None) if settings else None,
         "boost": settings and {True: "on", False: "off", None: None}[settings.boost],
