@@ -88,7 +88,7 @@ def visits_of(path: Path) -> dict[str, list[Visit]]:
     least_s: dict[tuple[str, int, Pair], float] = {}
     elapsed_s: dict[tuple[str, int, Pair], float] = {}
     for row in rows:
-        for second, low_s, spent_s in zip(row.seconds, row.lows_s, row.elapsed_s, strict=True):
+        for second, low_s, spent_s in zip(row.partners, row.lows_s, row.elapsed_s, strict=True):
             if low_s is None:
                 raise ValueError(f"a visit of ranks {row.rank} and {second} holds no time")
             where = (row.pattern, row.repeat, (row.rank, second))

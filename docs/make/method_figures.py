@@ -89,7 +89,7 @@ def _off(name: str, which: str) -> float:
         row for log in read_runs(RESULTS / "two-cores" / f"{name}.jsonl", BENCHMARKS) for row in log.of(RankMatrixRow)
     ]
     for row in (row for row in rows if row.pattern == "stream"):
-        for second, time_s in zip(row.seconds, getattr(row, which), strict=True):
+        for second, time_s in zip(row.partners, getattr(row, which), strict=True):
             times.setdefault((row.rank, second), []).append(time_s)
     off = sorted(abs(time / median(those) - 1) for those in times.values() for time in those)
     return off[len(off) * 95 // 100]

@@ -273,11 +273,11 @@ class Measured:
             wrong = np.zeros(len(units_s), np.bool_)
             for end, row in zip(np.cumsum(counts).tolist(), rows, strict=True):
                 if row.failed:
-                    wrong[end - row.pairs : end] = np.isin(row.seconds, [each.rank for each in row.failed])
+                    wrong[end - row.pairs : end] = np.isin(row.partners, [each.rank for each in row.failed])
             repetition = np.repeat([row.repeat for row in rows], counts)
             its = Visits(
                 first=np.repeat([row.rank for row in rows], counts),
-                second=np.array([*chain.from_iterable([row.seconds for row in rows])], np.int64),
+                second=np.array([*chain.from_iterable([row.partners for row in rows])], np.int64),
                 repetition=self.repetitions + repetition,
                 time_s=np.where(np.isnan(lows_s), medians_s, lows_s),
                 wrong=wrong,

@@ -290,18 +290,18 @@ def _interval(found: Bounds, point: int) -> str:
     if found.kind[point] == "single":
         return "none"
     bounds = f"{found.low[point]:.3f} to {found.high[point]:.3f}"
-    return bounds if found.kind[point] == "ci" else f"({bounds})"
+    return bounds if found.kind[point] == "ci" or "ci" not in found.kind else f"range {bounds}"
 
 
 def verdict_words(comparison: Comparison, point: int) -> str:
-    """Return the verdict in words: ``5.1 % slower``, ``same within 2 %``, ``undecided: needs ~14 launches``."""
+    """Return the verdict in words: ``5.1 % slower``, ``same within 2 %``, ``undecided: needs about 14 launches``."""
     verdict, ratio = comparison.verdicts[point], float(comparison.differences.ratio[point])
     if verdict == "changed" or not comparison.first.repeats:
         return slower_or_faster(ratio)
     if verdict == "same":
         return f"same within {comparison.same_within[point]:.0f} %"
     needed = comparison.launches_needed[point]
-    return "undecided" if np.isnan(needed) else f"undecided: needs ~{needed:.0f} launches"
+    return "undecided" if np.isnan(needed) else f"undecided: needs about {needed:.0f} launches"
 
 
 def _counts(comparison: Comparison) -> Table:

@@ -96,8 +96,8 @@ class MatrixCase:
         return self.kinds.firsts
 
     @property
-    def seconds(self) -> tuple[int, ...]:
-        return self.kinds.seconds
+    def second_ends(self) -> tuple[int, ...]:
+        return self.kinds.second_ends
 
     @cached_property
     def times(self) -> dict[Pair, float]:
@@ -204,7 +204,7 @@ def _repetitions(identity: tuple[object, ...], again: Sequence[RunLog]) -> list[
             times = found.setdefault((number, row.repeat), {})
             least = (low_s or median_s for low_s, median_s in zip(row.lows_s, row.times_s, strict=True))
             times.update(
-                {(row.rank, second): time_s for second, time_s in zip(row.seconds, least, strict=True) if time_s}
+                {(row.rank, second): time_s for second, time_s in zip(row.partners, least, strict=True) if time_s}
             )
     return list(found.values())
 
@@ -231,7 +231,7 @@ def _rank_case(
     for rank, visits in by_first.items():
         place = kinds.rows[rank]
         for visit, row in enumerate(visits):
-            columns = np.searchsorted(ranks, row.seconds)
+            columns = np.searchsorted(ranks, row.partners)
             medians[visit, place, columns] = seconds_of(row, row.medians)
             lows[visit, place, columns] = seconds_of(row, row.lows)
             highs[visit, place, columns] = seconds_of(row, row.highs or [None])
@@ -370,7 +370,7 @@ def gpu_case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Seq
     least_s, _ = slow_pairs.matrix_of({pair: low_s for pair, (_, low_s) in combined.items() if low_s}, kinds)
     certain = comparison.slow & (comparison.ratios * least_s / times_s > slow_pairs.FLAG_FROM)  # the whole interval
     slow = replace(comparison, ratios=np.where(certain, comparison.ratios, np.minimum(comparison.ratios, 1.0)))
-    square, count = kinds_of.firsts == kinds_of.seconds, len(kinds_of.firsts)
+    square, count = kinds_of.firsts == kinds_of.second_ends, len(kinds_of.firsts)
     return GpuMatrixCase(
         name=first.title,
         row=first,

@@ -41,7 +41,7 @@ def notes_of(results: MatrixResults) -> list[Note]:
         replace(each, text=f"{case.name}: {each.text}") for case in cases for each in conclusions(case, series.plan)
     ]
     compared = sum(int(np.count_nonzero(~np.isnan(case.comparison.ratios))) for case in cases)
-    if compared and not found and len(cases[0].seconds) > MAX_ENDS:
+    if compared and not found and len(cases[0].second_ends) > MAX_ENDS:
         asked = sum(case.pairs for case in cases)
         which = f"{asked}" if compared == asked else f"{compared} of {asked}"
         found = [finding("OK", f"no slow pair found: {which} pairs were compared with comparable ones")]

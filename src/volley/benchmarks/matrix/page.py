@@ -178,8 +178,10 @@ def _rank_table(case: RankMatrixCase) -> Table:
         digits = min(digits, known_digits(middle))
         legend.append(f"cells vary by {percent(middle, 1, '±')} in the median, by at most {percent(most, 1, '±')}")
     return Table(
-        columns=[Column("rank"), *(Column(str(second), digits=digits) for second in case.seconds)],
-        rows=[[str(first), *(_rank_cell(case, (first, second)) for second in case.seconds)] for first in case.firsts],
+        columns=[Column("rank"), *(Column(str(second), digits=digits) for second in case.second_ends)],
+        rows=[
+            [str(first), *(_rank_cell(case, (first, second)) for second in case.second_ends)] for first in case.firsts
+        ],
         title=f"{case.row.transport}, {format_size(case.row.size_bytes)}: {what}{both} in {case.unit}, {how}",
         legend=["; ".join(legend)],
         colors=f"yellow and red: over {slow} and {red} % slower than comparable pairs; green: faster",
@@ -211,7 +213,7 @@ def _gpu_tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
         these = [case for case in cases if case.unit == unit and (case.row.ends != "gpus") is with_host]
         if these:
             firsts = sorted({first for case in these for first in case.firsts})
-            columns = [Column(str(second), digits=3, group=case.name) for case in these for second in case.seconds]
+            columns = [Column(str(second), digits=3, group=case.name) for case in these for second in case.second_ends]
             yield Table(
                 columns=[Column("" if with_host else "GPU"), *columns],
                 rows=[[_end(first), *_gpu_row(these, first)] for first in firsts],
@@ -225,7 +227,7 @@ def _gpu_row(cases: Sequence[GpuMatrixCase], first: int) -> Iterator[Cell]:
     """Yield the cells of a row; a colour shows the share of the best pair of the matrix."""
     for case in cases:
         best_s = min((time_s for pair, time_s in case.times.items() if pair[0] != pair[1]), default=0.0)
-        for second in case.seconds:
+        for second in case.second_ends:
             share = best_s / (case.time_s((first, second)) or math.inf)
             style = next(style for least, style in _HEAT if share >= least)
             yield _cell(case, (first, second), "dim" if first == second else style)
@@ -273,7 +275,7 @@ def _cell(case: MatrixCase, pair: Pair, style: Style) -> Cell:
 
 def _screen(cases: Sequence[MatrixCase], table: Table) -> Overview | None:
     """Return the summary of large matrices; ``None`` if the cells fit too."""
-    if max((len(case.seconds) for case in cases), default=0) <= MAX_ENDS:
+    if max((len(case.second_ends) for case in cases), default=0) <= MAX_ENDS:
         return None
     return Overview(f"{account(cases).words('pair')}, in {count(len(cases), 'table')}", table)
 
@@ -289,7 +291,7 @@ def heat_map(case: MatrixCase) -> Chart:
         rows, columns = ("GPU that drives", "other GPU") if case.row.ends == "gpus" else ("", "GPU")
     nodes = case.nodes if isinstance(case, RankMatrixCase) else ()
     numbers = case.numbers.copy()
-    square = case.firsts == case.seconds
+    square = case.firsts == case.second_ends
     if square:
         np.fill_diagonal(numbers, np.nan)
     ends, order = case.firsts, np.arange(len(case.firsts))
@@ -311,7 +313,7 @@ def heat_map(case: MatrixCase) -> Chart:
         caption += f"; each cell is the slowest pair between {ends_of}"
         row_names, column_names = labels, labels
     else:
-        row_names, column_names = [_end(end) for end in case.firsts], [_end(end) for end in case.seconds]
+        row_names, column_names = [_end(end) for end in case.firsts], [_end(end) for end in case.second_ends]
     marks = [
         Mark(column, row, value=None if np.isnan(number) else number)
         for row, those in zip(row_names, numbers.tolist(), strict=True)

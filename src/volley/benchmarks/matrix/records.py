@@ -150,7 +150,7 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         if 0 < pairs < self.rank and not self.ranks:
             raise ValueError("a row without ranks has not one pair for every other rank")
         others = {each.rank for each in self.failed} | {rank for each in self.skipped for rank in each.ranks}
-        if others and not others <= set(self.seconds):
+        if others and not others <= set(self.partners):
             raise ValueError("a pair that failed or was skipped is not in the row")
 
     @property
@@ -169,7 +169,7 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         return [number and number * self.unit_s for number in numbers]
 
     @property
-    def seconds(self) -> Sequence[int]:
+    def partners(self) -> Sequence[int]:
         """The second rank of each pair."""
         if self.ranks or not self.pairs:
             return self.ranks

@@ -137,13 +137,13 @@ def observables(log: RunLog) -> Iterator[Observable]:
         parts = (row.transport, row.pattern, row.mode, *(["both ways"] if row.direction == "bi" else []))
         series = f"{', '.join(parts)} at {format_size(row.size_bytes)}"
         for first, visits in grouped(rows, lambda row: row.rank).items():
-            seconds = np.array(sorted({*chain.from_iterable(each.seconds for each in visits)}), np.int64)
-            times = np.full((len(visits), len(seconds)), np.nan)
+            partners = np.array(sorted({*chain.from_iterable(each.partners for each in visits)}), np.int64)
+            times = np.full((len(visits), len(partners)), np.nan)
             for visit, each in enumerate(visits):
-                times[visit, np.searchsorted(seconds, each.seconds)] = seconds_of(each, each.medians)
+                times[visit, np.searchsorted(partners, each.partners)] = seconds_of(each, each.medians)
             medians = medians_of(times)
             there = ~np.isnan(medians)
-            yield Observable(series, _names(first, *seconds[there].tolist()), medians[there].tolist(), row.moved_bytes)
+            yield Observable(series, _names(first, *partners[there].tolist()), medians[there].tolist(), row.moved_bytes)
     for case in (case for result in results([log]) for case in result.gpu_cases):
         for pair, time_s in case.times.items():
             ends = ["host" if end == HOST else str(end) for end in pair]

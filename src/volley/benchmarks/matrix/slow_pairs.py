@@ -78,7 +78,7 @@ class PairRatio:
 class PairKinds:
     firsts: tuple[int, ...]
     """The ends that have a row."""
-    seconds: tuple[int, ...]
+    second_ends: tuple[int, ...]
     """The ends that have a column."""
     numbers: Integers
     """The kind of each pair, as a place in ``names``."""
@@ -90,7 +90,7 @@ class PairKinds:
 
     @cached_property
     def columns(self) -> dict[int, int]:
-        return {end: place for place, end in enumerate(self.seconds)}
+        return {end: place for place, end in enumerate(self.second_ends)}
 
     def place(self, pair: Pair) -> Pair:
         """Return the row and the column of a pair; a KeyError if the matrix does not have it."""
@@ -103,7 +103,7 @@ class PairKinds:
         return self.pairs_at(np.argwhere(where))
 
     def pairs_at(self, places: Integers) -> list[Pair]:
-        return [(self.firsts[row], self.seconds[column]) for row, column in places.tolist()]
+        return [(self.firsts[row], self.second_ends[column]) for row, column in places.tolist()]
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def compare(times: Floats, kinds: PairKinds) -> PairComparison:
         own[ordered] = np.arange(none)
         places = np.full(times.shape, none)
         places[where] = own
-        opposite = places.T[where] if kinds.firsts == kinds.seconds else own
+        opposite = places.T[where] if kinds.firsts == kinds.second_ends else own
         opposite = np.where(opposite == own, none, opposite)
         others = members.size - 1 - (opposite < none)
         sorted_times = members[ordered]

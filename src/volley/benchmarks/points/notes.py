@@ -17,10 +17,10 @@ from volley.benchmarks.points.results import (
     ResultSeries,
     by_name,
     by_transport,
+    crossovers_of,
     observables,
     one_launch,
     order_of,
-    overtakes,
 )
 from volley.machine.ucx_protocols import SizeRange, of_plan
 from volley.records.command_again import command_again, launch_again
@@ -378,7 +378,7 @@ def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
 def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:
     """Name for each transport the others than which it is faster from a size on, and the sizes."""
     found: dict[str, dict[tuple[int, bool], list[str]]] = {}
-    for one in sorted(overtakes(points), key=lambda one: one.from_bytes):
+    for one in sorted(crossovers_of(points), key=lambda one: one.from_bytes):
         if one.final:
             found.setdefault(one.faster, {}).setdefault((one.from_bytes, one.again), []).append(one.slower)
     for faster, when in found.items():

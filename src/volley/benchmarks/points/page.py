@@ -19,8 +19,8 @@ from volley.benchmarks.points.results import (
     TransportCurve,
     baseline,
     by_transport,
+    crossovers_of,
     one_launch,
-    overtakes,
 )
 from volley.records.launch_series import LaunchSeries
 from volley.records.plan import Plan
@@ -117,7 +117,7 @@ def report_of(
             ),
             "crossovers": Later(
                 lambda: (
-                    {**_identity(points[0]), **asdict(one)} for points in result.tables for one in overtakes(points)
+                    {**_identity(points[0]), **asdict(one)} for points in result.tables for one in crossovers_of(points)
                 )
             ),
         },

@@ -433,7 +433,7 @@ def order_of(points: Sequence[PointResult]) -> Order:
     )
 
 
-def overtakes(points: Sequence[PointResult]) -> list[Crossover]:
+def crossovers_of(points: Sequence[PointResult]) -> list[Crossover]:
     return crossovers(order_of(points))
 
 
