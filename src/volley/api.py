@@ -22,7 +22,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from volley.benchmarks import BENCHMARKS
+from volley.benchmarks import BENCHMARKS, commands, plain
 from volley.errors import EXIT_GOOD, EXIT_USAGE, MachineError, UserError
 from volley.files import write_file
 from volley.machine.packages import install_command
@@ -33,7 +33,7 @@ from volley.references import machine_of
 from volley.report.columns import SCHEMA
 from volley.report.model import Details, Later, Part, Report
 from volley.run.render import Sections, attached, render_reports, reports_of, results_of
-from volley.text import count, join_few
+from volley.text import count, join_few, join_words
 
 if TYPE_CHECKING:
     import pandas
@@ -50,15 +50,31 @@ def load(records: Records | Iterable[Records]) -> Runs:
     return Runs(without_repeats([log for file in files for log in read_runs(file, BENCHMARKS)], quiet=True))
 
 
-def measure(command: str, **options: object) -> Runs:
+_OF_THE_COMMAND = ("format", "quiet", "verbose", "full", "notes", "fit", "dry_run", "version", "completion")
+"""Options about what a command prints: here there are ``points`` and ``print`` instead."""
+
+
+def measure(command: str = "", **options: object) -> Runs:
     """Run a command that measures and return its run, which is kept as that of the command.
 
     Args:
-        command: e.g. ``pingpong``.
-        options: ``sizes=[8, 65536]`` is ``--sizes 8,65536``, ``share_gpu=True`` is ``--share-gpu``; ``None`` and
-            ``False`` leave an option out.
+        command: e.g. ``pingpong``; without one, what ``volley`` measures without a command.
+        options: those of the command line, by name: ``sizes=[8, 65536]`` is ``--sizes 8,65536``, ``grid=[2, 1]`` is
+            ``--grid 2 1``, ``tag=["a", "b"]`` is ``--tag a --tag b``, ``share_gpu=True`` is ``--share-gpu``,
+            ``verify=False`` is ``--no-verify``.  ``None`` leaves an option out.
+
+    Raises:
+        UserError: the command measures nothing, or does not have the options, or not with these values.
+        MachineError: nothing was measured.
     """
-    words = (sys.executable, "-m", "volley", command, *_words(options), "--format", "json", "--quiet")
+    known = {name: each for each in (plain.COMMAND, *commands()) for name in (each.name, *each.aliases)}
+    if command not in known:
+        names = join_words(filter(None, known), "or")
+        raise UserError(f"volley.measure runs {names}, not {command!r}: run volley {command} in a shell")
+    if shown := [name for name in _OF_THE_COMMAND if name in options]:
+        raise UserError(f"volley.measure prints nothing and returns the run: leave {join_words(shown)} out")
+    line = [*filter(None, [command]), "--format", "json", *known[command].words(options)]
+    words = (sys.executable, "-m", "volley", *line, "--quiet")
     none, pipe = subprocess.DEVNULL, subprocess.PIPE
     # A session of its own: Ctrl-C reaches the command once, from here.
     with subprocess.Popen(words, stdin=none, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
@@ -75,16 +91,6 @@ def measure(command: str, **options: object) -> Runs:
     if process.returncode != EXIT_GOOD:
         warnings.warn(said, stacklevel=2)
     return load(dict.fromkeys(run["file"] for each in series for run in each["runs"]))
-
-
-def _words(options: dict[str, object]) -> Iterator[str]:
-    for name, value in options.items():
-        if isinstance(value, Iterable) and not isinstance(value, str):
-            value = ",".join(map(str, value))  # noqa: PLW2901  as the option takes it
-        if value is not None and value is not False:
-            yield f"--{name.replace('_', '-')}"
-            if value is not True:
-                yield str(value)
 
 
 class Shown:

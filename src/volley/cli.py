@@ -58,9 +58,9 @@ def read(words: Sequence[str]) -> tuple[Command, Any] | None:
         owners = [
             each.name for each in benchmarks.commands() if any(error.flag in own.flags for own in each.declared())
         ]
-        if error.hint or not owners:
+        if not owners:
             raise
-        hint = f"it is an option of volley {join_words(owners, 'or')};"
+        hint = f"it is an option of volley {join_words(owners, 'or')};"  # it was typed so: better than a similar one
         raise UnknownOptionError(error.flag, error.title, hint) from None
     if isinstance(options, plain.PlainOptions) and options.completion:
         sys.stdout.write(_completion(options.completion))

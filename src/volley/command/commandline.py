@@ -12,13 +12,14 @@ import argparse
 import dataclasses
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain
 from operator import attrgetter
 from typing import Any, ClassVar, NoReturn
 
+from volley.command import option_values
 from volley.errors import UserError
 from volley.text import did_you_mean, escape_controls, grouped
 
@@ -63,6 +64,11 @@ class Option:
         return self.flags[0] if self.flags else self.metavar
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What it may be called: its flags; the field of positional arguments."""
+        return self.flags or (self.place,)
+
+    @property
     def default_text(self) -> str:
         if self.shown is not None:
             return self.shown
@@ -82,6 +88,31 @@ class Option:
             yield from ((self.name, word) for word in given)
         elif not self.positional:
             yield (self.name, *given)
+
+    def words_of(self, value: Any) -> Iterator[str]:
+        """Yield the words that give the option a value of Python: a list for several values, a truth value for a flag.
+
+        Raises:
+            UserError: the value of a flag is none, or of an option of two values no two.
+        """
+        if self.read is None:
+            if not isinstance(value, bool):
+                raise UserError(f"{self.name}: {value!r} is not True or False")
+            no = f"--no-{self.name.removeprefix('--')}"
+            yield from [self.name] if value else [no] if self.default else []
+            return
+        several = isinstance(value, Iterable) and not isinstance(value, str)
+        values = [str(each) for each in value] if several else str(value).split() if self.words > 1 else [str(value)]
+        if self.positional:
+            yield from ["--", *values] if self.positional == "..." else values
+        elif self.words > 1 and len(values) != self.words:
+            raise UserError(f"{self.name}: {value!r} is not a list of {self.words} values")
+        elif self.words > 1:
+            yield from (self.name, *values)
+        else:
+            once = not self.repeat or self.metavar.endswith(",…")
+            each_time = [",".join(values)] if once else values
+            yield from (f"{self.name}={word}" for word in each_time)  # the word may begin with a dash
 
     @property
     def usage(self) -> str:
@@ -199,6 +230,21 @@ class Command:
                 groups[each.name] = each.metadata["group"](**mine, given=frozenset(inner))
         typed = tuple(words for each in asked for words in each.typed(given[each.name]))
         return self._class(**direct, **groups, given=frozenset(direct), typed=typed)
+
+    def words(self, values: Mapping[str, Any]) -> list[str]:
+        """Return the words for values by option: ``{"sizes": [8, 64]}`` is ``--sizes=8,64``.
+
+        The underscores of a name are the dashes of its option; ``None`` leaves it out.  An unknown name stays in the
+        words, so that :meth:`parse` refuses it.
+        """
+        names = {name.lstrip("-").replace("-", "_"): each for each in self.declared() for name in each.names}
+        known = {
+            name: names.get(name) or Option(flags=(f"--{name.replace('_', '-')}",), read=option_values.text)
+            for name in values
+        }
+        given = [(each, values[name]) for name, each in known.items() if values[name] is not None]
+        options = [word for each, value in given if not each.positional for word in each.words_of(value)]
+        return [*options, *(word for each, value in given if each.positional for word in each.words_of(value))]
 
     def _given(self, words: Sequence[str]) -> dict[str, Any]:
         """Return the given options by name: a truth value for a flag, else a list of words."""

@@ -143,7 +143,7 @@ def compare(options: CompareOptions) -> int:
         form = form_of(options.page)
         refuse_existing(options.page, force=options.output.force)
     if options.live or options.sweep:
-        variants = variants_of(options.records, options.sweep)
+        variants = variants_of(options.runs, options.sweep)
         needed = min_to_decide(paired=True, comparisons=len(variants) - 1)
         rounds = options.launches or max(_ROUNDS, needed)
         if rounds < needed:
@@ -152,7 +152,7 @@ def compare(options: CompareOptions) -> int:
         sides, code = measure(variants, rounds, options.folder, force=output.force, quiet=output.quiet)
     else:
         against = () if options.reference is None else (options.reference,)
-        sides = read_sides((*against, *options.records), one_number=bool(against))
+        sides = read_sides((*against, *options.runs), one_number=bool(against))
     if options.page:
         refuse_input(options.page, [side.file for side in sides])
     comparisons = compare_all(sides, options.within, paired=options.paired)
@@ -173,9 +173,9 @@ def _check(options: CompareOptions) -> None:
     given = [name for name, place in need_intervals.items() if place in options.given]
     if options.reference is not None and given:
         raise UserError(f"{join_words(given)} needs two runs: leave out --with, or use --tolerance")
-    if options.reference is not None and len(options.records) != 1:
+    if options.reference is not None and len(options.runs) != 1:
         raise UserError(
-            f"--with {options.reference} compares one file of records with a reference, not {len(options.records)}"
+            f"--with {options.reference} compares one file of records with a reference, not {len(options.runs)}"
         )
     only_live = {"--launches": options.launches, "--records": options.folder}
     if not live_too and (unused := [name for name, value in only_live.items() if value is not None]):
@@ -184,9 +184,9 @@ def _check(options: CompareOptions) -> None:
         raise UserError("--tolerance is for --with; for two runs use --fail-on slower:5%")
     if live_too or options.reference is not None:
         return
-    if not 2 <= len(options.records) <= MAX_SIDES:
+    if not 2 <= len(options.runs) <= MAX_SIDES:
         raise UserError(
-            f"volley compare takes two or more files of records, not {len(options.records)}: write volley compare "
+            f"volley compare takes two or more files of records, not {len(options.runs)}: write volley compare "
             "monday.jsonl tuesday.jsonl, or volley compare last-1 last for the newest two runs, or volley compare "
             "summit monday.jsonl for one run and a reference"
         )

@@ -58,7 +58,7 @@ def _sweep(option_name: str, words: Sequence[str]) -> tuple[str, tuple[str | Non
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(Options):
-    records: tuple[str, ...] = argument(
+    runs: tuple[str, ...] = argument(
         "RECORDS…",
         positional="*",
         help="Files of records, or ids or names of saved runs (volley list), or names of references (volley "
