@@ -50,7 +50,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "VERSION": ("12.8", ["12.8"]),
     "[BENCHMARK]": (["collective"], ["collective"]),
     "[NAME]": (["summit"], ["summit"]),
-    "RUN…": (["last", "last-1"], ["last", "last-1"]),
+    "[RUN…]": (["last", "last-1"], ["last", "last-1"]),
     "RECORDS…": (["a", "b"], ["a", "b"]),
     "[RECORDS…]": (["a", "b"], ["a", "b"]),
     "[-- COMMAND …]": (["pingpong", "-s", "8"], []),
@@ -61,7 +61,6 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
 
 NEEDED = {
     "batch": ["--scheduler", "age"],
-    "delete": ["last"],
     "check": ["--expect", "limits.json"],
     "setup": ["--root-script"],
 }

@@ -18,7 +18,7 @@ from volley.errors import UserError
 from volley.machine.hardware import Device, Gpu, Hardware, Settings
 from volley.records.launch_series import observed_in, series_of
 from volley.records.plan import Sampling
-from volley.records.record_types import End, Mismatch
+from volley.records.record_types import End, LaunchTimes, Mismatch
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.run.report_parts import heading, over_launches
@@ -302,6 +302,15 @@ def test_tables_keep_what_cannot_be_compared_apart() -> None:
 
 
 # -------------------------------------------------------------------------------------------------- curves
+
+
+def test_a_step_of_the_clock_does_not_change_how_long_launches_took() -> None:
+    logs = [log(pingpong(SIX)) for _ in range(3)]
+    for number, (one, start) in enumerate(zip(logs, ("03:04:05", "03:04:20", "05:03:35"), strict=True), start=1):
+        assert one.run
+        one.number, one.run = number, replace(one.run, started_at=f"2026-01-02T{start}Z")
+        one.times = LaunchTimes(exit_s=14.0, gap_s=1.0 if number > 1 else None)
+    assert series_of(logs)[0].span_s == 44.0
 
 
 def test_a_series_says_how_long_its_launches_took() -> None:

@@ -81,7 +81,7 @@ def test_an_id_stays_while_a_run_grows_and_others_are_kept(kept: Path, capsys: C
 def test_a_beginning_of_several_ids_is_refused(kept: Path, capsys: Capture) -> None:
     (kept / "copy.jsonl").write_bytes((kept / "file-1.jsonl").read_bytes())
     assert cli.main(["show", listed(capsys)[1]["id"][:4]]) == 2
-    assert "write more of its id, or its file" in capsys.readouterr().err
+    assert "type a longer id, or the file" in capsys.readouterr().err
 
 
 def test_runs_of_others_are_not_mixed_with_ones_own(
@@ -129,6 +129,51 @@ def test_a_name_names_one_run(kept: Path) -> None:
         open_writer(None, "pingpong", name="second")
 
 
+def test_a_name_goes_to_one_of_two_runs_that_begin_at_once(kept: Path) -> None:
+    first = open_writer(None, "pingpong", name="both")
+    with pytest.raises(UserError, match="a run that is being measured has this name"):
+        open_writer(None, "pingpong", name="both")
+    first.close()  # without a record: it was no run
+    assert len(names(kept)) == 4
+    open_writer(None, "pingpong", name="both").close()
+
+
+def test_a_named_run_is_found_wherever_its_file_is(kept: Path, tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "mine.jsonl"
+    for attempt in range(2):  # also when its file is replaced
+        writer = open_writer(file, "pingpong", name="before", force=bool(attempt))
+        writer.write((kept / "file-2.jsonl").read_bytes().replace(b'"third"', b'"before"'))
+        writer.close()
+    assert cli.main(["show", "before"]) == 1
+    assert "6 points" in capsys.readouterr().out
+    for output in (None, tmp_path / "other.jsonl"):
+        with pytest.raises(UserError, match="has this name"):
+            open_writer(output, "pingpong", name="before")
+    assert not (tmp_path / "other.jsonl").exists()
+    assert cli.main(["delete", "before", "--yes"]) == 2
+    assert "which -o named: rm deletes it" in capsys.readouterr().err
+    file.unlink()
+    assert cli.main(["show", "before"]) == 2
+    open_writer(None, "pingpong", name="before").close()
+
+
+def test_a_state_folder_that_cannot_keep_a_name_loses_no_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "volley").mkdir()
+    (tmp_path / "volley" / "names").write_text("no folder")
+    writer = open_writer(tmp_path / "mine.jsonl", "pingpong", name="before")
+    assert writer.note is not None
+    assert "volley show before will not find this run" in writer.note
+    writer.close()
+
+
+def test_a_published_reference_is_no_run(kept: Path, capsys: Capture) -> None:
+    assert cli.main(["show", "summit"]) == 2
+    assert "a published reference: volley references summit" in capsys.readouterr().err
+
+
 def test_a_run_is_deleted_after_it_was_named(kept: Path, tmp_path: Path, capsys: Capture) -> None:
     other = write(tmp_path / "other.jsonl", launches(5))
     assert cli.main(["delete", "second"]) == 2
@@ -144,12 +189,15 @@ def test_old_runs_without_a_name_are_pruned(kept: Path, monkeypatch: pytest.Monk
     for number in range(3):
         write(kept / f"old-{number}.jsonl", launches(20 + number))
     write(kept / "new.jsonl", launches(4, started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())))
-    assert cli.main(["prune", "--yes"]) == 2
-    assert cli.main(["prune", "--older-than", "1d", "--keep", "3", "--yes"]) == 0
+    assert cli.main(["delete", "--yes"]) == 2
+    assert cli.main(["delete", "last", "--keep", "1", "--yes"]) == 2
+    assert cli.main(["delete", "--older-than", "640000d", "--yes"]) == 0
+    assert len(names(kept)) == 8
+    assert cli.main(["delete", "--older-than", "1d", "--keep", "3", "--yes"]) == 0
     assert names(kept) == {"file-0", "file-1", "file-2", "new", "old-1", "old-2"}
-    assert cli.main(["prune", "--older-than", "1d", "--yes"]) == 0
+    assert cli.main(["delete", "--older-than", "1d", "--yes"]) == 0
     assert names(kept) == {"file-0", "file-1", "file-2", "new"}
-    assert cli.main(["prune", "--older-than", "30", "--yes"]) == 2
+    assert cli.main(["delete", "--older-than", "30", "--yes"]) == 2
 
 
 def test_records_are_not_overwritten_without_force(tmp_path: Path) -> None:

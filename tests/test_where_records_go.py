@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from the_session import SIZES, measure, read_runs
+from volley.errors import UserError
 from volley.records import records_file
 from volley.records.records_file import Writer, open_writer
 
@@ -44,6 +45,27 @@ def test_a_disk_that_fills_up_keeps_whole_lines(
     (log,) = read_runs(records)
     assert log.run is not None
     assert log.end is None
+
+
+def test_a_folder_without_room_is_told_before_measuring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = tmp_path / "volley"
+
+    def no_room(descriptor: int, *_: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().is_relative_to(full):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(os, "posix_fallocate", no_room)
+    writer = open_writer(None, "pingpong")
+    assert f"cannot write to {full}: No space left on device" in str(writer.note)
+    writer.close()
+    with pytest.raises(UserError, match="No space left on device"):
+        open_writer(full / "named.jsonl", "pingpong")
+    kept = full / "kept.jsonl"
+    kept.write_bytes(b"{}\n")
+    with pytest.raises(UserError, match="No space left on device"):
+        open_writer(kept, "pingpong", force=True)
+    assert [(file.name, file.read_bytes()) for file in full.iterdir()] == [("kept.jsonl", b"{}\n")]
 
 
 def test_a_disk_that_is_found_to_be_full_at_the_end_loses_no_report(

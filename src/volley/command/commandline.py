@@ -298,6 +298,20 @@ class _Help(argparse.Action):
         raise HelpAsked
 
 
+class _Once(argparse.Action):
+    """Keeps the words of an option, or ``const`` for a flag, and refuses others: the first ones would be lost."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, words: Any, flag_: str | None = None) -> None:
+        new = self.const if self.nargs == 0 else words
+        given = getattr(namespace, self.dest, new)
+        if given != new:
+            both = f" {' '.join(given)} and {' '.join(new)}" if words else ""
+            lists = self.metavar == "SIZES" or str(self.metavar).endswith(",…")
+            remedy = "separate the values by commas" if lists else "leave one out"
+            parser.error(f"{flag_} is given twice{both and ','}{both}: {remedy}")
+        setattr(namespace, self.dest, new)
+
+
 class _Parser(argparse.ArgumentParser):
     """Raises an error as one sentence; its result holds only the given options."""
 
@@ -317,9 +331,10 @@ def add_option(parser: argparse.ArgumentParser, own: Option) -> argparse.Action:
         return parser.add_argument(own.name, nargs=own.positional, metavar=own.metavar)
     if own.read is None:
         if own.default:
-            parser.add_argument(f"--no-{own.name.removeprefix('--')}", dest=own.name, action="store_false")
-        return parser.add_argument(*own.flags, dest=own.name, action="store_true")
-    action = "extend" if own.repeat else "store"
+            no = f"--no-{own.name.removeprefix('--')}"
+            parser.add_argument(no, dest=own.name, action=_Once, nargs=0, const=False)
+        return parser.add_argument(*own.flags, dest=own.name, action=_Once, nargs=0, const=True)
+    action: Any = "extend" if own.repeat else _Once
     return parser.add_argument(*own.flags, dest=own.name, action=action, nargs=own.words, metavar=own.metavar or "X")
 
 

@@ -19,7 +19,7 @@ import msgspec
 from volley.errors import UserError
 from volley.records.command_again import launches_asked
 from volley.records.plan import Plan
-from volley.records.record_types import Run, Transport
+from volley.records.record_types import End, Run, Transport
 from volley.records.run_log import Observable, RecordedBenchmark, RunLog
 from volley.text import escape_controls, grouped, join_few, join_words
 from volley.units import format_cpulist
@@ -44,14 +44,21 @@ class LaunchSeries:
 
     @property
     def span_s(self) -> float | None:
-        """Seconds from the start of the first launch to the end of the last; ``None`` where the records do not say."""
+        """Seconds from the start of the first launch to the end of the last; ``None`` where the records do not say.
+
+        Launches one after the other in a file have times that no step of the clock changes.
+        """
         spans = []
-        for log in self.logs:
+        for logs in grouped(self.logs, lambda log: log.file).values():
             with contextlib.suppress(ValueError):  # not a time
-                if log.run and log.end:
-                    begun = datetime.strptime(log.run.started_at, "%Y-%m-%dT%H:%M:%SZ")
-                    begun_s = begun.replace(tzinfo=timezone.utc).timestamp()
-                    spans.append((begun_s, begun_s + log.end.elapsed_s))
+                walls = [_wall(log.run, log.end) for log in logs if log.run and log.end]
+                begun_s, lasted_s = min(walls)[0], max(end for _, end in walls) - min(walls)[0]
+                waits = [log.times and log.times.gap_s for log in logs[1:]]
+                in_turn = [log.number for log in logs] == list(range(logs[0].number, logs[0].number + len(logs)))
+                if in_turn and None not in (*waits, logs[0].times):
+                    gaps_s = sum(wait for wait in waits if wait)
+                    lasted_s = gaps_s + sum(log.times.exit_s for log in logs if log.times)
+                spans.append((begun_s, begun_s + lasted_s))
         return max(end for _, end in spans) - min(begun for begun, _ in spans) if spans else None
 
     @cached_property
@@ -70,6 +77,12 @@ class LaunchSeries:
             {"file": log.file, "launch": log.number, **{name: getattr(log, name) for name in shown}}
             for log in self.logs
         ]
+
+
+def _wall(run: Run, end: End) -> tuple[float, float]:
+    """Return when a launch began and ended by the clock, in seconds since 1970."""
+    begun = datetime.strptime(run.started_at, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc).timestamp()
+    return begun, begun + end.elapsed_s
 
 
 Conditions = Mapping[str, Hashable]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
 import fcntl
 import os
 import shlex
@@ -29,7 +30,7 @@ from volley.records.command_again import options_of
 from volley.records.launch_series import count_missing
 from volley.records.record_types import COMMON, End, Run
 from volley.records.run_log import RecordedBenchmark, RecordError, RunLog
-from volley.records.saved_runs import find_file, is_being_written, refuse_taken, saved_runs, state_folder
+from volley.records.saved_runs import find_file, is_being_written, keep_name, saved_runs, state_folder
 from volley.text import count, escape_controls, grouped
 
 _ENCODER = msgspec.json.Encoder()
@@ -243,7 +244,7 @@ class Writer:
         self.trouble: str | None = None if path else note
         """Why records are missing from the file; ``None`` if all are written."""
         self.launches = 0
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._created = created
         self._written = 0
 
@@ -253,22 +254,22 @@ class Writer:
             return
         try:
             if not self._written:
-                _cut(self._descriptor, 0)
+                _cut(self.descriptor, 0)
             rest = memoryview(line)
             while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+                rest = rest[os.write(self.descriptor, rest) :]
             self._written += len(line)
         except OSError as error:
             part = f"cannot write more than {self._written} bytes of records to {escape_controls(str(self.path))}"
             self.trouble = f"{part}: {error.strerror}"
-            _cut(self._descriptor, self._written)  # drop the last line, which may be a part
+            _cut(self.descriptor, self._written)  # drop the last line, which may be a part
 
     def close(self) -> None:
         """Close the file; delete it if this process created it and wrote nothing."""
         if self.path is None:
             return
         try:
-            os.close(self._descriptor)
+            os.close(self.descriptor)
         except OSError as error:  # NFS says only now that the disk or the quota is full (close(2))
             reason = f"cannot write all records to {escape_controls(str(self.path))}: {error.strerror}"
             self.trouble = self.trouble or reason
@@ -304,40 +305,82 @@ def _cut(descriptor: int, length: int) -> None:
 def open_writer(output: Path | None, benchmark: str, *, force: bool = False, name: str = "") -> Writer:
     """Open the file for a run's records: ``output``, or a new one in the user's state folder.
 
-    Only with ``force`` the file may have content.  ``name`` is what the user calls the run; a saved run of this name is
-    an error.
+    Only with ``force`` the file may have content.  ``name`` is what the user calls the run; another run of this name is
+    an error, and so is a disk without room for records.
     """
-    if output is not None:
+    writer = _open_named(output, force=force) if output else _open_new(benchmark)
+    if name and writer.path and writer.path.is_file():
         try:
-            created = not os.path.lexists(output)
-            descriptor = os.open(output, os.O_WRONLY | os.O_CREAT, 0o666)
-            try:
-                if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    _lock(descriptor, output)
-                refuse_existing(output, force=force)
-            except UserError:
-                os.close(descriptor)
-                raise
-            return Writer(output, descriptor, created=created)
+            keep_name(name, writer.path)
         except OSError as error:
-            raise UserError(
-                f"cannot write records to {escape_controls(str(output))}: {error.strerror}; name another file with -o, "
-                "or leave -o out to keep them in ~/.local/state/volley"
-            ) from None
-    refuse_taken(name)
-    refusals = []
+            writer.note = f"volley show {name} will not find this run: {error.strerror}: {error.filename}"
+        except UserError:
+            writer.close()
+            raise
+    return writer
+
+
+def _open_named(output: Path, *, force: bool) -> Writer:
+    try:
+        created = not os.path.lexists(output)
+        writer = Writer(output, os.open(output, os.O_WRONLY | os.O_CREAT, 0o666), created=created)
+        with _closed_after_error(writer):
+            is_file = stat.S_ISREG(os.fstat(writer.descriptor).st_mode)
+            if is_file:
+                _lock(writer.descriptor, output)
+            refuse_existing(output, force=force)
+            if is_file:
+                _find_room(writer.descriptor)
+    except OSError as error:
+        raise UserError(
+            f"cannot write records to {escape_controls(str(output))}: {error.strerror}; name another file with -o, "
+            "or leave -o out to keep them in ~/.local/state/volley"
+        ) from None
+    return writer
+
+
+def _open_new(benchmark: str) -> Writer:
+    refusals: list[str] = []
     for folder in _folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             path, descriptor = _new_file(folder, benchmark)
+            moved = f"records go to another folder: cannot write to {'; '.join(refusals)}" if refusals else None
+            writer = Writer(path, descriptor, moved, created=True)
             with contextlib.suppress(OSError):  # a file system without locks; who lists the runs has one for a moment
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with _closed_after_error(writer):
+                _find_room(descriptor)
         except OSError as error:
             refusals.append(f"{escape_controls(str(folder))}: {error.strerror}")
             continue
-        moved = f"records go to another folder: cannot write to {'; '.join(refusals)}" if refusals else None
-        return Writer(path, descriptor, moved, created=True)
+        return writer
     return Writer(None, -1, f"no folder for records is writable ({'; '.join(refusals)}); name a file with -o")
+
+
+@contextlib.contextmanager
+def _closed_after_error(writer: Writer) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, UserError):
+        writer.close()
+        raise
+
+
+_ROOM_BYTES = 1 << 18
+"""Of a short run."""
+
+
+def _find_room(descriptor: int) -> None:
+    """Raise OSError where there is no room for records: told now, not after all launches."""
+    size = os.fstat(descriptor).st_size
+    try:
+        os.posix_fallocate(descriptor, size, _ROOM_BYTES)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):  # others: a file system that cannot tell
+            raise
+    finally:
+        _cut(descriptor, size)
 
 
 def _lock(descriptor: int, output: Path) -> None:

@@ -6,9 +6,10 @@ import fcntl
 import hashlib
 import os
 import re
+import time
+from calendar import timegm
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,12 @@ from volley.units import parse_whole
 
 REFERENCES = "references"
 """The folder, in that for state, of the user's own references."""
+
+NAMES = "names"
+"""The folder, in that for state, with a link for each name of a run."""
+
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+"""How records write a time, in UTC."""
 
 _LETTERS = "bcdfghjkmnpqrtvw"
 """Of ids.  Without vowels and digits no id is a word or a number."""
@@ -63,6 +70,13 @@ class SavedRun:
     known: KeptAs
 
     @property
+    def begun_s(self) -> float:
+        """When it began, in seconds since 1970; of a time that cannot be read: when it was written."""
+        with suppress(ValueError, OverflowError):
+            return timegm(time.strptime(self.begun[0], TIME))
+        return self.begun[1] / 1e9
+
+    @property
     def running(self) -> bool:
         return is_being_written(self.path)
 
@@ -94,7 +108,7 @@ def _read(path: Path, written_ns: int) -> SavedRun:
     line = b""
     with suppress(OSError), path.open("rb") as file:
         line = file.readline()
-    begun, known = f"{datetime.fromtimestamp(written_ns / 1e9, timezone.utc):%Y-%m-%dT%H:%M:%SZ}", KeptAs()
+    begun, known = time.strftime(TIME, time.gmtime(written_ns // 10**9)), KeptAs()
     with suppress(*UNREADABLE):
         head = msgspec.json.decode(line, type=_Head)
         begun, known = head.started_at, head.plan.launch.kept_as
@@ -138,12 +152,12 @@ def run_named(word: str) -> SavedRun | None:
         if back >= len(runs):
             raise UserError(f"there is no run {word}: {count(len(runs), 'run')} saved on this machine, see volley list")
         return runs[back]
-    found = [run for run in runs if word in (run.known.name, run.path.name, run.path.stem)]
+    found = [run for run in runs if word in (run.known.name, run.path.name, run.path.stem)] or _linked(word)
     if not found and len(word) >= _MIN_PREFIX:
         found = [run for run in runs if run.id.startswith(word)]
     if len(found) > 1:
         names = join_few([f"{run.id} ({run.path.name})" for run in found], 3)
-        raise UserError(f"{escape_controls(word)} may be {escape_controls(names)}: write more of its id, or its file")
+        raise UserError(f"{escape_controls(word)} matches {escape_controls(names)}: type a longer id, or the file")
     return found[0] if found else None
 
 
@@ -163,11 +177,38 @@ def find_file(word: str) -> str:
     return word
 
 
-def refuse_taken(name: str) -> None:
-    """Refuse a name that a saved run has: it would no longer name one run."""
-    taken = next((run for run in saved_runs() if name and name == run.known.name), None)
-    if taken:
-        raise UserError(
-            f"--name {name}: the run {taken.id} has this name: choose another, write volley delete {name} first, or "
-            f"mark all runs of a kind with --tag {name}"
-        )
+def keep_name(name: str, file: Path) -> None:
+    """Make a name stand for a file of records, wherever it is, until the file is deleted.
+
+    Raises:
+        UserError: the name stands for another run, also for one that has just begun.
+    """
+    folder = state_folder() / NAMES
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # until it is closed: of two runs at once, one gets the name
+        link, target = folder / name, file.absolute()
+        others = [run for run in (*saved_runs(), *_linked(name)) if run.path != target]
+        taken = next((run for run in others if run.known.name == name), None)
+        began = link.exists() and link.resolve() != target.resolve() and is_being_written(link)  # without a record yet
+        if taken or began:
+            which = f"the run {taken.id}" if taken else "a run that is being measured"
+            raise UserError(
+                f"--name {name}: {which} has this name: choose another, write volley delete {name} first, or "
+                f"mark all runs of a kind with --tag {name}"
+            )
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+    finally:
+        os.close(descriptor)
+
+
+def _linked(name: str) -> list[SavedRun]:
+    """Return the run for which a link of ``keep_name`` stands, if its file is still there and has this name."""
+    if re.fullmatch(RUN_NAME, name, re.ASCII):
+        with suppress(UserError, OSError):
+            path = (state_folder() / NAMES / name).readlink()
+            run = _read(path, path.stat().st_mtime_ns)
+            return [run] if run.known.name == name else []
+    return []

@@ -1,4 +1,4 @@
-"""``volley show``, ``list``, ``delete``, ``prune`` and ``report``: saved records, shown again, listed, or as a page."""
+"""``volley show``, ``list``, ``delete`` and ``report``: saved records, shown again, listed, or as a page."""
 
 from __future__ import annotations
 
@@ -34,19 +34,16 @@ COMMANDS = (
     ),
     Command(
         name="delete",
-        help="""Delete saved runs of this machine, after saying which.""",
+        help="""Delete saved runs of this machine, after saying which.
+
+        --older-than and --keep name old runs; those with a name and those that are being measured stay.""",
         options="volley.show.command.DeleteOptions",
         run=Lazy("volley.show.command.delete"),
-        examples=("volley delete last", "volley delete before-update --yes"),
-    ),
-    Command(
-        name="prune",
-        help="""Delete old saved runs of this machine, after saying which.
-
-        Runs with a name and runs that are being measured stay.""",
-        options="volley.show.command.PruneOptions",
-        run=Lazy("volley.show.command.prune"),
-        examples=("volley prune --older-than 30d", "volley prune --older-than 8w --keep 20 --yes"),
+        examples=(
+            "volley delete last",
+            "volley delete before-update --yes",
+            "volley delete --older-than 8w --keep 20",
+        ),
     ),
     Command(
         name="report",

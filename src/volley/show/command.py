@@ -1,4 +1,4 @@
-"""``volley show``, ``list``, ``delete`` and ``prune``: their options, and saved records as a report."""
+"""``volley show``, ``list`` and ``delete``: their options, and saved records as a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from volley.command.options import FORMATS, OUTPUT, WHICH, OutputOptions, format
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.records.command_again import launches_asked
 from volley.records.records_file import first_and_last, read_all, without_repeats
-from volley.records.saved_runs import SavedRun, run_named, saved_runs, state_folder
+from volley.records.saved_runs import TIME, SavedRun, run_named, saved_runs, state_folder
 from volley.report.model import Cell, Column, Data, Report, Row, Table
 from volley.run.render import render, render_reports
 from volley.text import count, escape_controls, grouped, join_words
@@ -54,7 +54,16 @@ def show(options: ShowOptions) -> int:
         options = replace(options, records=("last",))
 
     output = options.output
-    logs, refused = read_all(options.records, BENCHMARKS)
+    try:
+        logs, refused = read_all(options.records, BENCHMARKS)
+    except UserError:
+        from volley.references import published  # noqa: PLC0415  start-up: only after an error
+
+        if reference := next((word for word in options.records if word in published()), None):
+            raise UserError(
+                f"{reference} is not a run but a published reference: volley references {reference}"
+            ) from None
+        raise
     groups = grouped(logs, lambda log: log.file if options.each else "").values()
     logs = [log for those in groups for log in without_repeats(those, quiet=output.quiet)]
     render(
@@ -72,10 +81,8 @@ def show(options: ShowOptions) -> int:
 # ---------------------------------------------------------------------------------------------- saved runs
 
 
-_YES = "Delete without asking."
 _FORMATS = tuple(name for name in FORMATS if name != "prometheus")
 """A list of files has no metrics."""
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
 _MAX_RUNS = 20
 """The newest runs that are listed; ``--full`` lists all."""
 COLUMNS = (
@@ -104,22 +111,20 @@ class ListOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteOptions(Options):
-    runs: tuple[str, ...] = argument("RUN…", help="Ids or names of saved runs (volley list).")
-    yes: bool = flag("--yes", "-y", panel=OUTPUT, help=_YES)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PruneOptions(Options):
+    runs: tuple[str, ...] = argument(
+        "[RUN…]", positional="*", help="Ids or names of saved runs (volley list); or --older-than, --keep or both."
+    )
     older_than: float | None = option(
-        read=option_values.age, panel=WHICH, help="Delete runs older than this, e.g. 30d, 12h or 8w."
-    )
-    keep: int = option(
-        read=option_values.number(0),
-        default=0,
+        read=option_values.age,
         panel=WHICH,
-        help="Keep this many of the newest runs, however old they are.",
+        help="Runs older than this, e.g. 30d, 12h or 8w, without those that have a name or are being measured.",
     )
-    yes: bool = flag("--yes", "-y", panel=OUTPUT, help=_YES)
+    keep: int | None = option(
+        read=option_values.number(0),
+        panel=WHICH,
+        help="Runs without a name, except this many of the newest runs.",
+    )
+    yes: bool = flag("--yes", "-y", panel=OUTPUT, help="Delete without asking.")
 
 
 def report(runs: Sequence[SavedRun], heading: str, *, full: bool = True) -> Report:
@@ -187,7 +192,7 @@ def _cells(row: Mapping[str, Any]) -> Row:
 
 def _local(started_at: str) -> str:
     with suppress(ValueError, OverflowError):
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(timegm(time.strptime(started_at, _TIME))))
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(timegm(time.strptime(started_at, TIME))))
     return started_at
 
 
@@ -203,24 +208,26 @@ def list_runs(options: ListOptions) -> int:
 
 
 def delete(options: DeleteOptions) -> int:
-    found: dict[SavedRun, None] = {}
+    by_age = options.older_than is not None or options.keep is not None
+    if by_age == bool(options.runs):
+        raise UserError("volley delete needs runs, or --older-than 30d, or --keep 20, or both of these options")
+    found: dict[SavedRun, None] = dict.fromkeys(_old(options) if by_age else ())
     for word in options.runs:
-        run = run_named(word)
+        run, shown = run_named(word), escape_controls(word)
         if run is None:
-            raise UserError(f"there is no saved run {escape_controls(word)}: see volley list; rm deletes other files")
+            raise UserError(f"there is no saved run {shown}: see volley list; rm deletes other files")
         if run.running:
-            raise UserError(f"{escape_controls(word)} is being measured now: stop it first")
+            raise UserError(f"{shown} is being measured now: stop it first")
+        if run.path.parent != state_folder():
+            raise UserError(f"{shown} is the file {escape_controls(str(run.path))}, which -o named: rm deletes it")
         found[run] = None
     return _delete(list(found), ask=not options.yes)
 
 
-def prune(options: PruneOptions) -> int:
-    """Delete old runs, except those with a name and those that are being measured."""
-    if options.older_than is None and not options.keep:
-        raise UserError("volley prune needs --older-than 30d, or --keep 20, or both")
-    before = time.strftime(_TIME, time.gmtime(time.time() - (options.older_than or 0.0)))
-    old = [run for run in saved_runs()[options.keep :] if run.begun[0] <= before]
-    return _delete([run for run in old if not run.known.name and not run.running], ask=not options.yes)
+def _old(options: DeleteOptions) -> list[SavedRun]:
+    before_s = time.time() - (options.older_than or 0.0)
+    old = [run for run in saved_runs()[options.keep or 0 :] if run.begun_s <= before_s]
+    return [run for run in old if not run.known.name and not run.running]
 
 
 def _delete(runs: Sequence[SavedRun], *, ask: bool) -> int:
