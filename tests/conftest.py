@@ -44,6 +44,7 @@ def pytest_sessionstart() -> None:
     # The MPI of the tests is that of this environment, whatever the machine has.
     os.environ["PATH"] = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
     os.environ |= {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1"}  # our own runs never use NVLink multicast
+    os.environ["VOLLEY_SPACE"] = str(os.getpid())  # the tests of other processes measure on the same cores
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         # An Open MPI launcher does not start where a killed one with the same process number has left its files ("The
         # PMIx server's listener thread failed to start"). Tests start and kill some of them without volley.

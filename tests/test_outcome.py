@@ -9,6 +9,7 @@ import pytest
 import example_records
 from volley.benchmarks import named
 from volley.benchmarks.matrix import GPUS
+from volley.errors import EXIT_MACHINE
 from volley.launch.engine import Ending
 from volley.records.record_types import End
 from volley.records.run_log import RunLog
@@ -82,5 +83,7 @@ def test_the_outcome_follows_from_the_records_or_else_from_how_the_job_ended(
 def test_an_engine_without_a_launcher_does_not_start_or_is_aborted(
     log: RunLog, ending: Ending, code: int, said: str
 ) -> None:
-    expected = RunOutcome(code, (f"volley: {said}",), ends_session=True)
+    started = log.run is not None or code == EXIT_MACHINE
+    more = () if started else ("volley: volley doctor looks for the cause",)
+    expected = RunOutcome(code, (f"volley: {said}", *more), ends_session=True)
     assert judge(log, ending, GPUS, [], None) == expected

@@ -177,3 +177,13 @@ def test_json_writes_each_result_before_it_asks_for_the_next() -> None:
     as_json.render([Report(["x"], data=Data(("a",), rows=ColumnRows(3, parts)))] * 2, out)
     assert written == [0, 1, 2, 3, 4, 5]
     assert [len(series["data"]) for series in json.loads(out.getvalue())["series"]] == [3, 3]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_a_terminal_does_not_break_a_command(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    command = "volley jacobi -t aware,peer --grid 2 1 --tolerance=1e-7 --sizes 8:64Ki --launches 12 --budget 100"
+    report = Report(heading=[f"What is not certain: {command}; " + "word " * 40])
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown(report, color=True)).splitlines()
+    assert sum(command in line for line in lines) == 1
+    assert len(lines) > 1

@@ -30,11 +30,8 @@ from volley.text import clean, count
 
 _PREFIX = "volley-engine: "
 _USUAL_LINES = 400
-_EXPLAINED = {
-    "OSC UCX component priority set inside component query failed": "volley: Open MPI sends one-sided messages without "
-    "UCX, which has no device for them here",
-}
-"""What MPI says of each window and rank although nothing is wrong, and what it means."""
+_SAYS_NOTHING = "OSC UCX component priority set inside component query failed"
+"""What Open MPI says of each window and rank where UCX has no device; it then sends in another way."""
 _LONGEST_TAG = 20
 """Characters that a launcher may write before a line, such as ``[1,0]<stderr>: ``."""
 _ABOUT_S = 60.0
@@ -375,9 +372,8 @@ class EngineProcess:
             self._sentences[sentence] = None
             self._look_at = 0.0  # a rank writes this when it ends
             return
-        known = next((meaning for said, meaning in _EXPLAINED.items() if said in text), None)
-        if (known or text) and known not in self._others:
-            self._others.append(known or text)
+        if text and _SAYS_NOTHING not in text:
+            self._others.append(text)
             self._unshown += 1
 
     # ---------------------------------------------------------------------------------------------- end

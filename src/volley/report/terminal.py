@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence, Set
+import re
+import textwrap
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from itertools import groupby, zip_longest
 from typing import TextIO
@@ -98,10 +100,24 @@ def _print_overview(console: Console, overview: Overview, report: Report, comman
 def print_hanging(console: Console, first: Text, text: Text, *, wrap: bool = False) -> None:
     """Print text after a first one; a terminal wraps it below itself, and so does a file if ``wrap``."""
     wrap = wrap or console.is_terminal
-    lines = text.wrap(console, max(console.width - len(first), NARROWEST)) if wrap else [text]
+    lines = _wrapped(console, text, max(console.width - len(first), NARROWEST)) if wrap else [text]
     for number, line in enumerate(lines):
         line.rstrip()
         console.print((Text(" " * len(first)) if number else first) + line, soft_wrap=True)
+
+
+_COMMAND = re.compile(r"volley(?: [a-z][a-z-]*)?(?: -{1,2}[a-z][\w-]*(?:[= ][^\s;-][^\s;]*)?(?: \d+)?)+")
+_KEPT = "\ue000"
+"""A character for private use, in place of the blanks of a command."""
+
+
+def _wrapped(console: Console, text: Text, width: int) -> Iterable[Text]:
+    """Wrap a text, but no command in it: a part of one would be another command where somebody pastes it."""
+    if not _COMMAND.search(text.plain):
+        return text.wrap(console, width)
+    kept = _COMMAND.sub(lambda found: found[0].replace(" ", _KEPT), text.plain)
+    lines = textwrap.wrap(kept, width, break_long_words=False, break_on_hyphens=False)
+    return [Text(line.replace(_KEPT, " "), text.style) for line in lines]
 
 
 def _print_notes(console: Console, notes: Sequence[Note]) -> None:
@@ -128,7 +144,7 @@ def console_on(out: TextIO, color: bool | None = None) -> Console:
 def print_line(console: Console, text: str, style: str = "", *, wrap: bool = False) -> None:
     """Print a line of text: wrapped on a terminal, or if ``wrap``; elsewhere unwrapped, to be searched for."""
     line = Text(escape_controls(text), style=style)
-    for part in line.wrap(console, console.width) if wrap or console.is_terminal else [line]:
+    for part in _wrapped(console, line, console.width) if wrap or console.is_terminal else [line]:
         part.rstrip()
         console.print(part, soft_wrap=True)
 

@@ -96,6 +96,8 @@ def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None
     lost = lost_host(ending.others) if several and not ending.sentences else ""
     why = f"{ending.reason()}{f'; lost: {lost}' if lost else ''}"
     explained = _with_launcher_text(f"the run was aborted: {why}", ending)
+    if log.run is None and "volley doctor" not in explained[-1]:
+        explained = (*explained, "volley: volley doctor looks for the cause")
     return RunOutcome(EXIT_FAILED, explained, ends_session=True)
 
 

@@ -11,7 +11,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -60,6 +60,7 @@ from volley.run.jobs import (
 )
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize
+from volley.run.same_cores import announced
 from volley.text import count, escape_controls, join_words, utf8
 from volley.units import format_duration
 
@@ -301,6 +302,12 @@ class Session:
             progress.note(
                 f"not passed on to the ranks, because a surrounding job set them: {join_words(sorted(removed))}"
             )
+        with announced() if self.context.on_this_host else nullcontext() as others:
+            if others:
+                progress.note(others)
+            self._run_jobs(writer, progress, stop, begun)
+
+    def _run_jobs(self, writer: Writer, progress: Progress, stop: Stop, begun: float) -> None:
         tried = self.tried = self.tried or self._preflight(progress, stop)
         for job in self._each_job(progress, begun):
             if stop.signal is not None:
