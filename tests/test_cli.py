@@ -292,7 +292,6 @@ def test_bash_completes_commands_options_and_their_values(engine: Path, tmp_path
         (("volley", "pingpong", "--format", "o"), "olcf"),
         (("volley", "stream", "--format", "o"), ""),
         (("volley", "pingpong", "--transport", "nu"), "null"),
-        (("volley", "compare", "--with", "summ"), "summit"),
         (("volley", "references", "summ"), "summit"),
         (("volley", "compare", "summ"), "summit"),
         (("volley", "compare", "summit", str(tmp_path / "completion.")), str(tmp_path / "completion.sh")),

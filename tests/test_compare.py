@@ -244,7 +244,7 @@ MIXED = "mixed.jsonl has launches that do not belong together; they differ in UC
 def test_gates_and_mistakes_are_those_that_were_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """What ``--fail-on`` and ``--tolerance`` say, and exit codes; results of H200s pass the check of the docs."""
+    """What ``--fail-on`` says, and exit codes; results of H200s pass the check of the docs."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     for name, logs in FILES.items():
         write(tmp_path / name, logs())

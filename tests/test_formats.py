@@ -110,7 +110,7 @@ def test_every_format_shows_every_benchmark(path: Path) -> None:
         ("references", "summit"),
         ("list",),
         ("compare", "{x}", "{y}"),
-        ("compare", "{x}", "--with", "summit"),
+        ("compare", "summit", "{x}"),
     ],
     ids=" ".join,
 )

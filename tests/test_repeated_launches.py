@@ -118,8 +118,8 @@ def said_and_took(
         return PointForecast(usable, [size]).left_s(0.0)
 
     logs: list[RunLog] = []
-    now_s, next_one = before_s, job.after(before_s + expected_start_s, count.time_s)
-    while next_one:
+    now_s = before_s
+    for next_one in described.each(logs, lambda: now_s, print, lambda _: expected_start_s):  # noqa: B023  it rises
         points, elapsed_s = [], opening_s
         for size in next_one.plan.options.sizes_bytes:
             point_s = expected_s(0) / 2 + speed * (expected_s(size) - expected_s(0))
@@ -129,7 +129,6 @@ def said_and_took(
         now_s += start_s + elapsed_s
         ended = LaunchTimes(exit_s=start_s + elapsed_s)
         logs.append(RunLog(run=run(), records=points, end=End(status="complete", elapsed_s=elapsed_s), times=ended))
-        next_one = described.next_job and described.next_job(logs, now_s, print)
     return min(count.maximum * launch_s, count.time_s or math.inf), now_s, [len(log.records) for log in logs]
 
 

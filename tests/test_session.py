@@ -25,8 +25,9 @@ from volley.benchmarks.matrix import GPUS
 from volley.errors import MachineError
 from volley.launch import start
 from volley.run import progress, session
-from volley.run.jobs import FIRST_SHARE, START_S, Job
+from volley.run.jobs import FIRST_SHARE, START_S, Job, Jobs
 from volley.run.outcome import RunOutcome
+from volley.run.progress import LaunchCount
 
 
 def test_a_good_run_is_shown_and_kept(bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +144,28 @@ def test_a_budget_counts_from_the_start_of_the_command(
     assert first.budget_s
     assert first.budget_s <= (4 - START_S - 0.3) / FIRST_SHARE
     part = Job(example_records.plan(budget_s=6.0))
-    assert (part.after(3.0, None).plan.budget_s, part.after(3.0, 18.0).plan.budget_s) == (3.0, 5.0)
+    for whole, left_s in ((None, 3.0), (LaunchCount(1, 9, 18.0), 5.0)):
+        job = next(Jobs((part,), launches=whole).each([], lambda: 2.0, print, lambda _: 1.0))
+        assert job.plan.budget_s == left_s
+
+
+def test_any_number_of_launches_is_planned_at_once() -> None:
+    many = Jobs((Job(example_records.plan()),), times=10**12)
+    assert many.count.maximum == 10**12
+    jobs = many.each([], lambda: 0.0, print, lambda _: 1.0)
+    assert next(jobs) == next(jobs) == many.planned[0]
+
+
+def test_launches_share_a_budget_and_the_note_names_it(
+    bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["pingpong", "--sizes", "8", "-t", "host", "--budget", "0.6", "--launches", "50"]
+    assert session.measure(read_command(words)) == 0
+    logs = read_runs(next(kept.iterdir()))
+    assert 1 <= len(logs) < 50
+    assert all(log.run and log.run.plan.budget_s and log.run.plan.budget_s <= 0.6 / 10 for log in logs[:1])
+    said = capsys.readouterr()
+    assert f"the run made {len(logs)} of 50 launches within the budget of 0.6 s" in said.out + said.err
 
 
 def test_more_ranks_than_cores_are_told_once_before_the_first_launch(

@@ -152,22 +152,19 @@ class Runs(Shown):
 
         return HtmlPage(sections_of(self.logs, list(map(attached, self.files))).page())
 
-    def compare(
-        self, other: Runs | Records | Iterable[Records], *, within: float = 0.05, paired: bool = False
-    ) -> ComparedRuns:
+    def compare(self, other: Runs | Records | Iterable[Records], *, within: float = 0.05) -> ComparedRuns:
         """Compare as ``volley compare`` does; these runs are A, the baseline.
 
         Args:
             other: runs, or what :func:`load` takes.
             within: the fraction within which two times are the same.
-            paired: launch 1 with launch 1, and so on, as it is anyway with runs of ``volley compare --live``.
         """
         from volley.compare import comparison  # noqa: PLC0415  start-up: only for this
 
         both = (self, other if isinstance(other, Runs) else load(other))
         sides = [comparison.Side.of(join_few(each.files, 2), each.logs) for each in both]
         comparison.refuse_shared([(side.name, side.runs) for side in sides])
-        (compared,) = comparison.compare_all(sides, within, paired=paired)
+        (compared,) = comparison.compare_all(sides, within)
         return ComparedRuns(compared, [file for each in both for file in each.files])
 
 

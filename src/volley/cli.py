@@ -75,7 +75,7 @@ def _completion(shell: str) -> str:
     from volley.references import published  # noqa: PLC0415  start-up: only for this
 
     references = (*published(), *own_references())
-    names = dict.fromkeys(("--with", "[NAME]", "RECORDS"), references)
+    names = dict.fromkeys(("[NAME]", "RECORDS"), references)
     with contextlib.suppress(UserError), engine.ask_about(Path(engine_path.engine_path())) as answer:
         names["--transport"] = ("all", *(each.name for each in answer().transports))
     return completion_script((plain.COMMAND, *COMMANDS), shell, names)

@@ -15,7 +15,7 @@ from pathlib import Path
 from volley.benchmarks import BENCHMARKS, commands
 from volley.compare import page
 from volley.compare.comparison import Comparison, Side, compare_all, letter, read_sides
-from volley.compare.options import MAX_SIDES, CompareOptions, FailOn, ReferencesOptions
+from volley.compare.options import MAX_SIDES, CompareOptions, ReferencesOptions
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
 from volley.files import refuse_existing, refuse_input
 from volley.machine.signals import Stop
@@ -151,11 +151,10 @@ def compare(options: CompareOptions) -> int:
         output = options.output
         sides, code = measure(variants, rounds, options.folder, force=output.force, quiet=output.quiet)
     else:
-        against = () if options.reference is None else (options.reference,)
-        sides = read_sides((*against, *options.runs), one_number=bool(against))
+        sides = read_sides(options.runs)
     if options.page:
         refuse_input(options.page, [side.file for side in sides])
-    comparisons = compare_all(sides, options.within, paired=options.paired)
+    comparisons = compare_all(sides, options.within)
     full = options.output.full
     render_reports([page.report(each, full=full) for each in comparisons], options.output.format, sys.stdout)
     if options.page:
@@ -167,24 +166,10 @@ def compare(options: CompareOptions) -> int:
 
 def _check(options: CompareOptions) -> None:
     live_too = options.live or options.sweep is not None
-    if live_too and options.reference is not None:
-        raise UserError("--live compares command lines, and --with one file of records: leave out one of them")
-    need_intervals = {"--fail-on": "fail_on", "--paired": "paired", "--within": "within"}
-    given = [name for name, place in need_intervals.items() if place in options.given]
-    if options.reference is not None and given:
-        raise UserError(f"{join_words(given)} needs two runs: leave out --with, or use --tolerance")
-    if options.reference is not None and len(options.runs) != 1:
-        raise UserError(
-            f"--with {options.reference} compares one file of records with a reference, not {len(options.runs)}"
-        )
     only_live = {"--launches": options.launches, "--records": options.folder}
     if not live_too and (unused := [name for name, value in only_live.items() if value is not None]):
         raise UserError(f"{join_words(unused)} is only for --live and --sweep")
-    if options.tolerance is not None and options.reference is None:
-        raise UserError("--tolerance is for --with; for two runs use --fail-on slower:5%")
-    if live_too or options.reference is not None:
-        return
-    if not 2 <= len(options.runs) <= MAX_SIDES:
+    if not live_too and not 2 <= len(options.runs) <= MAX_SIDES:
         raise UserError(
             f"volley compare takes two or more files of records, not {len(options.runs)}: write volley compare "
             "monday.jsonl tuesday.jsonl, or volley compare last-1 last for the newest two runs, or volley compare "
@@ -195,8 +180,6 @@ def _check(options: CompareOptions) -> None:
 def _judge(comparison: Comparison, options: CompareOptions) -> int:
     """Return the exit code of one comparison; standard error says what the gate found."""
     condition = options.fail_on
-    if options.tolerance is not None:
-        condition = FailOn(f"--tolerance {options.tolerance * 100:g}%", options.tolerance)
     if condition is None:
         return EXIT_GOOD
     code, words = page.gate(comparison, condition)

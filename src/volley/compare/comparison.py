@@ -114,7 +114,7 @@ class Side:
         return list(dict.fromkeys(name for name, _ in self.observed.rows))
 
 
-def read_sides(words: Sequence[str], *, one_number: bool = False) -> list[Side]:
+def read_sides(words: Sequence[str]) -> list[Side]:
     """Read files of records, the baseline first, which may be a published reference beside one file."""
     known = published()
     if misplaced := [word for word in words[1:] if word in known]:
@@ -127,13 +127,8 @@ def read_sides(words: Sequence[str], *, one_number: bool = False) -> list[Side]:
         second = Side.read(*read_file(words[1]))
         return [published_side(words[0], known[words[0]], second), second]
     files = [read_file(word) for word in words]
-    if not one_number:
-        refuse_shared([(name, first_and_last(data)[0]) for data, name in files])
-    baseline, *rest = (Side.read(*files.pop(0)) for _ in words)
-    if one_number:
-        medians = [array("d", medians_of(baseline.seconds.T).tolist())]
-        baseline = replace(baseline, observed=replace(baseline.observed, columns=medians), repeats=False)
-    return [baseline, *rest]
+    refuse_shared([(name, first_and_last(data)[0]) for data, name in files])
+    return [Side.read(*files.pop(0)) for _ in words]
 
 
 def published_side(name: str, reference: Reference, second: Side) -> Side:
@@ -323,11 +318,11 @@ def _only(first: Rows, second: Rows) -> list[Key]:
     return [found[row] for row in sorted(found)]
 
 
-def compare_all(sides: Sequence[Side], within: float, *, paired: bool = False) -> list[Comparison]:
+def compare_all(sides: Sequence[Side], within: float) -> list[Comparison]:
     """Compare each other side with the first one."""
     first, *others = sides
     return [
-        compare(first, other, within, paired=paired, name=letter(place), comparisons=len(others))
+        compare(first, other, within, name=letter(place), comparisons=len(others))
         for place, other in enumerate(others, start=1)
     ]
 

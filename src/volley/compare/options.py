@@ -62,7 +62,7 @@ class CompareOptions(Options):
         "RECORDS…",
         positional="*",
         help="Files of records, or ids or names of saved runs (volley list), or names of references (volley "
-        "references), the baseline first; one with --with; command lines with --live, one with --sweep.",
+        "references), the baseline first; command lines with --live, one with --sweep.",
     )
     live: bool = flag(panel=WHAT, help="Run command lines of volley in turn, and compare the others with the first.")
     sweep: tuple[str, tuple[str | None, ...]] | None = option(
@@ -72,33 +72,12 @@ class CompareOptions(Options):
         help="Run one command line of volley with each value of an environment variable in turn, the baseline first; "
         "an empty value: not set.",
     )
-    reference: str | None = option(
-        "--with",
-        "--expect",
-        read=option_values.text,
-        metavar="NAME",
-        panel=WHAT,
-        help="Compare one run with this reference or file of records, of which only the medians count.",
-    )
-    tolerance: float | None = option(
-        read=option_values.slowdown,
-        metavar="PERCENT",
-        panel=OUTPUT,
-        help="With --with: exit code 1 if a point is slower than the reference by this percentage with the whole 95 % "
-        "interval of the run (of fewer than 3 launches: in all of them), or failed, or is missing, or a launch is "
-        "incomplete.",
-    )
     launches: int | None = option(
         read=option_values.number(),
         shown="8, or as many as show a change",
         metavar="N",
         panel=HOW,
         help="With --live and --sweep: launches of each command line.",
-    )
-    paired: bool = flag(
-        panel=HOW,
-        help="Compare launch 1 with launch 1, and so on: of records of --live that do not say so, because an older "
-        "volley wrote them.",
     )
     within: float = option(
         read=option_values.percentage,

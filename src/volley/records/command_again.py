@@ -92,6 +92,14 @@ def launches_named(plan: Plan | None) -> int:
     return next((number for word in given.get("--launches", ()) if (number := parse_whole(word))), 0)
 
 
+def budget_named(plan: Plan | None) -> float | None:
+    """Return the time of the whole run as the command names it; each launch has a part of it in its plan."""
+    given = (words[1:] for words in _given(plan) if words[0] == "--budget")
+    with suppress(ValueError):  # from a file that somebody wrote
+        return next((float(word) for (word,) in given), None)
+    return None
+
+
 def launches_asked(plan: Plan | None) -> int:
     """Return the number of launches that was asked for; 0 if none was, or if a budget may end the run sooner."""
     return 0 if any(words[0] == "--budget" for words in _given(plan)) else launches_named(plan)

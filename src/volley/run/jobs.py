@@ -6,7 +6,7 @@ on more samples in one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -63,15 +63,6 @@ class Job:
     measuring_s: float | None = None
     """How long the ranks are expected to measure; ``None``: the forecast of the benchmark says it before it begins."""
 
-    def after(self, spent_s: float, whole_s: float | None) -> Job:
-        """Return the job with the same part of what is left of a budget of ``whole_s``, or of its own, after a time."""
-        if self.plan.budget_s is None:
-            return self
-        left_s = self.plan.budget_s * (1 - spent_s / (whole_s or self.plan.budget_s))
-        return replace(
-            self, plan=msgspec.structs.replace(self.plan, budget_s=max(left_s, min(SHORTEST_S, self.plan.budget_s)))
-        )
-
 
 NextJob = Callable[[Sequence[RunLog], float, Callable[[str], None]], Job | None]
 """From the logs of all launches so far, the seconds since the session began and a function that shows a message: one
@@ -81,7 +72,9 @@ more job, or ``None``."""
 @dataclass(frozen=True)
 class Jobs:
     planned: tuple[Job, ...]
-    """The jobs that are known before the first launch, in order; a repeated launch is listed each time."""
+    """The jobs that are known before the first launch, in order."""
+    times: int = 1
+    """So often each of them is launched."""
     next_job: NextJob | None = None
     """Called repeatedly after the planned jobs, until it returns ``None``."""
     launches: LaunchCount | None = None
@@ -97,12 +90,38 @@ class Jobs:
 
     @property
     def count(self) -> LaunchCount:
-        return self.launches or LaunchCount(len(self.planned), len(self.planned))
+        number = len(self.planned) * self.times
+        return self.launches or LaunchCount(number, number)
+
+    def each(
+        self,
+        logs: Sequence[RunLog],
+        elapsed_s: Callable[[], float],
+        say: Callable[[str], None],
+        start_s: Callable[[Plan], float],
+    ) -> Iterator[Job]:
+        """Yield one launch after the other, each with its part of what is left of the budget.
+
+        Args:
+            logs: those of the launches so far; they grow between two jobs.
+            elapsed_s: returns the seconds since the command began, from which a budget counts.
+            say: shows a message.
+            start_s: returns how long a launch of a plan is expected to take to start and to end.
+        """
+        for job in self.planned:
+            for _ in range(self.times):
+                yield _within_budget(job, elapsed_s() + start_s(job.plan), self.count.time_s)
+        while self.next_job and (another := self.next_job(logs, elapsed_s(), say)):
+            yield another
 
 
-def launches(job: Job, options: JobOptions) -> tuple[Job, ...]:
-    """Return the job, repeated ``--launches`` times."""
-    return (job,) * (options.launches or 1)
+def _within_budget(job: Job, spent_s: float, whole_s: float | None) -> Job:
+    """Return the job with the same part of what is left of a budget of ``whole_s``, or of its own, after a time."""
+    own_s = job.plan.budget_s
+    if own_s is None:
+        return job
+    left_s = max(own_s * (1 - spent_s / (whole_s or own_s)), min(SHORTEST_S, own_s))
+    return replace(job, plan=msgspec.structs.replace(job.plan, budget_s=left_s))
 
 
 # ------------------------------------------------------------------------------------------------ parts of a plan
@@ -263,7 +282,7 @@ def repeated(
     shortest_s = start_s + min(start_s, measuring_s)  # of a launch: in a shorter one there is little but its start
     if number:
         launches = LaunchCount(1 if asked_s else number, number, asked_s)
-        first = plan
+        first = msgspec.structs.replace(plan, budget_s=asked_s and asked_s / number)
     else:
         usual_s = max(USUAL_TIME_S, trial_in_s(plan, context) + FIRST_LOOK * (start_s + measuring_s))
         time_s = asked_s or float(f"{usual_s:.3g}")
@@ -300,6 +319,8 @@ def repeated(
             # Another launch with half of the points is worth more than all points in each.
             fit = int(left_s / (beside_s + min(beside_s, points_s[0] / 2 if points_s else beside_s)))
             left_s = left_s / max(min(launches.aim - len(logs), fit), 1) - outside_s
+        else:
+            left_s /= number - len(logs)
         return Job(msgspec.structs.replace(plan, budget_s=max(left_s, SHORTEST_S)))
 
     advice = None if options.sampling.budget else BUDGET

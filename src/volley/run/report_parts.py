@@ -13,7 +13,7 @@ from volley.launch.start import sharing_cores
 from volley.machine.hardware import RAISE_CLOCK, Gpu
 from volley.machine.transports import NOTHING_FOR_GPUS
 from volley.machine.variables import tuned
-from volley.records.command_again import command_again, launch_again, launches_named
+from volley.records.command_again import budget_named, command_again, launch_again, launches_named
 from volley.records.launch_series import MAX_NAMED, LaunchSeries
 from volley.records.record_types import Rank, Run, Transport
 from volley.records.run_log import RunLog
@@ -254,10 +254,10 @@ def _not_measured(series: LaunchSeries, measured: Collection[str]) -> Iterator[s
     note if they have one reason; and those, not ``measured``, that were tried only by a message of a process to itself.
     """
     plan, asked, made = series.plan, launches_named(series.plan), len(series.logs)
-    if plan and plan.budget_s and made < asked:
-        enough = round_up(plan.budget_s * asked / made)
+    if plan and made < asked and (budget_s := budget_named(plan)):
+        enough = round_up(1.1 * budget_s * asked / made)
         again = command_again(plan.benchmark.replace("_", "-"), plan, launches=asked, budget=enough)
-        text = f"the run made {made} of {asked} launches within the budget of {plan.budget_s:g} s"
+        text = f"the run made {made} of {asked} launches within the budget of {budget_s:g} s"
         yield f"{text}: {again} allows all of them"
     lost = (transport for transport in series.transports.values() if not transport.available)
     by_reason = grouped(lost, lambda transport: transport.reason or "no reason is recorded")

@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,7 +49,6 @@ from volley.records.records_file import LineReader, Writer, encode_line, open_wr
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import (
-    Job,
     JobContext,
     Jobs,
     choose_transports,
@@ -269,17 +268,15 @@ class Session:
             return min(launches.maximum * each_s[0], launches.time_s or math.inf)
         plan = self.jobs.planned[0].plan
         tried_s = (1 + (self.jobs.trial is not None)) * trial_in_s(plan, here)
-        return min(tried_s + sum(each_s), *(job.plan.budget_s or math.inf for job in self.jobs.planned))
+        return min(
+            tried_s + self.jobs.times * sum(each_s), *(job.plan.budget_s or math.inf for job in self.jobs.planned)
+        )
 
     def show_only(self, again: Sequence[str]) -> int:
         """Print each plan, and on stderr the command line that would run it: ``again``, if volley would become it."""
         for note in filter(None, (self.jobs.note, said([self]))):
             print(f"volley: {note}", file=sys.stderr)
-        shown: list[Plan] = []
         for plan in (self._complete(job.plan) for job in self.jobs.planned):
-            if plan in shown:  # a repeated launch
-                continue
-            shown.append(plan)
             sys.stdout.write(readable_json(plan))
             sys.stdout.flush()
             line = shlex.join(again) if again else self.starts[plan.world_size].line()
@@ -309,7 +306,10 @@ class Session:
 
     def _run_jobs(self, writer: Writer, progress: Progress, stop: Stop, begun: float) -> None:
         tried = self.tried = self.tried or self._preflight(progress, stop)
-        for job in self._each_job(progress, begun):
+        jobs = self.jobs.each(
+            self.logs, lambda: time.monotonic() - begun, progress.note, lambda plan: starts_in_s(plan, self.context)
+        )
+        for job in jobs:
             if stop.signal is not None:
                 return
             if job.note:
@@ -323,15 +323,6 @@ class Session:
             self.outcomes.append(outcome)
             if outcome.ends_session:
                 return
-
-    def _each_job(self, progress: Progress, begun: float) -> Iterator[Job]:
-        """Yield the jobs; a budget that was shared out before the first launch counts from the beginning."""
-        for job in self.jobs.planned:
-            spent_s = time.monotonic() - begun + starts_in_s(job.plan, self.context)
-            yield job.after(spent_s, self.jobs.count.time_s)
-        more = self.jobs.next_job
-        while more and (another := more(self.logs, time.monotonic() - begun, progress.note)):
-            yield another
 
     def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:
         """Test in a separate job whether MPI accepts device memory: an MPI that does not crashes."""

@@ -30,7 +30,6 @@ from volley.run.jobs import (
     Jobs,
     choose_transports,
     count_ranks,
-    launches,
     make_plan,
     usable_transports,
 )
@@ -216,8 +215,8 @@ def jobs(options: JacobiOptions, context: JobContext) -> Jobs:
         plan = make_plan("jacobi", part, options, ranks=math.prod(each), transports=transports, verify=options.verify)
         nodes = len(set(options.job.hosts)) or (context.allocation.nodes if context.allocation else 1)
         expected_s = _expected_s(part, options.precision, usable_transports(plan, context), min(nodes, math.prod(each)))
-        planned += launches(Job(plan, measuring_s=expected_s), options.job)
-    return Jobs(tuple(planned))
+        planned.append(Job(plan, measuring_s=expected_s))
+    return Jobs(tuple(planned), times=options.job.launches or 1)
 
 
 def _grid(options: JacobiOptions, context: JobContext) -> Grid:

@@ -8,7 +8,7 @@ from volley.launch.launchers import PAIR
 from volley.records.launch_series import LaunchSeries
 from volley.report.model import Column, Data, Report, Row, Table
 from volley.run import report_parts
-from volley.run.jobs import Job, JobContext, Jobs, choose_transports, count_ranks, launches, make_plan
+from volley.run.jobs import Job, JobContext, Jobs, choose_transports, count_ranks, make_plan
 
 
 class ProbePlan(Frozen, frozen=True, kw_only=True):
@@ -18,7 +18,7 @@ class ProbePlan(Frozen, frozen=True, kw_only=True):
 def jobs(options: ProbeOptions, context: JobContext) -> Jobs:
     ranks = count_ranks(options.job, context, usual=max(context.ranks_given or PAIR, PAIR))
     plan = make_plan("probe", ProbePlan(), options, ranks=ranks, transports=choose_transports(("all",), context))
-    return Jobs(launches(Job(plan), options.job))
+    return Jobs((Job(plan),))
 
 
 COLUMNS = ("transport", "available", "mpi", "memory", "summary", "reason")
