@@ -1,6 +1,6 @@
 """Mutated records, facts and command lines: whatever somebody hands to volley, it answers in sentences.
 
-``python tests/fuzz.py --cases 100000 --seed 7`` tries so many of each kind (``make fuzz`` does); tests/test_fuzz.py
+``python tests/fuzz.py --cases 100000 --seed 7`` tries so many of each kind, as ``make fuzz`` does; ``test_fuzz.py``
 tries fewer with a fixed seed.  A failure names the kind and the number of its case, which make it again.
 """
 

@@ -30,14 +30,14 @@ def test_the_exchange_the_computation_and_both_are_timed_and_checked(volley: Com
     assert [(point.size_bytes, point.computation) for point in points] == [
         (size, limit) for size in (1, 100000) for limit in LIMITS
     ]
-    for point in points:
-        assert (point.status, point.reason, point.mismatch) == ("ok", None, None)
-        assert point.steps > 0
-        assert point.messages_verified >= 2 * (len(point.both_s) + len(point.exchange_s))
-        assert len(point.both_s) == len(point.computation_beside_s) == len(point.exchange_beside_s) == sum(point.visits)
-        assert len(point.computation_s) == len(point.computation_alone_s) > 0
-        assert all(part <= whole for part, whole in zip(point.computation_beside_s, point.both_s, strict=True))
-        assert (point.working_set_bytes > 1 << 26) == (point.computation == "memory")
+    for each in points:
+        assert (each.status, each.reason, each.mismatch) == ("ok", None, None)
+        assert each.steps > 0
+        assert each.messages_verified >= 2 * (len(each.both_s) + len(each.exchange_s))
+        assert len(each.both_s) == len(each.computation_beside_s) == len(each.exchange_beside_s) == sum(each.visits)
+        assert len(each.computation_s) == len(each.computation_alone_s) > 0
+        assert all(part <= whole for part, whole in zip(each.computation_beside_s, each.both_s, strict=True))
+        assert (each.working_set_bytes > 1 << 26) == (each.computation == "memory")
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert [(row["computation"], row["size_bytes"]) for row in rows] == [
         (limit, size) for limit in LIMITS for size in ("1", "100000")
