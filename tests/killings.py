@@ -1,6 +1,7 @@
 """Killings at random moments: nothing outlives a run of volley, and all that it measured is shown.
 
-``python tests/killings.py --cases 200`` does that with the installed ``volley`` (``make fuzz``); a test does a few.  All processes of a run inherit a variable, by which they are found.  Only a launcher that was killed itself
+``python tests/killings.py --cases 200`` does that with the installed ``volley`` (``make fuzz``); a test does a few.
+All processes of a run inherit a variable, by which they are found.  Only a launcher that was killed itself
 leaves temporary files: those in which its ranks shared memory.
 
 ``--how stop`` stops a rank (SIGSTOP): its job ends by itself within ``STOPPED_S``, and then the run.

@@ -121,6 +121,7 @@ def test_the_words_of_a_launcher_are_shown_while_it_is_waited_for_and_when_it_is
         f"volley: the launcher says: {WORDS}",
         WORDS,
         "volley: the run was aborted: no measurement had begun 2 s after the start of the launcher; killed it",
+        "volley: volley doctor looks for the cause",
     ]
 
 

@@ -153,8 +153,8 @@ def test_strong_keeps_the_whole_and_weak_the_part() -> None:
     assert [(each.options.grid, each.world_size) for each in strong] == [([1, 1], 1), ([2, 1], 2), ([4, 1], 4)]
     assert [each.options.domain for each in strong] == [[16384, 4096], [8192, 4096], [4096, 4096]]
     weak = planned("--grid", "4", "1", "--scaling", "weak", "--launches", "2")
-    assert [each.options.domain for each in weak] == [[4096, 4096]] * 6
-    assert [each.world_size for each in weak] == [1, 1, 2, 2, 4, 4]
+    assert [each.options.domain for each in weak] == [[4096, 4096]] * 3
+    assert [each.world_size for each in weak] == [1, 2, 4]
 
 
 def test_scaling_that_no_plan_or_launcher_can_hold_is_refused() -> None:

@@ -115,7 +115,7 @@ def said_and_took(
     usable = msgspec.structs.replace(job.plan, transports=usable_transports(job.plan, JobContext(about)))
 
     def expected_s(size: int) -> float:
-        return PointForecast(usable, [size]).left_s(0.0)
+        return PointForecast(usable, [size]).whole_s()
 
     logs: list[RunLog] = []
     now_s = before_s
@@ -263,12 +263,3 @@ def test_a_failure_ends_a_run_that_would_go_on() -> None:
     cut = log(1e-6)
     cut.end = None
     assert described.next_job([cut], 0.1, print) is None
-
-
-@pytest.mark.parametrize("launch_s", [0.3, 1.0, 4.9, 7.0, 30.0])
-def test_the_expected_number_is_the_one_that_is_made(launch_s: float) -> None:
-    count = LaunchCount(3, 12, 15.0)
-    done = 1
-    while count.another(done, done * launch_s, launch_s):
-        done += 1
-    assert done == count.expected(launch_s)

@@ -106,7 +106,9 @@ def print_hanging(console: Console, first: Text, text: Text, *, wrap: bool = Fal
         console.print((Text(" " * len(first)) if number else first) + line, soft_wrap=True)
 
 
-_COMMAND = re.compile(r"volley(?: [a-z][a-z-]*)?(?: -{1,2}[a-z][\w-]*(?:[= ][^\s;-][^\s;]*)?(?: \d+)?| \S*\.jsonl(?:\.gz)?)+")
+_COMMAND = re.compile(
+    r"volley(?: [a-z][a-z-]*)?(?: -{1,2}[a-z][\w-]*(?:[= ][^\s;-][^\s;]*)?(?: \d+)?| \S*\.jsonl(?:\.gz)?)+"
+)
 _KEPT = "\ue000"
 """A character for private use, in place of the blanks of a command."""
 

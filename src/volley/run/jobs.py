@@ -379,5 +379,5 @@ def trial_in_s(plan: Plan, context: JobContext) -> float:
 def measures_in_s(job: Job, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
     """Return how long its ranks are expected to measure, without the transports that this machine cannot have."""
     usable = msgspec.structs.replace(job.plan, transports=usable_transports(job.plan, context))
-    measuring_s = forecast(usable).left_s(0.0) if job.measuring_s is None else job.measuring_s
+    measuring_s = forecast(usable).whole_s() if job.measuring_s is None else job.measuring_s
     return measuring_s if job.plan.budget_s is None else min(measuring_s, job.plan.budget_s)

@@ -5,7 +5,6 @@ Nothing is drawn between records: a refresh thread would compete with rank 0 for
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -29,11 +28,6 @@ LINES_EVERY_S = 10.0
 """Without a bar, a line is shown at most this often; a failure is shown at once, but once only."""
 
 
-WRONG, WORTH_S = 1.2, 5.0
-"""The time that was said is corrected if the run seems to take longer, or shorter, by this factor and so many seconds.
-"""
-
-
 @dataclass(frozen=True)
 class LaunchCount:
     """How many launches a run has, and how they share its time."""
@@ -52,12 +46,6 @@ class LaunchCount:
             return done < self.maximum
         needed_s = launch_s / 4 if done < self.aim else launch_s
         return self.time_s is None or elapsed_s + needed_s <= self.time_s
-
-    def expected(self, launch_s: float) -> int:
-        """Return the largest number of launches that ``another`` allows if each takes this long."""
-        if self.time_s is None or launch_s * self.maximum <= self.time_s:
-            return self.maximum
-        return min(self.maximum, max(self.minimum, self.aim, int(self.time_s / launch_s)))
 
     def too_few(self, launch_s: float, before_s: float = 0.0, done: int | None = None) -> str | None:
         """Return a sentence if the time is too short for an interval over launches.
@@ -79,16 +67,15 @@ class LaunchCount:
 
 
 class Forecast:
-    """How far a launch is, and its remaining time.
+    """How many steps a launch has, such as the rows of a matrix, and how many are done.
 
-    ``volley.benchmarks.<name>.jobs.forecast(plan)`` returns one.  This one expects steps of equal length, such as the
-    rows of a matrix.
+    ``volley.benchmarks.<name>.jobs.forecast(plan)`` returns one.
     """
 
     def __init__(self, total: int = 1, budget_s: float | None = None) -> None:
         self.total = total
         self.done = 0
-        self._budget_s = budget_s
+        self.budget_s = budget_s
 
     def note(self, transport: Transport) -> None:
         """Process a transport record, before the first measurement; here, steps become shorter and not fewer."""
@@ -99,13 +86,11 @@ class Forecast:
         return None
 
     def part_done(self) -> float:
-        return self.done / self.total
+        return self.done / self.total if self.total else 1.0
 
-    def left_s(self, elapsed_s: float) -> float:
-        """Predict the remaining seconds of this launch, ``elapsed_s`` seconds after its start."""
-        part = self.part_done()
-        left = elapsed_s * (1 - part) / part if part else elapsed_s * self.total
-        return max(0.0, left if self._budget_s is None else min(left, self._budget_s - elapsed_s))
+    def whole_s(self) -> float:
+        """Return how long the ranks are expected to measure, before they begin; 0 if nothing is known."""
+        return 0.0
 
 
 class Progress:
@@ -121,14 +106,13 @@ class Progress:
         launches: LaunchCount | None = None,
         *,
         begun: float | None = None,
-        said_s: float | None = None,
         quiet: bool = False,
         out: TextIO | None = None,
         err: TextIO | None = None,
     ) -> None:
         """Show nothing yet; with ``format_name`` ``table`` alone, the bar may use standard output.
 
-        ``said_s`` is how long the user was told that this takes from ``begun`` on, as ``time.monotonic`` says it.
+        ``begun`` is when the time of the run began, as ``time.monotonic`` says it: now, if it is ``None``.
         """
         out, self._err = out or sys.stdout, err or sys.stderr
         self._quiet = quiet
@@ -138,14 +122,11 @@ class Progress:
         self._bar: Bar | None = None
         self._task: TaskID | None = None
         self._forecast: Forecast | None = None
-        self._fraction, self._left_s = 0.0, math.inf
-        """What was shown last: the time left grows only after a sentence about it."""
-        self._said_s = said_s
-        self._launch_begun = self._lined = time.monotonic()
-        self._begun = self._launch_begun if begun is None else begun
+        self._fraction = 0.0
+        """What was shown last: it never decreases."""
+        self._lined = time.monotonic()
+        self._begun = self._lined if begun is None else begun
         self._failures: set[str] = set()
-        self._before_s = 0.0
-        """From the beginning to the first launch."""
 
     def __enter__(self) -> Progress:
         return self
@@ -157,28 +138,18 @@ class Progress:
 
     def begin(self, forecast: Forecast, ranks: int) -> None:
         """Start the display of a launch of this many ranks; the first launch creates the bar."""
-        now = time.monotonic()
         if self._launch == 0:
-            self._before_s = now - self._begun
             self._bar = _started_bar(self._screen) if self._screen else None
-        elif self._launch == 1 and self._launch < self._launches.maximum:
-            launch_s = now - self._begun - self._before_s
-            whole_s = self._before_s + self._launches.expected(launch_s) * launch_s
-            self._correct(min(whole_s, self._launches.time_s or math.inf), shorter=True)
         self._launch += 1
         if self._launch > self._launches.maximum:  # it was not known before, and a note has said why and how long
-            self._begun, self._before_s, self._said_s = now, 0.0, None
-            self._fraction, self._left_s = 0.0, math.inf
-        self._forecast, self._launch_begun = forecast, now
+            self._begun, self._fraction = time.monotonic(), 0.0
+        self._forecast = forecast
         if self._bar is not None:
             text = f"{self._which()}starting {count(ranks, 'rank')}"
-            if self._said_s is not None:
-                self._left_s = min(self._left_s, max(self._said_s - (now - self._begun), 0.0))
-            left = f"about {format_duration(self._left_s)} left" if math.isfinite(self._left_s) else ""
             if self._task is None:
-                self._task = self._bar.add_task(text, total=1.0, left=left)
+                self._task = self._bar.add_task(text, total=1.0, left="")
             else:
-                self._bar.update(self._task, description=text, left=left)
+                self._bar.update(self._task, description=text)
             self._bar.refresh()
 
     def on_record(self, record: Any) -> None:
@@ -216,35 +187,21 @@ class Progress:
             self._line(escape_controls(text))
 
     def _outlook(self, now: float) -> tuple[float, float]:
-        """Return finished fraction and remaining seconds over all launches; each is taken to last as long as others.
+        """Return the finished fraction of all launches, or of the time that they have, and the seconds that are left.
 
-        The fraction never decreases, also where more launches are expected than before.
+        Without a limit the others are taken to last as long as what is done.
         """
         assert self._forecast is not None
-        elapsed_s = now - self._begun
-        left_s = self._forecast.left_s(now - self._launch_begun)
-        mean_s = (elapsed_s - self._before_s + left_s) / self._launch
-        launches = max(self._launch, self._launches.expected(mean_s) if mean_s > 0 else 1)
-        left_s += (launches - self._launch) * mean_s
-        if self._launches.time_s is not None:
-            left_s = min(left_s, max(self._launches.time_s - elapsed_s, 0.0))
-        if self._said_s and elapsed_s > self._said_s / 5:  # the first records say little about the others
-            self._correct(elapsed_s + left_s)
-        self._left_s = min(self._left_s, left_s)
-        if self._launch >= self._launches.maximum and self._forecast.done >= self._forecast.total:
+        elapsed_s, known = now - self._begun, self._launches.maximum
+        whole_s = self._launches.time_s or (self._forecast.budget_s if known == 1 else None)
+        before = 0 if self._launch > known else self._launch - 1
+        steps = (before + self._forecast.part_done()) / (1 if self._launch > known else known)
+        if steps >= 1:
             return 1.0, 0.0
-        done = min(elapsed_s / (elapsed_s + left_s), 0.99) if elapsed_s > 0 else 0.0
-        self._fraction = max(self._fraction, done)
-        return self._fraction, self._left_s
-
-    def _correct(self, whole_s: float, *, shorter: bool = False) -> None:
-        """Say it if the run takes longer than was said, or ``shorter`` if that is known too."""
-        said_s = self._said_s
-        if said_s is None or abs(whole_s - said_s) < WORTH_S:
-            return
-        if whole_s > WRONG * said_s or (shorter and whole_s * WRONG < said_s):
-            self.note(f"this takes about {format_duration(whole_s)}, not {format_duration(said_s)}")
-            self._said_s, self._left_s = whole_s, math.inf
+        done = max(steps, elapsed_s / whole_s) if whole_s else steps
+        self._fraction = max(self._fraction, min(done, 0.99))
+        left_s = elapsed_s * (1 - self._fraction) / self._fraction if self._fraction else 0.0
+        return self._fraction, min(left_s, max(whole_s - elapsed_s, 0.0)) if whole_s else left_s
 
     def _which(self) -> str:
         low, high = self._launches.minimum, self._launches.maximum

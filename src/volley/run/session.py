@@ -112,8 +112,7 @@ def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop, be
     command, quiet = sessions[-1].benchmark.command, chosen.quiet
     with closing(open_writer(chosen.output, command, force=chosen.force, name=chosen.name)) as writer:
         for session in sessions:
-            said_s = session.expected_s()
-            with Progress(chosen.format, session.jobs.count, begun=begun, said_s=said_s, quiet=quiet) as progress:
+            with Progress(chosen.format, session.jobs.count, begun=begun, quiet=quiet) as progress:
                 if session is sessions[0] and (note := said(sessions)):
                     progress.note(note)
                 session.run(writer, progress, stop, begun)

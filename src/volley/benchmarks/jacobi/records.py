@@ -265,16 +265,17 @@ def _domain_on(grid: Grid, last: Grid, options: JacobiOptions) -> tuple[int, int
 
 
 class JacobiForecast(Forecast):
-    """Repeats what the engine expects, which knows its transports."""
+    """Repeats what the engine says, which knows its transports."""
 
-    _left_s = 0.0
+    _part = 0.0
 
     def add(self, record: Any) -> str | None:
         """Take what the engine says: ``host: 350 iterations``."""
         if not isinstance(record, JacobiProgress):
             return None
-        self._left_s = record.left_s
+        whole_s = record.elapsed_s + record.left_s
+        self._part = record.elapsed_s / whole_s if whole_s else 0.0
         return f"{record.transport}: {count(record.iterations, 'iteration')}"
 
-    def left_s(self, elapsed_s: float) -> float:
-        return self._left_s
+    def part_done(self) -> float:
+        return self._part

@@ -105,15 +105,12 @@ def _advice(plan: Plan, part: RankMatrixPlan, nodes: int, expected_s: float) -> 
 
 
 class RankMatrixForecast(Forecast):
-    """Counts rows.  It predicts from those that were measured together: all cases of a row, in rounds all rows."""
+    """Counts rows: of every first rank, case and visit."""
 
     def __init__(self, plan: Plan) -> None:
         part: RankMatrixPlan = plan.options
-        self._in_rounds = part.mode != "isolated"
-        named = [pair for pairs in part.rounds for pair in pairs] if self._in_rounds else part.pairs
+        named = part.pairs if part.mode == "isolated" else [pair for pairs in part.rounds for pair in pairs]
         firsts = len({pair[0] for pair in named}) or plan.world_size
-        self._steps = part.repeats if self._in_rounds else part.repeats * firsts
-        self._seen: set[tuple[int, int]] = set()
         cases = (len(part.latency_sizes_bytes) + len(part.bandwidth_sizes_bytes)) * len(plan.transports)
         super().__init__(firsts * cases * part.repeats, plan.budget_s)
 
@@ -122,12 +119,8 @@ class RankMatrixForecast(Forecast):
         if not isinstance(record, RankMatrixRow):
             return None
         self.done += 1
-        self._seen.add((record.repeat, 0 if self._in_rounds else record.rank))
         name = f"{record.transport} {format_size(record.size_bytes)}, pairs from rank {record.rank}"
         return row_in_short(name, record.times_s, len(record.failed), record.moved_bytes if record.window else None)
-
-    def part_done(self) -> float:
-        return len(self._seen) / self._steps
 
 
 # --------------------------------------------------------------------------------------------- pairs measured again

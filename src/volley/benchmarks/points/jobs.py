@@ -14,7 +14,7 @@ from volley.records.record_types import Transport
 from volley.records.run_log import RunLog
 from volley.run.jobs import JobContext, Jobs, choose_transports, make_plan, repeated
 from volley.run.progress import Forecast
-from volley.statistics.estimates import Estimate, median
+from volley.statistics.estimates import Estimate
 
 
 def sweep(
@@ -34,15 +34,6 @@ def sweep(
     return repeated(plan, options, context, estimates, forecast or PointForecast)
 
 
-_LATENCY_BYTES = 1 << 16
-"""From about this size on, bandwidth dominates the time of a message; below, latency does."""
-
-_GUESSED_BPS = 5e9
-"""The assumed bandwidth until a message of ``_LATENCY_BYTES`` is measured."""
-
-_MIN_SAMPLES_A_VISIT = 2
-"""Of a point with long messages under adaptive sampling, each after an untimed exchange."""
-
 _GUESSED_POINT_S = 0.3
 """Before a point is finished: the samples of a point take at most this time, as most end within ``--ci``."""
 
@@ -59,11 +50,7 @@ MESSAGE_PASSES, WINDOW_PASSES = 12, 2
 
 
 class PointForecast(Forecast):
-    """Counts the finished points of a sweep over message sizes, summarises each, and predicts the time of the others.
-
-    A point is expected to take as long as that of the next smaller size on its transport or, if its messages are long,
-    as long as the minimum number of exchanges.  Bandwidth and overhead are taken from that point.
-    """
+    """Counts the finished points of a sweep over message sizes, summarises each, and says how long all may take."""
 
     SERIES = 1
     """Of samples, for each point."""
@@ -75,17 +62,11 @@ class PointForecast(Forecast):
         sizes_bytes = sizes_bytes or getattr(plan.options, "point_sizes", None) or plan.options.sizes_bytes
         super().__init__(len(sizes_bytes) * len(plan.transports), plan.budget_s)
         sampling, window = plan.sampling, getattr(plan.options, "window", None)
-        if sampling.mode == "adaptive":
-            self._exchanges = 2 * _MIN_SAMPLES_A_VISIT * sampling.min_visits  # an untimed exchange for each sample
-            self._passes = WINDOW_PASSES * window if window else MESSAGE_PASSES
-            self._timed_s = min(sampling.point_time_s, _GUESSED_POINT_S)
-        else:
-            self._exchanges = sampling.warmup + sampling.iterations
-            self._passes = self._exchanges * (window or 2)
-            self._timed_s = 0.0
+        adaptive = sampling.mode == "adaptive"
+        exchanges = sampling.warmup + sampling.iterations
+        passes = (WINDOW_PASSES * window if window else MESSAGE_PASSES) if adaptive else exchanges * (window or 2)
+        self._passes, self._timed_s = passes, min(sampling.point_time_s, _GUESSED_POINT_S) if adaptive else 0.0
         self._left: dict[str, list[int]] = {name: list(sizes_bytes) for name in plan.transports}
-        self._measured: dict[str, dict[int, PointRecord]] = {}
-        """The measured points of each transport by their size; the last one of each."""
         self._transports: list[Transport] = []
 
     def note(self, transport: Transport) -> None:
@@ -96,8 +77,6 @@ class PointForecast(Forecast):
 
     def add(self, record: PointRecord) -> str:
         """Count a point and return its summary: ``host 64 KiB: 3.41 µs, 19.2 GB/s``."""
-        if record.times_s:
-            self._measured.setdefault(record.transport, {})[record.size_bytes] = record
         left = self._left.get(record.transport, [])
         if record.size_bytes in left:
             left.remove(record.size_bytes)
@@ -108,26 +87,13 @@ class PointForecast(Forecast):
         (point,) = self.results([RunLog(transports=self._transports, records=[record])])[0].points
         return ": ".join(filter(None, (record.label, point.short)))
 
-    def left_s(self, elapsed_s: float) -> float:
-        left = sum(self._point_s(name, size) for name, sizes in self._left.items() for size in sizes)
-        return left if self._budget_s is None else max(0.0, min(left, self._budget_s - elapsed_s))
+    def whole_s(self) -> float:
+        return sum(self._point_s(name, size) for name, sizes in self._left.items() for size in sizes)
 
     def _point_s(self, transport: str, size: int) -> float:
-        measured = self._measured.get(transport)
-        if not measured:
-            untimed_s = UNTIMED_S
-            if family_of(transport) == "host":
-                untimed_s = HOST_LONG_S if size >= HOST_LONG_BYTES else HOST_SHORT_S
-            if through_host(transport):
-                untimed_s += self._passes * size / HOST_RATE_BPS
-            return self.SERIES * (self._timed_s + untimed_s)
-        last = measured[max((each for each in measured if each <= size), default=min(measured))]
-        there_and_back = 1 if last.window or last.operation else 2
-        last_s = median(last.times_s) * there_and_back
-        one_after_another = last.window or there_and_back  # messages of an exchange that cross the link
-        rate = last.size_bytes * one_after_another / last_s
-        if last.size_bytes < _LATENCY_BYTES:
-            rate = max(rate, _GUESSED_BPS)
-        exchange_s = last_s + max(0, size - last.size_bytes) * one_after_another / rate
-        overhead = last.elapsed_s / (self._exchanges * last_s)  # verification, preparation, more samples
-        return max(last.elapsed_s, self._exchanges * exchange_s * min(max(overhead, 1.0), 3.0))
+        untimed_s = UNTIMED_S
+        if family_of(transport) == "host":
+            untimed_s = HOST_LONG_S if size >= HOST_LONG_BYTES else HOST_SHORT_S
+        if through_host(transport):
+            untimed_s += self._passes * size / HOST_RATE_BPS
+        return self.SERIES * (self._timed_s + untimed_s)
