@@ -172,10 +172,10 @@ KILLINGS ?= 200
 fuzz: $(TOOLS)/.ready $(VENV)/.test
 	$(call build_preset,sanitize)
 	build/sanitize/engine/tests/host_plan_fuzz $(CASES) $$RANDOM
-	$(VENV)/bin/python tests/fuzz.py --cases $(CASES)
-	$(VENV)/bin/python tests/killings.py --cases $(KILLINGS)
-	$(VENV)/bin/python tests/killings.py --cases $(KILLINGS) --how stop --at-once 4
-	$(VENV)/bin/python tests/killings.py --cases 2000 --how signal
+	$(VENV)/bin/python tests/support/fuzz.py --cases $(CASES)
+	$(VENV)/bin/python tests/support/killings.py --cases $(KILLINGS)
+	$(VENV)/bin/python tests/support/killings.py --cases $(KILLINGS) --how stop --at-once 4
+	$(VENV)/bin/python tests/support/killings.py --cases 2000 --how signal
 
 CXX_FILES = $(shell find engine -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh')
 

@@ -443,7 +443,7 @@ def doctor_page() -> Iterator[str]:
     for check in CHECKS:
         yield f"| {check.layer} | {check.name} | {check.judge.__doc__} | {check.remedy} |"
     yield from _STATES.rstrip().splitlines()
-    sys.path.append(str(ROOT / "tests"))
+    sys.path.append(str(ROOT / "tests/support"))
     from doctor_states import STATES, state  # noqa: PLC0415  it is a part of the tests
 
     for name in STATES:

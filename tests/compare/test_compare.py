@@ -1,0 +1,471 @@
+"""``volley compare``: verdicts, what differs between environments, exit codes, and misuse."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import example_records
+from comparison_records import SIZES, launches, write
+from gpu_records import log as gpu_log
+from screens import SCREENS, check_screen
+from the_command import check_transcript
+from volley import cli
+from volley.benchmarks import BENCHMARKS
+from volley.compare import page
+from volley.compare.comparison import Comparison, Side, compare
+from volley.compare.environment import environment_differences
+from volley.machine.hardware import Hardware
+from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange
+from volley.records.record_types import MpiFacts
+from volley.records.records_file import read_runs
+from volley.records.run_log import RunLog
+from volley.run.render import render_reports
+from volley.statistics import two_runs
+
+ROOT = Path(__file__).parents[2]
+
+Capture = pytest.CaptureFixture[str]
+Logs = list[RunLog]
+
+
+def compared(first: Logs, second: Logs, within: float = 0.05, **options: bool) -> Comparison:
+    return compare(Side.of("a", first), Side.of("b", second), within, **options)
+
+
+def run_with(log: RunLog, **changes: Any) -> RunLog:
+    """The log with a changed ``run`` record; ``plan`` has the changes of its plan."""
+    if plan := changes.pop("plan", None):
+        changes["plan"] = msgspec.structs.replace(log.run.plan, **plan)
+    log.run = msgspec.structs.replace(log.run, **changes)
+    return log
+
+
+def without(logs: Logs, places: slice, *, of: slice = slice(None)) -> Logs:
+    """The logs without some of their records."""
+    for log in logs[of]:
+        del log.records[places]
+    return logs
+
+
+def one_varies() -> Logs:
+    """The first point takes longer from launch to launch."""
+    logs = launches(2)
+    for number, log in enumerate(logs):
+        log.records[0] = example_records.pingpong([1e-6 * (1 + number / 10)] * 6, size=SIZES[0], name="host")
+    return logs
+
+
+def faster_at_the_largest() -> Logs:
+    logs = launches(2, slower={"aware": 1.1})
+    for log in logs:
+        log.records[-1] = example_records.pingpong([8e-7] * 6, size=SIZES[-1], name="aware")
+    return logs
+
+
+def one_failed() -> Logs:
+    logs = launches(2)
+    logs[-1].records[0] = example_records.pingpong([], size=SIZES[0], name="host", status="failed")
+    return logs
+
+
+def truncated() -> Logs:
+    logs = launches(2)
+    logs[0].end = None
+    assert logs[1].end
+    logs[1].end = msgspec.structs.replace(logs[1].end, status="stopped")
+    return logs
+
+
+def ordered(seed: int, time_s: float, sizes: tuple[int, ...]) -> Logs:
+    logs = launches(seed)
+    for number, log in enumerate(logs):
+        log.records = [example_records.pingpong([time_s * (1 + number / 1e4)] * 6, size=size) for size in sizes]
+    return logs
+
+
+def gpu_logs() -> tuple[Logs, Logs]:
+    """Two matrices, which have no option for further launches."""
+    return [gpu_log(2, ["uni"])], [run_with(gpu_log(2, ["uni"]), started_at="2026-01-02T03:09:00Z")]
+
+
+def with_common_point() -> tuple[Logs, Logs]:
+    """The common point is that of the second request of the first side."""
+    first = [*launches(1, count=1), *launches(3, count=1)]
+    for log, sizes, place in zip(first, ("4k", "8"), (1, 0), strict=True):
+        run_with(log, plan={"launch": {"asked": [["--sizes", sizes]]}, "watchdog_s": 60.0 + place})
+        log.records[:] = [log.records[place]]
+    return first, without(launches(2, count=1), slice(1, None))
+
+
+def drifting(**slower: float) -> Logs:
+    steps = [1.1**step for step in range(8)]
+    return [
+        launches(1, count=1, slower={name: slower.get(name, 1) * d for name in ("host", "aware")})[0] for d in steps
+    ]
+
+
+COMPARED: dict[str, Callable[[], tuple[Logs, Logs]]] = {
+    "slower": lambda: (launches(1), launches(2, slower={"aware": 1.1})),
+    "same": lambda: (launches(1), launches(2)),
+    "noise": lambda: (launches(1, noise=0.1), launches(2, noise=0.1)),
+    "five-launches": lambda: (launches(1, count=5), launches(2, count=5, slower={"aware": 1.1})),
+    "one-launch": lambda: (launches(1, count=1), launches(2, count=1)),
+    "one-undecided": lambda: (
+        without(launches(1, noise=0.1), slice(1, None)),
+        without(launches(2, noise=0.1), slice(1, None)),
+    ),
+    "two-undecided": lambda: (
+        without(launches(1, noise=0.1), slice(2, None)),
+        without(launches(2, noise=0.1), slice(2, None)),
+    ),
+    "one-same-one-undecided": lambda: (without(launches(1), slice(2, None)), without(one_varies(), slice(2, None))),
+    "slower-and-faster": lambda: (launches(1), faster_at_the_largest()),
+    "only-in-b": lambda: (launches(1), launches(2, names=("host", "aware", "peer"))),
+    "failed": lambda: (launches(1), one_failed()),
+    "truncated": lambda: (launches(1), truncated()),
+    "matrices": gpu_logs,
+    "common-point": with_common_point,
+    "sizes-in-any-order": lambda: (ordered(1, 1e-6, (8, 1 << 30, 512)), ordered(2, 2e-6, (8, 1 << 30, 512))),
+    "one-size": lambda: (ordered(1, 1e-6, (1 << 20,)), ordered(2, 2e-6, (1 << 20,))),
+    "text-of-machines": lambda: (launches(1, environment={"UCX_TLS": "\x1b[31mred"}), launches(2)),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_screens(name: str) -> None:
+    """Without options, and of some of them with all points."""
+    found, out = compared(*COMPARED[name]()), io.StringIO()
+    render_reports([page.report(found, full=False)], "table", out)
+    if name == "slower":
+        render_reports([page.report(found, full=True)], "table", out)
+        render_reports([page.report(found, full=False)], "csv", out)
+    check_screen(SCREENS / f"compare/{name}.txt", out.getvalue())
+
+
+def test_the_verdicts_fit_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    out = io.StringIO()
+    render_reports([page.report(compared(*COMPARED["slower"]()), full=False)], "table", out)
+    table = out.getvalue().split("\nverdicts\n")[1].split("\n\n")[0]
+    assert table.splitlines()[2].split()[-1] == "median"
+    assert table.count("aware ") == 1
+
+
+def test_launches_in_pairs_are_compared_with_each_other() -> None:
+    drift, later = drifting(), drifting(aware=1.05)
+    assert not compared(drift, later).of("changed").size
+    paired = compared(drift, later, paired=True)
+    assert list(paired.by_series(paired.of("changed"))) == ["aware"]
+
+
+def test_pairs_without_a_partner_are_left_out() -> None:
+    first, second = launches(1, count=8), launches(2, count=8)
+    del second[3].records[0]
+    for log in (*first[:4], *second[4:]):
+        del log.records[-1]
+    found = compared(first, second, paired=True)
+    assert [those.tolist() for those in found.differences.launches] == [[7, 8, 8, 8, 8]] * 2
+    assert len(compared(first, second).at) == 6
+
+
+def test_missing_launches_of_the_second_run_are_incomplete() -> None:
+    second = launches(2)
+    second[-1].missing_launches = 2
+    assert compared(launches(1), second).lost == ["b has 2 incomplete launches"]
+
+
+@pytest.mark.parametrize("name", ["stream", "rank_matrix", "jacobi", "gpu_matrix"])
+def test_every_benchmark_can_be_compared(name: str) -> None:
+    known = [[gpu_log()], *(example_records.golden(file.stem) for file in example_records.RECORD_FILES)]
+    of_it = [logs for logs in known if logs and logs[0].run and logs[0].run.plan.benchmark == name]
+    logs = next(logs for logs in of_it if "ok" in logs[0].statuses)
+    later = [RunLog(log.run, log.transports, log.records, log.end) for log in logs]
+    for log in later:
+        run_with(log, started_at="2027-01-01T00:00:00Z")
+    found = compared(logs, later)
+    assert found.at
+    assert found.differences.ratio == pytest.approx(1)
+    assert {benchmark for benchmark, _ in found.sweeps} == {name}
+
+
+def test_a_transport_that_sends_nothing_is_not_compared() -> None:
+    logs = launches(1, names=("host", "null"))
+    for log in logs:
+        log.transports[1] = example_records.transport("null", memory="none")
+    assert set(Side.of("a", logs).observed.rows) == {("pingpong", "host")}
+
+
+def test_a_file_of_two_requests_continues_the_count_of_launches(tmp_path: Path) -> None:
+    other = [run_with(log, plan={"verify": False}) for log in launches(5, count=2)]
+    side = Side.read(write(tmp_path / "both.jsonl", [*launches(1), *other]).read_bytes(), "both")
+    assert side.seconds.shape == (6, 8)
+    assert not np.isnan(side.seconds).any()
+
+
+def test_launches_of_other_conditions_that_measured_other_things_are_one_side() -> None:
+    alone = launches(1, count=1, names=["aware"], environment={"UCX_TLS": "tcp"})
+    assert len(Side.of("both", [*launches(1, count=1, names=["host"]), *alone]).observed.rows) == 2
+
+
+# ------------------------------------------------------------------------------------------- the command and its codes
+
+FILES: dict[str, Callable[[], Logs]] = {
+    "baseline": lambda: launches(1),
+    "again": lambda: launches(2),
+    "slower": lambda: launches(2, slower={"aware": 1.1}),
+    "slower-and-faster": faster_at_the_largest,
+    "noise-a": lambda: launches(1, noise=0.1),
+    "noise-b": lambda: launches(2, noise=0.1),
+    "some-once": lambda: without(launches(2), slice(1, 3), of=slice(1, None)),
+    "one-a": lambda: launches(1, count=1),
+    "one-b": lambda: launches(2, count=1),
+    "fewer": lambda: launches(2, names=["host"]),
+    "two-fewer": lambda: without(launches(2), slice(1, 3)),
+    "failed": one_failed,
+    "truncated": truncated,
+    "twice": lambda: launches(1) * 2,
+    "stream": lambda: [example_records.log(example_records.stream([1e-3] * 6, direction="uni", window=64))],
+    "peer": lambda: launches(2, names=("peer",)),
+    "empty": lambda: [example_records.log(example_records.pingpong(status="skipped"))],
+    "mixed": lambda: [*launches(5, count=3), *launches(6, count=3, environment={"UCX_RNDV_THRESH": "8"})],
+}
+MIXED = "mixed.jsonl has launches that do not belong together; they differ in UCX_RNDV_THRESH (not set or 8)"
+
+
+def test_gates_and_mistakes_are_those_that_were_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """What ``--fail-on`` says, and exit codes; results of H200s pass the check of the docs."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    for name, logs in FILES.items():
+        write(tmp_path / name, logs())
+    (tmp_path / "RESULTS").symlink_to(ROOT / "results/h200-x2")
+    monkeypatch.chdir(tmp_path)
+    check_transcript("compare/gates", capsys, only_err=True)
+
+
+def test_a_gate_sees_the_changes_that_it_says_it_sees() -> None:
+    """Of recorded launches of the same program: two runs say it, and a third one has one point slower by so much."""
+    logs = read_runs(ROOT / "results/h100-x2/six-launches.jsonl.gz", BENCHMARKS)
+    first = Side.of("recorded", logs)
+    draw, runs, seen = random.Random(1), 8, []
+    for _ in range(8):
+        drawn = draw.sample(range(first.seconds.shape[1]), 3 * runs)
+        one, other, later = (first.seconds[:, drawn[start : start + runs]] for start in range(0, 3 * runs, runs))
+        measured = ~np.isnan(first.seconds[:, drawn]).any(axis=1)
+        said = two_runs.differences(one[measured], other[measured])
+        for point in draw.sample(range(int(measured.sum())), 5):
+            slower = later[measured]
+            slower[point] *= 1 + said.detectable(0.05)[point]
+            found = two_runs.differences(one[measured], slower)
+            seen.append(bool(found.changed[point] and found.low[point] >= 1.05))
+    assert np.mean(seen) >= 0.9
+
+
+@pytest.mark.parametrize(("comparisons", "sees"), [(1, True), (2, False)])
+def test_a_gate_of_several_runs_sees_what_its_level_lets_it_see(comparisons: int, sees: bool) -> None:
+    """Seven pairs can show a change of one run, and not of one of two."""
+    first, second = Side.of("a", launches(1, 7)), Side.of("b", launches(2, 7))
+    found = compare(first, second, 0.05, paired=True, comparisons=comparisons)
+    assert found.possible == sees
+    assert np.isfinite(found.detectable(0.05)).all() == sees
+
+
+def test_the_same_file_twice_is_refused_before_its_records_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("volley.compare.comparison.parse_runs")
+    baseline = str(write(tmp_path / "baseline.jsonl", launches(1)))
+    assert cli.main(["compare", baseline, baseline]) == 2
+
+
+def test_launches_that_do_not_belong_together_are_no_reference_and_shown_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    path = str(write(tmp_path / "mixed.jsonl", FILES["mixed"]()))
+    assert cli.main(["references", "--add", "mine", path]) == 2
+    assert MIXED in capsys.readouterr().err
+    assert cli.main(["show", path]) == 0
+    assert capsys.readouterr().out.count("3 launches · ") == 2
+
+
+# -------------------------------------------------------------------------------------------------- environments
+
+
+def differences(first: Logs, second: Logs) -> list[tuple[str, str, str]]:
+    return [(each.name, each.first, each.second) for each in environment_differences(first, second)]
+
+
+def test_what_differs_between_the_environments_is_told() -> None:
+    first = launches(1, environment={"UCX_TLS": "all", "SAME": "1"})
+    second = launches(
+        2,
+        environment={"SAME": "1", "UCX_RNDV_THRESH": "8"},
+        mpi=MpiFacts(library="Open MPI v4.1.6", standard="3.1"),
+        ranks=example_records.ranks(2, bound_by="launcher"),
+    )
+    found = differences(first, second)
+    assert {
+        ("UCX_TLS", "all", "not set"),
+        ("UCX_RNDV_THRESH", "not set", "8"),
+        ("rank 0 bound_by", "engine", "launcher"),
+    } <= set(found)
+    assert {name: value for name, _, value in found}["mpi library"] == "Open MPI v4.1.6"
+    assert not {"SAME", "started_at"} & {name for name, *_ in found}
+
+
+def test_a_setting_that_has_its_default_on_one_side_is_told_in_words() -> None:
+    other = [run_with(log, plan={"verify": False}) for log in launches(2)]
+    assert differences(launches(1), other) == [("verify", "yes", "no")]
+    of = [launches(1, plan=example_records.plan(launch=launch)) for launch in ({}, {"oversubscribed": False})]
+    assert differences(*of) == [("oversubscribed", "unknown", "no")]
+
+
+def test_a_variable_that_the_plan_has_too_is_told_once() -> None:
+    plans = [example_records.plan(launch={"environment": {"UCX_TLS": value}}) for value in ("all", "tcp")]
+    of = [launches(1, plan=plan, environment=plan.launch["environment"]) for plan in plans]
+    assert [each[1:] for each in differences(*of)] == [("all", "tcp")]
+
+
+def test_records_of_several_commands_are_not_repeated_with_one_of_them() -> None:
+    def side(names: list[str]) -> Side:
+        plans = {name: example_records.plan(launch={"asked": [["--transport", name]]}) for name in names}
+        logs = [log for name, plan in plans.items() for log in launches(1, 2, names=[name], plan=plan)]
+        return Side.of("x", logs, "")
+
+    for names, advice in ((["host"], "with volley pingpong -t host --launches 6"), (["host", "aware"], "6 times or")):
+        assert f"measure each run again {advice}" in page.headline(compare(side(names), side(names), 0.05))
+
+
+def planned(**launch: Any) -> Logs:
+    """Launches whose plan says this of the launch."""
+    return launches(1, plan=example_records.plan(launch=launch), environment=launch.get("environment", {}))
+
+
+def two_machines() -> tuple[Logs, Logs]:
+    """Other GPUs, more of them, and another number of cores."""
+    first, second = [gpu_log(2)], [gpu_log(4, ["uni"])]
+    renamed = json.loads(msgspec.json.encode(second[0].hardware[0]).replace(b"GPU-0", b"GPU-1"))
+    second[0].hardware[0] = msgspec.convert(renamed, Hardware)
+    ranks = [msgspec.structs.replace(rank, cores=list(range(32))) for rank in second[0].run.ranks]
+    run_with(second[0], ranks=ranks, environment={"UCX_TLS": "all"})
+    return first, second
+
+
+def rendezvous_from(threshold: int) -> Logs:
+    ranges = [
+        SizeRange(0, threshold - 1, "eager", "posix/memory"),
+        SizeRange(threshold, None, "rendezvous", "cuda_ipc/cuda"),
+    ]
+    tables = [
+        ProtocolTable("ucp_context_0 intra-node cfg#1", "tagged message by ucp_tag_send*(multi) from cuda", ranges),
+        ProtocolTable("ucp_context_0 self cfg#0", "tagged message by ucp_tag_send*(other) from cuda", ranges),
+    ]
+    return planned(stack={"ucx_protocols": msgspec.to_builtins(Protocols(sends=tables))})
+
+
+def clocked(hz: int) -> Logs:
+    log = gpu_log()
+    gpus = [msgspec.structs.replace(gpu, sm_clock_hz=hz) for gpu in log.hardware[-1].gpus]
+    log.hardware = [msgspec.structs.replace(log.hardware[-1], gpus=gpus)]
+    return [log]
+
+
+OTHERS = {
+    "environment": {"SAME": "1", "UCX_RNDV_THRESH": "8"},
+    "mpi": MpiFacts(library="Open MPI v4.1.6", standard="3.1"),
+    "ranks": example_records.ranks(2, bound_by="launcher"),
+}
+ENVIRONMENTS: dict[str, tuple[Logs, Logs]] = {
+    "variables, MPI and binding": (launches(1, environment={"UCX_TLS": "all", "SAME": "1"}), launches(2, **OTHERS)),
+    "a variable that the plan has too": (
+        *(planned(environment={"UCX_TLS": "all"}), planned(environment={"UCX_TLS": "tcp"})),
+    ),
+    "a list that one run does not record is an empty list of the other": (planned(), planned(removed=[])),
+    "two machines": two_machines(),
+    "where UCX changes its protocol": (rendezvous_from(4875), rendezvous_from(8)),
+    "UCX of one run": (planned(), rendezvous_from(8)),
+    "what varies between the launches of one run is no difference": (
+        launches(1, environment={"HOST_PART": "a"}) + launches(3, environment={"HOST_PART": "b"}),
+        launches(2, environment={"HOST_PART": "b"}),
+    ),
+    "clocks that are close": (clocked(1_980_000_000), clocked(1_965_000_000)),
+    "clocks that are apart": (clocked(1_980_000_000), clocked(1_200_000_000)),
+}
+
+
+def test_differences_of_environments_are_those_that_were_looked_at() -> None:
+    parts = []
+    for name, sides in ENVIRONMENTS.items():
+        found = [f"{each.name}: {each.first} → {each.second}" for each in environment_differences(*sides)]
+        parts.append("\n".join([f"# {name}", *found, ""]))
+    check_screen(SCREENS / "compare/environments.txt", "\n".join(parts))
+
+
+def test_long_lists_that_begin_alike_are_told_by_their_ends() -> None:
+    names = ", ".join(f"transport{number}" for number in range(12))
+    of = [launches(1, environment={"LIST": f"{names}{more}"}) for more in ("", ", one, two")]
+    found = environment_differences(*of)
+    notes = [note.text for note in page._environment_notes(found, full=False)]
+    assert notes == ["differs: LIST: … → …, one, two"]
+    assert names in next(page._environment_notes(found, full=True)).text
+
+
+def test_the_same_files_in_other_folders_are_one_difference() -> None:
+    of = [
+        launches(
+            number,
+            environment={"LD_LIBRARY_PATH": f"/{at}/lib", "UCX_TLS": at},
+            plan=example_records.plan(
+                launch={"stack": {"mpi_library": f"/{at}/libmpi.so.{number}", "mpiexec": f"/{at}/mpirun"}}
+            ),
+        )
+        for number, at in enumerate(("one", "other"), start=1)
+    ]
+    found = environment_differences(*of)
+    notes = [note.text for note in page._environment_notes(found, full=False)]
+    assert notes == [
+        "differs: the folders of LD_LIBRARY_PATH and mpiexec (--full shows them)",
+        "differs: UCX_TLS: one → other",
+        "differs: mpi_library: /one/libmpi.so.1 → /other/libmpi.so.2",
+    ]
+    assert len(list(page._environment_notes(found, full=True))) == len(found) == 4
+
+
+def test_differences_of_two_machines_fit_a_few_lines() -> None:
+    found = [(name, value) for name, _, value in differences(*two_machines())]
+    assert [name for name, _ in found][:2] == ["sections", "UCX_TLS"]
+    assert found[2:] == [("rank 0 cores", "0-31"), ("gpus", "4"), ("peers", "6")]
+
+
+def test_where_ucx_changes_its_protocol_differs() -> None:
+    late, early = rendezvous_from(4875), rendezvous_from(8)
+    assert differences(late, early) == [("UCX send (multi) by rendezvous", "from 4875 B", "from 8 B")]
+    assert differences(launches(1), early) == [
+        ("UCX send (multi) by eager", "none", "from 0 B"),
+        ("UCX send (multi) by rendezvous", "none", "from 8 B"),
+    ]
+
+
+def test_what_varies_between_the_launches_of_one_run_is_no_difference() -> None:
+    first = launches(1, environment={"HOST_PART": "a"}) + launches(3, environment={"HOST_PART": "b"})
+    assert environment_differences(first, launches(2, environment={"HOST_PART": "b"})) == []
+
+
+@pytest.mark.parametrize(("hz", "differs"), [(1_965_000_000, False), (1_200_000_000, True)])
+def test_clocks_differ_only_where_they_are_apart(hz: int, differs: bool) -> None:
+    sides = [[gpu_log()], [gpu_log()]]
+    for (log,), clock in zip(sides, (1_980_000_000, hz), strict=True):
+        gpus = [msgspec.structs.replace(gpu, sm_clock_hz=clock) for gpu in log.hardware[-1].gpus]
+        log.hardware = [msgspec.structs.replace(log.hardware[-1], gpus=gpus)]
+    assert any("sm_clock_hz" in name for name, *_ in differences(*sides)) == differs

@@ -1,0 +1,200 @@
+"""A finding is a cause: a state of a machine has one, its remedy ends the problem, and nothing else is blamed.
+
+The states are facts (``doctor_states``), and real ones where a namespace can make them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from msgspec.structs import asdict, replace
+
+from doctor_states import GOOD, RANKS, STATES, blamed, state
+from fake_nvml import FakeNvml
+from machine_facts import NAMES, changed, facts_of
+from screens import SCREENS, check_screen
+from the_command import BUSY, FEW, Command
+from volley.doctor.checks import CHECKS, diagnose
+from volley.doctor.findings import Finding
+from volley.machine import facts as f
+from volley.machine import nvml, settings
+from volley.machine.hardware import Hardware, at_rest
+from volley.machine.mpi_words import reason_in
+
+OUTPUTS = (Path(__file__).parents[1] / "mpi_outputs.txt").read_text("utf-8").strip("\n").split("\n\n")
+
+
+@pytest.mark.parametrize("output", OUTPUTS, ids=[each.splitlines()[0] for each in OUTPUTS])
+def test_the_reason_is_the_sentence_that_says_why(output: str) -> None:
+    """Real outputs of each MPI (``> `` the reason), found among what follows from it."""
+    _, reason, *lines = output.splitlines()
+    assert reason_in([line[2:] for line in lines]) == reason[2:]
+
+
+def test_a_state_of_a_machine_is_one_finding() -> None:
+    """And its remedy is the one that was looked at."""
+    parts = []
+    for name in STATES:
+        (cause,) = (each for each in diagnose(state(name)).findings if each.status in {"warning", "broken"})
+        later = {each.said for each in diagnose(state(name)).findings if each.said.startswith("fix first")}
+        assert cause.evidence
+        assert later <= {f"fix first: {cause.check}"}
+        more = "".join(f"  also: {each}\n" for each in cause.also)
+        parts.append(f"# {name}\n{cause.check}: {cause.said}\n  {cause.remedy}\n{more}")
+    check_screen(SCREENS / "doctor/states.txt", "\n".join(parts))
+
+
+@pytest.mark.parametrize("family", ["openmpi", "mpich", "intel"])
+def test_remedies_are_in_the_words_of_the_mpi_in_use(family: str) -> None:
+    words = {"openmpi": r"OMPI_MCA|PRTE_MCA|mpirun|openmpi|pmix|\[cuda", "mpich": r"MPIR_CVAR|HYDRA|UCX_|FI_LOG"}
+    words |= {"intel": r"I_MPI"}
+    others = "|".join(each for name, each in words.items() if name != family)
+    library = "Intel(R) MPI Library 2021.18" if family == "intel" else None
+    ranks = [{**each, "bound_by": "nobody", "cores": [0, 1]} for each in RANKS]
+    unaware = state("an MPI without CUDA")
+    more = {
+        "ranks do not start": changed(GOOD, launcher="no answer within 60 s"),
+        "ranks start alone": changed(GOOD, launcher={"inside": True, "complete": False, "ranks": []}),
+        "ranks are not bound": changed(GOOD, launcher={"inside": True, "ranks": ranks}),
+        "no UCX": changed(unaware, ucx=None),
+        "a wheel without CUDA": changed(unaware, stack={"mpi_source": "wheel", "prepared": False}),
+    }
+    for name, facts in {**{name: state(name) for name in STATES}, **more}.items():
+        assert facts.mpi_host.value or facts.mpi_host.skipped is None or facts.trials.value
+        if facts.trials.value or facts.mpi_host.value is None or facts.stack.value is None:
+            continue  # what a trial found is in the words of the MPI that it tried
+        stack = f.Probe(call="", value=replace(facts.stack.value, mpi_family="mpich" if library else family))
+        job = f.Probe(call="", value=replace(facts.mpi_host.value, library=library))
+        for finding in diagnose(
+            replace(facts, stack=stack, mpi_host=job, hosts=f.Probe(call="", skipped="one"))
+        ).findings:
+            assert not re.search(others, finding.remedy) or finding.check == "UCX transfer", name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_machine_that_works_has_no_cause_in_its_shell(name: str) -> None:
+    findings = {each.check: each for each in diagnose(facts_of(name)).findings}
+    assert {findings[check.name].status for check in CHECKS if check.layer == "shell and host"} <= {
+        "not tested",
+        "good",
+    }
+
+
+def test_hosts_that_do_not_answer_in_time_are_one_finding() -> None:
+    late = replace(state("docker0 on both hosts"), hosts=f.Probe(call="ssh b", error="no answer within 60 s"))
+    assert blamed(late) == ["hosts"]
+
+
+def test_what_doctor_itself_cannot_do_is_nobodys_fault() -> None:
+    """A socket or a folder of a probe: the compiler, UCX and MPI are not blamed for it."""
+    own = f.Probe(call="tried", error="OSError: [Errno 28] No space left on device", own=True)
+    changes = dict.fromkeys(("toolchain", "ucx_transfer", "gdrcopy", "limits", "mpi_host"), own)
+    findings = {each.check: each for each in diagnose(replace(GOOD, **changes)).findings}
+    assert [each.check for each in findings.values() if each.status in {"warning", "broken"}] == []
+    assert findings["compiler"].said.startswith("doctor's own test failed: OSError")
+
+
+def test_every_captured_fact_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each field of the facts is read by a check, a remedy or a page; what nobody reads is not captured."""
+    package = Path(f.__file__).parent.parent
+    readers = [*package.glob("doctor/**/*.py"), *package.glob("topo/*.py"), *package.glob("machine/[fh]a*.py")]
+    text = "\n".join(path.read_text("utf-8") for path in readers if "probes" not in path.parts)
+    apart = (f.Fact, f.Probe)
+    kinds = [each for each in vars(f).values() if isinstance(each, type) and issubclass(each, f.Fact)]
+    fields = [f"{kind.__name__}.{field}" for kind in kinds if kind not in apart for field in kind.__struct_fields__]
+    counted = dict.fromkeys(("ecc", "ecc_corrected", "ecc_uncorrected", "pcie_replays", "temperature_c"), 1)
+    gpus = [replace(gpu, **counted) for gpu in GOOD.nvml.value.gpus]
+    known = Hardware(when="before", host="node1", driver_version="1", gpus=gpus, peers=GOOD.nvml.value.peers)
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(known))
+    for record in (nvml.facts_at_rest().gpus[0], at_rest(settings.read())):  # what a run compares is left out
+        fields += [f".{field}" for field, found in asdict(record).items() if found is not None and field != "version"]
+    assert ".ecc_uncorrected" in fields
+    assert [each for each in fields if not re.search(rf"\.{each.partition('.')[2]}\b", text)] == []
+
+
+# ------------------------------------------------------------------------------------- states that are made for real
+
+
+def namespace(script: str) -> list[str]:
+    """A command before which ``script`` changes the mounts or the name of a host of its own."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("only root can make this state, with unshare")
+    if subprocess.run(["unshare", "-mu", "true"], check=False).returncode:
+        pytest.skip("this machine allows no namespaces")
+    return ["unshare", "-mu", "sh", "-ec", f'{script}; exec "$@"', "sh"]
+
+
+FULL = "mount -t tmpfs -o size=8k tmpfs /mnt; dd if=/dev/zero of=/mnt/x bs=1k count=20 2>/dev/null || true"
+OTHER_JOB = {
+    **dict.fromkeys(("SLURM_JOB_ID", "SLURM_JOBID"), "7"),
+    **dict.fromkeys(("SLURM_JOB_NODELIST", "SLURM_NODELIST"), "gpu07"),
+    **dict.fromkeys(("SLURM_JOB_NUM_NODES", "SLURM_NNODES"), "1"),
+    **dict.fromkeys(("SLURM_TASKS_PER_NODE", "SLURM_NTASKS", "SLURM_JOB_CPUS_PER_NODE"), "2"),
+}
+UCX = {"OMPI_MCA_pml": "ucx", "OMPI_MCA_pml_ucx_tls": "any", "OMPI_MCA_pml_ucx_devices": "any", "UCX_TLS": "rc"}
+SITE = (
+    "mount -t tmpfs tmpfs /mnt; echo pml=ucx >/mnt/site; prefix=$(dirname $(dirname $(realpath $(which mpirun))));"
+    " mount --bind /mnt/site $prefix/etc/openmpi-mca-params.conf"
+)
+REAL = {
+    "variables of a job on another host": ("", OTHER_JOB, "job variables"),
+    "a parameter of Open MPI 4": ("", {"OMPI_MCA_btl": "openib,self,vader"}, "inherited settings"),
+    "a layer that finds no device": ("", {"OMPI_MCA_pml": "ucx"}, "inherited settings"),
+    "UCX without a transport": ("", UCX, "inherited settings"),
+    "a parameter of PMIx": ("", {"PMIX_MCA_gds": "nosuch"}, "inherited settings"),
+    "variables of a rank": ("", {"PMIX_RANK": "0", "PMIX_NAMESPACE": "x@1"}, "job variables"),
+    "few open files": ("ulimit -S -n 20", {}, "inherited settings"),
+    "a component in the file of the site": (SITE, {}, "inherited settings"),
+    "a component in a file of the home folder": (
+        "mount -t tmpfs tmpfs /mnt; export HOME=/mnt; mkdir /mnt/.openmpi; echo pml=ucx >/mnt/.openmpi/mca-params.conf",
+        {},
+        "inherited settings",
+    ),
+    "TMPDIR without exec": (*("mount -t tmpfs -o noexec,size=1g tmpfs /mnt", {"TMPDIR": "/mnt"}, "temporary files"),),
+    "TMPDIR is full": (FULL, {"TMPDIR": "/mnt"}, "temporary files"),
+    "TMPDIR is read-only": ("mount -t tmpfs -o ro tmpfs /mnt", {"TMPDIR": "/mnt"}, "temporary files"),
+    "/dev/shm is small": ("mount -t tmpfs -o size=4m tmpfs /dev/shm", {}, "shared memory"),
+    "/dev/shm is read-only": ("mount -t tmpfs -o ro tmpfs /dev/shm", {}, "shared memory"),
+    "lo is down": ('exec unshare -n "$@"', {}, "loopback"),
+}
+"""What makes a state, the variables of the shell, and the finding."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_state_is_found_and_its_remedy_ends_it(name: str, volley: Command) -> None:
+    script, variables, check = REAL[name]
+    before = namespace(script) if script else []
+    found = doctor(volley, before, variables)
+    assert [each.check for each in found.values() if each.status == "broken"] == [check]
+    cause = found[check]
+    assert cause.evidence
+    assert not set(cause.evidence) <= set("-= ")
+    before = [*before, "sh", "-c", f'{cause.remedy.partition("; or ")[0]}; exec "$@"', "sh"]
+    if not script:  # MPI failed, and works with the remedy
+        assert volley("pingpong", "-t", "host", *FEW, before=before, **variables).code == 0
+        return
+    again = doctor(volley, before, variables)
+    assert [each for each in again.values() if each.status == "broken"] == []
+    assert again["MPI, host memory"].status == "good"
+
+
+def test_a_run_that_fails_names_the_inherited_setting(volley: Command) -> None:
+    done = volley("pingpong", "-t", "host", "-s", "8", "--launches", "1", OMPI_MCA_pml="ucx")
+    assert done.code == 1
+    assert "in this shell: OMPI_MCA_pml=ucx; volley doctor tries without" in done.err.splitlines()[-1]
+
+
+def doctor(here: Command, before: Sequence[str], variables: dict[str, str]) -> dict[str, Finding]:
+    """The findings on this machine, in a state; their remedies are not for the host of a container."""
+    done = here("doctor", "--capture", "-", "--timeout=30", before=before, **BUSY, **variables)
+    assert done.code == 0, done.err
+    facts = changed(f.decode(done.out.encode(), "facts"), system={"container": None})
+    return {each.check: each for each in diagnose(facts).findings}

@@ -1,0 +1,62 @@
+"""Every fault that the engine can give to a transport, with every transport: found, or docs/method says why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from data_faults import DATA
+from the_command import Command
+from volley.benchmarks.points.records import PointRecord
+from volley.launch.engine import ask_about
+from volley.machine.transports import TRANSPORTS
+
+<<<<<<< HEAD:tests/test_faults.py
+DATA = ("flip", "early", "late", "lose", "swap", "echo")
+"""Faults that change what arrives: every point fails. `wrap` needs a long pass of short messages: see
+engine/tests/host_sampler.cpp."""
+=======
+>>>>>>> 0abcaa3d (Tests are grouped by package, what they share is in tests/support, and no test file imports another):tests/engine/test_faults.py
+FOUND_BY = {
+    **dict.fromkeys(DATA, "data"),
+    "wrap": "data",
+    "hang": "watchdog",
+    "unopened": "reason",
+    "delay": "[matrix](rank-matrix.md)",
+    "nan": "[Jacobi](jacobi.md)",
+    "signal": "sometimes",
+}
+"""What tells of each fault, in the order of the table in docs/method/verification.md."""
+HOST = tuple(name for name in TRANSPORTS if name.partition("/")[0] == "host")
+METHOD = Path(__file__).parents[2] / "docs/method/verification.md"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("pingpong", "--iterations", "5"), ("stream", "--window", "4", "--direction", "bi", "--iterations", "5")],
+    ids=" ".join,
+)
+def test_every_fault_is_found_with_every_transport_in_host_memory(volley: Command, words: tuple[str, ...]) -> None:
+    """Every fault in every way of measuring: engine/tests/mpi_transports.cpp."""
+    names = [f"{name}+{fault}" for name in HOST for fault in DATA]
+    empty = [f"null+{fault}" for fault in DATA]  # transports nothing that could be wrong
+    done = volley(*words, "--transport", ",".join(names + empty), "--sizes", "8,100000", "--launches", "1")
+    (log,) = done.records
+    assert done.code == 1
+    expected = dict.fromkeys(names, "failed") | dict.fromkeys(empty, "ok")
+    assert {(point.transport, point.size_bytes, point.status) for point in log.of(PointRecord)} == {
+        (name, size, status) for name, status in expected.items() for size in (8, 100000)
+    }
+
+
+def test_the_published_tables_are_about_the_faults_and_transports_of_the_engine(engine: Path) -> None:
+    with ask_about(engine) as answer:
+        about = answer()
+    text = METHOD.read_text(encoding="utf-8")
+    assert {each.name for each in about.faults} == set(FOUND_BY)
+    for each in about.faults:
+        assert f"| `{each.name}` | {each.summary.replace('5 us', '5 µs')} | {FOUND_BY[each.name]} |" in text
+    for each in about.transports:
+        found = "–" if each.memory == "none" else "✓"
+        assert f"| `{each.name}` | {' | '.join([found] * len(DATA))} |" in text

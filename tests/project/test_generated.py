@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+import generate
+from volley.benchmarks import named
+from volley.records.plan import Plan
+from volley.report.columns import MEANINGS, base
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_generated_files_are_up_to_date() -> None:
+    assert generate.drifted(ROOT) == [], "run make docs"
+
+
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What is generated; it is generated once."""
+    made = generate.generate()
+    monkeypatch.setattr(generate, "generate", lambda: made)
+    return made
+
+
+def test_drift_is_found_and_mended(pages: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(generate.drifted(tmp_path)) == set(pages)
+    assert generate.main(["--check"], tmp_path) == 1
+    assert "docs/cli.md: out of date; run make docs" in capsys.readouterr().err
+    assert not (tmp_path / "docs").exists()
+    assert generate.main([], tmp_path) == 0
+    assert generate.main(["--check"], tmp_path) == 0
+    (tmp_path / "docs/cli.md").write_text("old", "utf-8")
+    assert generate.drifted(tmp_path) == ["docs/cli.md"]
+
+
+def test_a_list_says_whether_its_length_is_fixed() -> None:
+    page = (ROOT / "docs/records.md").read_text("utf-8")
+    assert "| `ranks` | list of at least 2 integer ≥ 0, ≤ 2⁶³ − 1 |" in page
+    assert "| `grid` | list of 2 integer ≥ 1, ≤ 2³¹ − 1 |" in page
+
+
+def test_every_column_has_one_meaning() -> None:
+    columns = {base(name) for names in generate.columns_by_command().values() for name in names}
+    assert columns | {"schema", "run", "date", "launch"} == set(MEANINGS)
+
+
+@pytest.mark.parametrize("name", ["plan", "record", "data"])
+def test_schemas_are_schemas(name: str) -> None:
+    Draft202012Validator.check_schema(json.loads((ROOT / f"schema/{name}.schema.json").read_text("utf-8")))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"plan": 0},
+        {"benchmark": "tennis"},
+        {"transports": "host"},
+        {"options": {"sizes_bytes": [-1]}},
+        {"benchmark": "stream", "options": {"sizes_bytes": [0]}},
+        {"options": {"sizes_bytes": [8], "window": 64}},
+        {"nonsense": 1},
+        {"sampling": {"ci": 0}},
+        {"budget_s": 0},
+    ],
+)
+def test_the_schema_refuses_what_the_types_refuse(changes: dict[str, object]) -> None:
+    good = {"benchmark": "pingpong", "transports": ["host"], "options": {"sizes_bytes": [8]}}
+    validator = Draft202012Validator(json.loads((ROOT / "schema/plan.schema.json").read_text("utf-8")))
+    for sizes in ([8], [0]):
+        validator.validate({**good, "options": {"sizes_bytes": sizes}})
+    bad = json.dumps({**good, **changes})
+    with pytest.raises(ValidationError):
+        validator.validate(json.loads(bad))
+    with pytest.raises((msgspec.ValidationError, KeyError)):
+        typed(bad)
+
+
+def typed(document: str) -> tuple[Plan, object]:
+    plan = msgspec.json.decode(document, type=Plan)
+    return plan, msgspec.convert(plan.options, named(plan.benchmark).plan_type)

@@ -1,0 +1,68 @@
+"""What may import what: the contracts of import-linter in pyproject.toml.  And one name has one meaning."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
+    return subprocess.run([*command, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_no_import_runs_up_and_there_is_no_circle() -> None:
+    done = lint(ROOT)
+    assert done.returncode == 0, done.stdout
+    assert "0 broken" in done.stdout
+
+
+def test_no_program_of_the_engine_sets_a_variable() -> None:
+    """The environment says how the libraries work that are measured."""
+    sources = (file for part in ("src", "apps") for file in (ROOT / "engine" / part).rglob("*") if file.is_file())
+    assert [file.name for file in sources if re.search(r"\b(un)?setenv\(|\bputenv\(", file.read_text("utf-8"))] == []
+
+
+def test_imports_within_functions_say_why() -> None:
+    """They are for start-up time, and never hide a circle: import-linter sees them too."""
+    for file in (ROOT / "src" / "volley").rglob("*.py"):
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1):
+            if "PLC0415" in line:
+                near = "\n".join(file.read_text("utf-8").splitlines()[max(0, number - 4) : number])
+                assert "start-up" in near, f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
+
+
+def test_no_class_of_the_front_has_the_name_of_another() -> None:
+    files = (ROOT / "src" / "volley").rglob("*.py")
+    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8"))))
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_class_of_the_engine_has_the_name_of_another() -> None:
+    defined = re.compile(
+        r"^ *(?:struct|class|enum class) (?:alignas\(\w+\) )?(\w+)(?: final)?(?: : .*)?\s*\{", re.MULTILINE
+    )
+    files = [file for folder in ("src", "apps") for file in (ROOT / "engine" / folder).rglob("*") if file.is_file()]
+    names = Counter(name for file in files for name in defined.findall(file.read_text("utf-8")))
+    assert len(names) > 100
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_test_file_imports_another() -> None:
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        nodes = [
+            node
+            for node in ast.walk(ast.parse(file.read_text("utf-8")))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        names = [getattr(node, "module", "") or "" for node in nodes] + [
+            each.name for node in nodes for each in node.names
+        ]
+        assert [name for name in names if name.split(".")[0].startswith("test_")] == [], file.name

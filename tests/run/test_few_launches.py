@@ -1,0 +1,155 @@
+"""Of fewer than six launches every place that people or programs see has the range, and calls it that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import jacobi_records
+import message_rate_records
+import overlap_records
+from example_records import collective, log, pingpong, stream, transport
+from screens import shown
+from volley.benchmarks import BENCHMARKS
+from volley.compare import page
+from volley.compare.comparison import Side, compare
+from volley.records.run_log import RunLog
+from volley.report.model import Details, Report
+from volley.run.render import reports_of, results_of
+
+TIMES = {3: (1.0, 1.5, 2.0), 5: (1.0, 1.2, 1.5, 1.7, 2.0), 6: (1.0, 1.2, 1.4, 1.5, 1.7, 2.0)}
+"""How long everything takes in each launch, by their number."""
+SHARES = (0.2, 0.5, 0.6, 0.4, 0.3, 0.5)
+"""What each launch hides of an exchange."""
+WIDEST = 4.0
+"""The largest quotient of two bounds that launches saw: that of what takes twice as long twice.  The interval of
+verdicts over three launches has 32 even for ``TIMES``."""
+SIZES = tuple(8 << each for each in range(8))
+
+
+def of_points(make: Callable[..., RunLog]) -> Callable[[int], list[RunLog]]:
+    return lambda count: [make(factor) for factor in TIMES[count]]
+
+
+def transports(factor: float, point: Callable[..., object]) -> RunLog:
+    """Two transports, of which the second takes from as long as the first to twice as long."""
+    names = {"staged/pageable": 1.0, "staged/pinned": factor}
+    points = [point([each * factor * 1e-6] * 7, name, size) for name, each in names.items() for size in SIZES]
+    return log(*points, transports=[transport(name) for name in names])
+
+
+def message_rates(count: int) -> list[RunLog]:
+    logs = message_rate_records.launches({1: 1e-5})[:1] * count
+    windows = [(1, factor * 1e-5, 1) for factor in TIMES[count]], [(2, factor**2 * 1e-5, 1) for factor in TIMES[count]]
+    return [
+        RunLog(
+            run=each.run,
+            transports=each.transports,
+            records=[message_rate_records.point(p, [t] * 7) for p, t, _ in both],
+            end=each.end,
+        )
+        for each, both in zip(logs, zip(*windows, strict=True), strict=True)
+    ]
+
+
+def overlaps(count: int) -> list[RunLog]:
+    return [
+        log(
+            *(
+                overlap_records.point(4 * t, 4 * t, (8 - 4 * share) * t, computation=limit, size_bytes=size)
+                for limit in ("memory", "arithmetic")
+                for size in SIZES
+            ),
+            the_plan=overlap_records.RUN.plan if overlap_records.RUN else None,
+        )
+        for t, share in zip(TIMES[count], SHARES, strict=False)
+    ]
+
+
+def solutions(count: int) -> list[RunLog]:
+    points = (jacobi_records.point(batch_s=[0.5, *[0.25 * factor] * 10]) for factor in TIMES[count])
+    return [jacobi_records.log(each) for each in points]
+
+
+RUNS = {
+    "pingpong": of_points(lambda factor: transports(factor, lambda times, name, size: pingpong(times, size, name))),
+    "stream": of_points(
+        lambda factor: transports(factor, lambda times, name, size: stream(times, size=size, transport=name))
+    ),
+    "collective": of_points(
+        lambda factor: transports(
+            factor, lambda times, name, size: collective("allreduce", times, size, transport=name, data_bytes=size)
+        )
+    ),
+    "message_rate": message_rates,
+    "overlap": overlaps,
+    "jacobi": solutions,
+}
+
+
+def bounds_of_marks(reports: list[Report]) -> Iterator[tuple[float, float]]:
+    for mark in (mark for report in reports for chart in report.charts for mark in chart.marks):
+        if mark.low is not None and mark.high is not None:
+            yield mark.low, mark.high
+
+
+def bounds_in_data(reports: list[Report]) -> Iterator[tuple[float, float]]:
+    for row in (row for report in reports for row in report.data.rows):
+        for name, low in row.items():
+            if "_low" in name and low is not None:
+                yield low, row[name.replace("_low", "_high")]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_charts_and_data_have_the_range_of_few_launches(name: str) -> None:
+    for count in (3, 5):
+        reports = reports_of(results_of(RUNS[name](count), BENCHMARKS))
+        marks, data = list(bounds_of_marks(reports)), list(bounds_in_data(reports))
+        assert data
+        assert marks or name == "jacobi"
+        for low, high in (*marks, *data):
+            assert 0 < low <= high <= WIDEST * low * 1.000001
+        kinds = {row["interval"] for report in reports for row in report.data.rows}
+        kinds |= {row.get("speedup_interval") for report in reports for row in report.data.rows} - {None}
+        assert kinds == {"range"}
+        charts = [chart for report in reports for chart in report.charts]
+        captions = [chart.caption for chart in charts if any(mark.low is not None for mark in chart.marks)]
+        assert all("range" in each and "over launches" not in each for each in captions)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_tables_and_sentences_call_it_a_range(name: str) -> None:
+    for details in (Details(), Details(full=True)):
+        few, six = (shown(RUNS[name](count), "table", details=details)[0] for count in (3, 6))
+        assert "95 % confidence interval (CI)" not in few
+        assert "95 % CI over" not in few
+        assert "range" in few or not details.full
+        assert "smallest to largest" not in six
+
+
+def test_a_comparison_of_few_pairs_shows_their_range() -> None:
+    for count in (3, 5, 6):
+        logs = [[transports(f, lambda times, name, size: pingpong(times, size, name)) for f in factors]
+                for factors in ([1.0] * count, TIMES[count])]  # fmt: skip
+        sides = [Side.of(str(number), those, "") for number, those in enumerate(logs)]
+        report = page.report(compare(*sides, 0.05, paired=True), full=True)
+        kinds = {row["interval"] for row in report.data.rows}
+        quotients = [high / low for low, high in (*bounds_of_marks([report]), *bounds_in_data([report]))]
+        if count < 6:
+            assert kinds == {"range"}
+            assert max(quotients) == pytest.approx(WIDEST)
+            assert all("range" in chart.caption for chart in report.charts)
+        else:
+            assert kinds == {"ci"}
+            assert max(quotients) > WIDEST
+
+
+@pytest.mark.parametrize("samples", [4, 7])
+def test_the_bounds_of_a_point_of_one_launch_of_several_are_not_called_those_of_launches(samples: int) -> None:
+    once = pingpong([1e-6] * (samples - 1) + [9e-6], 64)
+    logs = [log(pingpong([t * 1e-6] * 7, 8), *[once][number:]) for number, t in enumerate(TIMES[6])]
+    text = shown(logs, "table", details=Details(full=True))[0]
+    row = next(line for line in text.splitlines() if line.startswith("64 B"))
+    assert row.split()[3] == "–", row
+    assert "–: measured in fewer than six launches" in text

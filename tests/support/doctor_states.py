@@ -1,0 +1,329 @@
+"""States of a machine, as changes to the facts of one that works, and the one finding of each (docs/doctor.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from machine_facts import changed, facts_of
+from volley.doctor.checks import diagnose
+from volley.machine.facts import Facts
+
+_BASE = facts_of("h200x2-no-gdrcopy")
+_TEXTS = (Path(__file__).parents[1] / "mpi_outputs.txt").read_text("utf-8").strip("\n").split("\n\n")
+_SAID = {each.splitlines()[0][2:]: [line[2:] for line in each.splitlines()[2:]] for each in _TEXTS}
+_AROUND = {"host": "node1", "cpus": 8, "folder": "/scratch", "other_folder": "/tmp", "in_job": True}
+_CLOCKS = [
+    {**msgspec.to_builtins(gpu), "clocks_event_reasons": []}
+    for gpu in (_BASE.nvml.value.gpus if _BASE.nvml.value else [])
+]
+GOOD = changed(
+    _BASE,
+    surroundings=_AROUND,
+    settings={"host": "node1"},
+    trials=None,
+    gdrcopy={"node": "ok", "module": "2.4", "library": "2.4", "mapped": True},
+    nvml={"gpus": _CLOCKS},
+    iommu={"units": [], "readable": True},
+    system={"virtual": False},
+)
+"""A machine without problems."""
+
+
+def failed(output: str, **more: Any) -> dict[str, Any]:
+    """A job that ended with one of the kept outputs."""
+    ended = {"complete": False, "status": 1, "reason": "the job ended with status 1", "library": None}
+    return {**ended, "text": _SAID[output], "points": [], "ranks": [], **more}
+
+
+def all_jobs(output: str, **others: Any) -> dict[str, Any]:
+    """No job works, for one reason."""
+    job = failed(output)
+    peers = [{"gpus": [0, 1], "job": {**msgspec.to_builtins(GOOD.mpi_host.value), **job}}]
+    return {"mpi_host": job, "mpi_device": job, "launcher": job, "peers": peers, **others}
+
+
+def _tried(*settings: str, works: bool = True) -> list[dict[str, Any]]:
+    names = " ".join(each.partition("=")[0] for each in settings)
+    return [{"change": f"unset {names}", "settings": list(settings), "works": works}]
+
+
+def cuda(number: int = 2, *, reaches: bool = True, **attributes: int) -> dict[str, Any]:
+    """CUDA's answer for the first GPUs, with attributes changed."""
+    devices = [msgspec.to_builtins(device) for device in GOOD.cuda_devices[:number]]
+    for device in devices:
+        device["attributes"] |= attributes
+    peers = [[one == other or reaches for other in range(number)] for one in range(number)]
+    return {"devices": devices, "peers": peers}
+
+
+def failed_cuda(status: int, name: str) -> dict[str, Any]:
+    return {"status": status, "status_name": name, "failed_call": "cuInit", "devices": [], "peers": []}
+
+
+def _gpus(*changes: dict[str, Any]) -> dict[str, Any]:
+    return {"gpus": [{**gpu, **change} for gpu, change in zip(_CLOCKS, changes, strict=False)]}
+
+
+_NO_GPU_JOBS = {"pcie_load": None, "peers": None, "mpi_device": None, "ucx_transfer": None}
+RANKS = msgspec.to_builtins(GOOD.launcher.value)["ranks"]
+_NO_DEVICE = [{**each, "device": None} for each in RANKS]
+
+
+_NO_DRIVER = {
+    "driver": {"version": None, "nodes": {}, "modules": [], "library": None},
+    **dict.fromkeys(("cuda", "nvml", "gdrcopy"), None),
+    **_NO_GPU_JOBS,
+    "launcher": {"ranks": [], "transports": []},
+    "ucx": {"components": [{"name": "tcp", "resources": 1}]},
+}
+
+
+def _held(driver: str) -> list[dict[str, Any]]:
+    return [{**msgspec.to_builtins(gpu), "driver": driver} for gpu in GOOD.gpus_on_bus]
+
+
+def _no_cuda(status: int, name: str) -> dict[str, Any]:
+    return {
+        "cuda": failed_cuda(status, name),
+        **_NO_GPU_JOBS,
+        "gdrcopy": {"mapped": None},
+        "launcher": {"ranks": _NO_DEVICE},
+    }
+
+
+_SLOWER = {"points": [{"transport": "host", "size_bytes": 8, "status": "ok", "half_round_trip_s": 1.2e-5}]}
+_WRONG = {"transport": "peer", "size_bytes": 4096, "status": "failed", "reason": "4096 of 4096 bytes differ"}
+_COPY = msgspec.to_builtins(GOOD.peers.value)[0] if GOOD.peers.value else {}
+_UNAWARE = {
+    "complete": False,
+    "status": 139,
+    "reason": "the job ended with status 139 (SIGSEGV)",
+    "points": [],
+    "text": [],
+}
+_ALIKE = {"MPI": "Open MPI 5.0.11", "UCX": "1.20.1", "NVIDIA driver": "580.65.06"}
+_ALIKE |= {"limit of locked memory": "unlimited", "limit of open files": "65536"}
+
+
+def _hosts(
+    job: dict[str, Any] | None = None, *, docker: bool = False, b: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    known = {"a": ["192.0.2.1"], "b": ["192.0.2.2"]}
+    both = {"docker0": "172.17.0.1/16"} if docker else {}
+    one = {"name": "a", "port": 1, "names": known, "settings": _ALIKE, "reached": {"b 192.0.2.2": "ok"}}
+    two = {"name": "b", "port": 1, "names": known, "settings": _ALIKE, "reached": {"a 192.0.2.1": "ok"}}
+    one["interfaces"] = {"eth0": "192.0.2.1/24", **both}
+    two["interfaces"] = {"eth0": "192.0.2.2/24", **both}
+    whole = {**msgspec.to_builtins(GOOD.mpi_host.value), **(job or {})}
+    trial = {"change": "OMPI_MCA_btl_tcp_if_exclude=127.0.0.0/8,docker0", "works": True} if docker else None
+    return {"hosts": [one, {**two, **(b or {})}], "job": whole, "carried": {"eth0": 1 << 26}, "trial": trial}
+
+
+_LEFT_OVER = {
+    "change": "unset $(env | grep -oE '^(PMIX_|OMPI_COMM_WORLD_)[A-Za-z0-9_]*')",
+    "settings": ["PMIX_RANK=0", "PMIX_NAMESPACE=x@1", "OMPI_COMM_WORLD_RANK=0"],
+    "works": True,
+}
+_IN_FILE = {
+    "change": "mv ~/.openmpi/mca-params.conf ~/.openmpi/mca-params.conf.off",
+    "settings": ["pml = ucx in ~/.openmpi/mca-params.conf"],
+    "works": True,
+}
+_LIMIT = {"change": "ulimit -S -n 1024", "settings": ["ulimit -n 20"], "works": True}
+_SHM_MPICH = "MPICH 4.0.2: 4 MiB of /dev/shm"
+_BTL = "Open MPI 5.0.11: OMPI_MCA_btl=openib,self,vader"
+_OTHER_HOST = "Open MPI 5.0.11: the variables of a job on another host"
+_GONE = "volley-engine: error while loading shared libraries: libmpi.so.40: cannot open shared object file"
+_OLD_LIBRARY = "/opt/old/lib/libstdc++.so.6: version `GLIBCXX_3.4.29' not found"
+_NOEXEC = "[Errno 13] Permission denied: '/scratch/try'"
+
+STATES: dict[str, dict[str, Any]] = {
+    "TMPDIR without exec": {
+        "surroundings": {**_AROUND, "folder_run_error": _NOEXEC},
+        "toolchain": {"compiler": {"name": "c++", "path": "/usr/bin/c++", "run_error": _NOEXEC}},
+    },
+    "TMPDIR is full": all_jobs(
+        "Open MPI 5.0.11: TMPDIR is full",
+        surroundings={**_AROUND, "folder_error": "No space left on device"},
+        trials=[{"change": "TMPDIR=/tmp", "works": True}],
+        toolchain={"compiler": {"name": "c++", "path": "c++", "error": "try.cpp: No space left on device"}},
+    ),
+    "variables of a job on another host": all_jobs(
+        _OTHER_HOST,
+        surroundings={**_AROUND, "batch_system": "slurm", "job_hosts": ["gpu07"], "in_job": False},
+        trials=_tried("SLURM_JOB_ID=7", "SLURM_NODELIST=gpu07"),
+    ),
+    "variables of a rank, without its launcher": {
+        **dict.fromkeys(("mpi_host", "mpi_device", "peers")),
+        "launcher": failed("Open MPI 5.0.11: the variables of a rank", inside=True),
+        "trials": [_LEFT_OVER],
+    },
+    "a job of one CPU": {
+        "surroundings": {**_AROUND, "batch_system": "slurm", "job_hosts": ["node1"]},
+        "mpi_host": _SLOWER,
+        "trials": _tried("SLURM_JOB_ID=7", "SLURM_TASKS_PER_NODE=1"),
+    },
+    "a component in ~/.openmpi/mca-params.conf": all_jobs(
+        "Open MPI 5.0.11: OMPI_MCA_pml=ucx without a network card", trials=[_IN_FILE]
+    ),
+    "a low limit of open files": all_jobs("Open MPI 5.0.11: ulimit -n 20", trials=[_LIMIT]),
+    "a hard limit of open files": all_jobs(
+        "Open MPI 5.0.11: ulimit -n 20", limits={"low": ["ulimit -Hn 20"]}, trials=[]
+    ),
+    "a control group with few processes": all_jobs(
+        "Open MPI 5.0.11: 13 processes in a control group",
+        limits={"low": ["/sys/fs/cgroup/job/pids.max 13, of which 3 are in use"]},
+        toolchain={"compiler": {"path": "c++", "error": "fatal error: vfork: Resource temporarily unavailable"}},
+        trials=[],
+    ),
+    "a low limit of the size of files": all_jobs(
+        "MPICH 4.0.2: ulimit -f 512",
+        trials=[{"change": "ulimit -S -f unlimited", "settings": ["ulimit -f 512"], "works": True}],
+        surroundings={**_AROUND, "folder_error": "File too large"},
+        limits={"shm_error": "File too large"},
+        stack={"mpi_family": "mpich"},
+    ),
+    "a topology of hwloc in the shell": all_jobs(
+        "Open MPI 5.0.11: HWLOC_COMPONENTS=stop", trials=_tried("HWLOC_SYNTHETIC=pu:1")
+    ),
+    "OMPI_MCA_btl of an older Open MPI": all_jobs(_BTL, trials=_tried("OMPI_MCA_btl=openib,self,vader")),
+    "UCX_TLS leaves nothing": all_jobs(
+        "MPICH 4.0.2: UCX_TLS=rc without a network card",
+        trials=_tried("UCX_TLS=rc"),
+        ucx_transfer={"memory": "cuda", "status": 255, "said": "UCX  ERROR no usable transports/devices"},
+    ),
+    "inherited settings make MPI slow": {"mpi_host": _SLOWER, "trials": _tried("OMPI_MCA_btl=self,tcp")},
+    "the library of MPI is gone": all_jobs(
+        "a loader", stack={"start_error": _GONE, "described": "/opt/mpi/lib/libmpi.so.40"}, trials=[]
+    ),
+    "another MPI's library is loaded": all_jobs(
+        "a loader", stack={"start_error": _GONE}, trials=_tried("LD_LIBRARY_PATH=/opt/other/lib")
+    ),
+    "an old libstdc++ in front": all_jobs(
+        "a loader",
+        stack={"start_error": _OLD_LIBRARY},
+        trials=_tried("LD_LIBRARY_PATH=/opt/old/lib"),
+        toolchain={"compiler": {"path": "c++", "run_error": _OLD_LIBRARY}},
+    ),
+    "the host's name has no address": all_jobs(
+        "Intel MPI 2021.18: I_MPI_HYDRA_IFACE=eth9",
+        surroundings={**_AROUND, "host_error": "Name or service not known"},
+    ),
+    "lo is down": all_jobs(
+        "Open MPI 5.0.11: no interface", surroundings={**_AROUND, "loopback_error": "Network is unreachable"}
+    ),
+    "a variable names an interface that is not there": {
+        "environment": {"NCCL_SOCKET_IFNAME": "ib0", "UCX_NET_DEVICES": "mlx5_0:1,mlx5_9:1"},
+        "surroundings": {**_AROUND, "devices": ["lo", "eth0", "mlx5_0"]},
+    },
+    "two hardware threads of one core": {"settings": {"host": RANKS[0]["host"], "siblings": [[0, 1]]}},
+    "one CPU for two ranks": {"surroundings": {**_AROUND, "cpus": 1}, "mpi_host": _SLOWER, "trials": []},
+    "/dev/shm is small, with MPICH": all_jobs(
+        _SHM_MPICH,
+        limits={"shm_bytes": 4 << 20, "shm_free_bytes": 4 << 20},
+        stack={"mpi_family": "mpich"},
+        trials=[{"change": "UCX_TLS=self,tcp", "works": True}],
+        ucx_transfer={"memory": "host", "status": 255, "said": "UCX  ERROR Not enough memory"},
+    ),
+    "/dev/shm is small, with Open MPI": {
+        "limits": {"shm_bytes": 4 << 20, "shm_free_bytes": 4 << 20},
+        "mpi_host": _SLOWER,
+        "trials": [{"change": "OMPI_MCA_btl=self,sm", "reason": "there is not enough space for /dev/shm/sm_segment"}],
+    },
+    "/dev/shm is not for all users": all_jobs(_SHM_MPICH, limits={"shm_error": "Permission denied"}),
+    "/dev/shm is missing": all_jobs(_SHM_MPICH, limits={"shm_bytes": 0, "shm_error": "No such file or directory"}),
+    "MPI fails for a reason of its own": all_jobs(
+        "Open MPI 5.0.11: OMPI_MCA_btl_tcp_if_include=eth9", trials=_tried("UCX_TLS=all", works=False)
+    ),
+    "UCX without a transport for GPU memory": {"mpi_device": _UNAWARE, "trials": _tried("UCX_TLS=tcp,self")},
+    "another component sends GPU memory": {
+        "mpi_device": _UNAWARE,
+        "trials": [{"change": "OMPI_MCA_pml=ucx", "works": True}],
+    },
+    "no NVIDIA driver": {
+        **_NO_DRIVER,
+        "driver": {"version": None, "nodes": {}, "modules": [], "library": "no such file"},
+    },
+    "nouveau holds the GPUs": {**_NO_DRIVER, "bus": {"gpus": _held("nouveau")}},
+    "the GPUs are kept for virtual machines": {**_NO_DRIVER, "bus": {"gpus": _held("vfio-pci")}},
+    "CUDA_VISIBLE_DEVICES is empty": {
+        "environment": {"CUDA_VISIBLE_DEVICES": ""},
+        **_no_cuda(100, "CUDA_ERROR_NO_DEVICE"),
+    },
+    "a stub in front of the driver's library": _no_cuda(34, "CUDA_ERROR_STUB_LIBRARY"),
+    "an MPS that has ended": _no_cuda(805, "CUDA_ERROR_MPS_CONNECTION_FAILED"),
+    "a limit of the address space": _no_cuda(2, "CUDA_ERROR_OUT_OF_MEMORY"),
+    "a divided GPU (MIG)": {
+        "nvml": _gpus({"mig": True}, {"mig": True}),
+        "cuda": cuda(reaches=False),
+        "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "complete": False, "points": []}}],
+    },
+    "NVML and the driver are of two versions": {"nvml": "Driver/library version mismatch"},
+    "a GPU that fell off the bus": {
+        **dict.fromkeys(("peers", "pcie_load")),
+        "cuda": cuda(1),
+        "nvml": "GPU is lost",
+        "launcher": {"ranks": [{**each, "device": None} for each in RANKS[:1]] + RANKS[1:]},
+    },
+    "other processes have the memory of a GPU": {
+        "pcie_load": "CudaError: cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2)",
+        "gdrcopy": {"mapped": None, "map_error": "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2)"},
+        "mpi_device": {**_UNAWARE, "status": 1, "reason": "cudaMalloc: out of memory"},
+        "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], **_UNAWARE}}],
+    },
+    "CUDA hangs": {**dict.fromkeys(("cuda", "nvml", "pcie_load", "launcher"), "no answer within 60 s"), "peers": None},
+    "memory errors of a GPU": {"nvml": _gpus({"ecc_uncorrected": 3}, {}), "mpi_device": _UNAWARE},
+    "GPUs for one process each": {"cuda": cuda(COMPUTE_MODE=3), "mpi_device": _UNAWARE},
+    "GPUs without peer access": {
+        "cuda": cuda(reaches=False),
+        "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "points": []}}],
+    },
+    "an IOMMU that translates": {
+        "iommu": {
+            "units": ["dmar0"],
+            "types": ["DMA-FQ"],
+            "bridges": [{"address": "0000:16:00.0", "acs_control": 29}],
+        },
+        "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "points": [_WRONG]}}],
+    },
+    "an MPI without CUDA": {
+        "mpi_device": _UNAWARE,
+        "ucx": {"components": [{"name": "tcp", "resources": 1}]},
+        "ucx_transfer": {"memory": "cuda", "status": 255, "said": "Unsupported memory type cuda"},
+        "stack": {"mpi_source": "system", "ompi_cuda": True, "ompi_pml": []},
+    },
+    "a host that does not answer": {"hosts": _hosts(failed(_OTHER_HOST), b={"error": "timeout"})},
+    "a name with another address": {
+        "hosts": _hosts(
+            failed(_OTHER_HOST),
+            b={"names": {"a": ["127.0.1.1"], "b": ["192.0.2.2"]}, "reached": {"a 192.0.2.1": "refused"}},
+        )
+    },
+    "a firewall between hosts": {
+        "hosts": _hosts(failed(_OTHER_HOST), b={"reached": {"a 192.0.2.1": "port 7: timed out"}})
+    },
+    "different versions of MPI": {
+        "hosts": _hosts(failed(_OTHER_HOST), b={"settings": {**_ALIKE, "MPI": "Open MPI 4.1.4"}})
+    },
+    "fewer open files, less locked memory and another UCX": {
+        "hosts": _hosts(
+            failed(_OTHER_HOST),
+            b={"settings": {**_ALIKE, "UCX": "", "limit of locked memory": "8 MiB", "limit of open files": "1024"}},
+        )
+    },
+    "docker0 on both hosts": {"hosts": _hosts(failed(_OTHER_HOST), docker=True)},
+}
+"""Changes to the facts; doctor must find one problem of each: tests/screens/doctor/states.txt."""
+
+
+def state(name: str) -> Facts:
+    """The facts of a state."""
+    return changed(GOOD, **STATES[name])
+
+
+def blamed(facts: Facts) -> list[str]:
+    """The checks that find a problem of their own."""
+    return [each.check for each in diagnose(facts).findings if each.status in {"warning", "broken"}]
