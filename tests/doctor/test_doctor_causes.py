@@ -95,10 +95,10 @@ def test_hosts_that_do_not_answer_in_time_are_one_finding() -> None:
 def test_what_doctor_itself_cannot_do_is_nobodys_fault() -> None:
     """A socket or a folder of a probe: the compiler, UCX and MPI are not blamed for it."""
     own = f.Probe(call="tried", error="OSError: [Errno 28] No space left on device", own=True)
-    changes = dict.fromkeys(("toolchain", "ucx_transfer", "gdrcopy", "limits", "mpi_host"), own)
+    changes = dict.fromkeys(("ucx_transfer", "gdrcopy", "limits", "mpi_host"), own)
     findings = {each.check: each for each in diagnose(replace(GOOD, **changes)).findings}
     assert [each.check for each in findings.values() if each.status in {"warning", "broken"}] == []
-    assert findings["compiler"].said.startswith("doctor's own test failed: OSError")
+    assert findings["shared memory"].said.startswith("doctor's own test failed: OSError")
 
 
 def test_every_captured_fact_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,13 +143,11 @@ _NOEXEC = "[Errno 13] Permission denied: '/scratch/try'"
 STATES: dict[str, dict[str, Any]] = {
     "TMPDIR without exec": {
         "surroundings": {**_AROUND, "folder_run_error": _NOEXEC},
-        "toolchain": {"compiler": {"name": "c++", "path": "/usr/bin/c++", "run_error": _NOEXEC}},
     },
     "TMPDIR is full": all_jobs(
         "Open MPI 5.0.11: TMPDIR is full",
         surroundings={**_AROUND, "folder_error": "No space left on device"},
         trials=[{"change": "TMPDIR=/tmp", "works": True}],
-        toolchain={"compiler": {"name": "c++", "path": "c++", "error": "try.cpp: No space left on device"}},
     ),
     "variables of a job on another host": all_jobs(
         _OTHER_HOST,
@@ -176,7 +174,6 @@ STATES: dict[str, dict[str, Any]] = {
     "a control group with few processes": all_jobs(
         "Open MPI 5.0.11: 13 processes in a control group",
         limits={"low": ["/sys/fs/cgroup/job/pids.max 13, of which 3 are in use"]},
-        toolchain={"compiler": {"path": "c++", "error": "fatal error: vfork: Resource temporarily unavailable"}},
         trials=[],
     ),
     "a low limit of the size of files": all_jobs(
@@ -206,7 +203,6 @@ STATES: dict[str, dict[str, Any]] = {
         "a loader",
         stack={"start_error": _OLD_LIBRARY},
         trials=_tried("LD_LIBRARY_PATH=/opt/old/lib"),
-        toolchain={"compiler": {"path": "c++", "run_error": _OLD_LIBRARY}},
     ),
     "the host's name has no address": all_jobs(
         "Intel MPI 2021.18: I_MPI_HYDRA_IFACE=eth9",

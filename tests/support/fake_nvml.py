@@ -116,6 +116,19 @@ class FakeNvml:
     def nvmlDeviceGetTotalEccErrors(self, gpu: Gpu, kind: int, _counter: int) -> int:
         return _given((gpu.ecc_corrected, gpu.ecc_uncorrected)[kind])
 
+    def nvmlDeviceGetApplicationsClock(self, gpu: Gpu, _which: int) -> int:
+        return _given(gpu.sm_clock_set_hz) // 10**6
+
+    def nvmlDeviceGetDefaultApplicationsClock(self, gpu: Gpu, _which: int) -> int:
+        return _given(gpu.sm_clock_default_hz) // 10**6
+
+    def nvmlDeviceGetRemappedRows(self, gpu: Gpu) -> tuple[int, int, int, int]:
+        known = _given(gpu.row_remapping)
+        return 0, 1, int(known == "pending"), int(known == "failed")
+
+    def nvmlDeviceGetComputeRunningProcesses(self, gpu: Gpu) -> list[int]:
+        return [0] * _given(gpu.processes)
+
     def nvmlDeviceGetPowerUsage(self, gpu: Gpu) -> float:
         return _given(gpu.power_w) * 1000
 

@@ -30,7 +30,8 @@ from volley.check.judgement import Judgement
 from volley.document import Frozen, PositiveSeconds
 from volley.errors import UserError
 from volley.files import write_file
-from volley.machine.hardware import SLOWDOWNS, Gpu, nvlinks_down
+from volley.machine.hardware import SLOWDOWNS, Gpu
+from volley.machine.health import nvlinks_down
 from volley.machine.transports import family_of, without_fault
 from volley.records.launch_series import LaunchSeries, launches_of
 from volley.records.records_file import read_runs

@@ -17,12 +17,13 @@ from rich.text import Text
 
 from volley.doctor.checks import diagnose
 from volley.doctor.device_query import device_query
-from volley.doctor.findings import NO_GPU, Diagnosis, Finding, Status
+from volley.doctor.findings import NO_GPU, Diagnosis
 from volley.doctor.options import DoctorOptions
 from volley.document import readable_json
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_unwritable, write_file
 from volley.machine.facts import Facts, encode, read_facts
+from volley.machine.finding import Finding, Status
 from volley.report.terminal import console_on, print_hanging, print_line
 from volley.text import ascii_json, escape_controls, grouped
 

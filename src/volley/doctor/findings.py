@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from volley.errors import EXIT_FAILED, EXIT_GOOD
 from volley.machine.facts import Facts, JobFacts, Probe
+from volley.machine.finding import Finding
 from volley.machine.mpi_words import reason_in
 
 DIAGNOSIS_VERSION = 1
@@ -17,27 +18,6 @@ NO_GPU = "there is no NVIDIA GPU"
 ONE_GPU = "one GPU has no peer"
 
 T = TypeVar("T")
-
-Status = Literal["good", "warning", "broken", "not applicable", "not tested"]
-STATUSES: tuple[Status, ...] = ("good", "warning", "broken", "not applicable", "not tested")
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check concludes from the facts."""
-
-    check: str = ""
-    """The name of the check, and its layer: filled in by :func:`volley.doctor.checks.diagnose`."""
-    layer: str = ""
-    status: Status
-    said: str
-    evidence: str = ""
-    """The command or call, and what it answered."""
-    remedy: str = ""
-    """A command if one is enough, else a sentence."""
-    also: tuple[str, ...] = ()
-    """Further problems of the same kind, a line each, with what to do."""
-    explains: tuple[str, ...] = ()
-    """The checks whose problems follow from this one, whatever they say."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +51,8 @@ class LayerCheck:
     """Left out if only one host is looked at."""
     needs: tuple[str, ...] = ()
     """Earlier checks: if one of them is broken, this check only names it."""
+    tried_by: str = ""
+    """A check that needs what this one tests: if it is good, this one is not broken."""
 
     def applies(self, facts: Facts) -> bool:
         return (facts.has_gpu or not self.gpu) and (facts.hosts.skipped is None or not self.hosts)

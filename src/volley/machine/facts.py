@@ -61,21 +61,6 @@ class SystemFacts(Fact, frozen=True, kw_only=True):
     virtual: bool = False  # the processor reports a hypervisor
 
 
-class Program(Fact, frozen=True, kw_only=True):
-    """A program, and what happened when it was used."""
-
-    path: str | None = None
-    version: str | None = None
-    error: str | None = None  # what it said when it could not compile, or did not start
-    run_error: str | None = None  # what was said when the program that it compiled did not run
-
-
-class ToolchainFacts(Fact, frozen=True, kw_only=True):
-    compiler: Program
-    cmake: Program
-    nvcc: Program
-
-
 class DriverFacts(Fact, frozen=True, kw_only=True):
     """The NVIDIA driver as the kernel and the loader know it."""
 
@@ -397,7 +382,6 @@ class Facts(Fact, frozen=True, kw_only=True):
     installer: str = "pip install"  # the command that installs Python packages
     requirement: str = REQUIREMENT  # what installs this copy of volley, given to that
     system: Probe[SystemFacts]
-    toolchain: Probe[ToolchainFacts]
     driver: Probe[DriverFacts]
     bus: Probe[BusFacts]
     cuda: Probe[CudaFacts]
@@ -437,6 +421,11 @@ class Facts(Fact, frozen=True, kw_only=True):
     @property
     def gpus_on_bus(self) -> list[PciGpu]:
         return self.bus.value.gpus if self.bus.value else []
+
+    @property
+    def gpus(self) -> list[Gpu]:
+        """The GPUs that NVML describes; none if it does not answer."""
+        return self.nvml.value.gpus if self.nvml.value else []
 
     @property
     def cuda_devices(self) -> list[CudaDevice]:

@@ -4,7 +4,6 @@ settings of its CPUs."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Annotated, Literal, TypeVar
 
 from msgspec import Meta
@@ -83,6 +82,10 @@ class Gpu(Frozen, frozen=True, kw_only=True):
     pcie_replays: Annotated[NonNegative | None, Meta(description="packets that PCIe sent again.")] = None
     sm_clock_hz: NonNegative | None = None
     sm_clock_max_hz: NonNegative | None = None
+    sm_clock_set_hz: Annotated[
+        NonNegative | None, Meta(description="the applications clock that is set (`nvidia-smi -ac`).")
+    ] = None
+    sm_clock_default_hz: Annotated[NonNegative | None, Meta(description="that of the product.")] = None
     memory_clock_hz: NonNegative | None = None
     memory_clock_max_hz: NonNegative | None = None
     clocks_event_reasons: Annotated[
@@ -95,6 +98,11 @@ class Gpu(Frozen, frozen=True, kw_only=True):
     ecc: bool | None = None
     ecc_corrected: Annotated[NonNegative | None, Meta(description="errors since the driver was loaded.")] = None
     ecc_uncorrected: NonNegative | None = None
+    row_remapping: Annotated[
+        Literal["none", "pending", "failed"] | None,
+        Meta(description="of faulty rows of memory: `pending` until the next reset, or `failed`."),
+    ] = None
+    processes: Annotated[NonNegative | None, Meta(description="processes that compute on it.")] = None
     power_w: Number | None = None
     power_limit_w: Number | None = None
     temperature_c: int | None = None
@@ -105,28 +113,6 @@ class Gpu(Frozen, frozen=True, kw_only=True):
     def slowdowns(self) -> str:
         """What of power and heat holds the clocks down, in words; empty if nothing does, or if NVML does not say."""
         return join_words(reason for reason in self.clocks_event_reasons or () if reason in SLOWDOWNS)
-
-
-_ON_A_BOARD = re.compile(r"SXM|HBM3|\b(H200|H800|H20|B200|B300|GB200|GB300)$")
-"""Products whose NVLinks a board connects to other GPUs: the names of NVML.  Those of an A100 PCIe, an H100 NVL or a
-workstation's card need a bridge, which connects some of them; those of a GH200 are for other nodes."""
-
-
-def nvlinks_down(gpus: Sequence[Gpu]) -> dict[int, int]:
-    """Return how many NVLinks that should be active are not, by the index of the GPU.
-
-    A board connects all links of its GPUs where there are several.  Bridges are the user's, and connect some: as many
-    as those of the other GPUs of the same product.
-    """
-    active = {gpu.index: len(gpu.nvlinks or ()) for gpu in gpus}
-    boards = {gpu.index for gpu in gpus if _ON_A_BOARD.search(gpu.name or "")}
-    expected = {
-        gpu.index: active[gpu.index] + gpu.nvlinks_inactive
-        if gpu.index in boards and len(boards) > 1
-        else max(active[other.index] for other in gpus if other.name == gpu.name)
-        for gpu in gpus
-    }
-    return {index: want - active[index] for index, want in expected.items() if active[index] < want}
 
 
 OLDEST_DRIVERS = {11: "450.80.02", 12: "525.60.13", 13: "580.65.06"}
@@ -174,8 +160,8 @@ class Hardware(Frozen, frozen=True, kw_only=True, tag_field="record", tag="hardw
 
 
 _OF_A_RUN = """
-sm_clock_hz sm_clock_max_hz memory_clock_hz memory_clock_max_hz power_w power_limit_w temperature_c ecc_corrected
-pcie_replays nvlink_errors power_slowdown_s thermal_slowdown_s boost smt transparent_huge_pages numa_balancing
+memory_clock_hz memory_clock_max_hz power_w power_limit_w temperature_c ecc_corrected
+pcie_replays power_slowdown_s thermal_slowdown_s boost smt transparent_huge_pages numa_balancing
 """
 """Keys that say something only when runs are compared."""
 

@@ -95,6 +95,10 @@ def _error_text(error: Exception) -> str:
     return escape_controls(str(error)) or type(error).__name__
 
 
+def _remapping(pending: int, failed: int) -> str:
+    return "failed" if failed else "pending" if pending else "none"
+
+
 _QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "name": lambda nvml, gpu: nvml.nvmlDeviceGetName(gpu),
     "pci": lambda nvml, gpu: pci_address(nvml.nvmlDeviceGetPciInfo(gpu).busId),
@@ -105,12 +109,17 @@ _QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
     # NVML_CLOCK_SM 1, NVML_CLOCK_MEM 2
     "sm_clock_hz": lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, 1) * 10**6,
     "sm_clock_max_hz": lambda nvml, gpu: nvml.nvmlDeviceGetMaxClockInfo(gpu, 1) * 10**6,
+    "sm_clock_set_hz": lambda nvml, gpu: nvml.nvmlDeviceGetApplicationsClock(gpu, 1) * 10**6,
+    "sm_clock_default_hz": lambda nvml, gpu: nvml.nvmlDeviceGetDefaultApplicationsClock(gpu, 1) * 10**6,
     "memory_clock_hz": lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, 2) * 10**6,
     "memory_clock_max_hz": lambda nvml, gpu: nvml.nvmlDeviceGetMaxClockInfo(gpu, 2) * 10**6,
     "ecc": lambda nvml, gpu: bool(nvml.nvmlDeviceGetEccMode(gpu)[0]),
     # NVML_MEMORY_ERROR_TYPE_CORRECTED 0, _UNCORRECTED 1; NVML_VOLATILE_ECC 0
     "ecc_corrected": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, 0, 0),
     "ecc_uncorrected": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, 1, 0),
+    # corrected rows, uncorrected rows, whether one is pending, whether one failed
+    "row_remapping": lambda nvml, gpu: _remapping(*nvml.nvmlDeviceGetRemappedRows(gpu)[2:4]),
+    "processes": lambda nvml, gpu: len(nvml.nvmlDeviceGetComputeRunningProcesses(gpu)),
     "power_w": lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
     "power_limit_w": lambda nvml, gpu: nvml.nvmlDeviceGetEnforcedPowerLimit(gpu) / 1000,
     "temperature_c": lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, 0),  # NVML_TEMPERATURE_GPU

@@ -2,8 +2,8 @@
 
 The names ``volley`` and ``volley-bench`` on PyPI belong to others: no message may refer users to them.
 
-Package names: Debian 12, Ubuntu 24.04, RHEL 9 and SLES 15; the driver, GDRCopy and the CUDA toolkit as NVIDIA packages
-them (CUDA Installation Guide for Linux; the README of gdrcopy).
+Package names: Debian 12 and 13, Ubuntu 22.04 and 24.04, RHEL 9 and SLES 15; the driver as NVIDIA packages it (Driver
+Installation Guide), whose branch 580 is the last one for GPUs older than Turing.
 """
 
 from __future__ import annotations
@@ -41,12 +41,6 @@ _INSTALLERS = {
 _PACKAGES: dict[str, dict[str, str]] = {
     "cc": {"debian": "gcc libc6-dev", "rhel": "gcc", "suse": "gcc"},
     "c++": {"debian": "g++", "rhel": "gcc-c++", "rhel7": "devtoolset-11-gcc-c++", "suse": "gcc-c++"},
-    "newer c++": {
-        "debian": "g++-12 && export CXX=g++-12",
-        "rhel": "gcc-toolset-13-gcc-c++ && scl enable gcc-toolset-13 bash",
-        "rhel7": "devtoolset-11-gcc-c++ && scl enable devtoolset-11 bash",
-        "suse": "gcc13-c++ && export CXX=g++-13",
-    },
     "xz": {"debian": "xz-utils"},
     "autoreconf": dict.fromkeys(("debian", "rhel", "suse"), "autoconf automake"),
     "libtoolize": dict.fromkeys(("debian", "rhel", "suse"), "libtool"),
@@ -58,24 +52,34 @@ _PACKAGES: dict[str, dict[str, str]] = {
         "rhel7": "nvidia-driver-latest-dkms",
         "suse": "nvidia-open",
     },
+    "old driver": {
+        "ubuntu": "nvidia-driver-580",
+        "debian": "nvidia-driver",
+        "rhel": "cuda-drivers-580",
+        "rhel7": "nvidia-driver-latest-dkms",
+        "suse": "cuda-drivers-580",
+    },
     "kernel headers": {
         "debian": "linux-headers-$(uname -r)",
         "rhel": "kernel-devel-$(uname -r)",
         "suse": "kernel-default-devel",
     },
-    "toolkit": dict.fromkeys(("debian", "rhel", "suse"), "cuda-toolkit"),
-    "gdrcopy": {"debian": "gdrdrv-dkms libgdrapi", "rhel": "gdrcopy gdrcopy-kmod", "suse": "gdrcopy gdrcopy-kmod"},
     "ucx": {"debian": "ucx-utils", "rhel": "ucx", "suse": "ucx-tools"},
 }
 """By program or product, then by family with major version, distribution, or family: the first entry of these counts.
 A program that is not listed is in a package of its own name."""
 
+_SOURCES = {
+    "debian": "name contrib, non-free and non-free-firmware in /etc/apt/sources.list, {sudo}apt-get update; ",
+    **dict.fromkeys(("ubuntu", "amzn", "fedora"), ""),
+    **dict.fromkeys(("rhel", "suse"), "add NVIDIA's repository (Driver Installation Guide); "),
+}
+"""What stock installations lack before they know the driver's packages."""
 _GRUB = "add {parameters} to GRUB_CMDLINE_LINUX in /etc/default/grub, then: "
-_RESTART = "; then reboot at a convenient time"
 _KERNEL_PARAMETERS = {
-    "debian": _GRUB + "{sudo}update-grub" + _RESTART,
-    "rhel": '{sudo}grubby --update-kernel=ALL --args="{parameters}"' + _RESTART,
-    "suse": _GRUB + "{sudo}grub2-mkconfig -o /boot/grub2/grub.cfg" + _RESTART,
+    "debian": _GRUB + "{sudo}update-grub",
+    "rhel": '{sudo}grubby --update-kernel=ALL --args="{parameters}"',
+    "suse": _GRUB + "{sudo}grub2-mkconfig -o /boot/grub2/grub.cfg",
 }
 
 
@@ -97,13 +101,24 @@ class Distribution:
 
     def install_line(self, packages: str) -> str:
         """Return the command that installs packages, or a sentence where the package manager is not known."""
-        installer = self.most_specific(_INSTALLERS)
-        return f"{self.sudo}{installer} {packages}" if installer else f"install {packages} with your package manager"
+        return (
+            f"{self.sudo}{self.installer} {packages}"
+            if self.installer
+            else f"install {packages} with your package manager"
+        )
+
+    @property
+    def installer(self) -> str:
+        return self.most_specific(_INSTALLERS) or ""
+
+    def sources(self) -> str:
+        """Return what comes before the installation of the driver's packages; ``{sudo}`` where root is needed."""
+        return self.most_specific(_SOURCES) or ""
 
     def kernel_parameters(self, parameters: str) -> str:
-        """Return how the kernel is booted with more parameters."""
-        text = self.most_specific(_KERNEL_PARAMETERS) or "boot the kernel with {parameters}"
-        return text.format(parameters=parameters, sudo=self.sudo)
+        """Return how the kernel is given more parameters, with ``{sudo}`` where root is needed."""
+        text = self.most_specific(_KERNEL_PARAMETERS) or "give the kernel the parameter {parameters}"
+        return text.replace("{parameters}", parameters)
 
     @property
     def major(self) -> str:

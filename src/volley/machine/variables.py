@@ -17,7 +17,8 @@ _OF_OPEN_MPI = ("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_")
 _CAPTURED = (
     *(*_OF_OPEN_MPI, *_OF_LIBRARIES, "NVIDIA_DRIVER_CAPABILITIES", "MPI_HOME"),
     *("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE", "SLURM_JOB_NUM_NODES", "SLURM_GPU"),
-    *("LSB_JOBID", "PBS_JOBID", "VOLLEY_ENGINE"),
+    *("SLURM_MEM_PER_", "SLURM_CPUS_PER_", "SLURM_TRES_PER_", "SLURM_JOB_GPUS"),
+    *("LSB_JOBID", "PBS_JOBID", "FLUX_JOB_ID", "PE_HOSTFILE", "VOLLEY_ENGINE"),
 )
 """No other variable is captured.  The engine records those of libraries and launchers
 (engine/src/group/job.cpp)."""
@@ -47,6 +48,41 @@ _TALK = re.compile(
 )
 """Parts of the names of variables that change only what a library prints, or where it is found; and those with which
 hydra tells ranks what it has decided."""
+
+
+OF_DEVICES = re.compile(
+    r"UCX_NET_DEVICES|NCCL_(SOCKET_IFNAME|IB_HCA)|FI_TCP_IFACE|.*_if_include|I_MPI_HYDRA_IFACE|HYDRA_IFACE"
+)
+"""Variables that name network interfaces and RDMA devices; NCCL takes the beginnings of names."""
+_NO_NAME = re.compile(r"^\^|\d\.\d|/")
+"""What is left out, and networks by their addresses."""
+_PORTS = re.compile(
+    r"OMPI_MCA_btl_tcp_port_min_v4|(MPIR_CVAR_CH3|MPICH|MPIEXEC|I_MPI|UCX_TCP)_PORT_RANGE|FI_TCP_PORT_LOW_RANGE"
+)
+"""Variables that set the TCP ports of an MPI, or the first of them."""
+
+
+def names_no_device(name: str, value: str, devices: Collection[str]) -> bool:
+    """Return whether a variable names network devices, none of which is among these."""
+    if not devices or not OF_DEVICES.fullmatch(name) or _NO_NAME.search(value):
+        return False
+    words = value.replace("=", "").split(",")
+    return not any(each.startswith(word.partition(":")[0]) for each in (*devices, "all") for word in words)
+
+
+def port_range(environment: Mapping[str, str]) -> tuple[int, int] | None:
+    """Return the first and the last TCP port that an MPI is told to use; ``None`` if it may use any.
+
+    >>> port_range({"OMPI_MCA_btl_tcp_port_min_v4": "20000", "OMPI_MCA_btl_tcp_port_range_v4": "500"})
+    (20000, 20499)
+    """
+    for name, value in environment.items():
+        if _PORTS.fullmatch(name) and (numbers := [int(each) for each in re.findall(r"\d{1,5}", value)]):
+            last = numbers[-1] if len(numbers) > 1 else int(environment.get("FI_TCP_PORT_HIGH_RANGE", numbers[0]))
+            if many := environment.get("OMPI_MCA_btl_tcp_port_range_v4", "") if name.startswith("OMPI") else "":
+                last = numbers[0] + int(many) - 1 if many.isdecimal() else last
+            return numbers[0], last
+    return None
 
 
 def captured(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from volley.doctor.checks import gpus, host, hosts, mpi
-from volley.doctor.findings import STATUSES, Diagnosis, Finding, LayerCheck, MissingFacts, not_tested
+from volley.doctor.findings import Diagnosis, LayerCheck, MissingFacts, good, not_tested
 from volley.doctor.remedies import SEND, send_by
 from volley.machine.facts import Facts
+from volley.machine.finding import STATUSES, Finding
 from volley.text import join_words
 
-_SHELL, _TOOLS, _DRIVER = "shell and host", "toolchain", "kernel and driver"
+_SHELL, _DRIVER = "shell and host", "kernel and driver"
 _GPUS, _INTERCONNECT = "GPUs", "GPU interconnect"
 _LIMITS, _LIBRARIES, _MPI, _LAUNCHER = "limits", "libraries", "MPI", "launcher"
 _DATA, _HOSTS = "data between GPUs", "between hosts"
@@ -37,9 +38,6 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("loopback", _SHELL, host.loopback, "`ip link set lo up`; a rule of the firewall."),
     LayerCheck("job variables", _SHELL, host.job, "`unset` them, or start volley on a host of the job."),
     LayerCheck("inherited settings", _SHELL, host.settings, "`unset NAME`: without the variable, the same job worked."),
-    LayerCheck("compiler", _TOOLS, host.compiler, "The distribution's compiler."),
-    LayerCheck("cmake", _TOOLS, host.cmake, "`pip install cmake`."),
-    LayerCheck("nvcc", _TOOLS, host.nvcc, "The CUDA toolkit's package."),
     LayerCheck("driver", _DRIVER, host.driver, "Its package; `docker run --gpus all`; `nvidia-modprobe`."),
     LayerCheck("driver age", _DRIVER, host.driver_age, "A newer driver.", gpu=True),
     LayerCheck("GPUs", _GPUS, gpus.devices, "Unset CUDA_VISIBLE_DEVICES; a reboot.", gpu=True, needs=_CUDA),
@@ -73,12 +71,14 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("binding", _LAUNCHER, mpi.binding, "The launcher's binding arguments.", needs=_JOBS),
     LayerCheck("CUDA IPC", _DATA, mpi.cuda_ipc, "One container for all ranks.", gpu=True, needs=_TWO_RANKS),
     LayerCheck("peer copies", _DATA, mpi.integrity, "IOMMU and ACS.", gpu=True, needs=_TWO_RANKS),
-    LayerCheck("hosts", _HOSTS, hosts.answers, "ssh without a password; volley at the same path.", hosts=True),
-    LayerCheck("names", _HOSTS, hosts.names, "A line in /etc/hosts.", hosts=True, needs=("hosts",)),
-    LayerCheck("ports", _HOSTS, hosts.ports, "Open ports.", hosts=True, needs=("hosts",)),
-    LayerCheck("alike", _HOSTS, hosts.alike, "The same versions and limits.", hosts=True, needs=("hosts",)),
-    LayerCheck("interfaces", _HOSTS, hosts.interfaces, "The change that fixed it.", hosts=True, needs=("hosts",)),
-    LayerCheck("MPI between hosts", _HOSTS, hosts.between, "A common interface.", hosts=True, needs=("hosts", *_JOBS)),
+    LayerCheck(
+        "hosts", _HOSTS, hosts.answers, "What its own words, or ssh's, ask for; volley at the same path.", hosts=True
+    ),
+    LayerCheck("names", _HOSTS, hosts.names, "A line in /etc/hosts.", hosts=True),
+    LayerCheck("ports", _HOSTS, hosts.ports, "Open ports.", hosts=True, tried_by="MPI between hosts"),
+    LayerCheck("alike", _HOSTS, hosts.alike, "The same versions and limits.", hosts=True),
+    LayerCheck("interfaces", _HOSTS, hosts.interfaces, "The change that fixed it.", hosts=True),
+    LayerCheck("MPI between hosts", _HOSTS, hosts.between, "A common interface.", hosts=True, needs=_JOBS),
     LayerCheck("GPUDirect RDMA", _HOSTS, hosts.gpudirect, _PEERMEM, gpu=True, hosts=True, needs=_RDMA),
 )
 
@@ -92,6 +92,15 @@ def diagnose(facts: Facts) -> Diagnosis:
             judged[check.name] = check.judge(facts)
         except MissingFacts as missing:
             judged[check.name] = missing.finding
+    for check in checks:
+        # What needs it was tried and is good.
+        if (
+            check.tried_by in judged
+            and judged[check.tried_by].status == "good"
+            and judged[check.name].status == "broken"
+        ):
+            found = judged[check.name]
+            judged[check.name] = good(f"{check.tried_by} works; doctor's own attempt did not: {found.said}")
     causes: dict[str, list[str]] = {}
     for check in checks:
         found, explained = judged[check.name], []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from shlex import quote
 
 from volley.doctor.findings import (
     ONE_GPU,
-    Finding,
     MissingFacts,
     broken,
     good,
@@ -19,24 +19,25 @@ from volley.doctor.findings import (
     sends_wrong_bytes,
     warning,
 )
-from volley.doctor.remedies import SEND, boot_with, install_volley, sudo, system
+from volley.doctor.remedies import SEND, install_volley
 from volley.machine.facts import CudaDevice, Facts
-from volley.machine.hardware import Gpu, nvlinks_down
-from volley.text import count, join_words
+from volley.machine.finding import Finding
+from volley.machine.hardware import Gpu
+from volley.machine.health import C2C, GpuFault, faults
+from volley.machine.place import place_of
+from volley.text import count, grouped, join_words
 
-_ON_ERROR = {
+_SHELL_ON_ERROR = {
     2: "ulimit -S -v unlimited; if memory is the problem: nvidia-smi shows the processes that have it",
-    34: "unset LD_LIBRARY_PATH",
-    100: "nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES",
-    802: "{sudo}systemctl enable --now nvidia-fabricmanager",
-    803: "reboot at a convenient time",
-    804: "unset LD_LIBRARY_PATH",
-    805: "unset CUDA_MPS_PIPE_DIRECTORY",
+    100: "nvidia-smi -L shows the GPUs that the driver has",
     807: "echo quit | nvidia-cuda-mps-control; nvidia-cuda-mps-control -d",
 }
-"""CUresult (cuda.h): no memory, or no address space to reserve; a stub library in front of the driver's; no device;
-system not ready (NVSwitch without its manager); driver and library of two versions; a compatibility library in front of
-the driver's; an MPS that does not answer, or is not ready."""
+"""What this user can do about a CUresult (cuda.h): no memory, or no address space to reserve; no device; an MPS server
+that is not ready."""
+_UNSET_ON_ERROR = {34: "LD_LIBRARY_PATH", 804: "LD_LIBRARY_PATH", 805: "CUDA_MPS_PIPE_DIRECTORY"}
+"""The variable behind a CUresult: a stub or a compatibility library in front of the driver's; an MPS that has ended."""
+_NOT_READY, _TWO_VERSIONS, _UNKNOWN = 802, 803, 999
+"""CUresult: NVSwitches without their manager; driver and library of two versions; e.g. after suspend and resume."""
 _NO_GPU_SHOWN = 100
 _EXCLUSIVE, _PROHIBITED = 3, 2
 """CUcomputemode."""
@@ -50,17 +51,21 @@ _OF_PEERS = ("GPUs", "peer access", "NVLink", "MPI, GPU speed", "GPU of each ran
 
 def devices(facts: Facts) -> Finding:
     """Calls cuInit; compares the GPUs of /sys/bus/pci with those that CUDA shows."""
+    place = place_of(facts)
     if facts.cuda.error and not facts.cuda.own:
         return broken(f"CUDA: {facts.cuda.error}", f"{facts.cuda.call}: {facts.cuda.error}", _log(facts), ("launcher",))
     cuda, on_bus = require(facts.cuda, "CUDA", _log(facts)), len(facts.gpus_on_bus)
     shown = facts.environment.get("CUDA_VISIBLE_DEVICES")
     if shown is not None and not cuda.devices and cuda.status in (0, _NO_GPU_SHOWN):
-        said = f"CUDA_VISIBLE_DEVICES={shown or chr(39) * 2} hides every GPU"
-        return broken(said, f"{cuda.failed_call or 'cuDeviceGetCount'}: no device", "unset CUDA_VISIBLE_DEVICES")
+        hides = f"CUDA_VISIBLE_DEVICES={shown or chr(39) * 2}"
+        said, remedy = f"{hides} hides every GPU", place.unset(["CUDA_VISIBLE_DEVICES"])
+        if place.batch and place.in_job:
+            said = f"this job of {place.batch_name} was granted no GPU: {hides}"
+        evidence = f"{cuda.failed_call or 'cuDeviceGetCount'}: no device"
+        return broken(said, evidence, remedy or place.more_gpus(_SHELL_ON_ERROR[_NO_GPU_SHOWN]))
     if cuda.status:
-        remedy = _ON_ERROR.get(cuda.status, _log(facts)).format(sudo=sudo(facts))
         said = f"{cuda.status_name} ({cuda.status})"
-        return broken(f"CUDA does not start: {said}", f"{cuda.failed_call}: {said}", remedy)
+        return broken(f"CUDA does not start: {said}", f"{cuda.failed_call}: {said}", _end_of(cuda.status, facts))
     if len({device.pci for device in cuda.devices}) < on_bus:
         return _hidden_gpus(facts, len(cuda.devices), on_bus)
     kinds = Counter(device.name for device in cuda.devices)
@@ -68,35 +73,60 @@ def devices(facts: Facts) -> Finding:
     return _unusable_gpus(facts) or good(f"{shown}, all GPUs on the PCI bus visible" if on_bus else shown)
 
 
+def _end_of(status: int, facts: Facts) -> str:
+    """Return what ends an error of CUDA here."""
+    place = place_of(facts)
+    if status == _NOT_READY:
+        start = "{sudo}systemctl enable --now nvidia-fabricmanager"
+        what = "its NVSwitches or its partition of them are not set up" if place.enclosed or place.virtual else ""
+        return place.admin(f"{what + '; ' if what else ''}{start}", "all processes of its GPUs")
+    if status == _TWO_VERSIONS:
+        return place.reboot()
+    if status == _UNKNOWN:
+        again = "{sudo}rmmod nvidia_uvm; {sudo}modprobe nvidia_uvm, as after suspend and resume"
+        return f"{place.admin(again, 'all processes that use CUDA')}; if that does not help: {_log(facts)}"
+    if status in _UNSET_ON_ERROR:
+        name = _UNSET_ON_ERROR[status]
+        return (
+            place.unset([name])
+            or f"take the library out of ldconfig's path: ldconfig -p | grep libcuda ({name} is not set)"
+        )
+    if status == _NO_GPU_SHOWN:
+        return place.more_gpus(_SHELL_ON_ERROR[status])
+    return _SHELL_ON_ERROR.get(status) or _log(facts)
+
+
 def _unusable_gpus(facts: Facts) -> Finding | None:
     nvml, load = facts.nvml, facts.pcie_load
     if nvml.error and not nvml.own:
-        remedy = _ON_ERROR[803] if "mismatch" in nvml.error else f"nvidia-smi; {_log(facts)}"
+        remedy = place_of(facts).reboot() if "mismatch" in nvml.error else f"nvidia-smi; {_log(facts)}"
         return warning(f"NVML does not answer: {nvml.error}", f"{nvml.call}: {nvml.error}", remedy, _OF_NVML)
     if "OUT_OF_MEMORY" in (load.error or ""):
-        remedy = "nvidia-smi shows the processes that have it: end them, or take other GPUs with CUDA_VISIBLE_DEVICES"
+        remedy = "nvidia-smi shows the processes that have it: wait for their end, or take other GPUs with --gpus"
         follows = (*_JOBS_ON_GPUS, "PCIe", "GDRCopy", "UCX transfer")
         return warning("other processes have all memory of a GPU", f"{load.call}: {load.error}", remedy, follows)
     return None
 
 
 def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> Finding:
-    said = f"CUDA sees {seen} of {on_bus} GPUs"
-    granted = facts.environment.get("SLURM_GPUS_ON_NODE") == str(seen)  # without control groups for devices
-    if (granted or len(facts.open_gpus) == seen) and "SLURM_JOB_ID" in facts.environment:
-        return good(f"{said}: all GPUs of this job")
-    for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
-        if (value := facts.environment.get(name)) not in (None, "all"):
-            return warning(f"{said}: {name} hides the others", f"{name}={value}", f"unset {name}")
+    said, place = f"CUDA sees {seen} of {on_bus} GPUs", place_of(facts)
+    if place.batch and place.in_job and seen:
+        asked = "" if len(facts.open_gpus) == seen else f"; for more of them, {place.more_gpus('')}"
+        return good(f"{said}: all GPUs of this job{asked}")
     hidden = {gpu.address for gpu in facts.gpus_on_bus} - {device.pci for device in facts.cuda_devices}
     evidence = f"{facts.bus.call}: {on_bus} GPUs, without {join_words(sorted(hidden))}; cuDeviceGetCount: {seen}"
-    if system(facts).container:
-        return warning(f"{said}: this container has no more", evidence, "docker run --gpus all")
+    for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
+        if (value := facts.environment.get(name)) not in (None, "all"):
+            remedy = place.unset([name]) or place.more_gpus("")
+            return warning(f"{said}: {name} hides the others", f"{name}={value}", remedy or _log(facts))
+    if place.container:
+        return warning(f"{said}: this container has no more", evidence, place.start_with("gpus"))
     return warning(said, evidence, _log(facts), _OF_NVML)
 
 
 def _log(facts: Facts) -> str:
-    return f"{sudo(facts)}dmesg | grep -i -e nvrm -e xid; a GPU that fell off the bus (Xid 79) needs a reboot"
+    look = "{sudo}dmesg | grep -i -e nvrm -e xid; a GPU that fell off the bus (Xid 79) needs a restart of the machine"
+    return place_of(facts).admin(look)
 
 
 def mig(facts: Facts) -> Finding:
@@ -106,7 +136,9 @@ def mig(facts: Facts) -> Finding:
     if not divided:
         return _unread(gpus, "mig") or good("off")
     said = f"MIG is on for GPU {divided}: instances have no peer access and no CUDA IPC with each other"
-    remedy = f"{sudo(facts)}nvidia-smi -i {divided} -mig 0"
+    remedy = place_of(facts).admin(f"{{sudo}}nvidia-smi -i {divided} -mig 0", f"all users of GPU {divided}")
+    if facts.environment.keys() & {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"}:
+        remedy = f"ask the batch system for whole GPUs, not for instances; {remedy}"
     return warning(said, f"nvmlDeviceGetMigMode: enabled on {divided}", remedy, _OF_PEERS)
 
 
@@ -115,19 +147,41 @@ def _unread(gpus: Sequence[Gpu], key: str) -> Finding | None:
     for gpu in gpus:
         said = gpu.unread.get(key, "")
         if said and not re.search(r"not.supported", said, re.IGNORECASE):
-            return not_tested(f"NVML does not report it: {said}")
+            return not_tested(f"NVML does not report it of GPU {gpu.index}: {said}")
     return None
 
 
+def _judged(found: Sequence[GpuFault], facts: Facts, call: str, explains: tuple[str, ...] = ()) -> Finding:
+    """Return the finding about faults of one part, at least one, with what ends the worst of them."""
+    worst = max(found, key=lambda each: (each.broken, each.end == "replace"))
+    alike = grouped(found, lambda each: each.said)
+    shown = "; ".join(f"GPU {', '.join(str(each.gpu) for each in those)}: {said}" for said, those in alike.items())
+    numbers = ",".join(dict.fromkeys(str(each.gpu) for each in found if each.end == worst.end))
+    place, clocks = place_of(facts), f"{{sudo}}nvidia-smi -i {numbers} -rac; {{sudo}}nvidia-smi -i {numbers} -rgc"
+    if worst.end == "reset":
+        remedy = place.admin(f"{{sudo}}nvidia-smi -i {numbers} -r", f"all processes of GPU {numbers}")
+    elif worst.end == "replace":
+        remedy = place.admin(f"replace GPU {numbers}; nvidia-smi -q -d ROW_REMAPPER -i {numbers} shows its rows")
+    elif worst.end == "reset clocks":
+        remedy = place.admin(clocks, f"whoever set the clocks of GPU {numbers}")
+    elif worst.part == "clocks":
+        remedy = "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE"
+    else:
+        again = place.admin("{sudo}systemctl restart nvidia-fabricmanager", "everybody who uses its GPUs")
+        remedy = f"{place.admin('{sudo}dmesg | grep -i xid')}; nvidia-smi nvlink -e; with an NVSwitch, {again}"
+    return (broken if worst.broken else warning)(shown, f"{call}: {shown}", remedy, explains)
+
+
+def _of_part(facts: Facts, part: str) -> list[GpuFault]:
+    return [each for each in faults(facts.gpus) if each.part == part]
+
+
 def memory_errors(facts: Facts) -> Finding:
-    """Asks NVML for errors in GPU memory that ECC could not correct, since the driver was loaded."""
-    gpus = require(facts.nvml, "NVML", "nvidia-smi -q -d ECC").gpus
-    if bad := [gpu for gpu in gpus if gpu.ecc_uncorrected]:
-        shown = join_words(f"GPU {gpu.index}: {gpu.ecc_uncorrected}" for gpu in bad)
-        said = f"memory errors that ECC could not correct ({shown}): CUDA ends programs that meet them"
-        numbers = ",".join(str(gpu.index) for gpu in bad)
-        remedy = f"{sudo(facts)}nvidia-smi -i {numbers} -r; if they return: nvidia-smi -q -d ECC,ROW_REMAPPER"
-        return warning(said, f"nvmlDeviceGetTotalEccErrors: {shown}", remedy, _JOBS_ON_GPUS)
+    """Asks NVML for errors in GPU memory that ECC could not correct, and for rows that are or must be remapped."""
+    gpus = require(facts.nvml, "NVML", "nvidia-smi -q -d ECC,ROW_REMAPPER").gpus
+    if found := _of_part(facts, "memory"):
+        call = "nvmlDeviceGetTotalEccErrors, nvmlDeviceGetRemappedRows"
+        return _judged(found, facts, call, _JOBS_ON_GPUS if any(gpu.ecc_uncorrected for gpu in gpus) else ())
     if any(gpu.ecc for gpu in gpus):
         return _unread(gpus, "ecc_uncorrected") or good("none that ECC could not correct")
     return _unread(gpus, "ecc") or not_applicable("ECC is off, or these GPUs have none")
@@ -142,7 +196,7 @@ def compute_mode(facts: Facts) -> Finding:
     ):
         if hit := ",".join(str(index) for index, value in modes.items() if value == mode):
             evidence = f"cuDeviceGetAttribute(COMPUTE_MODE): {mode}"
-            remedy = f"{sudo(facts)}nvidia-smi -i {hit} -c DEFAULT"
+            remedy = place_of(facts).admin(f"{{sudo}}nvidia-smi -i {hit} -c DEFAULT", f"whoever wants GPU {hit} alone")
             return judge(f"GPU {hit} {said}", evidence, remedy, _JOBS_ON_GPUS)
     if None in modes.values():
         return not_tested("CUDA does not report it")
@@ -164,9 +218,18 @@ def architectures(facts: Facts) -> Finding:
         remedy = install_volley(facts, variables="VOLLEY_CUDA=ON")
         return broken("the engine was built without CUDA", "volley-engine --about: no CUDA", remedy)
     # Machine code runs on the same major capability and the same or a later minor one (CUDA C++ Programming Guide).
-    built = [divmod(int("".join(filter(str.isdigit, each)) or 0), 10) for each in stack.cuda_architectures]
+    # PTX (`-virtual`) is compiled by the driver for any later one.
+    built = [
+        (*divmod(int("".join(filter(str.isdigit, each)) or 0), 10), each.endswith("-virtual"))
+        for each in stack.cuda_architectures
+    ]
     lacking = [
-        (major, minor) for major, minor in found if not any(major == each and least <= minor for each, least in built)
+        (major, minor)
+        for major, minor in found
+        if not any(
+            (major == each and least <= minor) or (ptx and (each, least) <= (major, minor))
+            for each, least, ptx in built
+        )
     ]
     compiled = f"compiled for {', '.join(stack.cuda_architectures)}"
     if lacking:
@@ -184,14 +247,13 @@ def _listed(capabilities: Sequence[tuple[int, ...]]) -> str:
 
 
 def clocks(facts: Facts) -> Finding:
-    """Asks NVML what limits the clocks of each GPU."""
+    """Asks NVML what limits the clocks of each GPU: power, heat, or a setting."""
     gpus = require(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE").gpus
-    if shown := join_words(f"GPU {gpu.index}: {gpu.slowdowns}" for gpu in gpus if gpu.slowdowns):
-        evidence = f"nvmlDeviceGetCurrentClocksEventReasons: {shown}"
-        return warning(f"clocks are limited ({shown})", evidence, "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
+    if found := _of_part(facts, "clocks"):
+        return _judged(found, facts, "nvmlDeviceGetCurrentClocksEventReasons, nvmlDeviceGetClockInfo")
     if any(gpu.clocks_event_reasons is None for gpu in gpus):
         return not_tested("NVML does not report what limits the clocks")
-    return good("not limited by power or heat")
+    return good("not limited by power, heat or a setting")
 
 
 # --------------------------------------------------------------------------------------------- interconnect
@@ -221,17 +283,19 @@ def peer_access(facts: Facts) -> Finding:
 
 
 def nvlink(facts: Facts) -> Finding:
-    """Asks NVML for the state of every link; compares it with the product, and with the other GPUs of its kind."""
+    """Asks NVML for the state and the errors of every link; compares them with the product, and with the other GPUs."""
     gpus = require(facts.nvml, "NVML", "nvidia-smi nvlink -s").gpus
+    if found := _of_part(facts, "NVLink"):
+        call = "nvmlDeviceGetNvLinkState, nvmlDeviceGetNvLinkErrorCounter"
+        return _judged(
+            found, facts, call, ("peer access", "MPI, GPU speed") if any(each.broken for each in found) else ()
+        )
     active = {gpu.index: len(gpu.nvlinks or ()) for gpu in gpus}
     total = {gpu.index: active[gpu.index] + gpu.nvlinks_inactive for gpu in gpus}
+    if unread := _unread(gpus, "nvlinks"):
+        return unread
     if not any(total.values()):
-        return _unread(gpus, "nvlinks") or not_applicable("these GPUs have no NVLink")
-    if down := nvlinks_down(gpus):
-        shown = join_words(f"GPU {index}: {number} of {total[index]} down" for index, number in down.items())
-        remedy = "{sudo}dmesg | grep -i xid; with an NVSwitch: {sudo}systemctl restart nvidia-fabricmanager"
-        evidence = f"nvmlDeviceGetNvLinkState: {shown}"
-        return warning(shown, evidence, remedy.format(sudo=sudo(facts)), ("peer access", "MPI, GPU speed"))
+        return not_applicable("these GPUs have no NVLink")
     counts = join_words(map(str, sorted({*active.values()})))
     if active == total:
         return good(f"{counts} links per GPU, all up")
@@ -243,6 +307,8 @@ def nvlink(facts: Facts) -> Finding:
 def pcie(facts: Facts) -> Finding:
     """Copies to each GPU and reads the state of its link during the copy: generation and width, now and possible."""
     links = require(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE")
+    if chips := sorted({device.name for device in facts.cuda_devices if C2C.search(device.name)}):
+        return not_applicable(f"{join_words(chips)}: NVLink-C2C joins processor and GPU")
     # NVML's maximum is that of GPU and slot together, that of sysfs of the device alone.
     most = {gpu.address: (gpu.generation_max, gpu.width_max) for gpu in facts.gpus_on_bus}
     for each in facts.nvml.value.gpus if facts.nvml.value else []:
@@ -262,10 +328,12 @@ def pcie(facts: Facts) -> Finding:
         return warning(
             f"{count(len(slow), 'link')} below the maximum: {join_words(slow)}",
             "current_link_speed and current_link_width while copies ran",
-            "reseat the card or use a slot with all lanes; check the slot's speed in the firmware settings",
+            place_of(facts).admin(
+                "reseat the card, use a slot with all lanes, or raise the slot's speed in the firmware"
+            ),
         )
     if unknown or not fine:
-        where = "in a virtual machine" if system(facts).virtual else "here"
+        where = "in a virtual machine" if place_of(facts).virtual else "here"
         which = f" of {join_words(unknown)}" if fine else ""
         return not_tested(f"link speeds{which} cannot be read {where}")
     return good(f"{join_words(sorted(fine))} under load, the maximum")
@@ -275,7 +343,7 @@ def iommu(facts: Facts) -> Finding:
     """Looks for IOMMUs and at the domain types of the GPUs' groups."""
     found = require(facts.iommu, "the IOMMU", "ls /sys/class/iommu")
     if not found.units:
-        return good("none active" + (" in this virtual machine" if system(facts).virtual else ""))
+        return good("none active" + (" in this virtual machine" if place_of(facts).virtual else ""))
     translating = join_words(kind for kind in found.types if kind != "identity")
     said = f"it translates the GPUs' addresses ({translating}): peer copies over PCIe go through it"
     evidence = f"iommu_group/type: {translating}"
@@ -292,7 +360,7 @@ def iommu(facts: Facts) -> Finding:
     return warning(
         said,
         f"ls /sys/class/iommu: {join_words(found.units)}; {evidence}",
-        boot_with(facts, "iommu=pt"),
+        place_of(facts).boot_without_translation(),
         ("ACS", *sends_wrong_bytes(facts)),
     )
 
@@ -304,15 +372,16 @@ def acs(facts: Facts) -> Finding:
     found = require(facts.iommu, "ACS", "lspci -vvv")
     on = [bridge.address for bridge in found.bridges if (bridge.acs_control or 0) & _REDIRECT]
     if on:
+        bridges = " ".join(map(quote, on))
         return warning(
             f"ACS redirects peer traffic through the root complex on {count(len(on), 'bridge')} above the GPUs",
             f"ACS control register: request or completion redirect on {join_words(on)}",
-            f"for b in {' '.join(on)}; do {sudo(facts)}setpci -s $b ECAP_ACS+0x6.w=0000; done",
+            place_of(facts).admin(f"for b in {bridges}; do {{sudo}}setpci -s $b ECAP_ACS+0x6.w=0000; done"),
             sends_wrong_bytes(facts),
         )
-    if system(facts).virtual:
+    if place_of(facts).virtual:
         return not_tested("a virtual machine cannot see the PCIe bridges of its host")
     if not found.readable:
-        return not_tested("only root can read the control registers", "sudo volley doctor")
-    bridges = len(found.bridges)
-    return good(f"off on {count(bridges, 'bridge')} above the GPUs" if bridges else "no bridge above the GPUs")
+        return not_tested("only root can read the control registers", place_of(facts).admin("{sudo}volley doctor"))
+    number = len(found.bridges)
+    return good(f"off on {count(number, 'bridge')} above the GPUs" if number else "no bridge above the GPUs")

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from shlex import quote
 
-from volley.doctor.findings import NO_GPU, Finding, broken, good, not_applicable, not_tested, require, warning
-from volley.doctor.remedies import install, install_driver, install_volley, raise_limit, sudo, system, unset_all
+from volley.doctor.findings import NO_GPU, broken, good, not_applicable, not_tested, require, warning
+from volley.doctor.remedies import install_volley
 from volley.machine.facts import DriverFacts, Facts, TrialFacts
+from volley.machine.finding import Finding
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
-from volley.machine.mpi_words import reason_in
+from volley.machine.place import place_of, without_needless
+from volley.machine.variables import names_no_device
 from volley.text import count, join_few, join_words
 from volley.units import format_sig, format_size
 
-_CMAKE = (3, 25)
-"""The version that volley's CMakeLists.txt requires."""
 _CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 """The device nodes that every use of CUDA opens, beside those of its GPUs."""
-_OLD_COMPILER = re.compile(r"try\.cpp:|c\+\+20|unrecognized|unknown argument|invalid value", re.IGNORECASE)
-"""In the words of a compiler that does not know the program's C++20."""
 _OLDEST_CUDA = 12
 """Older compilers have no C++20 (OLDEST_NVCC in build_backend/machine.py)."""
 _SMALL_SHM = 64 << 20
@@ -32,11 +31,7 @@ _SHARING = ("UCX", "UCX transfer", "MPI, host memory", "MPI, GPU memory", "launc
 """Checks that need shared memory."""
 _RANKS = 2
 """A ping-pong has two ranks, and each polls on a CPU of its own."""
-_REMOUNT = "mount -o remount,rw,size=8G /dev/shm"
-_SECCOMP_FILTER = 2
-"""Seccomp mode of a filter, as container runtimes install it (proc(5))."""
-_COMPILERS = ("compiler", "nvcc")
-_OF_FILES = ("temporary files", "shared memory", *_COMPILERS)
+_OF_FILES = ("temporary files", "shared memory")
 _JOBS = ("engine", "MPI, host memory", "MPI, GPU memory", "launcher", "peer copies", "CUDA IPC")
 
 
@@ -46,14 +41,16 @@ _JOBS = ("engine", "MPI, host memory", "MPI, GPU memory", "launcher", "peer copi
 def folder(facts: Facts) -> Finding:
     """Writes 1 MiB to the folder for temporary files and starts a program there."""
     found = require(facts.surroundings, "this shell", "env")
-    remedy = f"export TMPDIR={found.other_folder}" if found.other_folder else f"free space in {found.folder}: df -h"
+    remedy = (
+        f"export TMPDIR={quote(found.other_folder)}" if found.other_folder else f"free space in {found.folder}: df -h"
+    )
     if found.folder_error:
         said = f"cannot write to {found.folder}, the folder for temporary files: {found.folder_error}"
         evidence = f"1 MiB written to {found.folder}: {found.folder_error}"
-        return warning(said, evidence, remedy, (*_COMPILERS, *_JOBS, "UCX transfer"))
+        return warning(said, evidence, remedy, (*_JOBS, "UCX transfer"))
     if found.folder_run_error:
         said = f"cannot run programs from {found.folder}, the folder for temporary files"
-        return warning(said, f"a script in {found.folder}: {found.folder_run_error}", remedy, _COMPILERS)
+        return warning(said, f"a script in {found.folder}: {found.folder_run_error}", remedy)
     return good(f"{found.folder} is writable, and programs run from there")
 
 
@@ -65,10 +62,7 @@ def host_name(facts: Facts) -> Finding:
     if job and job.complete:
         return good(f"{found.host} does not resolve to an address; MPI works without one")
     said = f"the name of this host, {found.host}, does not resolve to an address"
-    remedy = f"echo '127.0.1.1 {found.host}' | {sudo(facts)}tee -a /etc/hosts"
-    if system(facts).container:
-        remedy = f"docker run --add-host={found.host}:127.0.1.1"
-    return warning(said, f"getaddrinfo({found.host}): {found.host_error}", remedy, _JOBS)
+    return warning(said, f"getaddrinfo({found.host}): {found.host_error}", place_of(facts).add_host(found.host), _JOBS)
 
 
 def loopback(facts: Facts) -> Finding:
@@ -76,17 +70,18 @@ def loopback(facts: Facts) -> Finding:
     error = require(facts.surroundings, "this shell", "env").loopback_error
     if error is None:
         return good("127.0.0.1 answers")
-    why, remedy = "down", "ip link set lo up"
+    why, remedy = "down", "{sudo}ip link set lo up"
     if "timed out" in error:
-        why, remedy = "behind a firewall", "iptables -I INPUT -i lo -j ACCEPT"
+        why, remedy = "behind a firewall", "{sudo}iptables -I INPUT -i lo -j ACCEPT"
     said = f"processes of this host cannot connect to each other: lo is {why}"
-    return warning(said, f"connect(127.0.0.1): {error}", sudo(facts) + remedy, _JOBS)
+    return warning(said, f"connect(127.0.0.1): {error}", place_of(facts).admin(remedy), _JOBS)
 
 
 def job(facts: Facts) -> Finding:
     """Compares the hosts of a batch job, as its variables name them, with this host; repeats a failed job without."""
     found = require(facts.surroundings, "this shell", "env")
-    prefixes, names = _PREFIXES.get(found.batch_system, ()), join_few(found.job_hosts)
+    place, names = place_of(facts), join_few(found.job_hosts)
+    prefixes = place.prefixes
     on = f" on {names}" if names else ""
     elsewhere = "" if found.in_job else f"; or start volley{on}, in that job"
     follows = (*_JOBS, "MPI library", "binding", "hosts", "MPI between hosts")
@@ -99,22 +94,23 @@ def job(facts: Facts) -> Finding:
             continue
         if facts.mpi_host.value and facts.mpi_host.value.complete and not facts.fails_on_gpus:
             said = f"the job{on} has fewer CPUs than two ranks need: they take turns"
-            return warning(said, evidence, f"ask for two tasks; or, outside of the job, {unset_all(prefixes)}", follows)
+            return warning(said, evidence, place.more_cpus("ask for two tasks"), follows)
         where = "" if found.in_job else f"; this host is {found.host}"
         said = f"this shell has {'* and '.join(prefixes)}* variables of a job{on} that the launcher cannot reach{where}"
-        return broken(said, evidence, f"{unset_all(prefixes)}{elsewhere}", follows)
+        # Without its variables, a job on this host would take what the batch system granted to others.
+        remedy = place.launch_here() if found.in_job else f"{without_needless(prefixes)}{elsewhere}"
+        return broken(said, evidence, remedy, follows)
     if not found.batch_system:
         return good("none")
     names = names or "unknown hosts"
     if not found.in_job:
         said = f"this shell has the variables of a job on {names}, but this host is {found.host}"
-        return warning(said, f"{found.batch_system}: {names}", f"{unset_all(prefixes)}{elsewhere}")
+        return warning(said, f"{found.batch_system}: {names}", f"{without_needless(prefixes)}{elsewhere}")
     return good(f"{found.batch_system}: {names}")
 
 
-_PREFIXES = {"slurm": ("SLURM_",), "lsf": ("LSB_",), "pbs": ("PBS_",), "age": ("SGE_", "PE_")}
-"""How the variables of each batch system begin."""
-_OF_JOBS = tuple(prefix for prefixes in _PREFIXES.values() for prefix in prefixes)
+_OF_JOBS = ("SLURM_", "LSB_", "PBS_", "SGE_", "PE_", "FLUX_")
+"""How the variables of batch systems begin that say what a job is; those that a failure names are settings."""
 
 
 def _begin(settings: Collection[str], prefixes: Sequence[str]) -> list[str]:
@@ -126,7 +122,7 @@ def settings(facts: Facts) -> Finding:
     """Repeats a job that failed, or was slow, without the variables of MPI, UCX and libfabric that the shell has."""
     found = require(facts.surroundings, "the environment", "env")
     for trial in _ended(facts):
-        if facts.mpi_host.skipped is not None or _begin(trial.settings, _OF_JOBS):
+        if facts.mpi_host.skipped is not None or (len(trial.settings) > 1 and _begin(trial.settings, _OF_JOBS)):
             continue
         it = "it" if len(trial.settings) == 1 else "them"
         where = "" if trial.change.startswith(("mv ", "export ")) else " in this shell"  # else it is in a file
@@ -135,23 +131,15 @@ def settings(facts: Facts) -> Finding:
             return warning(said, _why(facts), trial.change, ("MPI, host memory",))
         what = "MPI on GPU memory" if facts.fails_on_gpus else "MPI"
         said = f"{join_words(trial.settings)}{where}: {what} fails with {it} and works without {it}"
-        more = _OF_FILES if "ulimit -f" in said else _COMPILERS if "LD_" in said else ()
+        more = _OF_FILES if "ulimit -f" in said else ()
         return broken(said, _why(facts), trial.change, (*_JOBS, *more))
     for name, value in facts.environment.items():
-        words = value.replace("=", "").split(",")
-        known = any(each.startswith(word.partition(":")[0]) for each in (*found.devices, "all") for word in words)
-        if found.devices and not known and _OF_DEVICES.match(name) and not _NO_NAME.search(value):
+        if names_no_device(name, value, found.devices):
             said = f"{name}={value} names no device of this host: it has {join_few(found.devices)}"
             return warning(said, f"ls /sys/class/net /sys/class/infiniband: {join_few(found.devices)}", f"unset {name}")
     if facts.trials.value:
         return good("none of them causes the failure")
     return good("MPI works with them")
-
-
-_OF_DEVICES = re.compile(r"UCX_NET_DEVICES|NCCL_(SOCKET_IFNAME|IB_HCA)|FI_TCP_IFACE|.*_if_include|I_MPI_HYDRA_IFACE")
-"""Variables that name network interfaces and RDMA devices; NCCL takes the beginnings of names."""
-_NO_NAME = re.compile(r"^\^|\d\.\d|/")
-"""What is left out, and networks by their addresses."""
 
 
 def _ended(facts: Facts) -> list[TrialFacts]:
@@ -173,50 +161,7 @@ def _why(facts: Facts) -> str:
     return f"{probe.value.command_line}: {refused[0] if probe.value.complete else probe.value.why}"
 
 
-# ------------------------------------------------------------------------------------------------ toolchain, driver
-
-
-def compiler(facts: Facts) -> Finding:
-    """Compiles a C++20 program and runs it."""
-    found = require(facts.toolchain, "the compiler", install(facts, "c++")).compiler
-    if found.path is None:
-        said = "no C++ compiler: neither volley nor an MPI can be built here"
-        return warning(said, "c++ --version: not found", install(facts, "c++"))
-    if found.error:
-        said = reason_in(found.error.splitlines())
-        old = _OLD_COMPILER.search(found.error)
-        remedy = install(facts, "newer c++") if old else f"echo 'int main() {{}}' | {found.path} -x c++ -"
-        return broken("a C++20 program does not compile", f"{found.path}: {said}", remedy)
-    if found.run_error:
-        remedy = "compile and start a program by hand: the compiler works"
-        if "GLIBCXX" in found.run_error or "CXXABI" in found.run_error:
-            remedy = f"export LD_LIBRARY_PATH=$(dirname $({found.path} -print-file-name=libstdc++.so.6))"
-        said = "a C++20 program compiles, but does not run"
-        return broken(said, f"the program: {found.run_error}", remedy)
-    return good(f"{found.version or found.path} compiled a C++20 program that runs")
-
-
-def cmake(facts: Facts) -> Finding:
-    """Runs `cmake --version`; volley's build needs 3.25."""
-    found = require(facts.toolchain, "CMake", install(facts, "cmake")).cmake
-    if found.path is None:
-        return not_applicable("no CMake; volley's build downloads its own")
-    version = _version(found.version or "")
-    if version and version < _CMAKE:
-        said = f"{found.version} is older than {'.'.join(map(str, _CMAKE))}"
-        return warning(said, f"cmake --version: {found.version}", "pip install cmake")
-    return good(found.version or found.path)
-
-
-def nvcc(facts: Facts) -> Finding:
-    """Compiles a kernel, if nvcc is on PATH."""
-    found = require(facts.toolchain, "nvcc", install(facts, "toolkit")).nvcc
-    if found.path is None:
-        return not_applicable("no nvcc on PATH; volley's build downloads its own")
-    if found.error:
-        evidence = f"{found.path}: {reason_in(found.error.splitlines())}"
-        return broken("a kernel does not compile", evidence, install(facts, "toolkit"))
-    return good(f"{found.version or found.path} compiled a kernel")
+# ------------------------------------------------------------------------------------------------ driver
 
 
 def _version(text: str) -> tuple[int, int] | None:
@@ -226,7 +171,8 @@ def _version(text: str) -> tuple[int, int] | None:
 
 def driver(facts: Facts) -> Finding:
     """Reads /proc/driver/nvidia/version, opens every /dev/nvidia*, loads libcuda.so.1."""
-    found, on_bus = require(facts.driver, "the driver", install_driver(facts)), len(facts.gpus_on_bus)
+    place = place_of(facts)
+    found, on_bus = require(facts.driver, "the driver", place.install_driver()), len(facts.gpus_on_bus)
     if found.version is not None:
         return _loaded_driver(facts, found)
     if facts.cuda_devices:
@@ -237,40 +183,47 @@ def driver(facts: Facts) -> Finding:
     held = f": the driver {other} holds the GPU" if other else ""
     said = f"{count(on_bus, 'NVIDIA GPU')} on the PCI bus but no NVIDIA driver{held}"
     evidence = f"lspci -d 10de: {join_words(gpu.device_id for gpu in facts.gpus_on_bus)}; {facts.driver.call}: none"
-    remedy = install_driver(facts)
+    remedy = place.install_driver()
     if "vfio" in other:
-        remedy = "lspci -nnk -d 10de:; grep -r vfio /etc/modprobe.d /proc/cmdline: take the GPU out there, then reboot"
+        look = "lspci -nnk -d 10de:; grep -r vfio /etc/modprobe.d /proc/cmdline: take the GPU out there"
+        remedy = place.reboot(look)
     elif other and found.library is None:
         file, disk = "/etc/modprobe.d/nouveau.conf", "update-initramfs -u (or dracut -f)"
-        remedy = f"echo blacklist {other} | {sudo(facts)}tee {file}; {sudo(facts)}{disk}; then reboot"
-    elif found.library is None and not system(facts).container:  # e.g. after an update of the kernel
+        remedy = place.reboot(f"echo blacklist {quote(other)} | {{sudo}}tee {file}; {{sudo}}{disk}")
+    elif found.library is None and not place.container:  # e.g. after an update of the kernel
         said = "the driver's library is installed, but its kernel module is not loaded"
-        headers = "" if found.headers else f"{install(facts, 'kernel headers')}; "
-        remedy = f"{headers}{sudo(facts)}dkms autoinstall; {sudo(facts)}modprobe nvidia"
+        known = place.distribution
+        headers = f"{{sudo}}{known.installer} {known.package('kernel headers')}; " if known.installer else ""
+        remedy = place.admin(f"{'' if found.headers else headers}{{sudo}}dkms autoinstall; {{sudo}}modprobe nvidia")
     return broken(said, evidence, remedy, ("GDRCopy", "UCX"))
 
 
+_REFUSED = "Operation not permitted"
+"""EPERM: a control group of devices refuses, whoever asks; the mode of a node refuses with EACCES."""
+
+
 def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
-    call = facts.driver.call
+    call, place = facts.driver.call, place_of(facts)
     shut = [node for node, said in found.nodes.items() if said != "ok"]
     if shut and (set(_CONTROL) & set(shut) or not facts.open_gpus):
         nodes = join_words(f"{node} ({found.nodes[node]})" for node in shut)
-        if system(facts).container:
-            remedy = "docker run --gpus all"
-        elif _begin(facts.environment, _OF_JOBS):
-            remedy = "ask the batch system for GPUs, e.g. srun --gpus-per-node=2 volley doctor"
-        else:
-            remedy = f"{sudo(facts)}chmod 666 {' '.join(shut)}"
-        return broken(f"the driver is loaded, but this user cannot open {nodes}", f"{call}: {nodes}", remedy)
+        refused = [node for node in shut if found.nodes[node] == _REFUSED]
+        said = f"the driver is loaded, but this user cannot open {nodes}"
+        remedy = place.more_gpus(place.admin(f"{{sudo}}chmod 666 {' '.join(map(quote, shut))}"))
+        if refused and place.container and not place.batch:
+            said = f"this container has lost its GPUs: its control group of devices refuses {nodes}"
+            remedy = f"{place.start_with('gpus')}; it lost them when services of the host were loaded again"
+            remedy += ", which --device=/dev/nvidiactl --device=/dev/nvidia-uvm --device=/dev/nvidia0 … would prevent"
+        elif refused and not place.batch:
+            said = f"the control group of this session refuses {nodes}"
+            remedy = place.admin("log in again; {sudo}systemctl show -p DeviceAllow user.slice shows what is refused")
+        return broken(said, f"{call}: {nodes}", remedy)
     if "/dev/nvidia-uvm" not in found.nodes and not facts.cuda_devices:
         said = "the driver is loaded, but /dev/nvidia-uvm is missing: CUDA does not start without it"
         evidence = f"{call}: {f'only {join_words(found.nodes)}' if found.nodes else 'no /dev/nvidia*'}"
-        remedy = "docker run --gpus all" if system(facts).container else f"{sudo(facts)}nvidia-modprobe -u -c=0"
-        return broken(said, evidence, remedy)
+        return broken(said, evidence, place.or_in_container("uvm", "{sudo}nvidia-modprobe -u -c=0"))
     if found.library:
-        remedy = install_driver(facts)
-        if system(facts).container:
-            remedy = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+        remedy = place.start_with("driver") if place.container else place.install_driver()
         return broken("the driver is loaded, but its library is missing", f"{call}: {found.library}", remedy)
     return good(found.version or "")
 
@@ -288,7 +241,7 @@ def driver_age(facts: Facts) -> Finding:
     built_with = f"the engine was built with {built[0]}.{built[1]}"
     if major >= built[0]:
         return good(f"the driver {said}; {built_with}")
-    remedy = install_driver(facts)
+    remedy = place_of(facts).install_driver()
     if major >= _OLDEST_CUDA:
         again = install_volley(facts, variables="CUDACXX=/path/to/cuda-12/bin/nvcc")
         remedy += f"; or, without root, reinstall volley with the CUDA {major} toolkit: {again}"
@@ -308,24 +261,23 @@ def cpu_clock(facts: Facts) -> Finding:
     governors = join_words(f"{name} on CPU {cpus}" for name, cpus in found.governors.items())
     said = f"{governors} ({found.clock_driver or 'unknown driver'})"
     if slow := found.slow_clock():
-        return warning(slow, f"scaling_governor: {said}", sudo(facts) + RAISE_CLOCK)
+        return warning(slow, f"scaling_governor: {said}", place_of(facts).admin("{sudo}" + RAISE_CLOCK))
     return good(said)
 
 
 def cpu_quota(facts: Facts) -> Finding:
     """Reads the CPUs of this process, and the CPU quota of every control group above it; two ranks need two CPUs."""
-    cpus, container = facts.surroundings.value.cpus if facts.surroundings.value else _RANKS, system(facts).container
+    cpus, place = facts.surroundings.value.cpus if facts.surroundings.value else _RANKS, place_of(facts)
     inside = facts.launcher.value and facts.launcher.value.inside  # there each rank may have one of its own
     if cpus < _RANKS and not inside:
         said = f"this process may use {count(cpus, 'CPU')}: two ranks would take turns"
-        remedy = "taskset -p $$ shows what this shell may use; ask for more cores"
-        remedy = "docker run --cpuset-cpus=0,1" if container else remedy
+        remedy = place.more_cpus("taskset -p $$ shows what this shell may use; start it with more CPUs")
         return warning(said, f"sched_getaffinity: {count(cpus, 'CPU')}", remedy, ("binding", "MPI, host memory"))
     found = require(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
     if why := found.unread.get("quota_cpus"):
         return not_tested(f"the CPU quota cannot be read: {why}")
     if small := found.small_quota(_RANKS):
-        remedy = "docker run --cpus=2" if container else "raise CPUQuota of the service, or ask for more cores"
+        remedy = place.more_cpus(place.admin("a higher CPUQuota for the service or session"), "cpus")
         evidence = f"cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us: {found.quota_cpus:g}"
         return warning(small, evidence, remedy, ("MPI, host memory",))
     return good("none" if found.quota_cpus is None else f"{format_sig(found.quota_cpus, 3)} CPUs")
@@ -337,25 +289,29 @@ def low_limits(facts: Facts) -> Finding:
     shown = join_words(low)
     if not low or (job and job.complete):
         return good(f"{shown}: MPI works with it" if low else "none that is too low for two ranks")
-    remedy = "as root: in /etc/security/limits.conf, for the next login; in a container: docker run --ulimit"
+    place = place_of(facts)
+    remedy = place.or_in_container("nofile", "as root: in /etc/security/limits.conf, for the next login")
     if "pids.max" in shown:
         group = shown.partition("/pids.max")[0]
-        remedy = f"echo max | {sudo(facts)}tee {group}/pids.max; in a container: docker run --pids-limit=-1"
+        remedy = place.or_in_container("pids", f"echo max | {{sudo}}tee {quote(group)}/pids.max")
     said = f"a limit that only root can raise: {shown}"
-    return warning(said, f"ulimit -Ha; cat pids.max: {shown}", remedy, (*_COMPILERS, *_JOBS))
+    return warning(said, f"ulimit -Ha; cat pids.max: {shown}", remedy, _JOBS)
 
 
 def shm(facts: Facts) -> Finding:
     """Writes 1 MiB to /dev/shm; compares what is free there with the segments of two ranks."""
     found = require(facts.limits, "/dev/shm", "df /dev/shm")
-    remedy = "docker run --shm-size=8g (or --ipc=host)" if system(facts).container else sudo(facts) + _REMOUNT
+    place = place_of(facts)
+    remedy = place.or_in_container("shm", "{sudo}mount -o remount,rw,size=8G /dev/shm")
     size, free = found.shm_bytes, min(found.shm_free_bytes, found.shm_bytes)
     if found.shm_error and (free or size == 0):
         said = "cannot write to /dev/shm: ranks on one node have no shared memory"
         if found.shm_error == "No such file or directory":
-            remedy = f"{sudo(facts)}mount -m -t tmpfs tmpfs /dev/shm"
+            remedy = place.or_in_container("shm", "{sudo}mount -m -t tmpfs tmpfs /dev/shm")
         elif found.shm_error == "Permission denied":
-            remedy = f"{sudo(facts)}chmod 1777 /dev/shm"
+            remedy = (
+                "chmod 1777 /dev/shm" if place.container and place.root else place.admin("{sudo}chmod 1777 /dev/shm")
+            )
         return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy, _SHARING)
     said, evidence = f"/dev/shm holds {format_size(size)}", f"statvfs(/dev/shm): {size} bytes"
     if free < _SEGMENTS:
@@ -376,11 +332,12 @@ def cma(facts: Facts) -> Finding:
     found = require(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
     if found.cma_error is None:
         return good("a process read its sibling's memory (process_vm_readv)")
-    remedy = "ask the administrator to allow process_vm_readv between processes of one user"
-    if system(facts).container and (found.seccomp == _SECCOMP_FILTER or not found.cap_sys_ptrace):
-        remedy = "docker run --cap-add=SYS_PTRACE"
+    place = place_of(facts)
+    remedy = place.admin("allow process_vm_readv between processes of one user")
+    if place.container and not found.cap_sys_ptrace:
+        remedy = place.start_with("ptrace")
     elif found.ptrace_scope:
-        remedy = f"{sudo(facts)}sysctl kernel.yama.ptrace_scope=0"
+        remedy = place.admin("{sudo}sysctl kernel.yama.ptrace_scope=0")
     scope = "none" if found.ptrace_scope is None else found.ptrace_scope
     state = f"ptrace_scope {scope}, seccomp {found.seccomp}, CAP_SYS_PTRACE {'yes' if found.cap_sys_ptrace else 'no'}"
     return warning(
@@ -398,7 +355,5 @@ def memlock(facts: Facts) -> Finding:
     if limit is None:
         return good("unlimited")
     said = f"locked memory is limited to {format_size(limit)}: an RDMA network cannot register message buffers"
-    remedy = raise_limit(facts, "memlock", "unlimited")
-    if system(facts).container:
-        remedy = "docker run --ulimit memlock=-1"
+    remedy = place_of(facts).raise_limit("memlock", "unlimited")
     return warning(said, f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes", remedy)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from shlex import quote
 
 from msgspec.structs import replace
 
-from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, require, warning
-from volley.doctor.remedies import SEND, install_volley, raise_limit, sudo
-from volley.machine.facts import Facts, HostsFacts
+from volley.doctor.findings import MissingFacts, broken, good, not_applicable, not_tested, require, warning
+from volley.doctor.remedies import SEND, install_volley
+from volley.machine.facts import Facts, HostFacts, HostsFacts
+from volley.machine.finding import Finding
+from volley.machine.mpi_words import reason_in
+from volley.machine.place import Place, place_of
+from volley.machine.variables import names_no_device, port_range
 from volley.text import join_few, join_words
 from volley.units import format_sig, format_size
 
@@ -16,77 +22,154 @@ _JOB = "MPI between hosts"
 _MOST_DIFFERENCES = 10
 _SHARE_BYTES = 1 << 24
 """The job over the hosts sends more than this, and nothing else does in its time."""
+_CHOOSE = ("UCX_NET_DEVICES", "UCX_TLS", "OMPI_MCA_btl", "OMPI_MCA_pml", "FI_PROVIDER", "FI_TCP_IFACE")
+"""Variables that may choose a network."""
+_INSTALL = ""
+"""Stands for the command that installs volley."""
+
+_ON_WORDS: tuple[tuple[str, str], ...] = (
+    (r".*Could not resolve hostname.*", "look for a mistake in the name {name}: getent hosts {name}"),
+    (r".*pam_slurm_adopt.*|.*no active jobs on this node.*", "run on hosts of your own job: squeue --me"),
+    (r"ssh: connect to host .* Connection refused", "an administrator of {name} starts its sshd, or names its port"),
+    (r"ssh: connect to host .*", "see whether {name} is up and its port 22 is open: ping -c 1 {name}"),
+    (r"Host key verification failed.*", "ssh {name} true: accept its key once, if it is that of {name}"),
+    (r".*Permission denied \((publickey|password|gssapi|keyboard).*", "ssh {name} true must work without a password"),
+    (
+        r".*(Connection closed by|Connection reset by|kex_exchange_identification).*",
+        "ssh -v {name} true shows who closes",
+    ),
+    (r".*(ModuleNotFoundError|No such file or directory|command not found|: not found|can't open file).*", _INSTALL),
+    (
+        r".*([Cc]annot fork|[Rr]esource temporarily unavailable).*",
+        "on {name}: ulimit -u, and the processes of this user",
+    ),
+    (r"env: .*Permission denied.*", "on {name}: ls -ld the folders of that path: this user may not run what is there"),
+    (
+        r"no answer within .*",
+        "on {name}, a login hangs: look at the server of the home folder there, e.g. timeout 5 ls ~",
+    ),
+)
+"""What a host or ssh said, and what to do: nothing is advised about ssh unless these are the words of ssh."""
 
 
 def _hosts(facts: Facts) -> HostsFacts:
     return require(facts.hosts, "other hosts", f"{SEND} --hosts A,B --dry-run")
 
 
+def _answered(facts: Facts) -> list[HostFacts]:
+    """Return the hosts that answered.
+
+    Raises:
+        MissingFacts: if there are fewer than two.
+    """
+    found = [host for host in _hosts(facts).hosts if not host.error]
+    if len(found) < 2:
+        raise MissingFacts(not_tested("fewer than two hosts answered"))
+    return found
+
+
 def answers(facts: Facts) -> Finding:
-    """Starts a process on each host, with srun or ssh, as the launcher does."""
-    silent = [host for host in _hosts(facts).hosts if host.error]
+    """Starts a process on each host, a bounded number at a time, with srun or ssh; each has a deadline of its own."""
+    found = _hosts(facts).hosts
+    silent = [host for host in found if host.error]
+    if not found:
+        return not_tested("no host was named")
     if not silent:
-        return good(f"{join_few(host.name for host in _hosts(facts).hosts)} answer")
-    said = f"cannot start volley on {join_few(host.name for host in silent)}"
-    last = silent[0].error.splitlines()[-1]
-    remedy = f"ssh {silent[0].name} true must work without a password"
-    if "volley" in last or "No such file" in last or "not found" in last:
-        remedy = f"install volley at the same path on {silent[0].name}: {install_volley(facts)}"
-    return broken(said, f"{silent[0].name}: {last}", remedy, ("names", "ports", "alike", "interfaces", _JOB))
+        return good(f"{join_few(host.name for host in found)} answer")
+    first = silent[0]
+    said, remedy = _words_of(first.error, first.name, facts)
+    also = tuple(f"{host.name}: {_words_of(host.error, host.name, facts)[0]}" for host in silent[1:_MOST_DIFFERENCES])
+    many = f"{len(silent)} of {len(found)} hosts: " if len(silent) > 1 else ""
+    names = join_few((host.name for host in silent), _MOST_DIFFERENCES)
+    finding = broken(f"cannot start volley on {many}{names}", f"{first.name}: {said}", remedy)
+    others = len(found) - len(silent) > 1  # the layers above were tried between these
+    return replace(finding, also=also, explains=() if others else ("names", "ports", "alike", "interfaces", _JOB))
+
+
+def _words_of(error: str, name: str, facts: Facts) -> tuple[str, str]:
+    """Return the line of what a host said that gives the reason, and the remedy for it."""
+    lines = [line for line in error.splitlines() if line.strip()]
+    for pattern, remedy in _ON_WORDS:
+        for line in lines:
+            if re.fullmatch(pattern, line.strip()):
+                install = f"install volley at the same path on {quote(name)}: {install_volley(facts)}"
+                return line.strip(), remedy.format(name=quote(name)) if remedy else install
+    said = next((line for line in lines if re.match(r"srun: (fatal|error)", line)), "")
+    said = said or reason_in(lines) or (lines[-1] if lines else "no reason given")
+    again = f"srun --nodes=1 --nodelist={quote(name)} true" if said.startswith("srun:") else f"{SEND} on {quote(name)}"
+    return said, unset_one_of(said, place_of(facts)) or f"{again} shows it again"
+
+
+def unset_one_of(said: str, place: Place) -> str:
+    """Return the command that unsets variables of this shell which a sentence names: all but one where they clash."""
+    named = [name for name in dict.fromkeys(re.findall(r"\b[A-Z][A-Z0-9_]{5,}\b", said)) if name in place.environment]
+    return place.unset(named[:-1] or named)
 
 
 def names(facts: Facts) -> Finding:
     """Looks up the name of each host on each host; compares the answer with the addresses that it has."""
-    found = [host for host in _hosts(facts).hosts if not host.error]
+    found = _answered(facts)
     own = {host.name: {each.partition("/")[0] for each in host.interfaces.values()} for host in found}
     for host in found:
         for name, addresses in host.names.items():
-            if name not in own or (name == host.name and addresses):
+            if name not in own or name == "localhost" or (own[name] == own[host.name] and addresses):  # its own name
                 continue
             strangers = [each for each in addresses if each not in own[name] or each.startswith("127.")]
             if strangers or not addresses:
                 known = sorted(each for each in own[name] if not each.startswith("127.")) or ["ADDRESS"]
                 wrong = f"resolves to {join_words(strangers)}, not its own address" if strangers else "does not resolve"
-                line = f"echo '{known[0]} {name}' | {sudo(facts)}tee -a /etc/hosts"
+                line = place_of(facts).add_host(name, known[0])
                 return warning(
                     f"on {host.name}, the name {name} {wrong}",
                     f"getaddrinfo({name}) on {host.name}; {name} has {join_few(known)}",
-                    f"on {host.name}: {line}, and remove the existing line for that name",
+                    f"on {quote(host.name)}: {line}, and remove the existing line for that name",
                     ("ports", _JOB),
                 )
     return good("each host resolves the names of the others")
 
 
 def ports(facts: Facts) -> Finding:
-    """Connects from each host to a port of each other one, at each of its addresses that are not of one host only."""
-    hosts = _hosts(facts).hosts
+    """Sends data from hosts to a port of others, at each of their addresses that are not of one host only."""
+    hosts = _answered(facts)
+    wanted = port_range(facts.environment)
+    which = f"the TCP ports {wanted[0]}-{wanted[1]} that MPI is told to use" if wanted else "all TCP ports"
     for host in hosts:
         tried: dict[str, list[str]] = {}
         for target, answer in host.reached.items():
             tried.setdefault(target.partition(" ")[0], []).append(f"{target}, {answer}")
         for name, answers in tried.items():
-            if not any(answer.endswith(", ok") for answer in answers):
-                said = f"{host.name} answers, but cannot open a TCP connection to {name}: a firewall, or no route"
-                opened = f"open all TCP ports between {host.name} and {name} in the firewall of {name}"
-                return broken(said, f"connect on {host.name}: {join_words(answers)}", opened, (_JOB,))
-    return good(f"every host connects to every other host, e.g. to port {hosts[0].port}")
+            if any(answer.endswith(", ok") for answer in answers):
+                continue
+            evidence, place = f"connect on {host.name}: {join_words(answers)}", place_of(facts)
+            if any("data does not cross" in answer for answer in answers):
+                said = f"{host.name} connects to {name}, but data does not cross: the MTU of the path is smaller"
+                remedy = place.admin(
+                    "on both hosts: ip link; {sudo}ip link set dev NAME mtu 1500, or jumbo frames on every switch"
+                )
+                return broken(said, evidence, remedy, (_JOB,))
+            said = f"{host.name} answers, but cannot open a TCP connection to {name}: a firewall, or no route"
+            remedy = place.admin(
+                f"open {which} between {quote(host.name)} and {quote(name)} in the firewall of {quote(name)}"
+            )
+            return broken(said, evidence, remedy, (_JOB,))
+    return good(f"every host that was tried connects to the others, e.g. to port {hosts[0].port}")
 
 
 def alike(facts: Facts) -> Finding:
     """Compares the versions of MPI, UCX and the driver, and the limits, of all hosts."""
-    hosts = [host for host in _hosts(facts).hosts if not host.error]
+    hosts = _answered(facts)
     found = []
-    for name in hosts[0].settings if hosts else ():
+    for name in dict.fromkeys(name for host in hosts for name in host.settings):
         values = {host.name: host.settings.get(name, "") or "none" for host in hosts}
         usual = Counter(values.values()).most_common(1)[0][0]
         others = [host for host, value in values.items() if value != usual]
         if others:
             remedy = f"give {join_few(others)} the {name} of the other hosts: {usual}"
             if name == "limit of locked memory":
-                remedy = f"where it is not unlimited: {raise_limit(facts, 'memlock', 'unlimited')}"
+                remedy = f"where it is not unlimited: {place_of(facts).raise_limit('memlock', 'unlimited')}"
             elif name == "limit of open files":
                 most = max(values.values(), key=lambda each: (len(each), each))  # decimal numbers
-                remedy = f"where it is less than {most}: {raise_limit(facts, 'nofile', most)}"
+                remedy = f"where it is less than {most}: {place_of(facts).raise_limit('nofile', most)}"
             shown = join_few(f"{value} on {host}" for host, value in values.items())
             found.append((f"{name} differs: {shown}", remedy))
     if not found:
@@ -97,18 +180,35 @@ def alike(facts: Facts) -> Finding:
 
 
 def interfaces(facts: Facts) -> Finding:
-    """Compares the interfaces of all hosts; repeats a failed job without those that lead to containers only."""
-    found = _hosts(facts)
-    shared = Counter(each for host in found.hosts for name, each in host.interfaces.items() if name != "lo")
+    """Compares the interfaces of all hosts; repeats a failed job without variables and interfaces that do not fit."""
+    found, hosts = _hosts(facts), _answered(facts)
+    shared = Counter(each for host in hosts for name, each in host.interfaces.items() if name != "lo")
     twice = [each for each, times in shared.items() if times > 1]
-    trial = found.trial
+    trial, why = found.trial, f"{found.job.command_line}: {found.job.why}"
+    if trial and trial.works and trial.settings:
+        setting = join_words(trial.settings)
+        lacks = [host for host in hosts for one in trial.settings if names_no_device(*_split(one), host.interfaces)]
+        said = f"{setting}: MPI fails with it between the hosts and works without it"
+        if lacks:
+            said = f"{setting} names no interface of {lacks[0].name}, which has {join_few(lacks[0].interfaces)}"
+        return broken(said, why, trial.change, (_JOB,))
     if trial and trial.works:
         said = f"{join_words(twice)} is the address of several hosts" if twice else "it exists on one host only"
         said = f"MPI uses an interface that does not reach the other hosts: {said}"
-        return broken(said, f"{found.job.command_line}: {found.job.why}", f"export {trial.change}", (_JOB,))
+        return broken(said, why, f"export {trial.change}", (_JOB,))
+    for name, value in facts.environment.items() if not found.job.complete else ():
+        for host in hosts:
+            if names_no_device(name, value, host.interfaces):
+                said = f"{name}={value} names no interface of {host.name}, which has {join_few(host.interfaces)}"
+                return broken(said, f"ip address on {host.name}; {why}", f"unset {name}", (_JOB,))
     also = f"; {join_words(twice)} on several hosts, which MPI does not use" if twice else ""
-    names = join_few(f"{name} ({each})" for name, each in found.hosts[0].interfaces.items() if name != "lo")
-    return good(f"{found.hosts[0].name}: {names}{also}")
+    names = join_few(f"{name} ({each})" for name, each in hosts[0].interfaces.items() if name != "lo")
+    return good(f"{hosts[0].name}: {names}{also}")
+
+
+def _split(setting: str) -> tuple[str, str]:
+    name, _, value = setting.partition("=")
+    return name, value
 
 
 def between(facts: Facts) -> Finding:
@@ -116,13 +216,19 @@ def between(facts: Facts) -> Finding:
     found = _hosts(facts)
     job, points = found.job, found.job.delivered("host")
     if not job.complete or not points:
-        remedy = f"{SEND} --hosts {','.join(host.name for host in found.hosts)} shows the whole output"
+        names = ",".join(host.name for host in found.hosts if not host.error) or "A,B"
+        remedy = unset_one_of(job.why, place_of(facts)) or f"{SEND} --hosts {quote(names)} shows the whole output"
         return broken(f"MPI does not work between the hosts: {job.why}", f"{job.command_line}: {job.why}", remedy)
-    took = [f"{name} ({number / 1e6:.0f} MB)" for name, number in found.carried.items() if number > _SHARE_BYTES]
-    time_us = format_sig(job.first_time_s * 1e6, 3)
-    return good(
-        f"{format_size(points[0].size_bytes)} in {time_us} µs, through {join_words(took) or 'an unknown interface'}"
-    )
+    took = [name for name, number in found.carried.items() if number > _SHARE_BYTES]
+    shown = join_words(f"{name} ({found.carried[name] / 1e6:.0f} MB)" for name in took) or "an unknown interface"
+    said = f"{format_size(points[0].size_bytes)} in {format_sig(job.first_time_s * 1e6, 3)} µs, through {shown}"
+    rdma = facts.bus.value.infiniband if facts.bus.value else []
+    if took and rdma and not set(took) & set(rdma):
+        look = f"ibstat shows whether a port of {join_words(rdma)} is up; ucx_info -d whether UCX uses it"
+        remedy = "; ".join(filter(None, [place_of(facts).unset(_CHOOSE), look]))
+        said = f"MPI works between the hosts, but not over RDMA: {join_words(rdma)} carried nothing; {said}"
+        return warning(said, f"port_xmit_data and tx_bytes during {job.command_line}: {shown}", remedy)
+    return good(said)
 
 
 def gpudirect(facts: Facts) -> Finding:
@@ -139,8 +245,9 @@ def gpudirect(facts: Facts) -> Finding:
     if not by_module and not by_dmabuf:
         said = "not used: the module nvidia_peermem is not loaded, so network cards cannot read GPU memory"
         evidence = f"/proc/modules: {join_words(modules) or 'none of NVIDIA'}"
-        return warning(said, evidence, f"{sudo(facts)}modprobe nvidia_peermem")
+        return warning(said, evidence, place_of(facts).admin("{sudo}modprobe nvidia_peermem"))
     if not job.protocols:
         return not_tested("UCX did not report how it sent GPU memory")
     evidence = f"{job.command_line}: {job.protocols[-1]}"
-    return warning(f"not used: {job.protocols[-1]}", evidence, "unset UCX_TLS UCX_NET_DEVICES; ucx_info -d")
+    unset = place_of(facts).unset(["UCX_TLS", "UCX_NET_DEVICES"])
+    return warning(f"not used: {job.protocols[-1]}", evidence, "; ".join(filter(None, [unset, "ucx_info -d"])))

@@ -7,7 +7,6 @@ import statistics
 from msgspec.structs import replace
 
 from volley.doctor.findings import (
-    Finding,
     MissingFacts,
     broken,
     good,
@@ -18,9 +17,11 @@ from volley.doctor.findings import (
     require,
     warning,
 )
-from volley.doctor.remedies import AWARE_SOURCE, SEND, aware_wheels, boot_with, install, install_volley, sudo, system
+from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, install_volley
 from volley.machine.facts import Facts, JobFacts, PointFacts
+from volley.machine.finding import Finding
 from volley.machine.mpi_words import reason_in
+from volley.machine.place import place_of
 from volley.text import count, grouped, join_words, mpi_name
 from volley.units import format_cpulist, format_sig, format_size
 
@@ -48,11 +49,11 @@ _COPIES = ("copies between GPUs", f"{SEND} --transport peer,device")
 
 def gdrcopy(facts: Facts) -> Finding:
     """Opens /dev/gdrdrv, loads libgdrapi, maps GPU memory, writes through the mapping, reads back with CUDA."""
-    found, call = require(facts.gdrcopy, "GDRCopy", install(facts, "gdrcopy")), facts.gdrcopy.call
+    found, call, place = require(facts.gdrcopy, "GDRCopy", GDRCOPY), facts.gdrcopy.call, place_of(facts)
     if found.mapped:
         return good(f"GPU memory was mapped, written and read back; library {found.library}, module {found.module}")
     if found.mapped is False:
-        remedy = f"{sudo(facts)}rmmod gdrdrv; {sudo(facts)}modprobe gdrdrv"
+        remedy = place.admin("{sudo}rmmod gdrdrv; {sudo}modprobe gdrdrv", "all processes that use GDRCopy")
         return broken(
             "GDRCopy is installed, but it cannot map GPU memory", f"{call}: {found.map_error or 'failed'}", remedy
         )
@@ -61,11 +62,11 @@ def gdrcopy(facts: Facts) -> Finding:
     if not missing:
         return not_tested(found.map_error or "no device to map")
     module, library = found.module or "not loaded", found.library or "not found"
-    remedy = install(facts, "gdrcopy")
-    if system(facts).container and "device node" in missing:
-        remedy = "on the host: load gdrdrv; then docker run --device /dev/gdrdrv"
+    remedy = place.admin(GDRCOPY)
+    if place.container and "device node" in missing:
+        remedy = f"on the host: load gdrdrv; then {place.start_with('gdrdrv')}"
     elif "module" in missing and found.library:
-        remedy = f"{sudo(facts)}modprobe gdrdrv"
+        remedy = place.admin("{sudo}modprobe gdrdrv")
     return warning(
         f"{join_words(f'no {name}' for name in missing)}: small messages in GPU memory are slower",
         f"{call}: /dev/gdrdrv {found.node}, module {module}, libgdrapi.so.2 {library}",
@@ -92,7 +93,7 @@ def ucx_transfer(facts: Facts) -> Finding:
     """`ucx_perftest` between two processes, on GPU memory if there is a GPU."""
     probe = facts.ucx_transfer
     if probe.skipped is not None:
-        return not_tested(probe.skipped, install(facts, "ucx")) if facts.has_gpu else not_applicable(probe.skipped)
+        return not_tested(probe.skipped, aware_wheels(facts)) if facts.has_gpu else not_applicable(probe.skipped)
     found = require(probe, "a transfer by UCX alone", "UCX_LOG_LEVEL=info ucx_perftest")
     memory = "GPU" if found.memory == "cuda" else "host"
     if found.status == 0:
@@ -274,8 +275,9 @@ def rank_gpus(facts: Facts) -> Finding:
     job = _ranks_of(facts)
     with_gpu = [rank for rank in job.ranks if rank.device]
     here = len([rank for rank in job.ranks if rank.node == 0])
-    remedy = "unset CUDA_VISIBLE_DEVICES; volley transports"
-    if job.launcher == "srun" or any(name.startswith("SLURM_") for name in facts.environment):
+    place = place_of(facts)
+    remedy = "; ".join(filter(None, [place.unset(["CUDA_VISIBLE_DEVICES"]), "volley transports"]))
+    if job.launcher == "srun" or place.batch == "slurm":
         counts = f"--ntasks-per-node={here} --gpus-per-node={here}"
         remedy = f"without --gpus-per-task: srun {counts} --gpu-bind=none volley transports"
     elif job.launcher == "jsrun":
@@ -348,15 +350,24 @@ def cuda_ipc(facts: Facts) -> Finding:
     for (one, other), transport in tried:
         if not transport.available:
             said = "two processes cannot map each other's GPU memory: CUDA IPC fails"
-            remedy = "unset CUDA_VISIBLE_DEVICES in the ranks and choose with volley --gpus; nvidia-smi topo -p2p r"
-            if system(facts).container:
-                flags = "--gpus all --ipc=host --pid=host --cap-add=SYS_PTRACE"
-                remedy = f"run all ranks in one container: docker run {flags}"
-            evidence = f"GPUs {one} and {other}: {transport.reason}"
+            evidence, place = f"GPUs {one} and {other}: {transport.reason}", place_of(facts)
+            if place.wsl:
+                said = "WSL2 has no CUDA IPC: two processes cannot map each other's GPU memory"
+                remedy = f"none: transports through host memory remain, e.g. {SEND} --transport staged/pinned"
+                return warning(said, evidence, remedy, ("MPI, GPU speed", "peer copies"))
+            remedy = "nvidia-smi topo -p2p r shows what the driver allows"
+            if unset := place.unset(["CUDA_VISIBLE_DEVICES"]):
+                remedy = f"{unset} in the ranks and choose with volley --gpus; {remedy}"
+            if place.container:
+                remedy = f"run all ranks in one container: {place.start_with('ipc')}"
             return broken(said, evidence, remedy, ("MPI, GPU speed", "peer copies"))
     if not tried:
         return not_tested("the job ended before this was tried")
     return good(f"{count(len(tried), 'pair')} of processes mapped each other's GPU memory")
+
+
+def _translates(facts: Facts) -> bool:
+    return bool(facts.iommu.value and facts.iommu.value.units)
 
 
 def integrity(facts: Facts) -> Finding:
@@ -371,7 +382,7 @@ def integrity(facts: Facts) -> Finding:
             return broken(
                 f"GPUs {one} and {other}: {transport} delivered wrong bytes",
                 f"{send} {transport}: {wrong[0].reason}",
-                boot_with(facts, "iommu=pt"),
+                place_of(facts).boot_without_translation() if _translates(facts) else f"{send} {transport},device",
             )
         if not pair.job.complete:
             said = f"GPUs {one} and {other}: the job that copies between them failed"

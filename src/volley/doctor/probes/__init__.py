@@ -32,9 +32,6 @@ def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[
     return (
         Attempt("system", "os-release, uname", host.system),
         Attempt("surroundings", "df $TMPDIR; write and run there; getent hosts $(hostname)", host.surroundings),
-        Attempt(
-            "toolchain", "c++ -std=c++20 try.cpp && ./try; cmake --version; nvcc -std=c++20 -c try.cu", host.toolchain
-        ),
         Attempt("driver", "cat /proc/driver/nvidia/version; open(/dev/nvidia*); dlopen(libcuda.so.1)", host.driver),
         sysfs.BUS,
         cuda_driver.CUDA,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import multiprocessing
 import os
 import resource
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -15,30 +13,26 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import msgspec
-
 from volley.launch.allocation import allocation
+from volley.launch.this_host import is_this_host
 from volley.machine.cuda_driver import load
-from volley.machine.facts import DriverFacts, LimitsFacts, Program, SurroundingsFacts, SystemFacts, ToolchainFacts
+from volley.machine.facts import DriverFacts, LimitsFacts, SurroundingsFacts, SystemFacts
 from volley.machine.packages import os_release
 from volley.machine.settings import control_groups
 from volley.machine.sysfs import names, number, word
 from volley.text import clean
 
-_CONTAINER_MARKS = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.singularity.d": "apptainer"}
+_CONTAINER_MARKS = {
+    "/var/run/secrets/kubernetes.io": "kubernetes",
+    "/.dockerenv": "docker",
+    "/run/.containerenv": "podman",
+    "/.singularity.d": "apptainer",
+}
+_PR_SET_PTRACER, _PR_SET_PTRACER_ANY = 0x59616D61, ctypes.c_ulong(-1)
+"""prctl(2), Yama: any process of this user may read this one's memory.  Open MPI and UCX call it in each rank."""
 _MODULES = ("nvidia", "nvidia_uvm", "nvidia_peermem", "nv_peer_mem")
 _LIMIT_S = 20.0
 _LONGEST_TEXT = 400
-_CPP = """#include <barrier>
-#include <source_location>
-#include <span>
-int main(int count, char** words) {
-  const bool known = sizeof(std::barrier<>) > 0 && std::source_location::current().line() > 0;
-  return known && std::span(words, count).size() == 1 ? 0 : 1;
-}
-"""
-"""What the engine needs of C++20 (NEEDED_OF_CXX20 in build_backend/machine.py)."""
-_CUDA = "__global__ void nothing() {}\nint main() { nothing<<<1, 1>>>(); }\n"
 _SHM = Path("/dev/shm")  # noqa: S108  the folder itself is tried
 _SHM_BYTES = 1 << 20
 _CAP_SYS_PTRACE = 19  # linux/capability.h
@@ -58,6 +52,7 @@ def system() -> SystemFacts:
     """Read os-release and uname; look for signs of containers and hypervisors."""
     release, name = os_release(), os.uname()
     container = next((kind for mark, kind in _CONTAINER_MARKS.items() if Path(mark).exists()), None)
+    container = container or ("containerd" if "/containerd/" in word(Path("/proc/self/mountinfo")) else None)
     return SystemFacts(
         os_id=release.get("ID", ""),
         os_like=release.get("ID_LIKE", "").split(),
@@ -76,9 +71,9 @@ def surroundings() -> SurroundingsFacts:
     folder = Path(next(filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))), "/tmp"))  # noqa: S108
     host, host_error, granted = os.uname().nodename, None, allocation(os.environ)
     try:
-        addresses = {found[4][0] for found in socket.getaddrinfo(host, None)}
+        socket.getaddrinfo(host, None)
     except OSError as error:
-        addresses, host_error = set(), error.strerror or str(error)
+        host_error = error.strerror or str(error)
     loopback_error = None
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -99,7 +94,7 @@ def surroundings() -> SurroundingsFacts:
         other_folder=next((each for each in other_folders() if not any(_try_folder(Path(each)))), ""),
         batch_system=granted.kind if granted else "",
         job_hosts=hosts,
-        in_job=not hosts or any(_is_here(each, host, addresses) for each in hosts),
+        in_job=not hosts or any(map(is_this_host, hosts)),
     )
 
 
@@ -120,52 +115,6 @@ def _try_folder(folder: Path) -> tuple[str | None, str | None]:
             return None, output_of([str(script)])[1]
     except OSError as error:
         return error.strerror or str(error), None
-
-
-def _is_here(name: str, host: str, addresses: set[str | int]) -> bool:
-    if name.partition(".")[0] == host.partition(".")[0] or name == "localhost":
-        return True
-    with contextlib.suppress(OSError):
-        return bool({found[4][0] for found in socket.getaddrinfo(name, None)} & addresses)
-    return False
-
-
-def toolchain() -> ToolchainFacts:
-    """Compile and run a C++20 program; compile a kernel if there is an nvcc; ask CMake for its version."""
-    with tempfile.TemporaryDirectory(prefix="volley-doctor-") as name:
-        folder = Path(name)
-        compilers = (os.environ.get("CXX") or "c++", "g++", "clang++")
-        compiler = next((each for each in compilers if shutil.which(each)), compilers[0])
-        binary = str(folder / "try")
-        return ToolchainFacts(
-            compiler=_compile(_program(compiler), folder / "try.cpp", _CPP, ["-std=c++20", "-o", binary], binary),
-            cmake=_program("cmake"),
-            nvcc=_compile(
-                _program(os.environ.get("CUDACXX") or "nvcc", "release"),
-                folder / "try.cu",
-                _CUDA,
-                ["-std=c++20", "-c", "-o", binary],
-            ),
-        )
-
-
-def _compile(found: Program, source: Path, text: str, options: list[str], run: str = "") -> Program:
-    if found.path is None:
-        return found
-    source.write_text(text, encoding="ascii")
-    error = output_of([found.path, *options, str(source)])[1]
-    run_error = output_of([run])[1] if run and not error else None
-    return msgspec.structs.replace(found, error=error, run_error=run_error)
-
-
-def _program(command: str, about: str = "") -> Program:
-    """Find a program and its version: the first line of ``--version`` that holds a word."""
-    path = shutil.which(command)
-    if path is None:
-        return Program()
-    said, error = output_of([path, "--version"])
-    lines = [line for line in said.splitlines() if about in line]
-    return Program(path=path, version=lines[0] if lines else None, error=error)
 
 
 def output_of(command: list[str]) -> tuple[str, str | None]:
@@ -245,7 +194,8 @@ class _IoVector(ctypes.Structure):
 def cma_error() -> str | None:
     """Let one child read another's memory with process_vm_readv (CMA), as MPI's ranks do: they are siblings.
 
-    A parent may read its child where siblings may not (Yama, ptrace_scope 1), so this process does not try it itself.
+    A parent may read its child where siblings may not (Yama, ptrace_scope 1), so this process does not try it itself,
+    and the one that is read allows it, as MPI's ranks do.
     """
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
@@ -267,6 +217,7 @@ def cma_error() -> str | None:
 
 
 def _hold_pattern(answers: Connection) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY, 0, 0, 0)
     buffer = ctypes.create_string_buffer(_PATTERN, len(_PATTERN))
     answers.send(ctypes.addressof(buffer))
     answers.poll(2 * _ANSWER_S)

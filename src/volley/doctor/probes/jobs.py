@@ -20,7 +20,7 @@ import msgspec
 from volley.benchmarks import named
 from volley.command.options import JobOptions
 from volley.doctor.probes.host import LEAST, other_folders, output_of
-from volley.doctor.remedies import MESSAGES, unset_all
+from volley.doctor.remedies import MESSAGES
 from volley.errors import MachineError, UserError
 from volley.launch import engine_path
 from volley.launch.allocation import allocation
@@ -44,6 +44,7 @@ from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import assemble
 from volley.machine.mpi_words import SETTING, names_setting
 from volley.machine.nvidia_driver import has_driver
+from volley.machine.place import without_needless
 from volley.machine.signals import Stop
 from volley.machine.sysfs import word
 from volley.machine.variables import SECRET
@@ -203,17 +204,17 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
     for trial, unset, added in _changes(facts, job, left, slow=slow):
         if time.monotonic() - began > limit_s:
             break
-        done = _with(unset, added, again)
+        done = with_changes(unset, added, again)
         works = done.sends_gpu_memory if on_gpus else done.complete
         if slow:  # other load comes and goes: the change alone must tell the fast jobs from the slow ones
-            works = done.fast and not again().fast and _with(unset, added, again).fast and not again().fast
+            works = done.fast and not again().fast and with_changes(unset, added, again).fast and not again().fast
         found.append(msgspec.structs.replace(trial, works=works, reason="" if done.complete else done.why))
         if works:
             break
     return found
 
 
-def _with(unset: Sequence[str], added: Mapping[str, str], again: Callable[[], JobFacts]) -> JobFacts:
+def with_changes(unset: Sequence[str], added: Mapping[str, str], again: Callable[[], JobFacts]) -> JobFacts:
     kept = dict(os.environ)
     try:
         for name in unset:
@@ -227,16 +228,16 @@ def _with(unset: Sequence[str], added: Mapping[str, str], again: Callable[[], Jo
         os.environ.update(kept)
 
 
-_Change = tuple[TrialFacts, Sequence[str], Mapping[str, str]]
+Change = tuple[TrialFacts, Sequence[str], Mapping[str, str]]
 """What is said of it, the variables that it takes away, and those that it sets."""
 
 
-def _without(names: Sequence[str], words: str = "") -> _Change:
+def without(names: Sequence[str], words: str = "") -> Change:
     settings = [f"{name}={'…' if SECRET.search(name) else os.environ[name]}" for name in names]
     return TrialFacts(change=words or f"unset {' '.join(names)}", settings=settings), names, {}
 
 
-def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: bool) -> Iterator[_Change]:
+def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: bool) -> Iterator[Change]:
     """Yield what may end the problem.
 
     What was inherited is taken away, each variable alone and then all, files of the user and the site, low limits; then
@@ -246,13 +247,15 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
     if left:
         begin = [each for each in OF_RANKS if any(name.startswith(each) for name in left)]
         of_job = dict.fromkeys(name.partition("_")[0] + "_" for name in batch)
-        yield _without(left, unset_all(begin))
-        yield _without([*left, *batch], unset_all([*begin, *of_job]))
+        yield without(left, without_needless(begin))
+        yield without([*left, *batch], without_needless([*begin, *of_job]))
         return
-    groups = [*([batch] if batch else []), *([name] for name in _suspects(job, facts.mpi_family))]
-    yield from map(_without, groups)
+    named = [name for name in batch if job and re.search(rf"\b{name}\b", " ".join([*job.text, job.why]))]
+    groups = [*([name] for name in named[:-1] or named), *([name] for name in _suspects(job, facts.mpi_family))]
+    groups = [batch, *groups] if batch and not named else groups
+    yield from map(without, groups)
     if len(groups) > 1:
-        yield _without([name for group in groups for name in group])
+        yield without([name for group in groups for name in group])
     files: dict[str, tuple[str, ...]] = {"HOME": _IN_HOME}
     if facts.stack.value and facts.mpi_family == "openmpi":
         prefix = Path(facts.stack.value.mpiexec or "/usr/bin/mpirun").resolve().parents[1]

@@ -1,0 +1,274 @@
+"""Where volley stands: a bare host, a container or WSL2, a batch system and what it granted, who else is there.
+
+One account, made from facts, by which every remedy and every advice is chosen.  Nothing here looks at the machine.  The
+methods return commands, or sentences where no command of this user ends the problem:
+
+* what systemd, the kernel, its modules or the firmware must do is for the host's administrator: ``on the host: …``;
+* a batch system is asked for more, and never circumvented;
+* a variable is unset only if it is set;
+* what disturbs other users of the machine says so first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from shlex import quote
+from typing import TYPE_CHECKING, Literal
+
+from volley.machine.packages import Distribution, distribution
+from volley.text import count, join_words
+
+if TYPE_CHECKING:
+    from volley.machine.facts import Facts
+
+Need = Literal["gpus", "driver", "uvm", "shm", "ptrace", "memlock", "nofile", "pids", "cpus", "cpuset", "gdrdrv", "ipc"]
+
+_BATCH: dict[str, tuple[str, tuple[str, ...], str, str]] = {
+    "slurm": ("Slurm", ("SLURM_",), "salloc --gpus-per-node=2 volley doctor", "salloc --ntasks=2 volley doctor"),
+    "pbs": ("PBS", ("PBS_",), "qsub -I -l select=1:ncpus=2:ngpus=2", "qsub -I -l select=1:ncpus=2"),
+    "lsf": ("LSF", ("LSB_",), "bsub -n 2 -gpu num=2 -Is volley doctor", "bsub -n 2 -Is volley doctor"),
+    "age": ("Grid Engine", ("SGE_", "PE_"), "qrsh -l gpu=2 volley doctor", "qrsh -pe smp 2 volley doctor"),
+    "flux": ("Flux", ("FLUX_",), "flux alloc -n 2 -g 1 volley doctor", "flux alloc -n 2 volley doctor"),
+}
+"""By kind: the name, how its variables begin, a new job with two GPUs, and one with two CPUs (sbatch(1), qsub(1B),
+bsub(1), qrsh(1), flux-alloc(1); the names of resources of Grid Engine are the site's)."""
+_JOBS = {"SLURM_JOB_ID": "slurm", "PBS_JOBID": "pbs", "LSB_JOBID": "lsf", "PE_HOSTFILE": "age", "FLUX_JOB_ID": "flux"}
+"""The variable that a job of each batch system has."""
+_GRANTS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "SLURM_GPUS", "SLURM_JOB_GPUS")
+"""Variables in which a batch system says which GPUs it granted."""
+
+_OCI: dict[Need, str] = {
+    "gpus": "--gpus all",
+    "driver": "--gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+    "uvm": "--gpus all",
+    "shm": "--shm-size=8g (or --ipc=host)",
+    "ptrace": "--cap-add=SYS_PTRACE",
+    "memlock": "--ulimit memlock=-1",
+    "nofile": "--ulimit nofile=65536",
+    "pids": "--pids-limit=-1",
+    "cpus": "--cpus=2",
+    "cpuset": "--cpuset-cpus=0,1",
+    "gdrdrv": "--device /dev/gdrdrv",
+    "ipc": "--gpus all --ipc=host --pid=host --cap-add=SYS_PTRACE",
+}
+"""Options of ``docker run``; Podman differs in the GPUs (``_CDI``)."""
+_CDI = "--device nvidia.com/gpu=all"
+_POD: dict[Need, str] = {
+    **dict.fromkeys(("gpus", "driver", "uvm"), "resources.limits: {nvidia.com/gpu: 2}"),
+    "shm": "an emptyDir with medium: Memory, mounted at /dev/shm",
+    "ptrace": "securityContext.capabilities: {add: [SYS_PTRACE]}",
+    **dict.fromkeys(("cpus", "cpuset"), "resources: {requests: {cpu: 2}, limits: {cpu: 2}}"),
+    "gdrdrv": "a hostPath volume for /dev/gdrdrv, with securityContext.privileged: true",
+    "ipc": "one container with all ranks and resources.limits: {nvidia.com/gpu: 2}",
+}
+"""In the specification of a pod (Kubernetes API reference)."""
+_OF_HOST: dict[Need, str] = {
+    "gpus": "the driver's device nodes",
+    "driver": "the driver's library",
+    "uvm": "nvidia-modprobe -u -c=0",
+    "shm": "mount -o remount,rw,size=8G /dev/shm",
+    "ptrace": "sysctl kernel.yama.ptrace_scope=0",
+    "memlock": "LimitMEMLOCK=infinity for what starts the containers",
+    "nofile": "LimitNOFILE=65536 for what starts the containers",
+    "pids": "a higher limit of processes for the containers (pids.max)",
+    "cpus": "a higher CPU quota for the containers",
+    "cpuset": "more CPUs for the containers",
+    "gdrdrv": "modprobe gdrdrv",
+    "ipc": "one container for all ranks",
+}
+"""What remains for the host where a container's own options do not reach."""
+
+
+@dataclass(frozen=True)
+class Place:
+    distribution: Distribution = field(default_factory=Distribution)
+    container: str = ""
+    """``docker``, ``podman``, ``apptainer``, ``kubernetes``, … as its marks say; empty: none."""
+    wsl: bool = False
+    """The Linux of Windows (WSL2): Windows has the driver, the modules and the firmware."""
+    virtual: bool = False
+    architecture: str = "x86_64"
+    batch: str = ""
+    """The kind of batch system whose job this is."""
+    in_job: bool = True
+    """This host is one of the job's; else its variables are left over."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    processes: Mapping[int, int] = field(default_factory=dict)
+    """By the number of each GPU with any: how many processes use it."""
+    gpu_ids: tuple[int, ...] = ()
+    """PCI device numbers of the GPUs."""
+
+    # ------------------------------------------------------------------------------------------ who must do it
+
+    @property
+    def root(self) -> bool:
+        return self.distribution.root
+
+    @property
+    def enclosed(self) -> bool:
+        """This process cannot change the kernel, its modules or services."""
+        return bool(self.container) or self.wsl
+
+    def admin(self, command: str, disturbs: str = "") -> str:
+        """Return a command that changes the host for all, in the words of who may type it.
+
+        Args:
+            command: with ``{sudo}`` wherever root is needed.
+            disturbs: whom it disturbs, such as ``all processes of GPU 0``.
+        """
+        mine = not self.enclosed and self.root
+        text = command.replace("{sudo}", "" if mine else "sudo ")
+        if disturbs:
+            users = join_words(f"GPU {gpu} has {count(number, 'process')}" for gpu, number in self.processes.items())
+            now = f" (now {users})" if users else ""
+            text = f"this disturbs {disturbs}{now}, so do it when they have ended: {text}"
+        if self.wsl:
+            return f"on the host, which is Windows: {text}"
+        if self.container:
+            return f"on the host: {text}"
+        return f"an administrator of this node: {text}" if self.batch and self.in_job and not self.root else text
+
+    def reboot(self, before: str = "") -> str:
+        """Return what ends in a restart of the machine, after a command (with ``{sudo}``)."""
+        if self.wsl:
+            return "on the host: update the driver of Windows, then wsl --shutdown"
+        return self.admin(f"{before}; then reboot" if before else "reboot", "everybody on this machine")
+
+    # ------------------------------------------------------------------------------------------- what is granted
+
+    @property
+    def batch_name(self) -> str:
+        return _BATCH[self.batch][0] if self.batch else ""
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """How the variables of this job begin."""
+        return _BATCH[self.batch][1] if self.batch else ()
+
+    def more_gpus(self, otherwise: str) -> str:
+        """Return how this process gets GPUs that it was not given; ``otherwise``: on a bare host without a job."""
+        if self.batch and self.in_job:
+            return f"ask the batch system ({self.batch_name}) for GPUs in a new job, e.g. {_BATCH[self.batch][2]}"
+        return self.start_with("gpus") if self.container else otherwise
+
+    def more_cpus(self, otherwise: str, need: Need = "cpuset") -> str:
+        if self.batch and self.in_job:
+            return f"ask {self.batch_name} for two CPUs in a new job, e.g. {_BATCH[self.batch][3]}"
+        return self.start_with(need) if self.container else otherwise
+
+    def launch_here(self) -> str:
+        """Return how ranks start inside this job, when the launcher of the MPI cannot start them."""
+        how = {"slurm": "srun -n 2", "flux": "flux run -n 2"}.get(self.batch, "the mpiexec of the site: mpiexec -n 2")
+        return f"stay in the job and start the ranks with {self.batch_name}'s own launcher: {how} volley pingpong"
+
+    def unset(self, names: Iterable[str]) -> str:
+        """Return the command that unsets those of the variables that are set; empty if none may be.
+
+        What a batch system or a container's runtime said of its GPUs stays: without it they are not more.
+        """
+        granted = bool(self.batch and self.in_job) or bool(self.container)
+        ours = [name for name in names if name in self.environment and not (granted and name.startswith(_GRANTS))]
+        return f"unset {' '.join(ours)}" if ours else ""
+
+    # ---------------------------------------------------------------------------------------------- containers
+
+    def start_with(self, need: Need, more: str = "") -> str:
+        """Return how this container is started with what it lacks, in the words of what started it."""
+        option = f"{_OCI[need]}{more}"
+        if self.container == "docker":
+            return f"start the container again with: docker run {option}"
+        if self.container == "podman":
+            return f"start the container again with: podman run {option.replace('--gpus all', _CDI)}"
+        if self.container in ("kubernetes", "containerd", "cri-o") and need in _POD:
+            return f"in the specification of the pod: {_POD[need]}{more}"
+        if self.container in ("apptainer", "singularity") and need in ("gpus", "driver", "uvm", "gdrdrv", "ipc"):
+            how = {"gdrdrv": " --bind /dev/gdrdrv", "ipc": " --nv, with all ranks in one container"}.get(need, " --nv")
+            return f"start the container again with: apptainer exec{how}"
+        verb = "" if _OF_HOST[need].partition(" ")[0] in ("nvidia-modprobe", "mount", "sysctl", "modprobe") else "give "
+        return f"on the host: {'sudo ' if not verb else ''}{verb}{_OF_HOST[need]}"
+
+    def or_in_container(self, need: Need, otherwise: str) -> str:
+        """Return the option of a container, or ``otherwise`` (with ``{sudo}``) where there is none."""
+        return self.start_with(need) if self.container else self.admin(otherwise)
+
+    # ---------------------------------------------------------------------------------------- packages, kernel
+
+    @property
+    def old_gpus(self) -> bool:
+        """One of the GPUs is older than Turing, whose device numbers begin at 0x1e00: NVIDIA's open kernel modules
+        do not drive it (README of NVIDIA/open-gpu-kernel-modules)."""
+        return any(each < 0x1E00 for each in self.gpu_ids)
+
+    def install_driver(self) -> str:
+        """Return how the driver is installed, with the headers of the running kernel."""
+        if self.wsl:
+            return "on the host: install NVIDIA's driver of Windows, and none in WSL2 (CUDA on WSL User Guide)"
+        if self.container:
+            return f"{self.start_with('driver')}; the driver itself is the host's"
+        known = self.distribution
+        if known.family == "other":
+            guide = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
+            return self.admin(f"install the NVIDIA driver: {guide}")
+        packages = f"{known.package('kernel headers')} {known.package('old driver' if self.old_gpus else 'driver')}"
+        return self.reboot(f"{known.sources()}{{sudo}}{known.installer} {packages}")
+
+    def boot_without_translation(self) -> str:
+        """Return how the kernel is started so that it does not translate the GPUs' addresses.
+
+        Linux, admin-guide/kernel-parameters: ``iommu.passthrough`` of arm64, ``iommu=pt`` of x86.
+        """
+        parameters = "iommu.passthrough=1" if self.architecture == "aarch64" else "iommu=pt"
+        return self.reboot(self.distribution.kernel_parameters(parameters))
+
+    def raise_limit(self, name: Literal["memlock", "nofile"], to: str) -> str:
+        """Return how a limit of limits.conf(5) is raised here: in this shell, for all logins, in a job, a container."""
+        if self.container:
+            return self.start_with(name)
+        letter = {"memlock": "l", "nofile": "n"}[name]
+        if self.batch and self.in_job:
+            unit = f"Limit{name.upper()}={'infinity' if to == 'unlimited' else to}"
+            daemon = {"slurm": "slurmd"}.get(self.batch, f"the daemon of {self.batch_name} that starts jobs")
+            return f"an administrator of this node: {unit} for {daemon}, or ulimit -{letter} {to} in the job if allowed"
+        logins = f"echo '* - {name} {to}' | {{sudo}}tee /etc/security/limits.d/{name}.conf"
+        hard = f"ulimit -{letter} {to}, if the hard limit (ulimit -H{letter}) allows it"
+        return f"this shell: {hard}; all logins: {self.admin(logins)}"
+
+    def add_host(self, name: str, address: str = "127.0.1.1") -> str:
+        """Return how a host's name gets an address."""
+        if self.container in ("docker", "podman"):
+            return f"start the container again with: {self.container} run --add-host={quote(name)}:{address}"
+        if self.container in ("kubernetes", "containerd", "cri-o"):
+            return f"in the specification of the pod: hostAliases with {quote(name)} and {address}"
+        return self.admin(f"echo {quote(f'{address} {name}')} | {{sudo}}tee -a /etc/hosts")
+
+
+def place_of(facts: Facts) -> Place:
+    """Return where facts were captured."""
+    known, around = facts.system.value, facts.surroundings.value
+    release = {"ID": known.os_id, "ID_LIKE": " ".join(known.os_like), "VERSION_ID": known.os_version} if known else {}
+    wsl = bool(known and "microsoft" in known.kernel.lower())
+    by_variable = next((kind for name, kind in _JOBS.items() if name in facts.environment), "")
+    batch = around.batch_system if around and around.batch_system in _BATCH else by_variable
+    return Place(
+        distribution=distribution(release, root=bool(known and known.root)),
+        container=(known.container or "") if known and not (wsl and known.container == "wsl") else "",
+        wsl=wsl,
+        virtual=bool(known and known.virtual),
+        architecture=known.architecture if known else "",
+        batch=batch,
+        in_job=not around or not around.batch_system or around.in_job,
+        environment=facts.environment,
+        processes={gpu.index: gpu.processes for gpu in facts.gpus if gpu.processes},
+        gpu_ids=tuple(int(gpu.device_id, 16) for gpu in facts.gpus_on_bus if _is_hexadecimal(gpu.device_id)),
+    )
+
+
+def _is_hexadecimal(text: str) -> bool:
+    return text.startswith("0x") and len(text) > 3 and all(each in "0123456789abcdefABCDEF" for each in text[2:])
+
+
+def without_needless(beginnings: Sequence[str]) -> str:
+    """Return the command that unsets the variables whose names begin so: a shell looks which are set."""
+    needed = [each for each in beginnings if not each.startswith(tuple(other for other in beginnings if other != each))]
+    return f"unset $(env | grep -oE '^({'|'.join(needed)})[A-Za-z0-9_]*')"
