@@ -104,7 +104,7 @@ def test_what_doctor_itself_cannot_do_is_nobodys_fault() -> None:
 def test_every_captured_fact_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each field of the facts is read by a check, a remedy or a page; what nobody reads is not captured."""
     package = Path(f.__file__).parent.parent
-    readers = [*package.glob("doctor/**/*.py"), *package.glob("topo/*.py"), *package.glob("machine/[fh]a*.py")]
+    readers = [*package.glob("doctor/**/*.py"), *package.glob("topo/*.py"), *package.glob("machine/[fhp][ael]*.py")]
     text = "\n".join(path.read_text("utf-8") for path in readers if "probes" not in path.parts)
     apart = (f.Fact, f.Probe)
     kinds = [each for each in vars(f).values() if isinstance(each, type) and issubclass(each, f.Fact)]

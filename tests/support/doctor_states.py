@@ -249,8 +249,14 @@ STATES: dict[str, dict[str, Any]] = {
         "environment": {"CUDA_VISIBLE_DEVICES": ""},
         **_no_cuda(100, "CUDA_ERROR_NO_DEVICE"),
     },
-    "a stub in front of the driver's library": _no_cuda(34, "CUDA_ERROR_STUB_LIBRARY"),
-    "an MPS that has ended": _no_cuda(805, "CUDA_ERROR_MPS_CONNECTION_FAILED"),
+    "a stub in front of the driver's library": {
+        "environment": {"LD_LIBRARY_PATH": "/usr/local/cuda/lib64/stubs"},
+        **_no_cuda(34, "CUDA_ERROR_STUB_LIBRARY"),
+    },
+    "an MPS that has ended": {
+        "environment": {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"},
+        **_no_cuda(805, "CUDA_ERROR_MPS_CONNECTION_FAILED"),
+    },
     "a limit of the address space": _no_cuda(2, "CUDA_ERROR_OUT_OF_MEMORY"),
     "a divided GPU (MIG)": {
         "nvml": _gpus({"mig": True}, {"mig": True}),

@@ -198,7 +198,7 @@ class Place:
     def old_gpus(self) -> bool:
         """One of the GPUs is older than Turing, whose device numbers begin at 0x1e00: NVIDIA's open kernel modules
         do not drive it (README of NVIDIA/open-gpu-kernel-modules)."""
-        return any(each < 0x1E00 for each in self.gpu_ids)
+        return any(0 < each < 0x1E00 for each in self.gpu_ids)
 
     def install_driver(self) -> str:
         """Return how the driver is installed, with the headers of the running kernel."""

@@ -34,8 +34,17 @@ _SHELL_ON_ERROR = {
 }
 """What this user can do about a CUresult (cuda.h): no memory, or no address space to reserve; no device; an MPS server
 that is not ready."""
-_UNSET_ON_ERROR = {34: "LD_LIBRARY_PATH", 804: "LD_LIBRARY_PATH", 805: "CUDA_MPS_PIPE_DIRECTORY"}
-"""The variable behind a CUresult: a stub or a compatibility library in front of the driver's; an MPS that has ended."""
+_UNSET_ON_ERROR = {
+    **dict.fromkeys(
+        (34, 804), ("LD_LIBRARY_PATH", "ldconfig -p | grep libcuda shows a library in front of the driver's")
+    ),
+    805: (
+        "CUDA_MPS_PIPE_DIRECTORY",
+        "nvidia-cuda-mps-control -d, or remove the pipe of the one that ended: /tmp/nvidia-mps",
+    ),
+}
+"""The variable behind a CUresult, and what is left where it is not set: a stub or a compatibility library in front of
+the driver's; an MPS that has ended."""
 _NOT_READY, _TWO_VERSIONS, _UNKNOWN = 802, 803, 999
 """CUresult: NVSwitches without their manager; driver and library of two versions; e.g. after suspend and resume."""
 _NO_GPU_SHOWN = 100
@@ -86,11 +95,8 @@ def _end_of(status: int, facts: Facts) -> str:
         again = "{sudo}rmmod nvidia_uvm; {sudo}modprobe nvidia_uvm, as after suspend and resume"
         return f"{place.admin(again, 'all processes that use CUDA')}; if that does not help: {_log(facts)}"
     if status in _UNSET_ON_ERROR:
-        name = _UNSET_ON_ERROR[status]
-        return (
-            place.unset([name])
-            or f"take the library out of ldconfig's path: ldconfig -p | grep libcuda ({name} is not set)"
-        )
+        name, otherwise = _UNSET_ON_ERROR[status]
+        return place.unset([name]) or otherwise
     if status == _NO_GPU_SHOWN:
         return place.more_gpus(_SHELL_ON_ERROR[status])
     return _SHELL_ON_ERROR.get(status) or _log(facts)

@@ -53,7 +53,10 @@ _ON_WORDS: tuple[tuple[str, str], ...] = (
 
 
 def _hosts(facts: Facts) -> HostsFacts:
-    return require(facts.hosts, "other hosts", f"{SEND} --hosts A,B --dry-run")
+    """Return what is known of the hosts; where nothing is, the first check says why."""
+    if facts.hosts.value is None:
+        raise MissingFacts(not_tested("the hosts were not looked at"))
+    return facts.hosts.value
 
 
 def _answered(facts: Facts) -> list[HostFacts]:
@@ -70,7 +73,7 @@ def _answered(facts: Facts) -> list[HostFacts]:
 
 def answers(facts: Facts) -> Finding:
     """Starts a process on each host, a bounded number at a time, with srun or ssh; each has a deadline of its own."""
-    found = _hosts(facts).hosts
+    found = require(facts.hosts, "other hosts", f"{SEND} --hosts A,B --dry-run").hosts
     silent = [host for host in found if host.error]
     if not found:
         return not_tested("no host was named")

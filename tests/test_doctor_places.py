@@ -1,0 +1,158 @@
+"""A remedy fits where it stands and harms nobody: three invariants over all states, places and batch systems."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+
+import msgspec
+import pytest
+
+from doctor_states import GOOD, STATES
+from machine_facts import changed
+from volley.doctor.checks import diagnose
+from volley.machine.facts import Facts
+from volley.machine.finding import Finding
+
+PLACES = {
+    "bare": {},
+    "root": {"root": True},
+    **{kind: {"container": kind, "root": True} for kind in ("docker", "podman", "kubernetes", "containerd", "lxc")},
+    "apptainer": {"container": "apptainer", "root": False},
+    "WSL2": {"kernel": "5.15.153.1-microsoft-standard-WSL2"},
+    "arm64": {"architecture": "aarch64"},
+    "SLES": {"os_id": "sles", "os_like": ["suse"], "os_version": "15.6"},
+    "RHEL": {"os_id": "rhel", "os_like": ["fedora"], "os_version": "9.4"},
+    "Debian": {"os_id": "debian", "os_like": [], "os_version": "12"},
+}
+JOBS = {
+    "": {},
+    "slurm": {"SLURM_JOB_ID": "7"},
+    "pbs": {"PBS_JOBID": "7.head"},
+    "lsf": {"LSB_JOBID": "7"},
+    "age": {"PE_HOSTFILE": "/spool/7/pe_hostfile"},
+    "flux": {"FLUX_JOB_ID": "f7"},
+}
+GPU_STATES: dict[str, dict[str, object]] = {
+    "no device": {
+        "cuda": {"status": 100, "status_name": "NO_DEVICE", "failed_call": "cuInit", "devices": [], "peers": []}
+    },
+    "a GPU is hidden": {"cuda": {"devices": [msgspec.to_builtins(GOOD.cuda_devices[0])], "peers": [[True]]}},
+    "no GPU is granted": {
+        "environment": {"CUDA_VISIBLE_DEVICES": "NoDevFiles"},
+        "cuda": {"status": 100, "status_name": "NO_DEVICE", "failed_call": "cuInit", "devices": [], "peers": []},
+    },
+    "memory cannot be locked": {"bus": {"infiniband": ["mlx5_0"]}, "limits": {"memlock_bytes": 1 << 20}},
+    "no CMA": {"limits": {"cma_error": "Operation not permitted", "ptrace_scope": 2}},
+    **{
+        f"device nodes: {said}": {
+            "driver": {"nodes": {"/dev/nvidiactl": said, "/dev/nvidia-uvm": said, "/dev/nvidia0": said}}
+        }
+        for said in ("Operation not permitted", "Permission denied")
+    },
+    **{
+        f"CUDA ends with {status}": {
+            "cuda": {"status": status, "status_name": "ERROR", "failed_call": "cuInit", "devices": [], "peers": []}
+        }
+        for status in (2, 34, 100, 801, 802, 803, 804, 805, 807, 999)
+    },
+}
+HOST = re.compile(
+    r"systemctl|\breboot\b|grub|dmesg|modprobe|rmmod|nvidia-smi -i|setpci|cpupower|sysctl|ip link set|mount -|dkms|apt-get"
+)
+"""Words of commands that nothing inside a container can run."""
+
+
+def facts_of_all() -> Iterator[tuple[str, Facts]]:
+    for (name, change), (where, system), (batch, variables) in product(
+        {**STATES, **GPU_STATES}.items(), PLACES.items(), JOBS.items()
+    ):
+        facts = changed(GOOD, **change)
+        known = {**msgspec.to_builtins(facts.system.value), "root": False, **system}
+        environment = {**facts.environment, **variables}
+        around = msgspec.to_builtins(facts.surroundings.value)
+        around = {"batch_system": batch, "job_hosts": ["node1"] if batch else [], **around}
+        yield f"{name}; {where}; {batch}", changed(facts, system=known, environment=environment, surroundings=around)
+
+
+def problems() -> Iterator[tuple[str, Facts, Finding, str]]:
+    for name, facts in facts_of_all():
+        for finding in diagnose(facts).findings:
+            for remedy in (finding.remedy, *finding.also):
+                if remedy:
+                    yield name, facts, finding, remedy
+
+
+ALL = list(problems())
+
+
+def test_there_are_remedies_to_look_at() -> None:
+    assert len(ALL) > 5000
+
+
+def test_a_remedy_unsets_only_what_is_set_and_takes_nothing_that_was_not_granted() -> None:
+    wrong = []
+    for name, facts, _, remedy in ALL:
+        tried = {each.partition("=")[0] for trial in facts.trials.value or [] for each in trial.settings}
+        tried |= {
+            each.partition("=")[0]
+            for trial in [facts.hosts.value.trial if facts.hosts.value else None]
+            if trial
+            for each in trial.settings
+        }
+        for unset in re.findall(r"unset ([A-Z][\w ]*)", remedy):
+            wrong += [
+                (name, remedy)
+                for each in unset.split()
+                if each.isupper() and each not in facts.environment.keys() | tried
+            ]
+        around = facts.surroundings.value
+        in_job = around and around.batch_system and around.in_job
+        if in_job and re.search(
+            r"unset (\S+ )*(CUDA|NVIDIA)_VISIBLE|unset \$\(env \| grep -oE '\^\((SLURM|PBS|LSB|PE|FLUX)", remedy
+        ):
+            wrong.append((name, remedy))
+    assert wrong == []
+
+
+def test_a_remedy_inside_a_container_leaves_the_host_to_its_administrator() -> None:
+    wrong = []
+    for name, facts, _, remedy in ALL:
+        known = facts.system.value
+        enclosed = known and (known.container or "microsoft" in known.kernel)
+        found = HOST.search(remedy) if enclosed else None
+        if found and "on the host" not in remedy[: found.start()]:
+            wrong.append((name, remedy))
+    assert wrong == []
+
+
+def test_words_about_ssh_follow_words_of_ssh() -> None:
+    said = re.compile(r"ssh|publickey|Host key|Connection closed")
+    assert [
+        (name, r) for name, _, finding, r in ALL if re.search(r"\bssh\b", r) and not said.search(finding.evidence)
+    ] == []
+
+
+@pytest.mark.parametrize("kind", ["reset", "mig", "compute mode", "fabric manager"])
+def test_what_disturbs_others_says_so_first(kind: str) -> None:
+    command = {
+        "reset": " -r\\b",
+        "mig": "-mig 0",
+        "compute mode": "-c DEFAULT",
+        "fabric manager": "nvidia-fabricmanager",
+    }[kind]
+    found = [remedy for *_, remedy in ALL if re.search(command, remedy)]
+    assert found
+    assert [each for each in found if "this disturbs" not in each[: re.search(command, each).start()]] == []  # type: ignore[union-attr]
+
+
+def test_what_works_is_not_broken() -> None:
+    """Doctor's own attempt at a port does not count where MPI sent its messages."""
+    good = changed(GOOD, **STATES["a firewall between hosts"])
+    hosts = msgspec.to_builtins(good.hosts.value)
+    facts = changed(good, hosts={**hosts, "job": msgspec.to_builtins(GOOD.mpi_host.value)})
+    assert {each.status for each in diagnose(facts).findings if each.layer == "between hosts"} <= {
+        "good",
+        "not applicable",
+    }
