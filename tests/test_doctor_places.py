@@ -59,7 +59,8 @@ GPU_STATES: dict[str, dict[str, object]] = {
     },
 }
 HOST = re.compile(
-    r"systemctl|\breboot\b|grub|dmesg|modprobe|rmmod|nvidia-smi -i|setpci|cpupower|sysctl|ip link set|mount -|dkms|apt-get"
+    r"systemctl|\breboot\b|grub|dmesg|modprobe|rmmod|nvidia-smi -i|setpci|cpupower|sysctl|ip link set"
+    r"|mount -|dkms|apt-get"
 )
 """Words of commands that nothing inside a container can run."""
 

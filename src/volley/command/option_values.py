@@ -187,7 +187,10 @@ def names(option: str, words: Sequence[str]) -> tuple[str, ...]:
 
 @reads("HOST,…")
 def hosts(option: str, words: Sequence[str]) -> tuple[str, ...]:
-    """Read a list of hosts in Slurm's format: ``a,b`` or ``n[1-3,07],login``."""
+    """Read a list of hosts in Slurm's format, ``a,b`` or ``n[1-3,07],login``; with slots, ``a:2,b:2``, as mpirun's.
+
+    A host with slots is named as often as it has some.
+    """
     listed = ",".join(part.strip() for word in words for part in word.split(","))
     could_be_file = len(os.fsencode(listed)) <= LONGEST_NAME  # the system refuses to look for a longer name
     if "/" in listed or listed.endswith(".txt") or (could_be_file and Path(listed).is_file()):
@@ -196,9 +199,20 @@ def hosts(option: str, words: Sequence[str]) -> tuple[str, ...]:
             f"{option} \"$(awk '{{print $1}}' {shlex.quote(listed)} | paste -sd, -)\""
         )
     try:
-        return names(option, expand(listed))
+        found = names(option, expand(listed))
+        return tuple(each for name in found for each in _slots(option, name))
     except HostListError as error:
         raise UserError(f"{option}: {error}; write e.g. {option} a,b or {option} 'n[1-3,07]'") from None
+
+
+def _slots(option: str, name: str) -> tuple[str, ...]:
+    host, colon, slots = name.partition(":")
+    if not colon or ":" in slots:  # an address of IPv6
+        return (name,)
+    number = parse_whole(slots) or 0
+    if not host or not 0 < number <= MAX_HOSTS:
+        raise UserError(f"{option} {name}: {slots!r} is no number of slots; write e.g. {option} a:2,b:2")
+    return (host,) * number
 
 
 @reads("SIZES")

@@ -61,7 +61,7 @@ def _capture(options: DoctorOptions) -> Facts:
     from volley.launch.allocation import allocation  # noqa: PLC0415  start-up: judging kept facts does without
 
     granted = allocation(os.environ)
-    names = options.hosts or tuple(granted.hosts if granted else ())
+    names = tuple(dict.fromkeys(options.hosts)) or tuple(granted.hosts if granted else ())
     drawn = sys.stderr.isatty()
 
     def watch(call: str) -> None:

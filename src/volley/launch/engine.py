@@ -21,6 +21,7 @@ from volley.launch import engine_path, inside_launcher
 from volley.launch.start import Start
 from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import MpiAbout
+from volley.machine.mpi_words import limit_in
 from volley.machine.signals import GRACE_S, Child, Stop, signal_name
 from volley.machine.transports import without_fault
 from volley.records.plan import Plan
@@ -32,6 +33,11 @@ _PREFIX = "volley-engine: "
 _USUAL_LINES = 400
 _SAYS_NOTHING = "OSC UCX component priority set inside component query failed"
 """What Open MPI says of each window and rank where UCX has no device; it then sends in another way."""
+_WAITS = {
+    "step creation temporarily disabled": "; another step has the resources of this job: leave its shell, or share "
+    "them with --launcher-arg=--overlap",
+}
+"""What a launcher says while it waits for something that may never come, and what ends that."""
 _LONGEST_TAG = 20
 """Characters that a launcher may write before a line, such as ``[1,0]<stderr>: ``."""
 _ABOUT_S = 60.0
@@ -137,7 +143,9 @@ class Ending:
         if self.status < 0:
             return f"{self.program} was killed by {signal_name(-self.status) or f'signal {-self.status}'}"
         name = signal_name(self.status - 128)
-        return f"the job ended with status {self.status}{f' ({name})' if name else ''}"
+        met = limit_in(self.others)
+        limit = f": it met a limit that {met} shows: raise it, or start fewer ranks" if met else ""
+        return f"the job ended with status {self.status}{f' ({name})' if name else ''}{limit}"
 
 
 class EngineProcess:
@@ -255,7 +263,8 @@ class EngineProcess:
         within_s = self._patience.until_first_record_s(plan.watchdog_s if watchdog_s is None else watchdog_s)
         sentence = f"no measurement had begun {within_s:g} s after the start of {self._program}; killed it"
         awaited = f"the start of {count(plan.world_size, 'rank')}"
-        self._limit(within_s, sentence, awaited, "; a larger --watchdog waits longer")
+        option = "--budget" if within_s == self._patience.most_s else "--watchdog"
+        self._limit(within_s, sentence, awaited, f"; a larger {option} waits longer")
         self._unsent = memoryview(msgspec.json.encode(plan) + b"\n")
         os.set_blocking(self._stdin.fileno(), False)
         self._selector.register(self._stdin, selectors.EVENT_WRITE)
@@ -326,7 +335,8 @@ class EngineProcess:
                     self._note(f"{self._program} says: {line}")
             self._unshown = 0
         if now >= self._limit_from + self._within_s and not self._lines and self._process.poll() is None:
-            self._killed = self._killed or self._late + ("" if self._others else self._advice)
+            said = next((advice for words, advice in _WAITS.items() if words in " ".join(self._others)), "")
+            self._killed = self._killed or self._late + (said if self._others else self._advice)
             self._limit(math.inf, "", "")
             self.kill()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import sys
@@ -43,11 +44,13 @@ class Patience:
     the resources."""
     end_s: float = 20.0
     """From the end of the ranks, or the time at which their watchdogs would have ended them, until its own end."""
+    most_s: float = math.inf
+    """In all until the first record: a user who gave the run a budget does not wait for minutes."""
     seen_s: list[float] = field(default_factory=list, compare=False)
     """The time until the first record of the jobs so far: a later job may take as long as the longest of them."""
 
     def until_first_record_s(self, watchdog_s: float) -> float:
-        return watchdog_s + (max(self.seen_s) if self.seen_s else self.start_s)
+        return min(watchdog_s + (max(self.seen_s) if self.seen_s else self.start_s), self.most_s)
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,10 @@ class Start:
 
     def line(self) -> str:
         return shlex.join([*(f"{name}={value}" for name, value in self.added.items()), *self.tokens])
+
+
+_SHORTEST_START_S = 30.0
+"""Ranks on other hosts may need so long to start, however small the budget of a run is."""
 
 
 def sharing_cores(ranks: int, places: str) -> str:
@@ -176,8 +183,11 @@ def start_by_launcher(
     granted: Allocation | None,
     here: bool,
     share_cores: bool,
+    budget_s: float | None = None,
 ) -> Start:
     """Return how to start the ranks with a launcher; ``here``: all of them run on this host.
+
+    ``budget_s``: the time that the user gave the run, if any.
 
     Raises:
         UserError: if the chosen launcher cannot start the job.
@@ -207,6 +217,7 @@ def start_by_launcher(
         else (),
     )
     tokens, added = command(launcher, wanted), launcher.environment(wanted)
+    waits = patience(gpus=ranks.gpus) if here else Patience()
     hint = None if tokens[0] == str(stack.mpiexec) else _hint(stack, ranks.ranks)
     return Start(
         *(launcher.name, tokens, added, {**environment, **added}),
@@ -214,7 +225,7 @@ def start_by_launcher(
         removed=tuple(sorted(os.environ.keys() - environment.keys())),
         oversubscribed=wanted.oversubscribed,
         hint=hint,
-        patience=patience(gpus=ranks.gpus) if here else Patience(),
+        patience=replace(waits, most_s=max(budget_s, _SHORTEST_START_S) if budget_s else math.inf),
     )
 
 

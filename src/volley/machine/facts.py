@@ -81,6 +81,7 @@ class LimitsFacts(Fact, frozen=True, kw_only=True):
     cap_sys_ptrace: bool = False
     seccomp: int = 0  # 0 off, 1 strict, 2 filter (proc(5))
     memlock_bytes: int | None = None  # RLIMIT_MEMLOCK; null: unlimited
+    open_files: int | None = None  # the soft RLIMIT_NOFILE; null: unlimited, or not known
     low: list[str] = []  # what only root can raise and two ranks may exceed, e.g. `ulimit -Hn 20`
     cma_error: str | None = None  # what process_vm_readv between two siblings answered; null: the right bytes
 
@@ -302,6 +303,7 @@ class JobFacts(Fact, frozen=True, kw_only=True):
     points: list[PointFacts] = []
     protocols: list[str] = []  # UCX's own lines about the protocol that it chose
     text: list[str] = []  # the end of what else was printed
+    start_s: float = 0.0  # from the start of the launcher to the first record, when MPI_Init was over
 
     @property
     def command_line(self) -> str:
@@ -333,6 +335,16 @@ class JobFacts(Fact, frozen=True, kw_only=True):
     def delivered(self, transport: str) -> list[PointFacts]:
         """Return the message sizes that arrived on a transport, byte for byte."""
         return [point for point in self.points if point.transport == transport and point.status == "ok"]
+
+
+class NcclFacts(Fact, frozen=True, kw_only=True):
+    """A job of NCCL, and what its first rank said of its way."""
+
+    job: JobFacts | None = None
+    version: str = ""
+    plugin: str = ""  # for networks; empty: NCCL's own
+    networks: list[str] = []  # `NET/IB [0]mlx5_0:1/IB`
+    channels: list[str] = []  # `P2P/CUMEM/read`, `SHM/direct/direct`, `NET/IB/0/GDRDMA`, …
 
 
 class TrialFacts(Fact, frozen=True, kw_only=True):
@@ -369,7 +381,8 @@ class HostsFacts(Fact, frozen=True, kw_only=True):
     hosts: list[HostFacts]
     job: JobFacts
     carried: dict[str, int] = {}  # bytes that each device of this host sent during the job
-    trial: TrialFacts | None = None  # the job without the interfaces of containers, if it failed
+    trial: TrialFacts | None = None  # the job with one change, if it failed
+    nccl: NcclFacts | None = None  # between two GPUs of two hosts
 
 
 class Facts(Fact, frozen=True, kw_only=True):
@@ -401,6 +414,7 @@ class Facts(Fact, frozen=True, kw_only=True):
     settings: Probe[Settings] = Probe(call="", skipped=OLDER)
     surroundings: Probe[SurroundingsFacts] = Probe(call="", skipped=OLDER)
     trials: Probe[list[TrialFacts]] = Probe(call="", skipped=OLDER)
+    nccl: Probe[NcclFacts] = Probe(call="", skipped=OLDER)
     hosts: Probe[HostsFacts] = Probe(call="", skipped="one host")
 
     @property

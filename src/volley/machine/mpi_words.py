@@ -56,6 +56,23 @@ SETTING = re.compile(
 """Variables that a shell may have inherited, and that configure an MPI, its launcher, or what they load."""
 
 
+_LIMITS = {
+    "ulimit -n": re.compile(r"SYS_LIMITS_(PIPES|FILES|SOCKETS)|[Tt]oo many open files|EMFILE"),
+    "ulimit -u": re.compile(r"SYS_LIMITS_CHILDREN|[Cc]annot fork|fork: .*temporarily unavailable"),
+    "df /dev/shm": re.compile(r"No space left on device.*/dev/shm|/dev/shm.*(No space left|not enough space)"),
+}
+"""What shows a limit of this shell or host that a job met, and the words for it."""
+
+
+def limit_in(lines: Sequence[str]) -> str:
+    """Return the command that shows the limit which a job met; empty if no line speaks of one.
+
+    >>> limit_in(["PMIX ERROR: PMIX_ERR_SYS_LIMITS_PIPES in file odls_default_module.c"])
+    'ulimit -n'
+    """
+    return next((shows for shows, words in _LIMITS.items() if any(map(words.search, lines))), "")
+
+
 def names_setting(said: str, name: str, value: str) -> bool:
     """Return whether the words of a failed job hold a part of a variable's value, or the parameter that it sets."""
     words = [*re.split(r"[,:;=^]", value), name.partition("_MCA_")[2] or name]

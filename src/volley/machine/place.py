@@ -223,16 +223,16 @@ class Place:
 
     def raise_limit(self, name: Literal["memlock", "nofile"], to: str) -> str:
         """Return how a limit of limits.conf(5) is raised here: in this shell, for all logins, in a job, a container."""
-        if self.container:
-            return self.start_with(name)
         letter = {"memlock": "l", "nofile": "n"}[name]
+        shell = f"this shell: ulimit -{letter} {to}, if the hard limit (ulimit -H{letter}) allows it"
+        if self.container:
+            return f"{shell}; else {self.start_with(name)}"
         if self.batch and self.in_job:
             unit = f"Limit{name.upper()}={'infinity' if to == 'unlimited' else to}"
             daemon = {"slurm": "slurmd"}.get(self.batch, f"the daemon of {self.batch_name} that starts jobs")
-            return f"an administrator of this node: {unit} for {daemon}, or ulimit -{letter} {to} in the job if allowed"
+            return f"{shell}; else an administrator of this node: {unit} for {daemon}"
         logins = f"echo '* - {name} {to}' | {{sudo}}tee /etc/security/limits.d/{name}.conf"
-        hard = f"ulimit -{letter} {to}, if the hard limit (ulimit -H{letter}) allows it"
-        return f"this shell: {hard}; all logins: {self.admin(logins)}"
+        return f"{shell}; all logins: {self.admin(logins)}"
 
     def add_host(self, name: str, address: str = "127.0.1.1") -> str:
         """Return how a host's name gets an address."""

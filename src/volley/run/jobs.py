@@ -206,7 +206,11 @@ def count_ranks(job: JobOptions, context: JobContext, *, usual: int) -> int:
             f"--ranks {job.ranks} does not fit this job of {size} ranks: leave --ranks out, or start {job.ranks} ranks"
             f"{left_over()}"
         )
-    ranks = size or job.ranks or usual
+    slots = {host: job.hosts.count(host) for host in job.hosts}
+    if len(set(slots.values())) > 1:
+        raise UserError("--hosts: volley starts the same number of ranks on each host; give each the same slots")
+    most = len(job.hosts) if max(slots.values(), default=1) > 1 else 0
+    ranks = size or job.ranks or max(usual, most)
     if len(set(job.hosts)) > ranks:
         named = count(len(set(job.hosts)), "host")
         raise UserError(f"--hosts names {named} for {count(ranks, 'rank')}: name at most {ranks}")
@@ -215,7 +219,8 @@ def count_ranks(job: JobOptions, context: JobContext, *, usual: int) -> int:
 
 def count_pair(job: JobOptions, context: JobContext, title: str) -> int:
     """Return the number of ranks of a benchmark between two ranks: 2."""
-    ranks = count_ranks(job, context, usual=PAIR)
+    one_each = replace(job, hosts=tuple(dict.fromkeys(job.hosts)))  # slots are the most that a host takes
+    ranks = count_ranks(one_each, context, usual=PAIR)
     if ranks == PAIR:
         return ranks
     if context.position:

@@ -230,6 +230,7 @@ class Session:
             granted=self.context.allocation,
             here=self.context.on_this_host,
             share_cores=self.benchmark.computes,
+            budget_s=getattr(getattr(self.options, "sampling", None), "budget", None),  # the probe measures nothing
         )
 
     def ranks(self, plan: Plan) -> LaunchSpec:

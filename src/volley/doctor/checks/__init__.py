@@ -79,6 +79,15 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("alike", _HOSTS, hosts.alike, "The same versions and limits.", hosts=True),
     LayerCheck("interfaces", _HOSTS, hosts.interfaces, "The change that fixed it.", hosts=True),
     LayerCheck("MPI between hosts", _HOSTS, hosts.between, "A common interface.", hosts=True, needs=_JOBS),
+    LayerCheck(
+        "NCCL between hosts",
+        _HOSTS,
+        mpi.nccl_between,
+        "`unset NCCL_IB_DISABLE`.",
+        gpu=True,
+        hosts=True,
+        needs=_RDMA[:1],
+    ),
     LayerCheck("GPUDirect RDMA", _HOSTS, hosts.gpudirect, _PEERMEM, gpu=True, hosts=True, needs=_RDMA),
 )
 

@@ -31,6 +31,9 @@ _SHARING = ("UCX", "UCX transfer", "MPI, host memory", "MPI, GPU memory", "launc
 """Checks that need shared memory."""
 _RANKS = 2
 """A ping-pong has two ranks, and each polls on a CPU of its own."""
+_FILES, _FILES_OF_A_RANK, _FEWEST_FILES = 32, 5, 256
+"""Open files of Open MPI's mpirun and of each of its ranks on a host (4 ranks needed 40, 12 needed 72, 24 needed 128);
+any shell has 1024 unless somebody lowered it, and CUDA and NCCL need some."""
 _OF_FILES = ("temporary files", "shared memory")
 _JOBS = ("engine", "MPI, host memory", "MPI, GPU memory", "launcher", "peer copies", "CUDA IPC")
 
@@ -284,9 +287,17 @@ def cpu_quota(facts: Facts) -> Finding:
 
 
 def low_limits(facts: Facts) -> Finding:
-    """Reads the hard limits of this process, and how many processes each control group above it may have."""
-    low, job = require(facts.limits, "the limits", "ulimit -Ha").low, facts.mpi_host.value
-    shown = join_words(low)
+    """Reads the limits of this process, and how many processes each control group above it may have."""
+    found, job = require(facts.limits, "the limits", "ulimit -Ha"), facts.mpi_host.value
+    low = found.low
+    shown, cpus = join_words(low), facts.surroundings.value.cpus if facts.surroundings.value else _RANKS
+    fewest = max(_FEWEST_FILES, _FILES + _FILES_OF_A_RANK * cpus)
+    if job and job.complete and found.open_files is not None and found.open_files < fewest:
+        ranks = max((found.open_files - _FILES) // _FILES_OF_A_RANK, 0)
+        on = f"this host, which has {count(cpus, 'CPU')}"
+        said = f"open files are limited to {found.open_files} (ulimit -n): enough for {count(ranks, 'rank')} on {on}"
+        remedy = place_of(facts).raise_limit("nofile", "65536")
+        return warning(said, f"getrlimit(RLIMIT_NOFILE): {found.open_files}", remedy)
     if not low or (job and job.complete):
         return good(f"{shown}: MPI works with it" if low else "none that is too low for two ranks")
     place = place_of(facts)

@@ -18,7 +18,7 @@ from volley.doctor.findings import (
     warning,
 )
 from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, install_volley
-from volley.machine.facts import Facts, JobFacts, PointFacts
+from volley.machine.facts import Facts, JobFacts, NcclFacts, PointFacts
 from volley.machine.finding import Finding
 from volley.machine.mpi_words import reason_in
 from volley.machine.place import place_of
@@ -41,6 +41,8 @@ _AWARE, _STAGED = "aware", "staged/pinned"
 _SEE_COPIES = f"{SEND} --transport {_AWARE},{_STAGED},peer shows which transports deliver wrong bytes"
 _SLOWER = 1.05
 """From this ratio on a warning calls ``aware`` slower: doctor's jobs stop at an interval of 5 %."""
+_SLOW_START_S = 20.0
+"""Two ranks start within a second, eight with GPUs within ten."""
 _HIDING = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_GPUS_ON_NODE")
 """Variables that explain why a rank sees one GPU only."""
 _COPIES = ("copies between GPUs", f"{SEND} --transport peer,device")
@@ -265,6 +267,12 @@ def launcher(facts: Facts) -> Finding:
             pmi = "pmix" if facts.mpi_family == "openmpi" else "pmi2"
             remedy = f"srun --mpi=list; srun --mpi={pmi} -n {job.wanted_ranks} volley transports"
         return job_failed(job, "the launcher does not start the processes as one job", remedy)
+    if job.start_s > _SLOW_START_S:
+        said = f"the ranks needed {job.start_s:.0f} s to start, before anything was sent"
+        look = (
+            "time that of each part: the launcher's login, names (getent hosts), loading from the file system, MPI_Init"
+        )
+        return warning(said, f"{job.command_line}: first record after {job.start_s:.0f} s", look)
     nodes = len({rank.node for rank in job.ranks})
     local = ", ".join(str(rank.local_rank) for rank in job.ranks)
     return good(f"{job.launcher}: {count(len(job.ranks), 'rank')} on {count(nodes, 'node')}, local ranks {local}")
@@ -392,3 +400,61 @@ def integrity(facts: Facts) -> Finding:
         return not_tested("no pair of GPUs can copy without going through the host")
     tried = len([pair for pair in pairs if pair.job.points])
     return good(f"{count(tried, 'pair')} of GPUs, {verified} messages compared byte for byte by the receiving GPU")
+
+
+def nccl(facts: Facts) -> Finding:
+    """Sends by NCCL between two GPUs; NCCL says its version, its plugin and what each channel goes through."""
+    if facts.nccl.skipped is not None:
+        return (
+            not_applicable(facts.nccl.skipped) if "two GPUs" in facts.nccl.skipped else not_tested(facts.nccl.skipped)
+        )
+    found = require(facts.nccl, "NCCL", f"NCCL_DEBUG=INFO {SEND} --transport nccl")
+    if ended := _nccl_failed(found):
+        return ended
+    through_host = [each for each in found.channels if not each.startswith("P2P")]
+    reaches = bool(facts.cuda.value and facts.cuda.value.peers) and all(map(all, peer_table(facts)))
+    if through_host and reaches:
+        said = f"NCCL goes through host memory ({join_words(through_host)}), although the GPUs have peer access"
+        unset = place_of(facts).unset(["NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL"])
+        return warning(said, _nccl_words(found), unset or "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=GRAPH shows why")
+    return good(_nccl_words(found))
+
+
+def _nccl_failed(found: NcclFacts) -> Finding | None:
+    job = found.job
+    if job is None:
+        return not_tested("no job of NCCL was started")
+    refused = [each.reason for each in job.transports if not each.available]
+    if refused:
+        remedy = "pip install nvidia-nccl-cu13 (or -cu12), or NCCL_HOME=/path/to/nccl and install volley again"
+        return warning(f"NCCL cannot be used: {refused[0]}", f"{job.command_line}: {refused[0]}", remedy)
+    if not job.complete or not job.delivered("nccl"):
+        return job_failed(job, "NCCL does not work", f"NCCL_DEBUG=INFO {SEND} --transport nccl shows what it tries")
+    return None
+
+
+def _nccl_words(found: NcclFacts) -> str:
+    plugin = f", plugin {found.plugin}" if found.plugin else ""
+    networks = f"; networks {join_words(found.networks)}" if found.networks else ""
+    return f"NCCL {found.version or '(version unknown)'}{plugin}, through {join_words(found.channels) or '?'}{networks}"
+
+
+def nccl_between(facts: Facts) -> Finding:
+    """Sends by NCCL between GPUs of two hosts; its channels say whether they use RDMA and GPUDirect."""
+    found = facts.hosts.value.nccl if facts.hosts.value else None
+    if found is None:
+        return not_tested("no job of NCCL was started between the hosts")
+    if ended := _nccl_failed(found):
+        return ended
+    rdma = facts.bus.value.infiniband if facts.bus.value else []
+    over = [each for each in found.channels if each.startswith("NET")]
+    choose = ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_IB_HCA", "NCCL_NET_GDR_LEVEL")
+    unset = place_of(facts).unset(choose)
+    if rdma and over and all("Socket" in each for each in over):
+        said = f"NCCL sends over sockets ({join_words(over)}), although there is {join_words(rdma)}"
+        return warning(said, _nccl_words(found), unset or "ibstat; NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=NET shows why")
+    if rdma and over and not any("GDR" in each for each in over):
+        said = f"NCCL uses RDMA without GPUDirect ({join_words(over)}): GPU memory is copied through the host"
+        remedy = unset or place_of(facts).admin("{sudo}modprobe nvidia_peermem")
+        return warning(said, _nccl_words(found), remedy)
+    return good(_nccl_words(found))

@@ -47,6 +47,7 @@ def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[
         Attempt("mpi_device", f"{send} --transport aware,staged/pinned", partial(jobs.mpi_device, job)),
         Attempt("launcher", "volley transports", partial(jobs.launcher, job)),
         Attempt("peers", f"{send} --transport peer,device", partial(jobs.peers, job), times=6),
+        Attempt("nccl", f"NCCL_DEBUG=INFO {send} --transport nccl", partial(jobs.nccl, job)),
         sysfs.TOPOLOGY,
         Attempt(
             "settings",

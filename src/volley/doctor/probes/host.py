@@ -162,7 +162,7 @@ def limits() -> LimitsFacts:
             file.write(bytes(_SHM_BYTES))
     except OSError as error:
         shm_error = error.strerror or str(error)
-    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    soft, files = (resource.getrlimit(each)[0] for each in (resource.RLIMIT_MEMLOCK, resource.RLIMIT_NOFILE))
     return LimitsFacts(
         shm_bytes=shm.f_frsize * shm.f_blocks if shm else 0,
         shm_free_bytes=shm.f_frsize * shm.f_bavail if shm else 0,
@@ -170,6 +170,7 @@ def limits() -> LimitsFacts:
         ptrace_scope=number(Path("/proc/sys/kernel/yama/ptrace_scope")),
         cap_sys_ptrace=bool(int(status.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1),
         seccomp=int(status.get("Seccomp", "0")),
+        open_files=None if files == resource.RLIM_INFINITY else files,
         low=list(_low_limits()),
         memlock_bytes=None if soft == resource.RLIM_INFINITY else soft,
         cma_error=cma_error(),

@@ -16,7 +16,7 @@ import time
 from ast import literal_eval
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from shlex import join
@@ -26,8 +26,11 @@ import msgspec
 
 from volley.command.options import JobOptions
 from volley.doctor.probes import jobs, remote
+from volley.errors import UserError
 from volley.launch.this_host import is_this_host
-from volley.machine.facts import HostFacts, HostsFacts, TrialFacts
+from volley.machine.capture import Skip
+from volley.machine.cuda_driver import cuda_gpu_count
+from volley.machine.facts import HostFacts, HostsFacts, NcclFacts, TrialFacts
 from volley.machine.mpi_choice import Choice, choose_mpi, installed_file
 from volley.machine.mpi_stack import UCX_WHEELS
 from volley.machine.mpi_words import SETTING, names_setting, reason_in
@@ -66,8 +69,15 @@ def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
         hosts=found,
         job=job,
         carried={name: number for name, number in moved.items() if number > 0},
+        nccl=_nccl(there, options) if job.complete and cuda_gpu_count() else None,
         trial=None if job.complete else _trial(found, there, mpi.family, job.text, options),
     )
+
+
+def _nccl(names: tuple[str, ...], options: JobOptions) -> NcclFacts | None:
+    with contextlib.suppress(Skip, UserError):
+        return jobs.nccl(replace(options, hosts=names[:2], share_gpu=True))
+    return None
 
 
 def _look(mpi: Choice) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,12 +28,13 @@ from volley.launch.allocation import allocation
 from volley.launch.engine import About, EngineProcess, ask_about
 from volley.launch.inside_launcher import OF_RANKS, rank_info, scrubbed
 from volley.launch.start import Patience
-from volley.machine import ucx_protocols
+from volley.machine import nccl_words, ucx_protocols
 from volley.machine.capture import Skip
 from volley.machine.cuda_driver import cuda_gpu_count
 from volley.machine.facts import (
     Facts,
     JobFacts,
+    NcclFacts,
     PairFacts,
     PointFacts,
     RankFacts,
@@ -148,6 +150,20 @@ def peers(job: JobOptions) -> list[PairFacts]:
     return [
         PairFacts(gpus=list(pair), job=_send(transports, COPY_SIZES, replace(job, gpus=pair))) for pair in pairs(gpus)
     ]
+
+
+def nccl(job: JobOptions) -> NcclFacts:
+    """Send by NCCL between two GPUs of this host, or, with ``hosts`` in the options, of two hosts."""
+    if not job.hosts:
+        _skip_inside_launcher()
+        if cuda_gpu_count() < 2:
+            raise Skip("CUDA does not see two GPUs")
+    transports = _on_gpus("nccl")
+    with tempfile.TemporaryDirectory(prefix="volley-doctor-") as folder:
+        os.environ.update({**nccl_words.VARIABLES, "NCCL_DEBUG_FILE": f"{folder}/%h.%p"})
+        done = _send(transports, DEVICE_SIZES, job)
+        said = [line for path in sorted(Path(folder).glob("*")) for line in word(path).splitlines()]
+    return msgspec.structs.replace(nccl_words.parse(said), job=done)
 
 
 def pairs(gpus: int) -> list[tuple[int, int]]:
@@ -373,6 +389,7 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
             for _, record in process.records(plan, LineReader((benchmark,))):
                 log.add(record)
     ending, run, end = process.ending, log.run, log.end
+    start_s = process.times(None).run_s or 0.0
     complete = end is not None and end.status == "complete" and not log.problems
     said = log.problems[0] if log.problems else end.reason if end else None
     return JobFacts(
@@ -381,6 +398,7 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
         wanted_ranks=plan.world_size,
         inside=start.inside_launcher,
         complete=complete,
+        start_s=start_s,
         status=ending.status,
         reason=None if complete else said or ending.reason(),
         library=run.mpi.library if run and run.mpi else None,
