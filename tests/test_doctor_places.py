@@ -153,7 +153,4 @@ def test_what_works_is_not_broken() -> None:
     good = changed(GOOD, **STATES["a firewall between hosts"])
     hosts = msgspec.to_builtins(good.hosts.value)
     facts = changed(good, hosts={**hosts, "job": msgspec.to_builtins(GOOD.mpi_host.value)})
-    assert {each.status for each in diagnose(facts).findings if each.layer == "between hosts"} <= {
-        "good",
-        "not applicable",
-    }
+    assert "broken" not in {each.status for each in diagnose(facts).findings if each.layer == "between hosts"}

@@ -59,6 +59,10 @@ def test_checks_read_nothing_but_their_argument() -> None:
         f"volley.{name}"
         for name in (
             "machine.facts",
+            "machine.finding",
+            "machine.health",
+            "machine.place",
+            "machine.variables",
             "machine.hardware",
             "machine.mpi_words",
             "machine.packages",

@@ -71,6 +71,7 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("binding", _LAUNCHER, mpi.binding, "The launcher's binding arguments.", needs=_JOBS),
     LayerCheck("CUDA IPC", _DATA, mpi.cuda_ipc, "One container for all ranks.", gpu=True, needs=_TWO_RANKS),
     LayerCheck("peer copies", _DATA, mpi.integrity, "IOMMU and ACS.", gpu=True, needs=_TWO_RANKS),
+    LayerCheck("NCCL", _DATA, mpi.nccl, "NCCL's wheel; `unset NCCL_P2P_DISABLE`.", gpu=True, needs=_TWO_RANKS),
     LayerCheck(
         "hosts", _HOSTS, hosts.answers, "What its own words, or ssh's, ask for; volley at the same path.", hosts=True
     ),
