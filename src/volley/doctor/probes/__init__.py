@@ -20,6 +20,7 @@ from volley.machine import cuda_driver, nvml, settings, sysfs
 from volley.machine.capture import Attempt, isolated
 from volley.machine.facts import Facts, TrialFacts
 from volley.machine.hardware import at_rest
+from volley.text import join_few
 
 
 def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[Attempt, ...]:
@@ -28,7 +29,7 @@ def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[
     ``names`` are the hosts to look at, if there are several; ``mpi`` is the value of ``--mpi``.
     """
     job, send = JobOptions(watchdog=limit_s / 2, mpi=mpi), send_by(mpi)
-    between = Attempt("hosts", f"{send} --hosts {','.join(names)}", partial(hosts.hosts, names, job), times=2)
+    between = Attempt("hosts", f"{send} --hosts {join_few(names)}", partial(hosts.hosts, names, job), times=2)
     return (
         Attempt("system", "os-release, uname", host.system),
         Attempt("surroundings", "df $TMPDIR; write and run there; getent hosts $(hostname)", host.surroundings),

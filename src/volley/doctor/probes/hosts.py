@@ -37,8 +37,9 @@ from volley.machine.mpi_words import SETTING, names_setting, reason_in
 from volley.machine.variables import captured, names_no_device, port_range
 from volley.text import clean
 
-_AT_ONCE, _GROUP = 48, 12
-"""Hosts that are talked to at a time, with two descriptors each; and those that connect to each other and this one."""
+_AT_ONCE, _FEW, _GROUP = 48, 16, 6
+"""Hosts that are talked to at a time, with two descriptors each; so few all connect to each other; of more, so many and
+this one do."""
 _ANSWER_S = 15.0
 """A login takes seconds where the home folder or the directory of users is slow; ssh itself gives up after 10 s."""
 _MOST_BYTES = 1 << 16
@@ -59,7 +60,7 @@ _WITHOUT = {
 def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
     """Look at each host, let each connect to others, and send messages between two ranks on different hosts."""
     mpi = choose_mpi(options.mpi, os.environ)
-    found = _Conversation(names, _look(mpi), min(_ANSWER_S, options.watchdog)).run()
+    found = _Conversation(names, _look(mpi), min(_ANSWER_S, options.watchdog), 2 * options.watchdog).run()
     good = [each.name for each in found if not each.error]
     there = tuple((good if len(good) > 1 else list(names))[:_JOB_HOSTS])
     before = _carried()
@@ -136,8 +137,10 @@ class _Talk:
 class _Conversation:
     """Ask hosts what they are, a bounded number at a time, and let those that answer connect to each other."""
 
-    def __init__(self, names: Sequence[str], look: Sequence[str], answer_s: float) -> None:
+    def __init__(self, names: Sequence[str], look: Sequence[str], answer_s: float, limit_s: float) -> None:
         self._names, self._look, self._answer_s = names, look, answer_s
+        self._until = time.monotonic() + limit_s
+        self._size = _GROUP if len(names) > _FEW else _FEW
         self._waiting = deque(dict.fromkeys(names))
         self._overlap = ["--overlap"]
         self._asked: list[_Talk] = []
@@ -149,15 +152,25 @@ class _Conversation:
     def run(self) -> list[HostFacts]:
         try:
             while self._waiting or self._asked or self._group:
+                if time.monotonic() > self._until:
+                    self._stop()
                 while self._waiting and len(self._asked) + len(self._group) < _AT_ONCE:
                     self._start(self._waiting.popleft())
                 self._move()
-                if self._group and (len(self._group) >= _GROUP or not (self._asked or self._waiting)):
+                if self._group and (len(self._group) >= self._size or not (self._asked or self._waiting)):
                     self._meet()
         finally:
             for each in (*self._asked, *self._group, *([self._head] if self._head else ())):
                 each.end()
         return [self._found[name] for name in dict.fromkeys(self._names)]
+
+    def _stop(self) -> None:
+        """Leave the hosts that are left: what is known of the others is worth more."""
+        for name in self._waiting:
+            self._found[name] = HostFacts(name=name, error="not asked: the time of this test was over")
+        self._waiting.clear()
+        for each in [*self._asked]:
+            self._lose(each, "no answer when the time of this test was over")
 
     def _start(self, name: str) -> None:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}

@@ -1,0 +1,159 @@
+"""Doctor between hosts: a bounded number of connections, a deadline for each host, and the words of what refused.
+
+The hosts are pretended by a stand-in for ssh, which runs the command here, or hangs.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from doctor_states import GOOD, STATES
+from machine_facts import changed
+from volley.command.option_values import hosts as read_hosts
+from volley.doctor.checks import diagnose
+from volley.doctor.probes import hosts, remote
+from volley.errors import UserError
+from volley.launch.this_host import is_this_host
+from volley.machine.facts import HostFacts
+from volley.machine.finding import Finding
+from volley.machine.variables import names_no_device, port_range
+
+SSH = """#!/bin/sh
+while [ $# -gt 0 ]; do case $1 in -*) shift ;; *) break ;; esac; done
+name=$1; shift
+case $name in
+hangs*) exec sleep 1000 ;;
+refuses*) echo "ssh: connect to host $name port 22: Connection refused" >&2; exit 255 ;;
+esac
+printf "Welcome to $name. No line ends here"
+exec /bin/sh -c "$*"
+"""
+
+
+@pytest.fixture
+def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ssh").write_text(SSH)
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+
+
+def talk(names: list[str], answer_s: float = 60.0, limit_s: float = 120.0) -> dict[str, HostFacts]:
+    mpi = SimpleNamespace(launcher="", library="", family="openmpi", source="site")
+    found = hosts._Conversation(names, hosts._look(mpi), answer_s, limit_s).run()  # type: ignore[arg-type]
+    return {each.name: each for each in found}
+
+
+def test_hosts_answer_behind_the_text_of_a_login_and_connect_to_each_other(ssh: None) -> None:
+    found = talk(["one", "two", "localhost"])
+    assert [each.error for each in found.values()] == [""] * 3
+    for name, each in found.items():
+        others = {target.partition(" ")[0] for target, answer in each.reached.items() if answer == "ok"}
+        assert others == found.keys() - {name}
+    assert found["one"].settings["limit of open files"] == str(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def test_many_hosts_need_few_descriptors_and_the_silent_ones_are_named(ssh: None) -> None:
+    names = [f"host{number}" for number in range(60)]
+    names[7], names[40] = "hangs1", "hangs2"
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, before[1]))
+    try:
+        found = talk(names, limit_s=40.0, answer_s=20.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert list(found) == names
+    assert found["hangs1"].error.startswith("no answer")
+    assert found["hangs2"].error.startswith("no answer")
+
+
+def test_a_host_that_refuses_is_quoted(ssh: None) -> None:
+    found = talk(["refuses1", "two", "three"])
+    assert found["refuses1"].error.endswith("ssh: connect to host refuses1 port 22: Connection refused")
+    assert not found["two"].error
+
+
+def test_data_must_cross_and_not_only_the_handshake() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:  # the kernel accepts, and nobody reads
+        reached: dict[str, str] = {}
+        remote._reach(reached, "b", "127.0.0.1", str(deaf.getsockname()[1]))
+    assert "data does not cross" in reached["b 127.0.0.1"]
+
+
+def test_this_host_is_known_by_its_names_and_addresses() -> None:
+    assert is_this_host(os.uname().nodename)
+    assert is_this_host("localhost")
+    assert is_this_host("127.0.0.1")
+    assert not is_this_host("192.0.2.77")  # set aside for documentation (RFC 5737)
+    assert not is_this_host("no-such-host.invalid")
+
+
+def test_slots_are_read_as_mpirun_reads_them() -> None:
+    assert read_hosts("--hosts", ["a:2,b:2"]) == ("a", "a", "b", "b")
+    assert read_hosts("--hosts", ["n[1-2]:1"]) == ("n1", "n2")
+    assert read_hosts("--hosts", ["fe80::1,b"]) == ("fe80::1", "b")
+    for wrong in ("a:0", "a:x", "a:", ":2"):
+        with pytest.raises(UserError):
+            read_hosts("--hosts", [wrong])
+
+
+@pytest.mark.parametrize(
+    ("variables", "ports"),
+    [
+        ({}, None),
+        ({"OMPI_MCA_btl_tcp_port_min_v4": "20000", "OMPI_MCA_btl_tcp_port_range_v4": "500"}, (20000, 20499)),
+        ({"MPIR_CVAR_CH3_PORT_RANGE": "20000:20100"}, (20000, 20100)),
+        ({"UCX_TCP_PORT_RANGE": "20000-20100"}, (20000, 20100)),
+        ({"FI_TCP_PORT_LOW_RANGE": "7", "FI_TCP_PORT_HIGH_RANGE": "9"}, (7, 9)),
+    ],
+)
+def test_the_range_of_ports_of_an_mpi_is_read(variables: dict[str, str], ports: tuple[int, int] | None) -> None:
+    assert port_range(variables) == ports
+
+
+def test_a_variable_names_what_a_host_has() -> None:
+    assert names_no_device("OMPI_MCA_btl_tcp_if_include", "eth0", ["lo", "ens9"])
+    assert not names_no_device("OMPI_MCA_btl_tcp_if_include", "ens9", ["lo", "ens9"])
+    assert not names_no_device("OMPI_MCA_btl_tcp_if_include", "192.0.2.0/24", ["lo"])
+    assert not names_no_device("OMPI_MCA_btl", "eth0", ["lo"])
+
+
+SAID = {
+    "ssh: Could not resolve hostname b: Name or service not known": "getent hosts b",
+    "ssh: connect to host b port 22: No route to host": "ping -c 1 b",
+    "Host key verification failed.": "accept its key",
+    "ada@b: Permission denied (publickey,password).": "without a password",
+    "Access denied by pam_slurm_adopt: you have no active jobs on this node\nConnection closed by b port 22": "squeue",
+    "Welcome!\nenv: /opt/python: No such file or directory": "install volley",
+    "srun: fatal: SLURM_MEM_PER_CPU and SLURM_MEM_PER_NODE are mutually exclusive.": "unset SLURM_MEM_PER_CPU",
+    "srun: error: Unable to allocate": "srun --nodes=1 --nodelist=b true",
+    "no answer within 15 s": "a login hangs",
+}
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_the_remedy_fits_what_was_said(said: str) -> None:
+    facts = changed(GOOD, **STATES["a host that does not answer"])
+    document = facts.hosts.value
+    assert document
+    broken = [each if each.name != "b" else HostFacts(name="b", error=said) for each in document.hosts]
+    memory = {"SLURM_MEM_PER_CPU": "1", "SLURM_MEM_PER_NODE": "2"}
+    facts = changed(facts, hosts={"hosts": [msgspec.to_builtins(each) for each in broken]}, environment=memory)
+    finding: Finding = next(each for each in diagnose(facts).findings if each.check == "hosts")
+    assert SAID[said] in finding.remedy
+    assert ("ssh" in finding.remedy) <= ("ssh" in said or "publickey" in said or "Host key" in said)
+
+
+def test_what_runs_on_the_hosts_needs_nothing_installed() -> None:
+    """It is imported by a Python without site-packages."""
+    text = Path(remote.__file__).read_text("utf-8")
+    imported = {line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))}
+    assert imported <= {*sys.stdlib_module_names, "__future__"}

@@ -1,0 +1,61 @@
+"""Faults of GPUs by what NVML says of them: a GPU is compared with the others of its product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from volley.machine.hardware import Gpu, NvLink
+from volley.machine.health import faults
+
+
+def gpus(*each: dict[str, Any], name: str = "NVIDIA H200") -> list[Gpu]:
+    usual = {"nvlinks": [NvLink(link=number) for number in range(18)], "clocks_event_reasons": []}
+    return [Gpu(**{"index": n, "uuid": f"GPU-{n}", "name": name, **usual, **change}) for n, change in enumerate(each)]
+
+
+def test_good_gpus_have_no_fault() -> None:
+    assert faults(gpus({}, {})) == []
+    assert faults(gpus({"nvlink_errors": {"recovery": 3, "CRC": 4000}}, {"nvlink_errors": {"recovery": 2}})) == []
+    assert faults(gpus({"row_remapping": "none", "ecc_uncorrected": 0, "processes": 2})) == []
+    idle = {
+        "clocks_event_reasons": ["idle", "applications clocks setting"],
+        "sm_clock_hz": 345,
+        "sm_clock_max_hz": 1980,
+    }
+    assert faults(gpus(idle, idle)) == []
+    assert faults(gpus({"nvlinks": []}, {"nvlinks": []}, name="Tesla T4")) == []
+    assert faults(gpus({"nvlinks": None, "unread": {"nvlinks": "Unknown Error"}}, {})) == []  # unknown is no fault
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "broken", "end"),
+    [
+        ({"nvlinks": []}, "reports no NVLink, and others of its kind have 18", True, "look"),
+        ({"nvlinks": [], "nvlinks_inactive": 18}, "18 of 18 down", True, "look"),
+        ({"nvlink_errors": {"recovery": 505}}, "505 NVLink recovery errors", False, "look"),
+        ({"row_remapping": "failed"}, "remapping", True, "replace"),
+        ({"row_remapping": "pending"}, "remapped at the next reset", False, "reset"),
+        ({"ecc_uncorrected": 1}, "1 memory errors", True, "reset"),
+        ({"clocks_event_reasons": ["hardware slowdown"]}, "hardware slowdown", False, "look"),
+        (
+            {"clocks_event_reasons": ["applications clocks setting"], "sm_clock_hz": 345, "sm_clock_max_hz": 1980},
+            "by a setting",
+            False,
+            "reset clocks",
+        ),
+        ({"sm_clock_set_hz": 900, "sm_clock_default_hz": 1500}, "by a setting", False, "reset clocks"),
+    ],
+)
+def test_the_gpu_that_differs_is_named(change: dict[str, Any], words: str, broken: bool, end: str) -> None:
+    for place in (0, 2):
+        machine: list[dict[str, Any]] = [{}, {}, {}]
+        machine[place] = change
+        (fault,) = faults(gpus(*machine))
+        assert (fault.gpu, fault.broken, fault.end) == (place, broken, end)
+        assert words in fault.said
+
+
+def test_a_board_whose_driver_reports_no_nvlink_is_said() -> None:
+    assert [each.broken for each in faults(gpus({"nvlinks": []}, {"nvlinks": []}))] == [False, False]
