@@ -65,6 +65,7 @@ def generate() -> dict[str, str]:
         "docs/data.md": _page(data_page()),
         "docs/cli.md": _page(cli_page()),
         "docs/doctor.md": _page(doctor_page()),
+        "docs/doctor-examples.md": _page(doctor_examples()),
         **{f"src/volley/references/{name}.json": own_reference(name) for name in OWN_REFERENCES},
     }
 
@@ -382,8 +383,9 @@ def _default(text: str, words: str | None) -> str:
 
 _DOCTOR = """
 `volley doctor` tests every layer between this machine and a CUDA-aware MPI, in order, and shows a remedy for each layer
-that does not work. The tests are real operations: the compiler compiles a program, MPI sends verified messages, GDRCopy
-maps memory, and GPUs copy into each other's memory, where the receiving GPU compares every byte.
+that does not work. The tests are real operations: MPI and NCCL send verified messages, GDRCopy maps memory, and GPUs
+copy into each other's memory, where the receiving GPU compares every byte. [Five examples](doctor-examples.md) show
+whole answers.
 
 ```console
 $ volley doctor                          # problems with evidence and remedy; one line for each layer without problems
@@ -402,9 +404,11 @@ each variable that the shell has inherited, without the settings in files of the
 higher limits (`ulimit`), with other folders, with other components of the MPI in use. The remedy is the change that
 fixed the problem. The evidence is the sentence in which that MPI gives the reason.
 
-With `--hosts`, or in a job on several hosts, doctor starts a process on each host, with srun or ssh. The processes
-compare names, interfaces, versions and limits, and connect to each other; then two ranks on different hosts send
-messages, and the counters of the network devices say which one MPI took.
+With `--hosts`, or in a job on several hosts, doctor starts a process on each host, with srun or ssh: at most 48 at a
+time, each with a deadline of its own, so that a host that hangs is named and the others are judged. The processes
+compare names, interfaces, versions and limits, and send data to each other (up to 16 hosts all to all; of more, each to
+six others and to this host). Then ranks on up to eight hosts send messages, and the counters of the network devices say
+which one MPI took. If that fails, doctor repeats it without each variable that names an interface which a host lacks.
 
 | status | meaning |
 | --- | --- |
@@ -419,8 +423,12 @@ to findings. So a file can reproduce the problems of a machine: tests/machines c
 findings. Facts contain the environment variables of MPI, UCX, CUDA, NCCL and launchers, and no other variables; `~`
 replaces the home folder. Facts also contain host names, the UUIDs of GPUs and the names of network devices.
 
-A remedy is a command for this machine's distribution (Debian, Ubuntu, RHEL, SUSE and related ones), with `sudo` if this
-user is not root. Doctor runs none of them; it only tries settings for the jobs that it starts itself.
+**A remedy fits where doctor stands.** It is a command for this machine's distribution (Debian, Ubuntu, RHEL, SUSE and
+related ones) and architecture, with `sudo` if this user is not root. In a container what systemd, the kernel, its
+modules or a restart must do begins with "on the host:", and options of the container are those of Docker, Podman,
+Apptainer or a pod. In a job a batch system is asked for more, and nothing is taken that it did not grant; a variable is
+unset only if it is set; a command that disturbs others says so first. Doctor runs none of them; it only tries settings
+for the jobs that it starts itself.
 """
 
 
@@ -439,9 +447,9 @@ def doctor_page() -> Iterator[str]:
     """Yield the lines of docs/doctor.md."""
     yield from (_NOTE.format(source="src/volley/doctor/checks/__init__.py and docs/make/generate.py"), "", "# Doctor")
     yield from _DOCTOR.rstrip().splitlines()
-    yield from ("", "## The checks", "", "| layer | check | test | remedy |", "| --- | --- | --- | --- |")
+    yield from ("", "## The checks", "", "| layer | check | test |", "| --- | --- | --- |")
     for check in CHECKS:
-        yield f"| {check.layer} | {check.name} | {check.judge.__doc__} | {check.remedy} |"
+        yield f"| {check.layer} | {check.name} | {check.judge.__doc__} |"
     yield from _STATES.rstrip().splitlines()
     sys.path.append(str(ROOT / "tests/support"))
     from doctor_states import STATES, state  # noqa: PLC0415  it is a part of the tests
@@ -452,6 +460,30 @@ def doctor_page() -> Iterator[str]:
         (cause,) = (each for each in findings if each.status in ("broken", "warning"))
         remedy = cause.remedy.replace("|", "\\|")
         yield f"| {name} | {cause.status}: **{cause.check}** | {'; '.join(follows) or '–'} | `{remedy}` |"
+
+
+_EXAMPLES = {
+    "driver-too-old": "The driver is older than the CUDA with which the engine was built",
+    "container-without-ipc": "A container without shared memory and without CUDA IPC",
+    "acs-on": "Bridges of PCIe redirect the traffic between GPUs",
+    "slurm-gpus-per-task": "Slurm shows each rank one GPU only",
+    "mpi-hangs": "MPI hangs",
+}
+"""Machines of tests/machines, whose screens are compared with what volley prints."""
+
+
+def doctor_examples() -> Iterator[str]:
+    """Yield the lines of docs/doctor-examples.md."""
+    yield _NOTE.format(source="tests/machines and docs/make/generate.py")
+    yield from (
+        "",
+        "# Examples of doctor",
+        "",
+        "What `volley doctor` prints on five machines: problems, then what is fine.",
+    )
+    for folder, title in _EXAMPLES.items():
+        screen = (ROOT / "tests/machines" / folder / "doctor.txt").read_text("utf-8").rstrip().splitlines()
+        yield from ("", f"## {title}", "", "```text", *screen, "```")
 
 
 # --------------------------------------------------------------------------------------------------- main

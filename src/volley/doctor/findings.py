@@ -43,8 +43,6 @@ class LayerCheck:
     name: str
     layer: str
     judge: Callable[[Facts], Finding]
-    remedy: str
-    """In general, for docs/doctor.md."""
     gpu: bool = False
     """Left out if there is no GPU."""
     hosts: bool = False
