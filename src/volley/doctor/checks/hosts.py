@@ -99,8 +99,8 @@ def _words_of(error: str, name: str, facts: Facts) -> tuple[str, str]:
                 return line.strip(), remedy.format(name=quote(name)) if remedy else install
     said = next((line for line in lines if re.match(r"srun: (fatal|error)", line)), "")
     said = said or reason_in(lines) or (lines[-1] if lines else "no reason given")
-    again = f"srun --nodes=1 --nodelist={quote(name)} true" if said.startswith("srun:") else f"{SEND} on {quote(name)}"
-    return said, unset_one_of(said, place_of(facts)) or f"{again} shows it again"
+    again = f"srun --nodes=1 --nodelist={quote(name)} true" if said.startswith("srun:") else f"on {quote(name)}: {SEND}"
+    return said, unset_one_of(said, place_of(facts)) or f"to see it again, {again}"
 
 
 def unset_one_of(said: str, place: Place) -> str:
