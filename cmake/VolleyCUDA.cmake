@@ -1,5 +1,5 @@
 # CUDA, where an nvcc can be had. Sets VOLLEY_CUDA_VERSION ("13.0", empty: built without CUDA) and
-# VOLLEY_CUDA_CODE (the architectures with machine code, separated by spaces).
+# VOLLEY_CUDA_CODE (the architectures with machine code, and -virtual ones with PTX, separated by spaces).
 #
 # The toolkit is not searched for: the wheels have no libcudart.so, and CMake's CUDA language links the static runtime
 # by itself, which makes the engine run where there is no driver.
@@ -92,8 +92,9 @@ if(VOLLEY_CUDA)
       set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
       enable_language(CUDA)
       set(VOLLEY_CUDA_VERSION ${nvcc_version})
+      # Of an architecture without a suffix there is machine code and PTX, which CMake calls virtual.
       set(VOLLEY_CUDA_CODE ${CMAKE_CUDA_ARCHITECTURES})
-      list(FILTER VOLLEY_CUDA_CODE EXCLUDE REGEX "-virtual$")
+      list(TRANSFORM VOLLEY_CUDA_CODE REPLACE "^([0-9]+[a-z]?)$" "\\1;\\1-virtual")
       list(TRANSFORM VOLLEY_CUDA_CODE REPLACE "-real$" "")
       list(JOIN VOLLEY_CUDA_CODE " " VOLLEY_CUDA_CODE)
       message(STATUS "CUDA: ${VOLLEY_CUDA_VERSION}, ${VOLLEY_NVCC}, for ${CMAKE_CUDA_ARCHITECTURES}")

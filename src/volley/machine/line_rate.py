@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
+from volley.machine.health import C2C
 from volley.machine.transports import Route
 from volley.text import escape_controls
 from volley.units import format_sig
@@ -30,7 +31,7 @@ GIGATRANSFERS = {1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64}
 
 @dataclass(frozen=True)
 class LineRate:
-    over: Literal["NVLink", "PCIe"]
+    over: Literal["NVLink", "NVLink-C2C", "PCIe"]
     words: str
     """What it is made of: ``18 links of 26.56 GB/s with packet headers; NVIDIA states 450 GB/s``."""
     one_way_Bps: float
@@ -46,6 +47,10 @@ class LineRate:
         return self.both_ways_Bps if direction == "bi" else self.one_way_Bps
 
 
+_C2C = LineRate("NVLink-C2C", "NVIDIA states 450 GB/s in each direction", 450e9, 900e9)
+"""Between a Grace processor and its GPU.  Source: NVIDIA Grace Hopper Superchip Architecture, 900 GB/s in all."""
+
+
 def between(route: Route, uuids: tuple[str, str], hardware: Sequence[Hardware]) -> LineRate | None:
     """Return the line rate of a route between two GPUs of one host; ``None`` where it is not known.
 
@@ -56,7 +61,8 @@ def between(route: Route, uuids: tuple[str, str], hardware: Sequence[Hardware]) 
         return None
     shared = uuids[0] == uuids[1]
     if route == "staged":
-        return _pcie(states, together=1 if shared else 2)
+        chips = all(C2C.search(each[-1].name or "") for each in states)
+        return _C2C if chips else _pcie(states, together=1 if shared else 2)
     if shared:  # within one GPU's memory
         return None
     first, second = (each[-1] for each in states)

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import shlex
 import stat
 import sys
@@ -147,6 +148,9 @@ def parse_runs(data: bytes, benchmarks: Sequence[RecordedBenchmark], name: str =
         raise UserError(f"{shown} contains records that this volley cannot read:\n  {first}{more}")
     if not records:
         why = next((problem for log in logs for problem in log.problems), "the file ends within its first line")
+        for words, (program, command) in _OF_OTHERS.items():
+            if re.search(words, data[:_LOOK_BYTES]):
+                raise UserError(f"{shown} is {program}, which volley does not read: {command} measures the same")
         raise UserError(f"{shown} contains no volley records ({why}): name a file that volley wrote, see volley list")
     count_missing(logs)
     return logs
@@ -157,6 +161,23 @@ def _current(logs: list[RunLog], name: str) -> RunLog:
     if not logs:
         logs.append(RunLog(file=name))
     return logs[-1]
+
+
+_LOOK_BYTES = 4096
+_OF_OTHERS: dict[bytes, tuple[str, str]] = {
+    rb"# OSU .*[Ll]atency": ("the output of OSU's micro-benchmarks", "volley pingpong"),
+    rb"# OSU .*(Bandwidth|Bibw)": ("the output of OSU's micro-benchmarks", "volley stream"),
+    rb"# OSU ": ("the output of OSU's micro-benchmarks", "volley collective"),
+    rb"# nThread \d+ nGpus|#\s+nccl-tests": ("the output of nccl-tests", "volley collective -t nccl"),
+    rb"Intel\(R\) MPI Benchmarks|# Benchmarking (PingPong|PingPing)": (
+        "the output of Intel's MPI benchmarks",
+        "volley pingpong",
+    ),
+    rb"# Benchmarking \w+": ("the output of Intel's MPI benchmarks", "volley collective"),
+    rb'"session_info"': ("a report of ReFrame", "volley pingpong --format json, which ReFrame can run,"),
+    rb"^[^{}\n]*\w,[^{}\n]*\w\n[^{}\n]+,[^{}\n]+": ("a table (CSV)", "volley pingpong (its records are the saved run)"),
+}
+"""How the outputs of other programs begin, what they are, and the command for it."""
 
 
 def read_runs(path: Path | str, benchmarks: Sequence[RecordedBenchmark]) -> list[RunLog]:

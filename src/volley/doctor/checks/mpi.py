@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from volley.doctor.findings import (
     warning,
 )
 from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, install_volley
-from volley.machine.facts import Facts, JobFacts, NcclFacts, PointFacts
+from volley.machine.facts import Facts, JobFacts, NcclFacts, PointFacts, TrialFacts
 from volley.machine.finding import Finding
 from volley.machine.mpi_words import reason_in
 from volley.machine.place import place_of
@@ -140,13 +141,20 @@ def _jobs(facts: Facts) -> list[JobFacts]:
     return [probe.value for probe in (facts.mpi_host, facts.launcher, facts.mpi_device) if probe.value]
 
 
+def _switched_off(trial: TrialFacts) -> str:
+    """Return what a change that was added switches off, for people: it is a way around, and not the cause."""
+    if trial.settings or not re.search(r"tcp|\^ofi|NOLOCAL|FABRICS=ofi", trial.change):
+        return ""
+    return f"  # a way around the problem: it switches off {'shared memory' if 'NOLOCAL' in trial.change else 'RDMA'}"
+
+
 def host(facts: Facts) -> Finding:
     """Verified messages between two ranks; if they fail or are slow, once more with one change at a time."""
     verbose = f"{_TALK.get(facts.mpi_family, '')} {SEND} --transport host".strip()
     trials = facts.trials.value or []
     remedy = f"{verbose} shows what MPI tries{'; none of the other settings that doctor tried works' if trials else ''}"
     if ended := [trial for trial in trials if trial.works]:
-        remedy = f"{'export ' if not ended[0].settings else ''}{ended[0].change}"
+        remedy = f"{'export ' if not ended[0].settings else ''}{ended[0].change}{_switched_off(ended[0])}"
     job = require(facts.mpi_host, "MPI between two ranks", remedy)
     if wrong := _wrong_bytes(job, "host"):
         return broken("MPI delivered wrong bytes between two ranks", f"{job.command_line}: {wrong}", remedy)
