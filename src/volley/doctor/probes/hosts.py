@@ -140,7 +140,9 @@ class _Conversation:
     def __init__(self, names: Sequence[str], look: Sequence[str], answer_s: float, limit_s: float) -> None:
         self._names, self._look, self._answer_s = names, look, answer_s
         self._until = time.monotonic() + limit_s
-        self._size = _GROUP if len(names) > _FEW else _FEW
+        few = len(names) <= _FEW
+        self._size = _FEW if few else _GROUP
+        self._here = {name for name in names if is_this_host(name, look_up=few)}
         self._waiting = deque(dict.fromkeys(names))
         self._overlap = ["--overlap"]
         self._asked: list[_Talk] = []
@@ -183,7 +185,7 @@ class _Conversation:
 
     def _on(self, name: str) -> list[str]:
         """Return the command as it is started on a host: with srun in a job of Slurm, else with ssh."""
-        if is_this_host(name):
+        if name in self._here:
             return [*self._look]
         if "SLURM_JOB_ID" in os.environ and shutil.which("srun"):
             return ["srun", *self._overlap, "--nodes=1", "--ntasks=1", f"--nodelist={name}", *self._look]
@@ -208,7 +210,7 @@ class _Conversation:
         going_on = talk.read()
         if talk.answers:
             self._asked.remove(talk)
-            if self._head is None and is_this_host(talk.name):
+            if self._head is None and talk.name in self._here:
                 self._head = talk
                 self._found[talk.name] = talk.facts()
             self._group += [talk] if talk is not self._head else []

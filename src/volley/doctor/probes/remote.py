@@ -16,11 +16,12 @@ import socket
 import struct
 import sys
 import threading
+import time
 
 MARK = "volley-host: "
 _CALLS = (0x8915, 0x891B)
 """SIOCGIFADDR and SIOCGIFNETMASK (netdevice(7))."""
-_CONNECT_S = 3.0
+_CONNECT_S, _MEET_S = 3.0, 8.0
 _DATA_BYTES = 256 << 10
 """More than the first segments of a connection: a path whose MTU is smaller than the hosts believe loses these."""
 
@@ -34,13 +35,17 @@ def serve(launcher: str, ucx: str, low: str, high: str) -> None:
     for line in sys.stdin:
         asked = [each.split("|") for each in line.split()]
         reached: dict[str, str] = {}
-        tries = [threading.Thread(target=_reach, args=(reached, *target)) for target in asked if len(target) == 3]
-        for each in tries:
+        names: dict[str, list[str]] = {target[0]: [] for target in asked}
+        wanted = [target for target in asked if len(target) == 3]
+        threads = [threading.Thread(target=_reach, args=(reached, *target), daemon=True) for target in wanted]
+        # A resolver may take seconds for each name.
+        threads += [threading.Thread(target=_look_up, args=(names, name), daemon=True) for name in names]
+        for each in threads:
             each.start()
-        names = {target[0]: _addresses(target[0]) for target in asked}
-        for each in tries:
-            each.join()
-        _say({"reached": reached, "names": names})
+        until = time.monotonic() + _MEET_S
+        for each in threads:
+            each.join(max(until - time.monotonic(), 0.0))
+        _say({"reached": {**reached}, "names": {**names}})
 
 
 def _say(answer: dict[str, object]) -> None:
@@ -137,10 +142,9 @@ def _ucx(library: str) -> str:
     return said
 
 
-def _addresses(name: str) -> list[str]:
+def _look_up(names: dict[str, list[str]], name: str) -> None:
     with contextlib.suppress(OSError):
-        return sorted({str(found[4][0]) for found in socket.getaddrinfo(name, None, socket.AF_INET)})
-    return []
+        names[name] = sorted({str(found[4][0]) for found in socket.getaddrinfo(name, None, socket.AF_INET)})
 
 
 def _interfaces() -> dict[str, str]:
