@@ -1,22 +1,21 @@
 """How often `volley check` finds what is wrong with a cluster, and how often it fails a good one: resampled noise.
 
-    python bench/check_rates.py [--share S] [--write PAGE]
+    python bench/check_rates.py [--share S] [--only WORLD,…] [--write PAGE]
 
-A simulated cluster is a two-level fat tree: the nodes of a leaf switch are joined to each of as many spines as the leaf
-has nodes, and a static route takes every message to a node over the same spine.  The noise is that of recorded matrices
-(`bench/slow_pair_rates.py` says how it is taken from them) or launches of ping-pongs: each node has stretches of
-consecutive recorded visits, and a pair has the larger noise of its two nodes.  The schedule and the judgement are those
-of `volley check`.
+A simulated cluster has a distance between each two ranks, and places that the check is told, or not: nothing, the leaf
+switches, or the whole tree.  The noise is that of recorded matrices (`bench/slow_pair_rates.py` says how it is taken
+from them) or launches of ping-pongs: each rank has stretches of consecutive recorded visits, and a pair has the larger
+noise of its two ranks.  One visit in a hundred is disturbed.  The rounds and the judgement are those of `volley check`.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -24,159 +23,288 @@ from slow_pair_rates import FOLDER, STRETCH, visits_of
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pair.results import PingPong
-from volley.check.cluster import CHOOSING, REPEATS, joined, matchings, with_known_good
-from volley.check.evidence import LOOKS, Places, Visits
-from volley.check.judgement import Judgement, judge
+from volley.check.cluster import BLOCK, matchings, repeats_of
+from volley.check.evidence import Judgement, Places, Visits, joined
+from volley.check.judgement import LOOKS, judge
 from volley.records.records_file import read_runs
 from volley.statistics.two_runs import Booleans, Floats, Integers
 
-CHOSEN_WITH = {"two cores": FOLDER / "noise-2-ranks-later.jsonl"}
-"""The recording with which the limits of the judgement were chosen."""
-HELD_OUT = {
-    "two cores, earlier": FOLDER / "noise-2-ranks.jsonl",
-    "two cores, four ranks": FOLDER / "noise-4-ranks-later.jsonl",
-    "sixteen cores": FOLDER.parent / "h100-x1" / "runs.jsonl.gz",
+RECORDINGS = {
+    "chosen": [FOLDER / "noise-2-ranks-later.jsonl", FOLDER.parent / "h100-x1" / "runs.jsonl.gz"],
+    "held out": [FOLDER / "noise-2-ranks.jsonl", FOLDER / "noise-4-ranks-later.jsonl"],
 }
-"""Recordings that no limit was chosen with, by what the table calls them."""
-LEAVES = {16: 4, 256: 16, 1024: 32, 16384: 64}
-"""The nodes of a leaf switch, by the number of nodes."""
-CROSSING_S, LOCAL_S = 1.85, 1.8
-"""What a visit takes between and within leaf switches, in any unit."""
-SEEDS = {"in-sample": 20260103, "held-out": 20261127}
-CLUSTERS = {
-    "in-sample": {"pingpong": {16: 300, 256: 24, 1024: 4, 16384: 1}, "stream": {16: 300, 256: 24, 1024: 4}},
-    "held-out": {"pingpong": {16: 300, 256: 10}, "stream": {16: 300, 256: 10}},
-}
-"""How many clusters are simulated for a cell of a table, by the number of nodes: larger ones take longer."""
-GOOD = 4
-"""So many times as many are simulated without a fault: what is asked of them is a small rate."""
-FAULTS = (
-    ("none", 0.0),
-    *((name, share) for name in ("node", "NIC", "cable to leaf", "cable to spine", "switch") for share in (0.05, 0.10)),
-    ("half", 0.10),
-    ("corrupting cable", 0.0),
-    ("intermittent", 0.10),
-    ("intermittent", 1.0),
-)
-CORRUPT = 0.25
-"""A corrupting cable corrupts this share of the visits that cross it."""
-RARE = 1 / 20
-"""An intermittent fault slows this share of the visits of its node."""
+"""The thresholds of the judgement were chosen with the worlds and the recordings of the first; not with the others."""
+SEEDS = {"chosen": 20260103, "held out": 20261128}
+LARGE = {64: 1.0, 88: 1.0, 96: 1.0, 256: 0.5, 1024: 0.1}
+"""The share of the usual number of clusters that is simulated, by the number of nodes: larger ones take longer."""
+CLUSTERS, HEALTHY = 40, 400
+FAULTS = (("none", 0.0), ("node", 0.05), ("node", 0.1), ("NIC", 0.1), ("switch", 0.1), ("node", 9.0))
+HEADS = ("healthy", "node 5 %", "node 10 %", "NIC 10 %", "switch 10 %", "node 10 times")
+DISTURBED, LONGEST = 0.01, 3.0
+"""The share of visits that are disturbed, and by how much at most, as a logarithm."""
+
+
+@dataclass
+class Shape:
+    """What a simulated cluster looks like: distances as logarithms, the true leaf of each rank, and what is told."""
+
+    distance: Floats
+    leaf: Integers
+    told: Places
+    load: float = 0.0
+    """How much larger the traffic that leaves a leaf can be than its links, if all of its ranks send."""
+    streams: bool = False
+
+    @property
+    def ranks(self) -> int:
+        return len(self.leaf)
+
+
+def shape(leaf: Sequence[int] | Integers, distance: Floats, told: str = "", **more: object) -> Shape:
+    """Return a shape; ``told``: what the check knows, ``leaf``, ``tree``, ``kind``, ``flat`` or several of these."""
+    leaves = np.asarray(leaf)
+    same = np.zeros(len(leaves), int)
+    defaults = {"pod": same, "kind": same, "node": np.arange(len(leaves))}
+    pod, kind, node = (np.asarray(more.pop(name, default)) for name, default in defaults.items())
+    path = np.full((len(leaves), 1), -1)
+    if "leaf" in told:
+        path = leaves[:, None]
+    if "tree" in told:
+        path = np.stack([leaves, pod], axis=1)
+    if "flat" in told:
+        path = np.zeros((len(leaves), 1), int)
+    known = "kind" in told or not kind.any()  # records always name processors and GPUs
+    kinds = kind if "kind" in told else np.zeros(len(leaves), int)
+    places = Places(node, path, kinds, kinds_known=known)
+    return Shape(distance, leaves, places, **more)  # type: ignore[arg-type]
+
+
+def tree(
+    leaf: Sequence[int] | Integers, near: float, far: float, pod: Integers | None = None, pods: float = 1.7
+) -> Floats:
+    """Return the distances in a tree: within leaves, between them, between pods."""
+    leaves = np.asarray(leaf)
+    distance = np.where(leaves[:, None] == leaves, near, far)
+    if pod is not None:
+        distance = np.where(pod[:, None] == pod, distance, pods)
+    return np.log(distance)
+
+
+def sizes(*each: int) -> Integers:
+    return np.repeat(np.arange(len(each)), each)
+
+
+def near_far(dice: np.random.Generator) -> tuple[float, float]:
+    return [(1.1, 1.4), (1.8, 1.95), (1.8, 1.85)][dice.integers(3)]
+
+
+def fat_tree(dice: np.random.Generator, told: str, *each: int) -> Shape:
+    leaf = sizes(*each)
+    return shape(leaf, tree(leaf, *near_far(dice)), told)
+
+
+def pods(_: np.random.Generator, told: str, per_leaf: int, *leaves: int) -> Shape:
+    leaf = sizes(*[per_leaf] * sum(leaves))
+    pod = sizes(*leaves)[leaf]
+    return shape(leaf, tree(leaf, 1.1, 1.4, pod), told, pod=pod)
+
+
+def dragonfly(dice: np.random.Generator, told: str, groups: Sequence[int], per_router: int) -> Shape:
+    """Groups of routers; a message between groups may need a hop to the router with the link in each of both."""
+    router = sizes(*[per_router] * sum(groups))
+    group = sizes(*groups)[router]
+    routers = [np.flatnonzero(sizes(*groups) == number) for number in range(len(groups))]
+    gate = np.array([[dice.choice(its) for _ in groups] for its in routers])
+    one, other = np.meshgrid(np.arange(len(router)), np.arange(len(router)), indexing="ij")
+    hops = (router[one] != gate[group[one], group[other]]) * 1 + (router[other] != gate[group[other], group[one]])
+    near = np.where(router[one] == router[other], 1.0, 1.15)
+    return shape(router, np.log(np.where(group[one] == group[other], near, 1.3 + 0.15 * hops)), told, pod=group)
+
+
+def cloud(dice: np.random.Generator, told: str, nodes: int, spread: float) -> Shape:
+    distance = np.triu(dice.normal(0, spread, (nodes, nodes)))
+    return shape(np.zeros(nodes, int), distance + np.triu(distance, 1).T, told)
+
+
+def generations(dice: np.random.Generator, told: str, each: Sequence[int], old: int, slower: float) -> Shape:
+    leaf = sizes(*each)
+    kind = (dice.permutation(len(leaf)) < old) * 1
+    distance = tree(leaf, *near_far(dice)) + np.log(slower) * (kind[:, None] | kind)
+    return shape(leaf, distance, told, kind=kind)
+
+
+def rails(_: np.random.Generator, told: str, nodes: int, rails_of_node: int) -> Shape:
+    rail = np.tile(np.arange(rails_of_node), nodes)
+    node = np.repeat(np.arange(nodes), rails_of_node)
+    return shape(rail, tree(rail, 1.1, 1.5), told, node=node)
+
+
+def loaded(_: np.random.Generator, told: str, nodes: int, per_leaf: int, load: float) -> Shape:
+    leaf = np.arange(nodes) // per_leaf
+    return shape(leaf, tree(leaf, 1.0, 1.0), told, load=load, streams=True)
+
+
+def torus(_: np.random.Generator, told: str, *extent: int) -> Shape:
+    """A torus whose routers have four nodes each: the distance grows with the hops."""
+    place = np.stack(np.unravel_index(np.repeat(np.arange(np.prod(extent)), 4), extent), axis=1)
+    apart = np.abs(place[:, None] - place)
+    hops = np.minimum(apart, np.array(extent) - apart).sum(axis=2)
+    router = np.repeat(np.arange(np.prod(extent)), 4)
+    return shape(router, np.log(1 + 0.06 * hops), told)
+
+
+def hosts(dice: np.random.Generator, told: str, nodes: int, per_host: int) -> Shape:
+    """Virtual machines that share hosts, which nobody knows, and half of which share a leaf."""
+    host = dice.permutation(np.arange(nodes) // per_host)
+    return shape(host // 8, np.log(np.where(host[:, None] == host, 0.4, np.exp(tree(host // 8, 1.2, 1.3)))), told)
+
+
+Make = Callable[[np.random.Generator], Shape]
+
+
+def _worlds() -> dict[str, dict[str, Make]]:
+    chosen: dict[str, Make] = {}
+    for told in ("", "leaf"):
+        text = {"": "", "leaf": ", leaves"}[told]
+        for name, each in {
+            "8 × 8": [8] * 8, "4 × 4": [4] * 4, "15 + 1": [15, 1], "14 + 2": [14, 2], "62 + 2": [62, 2],
+            "50 + 14": [50, 14], "30 + 20 + 10 + 4": [30, 20, 10, 4], "16 × 16": [16] * 16, "32 × 32": [32] * 32,
+        }.items():  # fmt: skip
+            chosen[name + text] = partial(fat_tree, told=told, each=each)  # type: ignore[call-arg]
+    chosen = {name: _spread(make) for name, make in chosen.items()}
+    chosen |= {
+        "flat 16, one switch": lambda dice: fat_tree(dice, "flat", 16),
+        "flat 64, one switch": lambda dice: fat_tree(dice, "flat", 64),
+        "flat 64": lambda dice: fat_tree(dice, "", 64),
+        "pods 7 + 1": lambda dice: pods(dice, "", 8, 7, 1),
+        "pods 7 + 1, tree": lambda dice: pods(dice, "tree", 8, 7, 1),
+        "pods 20 + 8 + 4, leaves": lambda dice: pods(dice, "leaf", 8, 20, 8, 4),
+        "pods 20 + 8 + 4, tree": lambda dice: pods(dice, "tree", 8, 20, 8, 4),
+        "dragonfly": lambda dice: dragonfly(dice, "", (10, 6, 4, 2), 4),
+        "dragonfly, routers": lambda dice: dragonfly(dice, "leaf", (10, 6, 4, 2), 4),
+        "cloud 15 %": lambda dice: cloud(dice, "", 64, 0.15),
+        "oversubscribed, leaves": lambda dice: loaded(dice, "leaf", 64, 8, 0.75),
+        "rails, leaves": lambda dice: rails(dice, "leaf", 8, 8),
+        "two generations": lambda dice: generations(dice, "", [8] * 8, 12, 1.3),
+        "two generations, leaves": lambda dice: generations(dice, "leaf", [8] * 8, 12, 1.3),
+        "two generations, leaves and kinds": lambda dice: generations(dice, "leaf kind", [8] * 8, 12, 1.3),
+    }
+    held: dict[str, Make] = {
+        "23 + 17 + 9 + 3 + 1": lambda dice: fat_tree(dice, "", 23, 17, 9, 3, 1),
+        "23 + 17 + 9 + 3 + 1, leaves": lambda dice: fat_tree(dice, "leaf", 23, 17, 9, 3, 1),
+        "10 + 6, leaves": lambda dice: fat_tree(dice, "leaf", 10, 6),
+        "12 × 8, leaves": lambda dice: fat_tree(dice, "leaf", *[12] * 8),
+        "scattered, leaves": lambda dice: fat_tree(dice, "leaf", *dice.integers(1, 12, 14).tolist()),
+        "scattered": lambda dice: fat_tree(dice, "", *dice.integers(1, 12, 14).tolist()),
+        "pods 9 + 5 + 2, leaves": lambda dice: pods(dice, "leaf", 6, 9, 5, 2),
+        "pods 9 + 5 + 2, tree": lambda dice: pods(dice, "tree", 6, 9, 5, 2),
+        "dragonfly 8 × 4, routers": lambda dice: dragonfly(dice, "leaf", (8, 8, 8, 8), 8),
+        "torus 4 × 4 × 4, routers": lambda dice: torus(dice, "leaf", 4, 4, 4),
+        "torus 4 × 4": lambda dice: torus(dice, "", 4, 4),
+        "cloud 5 %": lambda dice: cloud(dice, "", 96, 0.05),
+        "virtual machines": lambda dice: hosts(dice, "", 64, 2),
+        "oversubscribed 3:1, leaves": lambda dice: loaded(dice, "leaf", 96, 12, 1.5),
+        "4 rails, leaves": lambda dice: rails(dice, "leaf", 24, 4),
+        "third generation, kinds": lambda dice: generations(dice, "leaf kind", [10, 20, 30, 4], 20, 1.15),
+        "third generation": lambda dice: generations(dice, "leaf", [10, 20, 30, 4], 20, 1.15),
+        "64 × 16, leaves": lambda dice: fat_tree(dice, "leaf", *[16] * 64),
+        "flat 24, one switch": lambda dice: fat_tree(dice, "flat", 24),
+    }
+    return {"chosen": chosen, "held out": held}
+
+
+def _spread(make: partial[Shape]) -> Make:
+    told, each = make.keywords["told"], make.keywords["each"]
+    return lambda dice: fat_tree(dice, told, *each)
+
+
+WORLDS = _worlds()
 
 
 @dataclass
 class Cluster:
-    """A fat tree whose messages take longer on the faulty part."""
+    """A simulated cluster with a fault."""
 
-    nodes: int
+    shape: Shape
     noise: Floats
     round_trips: bool
     fault: str
     slower: float
-    dice: random.Random
-    rails: int = 1
-    part: int = 0
-    spine: int = 0
-    half: Booleans = field(default_factory=lambda: np.zeros(0, bool))
+    seed: int
+    bad: Booleans = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rails = 2 if self.fault == "NIC" else 1
-        self.arrays = np.random.default_rng(self.dice.randrange(1 << 32))
-        self.places = Places(
-            np.repeat(np.arange(self.nodes), self.rails),
-            np.repeat(np.arange(self.nodes) // LEAVES[self.nodes], self.rails),
-        )
-        self.part = self.dice.randrange(self.ranks)
-        self.spine = self.dice.randrange(LEAVES[self.nodes])
-        self.half = self.arrays.permutation(self.ranks) < self.ranks // 2
+        self.dice = np.random.default_rng(self.seed)
+        ranks = self.shape.ranks
+        self.part = int(self.dice.integers(ranks))
+        if self.fault == "switch":  # a switch with one node is that node
+            sizes_of = np.bincount(self.shape.leaf)[self.shape.leaf]
+            several = np.flatnonzero(sizes_of > 1)
+            self.part = int(self.dice.choice(several)) if len(several) else self.part
+        node, leaf = self.shape.told.node, self.shape.leaf
+        self.bad = {
+            "none": np.zeros(ranks, bool),
+            "node": node == node[self.part],
+            "NIC": np.arange(ranks) == self.part,
+            "switch": leaf == leaf[self.part],
+        }[self.fault]
+        self.usual = self.dice.normal(0, 0.003, ranks)
 
-    @property
-    def ranks(self) -> int:
-        return self.nodes * self.rails
-
-    def crosses(self, first: Integers, second: Integers) -> Booleans:
-        """Return which messages from the first to the second rank cross the faulty part."""
-        node, leaf = self.places.node, self.places.switch
-        own, home = node[self.part], leaf[self.part]
-        away = leaf[first] != leaf[second]
-        where: dict[str, Callable[[], Booleans]] = {
-            "none": lambda: np.zeros(first.shape, bool),
-            "node": lambda: (node[first] == own) | (node[second] == own),
-            "NIC": lambda: (first == self.part) | (second == self.part),
-            "cable to leaf": lambda: node[second] == own,
-            "cable to spine": lambda: (
-                away
-                & ((leaf[first] == home) | (leaf[second] == home))
-                & (node[second] % LEAVES[self.nodes] == self.spine)
-            ),
-            "switch": lambda: (leaf[first] == home) | (leaf[second] == home),
-            "half": lambda: self.half[first] | self.half[second],
-        }
-        return where[{"corrupting cable": "cable to leaf", "intermittent": "node"}.get(self.fault, self.fault)]()
-
-    def visits(self, rounds: list[list[tuple[int, int]]], choosing: int, base: int) -> Visits:
+    def visits(self, rounds: list[list[tuple[int, int]]], base: int) -> Visits:
         """Visit the pairs of the rounds as often as a launch does."""
+        repeats = repeats_of(rounds)
         shape = [len(pairs) for pairs in rounds]
         both = np.array([pair for pairs in rounds for pair in pairs])
-        first, second = (np.tile(column, REPEATS) for column in both.T)
-        turn = np.repeat(np.arange(len(rounds) * REPEATS), shape * REPEATS)
-        repetition = base + turn // len(rounds)
-        stretches = turn.max() // STRETCH + 1
-        start = self.arrays.integers(len(self.noise), size=(self.ranks, stretches))
+        first, second = (np.tile(column, repeats) for column in both.T)
+        turn = np.repeat(np.arange(len(rounds) * repeats), shape * repeats)
+        start = self.dice.integers(len(self.noise), size=(self.shape.ranks, turn.max() // STRETCH + 1))
         off = [self.noise[(start[end, turn // STRETCH] + turn % STRETCH) % len(self.noise)] for end in (first, second)]
-        leaf = self.places.switch
-        time_s = np.where(leaf[first] == leaf[second], LOCAL_S, CROSSING_S) * np.maximum(*off)
-        there, back = self.crosses(first, second), self.crosses(second, first)
-        hit = (there | back if self.round_trips else there) * 1.0
-        wrong = np.zeros(first.shape, bool)
-        if self.fault == "corrupting cable":
-            wrong = (hit > 0) & (self.arrays.random(first.shape) < CORRUPT)
-        else:
-            if self.fault == "intermittent":
-                hit *= self.arrays.random(first.shape) < RARE
-            time_s *= 1 + self.slower * hit
-        return Visits(first, second, repetition, time_s, wrong, repetition < choosing)
+        logs = self.shape.distance[first, second] + self.usual[first] + self.usual[second] + np.maximum(*off)
+        logs += (self.dice.random(len(logs)) < DISTURBED) * np.minimum(self.dice.pareto(1.5, len(logs)) * 0.1, LONGEST)
+        leaf = self.shape.leaf
+        if self.shape.load:  # pairs that leave a leaf in the same round share its links
+            crossing = leaf[first] != leaf[second]
+            key = turn * (int(leaf.max()) + 1) + leaf[first]
+            share = np.bincount(key[crossing], minlength=int(key.max()) + 1)[key] / np.bincount(leaf)[leaf[first]]
+            logs += crossing * np.log(np.maximum(1.0, share * 4 * self.shape.load))
+        hit = self.bad[second] if self.fault == "NIC" else self.bad[first] | self.bad[second]
+        if self.fault == "NIC" and self.round_trips:
+            hit = hit | self.bad[first]
+        logs += np.log1p(self.slower) * hit
+        repetition = base + turn // len(rounds)
+        block = repetition * (len(rounds) // BLOCK + 1) + turn % len(rounds) // BLOCK
+        launch = np.full(len(first), base)
+        return Visits(first, second, repetition, block, launch, np.exp(logs), np.zeros(len(first), bool))
 
     def checked(self) -> Judgement:
         """Check it, and look again until everything is decided."""
-        switches = self.places.switch.tolist()
-        visits = self.visits(matchings(self.ranks, self.dice, switches), CHOOSING, 0)
-        found = judge(visits, self.places, one_way=not self.round_trips)
-        for look in range(1, LOOKS):
-            if not found.suspects:
+        places = self.shape.told
+        dice = random.Random(self.seed)  # noqa: S311  a simulation
+        visits: Visits | None = None
+        for look in range(LOOKS):
+            new = self.visits(matchings(self.shape.ranks, dice, places.leaf.tolist()), look * 100)
+            visits = joined(visits, new) if visits else new
+            found = judge(visits, places, one_way=not self.round_trips)
+            if not found.again:
                 break
-            rounds = with_known_good(self.ranks, found.suspects, self.dice, switches)
-            visits = joined(visits, self.visits(rounds, 0, look * REPEATS))
-            found = judge(visits, self.places, one_way=not self.round_trips)
         return found
 
-    def right(self, found: Judgement) -> bool:
-        """Return whether the faulty part was named."""
-        node, home = int(self.places.node[self.part]), int(self.places.switch[self.part])
-        wanted = {
-            "NIC": ("rank", self.part),
-            "cable to spine": ("link", home),
-            "switch": ("switch", home),
-            "half": ("some", -1),
-        }.get(self.fault, ("node", node))
-        blamed = found.open if self.fault == "half" else found.bad
-        return any((part.kind, part.number) == wanted for part in blamed)
-
-    def blamed_good(self, found: Judgement) -> bool:
-        """Return whether a node was blamed that has nothing to do with the fault."""
-        node, leaf = self.places.node, self.places.switch
-        own = {int(node[self.part])}
-        if self.fault == "switch":
-            own = set(node[leaf == leaf[self.part]].tolist())
-        if self.fault in ("none", "cable to spine"):
-            own = set()
-        blamed = {int(node[rank]) for part in found.bad if part.kind in ("rank", "node", "pair") for rank in part.ranks}
-        blamed |= {-1 for part in found.bad if part.kind in ("switch", "link") and part.number != leaf[self.part]}
-        return bool(blamed - own)
+    def score(self) -> dict[str, bool]:
+        """Say whether the bad part was named, was at least a suspect, whether a good one was blamed, and silence."""
+        found = self.checked()
+        bad = {int(rank) for rank in np.flatnonzero(self.bad)}
+        blamed = {rank for part in found.bad for rank in part.ranks} - bad
+        named = any(bad.intersection(part.ranks) for part in found.bad)
+        suspect = named or any(bad.intersection(part.ranks) for part in found.open)
+        return {
+            "failed": bool(found.bad), "blamed": bool(blamed), "named": named, "suspect": suspect,
+            "silent": not found.parts, "undecided": bool(found.open) and not found.bad,
+        }  # fmt: skip
 
 
+@cache
 def noises_of(path: Path) -> dict[str, Floats]:
-    """Return the noise of each pattern: the least disturbed times of consecutive visits, over what is usual.
+    """Return the noise of each pattern as logarithms: those of consecutive visits over what is usual.
 
     Of launches of ping-pongs the least sample of each visit is taken over the median of these in its launch; messages
     of 1 MiB stand for streams.
@@ -184,7 +312,7 @@ def noises_of(path: Path) -> dict[str, Floats]:
     logs = list(read_runs(path, BENCHMARKS))
     points = [point for log in logs for point in log.of(PingPong) if point.transport == "host" and point.visits]
     if not points:
-        return {pattern: np.array([visit.off for visit in visits]) for pattern, visits in visits_of(path).items()}
+        return {pattern: np.log([visit.off for visit in visits]) for pattern, visits in visits_of(path).items()}
     found: dict[str, Floats] = {}
     for pattern, size_bytes in (("pingpong", 8), ("stream", 1 << 20)):
         launches = [
@@ -192,59 +320,77 @@ def noises_of(path: Path) -> dict[str, Floats]:
             for point in points
             if point.size_bytes == size_bytes
         ]
-        found[pattern] = np.concatenate([least_s / np.median(least_s) for least_s in launches])
+        found[pattern] = np.log(np.concatenate([least_s / np.median(least_s) for least_s in launches]))
     return found
 
 
-def cell(nodes: int, count: int, noise: tuple[str, Floats], seed: int, fault: tuple[str, float]) -> str:
-    """Return how often the fault was found and, in parentheses, how often a good node was blamed."""
-    dice = random.Random(seed)  # noqa: S311  a simulation
-    right = wrong = 0
-    count *= GOOD if fault[0] == "none" else 1
-    for _ in range(count):
-        simulated = Cluster(nodes, noise[1], noise[0] == "pingpong", *fault, dice)
-        found = simulated.checked()
-        right += simulated.right(found) if fault[0] != "none" else bool(found.bad)
-        wrong += simulated.blamed_good(found)
-    return f"{right / count:.1%} ({wrong / count:.1%})".replace(".0%", "%").replace("%", " %")
+def simulated(group: str, world: str, fault: tuple[str, float], number: int) -> dict[str, bool]:
+    """Simulate one cluster of a world, and check it."""
+    seed = SEEDS[group] + number * 7919
+    dice = np.random.default_rng(seed)
+    made = WORLDS[group][world](dice)
+    recording = RECORDINGS[group][number % len(RECORDINGS[group])]
+    streams = made.streams or number % 4 >= 2
+    noise = noises_of(recording)["stream" if streams else "pingpong"]
+    return Cluster(made, noise, not streams, *fault, seed + 1).score()
 
 
-def table(name: str, recordings: dict[str, Path], share: float) -> list[str]:
-    """Return a table of docs/method/check.md; ``share``: of the usual number of simulated clusters."""
-    heads = [f"{fault} {slower:.0%}".replace("%", " %") if slower else fault for fault, slower in FAULTS]
-    lines = [f"| noise | pattern | nodes | clusters | {' | '.join(heads)} |", "| --- " * (4 + len(heads)) + "|"]
-    rows = []
-    with ProcessPoolExecutor() as pool:  # a cell has dice of its own, so the number of processes changes nothing
-        for recorded, path in recordings.items():
-            for pattern, noise in noises_of(path).items():
-                for nodes, usual in CLUSTERS[name][pattern].items():
-                    count = max(1, round(usual * share))
-                    cells = pool.map(partial(cell, nodes, count, (pattern, noise), SEEDS[name]), FAULTS)
-                    rows.append((f"| {recorded} | {pattern} | {nodes:,} | {count} |", cells))
-        for row, cells in rows:
-            lines.append(f"{row} {' | '.join(cells)} |")
-            print(lines[-1], flush=True)
-    return lines
+def cell(group: str, world: str, fault: tuple[str, float], count: int) -> tuple[dict[str, float], int]:
+    scores = [simulated(group, world, fault, number) for number in range(count)]
+    return {key: sum(score[key] for score in scores) / count for key in scores[0]}, count
 
 
-def write_into(page: Path, name: str, lines: list[str]) -> None:
-    """Put a table in the place of the one on a page."""
-    text, start = page.read_text("utf-8"), f"<!-- check rates, {name} -->\n"
-    before, _, rest = text.partition(start)
-    table_text = "\n".join(lines)
-    page.write_text(f"{before}{start}{table_text}\n{rest[rest.index('<!-- end -->') :]}", "utf-8")
+def counted(group: str, world: str, fault: str, share: float) -> int:
+    ranks = WORLDS[group][world](np.random.default_rng(SEEDS[group])).ranks
+    least = min((size for size in LARGE if size >= ranks), default=64)
+    return max(2, round((HEALTHY if fault == "none" else CLUSTERS) * LARGE[least] * share))
+
+
+def percent(share: float) -> str:
+    return f"{share:.1%}".replace(".0%", "%").replace("%", " %")
 
 
 def main() -> None:
-    """Print the tables, and write them into a page."""
+    """Print the table, and write it into a page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--share", type=float, default=1.0, help="of the usual number of simulated clusters")
-    parser.add_argument("--write", type=Path, help="the page to write them into")
+    parser.add_argument("--only", help="worlds, separated by semicolons")
+    parser.add_argument("--group", choices=[*WORLDS], help="only the worlds that thresholds were chosen with, or not")
+    parser.add_argument("--write", type=Path, help="the page to write it into")
     given = parser.parse_args()
-    for name, recordings in (("in-sample", CHOSEN_WITH), ("held-out", HELD_OUT)):
-        lines = table(name, recordings, given.share)
-        if given.write:
-            write_into(given.write, name, lines)
+    lines = [f"| world | clusters | {' | '.join(HEADS)} |", "| --- " * (2 + len(HEADS)) + "|"]
+    print(*lines, sep="\n", flush=True)
+    with ProcessPoolExecutor() as pool:  # a cluster has dice of its own, so the number of processes changes nothing
+        rows = [
+            (
+                group,
+                world,
+                [
+                    pool.submit(cell, group, world, fault, counted(group, world, fault[0], given.share))
+                    for fault in FAULTS
+                ],
+            )
+            for group in ([given.group] if given.group else WORLDS)
+            for world in WORLDS[group]
+            if not given.only or world in given.only.split(";")
+        ]
+        for group, world, cells in rows:
+            texts = []
+            for fault, each in zip(FAULTS, cells, strict=True):
+                rates, count = each.result()
+                if fault[0] == "none":
+                    texts.append(f"{count} | {percent(rates['failed'])} / {percent(rates['undecided'])}")
+                elif fault[0] == "switch" and len(np.unique(WORLDS[group][world](np.random.default_rng(0)).leaf)) < 2:
+                    texts.append("")  # everything is as slow
+                else:
+                    texts.append(" / ".join(percent(rates[key]) for key in ("named", "suspect", "silent", "blamed")))
+            lines.append(f"| {world}{' (held out)' if group != 'chosen' else ''} | {' | '.join(texts)} |")
+            print(lines[-1], flush=True)
+    if given.write:
+        text, start = given.write.read_text("utf-8"), "<!-- check rates -->\n"
+        before, _, rest = text.partition(start)
+        table = "\n".join(lines)
+        given.write.write_text(f"{before}{start}{table}\n{rest[rest.index('<!-- end -->') :]}", "utf-8")
 
 
 if __name__ == "__main__":

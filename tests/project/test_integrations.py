@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -37,11 +38,12 @@ def run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProc
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(("code", "drains"), [(0, False), (1, True), (3, True), (4, False), (127, True)])
+@pytest.mark.parametrize(("code", "drains"), [(0, False), (1, True), (3, False), (4, False), (127, False)])
 def test_slurm_and_nhc_follow_the_exit_code(tmp_path: Path, code: int, drains: bool) -> None:
-    program(tmp_path, "volley", f"echo 'ERROR: {EVIL}'\nexit {code}")
+    program(tmp_path, "volley", f"echo 'FAIL {EVIL}'\nexit {code}")
     program(tmp_path, "scontrol", 'echo "$@" >> asked')
-    assert run(tmp_path, str(PROLOG), SLURMD_NODENAME="cn1").returncode == drains
+    program(tmp_path, "squeue", '[ -z "$SLURM_JOB_ID" ] || echo 7')
+    assert run(tmp_path, str(PROLOG), SLURMD_NODENAME="cn1", SLURM_JOB_ID="7").returncode == drains
     asked = tmp_path / "asked"
     assert asked.exists() == drains
     assert not drains or "NodeName=cn1 State=DRAIN Reason=volley check: " in asked.read_text()
@@ -52,15 +54,43 @@ def test_slurm_and_nhc_follow_the_exit_code(tmp_path: Path, code: int, drains: b
     assert not (tmp_path / "evil").exists()
 
 
+def test_a_node_where_others_compute_is_not_checked(tmp_path: Path) -> None:
+    program(tmp_path, "volley", "touch checked; exit 1")
+    program(tmp_path, "squeue", "echo 7; echo 8")
+    assert run(tmp_path, str(PROLOG), SLURMD_NODENAME="cn1", SLURM_JOB_ID="7").returncode == 0
+    nhc = 'log() { echo "$@"; }; die() { shift; echo "$@"; }; . "$0"; check_volley'
+    done = run(tmp_path, "bash", "-c", nhc, str(NHC))
+    assert (done.returncode, "busy, not checked" in done.stdout) == (0, True)
+    assert not (tmp_path / "checked").exists()
+
+
+def test_only_nodes_that_failed_themselves_are_drained(tmp_path: Path) -> None:
+    program(tmp_path, "scontrol", 'echo "$@" >> asked')
+    found = [
+        CheckFinding(verdict="FAIL", layer="bandwidth", why=f"slow {EVIL}", nodes=("cn1",), drain=True),
+        CheckFinding(verdict="FAIL", layer="bandwidth", why="a link", nodes=("cn2", "cn3")),
+        CheckFinding(verdict="UNDECIDED", layer="bandwidth", why="perhaps", nodes=("cn4",)),
+    ]
+    out = io.StringIO()
+    findings.render(found, "json", out)
+    words = ["sh", str(PROLOG.with_name("drain.sh"))]
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(words, input=out.getvalue(), cwd=tmp_path, env=environment, text=True, check=True)
+    assert (tmp_path / "asked").read_text() == f"update NodeName=cn1 State=DRAIN Reason=volley: slow {EVIL}\n"
+    assert not (tmp_path / "evil").exists()
+
+
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed here")
 def test_shellcheck_has_nothing_to_say() -> None:
-    subprocess.run(["shellcheck", PROLOG], check=True)
+    subprocess.run(["shellcheck", PROLOG, PROLOG.with_name("drain.sh")], check=True)
     subprocess.run(["shellcheck", "--shell=bash", NHC], check=True)
 
 
 def test_a_check_follows_its_schema() -> None:
     finding = CheckFinding(verdict="UNDECIDED", layer="all ranks", why="no yardstick")
-    text = "\n".join(findings._json([finding]))
+    out = io.StringIO()
+    findings.render([finding], "json", out, ["cn1"])
+    text = out.getvalue()
     Draft202012Validator(json.loads((ROOT / "schema/data.schema.json").read_text("utf-8"))).validate(json.loads(text))
 
 
@@ -98,7 +128,9 @@ def test_ramble_finds_verdict_and_latency_in_the_json(monkeypatch: pytest.Monkey
     calls = ramble_application(monkeypatch)
     words = (sys.executable, "-m", "volley", "show", "results/h200-x2/volley.jsonl", "--format", "json")
     measured = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    checked = "\n".join(findings._json([CheckFinding(verdict="UNDECIDED", layer="all ranks", why="no yardstick")]))
+    out = io.StringIO()
+    findings.render([CheckFinding(verdict="UNDECIDED", layer="all ranks", why="no yardstick")], "json", out)
+    checked = out.getvalue()
     [(_, success)] = calls["success_criteria"]
     regexes = {words[0]: named["fom_regex"] for words, named in calls["figure_of_merit"]}
     times = [found["t"] for line in measured.splitlines() if (found := re.match(regexes["latency"], line))]

@@ -39,7 +39,7 @@ SHORT = """
 import sys
 from volley import cli
 from volley.check import cluster
-cluster.BANDWIDTH_BYTES, cluster.REPEATS, cluster.LOOKS = 256 << 10, 4, 2
+cluster.BANDWIDTH_BYTES, cluster.VISITS, cluster.LOOKS = 256 << 10, 80, 2
 sys.exit(cli.main(sys.argv[1:]))
 """
 """A check with shorter messages, half of the visits and at most two launches."""
@@ -80,7 +80,7 @@ def test_pairs_of_nodes_agree_with_isolated_ones(hosts: Lab, tmp_path: Path) -> 
 def test_two_bad_cables_among_eight_hosts(hosts: Lab, tmp_path: Path) -> None:
     """One is slow, and one loses packets."""
     names = plug_in(hosts, [GIGABIT, GIGABIT, GIGABIT, HALF, GIGABIT, GIGABIT, LOSING, GIGABIT])
-    words = ("check", "--budget", "90", "--format", "json", "-o", str(tmp_path / "records.jsonl"))
+    words = ("check", "--one-switch", "--budget", "90", "--format", "json", "-o", str(tmp_path / "records.jsonl"))
     done = hosts.run(command(names, *words), timeout_s=300)
     assert done.returncode == 1, done.stderr
     findings = json.loads(done.stdout)["findings"]

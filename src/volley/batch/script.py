@@ -16,7 +16,7 @@ from typing import Any
 from volley import benchmarks
 from volley.batch.options import BatchOptions
 from volley.batch.schedulers import SCHEDULERS
-from volley.command.commandline import value_of
+from volley.command.commandline import Lazy, value_of
 from volley.command.options import SamplingOptions
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, write_file
@@ -65,6 +65,10 @@ class JobResources:
         return line.format(**{name: value for name, value in values.items() if value is not None}, **more)
 
 
+_EXCLUSIVE = {"slurm": "--exclusive", "pbs": "-l place=scatter:excl", "lsf": "-x"}
+"""Gives a job whole nodes: other work on them would look like a fault."""
+
+
 def run(options: BatchOptions) -> int:
     """Write the script to its file, or print it; notes go to standard error.  Return the exit code."""
     if options.output:
@@ -83,7 +87,14 @@ def run(options: BatchOptions) -> int:
 
 def write(options: BatchOptions) -> tuple[str, str, list[str]]:
     """Return the script that runs ``volley WORDS``, the command that submits it, and notes about it."""
-    benchmark, asked = benchmarks.read(options.words)
+    if options.words[:1] == ("check",):
+        benchmark, asked = Lazy("volley.check.command.for_batch")(
+            options.words[1:], options.nodes, options.gpus_per_node
+        )
+        if "excl" not in " ".join(options.directive).lower() and (alone := _EXCLUSIVE.get(options.scheduler)):
+            options = replace(options, directive=(alone, *options.directive))
+    else:
+        benchmark, asked = benchmarks.read(options.words)
     _check(options, asked)
     resources, notes = (_one_process if benchmark.local else _ranks)(benchmark, options, asked)
     submit = resources.fill(SCHEDULERS[options.scheduler].submit)

@@ -11,11 +11,11 @@ from volley.command.commandline import Command, Lazy
 COMMAND = Command(
     name="check",
     help=(
-        "Check this machine, or all nodes of a job at once, and name what is bad: PASS, FAIL or UNDECIDED.\n\n"
-        "Among three or more nodes all ranks measure at the same time, each with 16 random partners, so that the time "
-        "does not depend on the number of nodes. A part is called slow if it is slower than the others for certain, "
-        "and what is undecided is measured again with good partners. The exit code is 0 only if everything was "
-        "measured and passed; 1: something failed; 4: undecided; 3: not possible."
+        "Check this machine, or all nodes of a job at once, and name what is bad.\n\n"
+        "Among three or more nodes all ranks measure at the same time, each with 32 partners, so that the time does "
+        "not depend on the number of nodes. A node is slow if it is slower than its neighbors, the nodes on its switch "
+        "and of its kind, towards the same places. Distance is no fault. The exit code is 0 if nothing failed, is "
+        "undecided or was not possible; 1: something failed; 4: undecided; 3: not possible."
     ),
     options="volley.check.options.CheckOptions",
     run=Lazy("volley.check.command.run"),
@@ -24,7 +24,7 @@ COMMAND = Command(
         "volley check --hosts 'cn[001-064]' --switches /etc/slurm/topology.conf",
         "srun -N 64 --ntasks-per-node 1 volley check --budget 120",
         "volley check --expect limits.json --learn",
-        "volley check --format slurm",
+        "volley check --from records.jsonl --one-switch",
     ),
     joins=lambda options: options.job.launcher == "auto",
 )

@@ -8,12 +8,9 @@ meets the same rank twice.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,94 +18,82 @@ import numpy as np
 
 from volley.benchmarks.matrix.records import RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.matrix.slow_pairs import Pair
-from volley.check.evidence import LOOKS, Places, Visits
-from volley.check.judgement import Judgement, judge
-from volley.command.option_values import HostListError, expand
-from volley.errors import UserError
+from volley.check.cluster_map import ClusterMap, Names, numbers
+from volley.check.evidence import Judgement, Visits, joined
+from volley.check.judgement import LOOKS, judge
 from volley.records.plan import Sampling
-from volley.records.record_types import Rank
 from volley.records.run_log import RunLog
-from volley.run.jobs import Job, JobContext, Jobs, choose_transports, make_plan
+from volley.run.jobs import Job, JobContext, Jobs, make_plan
 from volley.text import grouped
 from volley.units import format_duration, format_size
 
-PARTNERS = 16
-"""How many partners each rank meets.  A slow partner is then no reason to call a rank slow: among 16 at least a quarter
-is good with a probability of 98 %, even if half of all nodes are slow."""
-
-
-INSIDE = 4
+PARTNERS = 32
+"""How many partners each rank meets in a launch, if there are so many.  Many partners visited seldom say more than few
+visited often: what a pair has of its own, a distance or a load that its companions bring, is in all of its visits."""
+INSIDE = 8
 """Further rounds in which the partners are on the same switch: they tell a slow node from a slow link of its switch."""
 
 
-def matchings(ranks: int, dice: random.Random, switches: Sequence[int] = ()) -> list[list[Pair]]:
+def matchings(
+    ranks: int, dice: random.Random, leaves: Sequence[int] = (), partners: int = PARTNERS
+) -> list[list[Pair]]:
     """Return rounds of disjoint pairs, in each of which every rank has a partner (but one, if their number is odd).
 
-    ``switches``: the switch of each rank; empty if unknown.
+    Ranks on one leaf switch sit side by side, in random order.  So in each round all of them meet ranks of the same one
+    or two other leaves: whatever the distance and the load between two leaves are, they are the same for all of them.
+
+    ``leaves``: the number of the leaf switch of each rank, -1 if unknown; empty if all are.
     """
-    seats: list[int | None] = [*range(ranks), *[None] * (ranks % 2)]
-    dice.shuffle(seats)
+    members = grouped(range(ranks), lambda rank: leaves[rank] if leaves and leaves[rank] >= 0 else -1 - rank)
+    blocks = list(members.values())
+    dice.shuffle(blocks)
+    for block in blocks:
+        dice.shuffle(block)
+    seats: list[int | None] = [*chain.from_iterable(blocks), *[None] * (ranks % 2)]
     turning = len(seats) - 1
     rounds = []
-    for turn in dice.sample(range(turning), min(PARTNERS, turning)):
+    for turn in dice.sample(range(turning), min(partners, turning)):
         met = [(seats[-1], seats[turn])]
         met += [(seats[(turn + i) % turning], seats[(turn - i) % turning]) for i in range(1, len(seats) // 2)]
         rounds.append([(one, other) for one, other in met if one is not None and other is not None])
-    if ranks <= PARTNERS:  # few partners: both directions
+    if turning <= partners:  # few partners: both directions
         rounds += [[pair[::-1] for pair in pairs] for pairs in rounds]
     else:
         rounds = [_in_any_direction(pairs, dice) for pairs in rounds]
-    return rounds + _inside(range(ranks), switches, dice)
-
-
-def with_known_good(
-    ranks: int, suspects: Iterable[int], dice: random.Random, switches: Sequence[int] = ()
-) -> list[list[Pair]]:
-    """Return rounds in which each suspect meets a rank that is none; the other ranks meet as controls at the same time.
-
-    Where more than a third of the ranks are suspects, there are too few others: these are rounds of all ranks.
-    """
-    asked = sorted(set(suspects))
-    if 3 * len(asked) > ranks:
-        return matchings(ranks, dice, switches)
-    others = sorted(set(range(ranks)).difference(asked))
-    rounds = []
-    for _ in range(PARTNERS):
-        dice.shuffle(others)
-        rest = others[len(asked) :]
-        pairs = [*zip(asked, others, strict=False), *zip(rest[::2], rest[1::2], strict=False)]
-        rounds.append(_in_any_direction(pairs, dice))
-    return rounds + _inside(asked, switches, dice) + _inside(range(ranks), switches, dice)
+    if sum(len(block) > 1 for block in blocks) > 1:
+        within = [matchings(len(block), dice, (0,) * len(block), INSIDE) for block in blocks if len(block) > 1]
+        named = [block for block in blocks if len(block) > 1]
+        for turn in range(INSIDE):
+            pairs = [
+                (block[one], block[other])
+                for block, its in zip(named, within, strict=True)
+                for one, other in (its[turn] if turn < len(its) else ())
+            ]
+            rounds.append(_in_any_direction(pairs, dice))
+    return [pairs for pairs in rounds if pairs]
 
 
 def _in_any_direction(pairs: Iterable[Pair], dice: random.Random) -> list[Pair]:
     return [pair if dice.random() < 0.5 else pair[::-1] for pair in pairs]
 
 
-def _inside(first: Iterable[int], switches: Sequence[int], dice: random.Random) -> list[list[Pair]]:
-    """Return rounds within the switches; ranks in ``first`` have a partner that is not among them, if there is one."""
-    wanted = set(first)
-    members = grouped(range(len(switches)), lambda rank: switches[rank])
-    rounds = []
-    for _ in range(INSIDE if len(members) > 1 else 0):
-        pairs: list[Pair] = []
-        for those in members.values():
-            dice.shuffle(those)
-            those.sort(key=lambda rank: rank not in wanted)
-            pairs += zip(those[: len(those) // 2], reversed(those), strict=False)
-        rounds.append(_in_any_direction(pairs, dice))
-    return rounds
-
-
 # ------------------------------------------------------------------------------------------------ launches and records
 
 
-REPEATS = 8
-"""Visits of every pair in a launch."""
-CHOOSING = 3
-"""The first repetitions of the first launch choose pairs; the later ones decide about them."""
-REPEATS_ALONE = 24
-"""Visits where there can be no second launch, because a launcher started volley."""
+VISITS = 160
+"""Of a rank in a launch: each pair is visited several times, more often where there are few."""
+REPEATS = range(4, 17)
+BLOCK = 20
+"""Rounds that a disturbance may hit together."""
+ALONE = 3
+"""So many times as many partners are met where there can be no second launch, because a launcher started volley."""
+
+
+def repeats_of(rounds: Sequence[object]) -> int:
+    """Return how often each pair is visited."""
+    return min(max(VISITS // max(len(rounds), 1), REPEATS[0]), REPEATS[-1])
+
+
 LATENCY_BYTES, BANDWIDTH_BYTES = 8, 1 << 20
 WINDOW = 8
 """Messages in flight: 8 MiB take 7 ms on 10 Gbit/s Ethernet, so that a visit has some samples."""
@@ -123,74 +108,11 @@ Case = tuple[str, str, int]
 """Transport, pattern and size of the messages."""
 
 
-def switches_in(path: Path) -> dict[str, str]:
-    """Return the switch of each node, from a topology.conf of Slurm.
-
-    Raises:
-        UserError: if the file cannot be read or no line names the nodes of a switch.
-    """
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UserError(f"--switches {path}: {error.strerror}") from None
-    found: dict[str, str] = {}
-    for line in text.replace("\\\n", " ").splitlines():
-        words = dict(word.split("=", 1) for word in line.partition("#")[0].split() if "=" in word)
-        named = {key.lower(): value for key, value in words.items()}
-        if "switchname" in named and "nodes" in named:
-            try:
-                nodes = expand(named["nodes"])
-            except HostListError as error:
-                raise UserError(f"--switches {path}: {error}") from None
-            found.update(dict.fromkeys(nodes, named["switchname"]))
-    if not found:
-        raise UserError(f"--switches {path}: no line with SwitchName= and Nodes=, as topology.conf of Slurm has them")
-    return found
-
-
-def numbers(names: Sequence[str]) -> list[int]:
-    """Number the names in order of appearance; the empty name is -1."""
-    known = {name: number for number, name in enumerate(dict.fromkeys(filter(None, names)))}
-    return [known.get(name, -1) for name in names]
-
-
-def joined(*parts: Visits) -> Visits:
-    """Return all of these visits."""
-    return Visits._make(map(np.concatenate, zip(*parts, strict=True)))
-
-
-@dataclass(frozen=True)
-class Names:
-    """The names of the parts of a cluster; on a single node each rank is a node, and a socket is a switch."""
-
-    ranks: Sequence[Rank]
-    switch_of: Mapping[str, str]
-
-    @cached_property
-    def one_node(self) -> bool:
-        return len({rank.host for rank in self.ranks}) == 1
-
-    def switch(self, rank: Rank) -> str:
-        """Return the name of its switch; empty if unknown."""
-        if self.one_node:
-            return f"socket {rank.sockets[0]}" if len(rank.sockets) == 1 else ""
-        return self.switch_of.get(rank.host, self.switch_of.get(rank.host.partition(".")[0], ""))
-
-    def node(self, rank: Rank) -> str:
-        return f"rank {rank.rank}" if self.one_node else rank.host
-
-    @cached_property
-    def places(self) -> Places:
-        switches = numbers([self.switch(rank) for rank in self.ranks])
-        nodes = np.array(numbers([self.node(rank) for rank in self.ranks]))
-        return Places(nodes, np.array(switches), one_machine=self.one_node)
-
-
 class Measured:
     """What the launches of a check measured, as arrays: the records of 16,384 nodes take a gigabyte for each launch."""
 
-    def __init__(self, switch_of: Mapping[str, str], budget_s: float) -> None:
-        self.switch_of, self.budget_s = switch_of, budget_s
+    def __init__(self, cluster: ClusterMap, budget_s: float) -> None:
+        self.map, self.budget_s = cluster, budget_s
         self.visits: dict[Case, Visits] = {}
         self.times: dict[str, list[float]] = {}
         """The median of all pairs in seconds, of each repetition, by what was measured."""
@@ -204,9 +126,13 @@ class Measured:
         alone = context.position is not None
         ranks = options.ranks_of(context)
         hosts = list(options.job.hosts) or list(context.allocation.hosts if context.allocation else ())
-        switches = numbers([self.switch_of.get(host, "") for host in hosts]) if len(hosts) == ranks else []
-        rounds = matchings(ranks, random.Random(SEED), switches)  # noqa: S311  a schedule
-        repeats = REPEATS_ALONE if alone else REPEATS
+        leaves = []
+        if len(hosts) and ranks % len(hosts) == 0:  # the launcher fills a node before the next one
+            leaf_of = numbers([next(iter(self.map.path(host)), "") for host in hosts])
+            leaves = [leaf for leaf in leaf_of for _ in range(ranks // len(hosts))]
+        partners = PARTNERS * ALONE if alone else PARTNERS
+        rounds = matchings(ranks, random.Random(SEED), leaves, partners)  # noqa: S311  a schedule
+        repeats = repeats_of(rounds) * (ALONE if alone and ranks <= PARTNERS else 1)
         part = RankMatrixPlan(
             mode="loaded",
             latency_sizes_bytes=[LATENCY_BYTES],
@@ -215,7 +141,7 @@ class Measured:
             rounds=[[list(pair) for pair in pairs] for pairs in rounds],
             repeats=repeats,
         )
-        transports = choose_transports(options.transport, context, usual=("host",))
+        transports = options.transports_of(context)
         plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
         sampling = Sampling(ci=0.01, point_time_s=POINT_S, size_time_s=None, tail=False)
         plan = msgspec.structs.replace(plan, sampling=sampling, budget_s=self.budget_s)
@@ -229,17 +155,13 @@ class Measured:
         if last is None or last.run is None or last.end is None or not last.complete or len(logs) == LOOKS:
             return None
         left_s = self.budget_s - elapsed_s
-        suspects = sorted(set(chain.from_iterable(each.suspects for each in self.judgements(logs).values())))
-        if not suspects or left_s < last.end.elapsed_s:
+        if left_s < last.end.elapsed_s or not any(each.again for each in self.judgements(logs).values()):
             return None
-        names = Names(last.run.ranks, self.switch_of)
-        dice = random.Random(SEED + len(logs))  # noqa: S311  a schedule
-        rounds = with_known_good(len(names.ranks), suspects, dice, names.places.switch.tolist())
+        leaves = Names(last.run.ranks, self.map).places.leaf.tolist()
+        rounds = matchings(len(leaves), random.Random(SEED + len(logs)), leaves)  # noqa: S311  a schedule
         part = msgspec.structs.replace(last.run.plan.options, rounds=[[list(pair) for pair in each] for each in rounds])
         plan = msgspec.structs.replace(last.run.plan, options=part, budget_s=left_s)
-        return Job(
-            plan, note=f"measuring again with good partners: {len(suspects)} undecided of {len(names.ranks)} ranks"
-        )
+        return Job(plan, note="measuring with other partners: not everything is decided")
 
     def judgements(self, logs: Sequence[RunLog]) -> dict[Case, Judgement]:
         """Judge all launches: one judgement for each transport, pattern and size.
@@ -252,15 +174,22 @@ class Measured:
             self._add(log)
         run = next((log.run for log in logs if log.run), None)
         if new and run is not None:
-            places = Names(run.ranks, self.switch_of).places
-            self.judged = {case: judge(its, places, one_way=case[1] == "stream") for case, its in self.visits.items()}
+            names = Names(run.ranks, self.map)
+            self.judged = {
+                case: judge(its, names.places, one_way=case[1] == "stream", shared_nodes=names.one_node)
+                for case, its in self.visits.items()
+            }
         return self.judged
 
     def _add(self, log: RunLog) -> None:
-        """Add the visits of a launch; only the first one chooses."""
+        """Add the visits of a launch."""
         repeats = log.run.plan.options.repeats if log.run else 0
-        choosing = 0 if self.launches else repeats * CHOOSING // REPEATS
         ranks = len(log.run.ranks) if log.run else 0
+        rounds = log.run.plan.options.rounds if log.run else []
+        keys = np.array([first * ranks + second for pairs in rounds for first, second in pairs], np.int64)
+        in_order = np.argsort(keys)
+        round_of = np.repeat(np.arange(len(rounds)), [len(pairs) for pairs in rounds])[in_order]
+        blocks = len(rounds) // BLOCK + 1
         for case, rows in grouped(log.of(RankMatrixRow), attrgetter("transport", "pattern", "size_bytes")).items():
             counts = [len(row.medians) for row in rows]
             units_s = np.repeat([row.unit_s for row in rows], counts)
@@ -274,19 +203,21 @@ class Measured:
             for end, row in zip(np.cumsum(counts).tolist(), rows, strict=True):
                 if row.failed:
                     wrong[end - row.pairs : end] = np.isin(row.partners, [each.rank for each in row.failed])
-            repetition = np.repeat([row.repeat for row in rows], counts)
-            its = Visits(
-                first=np.repeat([row.rank for row in rows], counts),
-                second=np.array([*chain.from_iterable([row.partners for row in rows])], np.int64),
-                repetition=self.repetitions + repetition,
-                time_s=np.where(np.isnan(lows_s), medians_s, lows_s),
-                wrong=wrong,
-                choose=repetition < choosing,
-            )
+            repetition = self.repetitions + np.repeat([row.repeat for row in rows], counts)
+            first = np.repeat([row.rank for row in rows], counts)
+            second = np.array([*chain.from_iterable([row.partners for row in rows])], np.int64)
+            turn = np.zeros(len(first), np.int64)
+            if len(keys):
+                turn = round_of[np.minimum(np.searchsorted(keys[in_order], first * ranks + second), len(keys) - 1)]
+            time_s = np.where(np.isnan(lows_s), medians_s, lows_s)
+            launch = np.full(len(first), self.launches)
+            its = Visits(first, second, repetition, repetition * blocks + turn // BLOCK, launch, time_s, wrong)
             self.visits[case] = joined(self.visits[case], its) if case in self.visits else its
             transport, pattern, size_bytes = case
             name = f"{pattern} among all {ranks} ranks: {transport}, {format_size(size_bytes)}"
-            turns = [medians_s[(repetition == turn) & ~np.isnan(medians_s)] for turn in range(repeats)]
+            turns = [
+                medians_s[(repetition == self.repetitions + turn) & ~np.isnan(medians_s)] for turn in range(repeats)
+            ]
             self.times.setdefault(name, []).extend(float(np.median(those)) for those in turns if len(those))
         log.records = [row for row in log.records if row.failed]
         self.launches += 1

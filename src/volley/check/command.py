@@ -1,32 +1,38 @@
-"""``volley check``: run the measurements, judge their records, show the findings."""
+"""``volley check``: run the measurements, or read kept ones, judge their records, show the findings."""
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from volley import benchmarks
+from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import RANKS
-from volley.check import cluster, machine
-from volley.check.findings import THIRD, CheckFinding, Verdict, exit_code, in_order, of_cluster, render
+from volley.check import COMMAND, cluster, cluster_map, limits, machine
+from volley.check.cluster_map import ClusterMap, Names
+from volley.check.findings import CheckFinding, Verdict, exit_code, in_order, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
 from volley.launch.allocation import allocation
 from volley.launch.inside_launcher import rank_info
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
-from volley.records.records_file import Writer, open_writer
+from volley.records.records_file import Writer, open_writer, read_runs
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.run.progress import Progress
 from volley.run.session import prepare
-from volley.statistics.estimates import median
 from volley.text import count, escape_controls
+
+Measured = tuple[machine.Layer, Benchmark, list[RunLog]]
 
 
 @dataclass
@@ -71,19 +77,23 @@ class Check:
 
 def run(options: CheckOptions) -> int:
     """Run the command; return the exit code."""
-    known = machine.read_limits(options.expect) if options.expect and not options.learn else None
-    switch_of = cluster.switches_in(options.switches) if options.switches else {}
     granted = allocation(os.environ)
+    hosts = list(options.job.hosts) or list(granted.hosts if granted else ())
+    where = _map(options, hosts)
+    if options.records:
+        return _show(_judged_again(options, where), options)
     one = not rank_info(os.environ) and len(options.job.hosts) <= 1 and (granted is None or granted.nodes == 1)
     if options.expect and not one:
         raise UserError("--expect has limits of one machine: leave it out, or check each machine by itself")
+    known = limits.read_limits(options.expect) if options.expect and not options.learn else None
+    asked = limits.read_inventory(options.inventory) if options.inventory else None
     with Stop() as stop:
         writer = open_writer(options.output.output, "check", force=options.output.force)
         usual_s = (GPUS_S if has_driver() else MACHINE_S) if one else CLUSTER_S
         check = Check(options, writer, stop, options.budget or usual_s)
         try:
             measured = _machine(check) if one else []
-            together = cluster.Measured(switch_of, max(check.left_s, 0.0))
+            together = cluster.Measured(where, max(check.left_s, 0.0))
             logs = []
             if stop.signal is None:
                 logs = check.launches("all ranks", replace(RANKS, jobs=together.jobs), options)
@@ -92,28 +102,38 @@ def run(options: CheckOptions) -> int:
         if stop.signal is not None:
             print("volley: stopped", *filter(None, [writer.last_line()]), sep="\n", file=sys.stderr)
             return 128 + stop.signal
-    times = {name: seconds for _, each, those in measured for name, seconds in machine.measured(each, those).items()}
-    findings_together = list(_of_ranks(logs, together, options))
-    of_ranks = together.times if one else {}
-    judged = len(times) + len(of_ranks)
-    for layer, benchmark, those in measured:
-        check.findings += machine.judge(layer, benchmark, those, known, judged)
-    check.findings += findings_together
-    if known and of_ranks:
-        check.findings = [each for each in check.findings if each.decides != THIRD]
-        check.findings.append(machine.by_limits("all ranks", of_ranks, known, judged))
+    judged = Judged(options, measured, logs, together, known, asked, here=one)
+    check.findings += judged.findings()
+    check.findings += _without_rank(logs, len(set(hosts)) or (granted.nodes if granted else 1))
     if options.learn and options.expect:
-        seconds_of = {name: median(seconds) for name, seconds in (times | of_ranks).items()}
-        checks = machine.add_limits(options.expect, seconds_of)
-        print(f"{options.expect}: {count(checks, 'check')}; limits need {machine.FEWEST}", file=sys.stderr)
-    found = in_order(check.findings)
-    render(found, options.output.format, sys.stdout)
+        _learn(options, judged, exit_code(check.findings))
+    code = _show(Found(check.findings, judged.nodes(hosts)), options)
     if not options.output.quiet and (line := writer.last_line()):
         print(escape_controls(line), file=sys.stderr)
-    return exit_code(found)
+    return code
 
 
-def _machine(check: Check) -> list[tuple[machine.Layer, Benchmark, list[RunLog]]]:
+@dataclass(frozen=True)
+class Found:
+    findings: list[CheckFinding]
+    nodes: Sequence[str]
+
+
+def _show(found: Found, options: CheckOptions) -> int:
+    render(in_order(found.findings), options.output.format, sys.stdout, found.nodes)
+    return exit_code(found.findings)
+
+
+def _map(options: CheckOptions, hosts: Sequence[str]) -> ClusterMap:
+    """Return the map that the user names, or that of Slurm within its jobs."""
+    if options.one_switch:
+        return ClusterMap(one_switch=True, nodes=frozenset(hosts))
+    if options.switches:
+        return replace(cluster_map.of_file(options.switches), nodes=frozenset(hosts))
+    return cluster_map.of_slurm(hosts) if "SLURM_JOB_ID" in os.environ else ClusterMap(nodes=frozenset(hosts))
+
+
+def _machine(check: Check) -> list[Measured]:
     """Measure the layers of this machine."""
     measured = []
     for layer in machine.layers(gpu_count() if has_driver() else 0, check.options.transport):
@@ -128,16 +148,181 @@ def _machine(check: Check) -> list[tuple[machine.Layer, Benchmark, list[RunLog]]
     return measured
 
 
-def _of_ranks(logs: list[RunLog], together: cluster.Measured, options: CheckOptions) -> Iterator[CheckFinding]:
-    """Judge all ranks together."""
+@dataclass
+class Judged:
+    """Records and what they are judged by."""
+
+    options: CheckOptions
+    measured: list[Measured]
+    logs: list[RunLog]
+    together: cluster.Measured
+    known: limits.Limits | None
+    asked: limits.Inventory | None
+    here: bool = False
+    """They were measured on this machine just now."""
+
+    def __post_init__(self) -> None:
+        self.all_logs = [*(log for *_, those in self.measured for log in those), *self.logs]
+        runs = [log.run for log in (*self.logs, *self.all_logs) if log.run]
+        self.names = Names(runs[0].ranks, self.together.map) if runs else None
+        self.of_ranks = self.together.judgements(self.logs)
+        self.times: dict[str, list[float]] = {}
+        for _, benchmark, those in self.measured:
+            self.times |= machine.measured(benchmark, those)
+        self.one = self.names is not None and self.names.one_node
+        self.times |= self.together.times if self.one else {}
+
+    @property
+    def this(self) -> limits.Machine:
+        """What the machine is, of which there are limits."""
+        gpus = next(filter(None, (log.gpus("before") for log in self.all_logs)), ())
+        cpu = self.names.ranks[0].cpu if self.names else ""
+        ranks = len(self.names.ranks) if self.names else 0
+        return limits.Machine(cpu=cpu, gpus=tuple(sorted(gpu.name or "" for gpu in gpus)), ranks=ranks)
+
+    @property
+    def host(self) -> str:
+        short = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+        return short if self.here or not self.names else self.names.map.node(self.names.ranks[0].host)
+
+    def nodes(self, hosts: Sequence[str] = ()) -> list[str]:
+        if self.one or not self.names:
+            return [self.host]
+        return list(dict.fromkeys([*hosts, *self.names.nodes(range(len(self.names.ranks)))]))
+
+    def findings(self) -> list[CheckFinding]:
+        return [*self._of_machine(), *self._of_ranks(), *self._of_inventory()]
+
+    def _of_machine(self) -> Iterator[CheckFinding]:
+        """Judge each layer; a finding of a machine is about this host."""
+        known = self.known.of(self.this) if self.known else None
+        for layer, benchmark, logs in self.measured:
+            for each in machine.judge(layer, benchmark, logs, known, len(self.times)):
+                yield replace_nodes(each, self.host)
+        if self.known and self.times:
+            for each in limits.missing(self.this, self.times, self.known):
+                yield replace_nodes(each, self.host)
+
+    def _of_ranks(self) -> Iterator[CheckFinding]:
+        """Judge all ranks together."""
+        if self.names is None:
+            return
+        absent = {each.transport: each.reason for log in self.logs for each in log.transports if not each.available}
+        for transport, reason in absent.items():
+            verdict: Verdict = "NOT POSSIBLE" if transport in self.options.transport else "NOT JUDGED"
+            yield CheckFinding(
+                verdict=verdict, layer="all ranks", why=f"{transport}: {reason}", decides="volley doctor"
+            )
+        found = list(of_cluster(self.of_ranks, self.names, self.together.reasons))
+        if self.known and self.together.times and not any(each.verdict == "FAIL" for each in found):
+            found = [each for each in found if each.verdict != "NOT JUDGED"]
+            known = self.known.of(self.this)
+            found.append(limits.by_limits("all ranks", self.together.times, known, len(self.times)))
+        yield from (replace_nodes(each, self.host) if self.one else each for each in found)
+
+    def _of_inventory(self) -> Iterator[CheckFinding]:
+        if self.asked is None or self.names is None:
+            return
+        if self.one:
+            gpus = next(filter(None, (log.gpus("before") for log in self.all_logs)), ())
+            here = {"nics": limits.nics_here()} if self.here else {}
+            seen = [
+                limits.Seen(
+                    node=self.host,
+                    cpu=self.names.ranks[0].cpu,
+                    gpus=[gpu.name or "" for gpu in gpus],
+                    nvlinks=[len(gpu.nvlinks or ()) for gpu in gpus],
+                    memory_bytes=self.names.ranks[0].memory_available_bytes,
+                    **here,
+                )
+            ]
+        else:
+            first = {self.names.node(rank.rank): rank for rank in reversed(self.names.ranks)}
+            on_gpus = {
+                node: [
+                    each.device.name for each in self.names.ranks if self.names.node(each.rank) == node and each.device
+                ]
+                for node in first
+            }
+            seen = [limits.Seen(node=node, cpu=rank.cpu, gpus=on_gpus[node] or None) for node, rank in first.items()]
+        yield from limits.by_inventory(self.asked, seen)
+
+
+def replace_nodes(finding: CheckFinding, host: str) -> CheckFinding:
+    """Return a finding of one machine with its name."""
+    return msgspec.structs.replace(finding, nodes=(host,), drain=finding.verdict == "FAIL")
+
+
+def _without_rank(logs: list[RunLog], asked: int) -> Iterator[CheckFinding]:
     first = next((log.run for log in logs if log.run), None)
-    if first is None:
-        return
-    yield from of_cluster(together.judgements(logs), first.ranks, together.switch_of, together.reasons)
-    granted = allocation(os.environ)
-    asked = len(set(options.job.hosts)) or (granted.nodes if granted else 1)
-    seen = len({rank.host for rank in first.ranks})
+    seen = len({rank.host for rank in first.ranks}) if first else asked
     if seen < asked:
         why = f"the ranks were on {seen} of {count(asked, 'node')}"
         how = f"--ranks {asked} or more, spread over the nodes"
         yield CheckFinding(verdict="UNDECIDED", layer="all ranks", why=why, decides=how)
+
+
+def _learn(options: CheckOptions, judged: Judged, code: int) -> None:
+    """Add what was measured to the limits, if nothing was wrong."""
+    assert options.expect is not None
+    if code != EXIT_GOOD:
+        print(f"{options.expect}: nothing was learned, because this check did not pass", file=sys.stderr)
+        return
+    print(limits.learn(options.expect, judged.host, judged.this, judged.times), file=sys.stderr)
+
+
+def _judged_again(options: CheckOptions, where: ClusterMap) -> Found:
+    """Judge kept records."""
+    logs = [log for name in options.records for log in read_runs(name, BENCHMARKS)]
+    return of_records(logs, options, where)
+
+
+def is_check(log: RunLog) -> bool:
+    """Return whether a launch is one of a check: only these have rounds of their own."""
+    plan = log.run.plan if log.run else None
+    return bool(plan and plan.benchmark == RANKS.name and plan.options.rounds)
+
+
+def of_records(logs: Sequence[RunLog], options: CheckOptions, where: ClusterMap | None = None) -> Found:
+    """Judge the records of a check."""
+    ranks = [log for log in logs if is_check(log)]
+    others = [log for log in logs if log.run and log not in ranks]
+    if not ranks and not others:
+        raise UserError("--from: these records are not those of a check")
+    gpus = max((len(log.gpus("before")) for log in logs), default=0)
+    named = [name for log in others if log.run for name in log.run.plan.transports]
+    measured: list[Measured] = []
+    for layer in machine.layers(gpus, named):
+        benchmark, asked = benchmarks.read(layer.words)
+        wanted = set(getattr(asked, "transport", ()))
+        those = [
+            log
+            for log in others
+            if log.run and log.run.plan.benchmark == benchmark.name and wanted.issubset(log.run.plan.transports)
+        ]
+        if those:
+            measured.append((layer, benchmark, those))
+    together = cluster.Measured(where or ClusterMap(), 0.0)
+    known = limits.read_limits(options.expect) if options.expect else None
+    asked_for = limits.read_inventory(options.inventory) if options.inventory else None
+    judged = Judged(options, measured, ranks, together, known, asked_for)
+    return Found(judged.findings(), judged.nodes())
+
+
+def shown(logs: Sequence[RunLog]) -> bool:
+    """Show the verdicts of kept records, if they are those of a check; return whether they are."""
+    if not any(map(is_check, logs)):
+        return False
+    found = of_records(logs, CheckOptions())
+    render(in_order(found.findings), "table", sys.stdout, found.nodes)
+    return True
+
+
+def for_batch(words: Sequence[str], nodes: int, gpus: int | None) -> tuple[Benchmark, CheckOptions]:
+    """Return what a job script runs: the check of so many nodes with so many GPUs each."""
+    asked: CheckOptions = COMMAND.parse(words)
+    if asked.records:
+        raise UserError("--from measures nothing: it needs no job")
+    if asked.job.ranks is None and nodes > 1:
+        asked = replace(asked, job=replace(asked.job, ranks=nodes * (gpus or 1)))
+    return replace(RANKS, jobs=cluster.Measured(ClusterMap(), asked.budget or CLUSTER_S).jobs), asked

@@ -9,27 +9,27 @@ from types import MappingProxyType
 from typing import Annotated, Literal, TextIO
 from xml.sax.saxutils import quoteattr
 
-import numpy as np
 from msgspec import Meta
 
-from volley.check.cluster import PARTNERS, Case, Names
-from volley.check.evidence import GOOD_BELOW, ClusterPart
-from volley.check.judgement import Judgement
+from volley.check.cluster import PARTNERS, Case
+from volley.check.cluster_map import Names
+from volley.check.evidence import Judgement, Part
 from volley.document import Frozen, readable_json
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED
-from volley.records.record_types import Rank
 from volley.report.columns import SCHEMA
 from volley.report.prometheus import escaped
 from volley.text import count, escape_controls, grouped, join_few
-from volley.units import format_size, slower_or_faster
+from volley.units import format_cpulist, format_size
 
-Verdict = Literal["FAIL", "UNDECIDED", "NOT POSSIBLE", "PASS"]
+Verdict = Literal["FAIL", "UNDECIDED", "NOT POSSIBLE", "NOT JUDGED", "PASS"]
 EXIT_CODES: dict[Verdict, int] = {
-    "FAIL": EXIT_FAILED, "UNDECIDED": EXIT_UNDECIDED, "NOT POSSIBLE": EXIT_MACHINE, "PASS": EXIT_GOOD
-}  # fmt: skip
-"""The most important first."""
-THIRD = "a check with a third one; on one machine also limits: volley check --expect FILE --learn"
-"""What decides about two nodes or ranks."""
+    "FAIL": EXIT_FAILED,
+    "UNDECIDED": EXIT_UNDECIDED,
+    "NOT POSSIBLE": EXIT_MACHINE,
+    "NOT JUDGED": EXIT_GOOD,
+    "PASS": EXIT_GOOD,
+}
+"""The most important first.  NOT JUDGED: the data is correct, and there is nothing to compare the speed with."""
 NAMED = 8
 """A sentence names at most this many parts of a list."""
 
@@ -42,15 +42,20 @@ class CheckFinding(Frozen, frozen=True, kw_only=True):
     part: Annotated[str, Meta(description="the part of the machine or cluster; empty: all of it.")] = ""
     why: str
     yardstick: Annotated[
-        Literal["data", "population", "limits", "reference", "link state", "none"],
+        Literal["data", "population", "limits", "reference", "link state", "inventory", "none"],
         Meta(description="what it was compared with; `data`: the bytes that arrived."),
     ] = "none"
     decides: Annotated[str, Meta(description="what would decide it, or what to do.")] = ""
-    nodes: Annotated[tuple[str, ...], Meta(description="the nodes that a batch system should drain.")] = ()
+    nodes: Annotated[
+        tuple[str, ...], Meta(description="the nodes that this is about, as the batch system names them.")
+    ] = ()
+    drain: Annotated[
+        bool, Meta(description="these nodes themselves failed: not a switch, a link or a pair of which one is good.")
+    ] = False
 
 
 def exit_code(findings: Sequence[CheckFinding]) -> int:
-    """Return the exit code: 0 only if there are findings and all of them are PASS."""
+    """Return the exit code: 0 only if there are findings and none of them failed, is undecided or was not possible."""
     return EXIT_CODES[in_order(findings)[0].verdict] if findings else EXIT_MACHINE
 
 
@@ -60,83 +65,134 @@ def in_order(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
 
 
 def of_cluster(
-    judgements: Mapping[Case, Judgement],
-    ranks: Sequence[Rank],
-    switch_of: Mapping[str, str],
-    reasons: Mapping[Case, str] = MappingProxyType({}),
+    judgements: Mapping[Case, Judgement], names: Names, reasons: Mapping[Case, str] = MappingProxyType({})
 ) -> Iterator[CheckFinding]:
     """Say what the judgements of a cluster are; ``reasons``: why pairs were skipped."""
-    names = Names(ranks, switch_of)
-    what = "ranks" if names.one_node else "nodes"
-    for (transport, pattern, size_bytes), judgement in judgements.items():
-        skipped = reasons.get((transport, pattern, size_bytes), "").partition(":")[0]  # behind it: options of matrix
+    for case, judgement in judgements.items():
+        transport, pattern, size_bytes = case
         quantity = "latency" if pattern == "pingpong" else "bandwidth"
         finding = partial(CheckFinding, layer=f"{quantity}, {format_size(size_bytes)}, {transport}")
-        among = partial(finding, yardstick="population")
-        for part in judgement.bad:
-            nodes: tuple[str, ...] = ()
-            if part.kind in ("node", "rank") and not names.one_node:
-                nodes = tuple(dict.fromkeys(names.ranks[rank].host for rank in part.ranks))
-            bad = partial(finding, verdict="FAIL", part=_title(part, names), nodes=nodes)
-            if part.state == "wrong":
-                where = f" in {count(part.visits, 'pair')}" if part.visits else ""
-                yield bad(why=f"wrong data arrived{where}", yardstick="data")
-            else:
-                yield bad(why=slower_words(part, what), yardstick="population")
-        for part in judgement.open:
-            if part.kind == "some":
-                why, decides = f"with two {what} the data cannot show whether one is slow", THIRD
-                if part.slower is not None:
-                    slower = f"{_percent(part.slower)} slower than the other {what}"
-                    why = f"{slower}; the data cannot show which of the two are good"
-                    decides = f"a check together with {what} that are known to be good"
-                yield among(verdict="UNDECIDED", part=_title(part, names), why=why, decides=decides)
-        if unsure := [part for part in judgement.open if part.kind != "some"]:
-            shares = [part.slower or 0.0 for part in unsure]
-            ends = dict.fromkeys(slower_or_faster(1 + share) for share in (min(shares), max(shares)))
-            counted = f"{len(unsure)} {what}: " if len(unsure) > NAMED else ""
-            part_names = counted + join_few([_title(part, names) for part in unsure], NAMED)
-            why = f"neither slow nor good for certain: {' to '.join(ends)} than the other {what}"
-            yield among(verdict="UNDECIDED", part=part_names, why=why, decides="a longer --budget")
+        parts = judgement.parts
+        if names.one_node:  # which cores the system or others use says nothing of the machine
+            parts = [part for part in parts if part.state == "wrong"]
+        for part in parts:
+            yield _of_part(finding, part, names)
         if judgement.missing:
-            lost = join_few(dict.fromkeys(names.node(ranks[rank]) for rank in judgement.missing), NAMED)
-            decides = "a longer --budget, or the reason why the run ended"
+            skipped = reasons.get(case, "").partition(":")[0]  # behind it: options of matrix
+            lost = names.nodes(judgement.missing)
             why = f"not measured: {skipped}" if skipped else "not measured, or too rarely"
-            yield finding(verdict="UNDECIDED", part=lost, why=why, decides=decides)
-        if not judgement.bad and not judgement.open and not judgement.missing:
-            total, met = len(set(names.places.node.tolist())), min(PARTNERS, len(ranks) - 1)
-            good = f"none of {total} {what} is {_percent(np.expm1(GOOD_BELOW))} slower than the others"
-            unseen = "this does not see a single bad pair (volley matrix), nor what comes and goes and costs less than "
-            unseen += f"{_percent(judgement.hit_from)} (volley pingpong --tail)"
-            yield among(verdict="PASS", why=f"{good} ({count(met, 'partner')} each)", decides=unseen)
+            decides = "a longer --budget, or the reason why the run ended"
+            part_names = join_few(lost, NAMED)
+            yield finding(verdict="UNDECIDED", part=part_names, why=why, decides=decides, nodes=_hosts(lost, names))
+        if parts or judgement.missing:
+            continue
+        if names.one_node:
+            yield _of_one_machine(finding, judgement, names)
+            continue
+        total = len(set(names.places.node.tolist()))
+        seen = f"a node slower by {_percent(judgement.seen_from)} would have been found"
+        good = f"{seen}, among {total} nodes ({count(min(PARTNERS, len(names.ranks) - 1), 'partner')} each)"
+        unseen = "this does not see a single bad pair (volley matrix), nor what comes and goes and costs less than "
+        unseen += f"{_percent(judgement.hit_from)} (volley pingpong --tail)"
+        yield finding(verdict="PASS", why=good, yardstick="population", decides=unseen)
 
 
-def slower_words(part: ClusterPart, what: str) -> str:
-    """Return how slow a bad part is: ``5 % slower than the other nodes (median of 128 visits)``."""
-    often, visits = ("at times ", "") if part.state == "at times" else ("", "median of ")
-    return f"{often}{_percent(part.slower)} slower than the other {what} ({visits}{count(part.visits, 'visit')})"
+def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names: Names) -> CheckFinding:
+    """Report the cores of a machine: others may use them, so that their speed is not judged."""
+    slow = [part for part in judgement.bad if part.state == "slow" and part.ranks]
+    cores = join_few([f"rank {rank}" for part in slow for rank in part.ranks], NAMED)
+    seen = f"; {cores}: {_percent(max(part.slower or 0 for part in slow))} slower than the others" if slow else ""
+    why = f"the data of {count(len(names.ranks), 'rank')} is correct{seen}; the speed of single cores is not judged"
+    return finding(verdict="NOT JUDGED", why=why)
+
+
+def _hosts(names_of_nodes: Sequence[str], names: Names) -> tuple[str, ...]:
+    """Return the nodes; those of the ranks of one machine are this machine."""
+    return (names.map.node(names.ranks[0].host),) if names.one_node else tuple(names_of_nodes)
+
+
+def _of_part(  # noqa: PLR0911  a return for each reason
+    finding: partial[CheckFinding], part: Part, names: Names
+) -> CheckFinding:
+    """Say what is wrong with a part, or what would decide it."""
+    nodes = names.nodes(part.ranks)
+    slower, several = _percent(part.slower), join_few(nodes, NAMED)
+    switch = names.switch(part.ranks[0]) if part.ranks else ""
+    about = partial(finding, nodes=_hosts(nodes, names) if nodes else (), yardstick="population")
+    if part.state == "wrong":
+        titles = {"node": _title(part, names), "group": f"a link of switch {switch}", "pair": f"the pair {several}"}
+        why = f"wrong data arrived in {count(part.pairs, 'pair')}" if part.pairs else "wrong data arrived"
+        if part.kind == "pair":
+            why += ": one of the two is at fault"
+        drain = part.kind == "node"
+        return about(verdict="FAIL", part=titles[part.kind], why=why, yardstick="data", drain=drain)
+    if part.state == "at times":
+        why = f"at times {slower} slower than usual ({count(part.pairs, 'visit')}), more often than other nodes"
+        return about(verdict="FAIL", part=_title(part, names), why=why, drain=True)
+    fewer = f"({count(part.pairs, 'pair')})" if part.pairs else ""
+    if part.reason == "neighbors":
+        why = f"{slower} slower than its neighbors towards the same places {fewer}"
+        return about(verdict="FAIL", part=_title(part, names), why=why, drain=True)
+    if part.reason == "beyond":
+        why = f"{several} is {slower} slower with nodes of other switches, and good with those of its own"
+        return about(verdict="FAIL", part=f"a link of switch {switch}", why=why)
+    if part.reason == "far":
+        why = f"{slower} slower than the slowest of the others: more than any distance"
+        return about(verdict="FAIL", part=_title(part, names), why=why, drain=part.kind == "node")
+    if part.reason == "uplinks":
+        why = f"{slower} slower than comparable switches towards others"
+        return about(verdict="FAIL", part=f"the links of switch {switch} to other switches", why=why)
+    if part.reason == "inside":
+        why = f"its nodes are {slower} slower with each other than those of other switches"
+        if part.state == "slow":
+            return about(verdict="FAIL", part=f"switch {switch}", why=why)
+        return about(
+            verdict="UNDECIDED", part=f"switch {switch}", why=why, decides="a check with nodes of more switches"
+        )
+    if part.reason == "two":
+        why = "the data is correct; of two nodes nobody can say which one is slow"
+        return about(verdict="NOT JUDGED", why=why, yardstick="none")
+    why, decides = {
+        "lone": (
+            f"{slower} slower than the others: slow, or farther away",
+            (
+                "a check with more nodes of its switch"
+                if part.kind == "node"
+                else "a check with more comparable switches"
+            )
+            if switch
+            else "--switches FILE, or --one-switch if all nodes are on one",
+        ),
+        "many": (
+            f"{slower} slower than the others, which are too few to be the yardstick",
+            f"a check together with nodes that are known to be good{'' if switch else ', or --switches FILE'}",
+        ),
+        "alike": (f"{slower} slower than their neighbors, all alike: another kind of hardware, or slow", "their kinds"),
+        "unsure": (f"looks {slower} slower than its neighbors, but not for certain", "a longer --budget"),
+        "coarse": (
+            f"the pairs differ so much that only a node slower by {slower} would have been found",
+            "a check with more nodes, or while the network is idle",
+        ),
+    }[part.reason]
+    title = _title(part, names) if part.kind == "node" else several
+    return about(verdict="UNDECIDED", part=title, why=why, decides=decides)
 
 
 def _percent(share: float | None) -> str:
-    return f"{(share or 0) * 100:.0f} %"
+    share = share or 0.0
+    return f"{share * 100:.0f} %" if share < 10 else f"{share + 1:.0f} times"
 
 
-def _title(part: ClusterPart, names: Names) -> str:
-    """Name a part as its reader knows it."""
-    ranks = [names.ranks[rank] for rank in part.ranks]
-    of_a_node, a_switch, what = ("", "", "ranks") if names.one_node else ("node ", "switch ", "nodes")
-    node, switch = f"{of_a_node}{names.node(ranks[0])}", names.switch(ranks[0])
-    several = join_few(dict.fromkeys(map(names.node, ranks)), NAMED)
-    return {
-        "node": node,
-        "rank": f"rank {part.ranks[0]} of {ranks[0].host} and its NIC",
-        "switch": f"{a_switch}{switch}",
-        "link": f"a link of {a_switch}{switch}",
-        "node or link": f"{node}, or a link of {switch}",
-        "joint": f"what joins these {what} with the others: {several}",
-        "pair": f"the pair {' and '.join(map(names.node, ranks))}",
-        "some": f"{len(ranks)} ranks: {several}",
-    }[part.kind]
+def _title(part: Part, names: Names) -> str:
+    """Name a node, or the ranks of it that are meant."""
+    if names.one_node:
+        return join_few([f"rank {rank}" for rank in part.ranks], NAMED)
+    if part.kind == "group":
+        return join_few(names.nodes(part.ranks), NAMED)
+    if len(part.ranks) == names.ranks_on[names.node(part.ranks[0])]:
+        return f"node {names.node(part.ranks[0])}"
+    which = f"rank {part.ranks[0]}" if len(part.ranks) == 1 else f"ranks {format_cpulist(part.ranks)}"
+    return f"{which} of {names.node(part.ranks[0])} and the NIC there"
 
 
 # ------------------------------------------------------------------------------------------------------------- formats
@@ -152,14 +208,17 @@ class Document(Frozen, frozen=True, kw_only=True):
 
     schema: int = SCHEMA
     exit_code: int
+    nodes: Annotated[tuple[str, ...], Meta(description="all that were asked for, as the batch system names them.")] = ()
     findings: list[CheckFinding]
 
 
-def render(findings: Sequence[CheckFinding], format_name: str, out: TextIO) -> None:
-    """Write the findings in one of the formats."""
-    lines = {
-        "table": _table, "json": _json, "junit": _junit, "prometheus": _prometheus, "nhc": _nhc, "slurm": _slurm
-    }[format_name](findings)  # fmt: skip
+def render(findings: Sequence[CheckFinding], format_name: str, out: TextIO, nodes: Sequence[str] = ()) -> None:
+    """Write the findings in one of the formats; ``nodes``: all that were asked for."""
+    if format_name == "json":
+        document = Document(exit_code=exit_code(findings), nodes=tuple(nodes), findings=list(findings))
+        lines = readable_json(document).splitlines()
+    else:
+        lines = {"table": _table, "junit": _junit, "prometheus": _prometheus}[format_name](findings)
     out.write("".join(f"{line}\n" for line in lines))
 
 
@@ -202,21 +261,15 @@ def _section(findings: Sequence[CheckFinding], most: int) -> list[str]:
     return lines
 
 
-def _json(findings: Sequence[CheckFinding]) -> list[str]:
-    document = Document(exit_code=exit_code(findings), findings=list(findings))
-    return readable_json(document).splitlines()
-
-
 def _junit(findings: Sequence[CheckFinding]) -> list[str]:
     """A FAIL is a failure; what is undecided or not possible is an error, because it did not pass."""
     failed = sum(each.verdict == "FAIL" for each in findings)
-    errors = sum(each.verdict not in ("FAIL", "PASS") for each in findings)
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<testsuite name="volley check" tests="{len(findings)}" failures="{failed}" errors="{errors}">',
-    ]
+    skipped = sum(each.verdict == "NOT JUDGED" for each in findings)
+    errors = sum(each.verdict in ("UNDECIDED", "NOT POSSIBLE") for each in findings)
+    totals = f'tests="{len(findings)}" failures="{failed}" errors="{errors}" skipped="{skipped}"'
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<testsuite name="volley check" {totals}>']
     for each in findings:
-        tag = "failure" if each.verdict == "FAIL" else "error"
+        tag = {"FAIL": "failure", "NOT JUDGED": "skipped"}.get(each.verdict, "error")
         message = quoteattr(escape_controls(f"{each.verdict}: {each.why}"))
         inside = "" if each.verdict == "PASS" else f"<{tag} message={message}/>"
         lines.append(f"  <testcase classname={quoteattr(each.layer)} name={quoteattr(_name(each))}>{inside}</testcase>")
@@ -236,22 +289,3 @@ def _prometheus(findings: Sequence[CheckFinding]) -> list[str]:
         for each in findings
     )
     return [*lines, *dict.fromkeys(samples)]
-
-
-def _nhc(findings: Sequence[CheckFinding]) -> list[str]:
-    """Node Health Check shows the line of a check that fails as the reason of the node."""
-    if exit_code(findings) == EXIT_GOOD:
-        return []
-    first = [f"{each.verdict} {_name(each)}: {escape_controls(each.why)}" for each in findings[:1]]
-    return [f"ERROR: volley check: {(first or ['nothing was measured'])[0]}"]
-
-
-def _slurm(findings: Sequence[CheckFinding]) -> list[str]:
-    """Return the commands that drain the nodes to blame; volley prints and never runs them."""
-    reasons: dict[str, str] = {}
-    for each in findings:
-        for node in each.nodes if each.verdict == "FAIL" else ():
-            reasons.setdefault(node, escape_controls(f"volley: {each.why}, {each.layer}").replace('"', ""))
-    return [
-        f'scontrol update NodeName={escape_controls(node)} State=DRAIN Reason="{why}"' for node, why in reasons.items()
-    ]

@@ -1,21 +1,13 @@
-"""The layers of one machine: which benchmarks measure them, and what their records say.
-
-The limits of a site are learned from what good nodes measured, with a stated rate of false alarms.  The logarithms of
-the times of good nodes are taken as normal.  The limit is the end of the prediction interval of one further good node
-(G. J. Hahn, W. Q. Meeker, Statistical Intervals, 4.8): mean + t · s · √(1 + 1/n), with Student's t at the probability
-of a false alarm divided by the number of times that are judged (Bonferroni).
-"""
+"""The layers of one machine: which benchmarks measure them, and what their records say."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from volley import benchmarks, references
@@ -23,13 +15,11 @@ from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.matrix.cases import HOST, GpuMatrixCase
 from volley.benchmarks.matrix.results import results as matrix_results
 from volley.check import judgement
-from volley.check.cluster import joined
-from volley.check.evidence import SMALLEST, Places, Visits, group_quantile
-from volley.check.findings import NAMED, CheckFinding, Verdict, slower_words
-from volley.check.judgement import Judgement
-from volley.document import Frozen, PositiveSeconds
+from volley.check.evidence import Judgement, Places, Visits, group_quantile, joined
+from volley.check.findings import NAMED, CheckFinding, Verdict
+from volley.check.judgement import FEWEST as SMALLEST
+from volley.check.limits import Limits, by_limits
 from volley.errors import UserError
-from volley.files import write_file
 from volley.machine.hardware import SLOWDOWNS, Gpu
 from volley.machine.health import nvlinks_down
 from volley.machine.transports import family_of, without_fault
@@ -43,10 +33,6 @@ from volley.statistics.estimates import median
 from volley.text import count, grouped, join_few, join_words
 from volley.units import format_cpulist
 
-FALSE_ALARM = 0.01
-"""The probability that a good node is above any of its limits."""
-FEWEST = 5
-"""Good nodes, or checks of one, that a limit needs."""
 NEAR = 1.05
 """A published result is of one machine and has no interval: this many times its time passes, more is undecided."""
 TIMES = 3
@@ -133,13 +119,25 @@ def judge(
     elif not slow:
         learn = "on good nodes: volley check --expect FILE --learn"
         if benchmark is not GPUS or len(logs[0].gpus("before")) < SMALLEST:
-            why = f"the data of {count(len(times), 'point')} was right; there is no yardstick for its speed"
-            yield finding(verdict="UNDECIDED", why=why, decides=learn)
+            yield not_judged(layer.name, len(times))
         elif any(of_gpus.open or of_gpus.missing for *_, of_gpus in sections):
             why = "the data cannot show whether a GPU is slower than the others"
             yield finding(verdict="UNDECIDED", why=why, yardstick="population", decides=learn)
         else:
-            yield finding(verdict="PASS", why="no GPU is slower than the others", yardstick="population")
+            seen = max((of_gpus.seen_from for *_, of_gpus in sections if of_gpus.seen_from < math.inf), default=0.0)
+            why = f"a GPU slower than the others by {math.ceil(seen * 100)} % would have been found"
+            yield finding(verdict="PASS", why=why, yardstick="population")
+
+
+def not_judged(layer: str, points: int) -> CheckFinding:
+    """Say that nothing is there to compare with."""
+    correct = f"{count(points, 'point')} correct; nothing to compare {'its' if points == 1 else 'their'} speed with"
+    return CheckFinding(
+        verdict="NOT JUDGED",
+        layer=layer,
+        why=correct,
+        decides="limits of this site: volley check --expect FILE --learn",
+    )
 
 
 Section = tuple[str, list[int], list[GpuMatrixCase], Judgement]
@@ -162,9 +160,11 @@ def _judged(cases: Sequence[GpuMatrixCase], gpus: Sequence[int]) -> Judgement:
         time_s, kind, no = case.times_s[there], case.kinds.numbers[there], np.zeros(len(there[0]), bool)
         ratio = time_s / group_quantile(kind, time_s, 0.5, len(case.kinds.names))[kind]
         first, second = (np.searchsorted(gpus, np.array(case.firsts)[ends]) for ends in there)
-        visits.append(Visits(first, second, np.full(len(no), launch), ratio, no, no))
-    places = Places(np.arange(len(gpus)), np.full(len(gpus), -1), one_machine=True)
-    return judgement.judge(joined(*visits), places, one_way=False)
+        at = np.full(len(no), launch)
+        visits.append(Visits(first, second, at, at, at, ratio, no))
+    number = np.arange(len(gpus))
+    places = Places(number, np.zeros((len(gpus), 1), int), np.zeros_like(number))  # all are neighbors
+    return judgement.judge(joined(*visits), places, one_way=False, shared_nodes=True)
 
 
 def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
@@ -176,8 +176,9 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
             numbers = [gpus[rank] for rank in part.ranks]
             slow.update(numbers)
             which = f"GPU{'s' * (len(numbers) > 1)} {format_cpulist(numbers)}"
-            which = f"what joins {which} with the others" if part.kind == "joint" else which
-            yield finding(verdict="FAIL", part=which, why=f"{name}: {slower_words(part, 'GPUs')}")
+            often = "at times " if part.state == "at times" else ""
+            why = f"{name}: {often}{(part.slower or 0) * 100:.0f} % slower than the other GPUs"
+            yield finding(verdict="FAIL", part=which, why=why)
         pairs = [{each.pair: each.ratio for each in case.suspects if slow.isdisjoint(each.pair)} for case in cases]
         for pair in dict.fromkeys(pair for launch in pairs for pair in launch):
             ratios = [launch[pair] for launch in pairs if pair in launch]
@@ -189,30 +190,6 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
                 f"{count(len(cases), 'launch')}",
                 decides="" if always else f"volley {' '.join(layer.words)}",
             )
-
-
-def by_limits(layer: str, times: Mapping[str, Sequence[float]], limits: Limits, judged: int) -> CheckFinding:
-    """Compare the seconds of each place, in several launches or repetitions, with the limits of a site."""
-    over, open_, unknown = [], [], []
-    for name, seconds in times.items():
-        limit = limit_s(limits.seconds.get(without_fault(name), ()), judged)
-        if limit is None:
-            unknown.append(name)
-        elif min(seconds) > limit:
-            over.append(f"{name} {(median(seconds) / limit - 1) * 100:.0f} % above its limit")
-        elif median(seconds) > limit:
-            open_.append(name)
-    finding = partial(CheckFinding, layer=layer, yardstick="limits")
-    if over:
-        return finding(verdict="FAIL", why=join_few(over, NAMED))
-    if unknown:
-        why = f"fewer than {FEWEST} good checks of {join_few(unknown, 2)} are known"
-        return finding(verdict="UNDECIDED", why=why, decides="on good nodes: --learn")
-    if open_:
-        why = f"some launches are above the limit: {join_few(open_, NAMED)}"
-        return finding(verdict="UNDECIDED", why=why, decides="another check")
-    why = f"{count(len(times), 'time')} within the limits, which fail {FALSE_ALARM * 100:.0f} % of good nodes"
-    return finding(verdict="PASS", why=why)
 
 
 def _machine_kind(logs: Sequence[RunLog]) -> tuple[set[str | None], set[str]]:
@@ -310,63 +287,3 @@ def _growth(before: Gpu, after: Gpu) -> Iterator[tuple[str, float]]:
     for name, (first, last) in pairs.items():
         if first is not None and last is not None and last > first:
             yield name, last - first
-
-
-# -------------------------------------------------------------------------------------------------- limits of a site
-
-
-class Limits(Frozen, frozen=True, kw_only=True):
-    """What good nodes measured: the seconds of each, by what was measured."""
-
-    version: int = 1
-    seconds: dict[str, list[PositiveSeconds]]
-
-
-def read_limits(path: Path) -> Limits:
-    """Return the limits of a file.
-
-    Raises:
-        UserError: if it cannot be read, or is no such file.
-    """
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Limits)
-    except FileNotFoundError:
-        raise UserError(f"--expect {path}: there is no such file; --learn makes it, on a node that is good") from None
-    except OSError as error:
-        raise UserError(f"--expect {path}: {error.strerror}") from None
-    except msgspec.DecodeError as error:
-        raise UserError(f"--expect {path} is not a file of limits: {error}") from None
-
-
-def add_limits(path: Path, measured: dict[str, float]) -> int:
-    """Add the measured seconds to a file, which is made if there is none; return how many checks it holds now."""
-    known = dict(read_limits(path).seconds) if path.exists() else {}
-    for name, seconds in measured.items():
-        known[name] = [*known.get(name, []), seconds]
-    write_file(path, msgspec.json.format(msgspec.json.encode(Limits(seconds=known)), indent=1) + b"\n", "limits")
-    return min(map(len, known.values()), default=0)
-
-
-def limit_s(good_s: Sequence[float], judged: int) -> float | None:
-    """Return the longest time of a good node, of so many that are judged; ``None`` of fewer than ``FEWEST``."""
-    if len(good_s) < FEWEST:
-        return None
-    logs = np.log(good_s)
-    count = len(logs)
-    t = student(1 - FALSE_ALARM / max(judged, 1), count - 1)
-    return float(np.exp(logs.mean() + t * logs.std(ddof=1) * math.sqrt(1 + 1 / count)))
-
-
-@cache
-def student(probability: float, freedom: int) -> float:
-    """Return the quantile of Student's t above the median: its density is summed until the probability is reached.
-
-    >>> round(student(0.975, 4), 2)
-    2.78
-    """
-    # t = √f · tan(angle) turns the tail into a finite range of angles.
-    angle = np.linspace(0, math.pi / 2, 20_001)
-    density = np.cos(angle) ** (freedom - 1)
-    below = np.cumsum((density[1:] + density[:-1]) / 2)
-    place = int(np.searchsorted(below / below[-1], 2 * probability - 1))
-    return math.sqrt(freedom) * math.tan(angle[min(place + 1, len(angle) - 2)])

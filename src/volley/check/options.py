@@ -22,8 +22,6 @@ FORMATS = {
     "json": "one document",
     "junit": "XML for CI",
     "prometheus": "for the textfile collector of the node exporter",
-    "nhc": "a line for Node Health Check",
-    "slurm": "the commands that drain bad nodes, which volley prints and never runs",
 }
 
 
@@ -38,17 +36,29 @@ class CheckOptions(BenchmarkOptions):
         "-t",
         read=option_values.names,
         default=(),
-        shown="host",
+        shown="host; between nodes with GPUs also aware,nccl",
         metavar="NAME,…",
         help="Transports between the ranks, separated by commas (volley transports).",
     )
     switches: Path | None = option(
         read=option_values.file,
-        help="Slurm's topology.conf: which nodes are on which switch. Without it no switch or link is named.",
+        help="The switches of the nodes: topology.conf or topology.yaml of Slurm, or a line for each node with the "
+        "names of its switches. Within a job volley asks Slurm.",
     )
+    one_switch: bool = flag(help="All nodes are on one switch.")
     expect: Path | None = option(
         read=option_values.file,
         help="Of one machine: file with what good nodes of this site measured; slower than its limits is FAIL.",
+    )
+    inventory: Path | None = option(
+        read=option_values.file, help="File that says what must be there (docs/check.md); what is not is FAIL."
+    )
+    records: tuple[str, ...] = option(
+        "--from",
+        read=option_values.names,
+        default=(),
+        metavar="RECORDS,…",
+        help="Judge the records of an earlier check again, without measuring.",
     )
     learn: bool = flag(help="Add what this check measures to the file of --expect: on a node that is good.")
     budget: float | None = option(
@@ -60,7 +70,7 @@ class CheckOptions(BenchmarkOptions):
     job: JobOptions = group(
         JobOptions,
         without=("launches", "dry_run", "gpu_after_init", "share_gpu", "gpus"),
-        ranks={"shown": "one for each host; on one machine one for each core, up to 16, or each GPU with -t aware"},
+        ranks={"shown": "one for each host, or each of its GPUs; on one machine one for each core, up to 16"},
     )
     output: OutputOptions = group(
         OutputOptions,
@@ -76,6 +86,10 @@ class CheckOptions(BenchmarkOptions):
     def __post_init__(self) -> None:
         if self.learn and self.expect is None:
             raise UserError("--learn needs a file to add to: --expect FILE --learn")
+        if self.one_switch and self.switches:
+            raise UserError("--one-switch and --switches: leave one of them out")
+        if self.learn and self.records:
+            raise UserError("--learn adds what is measured now: leave --from out")
 
     @property
     def named_transports(self) -> tuple[str, ...]:
@@ -85,11 +99,24 @@ class CheckOptions(BenchmarkOptions):
         """Return how many ranks the check has."""
         from volley.launch.launchers import PAIR, cores  # noqa: PLC0415  start-up: --help does without
         from volley.machine.nvidia_driver import gpu_count  # noqa: PLC0415  start-up: --help does without
-        from volley.run.jobs import choose_transports, count_ranks  # noqa: PLC0415  start-up: --help does without
+        from volley.run.jobs import count_ranks  # noqa: PLC0415  start-up: --help does without
 
-        nodes = context.allocation.nodes if context.allocation and context.allocation.nodes > 1 else 0
-        transports = context.about.of(choose_transports(self.transport, context, usual=("host",)))
+        granted = context.allocation
+        nodes = len(set(self.job.hosts)) or (granted.nodes if granted and granted.nodes > 1 else 0)
+        transports = context.about.of(self.transports_of(context))
         on_gpus = any(each.memory == "device" for each in transports)  # two ranks do not share a GPU
-        here = gpu_count() if on_gpus else min(cores(), MOST_RANKS_OF_A_MACHINE)
-        usual = context.ranks_given or len(self.job.hosts) or nodes or here
+        gpus = (granted.gpus_per_node if granted and not self.job.hosts else None) or gpu_count()
+        here = gpus if on_gpus else min(cores(), MOST_RANKS_OF_A_MACHINE)
+        usual = context.ranks_given or (nodes * (gpus if on_gpus else 1) if nodes > 1 else here)
         return count_ranks(self.job, context, usual=max(usual, PAIR))
+
+    def transports_of(self, context: JobContext) -> list[str]:
+        """Return the transports between the ranks: between nodes with GPUs also those that move GPU memory."""
+        from volley.machine.nvidia_driver import gpu_count, has_driver  # noqa: PLC0415  start-up: --help does without
+        from volley.run.jobs import choose_transports  # noqa: PLC0415  start-up: --help does without
+
+        nodes = len(set(self.job.hosts)) or (context.allocation.nodes if context.allocation else 1)
+        known = {each.name for each in context.about.transports}
+        gpus = nodes > 1 and has_driver() and gpu_count() > 0
+        usual = ("host", *(name for name in ("aware", "nccl") if gpus and name in known))
+        return choose_transports(self.transport, context, usual=usual)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from volley.benchmarks import BENCHMARKS
 from volley.command import option_values
-from volley.command.commandline import Options, argument, flag, group, option
+from volley.command.commandline import Lazy, Options, argument, flag, group, option
 from volley.command.options import FORMATS, OUTPUT, WHICH, OutputOptions, format_change
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.records.command_again import launches_asked
@@ -66,6 +66,9 @@ def show(options: ShowOptions) -> int:
         raise
     groups = grouped(logs, lambda log: log.file if options.each else "").values()
     logs = [log for those in groups for log in without_repeats(those, quiet=output.quiet)]
+    if output.format == "table" and not output.full and Lazy("volley.check.command.shown")(logs):
+        print(f"what was measured: {shlex.join(('volley', 'show', *options.records, '--full'))}")
+        return EXIT_GOOD if not refused and all(log.good for log in logs) else EXIT_FAILED
     render(
         logs,
         BENCHMARKS,

@@ -1,0 +1,291 @@
+"""What a machine must be: the limits that a site learned from good nodes, and an inventory of what must be there.
+
+The limits have a stated rate of false alarms.  The logarithms of the times of good nodes are taken as normal.  The
+limit is the end of the prediction interval of one further good node (G. J. Hahn, W. Q. Meeker, Statistical Intervals,
+4.8): mean + t · s · √(1 + 1/n), with Student's t at the probability of a false alarm divided by the number of times
+that are judged (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from volley.check.evidence import student
+from volley.check.findings import NAMED, CheckFinding
+from volley.command.option_values import HostListError, expand
+from volley.document import Frozen, NonNegative, PositiveSeconds
+from volley.errors import UserError
+from volley.files import write_file
+from volley.machine.transports import without_fault
+from volley.statistics.estimates import median
+from volley.statistics.two_runs import Floats
+from volley.text import count, join_few
+
+FALSE_ALARM = 0.01
+"""The probability that a good node is above any of its limits."""
+FEWEST = 5
+"""Good nodes, or checks of one, that a limit needs."""
+WIDEST = 1.5
+"""A limit above this many times the usual time was learned from checks that differ too much, and judges nothing."""
+APART = math.log(1.05)
+"""One check is left out if it is this far from all others, and three times as far as these are from each other."""
+
+
+T = TypeVar("T")
+
+
+class Machine(Frozen, frozen=True, kw_only=True):
+    """What a machine is."""
+
+    cpu: str = ""
+    gpus: tuple[str, ...] = ()
+    ranks: NonNegative = 0
+
+
+class Checked(Frozen, frozen=True, kw_only=True):
+    """What one check of a good node measured."""
+
+    host: str
+    machine: Machine
+    seconds: dict[str, PositiveSeconds]
+
+
+class Limits(Frozen, frozen=True, kw_only=True):
+    """The checks of good nodes."""
+
+    version: Annotated[int, Meta(ge=2, le=2)] = 2
+    checks: list[Checked]
+
+    def of(self, machine: Machine) -> Limits:
+        """Return the checks of machines of this kind."""
+        return Limits(checks=[each for each in self.checks if each.machine == machine])
+
+    def limit_s(self, name: str, judged: int) -> tuple[float, float] | None:
+        """Return the longest and the usual time of a good node, of so many times that are judged."""
+        return limit_s([each.seconds[name] for each in self.checks if name in each.seconds], judged)
+
+
+def limit_s(good_s: Sequence[float], judged: int) -> tuple[float, float] | None:
+    """Return the longest and the usual time of a good node; ``None`` of fewer than ``FEWEST`` checks."""
+    if len(good_s) < FEWEST:
+        return None
+    logs = _without_one_bad(np.sort(np.log(good_s)))
+    number = len(logs)
+    t = student(1 - FALSE_ALARM / max(judged, 1), number - 1)
+    return float(np.exp(logs.mean() + t * logs.std(ddof=1) * math.sqrt(1 + 1 / number))), float(np.exp(np.median(logs)))
+
+
+def _without_one_bad(logs: Floats) -> Floats:
+    """Leave out the fastest or slowest if it is far from all others: one of five good nodes may be a bad one."""
+    for one, others in ((logs[-1], logs[:-1]), (logs[0], logs[1:])):
+        if np.abs(others - one).min() > max(APART, 3 * (others.max() - others.min())):
+            return others
+    return logs
+
+
+def read_limits(path: Path) -> Limits:
+    """Return the limits of a file.
+
+    Raises:
+        UserError: if it cannot be read, or is no such file.
+    """
+    return _read(path, Limits, "--expect", "a file of limits", "; --learn makes it, on a node that is good")
+
+
+def _read(path: Path, kind: type[T], option: str, what: str, hint: str = "") -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        raise UserError(f"{option} {path}: there is no such file{hint}") from None
+    except OSError as error:
+        raise UserError(f"{option} {path}: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{option} {path} is not {what} of this volley: {error}") from None
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file that others may write, too."""
+    try:
+        with path.with_name(f".{path.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise UserError(f"--expect {path}: {error.strerror}") from None
+
+
+def learn(path: Path, host: str, machine: Machine, times: Mapping[str, Sequence[float]]) -> str:
+    """Add a check to a file, which is made if there is none; return a sentence about what the file can tell."""
+    seconds = {without_fault(name): median(each) for name, each in times.items()}
+    with _locked(path):
+        known = read_limits(path).checks if path.exists() else []
+        limits = Limits(checks=[*known, Checked(host=host, machine=machine, seconds=seconds)])
+        write_file(path, msgspec.json.format(msgspec.json.encode(limits), indent=1) + b"\n", "limits")
+    same = limits.of(machine)
+    hosts = len({each.host for each in same.checks})
+    words = f"{path}: {count(len(same.checks), 'check')} of {count(hosts, 'node')} of this kind"
+    if len(same.checks) < FEWEST:
+        return f"{words}; limits need {FEWEST}"
+    return f"{words}; {_finds(same, seconds)}"
+
+
+def _finds(limits: Limits, names: Iterable[str]) -> str:
+    """Say what the limits can find."""
+    known = {name: limits.limit_s(without_fault(name), len([*names])) for name in names}
+    shares = [limit[0] / limit[1] - 1 for limit in known.values() if limit and limit[0] <= WIDEST * limit[1]]
+    return f"they find what is slower by {min(shares):.0%} to {max(shares):.0%}".replace("%", " %") if shares else \
+        "they differ too much to judge anything"  # fmt: skip
+
+
+def by_limits(layer: str, times: Mapping[str, Sequence[float]], limits: Limits, judged: int) -> CheckFinding:
+    """Compare the seconds of each place, in several launches or repetitions, with the limits of a site."""
+    over, open_, unknown, wide = [], [], [], []
+    for name, seconds in times.items():
+        limit = limits.limit_s(without_fault(name), judged)
+        if limit is None:
+            unknown.append(name)
+        elif limit[0] > WIDEST * limit[1]:
+            wide.append(f"{name} ({limit[0] / limit[1]:.3g} times the usual)")
+        elif min(seconds) > limit[0]:
+            over.append(f"{name} {(median(seconds) / limit[0] - 1) * 100:.0f} % above its limit")
+        elif median(seconds) > limit[0]:
+            open_.append(name)
+    finding = partial(CheckFinding, layer=layer, yardstick="limits")
+    if over:
+        return finding(verdict="FAIL", why=join_few(over, NAMED))
+    if unknown:
+        why = f"fewer than {FEWEST} good checks of such a machine measured {join_few(unknown, 2)}"
+        return finding(verdict="UNDECIDED", why=why, decides="on good nodes: --learn")
+    if wide:
+        why = f"the limit judges nothing, because the good checks differ too much: {join_few(wide, 2)}"
+        return finding(verdict="UNDECIDED", why=why, decides="a new file, learned on nodes where nothing else runs")
+    if open_:
+        why = f"some launches are above the limit: {join_few(open_, NAMED)}"
+        return finding(verdict="UNDECIDED", why=why, decides="another check")
+    why = f"within this site's limits (a good node fails them once in {1 / FALSE_ALARM:.0f} checks)"
+    why += f"; {_finds(limits, times)}"
+    return finding(verdict="PASS", why=why)
+
+
+def missing(machine: Machine, times: Iterable[str], limits: Limits) -> Iterator[CheckFinding]:
+    """Name what the good nodes had and this machine does not: GPUs, or something that was measured there."""
+    finding = partial(CheckFinding, verdict="FAIL", layer="what must be there", yardstick="limits")
+    same = [each for each in limits.checks if each.machine.cpu == machine.cpu]
+    fewest = min((len(each.machine.gpus) for each in same), default=0)
+    if len(machine.gpus) < fewest:
+        why = f"{count(len(machine.gpus), 'GPU')} of {fewest} that the good nodes with this processor have"
+        yield finding(part="GPUs", why=why)
+    known = limits.of(machine).checks
+    absent = (
+        sorted(set.intersection(*(set(each.seconds) for each in known)) - set(map(without_fault, times)))
+        if known
+        else []
+    )
+    if absent:
+        yield finding(part=join_few(absent, NAMED), why="measured on every good node, and not here")
+    if limits.checks and not known and len(machine.gpus) >= fewest:
+        kinds = join_few(dict.fromkeys(_words(each.machine) for each in limits.checks), 2)
+        why = f"the limits are of other machines: {kinds}; this one is {_words(machine)}"
+        yield finding(verdict="UNDECIDED", why=why, decides="on good nodes of this kind: --learn")
+
+
+def _words(machine: Machine) -> str:
+    gpus = f", {len(machine.gpus)} × {machine.gpus[0]}" if machine.gpus else ""
+    return f"{machine.cpu}{gpus}, {count(machine.ranks, 'rank')}"
+
+
+class Inventory(Frozen, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What must be there; what is not named may be anything."""
+
+    nodes: str = ""
+    """A list of nodes, as Slurm writes it."""
+    cpu: str = ""
+    gpus: NonNegative | None = None
+    """GPUs of a node."""
+    gpu: str = ""
+    nvlinks: NonNegative | None = None
+    """Active links of each GPU."""
+    nics: tuple[str, ...] = ()
+    """RDMA devices or network interfaces of a node."""
+    memory_bytes: NonNegative | None = None
+    """Of each node, at least."""
+
+
+class Seen(Frozen, frozen=True, kw_only=True):
+    """What a check saw of a node; ``None``: it did not look."""
+
+    node: str
+    cpu: str
+    gpus: list[str] | None = None
+    nvlinks: list[int] | None = None
+    nics: list[str] | None = None
+    memory_bytes: int | None = None
+
+
+def read_inventory(path: Path) -> Inventory:
+    """Return what must be there.
+
+    Raises:
+        UserError: if the file cannot be read, or is no inventory.
+    """
+    found = _read(path, Inventory, "--inventory", "an inventory")
+    try:
+        expand(found.nodes or "a")
+    except HostListError as error:
+        raise UserError(f"--inventory {path}: nodes: {error}") from None
+    return found
+
+
+def by_inventory(asked: Inventory, seen: Sequence[Seen]) -> Iterator[CheckFinding]:
+    """Name what is not there; what the check cannot see of other nodes is undecided."""
+    finding = partial(CheckFinding, verdict="FAIL", layer="inventory", yardstick="inventory")
+    there = {each.node for each in seen}
+    absent = [node for node in (expand(asked.nodes) if asked.nodes else ()) if node not in there]
+    if absent:
+        yield finding(part=join_few(absent, NAMED), why="no rank ran there", nodes=tuple(absent))
+    unseen: set[str] = set()
+    for each in seen:
+        about = partial(finding, part=f"node {each.node}", nodes=(each.node,), drain=True)
+        if asked.cpu and each.cpu != asked.cpu:
+            yield about(why=f"its processor is {each.cpu}, not {asked.cpu}")
+        for name, wanted, has in (
+            ("GPUs", asked.gpus, each.gpus), ("GPUs", asked.gpu, each.gpus), ("NVLinks", asked.nvlinks, each.nvlinks),
+            ("NICs", asked.nics, each.nics), ("memory", asked.memory_bytes, each.memory_bytes),
+        ):  # fmt: skip
+            if wanted and has is None:
+                unseen.add(name)
+        if asked.gpus and each.gpus is not None and len(each.gpus) < asked.gpus:
+            yield about(why=f"{count(len(each.gpus), 'GPU')} of {asked.gpus}")
+        if other := sorted({gpu for gpu in each.gpus or () if asked.gpu and gpu != asked.gpu}):
+            yield about(why=f"GPUs are {join_few(other, NAMED)}, not {asked.gpu}")
+        for number, links in enumerate(each.nvlinks or ()):
+            if asked.nvlinks and links < asked.nvlinks:
+                yield about(
+                    part=f"GPU {number} of {each.node}", why=f"{links} of {count(asked.nvlinks, 'NVLink')} active"
+                )
+        if lost := [nic for nic in asked.nics if each.nics is not None and nic not in each.nics]:
+            yield about(why=f"no NIC {join_few(lost, NAMED)}")
+        if asked.memory_bytes and each.memory_bytes is not None and each.memory_bytes < asked.memory_bytes:
+            yield about(why=f"{each.memory_bytes / 2**30:.0f} of {asked.memory_bytes / 2**30:.0f} GiB of memory")
+    if unseen:
+        why = f"a check of many nodes does not see their {join_few(sorted(unseen), NAMED)}"
+        yield finding(verdict="UNDECIDED", why=why, decides="volley check --inventory FILE on each node")
+
+
+def nics_here() -> list[str]:
+    """Return the RDMA devices and network interfaces of this machine."""
+    found: list[str] = []
+    for folder in ("/sys/class/infiniband", "/sys/class/net"):
+        with suppress(OSError):
+            found += sorted(path.name for path in Path(folder).iterdir())
+    return found
