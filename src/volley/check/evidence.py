@@ -79,7 +79,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Part:
+class ClusterPart:
     """A part of the cluster and what is known about it."""
 
     kind: Kind
@@ -96,7 +96,7 @@ class Part:
 class Judgement:
     """What the visits say about the cluster."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[ClusterPart] = field(default_factory=list)
     """All that is not good."""
     missing: list[int] = field(default_factory=list)
     """Ranks of which nothing was measured, or too little to call them good."""
@@ -106,11 +106,11 @@ class Judgement:
     """How much slower a visit must be, as a fraction, to count: what comes and goes and costs less is not seen."""
 
     @property
-    def bad(self) -> list[Part]:
+    def bad(self) -> list[ClusterPart]:
         return [part for part in self.parts if part.state != "undecided"]
 
     @property
-    def open(self) -> list[Part]:
+    def open(self) -> list[ClusterPart]:
         return [part for part in self.parts if part.state == "undecided"]
 
     @property

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from volley.check.cluster import PARTNERS, Case
 from volley.check.cluster_map import Names
-from volley.check.evidence import Judgement, Part
+from volley.check.evidence import ClusterPart, Judgement
 from volley.document import Frozen, readable_json
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED
 from volley.report.columns import SCHEMA
@@ -112,7 +112,7 @@ def _hosts(names_of_nodes: Sequence[str], names: Names) -> tuple[str, ...]:
 
 
 def _of_part(  # noqa: PLR0911  a return for each reason
-    finding: partial[CheckFinding], part: Part, names: Names
+    finding: partial[CheckFinding], part: ClusterPart, names: Names
 ) -> CheckFinding:
     """Say what is wrong with a part, or what would decide it."""
     nodes = names.nodes(part.ranks)
@@ -183,7 +183,7 @@ def _percent(share: float | None) -> str:
     return f"{share * 100:.0f} %" if share < 10 else f"{share + 1:.0f} times"
 
 
-def _title(part: Part, names: Names) -> str:
+def _title(part: ClusterPart, names: Names) -> str:
     """Name a node, or the ranks of it that are meant."""
     if names.one_node:
         return join_few([f"rank {rank}" for rank in part.ranks], NAMED)

@@ -18,10 +18,10 @@ from functools import cached_property, partial
 import numpy as np
 
 from volley.check.evidence import (
+    ClusterPart,
     Judgement,
     Kind,
     Pairs,
-    Part,
     Places,
     Reason,
     State,
@@ -79,7 +79,7 @@ def judge(visits: Visits, places: Places, *, one_way: bool, shared_nodes: bool =
     if not len(clean.first):
         return Judgement(wrong, missing)
     if len(np.unique(places.node)) < FEWEST:
-        return Judgement([*wrong, Part("group", "undecided", list(range(ranks)), "two")])
+        return Judgement([*wrong, ClusterPart("group", "undecided", list(range(ranks)), "two")])
     pairs = Pairs(clean, places, one_way=one_way)
     among = Neighbors(pairs)
     groups = Groups(pairs, among)
@@ -92,7 +92,7 @@ def judge(visits: Visits, places: Places, *, one_way: bool, shared_nodes: bool =
     seen = float(np.expm1(groups.resolution(among)))
     if seen > math.expm1(COARSEST):  # then nothing is known of those that only look slow
         kept = [part for part in kept if part.reason != "unsure"]
-        kept += [] if kept else [Part("group", "undecided", [], "coarse", seen)]
+        kept += [] if kept else [ClusterPart("group", "undecided", [], "coarse", seen)]
     return Judgement([*wrong, *kept], missing, seen, hit_from)
 
 
@@ -320,7 +320,7 @@ class Groups:
     def ranks_of(self, group: int) -> list[int]:
         return [int(rank) for rank in np.flatnonzero(self.among.group == group)]
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[ClusterPart]:
         """Name the groups that are slower than the others."""
         inside = self._slow_inside()
         yield from inside
@@ -333,23 +333,23 @@ class Groups:
         far = [group for group in out if self._beyond(group) > FARTHEST]
         for group in far:
             slower = math.expm1(self._beyond(group))
-            yield Part("node" if self.nodes[group] < 2 else "group", "slow", self.ranks_of(group), "far", slower)
+            yield ClusterPart("node" if self.nodes[group] < 2 else "group", "slow", self.ranks_of(group), "far", slower)
         rest = [group for group in out if group not in far]
         if not rest:
             return
         nodes = sum(int(self.nodes[group]) for group in rest)
         if self.count > 2 and 3 * nodes > len(np.unique(self.pairs.places.node)):
             ranks = sorted(rank for group in rest for rank in self.ranks_of(group))
-            yield Part("group", "undecided", ranks, "many", self._slower(rest))
+            yield ClusterPart("group", "undecided", ranks, "many", self._slower(rest))
             return
         lone = [group for group in rest if self.nodes[group] < 2]
         for group in (each for each in rest if each not in lone):
-            about = partial(Part, "group", ranks=self.ranks_of(group), slower=self._slower([group]))
+            about = partial(ClusterPart, "group", ranks=self.ranks_of(group), slower=self._slower([group]))
             certain = self._comparable(group)
             yield about(state="slow", reason="uplinks") if certain else about(state="undecided", reason="lone")
         if lone:
             ranks = sorted(rank for group in lone for rank in self.ranks_of(group))
-            yield Part("node" if len(lone) == 1 else "group", "undecided", ranks, "lone", self._slower(lone))
+            yield ClusterPart("node" if len(lone) == 1 else "group", "undecided", ranks, "lone", self._slower(lone))
 
     def _slower(self, groups: list[int]) -> float:
         values = [self.middle[group + side] for group in groups for side in range(0, self.ends, self.count)]
@@ -373,7 +373,7 @@ class Groups:
         across = self._touches(group) & ~self.own
         return self.pairs.places.path.shape[1] > 1 and not self.lone[across].any()
 
-    def _slow_inside(self) -> list[Part]:
+    def _slow_inside(self) -> list[ClusterPart]:
         """Compare what the groups measure within themselves."""
         pairs, among = self.pairs, self.among
         edges = (
@@ -384,7 +384,7 @@ class Groups:
         number = np.bincount(group, minlength=self.count)
         middle, low = (group_quantile(group, value, q, self.count, middle=q == 0.5) for q in (0.5, 0.25))
         kind = pairs.places.kind[self.sample]
-        found: list[Part] = []
+        found: list[ClusterPart] = []
         for each in np.unique(kind[number > 0]).tolist():
             its = np.flatnonzero((kind == each) & (number > 0))
             if len(its) < 2:
@@ -398,14 +398,16 @@ class Groups:
                     pairs.places.kinds_known and len(its) > 2 and number[one] >= FEWEST and low[one] > top + SLOW_FROM
                 )
                 state: State = "slow" if certain else "undecided"
-                found.append(Part("group", state, self.ranks_of(one), "inside", math.expm1(slower), int(number[one])))
+                found.append(
+                    ClusterPart("group", state, self.ranks_of(one), "inside", math.expm1(slower), int(number[one]))
+                )
         return found
 
 
 # --------------------------------------------------------------------------------------------------------- the parts
 
 
-def _named(among: Neighbors, groups: Groups) -> Iterator[Part]:
+def _named(among: Neighbors, groups: Groups) -> Iterator[ClusterPart]:
     """Name what is slower than comparable parts: the groups, then the nodes and ranks in them."""
     places, ranks = among.pairs.places, among.pairs.ranks
     of_groups = list(groups.parts())
@@ -424,14 +426,14 @@ def _named(among: Neighbors, groups: Groups) -> Iterator[Part]:
         good = np.unique(places.node[np.flatnonzero(test.fast) % ranks])
         its = np.flatnonzero(np.isin(places.node, [*by_node]) if by_node else ~np.isin(places.node, good)).tolist()
         usual = float(np.median([*slower.values()])) if slower else -float(np.median(test.mean[test.fast]))
-        yield Part("group", "undecided", its, "many" if by_node else "unsure", math.expm1(usual))
+        yield ClusterPart("group", "undecided", its, "many" if by_node else "unsure", math.expm1(usual))
         return
     if len(by_node) >= FEWEST and not places.kinds_known:
         middle = float(np.median([*slower.values()]))
         alike = [node for node, each in slower.items() if each < 2 * middle + STANDS_OUT]
         if len(alike) >= FEWEST:
             its = np.flatnonzero(np.isin(places.node, alike)).tolist()
-            yield Part("group", "undecided", its, "alike", math.expm1(middle))
+            yield ClusterPart("group", "undecided", its, "alike", math.expm1(middle))
             by_node = {node: ends for node, ends in by_node.items() if node not in alike}
     for node, ends in by_node.items():
         its, own = sorted({end % ranks for end in ends}), np.flatnonzero(places.node == node).tolist()
@@ -440,17 +442,17 @@ def _named(among: Neighbors, groups: Groups) -> Iterator[Part]:
             half = inside.mean[ends] < across.mean[ends] / 2
             reason = "beyond" if (half & inside.good[ends]).all() else "neighbors"
         its = own if len(its) >= 0.75 * len(own) else its
-        yield Part("node", "slow", its, reason, math.expm1(slower[node]), int(test.number[ends].min()))
+        yield ClusterPart("node", "slow", its, reason, math.expm1(slower[node]), int(test.number[ends].min()))
     looks = np.flatnonzero(test.unsure & ~inside.good & ~slow)
     its = sorted({int(end) % ranks for end in looks if int(places.node[end % ranks]) not in by_node})
     if its:
         kind: Kind = "node" if len(np.unique(places.node[its])) == 1 else "group"
-        yield Part(
+        yield ClusterPart(
             kind, "undecided", its, "unsure", math.expm1(float(test.mean[looks].max())), int(test.number[looks].min())
         )
 
 
-def _at_times(pairs: Pairs, visits: Visits, slow: Booleans, *, hard_only: bool) -> tuple[list[Part], float]:
+def _at_times(pairs: Pairs, visits: Visits, slow: Booleans, *, hard_only: bool) -> tuple[list[ClusterPart], float]:
     """Return the ranks of which more blocks than of others have a visit that is much slower than its pair usually is.
 
     Blocks are counted and not visits, because a disturbance meets several visits in a row: of a good rank as many as
@@ -478,7 +480,7 @@ def _at_times(pairs: Pairs, visits: Visits, slow: Booleans, *, hard_only: bool) 
         if chance * pairs.ranks * len(levels) * LOOKS > FALSE_ALARM / 10:  # disturbances may last longer than a block
             break
         its = usual & (off > level) & (ends == rank)
-        found.append(Part("node", "at times", [rank], "", float(np.expm1(np.median(off[its]))), int(its.sum())))
+        found.append(ClusterPart("node", "at times", [rank], "", float(np.expm1(np.median(off[its]))), int(its.sum())))
         usual &= (ends != rank) & (others != rank)  # its partners were hit by it
     return found, math.expm1(min(levels))
 
@@ -486,7 +488,7 @@ def _at_times(pairs: Pairs, visits: Visits, slow: Booleans, *, hard_only: bool) 
 # ------------------------------------------------------------------------------------------------------- wrong data
 
 
-def _wrong_parts(visits: Visits, places: Places) -> list[Part]:
+def _wrong_parts(visits: Visits, places: Places) -> list[ClusterPart]:
     """Return what the pairs have in common whose data was wrong; what is left are single pairs.
 
     A part is to blame if its pairs with two nodes or more were wrong: of one pair nothing says which end it is.
@@ -495,14 +497,14 @@ def _wrong_parts(visits: Visits, places: Places) -> list[Part]:
     ends = visits.first[visits.wrong], visits.second[visits.wrong]
     keys = np.unique(np.minimum(*ends) * ranks + np.maximum(*ends))
     first, second = keys // ranks, keys % ranks
-    parts: list[Part] = []
+    parts: list[ClusterPart] = []
     while len(first):
-        best: tuple[int, Part, Integers] | None = None
+        best: tuple[int, ClusterPart, Integers] | None = None
         for where in (np.arange(ranks), places.node, places.leaf):  # the larger part only if it explains clearly more
             partners = _partners(first, second, where, places.node)
             most, number = int(partners.max(initial=0)), int(partners.argmax())
             if most > 1 and (best is None or best[0] < SHARED * most):
-                part = Part(
+                part = ClusterPart(
                     "group" if where is places.leaf else "node", "wrong", np.flatnonzero(where == number).tolist()
                 )
                 best = most, part, where
@@ -513,7 +515,7 @@ def _wrong_parts(visits: Visits, places: Places) -> list[Part]:
         its = (where[first] == number) | (where[second] == number)
         parts.append(replace(part, pairs=int(its.sum())))
         first, second = first[~its], second[~its]
-    return [*parts, *(Part("pair", "wrong", pair) for pair in np.column_stack([first, second]).tolist())]
+    return [*parts, *(ClusterPart("pair", "wrong", pair) for pair in np.column_stack([first, second]).tolist())]
 
 
 def _partners(first: Integers, second: Integers, where: Integers, node: Integers) -> Integers:
