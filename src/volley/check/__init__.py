@@ -26,5 +26,5 @@ COMMAND = Command(
         "volley check --expect limits.json --learn",
         "volley check --from records.jsonl --one-switch",
     ),
-    joins=lambda options: options.job.launcher == "auto",
+    joins=lambda options: options.job.launcher == "auto" and not options.records,
 )

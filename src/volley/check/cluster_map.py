@@ -20,6 +20,7 @@ from volley.check.evidence import Places
 from volley.command.option_values import HostListError, expand
 from volley.errors import UserError
 from volley.records.record_types import Rank
+from volley.text import count
 
 HOW = (
     "topology.conf, topology.yaml or the output of scontrol show topology, or lines with the name of a node and of its "
@@ -42,6 +43,15 @@ class ClusterMap:
     @property
     def known(self) -> bool:
         return self.one_switch or bool(self.path_of)
+
+    @property
+    def words(self) -> str:
+        """Say what is known."""
+        if self.one_switch:
+            return "all nodes are on one switch"
+        leaves = len({path[0] for path in self.path_of.values()})
+        levels = max(map(len, self.path_of.values()), default=0)
+        return f"{count(len(self.path_of), 'node')} on {leaves} leaf switches, {count(levels, 'level')}"
 
     def node(self, host: str) -> str:
         """Return the name of a host as the map or the batch system knows it: often without the domain."""

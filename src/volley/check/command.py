@@ -83,6 +83,9 @@ def run(options: CheckOptions) -> int:
     if options.records:
         return _show(_judged_again(options, where), options)
     one = not rank_info(os.environ) and len(options.job.hosts) <= 1 and (granted is None or granted.nodes == 1)
+    if not one and not options.output.quiet:
+        known_words = where.words if where.known else "unknown, so that a far node cannot be told from a slow one"
+        print(f"volley: the switches: {known_words}", file=sys.stderr)
     if options.expect and not one:
         raise UserError("--expect has limits of one machine: leave it out, or check each machine by itself")
     known = limits.read_limits(options.expect) if options.expect and not options.learn else None
