@@ -3,4 +3,5 @@
 from __future__ import annotations
 
 DATA = ("flip", "early", "late", "lose", "swap", "echo")
-"""Faults that change what arrives: every point fails."""
+"""Faults that change what arrives: every point fails. `wrap` needs a long pass of short messages: see
+engine/tests/host_sampler.cpp."""
