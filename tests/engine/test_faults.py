@@ -12,12 +12,6 @@ from volley.benchmarks.points.records import PointRecord
 from volley.launch.engine import ask_about
 from volley.machine.transports import TRANSPORTS
 
-<<<<<<< HEAD:tests/test_faults.py
-DATA = ("flip", "early", "late", "lose", "swap", "echo")
-"""Faults that change what arrives: every point fails. `wrap` needs a long pass of short messages: see
-engine/tests/host_sampler.cpp."""
-=======
->>>>>>> 0abcaa3d (Tests are grouped by package, what they share is in tests/support, and no test file imports another):tests/engine/test_faults.py
 FOUND_BY = {
     **dict.fromkeys(DATA, "data"),
     "wrap": "data",

@@ -45,7 +45,8 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
     ] = []
     work_s: Work = []
     empty_sample_s: Annotated[
-        Seconds | None, Meta(description="time of a batch besides its k counts: clock, call, what is done once a batch.")
+        Seconds | None,
+        Meta(description="time of a batch besides its k counts: clock, call, what is done once a batch."),
     ] = None
     ended_by: Annotated[
         EndedBy | None,
