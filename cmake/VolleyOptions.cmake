@@ -11,7 +11,7 @@ target_compile_options(volley_options INTERFACE
   -std=c++20   # not CMAKE_CXX_STANDARD: CUDA takes it over, and CMake 3.25 knows no CUDA 20
   "$<${cxx}:${warnings};-Wpedantic>"
   "$<${cxx}:-pthread>"   # some MPIs' wrappers say it; precompiled headers are used with the same options only
-  "$<${cuda}:--expt-relaxed-constexpr>"   # kernels call constexpr functions of the host, e.g. those of host/pattern.hpp
+  "$<${cuda}:--expt-relaxed-constexpr>"   # kernels call constexpr functions of the host, e.g. those of messages/pattern.hpp
   # Host halves of .cu files: what nvcc generates itself is not free of conversions.
   "$<${cuda}:-Xcompiler=-Wall,-Wextra,-Wshadow$<$<BOOL:${VOLLEY_WERROR}>:,-Werror>>"
   "$<$<AND:${cuda},$<BOOL:${VOLLEY_WERROR}>>:-Werror=all-warnings>")

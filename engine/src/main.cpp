@@ -12,7 +12,7 @@
 
 #include "benchmark/gpu_matrix/section.hpp"
 #include "benchmarks.hpp"
-#include "host/launch_environment.hpp"
+#include "machine/launch_environment.hpp"
 #include "measure/sampler.hpp"
 #include "transport/registry.hpp"
 

@@ -2,7 +2,7 @@
 #include "expect.hpp"
 #include "gpu/gpu.hpp"
 #include "gpu/runtime.hpp"
-#include "host/memory.hpp"
+#include "messages/memory.hpp"
 
 #include <cstdio>
 #include <vector>

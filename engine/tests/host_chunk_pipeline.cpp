@@ -2,7 +2,7 @@
 // devices, and copies that end later than they are begun play the copy engines.
 #include "expect.hpp"
 #include "group/job.hpp"
-#include "host/memory.hpp"
+#include "messages/memory.hpp"
 #include "transport/shared_segment.hpp"
 #include "transport/staged/chunks.hpp"
 

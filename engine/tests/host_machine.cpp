@@ -1,10 +1,10 @@
 // Reading the machine: CPU lists, binding, and memory limits of control groups (replayed from a made-up root).
 #include "expect.hpp"
 #include "group/context.hpp"
-#include "host/launch_environment.hpp"
-#include "host/memory.hpp"
-#include "host/placement.hpp"
-#include "host/usage.hpp"
+#include "machine/launch_environment.hpp"
+#include "machine/placement.hpp"
+#include "machine/usage.hpp"
+#include "messages/memory.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // The pattern catches every single wrong bit, whatever the length, and the poison never passes for a message.
 #include "expect.hpp"
-#include "host/memory.hpp"
+#include "messages/memory.hpp"
 
 #include <cstring>
 #include <set>

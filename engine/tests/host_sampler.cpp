@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "expect.hpp"
-#include "measure/faults.hpp"
+#include "faults/faults.hpp"
 #include "measure/sampler.hpp"
 #include "measure/series.hpp"
 

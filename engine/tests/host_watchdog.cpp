@@ -2,7 +2,7 @@
 // be away for long; its thread does not disturb what is measured. Each case is a process of its own.
 #include "base/errors.hpp"
 #include "expect.hpp"
-#include "host/placement.hpp"
+#include "machine/placement.hpp"
 #include "measure/watchdog.hpp"
 
 #include <sys/syscall.h>

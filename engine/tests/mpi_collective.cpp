@@ -13,8 +13,8 @@
 
 #include "benchmark/collective/verifier.hpp"
 #include "expect.hpp"
+#include "faults/faults.hpp"
 #include "group/group_control.hpp"
-#include "measure/faults.hpp"
 #include "measure/sampler.hpp"
 #include "mpi/mpi.hpp"
 #include "start_mpi.hpp"

@@ -1,8 +1,8 @@
 // At 1, 2 and 4 ranks: every grid, thread count and kind of overlap gives the same field bit for bit; a NaN stops it.
 #include "expect.hpp"
-#include "host/placement.hpp"
 #include "jacobi/host_solver.hpp"
 #include "jacobi/transport_solve.hpp"
+#include "machine/placement.hpp"
 #include "start_mpi.hpp"
 #include "transport/host_driven.hpp"
 #include "transport/registry.hpp"

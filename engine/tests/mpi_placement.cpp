@@ -5,7 +5,7 @@
 #include "benchmark/transport_set.hpp"
 #include "expect.hpp"
 #include "group/group_control.hpp"
-#include "host/launch_environment.hpp"
+#include "machine/launch_environment.hpp"
 #include "measure/sampler.hpp"
 #include "start_mpi.hpp"
 #include "transport/host_driven.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "host/memory.hpp"
+#include "messages/memory.hpp"
 
 namespace volley::jacobi {
 

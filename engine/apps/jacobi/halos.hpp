@@ -133,8 +133,8 @@ class Halos {
   [[nodiscard]] bool host_driven() const { return !none() && neighbours_[0].halo->host_driven(); }
   [[nodiscard]] bool staged_through_host() const { return !none() && neighbours_[0].halo->staged_through_host(); }
 
-  // Exchanges the verification pattern (host/pattern.hpp) once at every place, on fresh buffers, and checks every byte
-  // and guard. Returns the seconds of the first exchange on this rank.
+  // Exchanges the verification pattern (messages/pattern.hpp) once at every place, on fresh buffers, and checks every
+  // byte and guard. Returns the seconds of the first exchange on this rank.
   [[nodiscard]] double verify_pattern() {
     std::vector<double> elapsed_s;
     while (elapsed_s.size() < places_) elapsed_s.push_back(verify_pattern_at_next_place());

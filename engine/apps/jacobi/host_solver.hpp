@@ -7,8 +7,8 @@
 #include <numeric>
 #include <thread>
 
-#include "host/placement.hpp"
 #include "jacobi/solver.hpp"
+#include "machine/placement.hpp"
 
 namespace volley::jacobi {
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "benchmark/benchmark.hpp"
-#include "host/placement.hpp"
 #include "jacobi/solver.hpp"
+#include "machine/placement.hpp"
 
 namespace volley::jacobi {
 

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "measure/faults.hpp"
+#include "faults/faults.hpp"
 
 namespace volley {
 namespace {

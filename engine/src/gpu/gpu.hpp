@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "host/memory.hpp"
+#include "messages/memory.hpp"
 
 struct CUstream_st;
 
@@ -39,7 +39,7 @@ void select(int index);
 // Allocates this many bytes of device memory, which are freed with the last copy of the pointer. Throws if it cannot.
 using Allocate = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
 
-// Device memory of the current device, filled and checked by kernels there; see host/memory.hpp. By default of
+// Device memory of the current device, filled and checked by kernels there; see messages/memory.hpp. By default of
 // cudaMalloc.
 [[nodiscard]] std::unique_ptr<Memory> make_memory(Allocate allocate = {});
 

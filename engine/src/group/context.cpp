@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "group/context.hpp"
-#include "host/launch_environment.hpp"
+#include "machine/launch_environment.hpp"
 
 namespace volley {
 namespace {

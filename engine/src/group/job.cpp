@@ -7,7 +7,7 @@
 
 #include "base/errors.hpp"
 #include "group/job.hpp"
-#include "host/launch_environment.hpp"
+#include "machine/launch_environment.hpp"
 #include "record/records.hpp"
 
 extern char** environ;

@@ -6,8 +6,8 @@
 
 #include "base/command_line.hpp"
 #include "gpu/gpu.hpp"
-#include "host/placement.hpp"
-#include "host/usage.hpp"
+#include "machine/placement.hpp"
+#include "machine/usage.hpp"
 #include "record/plan.hpp"
 
 namespace volley {

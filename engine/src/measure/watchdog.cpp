@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "host/placement.hpp"
+#include "machine/placement.hpp"
 
 namespace volley {
 namespace {

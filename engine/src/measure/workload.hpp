@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "host/memory.hpp"
 #include "measure/timing_loop.hpp"
+#include "messages/memory.hpp"
 
 namespace volley {
 

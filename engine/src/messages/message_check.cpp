@@ -13,7 +13,7 @@ void MessageCheck::fill(const CheckedMessages& of) {
 }
 
 // Numbers begin again when all messages of the fill have been the last of a batch. Messages of a fill that are one or
-// two apart differ in every byte, see host/pattern.hpp.
+// two apart differ in every byte, see messages/pattern.hpp.
 std::size_t MessageCheck::expect_next(const CheckedMessages& of, bool may_stand) {
   number_ = number_ % last_messages_per_fill + 1;
   if (!of.verified()) return number_ * message_step_bytes;

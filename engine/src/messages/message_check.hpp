@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "host/memory.hpp"
+#include "messages/memory.hpp"
 
 namespace volley {
 

@@ -1,4 +1,4 @@
-// A fault on purpose around any transport: its messages and collectives (measure/faults.hpp), halos, opening.
+// A fault on purpose around any transport: its messages and collectives (faults/faults.hpp), halos, opening.
 #include <algorithm>
 #include <new>
 

@@ -15,8 +15,8 @@ __constant__ nvshmemi_device_host_state_t nvshmemi_device_state_d;  // the other
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
-#include "host/placement.hpp"
-#include "host/shared_library.hpp"
+#include "base/shared_library.hpp"
+#include "machine/placement.hpp"
 #include "transport/device/kernel_driven.cuh"
 
 // What nvshmemx_cumodule_init looks for in a module, besides the state itself: the version of the headers, which these

@@ -1,7 +1,7 @@
 // Every transport of this build. To add a transport, add its file and a line in registry.cpp.
 #pragma once
 
-#include "measure/faults.hpp"
+#include "faults/faults.hpp"
 #include "transport/transport.hpp"
 
 namespace volley {
@@ -32,7 +32,7 @@ struct TransportEntry {
 
 [[nodiscard]] std::span<const TransportEntry> registry();
 
-// The entry of that name, or null. NAME+FAULT is the transport NAME with a fault of measure/faults.hpp.
+// The entry of that name, or null. NAME+FAULT is the transport NAME with a fault of faults/faults.hpp.
 [[nodiscard]] const TransportEntry* find_transport(std::string_view name);
 
 // A transport with a fault. `memory`: where its messages are.

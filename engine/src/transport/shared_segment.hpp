@@ -10,7 +10,7 @@
 #include <sstream>
 #include <system_error>
 
-#include "host/memory.hpp"
+#include "messages/memory.hpp"
 #include "transport/agreement.hpp"
 
 namespace volley {

@@ -33,7 +33,7 @@ Latch& latch_in(const gpu::PinnedBuffer& memory) { return *reinterpret_cast<Latc
 // Starting a thread takes as long as checking a message of a few megabytes.
 constexpr std::size_t bytes_worth_a_thread = std::size_t{8} << 20;
 
-// `there` has the seed of route 0. Seeds of the two directions differ in the lowest bit (host/pattern.hpp).
+// `there` has the seed of route 0. Seeds of the two directions differ in the lowest bit (messages/pattern.hpp).
 Contents of_route(const Contents& there, const Route& route) { return {there.seed ^ route.number, there.first_word}; }
 
 }  // namespace

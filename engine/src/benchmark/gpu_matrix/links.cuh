@@ -3,7 +3,7 @@
 
 #include "benchmark/gpu_matrix/section.hpp"
 #include "gpu/runtime.hpp"
-#include "host/placement.hpp"
+#include "machine/placement.hpp"
 
 namespace volley::gpu_matrix {
 

@@ -4,7 +4,7 @@
 
 #include "benchmark/benchmark.hpp"
 #include "benchmark/gpu_matrix/links.cuh"
-#include "measure/faults.hpp"
+#include "faults/faults.hpp"
 #include "measure/sampler.hpp"
 
 namespace volley::gpu_matrix {

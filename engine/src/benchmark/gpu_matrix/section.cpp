@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "measure/faults.hpp"
+#include "faults/faults.hpp"
 
 namespace volley::gpu_matrix {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "gpu/kernels/flag.cuh"
-#include "host/memory.hpp"
+#include "messages/memory.hpp"
 
 namespace volley::gpu::kernels {
 

@@ -10,8 +10,8 @@
 #include <sched.h>
 
 #include "base/clock.hpp"
+#include "base/shared_library.hpp"
 #include "gpu/runtime.hpp"
-#include "host/shared_library.hpp"
 #include "transport/agreement.hpp"
 
 namespace volley::nccl {

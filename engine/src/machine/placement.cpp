@@ -1,4 +1,4 @@
-#include "host/placement.hpp"
+#include "machine/placement.hpp"
 
 #include <sched.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "host/pattern.hpp"
+#include "messages/pattern.hpp"
 
 #include <algorithm>
 #include <cstring>

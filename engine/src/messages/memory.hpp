@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "host/pattern.hpp"
+#include "messages/pattern.hpp"
 
 namespace volley {
 
@@ -32,7 +32,7 @@ enum class MemoryKind { none, host, device };
 [[nodiscard]] const char* name_of(MemoryKind kind);
 
 // Two message buffers. Each has room for a guard on both sides, and after the message for the last message of a batch,
-// which begins after the others; see host/pattern.hpp.
+// which begins after the others; see messages/pattern.hpp.
 struct Buffers {
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
@@ -41,7 +41,7 @@ struct Buffers {
 
 class Memory;
 
-// Writes and checks the contents of messages in the memory where they are; see host/pattern.hpp.
+// Writes and checks the contents of messages in the memory where they are; see messages/pattern.hpp.
 class Verifier {
  public:
   virtual ~Verifier() = default;

@@ -1,4 +1,4 @@
-#include "host/usage.hpp"
+#include "machine/usage.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>

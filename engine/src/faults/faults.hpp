@@ -5,8 +5,8 @@
 #include <future>
 #include <string_view>
 
-#include "host/memory.hpp"
 #include "measure/timing_loop.hpp"
+#include "messages/memory.hpp"
 
 namespace volley {
 

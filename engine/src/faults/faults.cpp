@@ -1,4 +1,4 @@
-#include "measure/faults.hpp"
+#include "faults/faults.hpp"
 
 #include <unistd.h>
 

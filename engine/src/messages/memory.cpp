@@ -1,4 +1,4 @@
-#include "host/memory.hpp"
+#include "messages/memory.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
