@@ -142,7 +142,6 @@ def test_this_machine_is_captured_and_judged(volley: Command, tmp_path: Path) ->
     assert done.err == f"facts: {file}\n"
     first = msgspec.json.decode(done.out, type=Diagnosis)
     statuses = {finding.check: finding.status for finding in first.findings}
-    assert statuses["compiler"] == "good"
     assert statuses["MPI, host memory"] == "good"
     assert statuses["launcher"] == "good"
     again = volley("doctor", "--format", "json", "--from", str(file))
