@@ -62,7 +62,7 @@ class MessageCheck {
   int kind_ = 0;                          // of its contents, see Verifier::kind()
   std::uint64_t number_ = 0;              // of the last message that was expected
   std::optional<std::uint64_t> arrived_;  // the message of the fill that the receive buffer holds; none: unknown
-  const Verifier* checked_by_ = nullptr;  // who wrote the guards around it
+  const Verifier* checked_by_ = nullptr;  // who wrote the guards of this fill around it
 };
 
 }  // namespace volley
