@@ -30,6 +30,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "FOLDER": ("there", ["there"]),
     "NAME": ("a-name", ["a-name"]),
     "NAME,…": (["a", "b"], ["a,b"]),
+    "RECORDS,…": (["a", "b"], ["a,b"]),
     "N,…": ([1, 2], ["1,2"]),
     "HOST,…": (["a", "b"], ["a,b"]),
     "HH:MM:SS": ("01:00:00", ["01:00:00"]),

@@ -18,6 +18,7 @@ from volley.tune.candidates import Candidate
 from volley.tune.files import SizeRule
 
 HEADER = Path(__file__).parents[2] / "engine/src/mpi/interface.hpp"
+PLAN = HEADER.parents[3] / "schema/examples/plan-pingpong.json"
 DEBIAN = Path("/usr/lib", f"{os.uname().machine}-linux-gnu")
 ONCE = ("--launches", "1")
 ONE_SIDED = ("--transport", "host/put,host/put/fence,host/get", *FEW, *ONCE)
@@ -167,6 +168,6 @@ def test_an_mpi_without_one_sided_calls_lacks_only_these_transports(volley: Comm
 
 
 def test_an_engine_without_a_library_says_so(engine: Path) -> None:
-    done = finish_with([str(engine), "--plan", "-"], "{}")
+    done = finish_with([str(engine), "--plan", "-"], PLAN.read_text())
     assert done.code == 2
-    assert "--mpi-library names the MPI library" in done.err
+    assert "`pingpong` is between ranks: --mpi-library names the MPI library" in done.err

@@ -129,7 +129,7 @@ class TransportSet {
   [[nodiscard]] std::string too_large(const Candidate& candidate, std::uint64_t bytes,
                                       const std::optional<Window>& window = {}) const {
     if (bytes == 0 && !collectives_ && !candidate.transport->carries_empty_messages()) {
-      return "only messages of MPI_Send may be empty";
+      return "a message of 0 B is measured with host and aware only";
     }
     const std::size_t max_bytes = candidate.transport->max_message_bytes();
     if (bytes > max_bytes) return "it carries messages of up to " + std::to_string(max_bytes) + " B";

@@ -113,7 +113,7 @@ void Sampler::visit(Series& series) {
   series.elapsed_s += seconds_since(begun);
 }
 
-// In three visits as many as an interval of the median needs.
+// At least two: in three visits of a single launch as many as an interval of the median needs.
 int Sampler::samples_per_visit(const Series& series) const {
   if (batches_.is_long(series)) return min_samples_a_visit;
   const int most = sampling_.tail ? 10 * max_samples_a_visit : max_samples_a_visit;

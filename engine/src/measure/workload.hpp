@@ -49,13 +49,13 @@ struct SamplingLimits {
   int empty_samples = 31;
   // The target length of a visit: several samples of a short exchange, two of a long one.
   double visit_s = 5e-3;
-  // Untimed exchanges after a fill; fewer if they take longer than two visits. A message that was just written is in
-  // the caches of its writer; after about this many exchanges it is in the reader's caches, if they are large enough.
+  // Untimed exchanges at the start of each visit, of a message that was written long ago: caches and connections reach
+  // their steady state. Fewer if they take longer than two visits.
   int warm_up_exchanges = 8;
   // The time limit for estimating the length of a batch, and the minimum number of batches of a short exchange.
   double calibration_s = 20e-3;
   int calibration_batches = 5;
-  // A longer exchange gets only as many samples as an interval of the median needs. Its buffers are far larger than any
+  // A longer exchange gets the fewest samples, two a visit. Its buffers are far larger than any
   // cache, so that no untimed exchange warms a cache.
   double long_exchange_s = 50e-3;
   // How long a pass of short messages may take, and that of the first message size of a series.

@@ -16,7 +16,6 @@ __constant__ nvshmemi_device_host_state_t nvshmemi_device_state_d;  // the other
 #include <nvshmemx.h>
 
 #include "base/shared_library.hpp"
-#include "machine/placement.hpp"
 #include "transport/device/kernel_driven.cuh"
 
 // What nvshmemx_cumodule_init looks for in a module, besides the state itself: the version of the headers, which these
@@ -131,7 +130,7 @@ class NvshmemTransport final : public device::WireDriven<NvshmemWire> {
              " and " + std::to_string(started_with[1]);
     }
     const std::string problem = problem_of([&] { nvshmem_ = std::make_shared<const Nvshmem>(); });
-    return problem.empty() ? "" : "no NVSHMEM: " + problem + "; the wheel nvidia-nvshmem-cu13 contains it";
+    return problem.empty() ? "" : "no NVSHMEM: " + problem + "; the wheel nvidia-nvshmem-cu13 (or -cu12) contains it";
   }
 
   // Starts NVSHMEM with these two ranks: its heap does not exist before. Allocations are collective, and agreed on.

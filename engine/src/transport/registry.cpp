@@ -73,7 +73,7 @@ const TransportEntry entries[] = {
      "this engine was built without the headers of NCCL's device API (NCCL 2.28 or newer, from NCCL_HOME or the wheel "
      "nvidia-nccl-cu13); build it again with them"},
     {"nvshmem", "GPU kernels put with NVSHMEM", no, device, usual, false, WITH_NVSHMEM(make_nvshmem),
-     "this engine was built without the headers of NVSHMEM (3.4, from NVSHMEM_HOME or the wheel nvidia-nvshmem-cu13); "
+     "this engine was built without the headers of NVSHMEM (3.3 to 3.8, from NVSHMEM_HOME or the wheel nvidia-nvshmem-cu13); "
      "build it again with them"},
     {"null", "nothing: the engine's own overhead", no, none, extra, false, make_null},
 };

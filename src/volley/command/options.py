@@ -57,7 +57,7 @@ class SamplingOptions(Options):
     )
     budget: float | None = option(
         read=option_values.seconds,
-        help="Time of the whole run: volley starts no launch that would end later, and no point after this time.",
+        help="Time of the whole run: launches are shortened to share it, and none starts that would end later.",
     )
     verify: bool = flag(
         default=True, help="Check the last message of every sample byte for byte, outside the timed region."

@@ -1,6 +1,6 @@
 """The model of a report: tables, charts, notes and data of one series of runs, for any benchmark.
 
-The module ``volley.benchmarks.<name>.page`` turns the results of a benchmark into a :class:`Report`; the renderers
+A function that the ``Benchmark`` names turns its results into a :class:`Report`; the renderers
 (``report.terminal``, ``report.markdown``, ``report.csv``, ``report.json``, ``report.prometheus``, ``report.html``) show
 any report.  A report contains text unchanged; the renderers escape control characters.
 """

@@ -1,7 +1,7 @@
 """The interface between a benchmark and the rest of the front end: what it is called, takes, records and reports.
 
-Each benchmark is a subpackage ``volley/benchmarks/<name>``.  Its ``__init__`` has the dataclass of its options and
-``BENCHMARK``, and imports none of the other modules of the package: ``BENCHMARK`` names them with ``Lazy``.
+Each benchmark is in a subpackage of ``volley/benchmarks``.  Its ``__init__`` has the dataclass of its options and its
+:class:`Benchmark`, and imports none of the other modules of the package: the ``Benchmark`` names them with ``Lazy``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
     name: str
-    """Its name in plans, and that of its subpackage unless ``modules`` says where its modules are."""
+    """Its name in plans."""
     help: str
     """One line, then paragraphs."""
     options: type[Any]

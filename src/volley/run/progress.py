@@ -36,7 +36,7 @@ class LaunchCount:
     """However long they take."""
     maximum: int
     time_s: float | None = None
-    """No launch after the first ``minimum`` starts if it would end after this time; ``None``: no limit."""
+    """No launch after the first ``aim`` starts if it would end after this time; ``None``: no limit."""
     aim: int = 1
     """So many launches share the time: before them, a launch starts if there is time for a quarter of one."""
 
@@ -69,7 +69,7 @@ class LaunchCount:
 class Forecast:
     """How many steps a launch has, such as the rows of a matrix, and how many are done.
 
-    ``volley.benchmarks.<name>.jobs.forecast(plan)`` returns one.
+    ``forecast`` of a ``Benchmark`` returns one for a plan.
     """
 
     def __init__(self, total: int = 1, budget_s: float | None = None) -> None:

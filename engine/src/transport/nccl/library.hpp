@@ -145,7 +145,7 @@ class NcclCommunicator {
 template <class Functions>
 [[nodiscard]] std::string load(std::shared_ptr<const Functions>& nccl) {
   const std::string problem = problem_of([&] { nccl = std::make_shared<const Functions>(); });
-  return problem.empty() ? "" : "no NCCL: " + problem + "; the wheel nvidia-nccl-cu13 contains it";
+  return problem.empty() ? "" : "no NCCL: " + problem + "; the wheel nvidia-nccl-cu13 (or -cu12) contains it";
 }
 
 // Uses NCCL on this rank alone: its network, and where it allocates memory (2.19) its CUDA runtime. Returns why that
