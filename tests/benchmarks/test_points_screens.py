@@ -242,7 +242,9 @@ FIVE = ["host", "staged/pageable", "staged/pipelined", "aware", "peer"]
 INTERRUPTED = [1e-6 + 1e-9 * (number % 7) for number in range(40)] + [1e-4] * 6
 NOT_EVERY = [log(pingpong(DRIFTING)), log(pingpong(DRIFTING), pingpong(INTERRUPTED, 64))]
 
-ONLY_MPI = pingpong(size=0, name="staged/pinned", status="skipped", reason="a message of 0 B is measured with host and aware only")
+ONLY_MPI = pingpong(
+    size=0, name="staged/pinned", status="skipped", reason="a message of 0 B is measured with host and aware only"
+)
 EMPTY = [
     log(
         *(pingpong(SAMPLES, size, name) for name in ("host", "aware") for size in (0, 8, 64)),

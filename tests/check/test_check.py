@@ -654,9 +654,20 @@ def test_wrong_data_is_judged_before_limits(volley: Command, tmp_path: Path) -> 
 
 
 def test_records_of_something_else_are_no_check(volley: Command) -> None:
-    """A matrix of GPUs is one of the layers; a halo exchange is none."""
-    done = volley("check", "--from", str(ROOT / "results" / "h200-x2" / "matrix.jsonl"))
-    assert (done.code, "PASS" in done.out) == (0, True)
+    """A matrix of GPUs is one of the layers, but no check without the others."""
+    for name in ("matrix", "stream-uni"):
+        done = volley("check", "--from", str(ROOT / "results" / "h200-x2" / f"{name}.jsonl"))
+        assert (done.code, done.out) == (2, "")
+        assert "are not those of a check" in done.err
+
+
+def test_each_layer_of_a_kept_check_has_its_own_records(volley: Command) -> None:
+    """MPI on device memory was delayed: messages in host memory and collectives were not."""
+    done = volley("check", "--from", str(ROOT / "results" / "h100-x2" / "check-delay.jsonl.gz"), "--format", "json")
+    layers = {each["layer"]: each for each in json.loads(done.out)["findings"]}
+    assert "6.9" in layers["MPI on device memory"]["why"]
+    others = [each for name, each in layers.items() if name != "MPI on device memory"]
+    assert not any("aware" in str(each.get("part")) + str(each.get("why")) for each in others)
     done = volley("check", "--from", "nowhere.jsonl")
     assert done.code == 2
 

@@ -165,6 +165,8 @@ REAL = {
     "lo is down": ('exec unshare -n "$@"', {}, "loopback"),
 }
 """What makes a state, the variables of the shell, and the finding."""
+ONLY_COMPILERS = "TMPDIR without exec"
+"""A warning: nothing that volley starts needs to run from there."""
 
 
 @pytest.mark.slow
@@ -173,8 +175,10 @@ def test_a_real_state_is_found_and_its_remedy_ends_it(name: str, volley: Command
     script, variables, check = REAL[name]
     before = namespace(script) if script else []
     found = doctor(volley, before, variables)
-    assert [each.check for each in found.values() if each.status == "broken"] == [check]
+    broken = [each.check for each in found.values() if each.status == "broken"]
+    assert broken == ([] if name == ONLY_COMPILERS else [check])
     cause = found[check]
+    assert cause.status in {"broken", "warning"}
     assert cause.evidence
     assert not set(cause.evidence) <= set("-= ")
     before = [*before, "sh", "-c", f'{cause.remedy.partition("; or ")[0]}; exec "$@"', "sh"]

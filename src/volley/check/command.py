@@ -20,7 +20,7 @@ from volley.check import COMMAND, cluster, cluster_map, limits, machine
 from volley.check.cluster_map import ClusterMap, Names
 from volley.check.findings import CheckFinding, Verdict, exit_code, in_order, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
-from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
+from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.launch.allocation import allocation
 from volley.launch.inside_launcher import rank_info
 from volley.machine.nvidia_driver import gpu_count, has_driver
@@ -28,6 +28,7 @@ from volley.machine.signals import Stop
 from volley.records.records_file import Writer, open_writer, read_runs
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
+from volley.run.outcome import LOOKS_FOR
 from volley.run.progress import Progress
 from volley.run.session import prepare
 from volley.text import count, escape_controls
@@ -60,7 +61,7 @@ class Check:
             return []
         try:
             session = prepare(benchmark, options, self.stop)
-        except UserError as error:
+        except MachineError as error:
             self.findings.append(finding(verdict="NOT POSSIBLE", why=str(error)))
             return []
         shown = "table" if chosen.format == "table" else "json"
@@ -69,7 +70,8 @@ class Check:
         began = any(log.run for log in session.logs)
         for outcome in session.outcomes:
             if outcome.code != EXIT_GOOD and not any("failed" in log.statuses for log in session.logs):
-                why = " ".join(line.removeprefix("volley: ") for line in outcome.lines[-1:])
+                said = [line.removeprefix("volley: ") for line in outcome.lines if line != f"volley: {LOOKS_FOR}"]
+                why = " ".join(said[-1:])
                 verdict: Verdict = "FAIL" if began and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"
                 self.findings.append(finding(verdict=verdict, why=why or "no reason"))
         return session.logs
@@ -203,7 +205,7 @@ class Judged:
             for each in machine.judge(layer, benchmark, logs, known, len(self.times)):
                 yield replace_nodes(each, self.host)
         if self.known and self.times:
-            for each in limits.missing(self.this, self.times, self.known):
+            for each in limits.missing(self.this, None if self.options.transport else self.times, self.known):
                 yield replace_nodes(each, self.host)
 
     def _of_ranks(self) -> Iterator[CheckFinding]:
@@ -290,14 +292,16 @@ def of_records(logs: Sequence[RunLog], options: CheckOptions, where: ClusterMap 
     """Judge the records of a check."""
     ranks = [log for log in logs if is_check(log)]
     others = [log for log in logs if log.run and log not in ranks]
-    if not ranks and not others:
-        raise UserError("--from: these records are not those of a check")
+    if not ranks:
+        raise UserError("--from: these records are not those of a check, or end before all its ranks were measured")
     gpus = max((len(log.gpus("before")) for log in logs), default=0)
-    named = [name for log in others if log.run for name in log.run.plan.transports]
+    named = list(dict.fromkeys(name for log in others if log.run for name in log.run.plan.transports))
     measured: list[Measured] = []
+    absent: list[CheckFinding] = []
+    one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in ranks if log.run)
     for layer in machine.layers(gpus, named):
         benchmark, asked = benchmarks.read(layer.words)
-        wanted = set(getattr(asked, "transport", ()))
+        wanted = set(asked.named_transports)
         those = [
             log
             for log in others
@@ -305,11 +309,14 @@ def of_records(logs: Sequence[RunLog], options: CheckOptions, where: ClusterMap 
         ]
         if those:
             measured.append((layer, benchmark, those))
+        elif one:
+            why, how = "these records do not contain it", "a check that ends by itself"
+            absent.append(CheckFinding(verdict="UNDECIDED", layer=layer.name, why=why, decides=how))
     together = cluster.Measured(where or ClusterMap(), 0.0)
     known = limits.read_limits(options.expect) if options.expect else None
     asked_for = limits.read_inventory(options.inventory) if options.inventory else None
     judged = Judged(options, measured, ranks, together, known, asked_for)
-    return Found(judged.findings(), judged.nodes())
+    return Found([*judged.findings(), *absent], judged.nodes())
 
 
 def shown(logs: Sequence[RunLog]) -> bool:

@@ -177,8 +177,11 @@ def by_limits(layer: str, times: Mapping[str, Sequence[float]], limits: Limits, 
     return finding(verdict="PASS", why=why)
 
 
-def missing(machine: Machine, times: Iterable[str], limits: Limits) -> Iterator[CheckFinding]:
-    """Name what the good nodes had and this machine does not: GPUs, or something that was measured there."""
+def missing(machine: Machine, times: Iterable[str] | None, limits: Limits) -> Iterator[CheckFinding]:
+    """Name what the good nodes had and this machine does not: GPUs, or something that was measured there.
+
+    ``times``: what this check measured; ``None``: the user chose it, so that nothing of it is missing.
+    """
     finding = partial(CheckFinding, verdict="FAIL", layer="what must be there", yardstick="limits")
     same = [each for each in limits.checks if each.machine.cpu == machine.cpu]
     fewest = min((len(each.machine.gpus) for each in same), default=0)
@@ -188,7 +191,7 @@ def missing(machine: Machine, times: Iterable[str], limits: Limits) -> Iterator[
     known = limits.of(machine).checks
     absent = (
         sorted(set.intersection(*(set(each.seconds) for each in known)) - set(map(without_fault, times)))
-        if known
+        if known and times is not None
         else []
     )
     if absent:

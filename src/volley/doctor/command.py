@@ -22,6 +22,7 @@ from volley.doctor.options import DoctorOptions
 from volley.document import readable_json
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_unwritable, write_file
+from volley.launch.this_host import is_this_host
 from volley.machine.facts import Facts, encode, read_facts
 from volley.machine.finding import Finding, Status
 from volley.report.terminal import console_on, print_hanging, print_line
@@ -62,6 +63,8 @@ def _capture(options: DoctorOptions) -> Facts:
 
     granted = allocation(os.environ)
     names = tuple(dict.fromkeys(options.hosts)) or tuple(granted.hosts if granted else ())
+    if len(names) == 1 and options.hosts and not is_this_host(names[0]):
+        names = (os.uname().nodename, *names)  # what is between this host and that one
     drawn = sys.stderr.isatty()
 
     def watch(call: str) -> None:

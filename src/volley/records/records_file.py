@@ -355,7 +355,7 @@ def _open_named(output: Path, *, force: bool) -> Writer:
     except OSError as error:
         raise UserError(
             f"cannot write records to {escape_controls(str(output))}: {error.strerror}; name another file with -o, "
-            "or leave -o out to keep them in ~/.local/state/volley"
+            "or leave -o out: volley then chooses a folder"
         ) from None
     return writer
 

@@ -194,9 +194,11 @@ def keep_name(name: str, file: Path) -> None:
         began = link.exists() and link.resolve() != target.resolve() and is_being_written(link)  # without a record yet
         if taken or began:
             which = f"the run {taken.id}" if taken else "a run that is being measured"
+            running = link.exists() and is_being_written(link)
+            first = "wait for its end" if running else f"write volley delete {name} first"
             raise UserError(
-                f"--name {name}: {which} has this name: choose another, write volley delete {name} first, or "
-                f"mark all runs of a kind with --tag {name}"
+                f"--name {name}: {which} has this name: choose another, {first}, or mark all runs of a kind with "
+                f"--tag {name}"
             )
         link.unlink(missing_ok=True)
         link.symlink_to(target)

@@ -15,6 +15,8 @@ from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.text import escape_controls, join_words
 
+LOOKS_FOR = "volley doctor looks for the cause"
+"""The advice where a launch fails before its first record."""
 _LOADER = 127
 """The exit status of ld.so if a library is missing; the status is 1 if a library has another version."""
 
@@ -97,7 +99,7 @@ def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None
     why = f"{ending.reason()}{f'; lost: {lost}' if lost else ''}"
     explained = _with_launcher_text(f"the run was aborted: {why}", ending)
     if log.run is None and "volley doctor" not in explained[-1]:
-        explained = (*explained, "volley: volley doctor looks for the cause")
+        explained = (*explained, f"volley: {LOOKS_FOR}")
     return RunOutcome(EXIT_FAILED, explained, ends_session=True)
 
 
