@@ -343,8 +343,8 @@ def _cpus(log: RunLog) -> Iterator[str]:
     if busy and max(busy.values()) > _MUCH:
         most = max(busy, key=lambda rank: busy[rank])
         yield (
-            f"MPI's and the transports' threads have no core of their own: those of rank {most} took {busy[most] * 100:.0f} % "
-            "of the time on the core that it measures on; request more cores than ranks"
+            f"MPI's and the transports' threads have no core of their own: those of rank {most} took "
+            f"{busy[most] * 100:.0f} % of the time on the core that it measures on; request more cores than ranks"
         )
     cpus = {cpu for rank in here for cpu in rank.cores}
     if cpus and len(here) > len(cpus) and not shared:
@@ -400,8 +400,8 @@ def _gpus(series: LaunchSeries) -> Iterator[str]:
                 # The readings before and after a launch are farther apart than the launch is long.
                 share = min(grown[cause] / grown["elapsed"], 1.0) if grown["elapsed"] else 1.0
                 yield (
-                    f"{name} ran below its clocks for {share * 100:.0f} % of the run because of {cause}: look at nvidia-smi -q "
-                    "-d PERFORMANCE,POWER,TEMPERATURE"
+                    f"{name} ran below its clocks for {share * 100:.0f} % of the run because of {cause}: "
+                    "look at nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE"
                 )
         links = [f"{grown[kind]:.0f} {words}" for kind, words in _LINK_ERRORS.items() if grown[kind]]
         if links:
