@@ -341,7 +341,7 @@ void a_late_short_message_is_checked() {
         const Series found = measured_once(driver, timed, bytes, pass_short_messages);
         EXPECT(found.mismatch.has_value() == (lost > 0));
         EXPECT(!found.mismatch || (found.mismatch->offset_bytes == 0 && found.mismatch->wrong_bytes == bytes));
-        EXPECT(found.pass.counts * found.pass.in_flight > 65'600);
+        EXPECT(found.mismatch || found.pass.counts * found.pass.in_flight > 65'600);
       }
     }
   }

@@ -33,7 +33,7 @@ ATTEMPTS = 3
 def reported(hosts: Lab, folder: Path, *arguments: str) -> float:
     """The median that volley on the first host reports for a point over both, in seconds (of a stream: a window's)."""
     records = folder / "records.jsonl"
-    command = [sys.executable, "-m", "volley", *arguments, "--hosts", ",".join(NAMES), "-o", str(records)]
+    command = [sys.executable, "-m", "volley", *arguments, "--hosts", ",".join(NAMES), "-o", str(records), "--force"]
     done = hosts.run([*command, "--transport", "host", "--format", "json"], timeout_s=120)
     assert done.returncode == 0, done.stderr
     (log,) = read_runs(records, BENCHMARKS)

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double delay_s = 0.2e-3;
 constexpr std::uint64_t last_message_of_hang = 3;
-// `wrap`: the message of a call that is wrong, counted from 0: after rings and credits have begun again.
+// `wrap`: the message of a pass that is wrong, counted from 0: after rings and credits have begun again.
 constexpr std::uint64_t late_message = 19'999;
 // `signal`: how many bytes come too late, and by how much.
 constexpr std::size_t late_bytes = 64;
@@ -25,7 +25,7 @@ constexpr std::array entries{
     FaultEntry{"lose", "a message in the middle of a call does not arrive", Fault::lose},
     FaultEntry{"swap", "two messages of a call arrive in each other's place", Fault::swap},
     FaultEntry{"echo", "a rank has what it sent in place of what it received", Fault::echo},
-    FaultEntry{"wrap", "one bit of the 20,000th message of a call is wrong", Fault::wrap},
+    FaultEntry{"wrap", "one bit of the 20,000th message of a pass is wrong", Fault::wrap},
     FaultEntry{"nan", "a halo of NaNs", Fault::nan},
     FaultEntry{"signal", "the last bytes of a call arrive 5 us after its end", Fault::signal},
     FaultEntry{"delay", "0.2 ms pass before each message between ranks 0 and 1", Fault::delay},
@@ -100,9 +100,14 @@ void FaultyDriver::change(const View& view, std::uint64_t messages, const Call& 
     case Fault::lose:
       if (apart) memory_->copy(middle.recv, before.data(), bytes);
       return;
-    case Fault::wrap:
-      if (apart && messages > late_message) flip_a_bit(*memory_, view.message(late_message).recv, bytes, flipped_++);
+    case Fault::wrap: {
+      const std::uint64_t before = apart ? std::exchange(passed_, passed_ + messages) : 0;
+      if (!apart) passed_ = 0;
+      else if (before <= late_message && late_message < before + messages) {
+        flip_a_bit(*memory_, view.message(late_message - before).recv, bytes, flipped_++);
+      }
       return;
+    }
     case Fault::swap: {
       if (!apart) return;
       const Bytes first = contents(view.recv, bytes);

@@ -57,6 +57,7 @@ class FaultyDriver final : public Driver {
   const Rank rank_;
   const std::function<std::size_t(std::size_t)> received_bytes_;
   std::uint64_t messages_ = 0;  // of all calls
+  std::uint64_t passed_ = 0;    // of the calls of the present pass
   std::uint64_t flipped_ = 0;
   std::future<void> late_bytes_;
 };

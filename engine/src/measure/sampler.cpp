@@ -1,6 +1,7 @@
 #include "measure/sampler.hpp"
 
 #include <numeric>
+#include <utility>
 
 #include "measure/fixed_work.hpp"
 
@@ -8,6 +9,8 @@ namespace volley {
 namespace {
 
 constexpr int max_samples_a_visit = 10;
+// A long pass is made in calls of about so many messages: where ranks share cores, one message may take milliseconds.
+constexpr std::uint64_t messages_a_call = 1024;
 
 }  // namespace
 
@@ -160,32 +163,41 @@ void Sampler::record(Series& series, double elapsed_s, std::uint64_t count) {
   for (std::size_t i = 0; i < parts.size(); ++i) series.parts[i].push_back(parts[i]);
 }
 
-// One more call of the timed function, in which every message has different contents and its own address, and is
-// compared. In a sample each message overwrites the one before it, so that a lost message or window does not show.
+// More calls of the timed function, in which every message has different contents and its own address, and is compared:
+// one, or of short messages several, until those of the pass are made or its time is over. In a sample each message
+// overwrites the one before it, so that a lost message or window does not show.
 void Sampler::check_every_message(Series& series) {
   if (!series.verified() || series.buffer_bytes == 0) return;
   const SamplingLimits& limits = workload_.limits;
   const double most_s = forecast_.last(series) == nullptr ? limits.first_pass_s : limits.pass_s;
   series.pass = pass_of(workload_, series.view.bytes, series.buffer_bytes, series.count_s, most_s);
-  const auto& [counts, in_flight] = series.pass;
+  const std::uint64_t counts = std::exchange(series.pass.counts, 0);
+  const std::uint64_t in_flight = series.pass.in_flight;
   if (counts == 0) return;
   const auto begun = Clock::now();
   batches_.enter(series);
   View view = series.view;
   view.stride = pass_stride(view.bytes);
   const CheckedMessages messages = messages_of(series);
-  batches_.expect_writing(counts * in_flight * view.stride);
-  series.messages->fill_pass(messages, counts * in_flight, view.stride);
-  control_.ready();
-  watchdog_.progress(10 * series.count_s * static_cast<double>(counts) + batches_.slowest_count_s(series));
+  const auto directions = static_cast<std::uint64_t>(std::ranges::count_if(workload_.messages, std::identity{}));
+  const std::uint64_t most = std::max(workload_.pass_counts, messages_a_call / in_flight);
   std::optional<Window> window = workload_.window;
   if (window) window->messages = static_cast<int>(in_flight);
-  static_cast<void>(series.driver->batch(view, counts, window));
-  batches_.expect_writing(counts * in_flight * view.stride);
-  note(series, series.messages->check_pass(messages, counts * in_flight, view.stride));
-  const auto directions = std::ranges::count_if(workload_.messages, std::identity{});
-  series.messages_verified += counts * in_flight * static_cast<std::uint64_t>(directions);
-  collect(series);
+  bool goes_on = true;
+  while (goes_on) {
+    const std::uint64_t now = std::min(most, counts - series.pass.counts);
+    batches_.expect_writing(now * in_flight * view.stride);
+    series.messages->fill_pass(messages, now * in_flight, view.stride);
+    control_.ready();
+    watchdog_.progress(10 * series.count_s * static_cast<double>(now) + batches_.slowest_count_s(series));
+    static_cast<void>(series.driver->batch(view, now, window));
+    batches_.expect_writing(now * in_flight * view.stride);
+    note(series, series.messages->check_pass(messages, now * in_flight, view.stride));
+    series.pass.counts += now;
+    series.messages_verified += now * in_flight * directions;
+    collect(series);
+    goes_on = control_.shared(series.pass.counts < counts && !series.mismatch && seconds_since(begun) < 3 * most_s);
+  }
   if (series.mismatch) series.ended_by = EndedBy::failure;
   series.elapsed_s += seconds_since(begun);
 }
