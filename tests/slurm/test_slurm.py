@@ -235,11 +235,11 @@ def doctor(volley: Volley, *before: str) -> dict[str, dict[str, str]]:
 @pytest.mark.parametrize(("transport", "drained"), [("host", False), ("host+flip", True)])
 def test_a_prolog_drains_the_node_that_fails(volley: Volley, transport: str, drained: bool) -> None:
     wrapper, prolog = volley.folder / "volley", volley.slurm.folder / "prolog.sh"
-    again = f'shift; VOLLEY_ENGINE={volley.engine} exec {volley.program} check --transport {transport} "$@" --budget 10'
+    again = f'shift; VOLLEY_ENGINE={volley.engine} exec {volley.program} check --transport {transport} "$@"'
     wrapper.write_text(f"#!/bin/sh\nPATH={volley.prefix}/bin:$PATH; {again}\n")
     wrapper.chmod(0o755)
     nothing = prolog.read_text()
-    prolog.write_text(PROLOG.read_text().replace("/opt/volley/bin", str(volley.folder)))
+    prolog.write_text(PROLOG.read_text().replace("/opt/volley/bin", str(volley.folder)).replace("45", "10"))
     try:
         done = volley.slurm.run(["srun", "--immediate=60", "-w", NAMES[0], "-n", "1", "echo", "the job ran"])
         state = volley.slurm.run(["scontrol", "show", "node", NAMES[0], "--oneliner"]).stdout
