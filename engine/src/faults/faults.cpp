@@ -101,10 +101,10 @@ void FaultyDriver::change(const View& view, std::uint64_t messages, const Call& 
       if (apart) memory_->copy(middle.recv, before.data(), bytes);
       return;
     case Fault::wrap: {
-      const std::uint64_t before = apart ? std::exchange(passed_, passed_ + messages) : 0;
+      const std::uint64_t begun = apart ? std::exchange(passed_, passed_ + messages) : 0;
       if (!apart) passed_ = 0;
-      else if (before <= late_message && late_message < before + messages) {
-        flip_a_bit(*memory_, view.message(late_message - before).recv, bytes, flipped_++);
+      else if (begun <= late_message && late_message < begun + messages) {
+        flip_a_bit(*memory_, view.message(late_message - begun).recv, bytes, flipped_++);
       }
       return;
     }
