@@ -111,7 +111,7 @@ def cluster(folder: Path, relay: Path) -> Iterator[Cluster]:
             _start(daemons, made, [programs["slurmctld"], "-D", "-c"], NAMES[0])
             for name in NAMES:
                 _start(daemons, made, [programs["slurmd"], "-D", "-N", name], name)
-            _wait_idle(made)
+            wait_idle(made)
             yield made
 
 
@@ -152,7 +152,7 @@ def _start(daemons: contextlib.ExitStack, where: Cluster, tokens: Sequence[str],
     daemons.callback(daemon.kill)  # nsenter's process; the daemon itself ends with the hosts at the latest
 
 
-def _wait_idle(made: Cluster) -> None:
+def wait_idle(made: Cluster) -> None:
     """Until both nodes take jobs, as Slurm says itself."""
     until, seen = time.monotonic() + READY_TIMEOUT_S, "nothing"
     while time.monotonic() < until:
