@@ -43,9 +43,10 @@ class Curve:
 def published() -> list[Curve]:
     """Return the tutorials' curves: Summit's three, then those of the NVLink3 system."""
     return [
-        Curve(machine, SAME_WAY[table.series], {parse_size(at): seconds for at, seconds in table.figures.items()})
+        Curve(machine, SAME_WAY[series], {parse_size(at): times[place] for at, times in table.figures.items()})
         for name, machine in (("summit", SUMMIT), ("nvlink3", NVLINK3))
         for table in references.published()[name].tables
+        for place, series in enumerate(table.series)
     ]
 
 

@@ -8,6 +8,7 @@ that they cannot drift apart.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -35,6 +36,7 @@ from volley.report.columns import MEANINGS, SCHEMA, base, meaning
 from volley.run.render import reports_of, results_of
 from volley.show.command import COLUMNS as LIST_COLUMNS
 from volley.statistics.estimates import median
+from volley.text import grouped
 from volley.units import LARGEST_COUNT, LARGEST_WHOLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,12 +77,13 @@ def own_reference(name: str) -> str:
     """Return a reference made from the records in ``results``."""
     paths = [ROOT / "results" / name / each for each in OWN_REFERENCES[name]]
     logs = [log for path in paths for log in read_runs(path, BENCHMARKS)]
-    observed, counts, tables = observed_in(logs, BENCHMARKS), set[int](), []
-    for (benchmark, series), rows in observed.rows.items():
-        times = {at: observed.seconds(row) for at, row in rows.items()}
-        counts.update(map(len, times.values()))
-        medians = {at: float(f"{median(each):.6g}") for at, each in times.items()}
-        tables.append(Figures(benchmark=benchmark, series=series, figures=medians))
+    observed, counts, tables = observed_in(logs, BENCHMARKS), set[int](), list[Figures]()
+    alike = grouped(observed.rows.items(), lambda each: (each[0][0], tuple(each[1])))
+    for (benchmark, places), those in alike.items():  # the series of a sweep at the same places
+        times = {at: [observed.seconds(rows[at]) for _, rows in those] for at in places}
+        counts.update(len(each) for row in times.values() for each in row)
+        medians = {at: [float(f"{median(each):.6g}") for each in row] for at, row in times.items()}
+        tables.append(Figures(benchmark=benchmark, series=[series for (_, series), _ in those], figures=medians))
     launches = " to ".join(map(str, sorted({min(counts), max(counts)})))
     of = "medians of one launch" if launches == "1" else f"the median over {launches} launches of the median of each"
     reference = Reference(
@@ -91,7 +94,18 @@ def own_reference(name: str) -> str:
         method=[f"Measured by volley: {of}."],
         tables=tables,
     )
-    return _json(msgspec.to_builtins(reference))
+    return as_table(reference)
+
+
+def as_table(reference: Reference) -> str:
+    """Return a reference as its file has it: lists are rows of a table, and what is usual is left out."""
+    document = msgspec.to_builtins(reference)
+    defaults = {field.name: field.default for field in msgspec.structs.fields(Figures)}
+    for table in document["tables"]:
+        for name in [name for name, value in table.items() if value in (defaults[name], [])]:
+            del table[name]
+    head, name, tables = _json(document).partition('"tables"')
+    return head + name + re.sub(r"\[\s+([^][{}]*?)\s+\]", lambda found: f"[{' '.join(found[1].split())}]", tables)
 
 
 def schema(type_: Any) -> dict[str, Any]:

@@ -134,17 +134,17 @@ def read_sides(words: Sequence[str]) -> list[Side]:
 def published_side(name: str, reference: Reference, second: Side) -> Side:
     """Return a reference as a run with one launch, of the points that a run measured."""
     observed, column = Observed(), array("d")
-    for table in reference.tables:
-        sweep = (table.benchmark, table.series)
+    for table, series in ((each, series) for each in reference.tables for series in each.series):
+        sweep = (table.benchmark, series)
         for at, row in second.observed.rows.get(sweep, {}).items():
             work = second.observed.work[row] or None
-            if at not in observed.rows.get(sweep, {}) and (seconds := table.seconds(at, work)):
-                observed.add(table.benchmark, Observable(table.series, [at], [seconds], work), column)
+            if at not in observed.rows.get(sweep, {}) and (seconds := table.seconds(series, at, work)):
+                observed.add(table.benchmark, Observable(series, [at], [seconds], work), column)
     if not column:
-        names = list(dict.fromkeys(f"{table.benchmark}: {table.series}" for table in reference.tables))
+        names = [f"{table.benchmark}: {series}" for table in reference.tables for series in table.series]
         places = list(dict.fromkeys(at for table in reference.tables for at in table.figures))
         raise UserError(
-            f"{second.name} measures nothing that {name} has: {join_few(names)} at {places[0]} to "
+            f"{second.name} measures nothing that {name} has: {join_few(dict.fromkeys(names))} at {places[0]} to "
             f"{places[-1]}; see volley references {name}"
         )
     return Side(name, [], replace(observed, columns=[column]), failed=0, repeats=False, reference=reference)
@@ -279,7 +279,7 @@ class Comparison:
         if missing:
             series = {sweep[1] for sweep in self.first.observed.rows.keys() - second.observed.rows.keys()}
             names = dict.fromkeys(name if name in series else f"{name} at {at}" for _, name, at in missing)
-            found.append(f"{second.name} lacks {count(len(missing), 'point')}: {join_few(names)}")
+            found.append(f"{second.name} lacks {count(len(missing), 'point')}: {join_few(dict.fromkeys(names))}")
         return found
 
     def failing(self, condition: FailOn) -> Integers:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import product, repeat, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -34,21 +36,21 @@ EQUAL = 0.005
 
 
 class Figures(Frozen, frozen=True, kw_only=True):
-    """One table of a reference: the figures of one series, as published."""
+    """One table of a reference, as published: a row for each place in a sweep, a column for each series."""
 
     benchmark: Annotated[str, Meta(description="that measures the same quantity.")]
-    series: Annotated[str, Meta(description="the benchmark's name for what the figures are of.")]
-    title: Annotated[str | None, Meta(description="the source's name for it.")] = None
+    series: Annotated[list[str], Meta(description="the benchmark's names for what the columns are of.")]
+    titles: Annotated[list[str], Meta(description="the source's names for them.")] = []
     unit: str = "s"
     rate: Annotated[bool, Meta(description="a figure is factor · work / seconds; else factor · seconds.")] = False
     factor: Annotated[PositiveNumber, Meta(description="the unit in SI units.")] = 1.0
-    figures: Annotated[dict[str, PositiveNumber], Meta(description="by place in the sweep.")]
+    figures: Annotated[dict[str, list[PositiveNumber]], Meta(description="by place, one for each series.")]
 
-    def seconds(self, at: str, work: float | None) -> float | None:
+    def seconds(self, series: str, at: str, work: float | None) -> float | None:
         """Return the time of a figure, from the work that is done in it; ``None`` if either is unknown."""
-        figure = self.figures.get(at)
-        if figure is None or (self.rate and not work):
+        if series not in self.series or at not in self.figures or (self.rate and not work):
             return None
+        figure = self.figures[at][self.series.index(series)]
         return self.factor * work / figure if self.rate and work else figure / self.factor
 
 
@@ -77,11 +79,20 @@ def ratio_to_equal(
     gpu: str, sweep: Sweep, at: str, seconds: float, work: float | None = None
 ) -> tuple[str, float] | None:
     """Return the published reference with GPUs of this name that measured the same, and the time / its time."""
+    name, table = _equal(gpu).get((*sweep, at), ("", None))
+    figure_s = table and table.seconds(sweep[1], at, work)
+    return (name, seconds / figure_s) if figure_s else None
+
+
+@cache
+def _equal(gpu: str) -> dict[tuple[str, str, str], tuple[str, Figures]]:
+    """Return the first reference with GPUs of this name, and its table, by benchmark, series and place."""
+    found: dict[tuple[str, str, str], tuple[str, Figures]] = {}
     for name, reference in published().items():
         for table in reference.tables if reference.gpu == gpu else ():
-            if (table.benchmark, table.series) == sweep and (figure_s := table.seconds(at, work)):
-                return name, seconds / figure_s
-    return None
+            for series, at in product(table.series, table.figures):
+                found.setdefault((table.benchmark, series, at), (name, table))
+    return found
 
 
 def beside_words(ratio: float, name: str) -> str:
@@ -163,9 +174,7 @@ def list_report(
     references: Mapping[str, Reference], own: Mapping[str, Path], benchmarks: Sequence[Benchmark] = ()
 ) -> Report:
     columns = [Column("name", align="left"), Column("figures"), Column("machine", align="left")]
-    rows: list[list[str | int]] = [
-        [name, sum(len(table.figures) for table in each.tables), each.machine] for name, each in references.items()
-    ]
+    rows: list[list[str | int]] = [[name, len(_rows(name, each)), each.machine] for name, each in references.items()]
     return Report(
         heading=["Published results of other machines: volley compare NAME RECORDS"],
         tables=[Table(columns, [*rows, *(_own_row(name, path, benchmarks) for name, path in own.items())])],
@@ -185,42 +194,54 @@ def _own_row(name: str, path: Path, benchmarks: Sequence[Benchmark]) -> list[str
 
 
 def _rows(name: str, reference: Reference) -> list[dict[str, object]]:
-    places = ((table, at, figure) for table in reference.tables for at, figure in table.figures.items())
     return [
-        dict(zip(COLUMNS, (name, table.benchmark, table.series, at, table.title, table.unit, figure), strict=True))
-        for table, at, figure in places
+        dict(zip(COLUMNS, (name, table.benchmark, series, at, title, table.unit, figure), strict=True))
+        for table in reference.tables
+        for series, title, *figures in zip(
+            table.series, table.titles or repeat(None), *table.figures.values(), strict=False
+        )
+        for at, figure in zip(table.figures, figures, strict=True)
     ]
 
 
 def one_report(name: str, reference: Reference) -> Report:
     single = [table for table in reference.tables if len(table.figures) == 1]
-    found = [_single(single)] if single else []
-    for table in reference.tables:
-        if len(table.figures) > 1:
-            columns = [Column("at", align="left"), Column("", _unit(table)[0])]
-            rows: list[Row] = [[at, _shown(table, figure)] for at, figure in table.figures.items()]
-            found.append(Table(columns, rows, title=_title(table)))
     return Report(
         heading=[f"{name}: {reference.machine}", f"{reference.date or 'date unknown'} · {reference.source}"],
-        tables=found,
+        tables=[
+            *([_single(single)] if single else []),
+            *(_sweep(table) for table in reference.tables if len(table.figures) > 1),
+        ],
         notes=[Note("finding", line) for line in reference.method],
         data=Data(COLUMNS, COLUMNS[:-1], _rows(name, reference)),
         extra={"reference": reference},
     )
 
 
+def _sweep(table: Figures) -> Table:
+    titles, title = _titles(table), table.benchmark
+    if len(titles) == 1:
+        titles, title = [""], f"{title}, {titles[0]}"
+    columns = [Column(each.replace(": ", "\n", 1), _unit(table)[0]) for each in titles]
+    rows: list[Row] = [[at, *(_shown(table, each) for each in figures)] for at, figures in table.figures.items()]
+    return Table([Column("at", align="left"), *columns], rows, title)
+
+
 def _single(tables: Sequence[Figures]) -> Table:
+    """Return the figures that are the only ones of their series and unit."""
+    titled = [(title, table, place) for table in tables for place, title in enumerate(_titles(table))]
     sections: dict[int, str] = {}
     rows: list[Row] = []
-    for title, those in grouped(tables, _title).items():
+    for title, those in grouped(titled, itemgetter(0)).items():
         sections[len(rows)] = title
-        for each in those:
-            rows += [[at, f"{_shown(each, figure).text} {_unit(each)[0]}"] for at, figure in each.figures.items()]
+        for _, table, place in those:
+            ((at, figures),) = table.figures.items()
+            rows.append([at, f"{_shown(table, figures[place]).text} {_unit(table)[0]}"])
     return Table([Column("at", align="left"), Column(align="left")], rows, sections=sections)
 
 
-def _title(table: Figures) -> str:
-    return f"{table.series} ({table.benchmark})" + (f": {table.title}" if table.title else "")
+def _titles(table: Figures) -> list[str]:
+    return [": ".join(filter(None, each)) for each in zip_longest(table.series, table.titles)]
 
 
 def _unit(table: Figures) -> tuple[str, float]:
