@@ -25,7 +25,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pair.results import PingPong
 from volley.check.cluster import BLOCK, matchings, repeats_of
 from volley.check.evidence import Judgement, Places, Visits, joined
-from volley.check.judgement import LOOKS, judge
+from volley.check.judgement import judge
+from volley.check.neighbors import LOOKS
 from volley.records.records_file import read_runs
 from volley.statistics.two_runs import Booleans, Floats, Integers
 
@@ -51,9 +52,11 @@ class Shape:
     distance: Floats
     leaf: Integers
     told: Places
-    load: float = 0.0
-    """How much larger the traffic that leaves a leaf can be than its links, if all of its ranks send."""
+    load: Floats | float = 0.0
+    """How much larger the traffic of a leaf with others can be than its links, if all of its ranks send: of each."""
     streams: bool = False
+    tail: float = 0.0
+    """The scale of further noise of each visit, as a logarithm: the size of Student's t with two degrees of freedom."""
 
     @property
     def ranks(self) -> int:
@@ -159,6 +162,45 @@ def hosts(dice: np.random.Generator, told: str, nodes: int, per_host: int) -> Sh
     return shape(host // 8, np.log(np.where(host[:, None] == host, 0.4, np.exp(tree(host // 8, 1.2, 1.3)))), told)
 
 
+def rail_optimised(_: np.random.Generator, told: str, units: int, nodes: int, rails_of_node: int) -> Shape:
+    """Units of nodes, in each of which the NICs of one number share a leaf; other rails and units are farther."""
+    rail = np.tile(np.arange(rails_of_node), units * nodes)
+    node = np.repeat(np.arange(units * nodes), rails_of_node)
+    unit = node // nodes
+    leaf = unit * rails_of_node + rail
+    return shape(leaf, tree(leaf, 1.0, 1.35, unit, 1.6), told, node=node, pod=unit)
+
+
+def racks_of_kinds(dice: np.random.Generator, told: str, each: Sequence[int], slower: Sequence[float]) -> Shape:
+    """Racks of one kind each, but for the last one, which has nodes of all kinds."""
+    leaf = sizes(*each)
+    kind = leaf % len(slower)
+    kind = np.where(leaf == leaf.max(), dice.integers(len(slower), size=len(leaf)), kind)
+    factor = np.log(np.asarray(slower))[kind]
+    return shape(leaf, tree(leaf, *near_far(dice)) + np.maximum(factor[:, None], factor), told, kind=kind)
+
+
+def half_the_uplinks(_: np.random.Generator, told: str, *each: int) -> Shape:
+    """The first leaf has half as many links to the others as these have."""
+    leaf = sizes(*each)
+    load = np.where(np.arange(len(each)) == 0, 1.0, 0.5)
+    return shape(leaf, tree(leaf, 1.0, 1.05), told, load=load, streams=True)
+
+
+def noisy_cloud(dice: np.random.Generator, told: str, nodes: int, spread: float, tail: float) -> Shape:
+    made = cloud(dice, told, nodes, spread)
+    return Shape(made.distance, made.leaf, made.told, tail=tail)
+
+
+def other_nic(dice: np.random.Generator, told: str, nodes: int, per_leaf: int, slower: float) -> Shape:
+    """Two ranks a node with a NIC each; in one node the second NIC is of an older kind."""
+    node = np.repeat(np.arange(nodes), 2)
+    leaf = node // per_leaf
+    old = (np.arange(2 * nodes) == 2 * dice.integers(nodes) + 1) * 1
+    distance = tree(leaf, *near_far(dice)) + np.log(slower) * (old[:, None] | old)
+    return shape(leaf, distance, told, node=node, kind=old)
+
+
 Make = Callable[[np.random.Generator], Shape]
 
 
@@ -209,6 +251,19 @@ def _worlds() -> dict[str, dict[str, Make]]:
         "third generation": lambda dice: generations(dice, "leaf", [10, 20, 30, 4], 20, 1.15),
         "64 × 16, leaves": lambda dice: fat_tree(dice, "leaf", *[16] * 64),
         "flat 24, one switch": lambda dice: fat_tree(dice, "flat", 24),
+        "rail-optimised 2 × 8 × 8, leaves": lambda dice: rail_optimised(dice, "leaf", 2, 8, 8),
+        "rail-optimised 2 × 8 × 8, tree": lambda dice: rail_optimised(dice, "tree", 2, 8, 8),
+        "three generations": lambda dice: racks_of_kinds(dice, "leaf", [9, 14, 11, 12], (1.0, 1.12, 1.4)),
+        "three generations, kinds": lambda dice: racks_of_kinds(dice, "leaf kind", [9, 14, 11, 12], (1.0, 1.12, 1.4)),
+        "half the uplinks, leaves": lambda dice: half_the_uplinks(dice, "leaf", 12, 12, 12, 12),
+        "half the uplinks": lambda dice: half_the_uplinks(dice, "", 12, 12, 12, 12),
+        "noisy cloud": lambda dice: noisy_cloud(dice, "", 40, 0.04, 0.03),
+        "noisy cloud, one switch": lambda dice: noisy_cloud(dice, "flat", 40, 0.04, 0.03),
+        "an older NIC, kinds": lambda dice: other_nic(dice, "leaf kind", 24, 6, 1.25),
+        "1 + 2 + 3 + 5 + 6": lambda dice: fat_tree(dice, "", 1, 2, 3, 5, 6),
+        "1 + 2 + 3 + 5 + 6, leaves": lambda dice: fat_tree(dice, "leaf", 1, 2, 3, 5, 6),
+        "11 + 5": lambda dice: fat_tree(dice, "", 11, 5),
+        "11 + 5, leaves": lambda dice: fat_tree(dice, "leaf", 11, 5),
     }
     return {"chosen": chosen, "held out": held}
 
@@ -261,12 +316,8 @@ class Cluster:
         off = [self.noise[(start[end, turn // STRETCH] + turn % STRETCH) % len(self.noise)] for end in (first, second)]
         logs = self.shape.distance[first, second] + self.usual[first] + self.usual[second] + np.maximum(*off)
         logs += (self.dice.random(len(logs)) < DISTURBED) * np.minimum(self.dice.pareto(1.5, len(logs)) * 0.1, LONGEST)
-        leaf = self.shape.leaf
-        if self.shape.load:  # pairs that leave a leaf in the same round share its links
-            crossing = leaf[first] != leaf[second]
-            key = turn * (int(leaf.max()) + 1) + leaf[first]
-            share = np.bincount(key[crossing], minlength=int(key.max()) + 1)[key] / np.bincount(leaf)[leaf[first]]
-            logs += crossing * np.log(np.maximum(1.0, share * 4 * self.shape.load))
+        logs += self.shape.tail * np.abs(self.dice.standard_t(2, len(logs)))
+        logs += np.log(np.maximum(1.0, np.maximum(self._load(first, second, turn), self._load(second, first, turn))))
         hit = self.bad[second] if self.fault == "NIC" else self.bad[first] | self.bad[second]
         if self.fault == "NIC" and self.round_trips:
             hit = hit | self.bad[first]
@@ -275,6 +326,16 @@ class Cluster:
         block = repetition * (len(rounds) // BLOCK + 1) + turn % len(rounds) // BLOCK
         launch = np.full(len(first), base)
         return Visits(first, second, repetition, block, launch, np.exp(logs), np.zeros(len(first), bool))
+
+    def _load(self, end: Integers, other: Integers, turn: Integers) -> Floats:
+        """Return the load of the links of the ends' leaves, which all pairs share that leave a leaf in a round."""
+        leaf = self.shape.leaf
+        load = np.broadcast_to(self.shape.load, leaf.max() + 1)
+        crossing = leaf[end] != leaf[other]
+        key = turn * len(load) + leaf[end]
+        share = np.bincount(key[crossing], minlength=int(key.max()) + 1)[key] / np.bincount(leaf)[leaf[end]]
+        found: Floats = crossing * share * 4 * load[leaf[end]]
+        return found
 
     def checked(self) -> Judgement:
         """Check it, and look again until everything is decided."""
@@ -298,7 +359,8 @@ class Cluster:
         suspect = named or any(bad.intersection(part.ranks) for part in found.open)
         return {
             "failed": bool(found.bad), "blamed": bool(blamed), "named": named, "suspect": suspect,
-            "silent": not found.parts, "undecided": bool(found.open) and not found.bad,
+            "silent": not found.parts and self.slower > found.seen_from,
+            "undecided": bool(found.open) and not found.bad, "passed": not found.parts,
         }  # fmt: skip
 
 

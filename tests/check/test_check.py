@@ -21,15 +21,17 @@ from volley import benchmarks, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.pair.results import PingPong
-from volley.check import cluster, cluster_map, findings, limits, machine
+from volley.check import cluster, findings, limits, machine
 from volley.check.cluster import matchings, repeats_of
-from volley.check.cluster_map import ClusterMap, Names
 from volley.check.evidence import Judgement, Places, Visits
 from volley.check.findings import CheckFinding, exit_code, in_order, of_cluster
 from volley.check.judgement import judge
 from volley.check.limits import Inventory, Limits, Seen
 from volley.check.options import CheckOptions
+from volley.check.places import Names
 from volley.errors import UserError
+from volley.launch import cluster_map
+from volley.launch.cluster_map import ClusterMap
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.run.jobs import JobContext

@@ -18,9 +18,11 @@ import numpy as np
 
 from volley.benchmarks.matrix.records import RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.matrix.slow_pairs import Pair
-from volley.check.cluster_map import ClusterMap, Names, numbers
 from volley.check.evidence import Judgement, Visits, joined
-from volley.check.judgement import LOOKS, judge
+from volley.check.judgement import judge
+from volley.check.neighbors import LOOKS
+from volley.check.places import Names, numbers
+from volley.launch.cluster_map import ClusterMap
 from volley.records.plan import Sampling
 from volley.records.run_log import RunLog
 from volley.run.jobs import Job, JobContext, Jobs, make_plan

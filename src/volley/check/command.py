@@ -16,12 +16,14 @@ import msgspec
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import RANKS
-from volley.check import COMMAND, cluster, cluster_map, limits, machine
-from volley.check.cluster_map import ClusterMap, Names
+from volley.check import COMMAND, cluster, limits, machine
 from volley.check.findings import CheckFinding, Verdict, exit_code, in_order, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
+from volley.check.places import Names
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
+from volley.launch import cluster_map
 from volley.launch.allocation import allocation
+from volley.launch.cluster_map import ClusterMap
 from volley.launch.inside_launcher import rank_info
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop

@@ -12,8 +12,8 @@ from xml.sax.saxutils import quoteattr
 from msgspec import Meta
 
 from volley.check.cluster import PARTNERS, Case
-from volley.check.cluster_map import Names
 from volley.check.evidence import ClusterPart, Judgement
+from volley.check.places import Names
 from volley.document import Frozen, readable_json
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED
 from volley.report.columns import SCHEMA

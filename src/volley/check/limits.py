@@ -20,13 +20,13 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from volley.check.evidence import student
 from volley.check.findings import NAMED, CheckFinding
 from volley.command.option_values import HostListError, expand
 from volley.document import Frozen, NonNegative, PositiveSeconds
 from volley.errors import UserError
 from volley.files import write_file
 from volley.machine.transports import without_fault
+from volley.statistics.by_group import student
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import Floats
 from volley.text import count, join_few

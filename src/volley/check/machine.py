@@ -15,10 +15,10 @@ from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.matrix.cases import HOST, GpuMatrixCase
 from volley.benchmarks.matrix.results import results as matrix_results
 from volley.check import judgement
-from volley.check.evidence import Judgement, Places, Visits, group_quantile, joined
+from volley.check.evidence import Judgement, Places, Visits, joined
 from volley.check.findings import NAMED, CheckFinding, Verdict
-from volley.check.judgement import FEWEST as SMALLEST
 from volley.check.limits import Limits, by_limits
+from volley.check.neighbors import FEWEST as SMALLEST
 from volley.errors import UserError
 from volley.machine.hardware import SLOWDOWNS, Gpu
 from volley.machine.health import nvlinks_down
@@ -29,6 +29,7 @@ from volley.records.run_log import Observable, RunLog
 from volley.records.saved_runs import own_references
 from volley.references import beside_words
 from volley.run.benchmark import Benchmark
+from volley.statistics.by_group import group_quantile
 from volley.statistics.estimates import median
 from volley.text import count, grouped, join_few, join_words
 from volley.units import format_cpulist

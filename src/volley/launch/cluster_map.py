@@ -1,4 +1,4 @@
-"""The map of a cluster: the switches of each node, from the leaf up, and the kind of its hardware.
+"""The map of a cluster: the switches of each node, from the leaf up.
 
 It is read from what the user names, or within a job of Slurm from Slurm itself.  What is not known is unknown: nothing
 is guessed from names or addresses.
@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
-from volley.check.evidence import Places
 from volley.command.option_values import HostListError, expand
 from volley.errors import UserError
-from volley.records.record_types import Rank
 from volley.text import count
 
 HOW = (
@@ -61,58 +55,6 @@ class ClusterMap:
     def path(self, host: str) -> tuple[str, ...]:
         """Return the switches of a host, from the leaf up; empty if unknown."""
         return ("the switch",) if self.one_switch else self.path_of.get(self.node(host), ())
-
-
-@dataclass(frozen=True)
-class Names:
-    """The ranks of a run and where they are; on a single node each rank is a node, and a socket is a switch."""
-
-    ranks: Sequence[Rank]
-    map: ClusterMap
-
-    @cached_property
-    def one_node(self) -> bool:
-        return len({rank.host for rank in self.ranks}) == 1
-
-    def path(self, rank: Rank) -> tuple[str, ...]:
-        if self.one_node:
-            return (f"socket {rank.sockets[0]}",) if len(rank.sockets) == 1 else ()
-        return self.map.path(rank.host)
-
-    def switch(self, rank: int) -> str:
-        """Return the name of its leaf switch; empty if unknown."""
-        return next(iter(self.path(self.ranks[rank])), "")
-
-    def node(self, rank: int) -> str:
-        """Return the name of its node."""
-        return f"rank {rank}" if self.one_node else self.map.node(self.ranks[rank].host)
-
-    @cached_property
-    def ranks_on(self) -> Counter[str]:
-        """How many ranks each node has."""
-        return Counter(self.node(rank.rank) for rank in self.ranks)
-
-    def nodes(self, ranks: Iterable[int]) -> list[str]:
-        return list(dict.fromkeys(map(self.node, ranks)))
-
-    def kind(self, rank: Rank) -> str:
-        """Return its kind of hardware: processor and GPU."""
-        return " with ".join(filter(None, (rank.cpu, rank.device.name if rank.device else "")))
-
-    @cached_property
-    def places(self) -> Places:
-        paths = [self.path(rank) for rank in self.ranks]
-        levels = max(map(len, paths), default=0) or 1
-        columns = [numbers([path[level] if level < len(path) else "" for path in paths]) for level in range(levels)]
-        kinds = numbers([self.kind(rank) for rank in self.ranks])
-        nodes = numbers([self.node(rank.rank) for rank in self.ranks])
-        return Places(np.array(nodes), np.array(columns).T, np.maximum(kinds, 0))
-
-
-def numbers(names: Sequence[str]) -> list[int]:
-    """Number the names in order of appearance; the empty name is -1."""
-    known = {name: number for number, name in enumerate(dict.fromkeys(filter(None, names)))}
-    return [known.get(name, -1) for name in names]
 
 
 def of_file(path: Path) -> ClusterMap:

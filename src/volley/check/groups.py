@@ -1,0 +1,197 @@
+"""Groups of neighbors compared with each other: a switch, or a node of which no neighbor is known.
+
+Of a group that is slower than the others nobody can say whether it is slow or farther away, unless a comparable group
+is known, or it is slower than any distance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from volley.check.evidence import ClusterPart, Pairs, State
+from volley.check.neighbors import FEWEST, SLOW_FROM, Neighbors
+from volley.statistics.by_group import group_quantile
+from volley.statistics.two_runs import Booleans
+
+STANDS_OUT = float(np.log(1.02))
+FARTHEST = float(np.log(3.0))
+"""No two places of one cluster differ in distance by more than this."""
+
+
+class Groups:
+    """The groups compared with each other; a node whose switch is unknown is a group of its own."""
+
+    def __init__(self, pairs: Pairs, among: Neighbors) -> None:
+        self.pairs, self.among, self.count = pairs, among, among.groups
+        one_way = pairs.ends > pairs.ranks
+        self.ends = self.count * (1 + one_way)
+        good = ~among.slow[pairs.end] & ~among.slow[pairs.partner]
+        good = good[: len(pairs.value)]
+        first, second = among.group[pairs.first], among.group[pairs.second]
+        if not one_way:
+            first, second = np.minimum(first, second), np.maximum(first, second)
+        keys, of_pair = np.unique((first * self.count + second)[good], return_inverse=True)
+        self.first, self.second = keys // self.count, keys % self.count
+        self.value = group_quantile(of_pair, pairs.value[good], 0.5, len(keys), middle=True)
+        self.size = np.bincount(of_pair)
+        sample = np.zeros(self.count, int)
+        sample[among.group] = np.arange(pairs.ranks)
+        self.sample = sample
+        """A rank of each group."""
+        members = np.unique(np.stack([among.group, pairs.places.node], axis=1), axis=0)
+        self.nodes = np.bincount(members[:, 0], minlength=self.count)
+        self.own = self.first == self.second
+        self._classes()
+        self._core()
+
+    def _classes(self) -> None:
+        """Take from each value the level of its class: what is known of its distance and kinds."""
+        path, kind = self.pairs.places.path, self.pairs.places.kind
+        a, b = self.sample[self.first], self.sample[self.second]
+        same = (path[a] == path[b]) & (path[a] >= 0)
+        level = np.where(same.any(axis=1), same.argmax(axis=1), path.shape[1])
+        low, high = np.minimum(kind[a], kind[b]), np.maximum(kind[a], kind[b])
+        kinds = low * (int(kind.max()) + 1) + high
+        self.lone = np.zeros(len(self.value), bool)
+        center = np.full(len(self.value), np.nan)
+        nearer: dict[int, float] = {}
+        for number, distance in np.unique(np.stack([kinds, level], axis=1), axis=0).tolist():
+            its = (kinds == number) & (level == distance)
+            members = np.bincount(np.concatenate([self.first[its & ~self.own], self.second[its]]))
+            # A class in which one group is everywhere says nothing of that group.
+            comparable = its.sum() >= FEWEST and members.max() < its.sum()
+            if comparable:
+                nearer[number] = float(np.quantile(self.value[its], 0.25))
+            self.lone |= its & (not comparable)
+            center[its] = nearer.get(number, np.nan)
+        usual = float(np.nanmin(center)) if not np.isnan(center).all() else float(np.quantile(self.value, 0.25))
+        self.above = self.value - np.where(np.isnan(center), usual, center)
+
+    def _core(self) -> None:
+        """Find the groups that are not slower than the others with each other, and how slow those pairs are at most."""
+        across = ~self.own
+        shift = self.count * (self.ends > self.count)
+        one, other = self.first[across], self.second[across] + shift
+        end, partner = np.concatenate([one, other]), np.concatenate([other, one])
+        above = np.tile(self.above[across], 2)
+        self.stands_out = np.zeros(self.ends, bool)
+        self.most = float(np.max(self.above)) if len(above) == 0 else float(np.median(above))
+        self.middle = np.full(self.ends, np.nan)
+        if not len(above):
+            return
+        low = group_quantile(end, above, 0.25, self.ends)
+        seen = ~np.isnan(low)
+        core = seen & (low <= np.nanmedian(low))
+        for _ in range(20):
+            within = core[partner]
+            few = np.bincount(end[within], minlength=self.ends) < FEWEST
+            high = group_quantile(end[within], above[within], 0.75, self.ends)
+            high = np.where(few, group_quantile(end, above, 0.75, self.ends), high)
+            both = core[end] & core[partner]
+            most = float(np.quantile(above[both], 0.95)) if both.any() else float(np.nanmedian(above))
+            new = seen & (high <= most + STANDS_OUT)
+            if (new == core).all():
+                break
+            core = new
+        self.most, self.middle, self.stands_out = most, high, seen & ~core
+        self.spread = float(np.nanmedian(np.abs(high[core] - most))) if core.any() else math.inf
+
+    def resolution(self, among: Neighbors) -> float:
+        """Return how slow, as a logarithm, nine of ten nodes must be at least to be named or to stand out."""
+        by_group = np.fmax(self.most + STANDS_OUT - self.middle, STANDS_OUT) + 1.65 * self.pairs.error
+        side = np.arange(self.pairs.ends) // self.pairs.ranks * (self.ends > self.count)
+        own = by_group[among.group[np.arange(self.pairs.ends) % self.pairs.ranks] + side * self.count]
+        alone = self.nodes[among.group[np.arange(self.pairs.ends) % self.pairs.ranks]] < 2
+        seen = np.where(alone, own, np.fmin(among.all.seen_from, among.within.seen_from))
+        seen = seen[~np.isnan(seen)]
+        return float(np.quantile(seen, 0.9, method="higher")) if len(seen) else math.inf
+
+    def ranks_of(self, group: int) -> list[int]:
+        return [int(rank) for rank in np.flatnonzero(self.among.group == group)]
+
+    def parts(self) -> Iterator[ClusterPart]:
+        """Name the groups that are slower than the others."""
+        inside = self._slow_inside()
+        yield from inside
+        named = {rank for part in inside for rank in part.ranks}
+        out = sorted({int(end) % self.count for end in np.flatnonzero(self.stands_out)})
+        out = [group for group in out if not named.issuperset(self.ranks_of(group))]
+        if self.count == 2:
+            beyond = np.median(self.value[~self.own]) - np.max(self.value[self.own], initial=-math.inf)
+            out = np.flatnonzero(self.nodes < 2).tolist() if beyond > STANDS_OUT else []
+        far = [group for group in out if self._beyond(group) > FARTHEST]
+        for group in far:
+            slower = math.expm1(self._beyond(group))
+            yield ClusterPart("node" if self.nodes[group] < 2 else "group", "slow", self.ranks_of(group), "far", slower)
+        rest = [group for group in out if group not in far]
+        if not rest:
+            return
+        nodes = sum(int(self.nodes[group]) for group in rest)
+        if self.count > 2 and 3 * nodes > len(np.unique(self.pairs.places.node)):
+            ranks = sorted(rank for group in rest for rank in self.ranks_of(group))
+            yield ClusterPart("group", "undecided", ranks, "many", self._slower(rest))
+            return
+        lone = [group for group in rest if self.nodes[group] < 2]
+        for group in (each for each in rest if each not in lone):
+            about = partial(ClusterPart, "group", ranks=self.ranks_of(group), slower=self._slower([group]))
+            certain = self._comparable(group)
+            yield about(state="slow", reason="uplinks") if certain else about(state="undecided", reason="lone")
+        if lone:
+            ranks = sorted(rank for group in lone for rank in self.ranks_of(group))
+            yield ClusterPart("node" if len(lone) == 1 else "group", "undecided", ranks, "lone", self._slower(lone))
+
+    def _slower(self, groups: list[int]) -> float:
+        values = [self.middle[group + side] for group in groups for side in range(0, self.ends, self.count)]
+        return math.expm1(max(0.0, float(np.nanmedian(values)) - self.most)) if values else 0.0
+
+    def _touches(self, group: int) -> Booleans:
+        touches: Booleans = (self.first == group) | (self.second == group)
+        return touches
+
+    def _beyond(self, group: int) -> float:
+        """Return how much slower most pairs of the group are than the slowest of others with each other."""
+        its = self._touches(group)
+        out = np.flatnonzero(self.stands_out) % self.count
+        others = ~its & ~np.isin(self.first, out) & ~np.isin(self.second, out)
+        if not others.any() or not (its & ~self.own).any():
+            return 0.0
+        return float(np.quantile(self.value[its & ~self.own], 0.25) - np.quantile(self.value[others], 0.95))
+
+    def _comparable(self, group: int) -> bool:
+        """Return whether the whole tree is known and other groups have as far to others."""
+        across = self._touches(group) & ~self.own
+        return self.pairs.places.path.shape[1] > 1 and not self.lone[across].any()
+
+    def _slow_inside(self) -> list[ClusterPart]:
+        """Compare what the groups measure within themselves."""
+        pairs, among = self.pairs, self.among
+        edges = (
+            among.inside[: len(pairs.value)] & ~(among.slow[pairs.end] | among.slow[pairs.partner])[: len(pairs.value)]
+        )
+        group = among.group[pairs.first[edges]]
+        value = pairs.value[edges]
+        number = np.bincount(group, minlength=self.count)
+        middle, low = (group_quantile(group, value, q, self.count, middle=q == 0.5) for q in (0.5, 0.25))
+        kind = pairs.places.kind[self.sample]
+        found: list[ClusterPart] = []
+        for each in np.unique(kind[number > 0]).tolist():
+            its = np.flatnonzero((kind == each) & (number > 0))
+            if len(its) < 2:
+                continue
+            usual = np.sort(middle[its])[: max(1, len(its) * 2 // 3)]
+            top = float(usual[-1])
+            noise = 3 * pairs.error / np.sqrt(number[its])
+            for one in its[middle[its] > top + STANDS_OUT + noise].tolist():
+                slower = float(middle[one] - np.median(usual))
+                certain = (
+                    pairs.places.kinds_known and len(its) > 2 and number[one] >= FEWEST and low[one] > top + SLOW_FROM
+                )
+                state: State = "slow" if certain else "undecided"
+                found.append(
+                    ClusterPart("group", state, self.ranks_of(one), "inside", math.expm1(slower), int(number[one]))
+                )
+        return found

@@ -1,0 +1,155 @@
+"""A rank compared with its neighbors, the ranks on the same switch and of the same kind, towards the same places.
+
+So the distance cancels, whatever it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from volley.check.evidence import Pairs
+from volley.statistics.by_group import group_quantile, student
+from volley.statistics.two_runs import Booleans, Floats, Integers
+
+LOOKS = 5
+"""How often growing data is judged, at most, until everything is decided."""
+FALSE_ALARM = 0.01
+"""The largest probability that anything good of a cluster is called slow."""
+MISSED = 0.01
+"""The largest probability that an end is called good that is slower than ``GOOD_BELOW``."""
+SLOW_FROM = float(np.log(1.02))
+GOOD_BELOW = float(np.log(1.04))
+CLEAR = 0.5
+"""What is slow exceeds ``SLOW_FROM`` by this many standard deviations over its partners: else load or distance vary."""
+FEWEST = 3
+"""Partners that a test needs; also nodes, or switches: of two nobody can say which one is slow."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """Differences of each end from what is comparable: their number, mean and spread, and what is certain."""
+
+    number: Integers
+    mean: Floats
+    spread: Floats
+    error: Floats
+    tests: int
+    """By how many tests the probability of a false alarm is divided."""
+
+    def _quantiles(self, probability: float) -> Floats:
+        enough = self.number >= FEWEST
+        found = np.full(len(self.number), np.inf)
+        for number in np.unique(self.number[enough]).tolist():
+            found[self.number == number] = student(probability, number - 1)
+        return found
+
+    @cached_property
+    def slow(self) -> Booleans:
+        certain = self.mean - SLOW_FROM > self._quantiles(1 - FALSE_ALARM / self.tests) * self.error
+        return certain & (self.mean - SLOW_FROM >= CLEAR * self.spread)
+
+    @cached_property
+    def fast(self) -> Booleans:
+        """It looks faster; where many do, most of the others are slow."""
+        return (self.number >= FEWEST) & (self.mean < -SLOW_FROM)
+
+    @cached_property
+    def good(self) -> Booleans:
+        return GOOD_BELOW - self.mean > self._quantiles(1 - MISSED) * self.error
+
+    @cached_property
+    def unsure(self) -> Booleans:
+        """Neither slow nor good for certain, and it looks slow."""
+        return ~self.slow & ~self.good & (self.number >= FEWEST) & (self.mean > SLOW_FROM)
+
+    @cached_property
+    def seen_from(self) -> Floats:
+        """How slow an end must be, as a logarithm, to be found in 95 % of cases."""
+        return SLOW_FROM + (self._quantiles(1 - FALSE_ALARM / self.tests) + 1.65) * self.error
+
+
+class Neighbors:
+    """Each end compared with the ends of its group towards the same group.
+
+    A group are the ranks on one leaf switch and of one kind.  ``group`` is the number of each rank's.
+    """
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs, places = pairs, pairs.places
+        leaf = np.where(places.leaf >= 0, places.leaf, places.leaf.max() + 1 + places.node)
+        _, self.group = np.unique(leaf * (int(places.kind.max()) + 1) + places.kind, return_inverse=True)
+        self.groups = int(self.group.max()) + 1
+        rank, partner = pairs.end % pairs.ranks, pairs.partner % pairs.ranks
+        self.inside = self.group[rank] == self.group[partner]
+        sends = (pairs.end >= pairs.ranks).astype(int)
+        self.cell = (sends * self.groups + self.group[rank]) * self.groups + self.group[partner]
+        self.slow = np.zeros(pairs.ends, bool)
+        for _ in range(LOOKS):  # a slow end is no yardstick, neither as a neighbor nor as a partner
+            self._compare()
+            found = (self.all.slow | self.within.slow) & ~self.slow
+            if not found.any():
+                break
+            # Of neighbors in a small group the slowest goes first: it makes others look fast, never slow.
+            self.slow |= found
+
+    def _compare(self) -> None:
+        """Take from each edge the median of the neighbors' edges towards the same group."""
+        pairs = self.pairs
+        clean = ~self.slow[pairs.partner]
+        units, of_edge = np.unique(self.cell * pairs.ends + pairs.end, return_inverse=True)
+        end, cell = units % pairs.ends, units // pairs.ends
+        middle = group_quantile(of_edge[clean], pairs.edge_value[clean], 0.5, len(units), middle=True)
+        there = ~np.isnan(middle) & ~self.slow[end]
+        others, reference = _median_of_others(cell, middle, there)
+        offs = np.abs(middle - reference)[others > 1]
+        deviation = 1.4826 * float(np.nanmedian(offs)) if len(offs) else pairs.error
+        self.difference = pairs.edge_value - reference[of_edge]
+        self.usable = clean & (others[of_edge] > 0) & ~np.isnan(self.difference)
+        self.reference_error = np.maximum(deviation, pairs.error) * 1.2533 / np.sqrt(np.maximum(others, 1))
+        self.of_edge = of_edge
+        self.all = self.test(self.usable)
+        self.within, self.across = (self.test(self.usable & where) for where in (self.inside, ~self.inside))
+
+    def test(self, chosen: Booleans) -> Test:
+        """Test the mean difference of each end over the chosen edges."""
+        ends, its = self.pairs.ends, self.pairs.end[chosen]
+        number = np.bincount(its, minlength=ends)
+        low, high = (group_quantile(its, self.difference[chosen], q, ends)[its] for q in (0.1, 0.9))
+        values = np.clip(self.difference[chosen], low, high)  # a slow pair says nothing about a rank
+        mean = np.bincount(its, values, ends) / np.maximum(number, 1)
+        around = np.bincount(its, (values - mean[its]) ** 2, ends) / np.maximum(number - 1, 1)
+        spread = np.maximum(np.sqrt(1.5 * around), self.pairs.error)  # 1.5: clipping makes it smaller
+        # The reference of a cell is shared by all edges of the end in it.
+        edges = np.bincount(self.of_edge[chosen], minlength=len(self.reference_error))
+        owner = np.zeros(len(edges), int)
+        owner[self.of_edge] = self.pairs.end
+        shared = np.bincount(owner, (edges * self.reference_error) ** 2, ends) / np.maximum(number, 1) ** 2
+        error = np.sqrt(spread**2 / np.maximum(number, 1) + shared)
+        return Test(number, np.where(number > 0, mean, np.nan), spread, error, 2 * LOOKS * ends)
+
+
+def _median_of_others(cell: Integers, value: Floats, there: Booleans) -> tuple[Integers, Floats]:
+    """Return of each value how many others its cell has, and their median; only values that are ``there`` count."""
+    order = np.lexsort((value, cell, ~there))
+    count = int(there.sum())
+    cells, start, size = np.unique(cell[order[:count]], return_index=True, return_counts=True)
+    place = np.searchsorted(cells, cell)
+    known = (place < len(cells)) & (cells[np.minimum(place, len(cells) - 1)] == cell) if count else there
+    place = np.where(known, place, 0)
+    position = np.full(len(cell), len(cell))
+    if not count:
+        return np.zeros(len(cell), int), np.full(len(cell), np.nan)
+    position[order[:count]] = np.arange(count) - start[np.searchsorted(cells, cell[order[:count]])]
+    others = np.where(known, size[place] - there, 0)
+    sorted_values = value[order[:count]]
+
+    def at(rank: Integers) -> Floats:
+        rank = rank + (there & (rank >= position))
+        found: Floats = sorted_values[np.minimum(start[place] + rank, count - 1)]
+        return found
+
+    middle = (at(np.maximum(others - 1, 0) // 2) + at(others // 2)) / 2
+    return others, np.where(others > 0, middle, np.nan)
