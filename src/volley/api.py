@@ -68,6 +68,8 @@ def measure(command: str = "", **options: object) -> Runs:
         MachineError: nothing was measured.
     """
     known = {name: each for each in (plain.COMMAND, *commands()) for name in (each.name, *each.aliases)}
+    if not isinstance(command, str):
+        raise UserError(f"volley.measure takes the name of a command, e.g. volley.measure('pingpong'), not {command!r}")
     if command not in known:
         names = join_words(filter(None, known), "or")
         raise UserError(f"volley.measure runs {names}, not {command!r}: run volley {command} in a shell")

@@ -84,7 +84,7 @@ def write_file(output: Path, content: bytes, what: str = "") -> None:
         else:
             output.write_bytes(content)
     except OSError as error:
-        raise _cannot_write(output, what, error) from None
+        raise cannot_write(output, what, error) from None
 
 
 def refuse_unwritable(output: Path, what: str = "") -> None:
@@ -100,10 +100,11 @@ def refuse_unwritable(output: Path, what: str = "") -> None:
         if is_new:
             target.unlink()
     except OSError as error:
-        raise _cannot_write(output, what, error) from None
+        raise cannot_write(output, what, error) from None
 
 
-def _cannot_write(output: Path, what: str, error: OSError) -> UserError:
+def cannot_write(output: Path, what: str, error: OSError) -> UserError:
+    """Return the error of a file that cannot be written; one without room is an error of the machine."""
     problem = f"cannot write {what}{' to ' if what else ''}{escape_controls(str(output))}: {error.strerror}"
     if error.errno in NO_ROOM:
         return MachineError(f"{problem}; make room, or name a file elsewhere")

@@ -98,6 +98,26 @@ def join_few(names: Iterable[str], most: int = 4) -> str:
     return join_words(shown)
 
 
+_COMMAND = re.compile(
+    r"volley(?: [a-z][a-z-]*)?(?: -{1,2}[a-z][\w-]*(?:[= ][^\s;-][^\s;]*)?(?: \d+)?| \S*\.jsonl(?:\.gz)?)+"
+)
+_KEPT = "\ue000"
+"""A character for private use, in place of the blanks of a command."""
+
+
+def wrapped(text: str, width: int, first: str = "", others: str = "") -> list[str]:
+    """Wrap a text, but no command of volley in it: a part of one would be another command where somebody pastes it.
+
+    ``first`` and ``others`` stand at the beginning of the first line and of the others.
+    """
+    import textwrap  # noqa: PLC0415  start-up: only for people
+
+    kept = _COMMAND.sub(lambda found: found[0].replace(" ", _KEPT), text)
+    begin: dict[str, Any] = {"initial_indent": first, "subsequent_indent": others}
+    lines = textwrap.wrap(kept, width, **begin, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_KEPT, " ") for line in lines]
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a question about the most similar known word, ``did you mean host?``; empty if none is similar.
 

@@ -133,6 +133,7 @@ def test_any_options_together_give_the_plan_of_the_command_line(data: st.DataObj
     ("command", "options", "said"),
     [
         ("check", {}, "volley.measure runs pingpong, stream"),
+        (["pingpong"], {}, "takes the name of a command, e.g. volley.measure('pingpong'), not ['pingpong']"),
         ("tune", {}, "run volley tune in a shell"),
         ("pingpong", {"dry_run": True}, "returns the run: leave dry_run out"),
         ("pingpong", {"verify": "no"}, "--verify: 'no' is not True or False"),
@@ -142,7 +143,7 @@ def test_any_options_together_give_the_plan_of_the_command_line(data: st.DataObj
         ("pingpong", {"sizes": []}, "--sizes"),
     ],
 )
-def test_what_python_cannot_ask_for_is_refused(command: str, options: dict[str, Any], said: str) -> None:
+def test_what_python_cannot_ask_for_is_refused(command: Any, options: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError) as refused:
         volley.measure(command, **options)
     assert said in str(refused.value)

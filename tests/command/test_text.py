@@ -5,7 +5,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.text import align_decimals, ascii_json, clean, count, escape_controls, join_few, join_words
+from volley.text import align_decimals, ascii_json, clean, count, escape_controls, join_few, join_words, wrapped
+
+COMMANDS = ["volley matrix -n 4 --point-time 10", "volley check --expect limits.json --learn", "volley doctor"]
 
 
 @given(st.text())
@@ -55,6 +57,14 @@ def test_of_many_names_some_are_counted() -> None:
     assert join_few(["CE issue, peer access off", "CE enqueue", "SM"], most=2) == (
         "CE issue, peer access off; CE enqueue; and 1 more"
     )
+
+
+@given(st.lists(st.sampled_from(["", "a", "longer-word", *COMMANDS]), min_size=1), st.integers(20, 120))
+def test_wrapping_breaks_no_command(words: list[str], width: int) -> None:
+    lines = wrapped(" and ".join(words), width, "  first ", "  other ")
+    for command in COMMANDS:
+        assert sum(line.count(command) for line in lines) == words.count(command)
+    assert all(len(line) <= max(width, 10 + max(map(len, COMMANDS))) for line in lines)
 
 
 def test_json_in_ascii_is_the_same_document() -> None:

@@ -23,6 +23,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.compare import page
 from volley.compare.comparison import Comparison, Side, compare
 from volley.compare.environment import environment_differences
+from volley.compare.options import FailOn
 from volley.machine.hardware import Hardware
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange
 from volley.records.record_types import MpiFacts
@@ -278,6 +279,7 @@ def test_a_gate_of_several_runs_sees_what_its_level_lets_it_see(comparisons: int
     found = compare(first, second, 0.05, paired=True, comparisons=comparisons)
     assert found.possible == sees
     assert np.isfinite(found.detectable(0.05)).all() == sees
+    assert page.gate(found, FailOn("--fail-on slower:90%", 0.9))[0] == (0 if sees else 4)
 
 
 def test_the_same_file_twice_is_refused_before_its_records_are_read(
@@ -300,41 +302,6 @@ def test_launches_that_do_not_belong_together_are_no_reference_and_shown_apart(
 
 
 # -------------------------------------------------------------------------------------------------- environments
-
-
-def differences(first: Logs, second: Logs) -> list[tuple[str, str, str]]:
-    return [(each.name, each.first, each.second) for each in environment_differences(first, second)]
-
-
-def test_what_differs_between_the_environments_is_told() -> None:
-    first = launches(1, environment={"UCX_TLS": "all", "SAME": "1"})
-    second = launches(
-        2,
-        environment={"SAME": "1", "UCX_RNDV_THRESH": "8"},
-        mpi=MpiFacts(library="Open MPI v4.1.6", standard="3.1"),
-        ranks=example_records.ranks(2, bound_by="launcher"),
-    )
-    found = differences(first, second)
-    assert {
-        ("UCX_TLS", "all", "not set"),
-        ("UCX_RNDV_THRESH", "not set", "8"),
-        ("rank 0 bound_by", "engine", "launcher"),
-    } <= set(found)
-    assert {name: value for name, _, value in found}["mpi library"] == "Open MPI v4.1.6"
-    assert not {"SAME", "started_at"} & {name for name, *_ in found}
-
-
-def test_a_setting_that_has_its_default_on_one_side_is_told_in_words() -> None:
-    other = [run_with(log, plan={"verify": False}) for log in launches(2)]
-    assert differences(launches(1), other) == [("verify", "yes", "no")]
-    of = [launches(1, plan=example_records.plan(launch=launch)) for launch in ({}, {"oversubscribed": False})]
-    assert differences(*of) == [("oversubscribed", "unknown", "no")]
-
-
-def test_a_variable_that_the_plan_has_too_is_told_once() -> None:
-    plans = [example_records.plan(launch={"environment": {"UCX_TLS": value}}) for value in ("all", "tcp")]
-    of = [launches(1, plan=plan, environment=plan.launch["environment"]) for plan in plans]
-    assert [each[1:] for each in differences(*of)] == [("all", "tcp")]
 
 
 def test_records_of_several_commands_are_not_repeated_with_one_of_them() -> None:
@@ -391,6 +358,11 @@ ENVIRONMENTS: dict[str, tuple[Logs, Logs]] = {
     "a variable that the plan has too": (
         *(planned(environment={"UCX_TLS": "all"}), planned(environment={"UCX_TLS": "tcp"})),
     ),
+    "a setting of which one run has the default": (
+        launches(1),
+        [run_with(log, plan={"verify": False}) for log in launches(2)],
+    ),
+    "a setting that one run does not record": (planned(), planned(oversubscribed=False)),
     "a list that one run does not record is an empty list of the other": (planned(), planned(removed=[])),
     "two machines": two_machines(),
     "where UCX changes its protocol": (rendezvous_from(4875), rendezvous_from(8)),
@@ -412,13 +384,19 @@ def test_differences_of_environments_are_those_that_were_looked_at() -> None:
     check_screen(SCREENS / "compare/environments.txt", "\n".join(parts))
 
 
-def test_long_lists_that_begin_alike_are_told_by_their_ends() -> None:
-    names = ", ".join(f"transport{number}" for number in range(12))
-    of = [launches(1, environment={"LIST": f"{names}{more}"}) for more in ("", ", one, two")]
+def test_of_long_lists_the_difference_is_told_in_words() -> None:
+    names = [f"{number}-{'long' * 20}" for number in range(6)]
+    changed = {"LONGER": [*names, "one", "two"], "TURNED": names[::-1], "SHORTER": names[1:]}
+    lists = {name: ", ".join(items) for name, items in changed.items()}
+    of = [launches(1, environment=each) for each in (dict.fromkeys(lists, ", ".join(names)), lists)]
     found = environment_differences(*of)
-    notes = [note.text for note in page._environment_notes(found, full=False)]
-    assert notes == ["differs: LIST: … → …, one, two"]
-    assert names in next(page._environment_notes(found, full=True)).text
+    assert [note.text for note in page._environment_notes(found, "C", full=False)] == [
+        "differs: LONGER: only C has one and two",
+        "differs: TURNED: the same in another order",
+        f"differs: SHORTER: only A has …{names[0][-39:]}",
+    ]
+    whole = [note.text for note in page._environment_notes(found, "C", full=True)]
+    assert whole[0] == f"differs: LONGER: {', '.join(names)} → {lists['LONGER']}"
 
 
 def test_the_same_files_in_other_folders_are_one_difference() -> None:
@@ -433,39 +411,10 @@ def test_the_same_files_in_other_folders_are_one_difference() -> None:
         for number, at in enumerate(("one", "other"), start=1)
     ]
     found = environment_differences(*of)
-    notes = [note.text for note in page._environment_notes(found, full=False)]
+    notes = [note.text for note in page._environment_notes(found, "B", full=False)]
     assert notes == [
         "differs: the folders of LD_LIBRARY_PATH and mpiexec (--full shows them)",
         "differs: UCX_TLS: one → other",
         "differs: mpi_library: /one/libmpi.so.1 → /other/libmpi.so.2",
     ]
-    assert len(list(page._environment_notes(found, full=True))) == len(found) == 4
-
-
-def test_differences_of_two_machines_fit_a_few_lines() -> None:
-    found = [(name, value) for name, _, value in differences(*two_machines())]
-    assert [name for name, _ in found][:2] == ["sections", "UCX_TLS"]
-    assert found[2:] == [("rank 0 cores", "0-31"), ("gpus", "4"), ("peers", "6")]
-
-
-def test_where_ucx_changes_its_protocol_differs() -> None:
-    late, early = rendezvous_from(4875), rendezvous_from(8)
-    assert differences(late, early) == [("UCX send (multi) by rendezvous", "from 4875 B", "from 8 B")]
-    assert differences(launches(1), early) == [
-        ("UCX send (multi) by eager", "none", "from 0 B"),
-        ("UCX send (multi) by rendezvous", "none", "from 8 B"),
-    ]
-
-
-def test_what_varies_between_the_launches_of_one_run_is_no_difference() -> None:
-    first = launches(1, environment={"HOST_PART": "a"}) + launches(3, environment={"HOST_PART": "b"})
-    assert environment_differences(first, launches(2, environment={"HOST_PART": "b"})) == []
-
-
-@pytest.mark.parametrize(("hz", "differs"), [(1_965_000_000, False), (1_200_000_000, True)])
-def test_clocks_differ_only_where_they_are_apart(hz: int, differs: bool) -> None:
-    sides = [[gpu_log()], [gpu_log()]]
-    for (log,), clock in zip(sides, (1_980_000_000, hz), strict=True):
-        gpus = [msgspec.structs.replace(gpu, sm_clock_hz=clock) for gpu in log.hardware[-1].gpus]
-        log.hardware = [msgspec.structs.replace(log.hardware[-1], gpus=gpus)]
-    assert any("sm_clock_hz" in name for name, *_ in differences(*sides)) == differs
+    assert len(list(page._environment_notes(found, "B", full=True))) == len(found) == 4

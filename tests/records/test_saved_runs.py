@@ -185,12 +185,13 @@ def test_a_run_is_deleted_after_it_was_named(kept: Path, tmp_path: Path, capsys:
     assert other.exists()
 
 
-def test_old_runs_without_a_name_are_pruned(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_runs_without_a_name_are_deleted(kept: Path, capsys: Capture) -> None:
     for number in range(3):
         write(kept / f"old-{number}.jsonl", launches(20 + number))
     write(kept / "new.jsonl", launches(4, started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())))
     assert cli.main(["delete", "--yes"]) == 2
     assert cli.main(["delete", "last", "--keep", "1", "--yes"]) == 2
+    assert "takes either runs or --older-than and --keep, not both" in capsys.readouterr().err
     assert cli.main(["delete", "--older-than", "640000d", "--yes"]) == 0
     assert len(names(kept)) == 8
     assert cli.main(["delete", "--older-than", "1d", "--keep", "3", "--yes"]) == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from the_session import SIZES, measure, read_runs
-from volley.errors import UserError
+from volley.errors import MachineError
 from volley.records import records_file
 from volley.records.records_file import Writer, open_writer
 
@@ -59,11 +59,11 @@ def test_a_folder_without_room_is_told_before_measuring(tmp_path: Path, monkeypa
     writer = open_writer(None, "pingpong")
     assert f"cannot write to {full}: No space left on device" in str(writer.note)
     writer.close()
-    with pytest.raises(UserError, match="No space left on device"):
+    with pytest.raises(MachineError, match="No space left on device"):
         open_writer(full / "named.jsonl", "pingpong")
     kept = full / "kept.jsonl"
     kept.write_bytes(b"{}\n")
-    with pytest.raises(UserError, match="No space left on device"):
+    with pytest.raises(MachineError, match="No space left on device"):
         open_writer(kept, "pingpong", force=True)
     assert [(file.name, file.read_bytes()) for file in full.iterdir()] == [("kept.jsonl", b"{}\n")]
 

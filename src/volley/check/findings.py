@@ -18,7 +18,7 @@ from volley.document import Frozen, readable_json
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED
 from volley.report.columns import SCHEMA
 from volley.report.prometheus import escaped
-from volley.text import count, escape_controls, grouped, join_few
+from volley.text import count, escape_controls, grouped, join_few, wrapped
 from volley.units import format_cpulist, format_size
 
 Verdict = Literal["FAIL", "UNDECIDED", "NOT POSSIBLE", "NOT JUDGED", "PASS"]
@@ -248,11 +248,9 @@ def _section(findings: Sequence[CheckFinding], most: int) -> list[str]:
     for each in findings[:most]:
         yardstick = f" [{each.yardstick}]" if each.yardstick != "none" else ""
         text = f"{each.verdict:<12} {_name(each)}: {escape_controls(each.why)}{yardstick}"
-        lines += textwrap.wrap(text, WIDTH, subsequent_indent=" " * 13)[:3]
+        lines += wrapped(text, WIDTH, others=" " * 13)[:3]
         if each.decides:
-            lines += textwrap.wrap(
-                f"→ {escape_controls(each.decides)}", WIDTH, initial_indent=" " * 13, subsequent_indent=" " * 15
-            )[:2]
+            lines += wrapped(f"→ {escape_controls(each.decides)}", WIDTH, " " * 13, " " * 15)
     if others := findings[most:]:
         which = ", ".join(escape_controls(each.part or each.why) for each in others[:NAMED])
         which += ", …" if len(others) > NAMED else ""

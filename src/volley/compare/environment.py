@@ -11,7 +11,7 @@ import msgspec
 
 from volley.machine import ucx_protocols
 from volley.records.run_log import RunLog
-from volley.units import format_cpulist
+from volley.units import format_cpulist, format_size
 
 Setting = str | float | bool | None
 
@@ -112,7 +112,8 @@ def _leaves(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
         for number, inner in enumerate(value):
             yield from _leaves(inner, (*place[:-1], f"{_PLURAL.sub('', place[-1])} {number}"))
     elif isinstance(value, list) and value:
-        yield place, format_cpulist(value) if place[-1] == "cores" else ", ".join(map(str, value))
+        text = format_size if place[-1].endswith("sizes_bytes") else str
+        yield place, format_cpulist(value) if place[-1] == "cores" else ", ".join(map(text, value))
     elif value is not None and value != []:
         yield place, value
 

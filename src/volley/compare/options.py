@@ -26,7 +26,7 @@ class FailOn:
     either_way: bool = False
     """Points that are faster count too."""
     undecided: bool = False
-    """Undecided points count too."""
+    """A point that may have changed by ``share`` counts too; without ``share``, one whose verdict is undecided."""
 
 
 def _fail_on(option_name: str, words: Sequence[str]) -> FailOn:
@@ -93,8 +93,8 @@ class CompareOptions(Options):
         panel=OUTPUT,
         help="Exit code 1 if a point is shown to be slower (slower:5%), or to differ (changed:5%), by this percentage "
         "with its whole 95 % interval, or if the second run has a failed point or an incomplete launch, or lacks a "
-        "point of the first; with undecided (slower:5%,undecided) also if a point is undecided. Exit code 4 if all "
-        "points are undecided.",
+        "point of the first; with undecided (slower:5%,undecided) also if one may be, and with undecided alone if the "
+        "verdict of one is undecided. Else exit code 4 if each point may be, or if there are too few launches.",
     )
     page: Path | None = option(
         "--output",

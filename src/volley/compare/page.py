@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -47,14 +46,17 @@ MAX_DIFFERENCES = 8
 """Lines about the environments; --full shows all."""
 _FOLDER = re.compile("(?<![^:])/[^:]*/")
 """Of an absolute path, also of one of several after colons."""
-MAX_LETTERS = 60
-"""Letters of a value in a line about the environments; --full shows all."""
+MAX_LETTERS = 40
+"""Letters of a value, or of an item of a long list, in a line about the environments; --full shows all."""
+_BETWEEN = re.compile("[, :]+")
+"""Between the items of a list, or the folders of a variable such as LD_LIBRARY_PATH."""
 
 
 def report(comparison: Comparison, *, full: bool) -> Report:
     """Return the report; without ``full`` it fits on a screen."""
     first, second = comparison.first, comparison.second
     environments = environment_differences(first.logs, second.logs) if first.logs else []
+    differ = _environment_notes(environments, comparison.letter, full=full) if first.logs else ()
     found = headline(comparison) if comparison.comparisons == 1 else f"{comparison.letter}: {headline(comparison)}"
     return Report(
         heading=[found, *_sides(comparison)],
@@ -63,7 +65,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
             *_points(comparison, full=full),
             _counts(comparison),
         ],
-        notes=[*_notes(comparison), *(_environment_notes(environments, full=full) if first.logs else ())],
+        notes=[*_notes(comparison), *differ],
         origin={"baseline": first.name, "run": second.name} if comparison.comparisons > 1 else {},
         charts=Later(lambda: _charts(comparison)),
         data=Data(
@@ -162,14 +164,19 @@ def _judged(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
     if comparison.lost or failing.size:
         reasons = [*comparison.lost, *(point_words(comparison, point) for point in failing.tolist())]
         return EXIT_FAILED, f"failed: {join_few(reasons)}{sees}"
-    if not undecided.size:
+    too_few_launches = comparison.first.repeats and not comparison.possible
+    if not undecided.size and not too_few_launches:
         return EXIT_GOOD, f"passed{sees}"
-    why = f"{undecided.size} of {count(points, 'point')} {_are(undecided.size)} undecided{sees}"
-    if comparison.first.repeats and not comparison.possible:
-        why = too_few(comparison)
+    # "undecided" is the table's verdict about --within; what the condition asks is another question.
+    doubt = f"{_are(undecided.size)} undecided"
+    if condition.share:
+        doubt = f"may {'differ' if condition.either_way else 'be slower'} by {condition.share * 100:g} % or more"
+    why = too_few(comparison) if too_few_launches else f"{undecided.size} of {count(points, 'point')} {doubt}{sees}"
     if condition.undecided:
         return EXIT_FAILED, f"failed: {why}"
-    return (EXIT_UNDECIDED, f"undecided: {why}") if undecided.size == points else (EXIT_GOOD, f"passed, {why}")
+    if too_few_launches or undecided.size == points:
+        return EXIT_UNDECIDED, f"undecided: {why}"
+    return EXIT_GOOD, f"passed, {why}"
 
 
 def _detectable(comparison: Comparison, condition: FailOn) -> str:
@@ -392,7 +399,7 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
         yield Note("finding", text)
 
 
-def _environment_notes(differences: Sequence[EnvironmentDifference], *, full: bool) -> Iterator[Note]:
+def _environment_notes(differences: Sequence[EnvironmentDifference], letter: str, *, full: bool) -> Iterator[Note]:
     if not differences:
         yield Note("finding", "environments: the records show no difference")
         return
@@ -402,15 +409,22 @@ def _environment_notes(differences: Sequence[EnvironmentDifference], *, full: bo
     differences = [each for each in differences if each not in moved]
     shown = differences if full else differences[:MAX_DIFFERENCES]
     for each in shown:
-        first, second = each.first, each.second
-        if not full and max(len(first), len(second)) > MAX_LETTERS:  # long lists often differ only at their end
-            items = [value.split(", ") for value in (first, second)]
-            same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(*items, strict=False))))
-            ends = (", ".join(["…"] * bool(same) + each[same:]) for each in items)
-            first, second = (end if len(end) <= MAX_LETTERS else f"{end[: MAX_LETTERS - 1]}…" for end in ends)
-        yield Note("finding", f"differs: {each.name}: {first} → {second}")
+        is_short = full or max(len(each.first), len(each.second)) <= MAX_LETTERS
+        change = f"{each.first} → {each.second}" if is_short else _change_of_lists(each, letter)
+        yield Note("finding", f"differs: {each.name}: {change}")
     if len(shown) < len(differences):
         yield Note("finding", f"and {count(len(differences) - len(shown), 'more difference')}: --full shows all")
+
+
+def _change_of_lists(each: EnvironmentDifference, letter: str) -> str:
+    """Say how two long lists differ: what only one of them has, or that only their order differs."""
+    first, second = (dict.fromkeys(filter(None, _BETWEEN.split(value))) for value in (each.first, each.second))
+    parts = []
+    for side, here, there in (("A", first, second), (letter, second, first)):
+        only = [item for item in here if item not in there]
+        ends = (item if len(item) <= MAX_LETTERS else f"…{item[1 - MAX_LETTERS :]}" for item in only)
+        parts += [f"only {side} has {join_few(ends, 3)}"] if only else []
+    return "; ".join(parts) or "the same in another order"
 
 
 # ---------------------------------------------------------------------------------------------------------- data

@@ -26,7 +26,7 @@ import msgspec
 
 from volley.document import PLAN_VERSION, RECORD_VERSION, UNREADABLE, why_unreadable
 from volley.errors import UserError
-from volley.files import read_bounded, refuse_existing
+from volley.files import cannot_write, read_bounded, refuse_existing
 from volley.records.command_again import options_of
 from volley.records.launch_series import count_missing
 from volley.records.record_types import COMMON, End, Run
@@ -353,10 +353,7 @@ def _open_named(output: Path, *, force: bool) -> Writer:
             if is_file:
                 _find_room(writer.descriptor)
     except OSError as error:
-        raise UserError(
-            f"cannot write records to {escape_controls(str(output))}: {error.strerror}; name another file with -o, "
-            "or leave -o out: volley then chooses a folder"
-        ) from None
+        raise cannot_write(output, "records", error) from None
     return writer
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import textwrap
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from itertools import groupby, zip_longest
@@ -28,7 +26,7 @@ from volley.report.model import (
     Table,
     Verdict,
 )
-from volley.text import align_decimals, escape_controls
+from volley.text import align_decimals, escape_controls, wrapped
 from volley.units import parse_whole
 
 WIDTH_WITHOUT_TERMINAL = 120
@@ -106,20 +104,9 @@ def print_hanging(console: Console, first: Text, text: Text, *, wrap: bool = Fal
         console.print((Text(" " * len(first)) if number else first) + line, soft_wrap=True)
 
 
-_COMMAND = re.compile(
-    r"volley(?: [a-z][a-z-]*)?(?: -{1,2}[a-z][\w-]*(?:[= ][^\s;-][^\s;]*)?(?: \d+)?| \S*\.jsonl(?:\.gz)?)+"
-)
-_KEPT = "\ue000"
-"""A character for private use, in place of the blanks of a command."""
-
-
 def _wrapped(console: Console, text: Text, width: int) -> Iterable[Text]:
-    """Wrap a text, but no command in it: a part of one would be another command where somebody pastes it."""
-    if not _COMMAND.search(text.plain):
-        return text.wrap(console, width)
-    kept = _COMMAND.sub(lambda found: found[0].replace(" ", _KEPT), text.plain)
-    lines = textwrap.wrap(kept, width, break_long_words=False, break_on_hyphens=False)
-    return [Text(line.replace(_KEPT, " "), text.style) for line in lines]
+    """Wrap a text of several styles, or one with commands, of which none is broken."""
+    return text.wrap(console, width) if text.spans else [Text(line, text.style) for line in wrapped(text.plain, width)]
 
 
 def _print_notes(console: Console, notes: Sequence[Note]) -> None:

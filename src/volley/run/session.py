@@ -39,7 +39,7 @@ from volley.machine import settings
 from volley.machine.hardware import Hardware, Settings
 from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import Stack, assemble
-from volley.machine.nvidia_driver import has_driver
+from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
 from volley.records.command_again import asked
 from volley.records.launch_series import count_missing
@@ -185,6 +185,9 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Sess
     granted = allocation(os.environ)
     # The user's words for the launcher may name a file of hosts.
     here = not (position or granted or options.job.hosts or options.job.launcher_arg)
+    if here and options.job.gpus and not gpu_count() and not options.job.dry_run:
+        numbers = ",".join(map(str, options.job.gpus))
+        raise MachineError(f"--gpus {numbers}: no NVIDIA GPU can be used here; volley doctor looks for the cause")
     context = JobContext(about, position, granted, on_this_host=here)
     jobs = benchmark.jobs(options, context)
     if benchmark.local and about.cuda_built is None:

@@ -213,7 +213,8 @@ def list_runs(options: ListOptions) -> int:
 def delete(options: DeleteOptions) -> int:
     by_age = options.older_than is not None or options.keep is not None
     if by_age == bool(options.runs):
-        raise UserError("volley delete needs runs, or --older-than 30d, or --keep 20, or both of these options")
+        wrong = "takes either runs or --older-than and --keep, not both" if by_age else "does not know what to delete"
+        raise UserError(f"volley delete {wrong}: write volley delete last, or volley delete --older-than 30d --keep 20")
     found: dict[SavedRun, None] = dict.fromkeys(_old(options) if by_age else ())
     for word in options.runs:
         run, shown = run_named(word), escape_controls(word)
