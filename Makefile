@@ -18,10 +18,12 @@
 # VOLLEY_CUDA=ON       build the GPU transports where there is neither a driver nor an nvcc;  OFF leaves them out
 # VOLLEY_CUDA_ARCHITECTURES=all   for every kind of GPU and not only this machine's (a login node);  80;90 for some
 #
-# .venv holds volley as a user has it, installed from a wheel. build/env holds what builds it.
+# .venv holds volley as a user has it, installed from a wheel. build/env holds what builds it. A .venv of your own is used and kept.
 
 PYTHON ?= python3
 VENV := .venv
+# A .venv that make did not make has no such file, and is kept.
+RM_VENV = [ ! -e $(VENV)/.made-by-make ] || rm -rf $(VENV)
 TOOLS := build/env
 PIP_TALKING := -m pip --disable-pip-version-check --verbose
 # Python compiles a module when it is first imported: most of what is installed never is.
@@ -41,13 +43,13 @@ JOBS ?= $(shell awk -v cpus=$$(nproc) '/^MemAvailable/ {n = int($$2 / 1048576); 
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
 # cmake and ninja come from wheels where the machine has none.
-WITH_TOOLS := PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH"
+WITH_TOOLS := PATH="$$PWD/$(TOOLS)/bin:$$PATH"
 
-# The wheels of a CUDA-aware MPI are worth their size only where there is a driver; an older one needs those of CUDA 12.
-EXTRAS := $(shell $(PYTHON) build_backend/machine.py extra 2>/dev/null)
-INSTALLED := $(VENV)/.installed$(addprefix -,$(EXTRAS))
+# The MPI of PyPI where the machine has none; with a driver a CUDA-aware one, and the nvcc that is missing.
+EXTRAS := $(shell $(PYTHON) build_backend/machine.py extras 2>/dev/null)
 comma := ,
 space := $(subst ,, )
+INSTALLED := $(VENV)/.installed$(subst $(space),,$(addprefix -,$(EXTRAS)))
 with_extras = $(addprefix [,$(addsuffix ],$(subst $(space),$(comma),$(strip $(EXTRAS) $(1)))))
 
 ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
@@ -62,21 +64,24 @@ $(OURS): export NCCL_NVLS_ENABLE := 0
 $(OURS): export NVSHMEM_DISABLE_NVLS := 1
 
 run: $(INSTALLED)
-	@$(VENV)/bin/volley $(ARGS)
+	@code=0; $(VENV)/bin/volley $(ARGS) || code=$$?; \
+	  printf '\nvolley is installed. In a new shell:  export PATH="$$PATH":%q\n' "$$PWD/$(VENV)/bin" >&2; exit $$code
 
 install: $(INSTALLED)
 
 # What decides about paths in the build trees: when it changes they start afresh.
 CHOICES := $(shell $(PYTHON) -c 'import sys; print(sys.version.split()[0], sys.base_prefix)' 2>/dev/null) \
   in $(CURDIR) CUDACXX=$(CUDACXX) CUDA_HOME=$(CUDA_HOME) CXX=$(CXX) \
-  nvcc=$(shell command -v nvcc) driver=$(EXTRAS) CUDA=$(VOLLEY_CUDA) ARCHITECTURES=$(VOLLEY_CUDA_ARCHITECTURES) \
-  NCCL=$(NCCL_HOME) NVSHMEM=$(NVSHMEM_HOME)
+  nvcc=$(shell command -v nvcc) driver=$(filter cuda%,$(EXTRAS)) CUDA=$(VOLLEY_CUDA) \
+  ARCHITECTURES=$(VOLLEY_CUDA_ARCHITECTURES) NCCL=$(NCCL_HOME) NVSHMEM=$(NVSHMEM_HOME)
+export CHOICES
 build/choices: FORCE
 	@mkdir -p build
-	@if ! diff -q $@ - >/dev/null 2>&1 <<<'$(CHOICES)'; then \
-	  rm -rf $(TOOLS) $(VENV) $(addprefix build/,$(TREES)); echo '$(CHOICES)' >$@; fi
+	@if ! diff -q $@ - >/dev/null 2>&1 <<<"$$CHOICES"; then \
+	  $(RM_VENV); rm -rf $(TOOLS) $(addprefix build/,$(TREES)); echo "$$CHOICES" >$@; fi
 
 $(TOOLS)/.ready: build/choices pyproject.toml build_backend/machine.py build_backend/volley_build.py
+	@case "$$PWD" in *[\"\$$\`\;:\\#]*) echo "CMake and Python cannot build in $$PWD: use a path without \" \$$ \` ; : \\ #" >&2; exit 1;; esac
 	@command -v $(firstword $(if $(filter default,$(origin CXX)),c++,$(CXX))) >/dev/null || \
 	  { echo "volley needs a C++ compiler (Debian, Ubuntu: apt install g++)" >&2; exit 1; }
 	@echo "volley: getting the build tools"
@@ -117,7 +122,7 @@ endif
 
 $(INSTALLED): build/wheel/.built
 	@echo "volley: installing into $(VENV)"
-	@[ -x $(VENV)/bin/python ] || $(PYTHON) -m venv --without-pip $(VENV)
+	@[ -x $(VENV)/bin/python ] || { $(PYTHON) -m venv --without-pip $(VENV); touch $(VENV)/.made-by-make; }
 	@[ ! -e $(VENV)/bin/volley ] || $(IN_VENV) --force-reinstall --no-deps build/dist/*.whl
 	@$(IN_VENV) pip "$$(ls build/dist/*.whl)$(call with_extras)"
 	@touch $@
@@ -155,8 +160,8 @@ define build_preset
 endef
 
 # The tests link the libraries of the wheel: what is tested is what is installed, with the MPI of the environment.
-WITH_MPI := PATH="$(CURDIR)/$(VENV)/bin:$(CURDIR)/$(TOOLS)/bin:$$PATH"
-ctest: $(INSTALLED)
+WITH_MPI := PATH="$$PWD/$(VENV)/bin:$$PWD/$(TOOLS)/bin:$$PATH"
+ctest: $(VENV)/.test
 	@echo "volley: building the engine's tests"
 	@$(WITH_TOOLS) $(SHOW_PROGRESS) build/ctest.log cmake --build build/wheel
 	$(WITH_MPI) ctest --test-dir build/wheel -LE gpu -j $(JOBS) --output-on-failure --no-tests=error
@@ -223,4 +228,5 @@ clean:
 	rm -rf $(addprefix build/,$(TREES)) build/*.log
 
 distclean: clean
-	rm -rf build $(VENV)
+	$(RM_VENV)
+	rm -rf build

