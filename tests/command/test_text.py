@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from volley.text import align_decimals, ascii_json, clean, count, escape_controls, join_few, join_words, wrapped
 
-COMMANDS = ["volley matrix -n 4 --point-time 10", "volley check --expect limits.json --learn", "volley doctor"]
+COMMANDS = ["volley matrix -n 4 --point-time 10", "volley check --expect limits.json --learn"]
 
 
 @given(st.text())
@@ -64,7 +64,7 @@ def test_wrapping_breaks_no_command(words: list[str], width: int) -> None:
     lines = wrapped(" and ".join(words), width, "  first ", "  other ")
     for command in COMMANDS:
         assert sum(line.count(command) for line in lines) == words.count(command)
-    assert all(len(line) <= max(width, 10 + max(map(len, COMMANDS))) for line in lines)
+    assert all(len(line) <= width or any(command in line for command in COMMANDS) for line in lines)
 
 
 def test_json_in_ascii_is_the_same_document() -> None:
