@@ -169,7 +169,7 @@ def test_plain_volley_is_repeated_as_a_ping_pong() -> None:
 def test_a_part_of_a_budget_is_repeated_as_one_would_type_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("volley.benchmarks.matrix.has_driver", lambda: True)
     _, (_, of_ranks) = plain.parts(plain.COMMAND.parse(["--budget", "10"]), gpus=1)
-    assert of_ranks.typed[1:] == (("--budget", "7"), ("--size-time", "0.56"))
+    assert {("--budget", "6.7"), ("--size-time", "0.56")} < {*of_ranks.typed}
 
 
 @pytest.mark.parametrize("found", [None, 7, "x", {"--sizes": 8}, [], [[]], [7], [["--sizes", 8]]])

@@ -122,7 +122,7 @@ def test_plain_volley_measures_what_the_machine_has(
         part[:2] for part in parts
     ]
     assert sum(options.sampling.budget for _, options in found) == pytest.approx(parts[0][2])
-    assert all(options.output is asked.output and options.job.dry_run for _, options in found)
+    assert all(options.output == asked.output and options.job.dry_run for _, options in found)
 
 
 def test_few_variables_of_ranks_may_be_left_over_in_a_shell(monkeypatch: pytest.MonkeyPatch, bin_folder: Path) -> None:

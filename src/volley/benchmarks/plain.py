@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from volley.benchmarks.matrix import GPUS, suits_gpus
 from volley.benchmarks.pair import PINGPONG
-from volley.benchmarks.points import PointOptions
 from volley.command import option_values
 from volley.command.commandline import Command, Options, flag, group, option
 from volley.command.options import FORMATS, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.errors import EXIT_GOOD
 from volley.machine.nvidia_driver import gpu_count
 from volley.run.benchmark import Benchmark
-from volley.units import parse_sizes, round_up
 
 BUDGET_S = 60.0
 
@@ -74,16 +72,25 @@ class PlainOptions(Options):
     )
 
 
-def pingpong_options(asked: PlainOptions, *, host_only: bool = False) -> Any:
-    """Return the options of plain ``volley``'s ping-pong; ``host_only``: where the ranks run are no two GPUs."""
+def pingpong_options(asked: PlainOptions, *, host_only: bool = False, budget_s: float | None = None) -> Any:
+    """Return the options of plain ``volley``'s ping-pong, as if they were typed.
+
+    Args:
+        asked: those of plain ``volley``.
+        host_only: where the ranks run are no two GPUs.
+        budget_s: the part of the budget for the ping-pong; all of it if ``None``.
+    """
+    budget_s = budget_s or asked.sampling.budget or BUDGET_S
     sizes = HOST_SIZES if host_only else SIZES
-    budget_s = asked.sampling.budget or BUDGET_S
-    size_time_s = f"{SIZE_SHARE * budget_s:.2g}"
-    sampling = replace(asked.sampling, budget=budget_s, size_time=float(size_time_s))
-    times = ("--budget", round_up(budget_s)), ("--size-time", size_time_s)
-    typed = (*(each for each in asked.typed if each[0] != "--budget"), ("--sizes", sizes), *times)
-    points = PointOptions(sizes=parse_sizes(sizes))
-    return PINGPONG.options(points=points, sampling=sampling, job=asked.job, output=asked.output, typed=typed)
+    times = ("--budget", f"{budget_s:g}", "--size-time", f"{float(f'{SIZE_SHARE * budget_s:.2g}'):g}")
+    return _typed(PINGPONG, asked, "--sizes", sizes, *times)
+
+
+def _typed(benchmark: Benchmark, asked: PlainOptions, *words: str) -> Any:
+    """Return the options of a benchmark from words and from what was typed of plain ``volley`` but its budget."""
+    command = Command(name=benchmark.command, help="", options=benchmark.options, run=lambda _: EXIT_GOOD)
+    kept = (word for each in asked.typed if each[0] != "--budget" for word in each)
+    return command.parse([*kept, *words])
 
 
 def parts(asked: PlainOptions, gpus: int) -> list[tuple[Benchmark, Any]]:
@@ -95,22 +102,15 @@ def parts(asked: PlainOptions, gpus: int) -> list[tuple[Benchmark, Any]]:
 
     elsewhere = bool(asked.job.hosts) or asked.job.launcher != "auto"
     host_only = gpus < PAIR_OF_GPUS and not (elsewhere or allocation(os.environ))
-    if host_only and "budget" not in asked.sampling.given:
-        usual_s = ONE_GPU_BUDGET_S if gpus else HOST_BUDGET_S
-        asked = replace(asked, sampling=replace(asked.sampling, budget=usual_s))
-    if gpus in (0, PAIR_OF_GPUS) or elsewhere or not suits_gpus() or asked.output.format not in FORMATS:
-        return [(PINGPONG, pingpong_options(asked, host_only=host_only))]
     budget_s = asked.sampling.budget or BUDGET_S
-    first, second = MATRIX_SHARE * budget_s, (1 - MATRIX_SHARE) * budget_s
-    defaults = GPUS.options()
-    of_gpus = GPUS.options(
-        section=ONE_GPU_SECTIONS if gpus == 1 else SECTIONS,
-        sampling=replace(defaults.sampling, budget=first),
-        job=replace(defaults.job, dry_run=asked.job.dry_run),
-        output=asked.output,
-    )
-    of_ranks = replace(asked, sampling=replace(asked.sampling, budget=second))
-    return [(GPUS, of_gpus), (PINGPONG, pingpong_options(of_ranks, host_only=host_only))]
+    if host_only and "budget" not in asked.sampling.given:
+        budget_s = ONE_GPU_BUDGET_S if gpus else HOST_BUDGET_S
+    if gpus in (0, PAIR_OF_GPUS) or elsewhere or not suits_gpus() or asked.output.format not in FORMATS:
+        return [(PINGPONG, pingpong_options(asked, host_only=host_only, budget_s=budget_s))]
+    sections = ONE_GPU_SECTIONS if gpus == 1 else SECTIONS
+    of_gpus = _typed(GPUS, asked, "--section", ",".join(sections), "--budget", f"{MATRIX_SHARE * budget_s:.2g}")
+    rest_s = budget_s - of_gpus.sampling.budget
+    return [(GPUS, of_gpus), (PINGPONG, pingpong_options(asked, host_only=host_only, budget_s=rest_s))]
 
 
 def _run(asked: PlainOptions) -> int:
