@@ -70,7 +70,7 @@ NEEDED = {
 
 def sample(own: Option) -> tuple[Any, list[str]]:
     if values := getattr(own.read, "values", ()):
-        word = next(iter(values[-1:]))
+        word = next(each for each in values if each not in (own.default, own.shown))
         return word, [word]
     return SAMPLES[own.metavar]
 
@@ -108,9 +108,11 @@ def test_every_option_of_every_command(command: Command, own: Option) -> None:
     others = [] if own.name in also else also
     if own.name == "--operation" and command.name == "tune":
         others = ["collective"]
+    usual = parsed(command, others)
     for value, typed in settings(own):
         expected = parsed(command, [*others, *typed])
         assert not isinstance(expected, str), expected
+        assert (expected == usual) == (not typed)  # else the option could be lost and nobody would see it
         for name in own.names:
             words = command.words({name.lstrip("-").replace("-", "_"): value})
             assert parsed(command, [*others, *words]) == expected

@@ -21,7 +21,7 @@ from volley.benchmarks.points.results import PointResult
 from volley.errors import UserError
 from volley.machine.mpi_stack import UCX_MCA, MpiAbout, Stack
 from volley.records.records_file import read_runs
-from volley.tune import candidates, command, files, page, search
+from volley.tune import candidates, files, page, search
 from volley.tune.candidates import Candidate, Knob
 from volley.tune.files import SizeRule, compose
 from volley.tune.options import TuneOptions
@@ -244,13 +244,21 @@ def test_rules_of_mpich_change_one_collective_for_one_number_of_ranks(tmp_path: 
     }
 
 
-def test_the_table_for_nccl_is_for_so_many_nodes(tmp_path: Path) -> None:
-    tree = Candidate({"NCCL_ALGO": "Tree", "NCCL_PROTO": "Simple"}, "", value="Simple", by_size=True)
-    faster = {tree: shown("reduce-scatter nccl", {"8 B": 0.5, "4 KiB": 0.5, "4 MiB": 1.0})}
-    command._write(page.Tuning("collective", "an MPI", 8, 1, [tree], faster, {}, tmp_path), nodes=2)
-    assert (tmp_path / "nccl-tuner.csv").read_text("utf-8").splitlines()[1:] == [
-        "reducescatter,8,4096,tree,simple,-1,2,8"
-    ]
+def test_what_the_environment_sets_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("UCX_TLS", "NCCL_ALGO"):  # one is a knob, the other is set with one
+        before = candidates.candidates(["UCX", "NCCL"], ["allreduce"])
+        monkeypatch.setenv(name, "x")
+        left = candidates.candidates(["UCX", "NCCL"], ["allreduce"])
+        assert left == [each for each in before if name not in each.variables] != before
+
+
+@pytest.mark.parametrize(("late", "why"), [(True, "the time was over"), (False, "others gained more")])
+def test_why_a_setting_was_not_measured_again(late: bool, why: str, tmp_path: Path) -> None:
+    settings = [algorithm(number) for number in "34"]
+    faster = {settings[0]: shown("allreduce host", {"8 B": 0.5})}
+    tuning = page.Tuning("collective", "an MPI", 8, 1, settings, faster, {}, tmp_path, out_of_time=late)
+    (note,) = [note.text for note in page.report(tuning, full=False).notes if settings[1].name in note.text]
+    assert f"because {why}" in note
 
 
 def test_files_hold_words_of_a_machine_as_data(tmp_path: Path) -> None:

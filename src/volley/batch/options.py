@@ -91,10 +91,6 @@ class BatchOptions(Options):
         help=f"What starts the ranks: {join_words(LAUNCHERS, 'or')}. auto: srun under Slurm, jsrun under LSF, else the "
         "engine's own mpirun. Under LSF without jsrun: openmpi or mpich.",
     )
-    interactive: bool = flag(
-        panel=_SCRIPT,
-        help="Instead of a script, print the command that opens an interactive job, and what to type in it.",
-    )
     output: Path | None = option(
         "--output",
         "-o",
@@ -111,8 +107,6 @@ class BatchOptions(Options):
     def __post_init__(self) -> None:
         if not self.scheduler:
             raise UserError(f"name the batch system: --scheduler {join_words(SCHEDULERS, 'or')}")
-        if self.interactive and self.output:
-            raise UserError("--interactive writes no script: leave --output out")
         if self.node_resource and self.scheduler != "age":
             raise UserError(f"--node-resource is Grid Engine's: leave it out for {self.scheduler}")
 

@@ -17,10 +17,6 @@ class Scheduler:
     submit: str
     directives: tuple[str, ...]
     """A line is omitted if its option has no value."""
-    interactive: str
-    """The command that opens a shell in a job of the same resources."""
-    script_only: tuple[str, ...]
-    """How the directives begin that such a shell does not take."""
     launcher: str = "auto"
     """The default launcher: ``auto`` is the mpirun of the engine's own MPI."""
     to_submit_folder: str | None = None
@@ -43,8 +39,6 @@ SCHEDULERS = {
             "--account={account}",
             "--partition={queue}",
         ),
-        interactive="salloc {directives}",
-        script_only=("--output=",),
         launcher="srun",
     ),
     # bsub(1) of IBM Spectrum LSF.  With jsrun (CSM) a job has whole nodes with all their GPUs (-nnodes), else slots.
@@ -62,8 +56,6 @@ SCHEDULERS = {
             "-P {account}",
             "-q {queue}",
         ),
-        interactive="bsub -Is {directives} bash -l",
-        script_only=("-o ",),
         launcher="jsrun",
     ),
     # qsub(1B) of OpenPBS and PBS Professional.  A chunk is one node's share; chunks are scattered over nodes.
@@ -79,8 +71,6 @@ SCHEDULERS = {
             "-A {account}",
             "-q {queue}",
         ),
-        interactive="qsub -I {directives}",
-        script_only=("-j ",),
         to_submit_folder='cd "$PBS_O_WORKDIR"',
     ),
     # qsub(1) of Altair (Univa, Sun) Grid Engine.  It knows no nodes, only resources and parallel environments that the
@@ -97,7 +87,5 @@ SCHEDULERS = {
             "-l h_rt={clock}",
             "-q {queue}",
         ),
-        interactive="qrsh {group}{directives}",
-        script_only=("-S ", "-cwd", "-j "),
     ),
 }

@@ -44,7 +44,7 @@ class JobResources:
         """True where GPUs are asked for, or nodes come with them."""
         return bool(self.options.gpus_per_node or self.options.node_resource or self.launcher == "jsrun")
 
-    def fill(self, line: str, **more: str) -> str:
+    def fill(self, line: str) -> str:
         """Fill a line of a scheduler; a KeyError if a value of it was not given."""
         options, jsrun = self.options, self.launcher == "jsrun"
         minutes, ranks_per_node = -(-options.time // 60), -(-self.ranks // options.nodes)
@@ -62,7 +62,7 @@ class JobResources:
             "group": f"-g {options.account} " if options.account else "",
             "file": shlex.quote(str(options.output)) if options.output else "FILE",
         }
-        return line.format(**{name: value for name, value in values.items() if value is not None}, **more)
+        return line.format(**{name: value for name, value in values.items() if value is not None})
 
 
 _EXCLUSIVE = {"slurm": "--exclusive", "pbs": "-l place=scatter:excl", "lsf": "-x"}
@@ -259,18 +259,12 @@ def _directives(resources: JobResources) -> list[str]:
 
 def _script(resources: JobResources, command: str, submit: str) -> str:
     options, scheduler = resources.options, SCHEDULERS[resources.options.scheduler]
-    directives = _directives(resources)
-    stop = "" if options.interactive else " || exit"  # which would end the user's shell
-    if options.interactive:
-        words = " ".join(each for each in directives if not each.startswith(scheduler.script_only))
-        lines = [resources.fill(scheduler.interactive, directives=words), "", "# In the shell that it opens:"]
-    else:
-        lines = ["#!/bin/bash", *(f"{scheduler.prefix} {each}" for each in directives), ""]
-        lines += [f"# Written by volley batch; submit with: {submit}"]
-    lines += [scheduler.to_submit_folder + stop] if scheduler.to_submit_folder else []
+    lines = ["#!/bin/bash", *(f"{scheduler.prefix} {each}" for each in _directives(resources)), ""]
+    lines += [f"# Written by volley batch; submit with: {submit}"]
+    lines += [f"{scheduler.to_submit_folder} || exit"] if scheduler.to_submit_folder else []
     if options.module:
         lines += ["# module is a function of login shells", "command -v module >/dev/null || . /etc/profile"]
-        lines += [f"module load {shlex.join(options.module)}{stop}"]
+        lines += [f"module load {shlex.join(options.module)} || exit"]
     if os.environ.get(engine_path.VARIABLE):
         lines += [f"export {engine_path.VARIABLE}={shlex.quote(engine_path.engine_path())}"]
     return "\n".join([*lines, "", command]) + "\n"

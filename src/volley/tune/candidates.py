@@ -62,11 +62,15 @@ def knobs() -> list[Knob]:
 
 
 def candidates(libraries: Collection[str], operations: Collection[str]) -> list[Candidate]:
-    """Return what to try with these libraries for these collectives; without any for messages between two ranks."""
+    """Return what to try with these libraries for these collectives; without any for messages between two ranks.
+
+    What the environment sets is the user's choice, and stays.
+    """
     return [
         Candidate({**knob.also, knob.variable: value}, knob.meaning, knob.source, value, knob.by_size)
         for knob in knobs()
         if {*knob.libraries} <= {*libraries}
+        and not {knob.variable, *knob.also} & {*os.environ}
         and (not knob.operation or (operations and knob.operation == "any") or knob.operation in operations)
         for value in knob.values
     ]
@@ -103,7 +107,6 @@ def library_bytes(path: str) -> bytes:
         return b""
 
 
-def way_of(candidate: Candidate) -> Literal["coll_tuned", "mpich", "nccl"]:
+def way_of(candidate: Candidate) -> Literal["coll_tuned", "mpich"]:
     """Return which kind of file sets such a candidate by size."""
-    name = list(candidate.variables)[-1]
-    return "coll_tuned" if name.startswith("OMPI_") else "nccl" if name.startswith("NCCL_") else "mpich"
+    return "coll_tuned" if list(candidate.variables)[-1].startswith("OMPI_") else "mpich"

@@ -13,7 +13,6 @@ from typing import Any
 
 from volley import benchmarks
 from volley.errors import EXIT_GOOD, MachineError, UserError
-from volley.files import write_file
 from volley.machine.signals import Stop
 from volley.records.records_file import Writer, open_writer
 from volley.records.saved_runs import state_folder
@@ -183,8 +182,8 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
         with _progress(options, launcher, "all proven settings together", rounds * 2):
             proofs |= search.confirm([made], rounds)
     about = (options.words()[0], session.stack.describe(), plan.world_size, launcher.launched)
-    tuning = page.Tuning(*about, settings, proofs, search.failed, folder)
-    _write(tuning, len({rank.node for log in session.logs if log.run for rank in log.run.ranks}))
+    tuning = page.Tuning(*about, settings, proofs, search.failed, folder, out_of_time=not search.going_on())
+    _write(tuning)
     return tuning
 
 
@@ -198,7 +197,7 @@ def _progress(options: TuneOptions, launcher: SettingLauncher, what: str, launch
     launcher.progress = Progress(quiet=True)
 
 
-def _write(tuning: page.Tuning, nodes: int) -> None:
+def _write(tuning: page.Tuning) -> None:
     """Write the files of the setting that was proven, and remove those of one that was not."""
     chosen, folder = tuning.chosen, tuning.folder
     names = {str(folder / name) for name in (files.COLL_TUNED, files.MPICH)}
@@ -207,6 +206,3 @@ def _write(tuning: page.Tuning, nodes: int) -> None:
             Path(path).unlink()
     if chosen:
         files.write_settings(folder, chosen.variables, page.comments(tuning))
-    of_nccl = [each for each in tuning.proofs if each.by_size and candidates.way_of(each) == "nccl"]
-    if rules := files.by_size({each: tuning.proofs[each] for each in of_nccl}):
-        write_file(folder / files.NCCL, files.nccl_csv(rules, tuning.ranks, nodes).encode())

@@ -97,7 +97,7 @@ def compose(proofs: Proofs, folder: Path, ranks: int, library: str) -> Candidate
 
 # ---------------------------------------------------------------------------------------------------- files
 
-COLL_TUNED, MPICH, NCCL = "coll_tuned.rules", "mpich-collectives.json", "nccl-tuner.csv"
+COLL_TUNED, MPICH = "coll_tuned.rules", "mpich-collectives.json"
 _OPEN_MPI_IDS = {"allgather": 0, "allreduce": 2, "all-to-all": 3, "broadcast": 7, "reduce": 11}
 """Numbers of collectives (ompi/mca/coll/base/coll_base_functions.h, ``COLLTYPE``)."""
 _MPICH_NAMES = {
@@ -107,20 +107,15 @@ _MPICH_NAMES = {
     "broadcast": "bcast",
     "reduce": "reduce",
 }
-_NCCL_NAMES = {
-    each: each.replace("-", "") for each in ("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter")
-}
 _MPICH_SELECTION = re.compile(rb'\{"collective=[^\0]+')
 
 
 def can_rule(candidate: Candidate, library: str) -> bool:
     """Return whether a file that the MPI reads can set a candidate by size.
 
-    MPICH's file replaces its own selection of all algorithms, so that must be in its library.  The file for NCCL needs
-    a plugin that NCCL does not bring.
+    MPICH's file replaces its own selection of all algorithms, so that must be in its library.
     """
-    way = way_of(candidate)
-    return candidate.by_size and (way == "coll_tuned" or (way == "mpich" and mpich_selection(library) is not None))
+    return candidate.by_size and (way_of(candidate) == "coll_tuned" or mpich_selection(library) is not None)
 
 
 def write_rules(rules: Sequence[SizeRule], folder: Path, ranks: int, library: str) -> dict[str, str]:
@@ -185,18 +180,6 @@ def mpich(selection: Mapping[str, Any], rules: Sequence[SizeRule], ranks: int) -
         here[f"{measure}=any"] = usual
         its["comm_type=intra"] = {f"comm_size<{ranks}": usual, f"comm_size<={ranks}": here, "comm_size=any": usual}
     return changed
-
-
-def nccl_csv(rules: Sequence[SizeRule], ranks: int, nodes: int) -> str:
-    """Return the table that NCCL's example of a tuner plugin reads (plugins/tuner/example, nccl_tuner.conf)."""
-    lines = ["# collective,first bytes,last bytes,algorithm,protocol,channels,nodes,ranks"]
-    for rule in rules:
-        algorithm, protocol = (rule.candidate.variables[f"NCCL_{each}"].lower() for each in ("ALGO", "PROTO"))
-        name = _NCCL_NAMES.get(rule.operation)
-        if name:
-            words = (name, rule.first_bytes, rule.last_bytes, algorithm, protocol, -1, nodes, ranks)
-            lines.append(",".join(map(str, words)))
-    return "\n".join(lines) + "\n"
 
 
 def write_settings(folder: Path, variables: Mapping[str, str], comments: Sequence[str]) -> None:

@@ -34,6 +34,8 @@ class Tuning:
     proofs: Mapping[Candidate, Proof]
     failed: Mapping[Candidate, str]
     folder: Path
+    out_of_time: bool = False
+    """The search ended with its time, so some settings were launched too seldom to be chosen or left out."""
 
     @cached_property
     def chosen(self) -> Candidate | None:
@@ -137,7 +139,8 @@ def _notes(tuning: Tuning, *, full: bool) -> Iterator[Note]:
     left = [each.name for each in tuning.settings if each not in tuning.proofs and each not in tuning.failed]
     if left:
         names = join_few(left, len(left) if full else 3)
-        yield Note("finding", f"not measured again, because others gained more in short launches: {names}")
+        why = "the time was over: a larger --budget" if tuning.out_of_time else "others gained more in short launches"
+        yield Note("finding", f"not measured again, because {why}: {names}")
 
 
 def comments(tuning: Tuning) -> list[str]:
