@@ -53,7 +53,7 @@ def test_a_state_of_a_machine_is_one_finding() -> None:
 
 @pytest.mark.parametrize("family", ["openmpi", "mpich", "intel"])
 def test_remedies_are_in_the_words_of_the_mpi_in_use(family: str) -> None:
-    words = {"openmpi": r"OMPI_MCA|PRTE_MCA|mpirun|openmpi|pmix|\[cuda", "mpich": r"MPIR_CVAR|HYDRA|UCX_|FI_LOG"}
+    words = {"openmpi": r"OMPI_MCA|PRTE_MCA|mpirun|openmpi|pmix|\[cuda", "mpich": r"MPIR_CVAR|\bHYDRA|UCX_|FI_LOG"}
     words |= {"intel": r"I_MPI"}
     others = "|".join(each for name, each in words.items() if name != family)
     library = "Intel(R) MPI Library 2021.18" if family == "intel" else None

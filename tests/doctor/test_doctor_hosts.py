@@ -130,6 +130,19 @@ SAID = {
     "ssh: Could not resolve hostname b: Name or service not known": "getent hosts b",
     "ssh: connect to host b port 22: No route to host": "ping -c 1 b",
     "Host key verification failed.": "accept its key",
+    "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.": "ssh-keygen -R b",
+    "ssh: connect to host b port 22: Connection refused": "starts its sshd",
+    "Bad owner or permissions on /home/ada/.ssh/config": "chmod",
+    "[Errno 2] No such file or directory: 'ssh'": "openssh-client",
+    "This account is currently not available.": "log in to b by hand",
+    "bash: warning: setlocale: LC_ALL: cannot change locale: No such file or directory\nKilled": "on b: volley",
+    "bash: fork: retry: Resource temporarily unavailable": "ulimit -u",
+    "srun: error: Unable to confirm allocation for job 4711: Invalid job id specified": "the job has ended",
+    "srun: error: Unable to create step for job 7: Requested node configuration is not available": "ask for more",
+    "srun: error: Unable to contact slurm controller (connect failure)": "scontrol ping",
+    "no answer within 15 s: srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)": (
+        "another step"
+    ),
     "ada@b: Permission denied (publickey,password).": "without a password",
     "Access denied by pam_slurm_adopt: you have no active jobs on this node\nConnection closed by b port 22": "squeue",
     "Welcome!\nenv: /opt/python: No such file or directory": "install volley",
@@ -149,7 +162,7 @@ def test_the_remedy_fits_what_was_said(said: str) -> None:
     facts = changed(facts, hosts={"hosts": [msgspec.to_builtins(each) for each in broken]}, environment=memory)
     finding: Finding = next(each for each in diagnose(facts).findings if each.check == "hosts")
     assert SAID[said] in finding.remedy
-    assert ("ssh" in finding.remedy) <= ("ssh" in said or "publickey" in said or "Host key" in said)
+    assert (" ssh " in finding.remedy) <= ("ssh" in said or "publickey" in said or "Host key" in said)
 
 
 def test_what_runs_on_the_hosts_needs_nothing_installed() -> None:

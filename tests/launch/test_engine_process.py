@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from the_session import SIZES, fake, measure
+from volley.command.options import JobOptions
 from volley.errors import MachineError
 from volley.launch import engine, start
 from volley.launch.engine import EngineProcess
@@ -123,6 +124,13 @@ def test_the_words_of_a_launcher_are_shown_while_it_is_waited_for_and_when_it_is
         "volley: the run was aborted: no measurement had begun 2 s after the start of the launcher; killed it",
         "volley: volley doctor looks for the cause",
     ]
+
+
+def test_few_ranks_on_other_hosts_are_not_waited_for_as_long_as_many() -> None:
+    def waits_s(ranks: int) -> float:
+        return start.patience(gpus=False, elsewhere=ranks).until_first_record_s(JobOptions().watchdog)
+
+    assert waits_s(0) <= waits_s(2) < 90 < waits_s(4096)
 
 
 def test_the_words_of_a_launcher_are_shown_after_ctrl_c(

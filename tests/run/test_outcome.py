@@ -9,6 +9,7 @@ import pytest
 import example_records
 from volley.benchmarks import named
 from volley.benchmarks.matrix import GPUS
+from volley.command.options import JobOptions
 from volley.errors import EXIT_MACHINE
 from volley.launch.engine import Ending
 from volley.records.record_types import End
@@ -87,3 +88,9 @@ def test_an_engine_without_a_launcher_does_not_start_or_is_aborted(
     more = () if started else ("volley: volley doctor looks for the cause",)
     expected = RunOutcome(code, (f"volley: {said}", *more), ends_session=True)
     assert judge(log, ending, GPUS, [], None) == expected
+
+
+def test_doctor_is_asked_about_the_hosts_and_the_mpi_of_the_run() -> None:
+    job = JobOptions(hosts=("a", "a", "b"), mpi="mpich")
+    lines = judge(RunLog(), Ending(255, (), ("no route",)), named("pingpong"), [], None, job=job).lines
+    assert lines[-1] == "volley: volley doctor --hosts a,b --mpi mpich looks for the cause"

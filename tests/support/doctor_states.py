@@ -28,6 +28,7 @@ GOOD = changed(
     nvml={"gpus": _CLOCKS},
     iommu={"units": [], "readable": True},
     system={"virtual": False},
+    driver={"xids_unread": ""},
 )
 """A machine without problems."""
 
@@ -140,6 +141,7 @@ _GONE = "volley-engine: error while loading shared libraries: libmpi.so.40: cann
 _OLD_LIBRARY = "/opt/old/lib/libstdc++.so.6: version `GLIBCXX_3.4.29' not found"
 _NOEXEC = "[Errno 13] Permission denied: '/scratch/try'"
 
+_LATE = "[1795891834.17] [n1:59 :0] ucp_ep.c:1545 UCX  ERROR   ep 0x7f: flush failed: Input/output error"
 STATES: dict[str, dict[str, Any]] = {
     "TMPDIR without exec": {
         "surroundings": {**_AROUND, "folder_run_error": _NOEXEC},
@@ -163,6 +165,16 @@ STATES: dict[str, dict[str, Any]] = {
         "surroundings": {**_AROUND, "batch_system": "slurm", "job_hosts": ["node1"]},
         "mpi_host": _SLOWER,
         "trials": _tried("SLURM_JOB_ID=7", "SLURM_TASKS_PER_NODE=1"),
+    },
+    "variables of a job that srun refuses": {
+        "environment": {"SLURM_JOB_ID": "7", "SLURM_MEM_PER_CPU": "1", "SLURM_MEM_PER_NODE": "2"},
+        "surroundings": {
+            **_AROUND,
+            "batch_system": "slurm",
+            "job_hosts": ["node1"],
+            "step_error": "srun: fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually "
+            "exclusive.",
+        },
     },
     "a component in ~/.openmpi/mca-params.conf": all_jobs(
         "Open MPI 5.0.11: OMPI_MCA_pml=ucx without a network card", trials=[_IN_FILE]
@@ -278,6 +290,16 @@ STATES: dict[str, dict[str, Any]] = {
     },
     "CUDA hangs": {**dict.fromkeys(("cuda", "nvml", "pcie_load", "launcher"), "no answer within 60 s"), "peers": None},
     "memory errors of a GPU": {"nvml": _gpus({"ecc_uncorrected": 3}, {}), "mpi_device": _UNAWARE},
+    "a memory error in the kernel's messages": {
+        "driver": {"xids": [{"pci": GOOD.gpus[1].pci, "number": 48, "said": "Xid (PCI:0000:cb:00): 48, DBE"}]}
+    },
+    "a GPU that fell off the bus, in the kernel's messages": {
+        "driver": {"xids": [{"pci": "0000:cb:00.0", "number": 79, "said": "Xid (PCI:0000:cb:00): 79, GPU has fallen"}]},
+        "nvml": "GPU is lost",
+    },
+    "a job that fails when all data has crossed": {
+        "mpi_host": {"complete": False, "status": 1, "reason": "the job ended with status 1", "text": [_LATE]}
+    },
     "GPUs for one process each": {"cuda": cuda(COMPUTE_MODE=3), "mpi_device": _UNAWARE},
     "GPUs without peer access": {
         "cuda": cuda(reaches=False),
@@ -315,6 +337,11 @@ STATES: dict[str, dict[str, Any]] = {
             failed(_OTHER_HOST),
             b={"settings": {**_ALIKE, "UCX": "", "limit of locked memory": "8 MiB", "limit of open files": "1024"}},
         )
+    },
+    "NCCL_SOCKET_IFNAME names nothing on the other host": {
+        "environment": {"NCCL_SOCKET_IFNAME": "eth0"},
+        "surroundings": {**_AROUND, "devices": ["lo", "eth0"]},
+        "hosts": _hosts(b={"interfaces": {"lo": "127.0.0.1/8", "ens9": "192.0.2.2/24"}}),
     },
     "docker0 on both hosts": {"hosts": _hosts(failed(_OTHER_HOST), docker=True)},
 }

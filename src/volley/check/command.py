@@ -72,7 +72,7 @@ class Check:
         began = any(log.run for log in session.logs)
         for outcome in session.outcomes:
             if outcome.code != EXIT_GOOD and not any("failed" in log.statuses for log in session.logs):
-                said = [line.removeprefix("volley: ") for line in outcome.lines if line != f"volley: {LOOKS_FOR}"]
+                said = [line.removeprefix("volley: ") for line in outcome.lines if not line.endswith(LOOKS_FOR)]
                 why = " ".join(said[-1:])
                 verdict: Verdict = "FAIL" if began and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"
                 self.findings.append(finding(verdict=verdict, why=why or "no reason"))

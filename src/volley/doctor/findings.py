@@ -114,9 +114,12 @@ def peer_table(facts: Facts) -> list[list[bool]]:
     raise MissingFacts(not_tested(said) if on_bus >= 2 else not_applicable(ONE_GPU))
 
 
-def job_failed(job: JobFacts, said: str, remedy: str) -> Finding:
-    ended = f" ({job.reason})" if job.reason and job.reason != job.why else ""
-    return broken(f"{said}: {job.why}", f"{job.command_line}: {job.why}{ended}", remedy)
+def job_failed(job: JobFacts, said: str, remedy: str, largest_bytes: int) -> Finding:
+    """Return the finding about a job that did not end well; what had crossed, up to the largest message, works."""
+    evidence = f"{job.command_line}: {job.why}" + (f" ({job.reason})" if job.reason and job.reason != job.why else "")
+    if job.crossed(largest_bytes):
+        return warning(f"every message arrived, but the job did not end well: {job.why}", evidence, remedy)
+    return broken(f"{said}: {job.why}", evidence, remedy)
 
 
 def sends_wrong_bytes(facts: Facts) -> tuple[str, ...]:

@@ -1,11 +1,17 @@
-"""Commands for the copy of volley that the facts describe; volley.machine.place has those for where it stands."""
+"""Commands for the copy of volley that the facts describe, and what ends a refusal of ssh, of srun or of another host.
+
+volley.machine.place has the commands for where doctor stands.
+"""
 
 from __future__ import annotations
 
+import re
 from shlex import quote
 
 from volley.machine.facts import Facts
 from volley.machine.hardware import extra_for
+from volley.machine.mpi_words import reason_in
+from volley.machine.place import Place, place_of
 
 MESSAGES = "pingpong"
 """The benchmark that sends verified messages between two ranks."""
@@ -46,3 +52,69 @@ def aware_wheels(facts: Facts) -> str:
 
 GDRCOPY = "build and load GDRCopy: https://github.com/NVIDIA/gdrcopy"
 """No distribution has its packages, and its module is built for the running kernel."""
+
+
+# ------------------------------------------------------------------------------------ refusals of another host
+
+_REFUSALS = r"""
+step creation temporarily disabled => another step has all of this job: leave its shell, or add --overlap to srun
+(Invalid|Expired or invalid) job|Unable to confirm allocation => the job has ended: exit its shell, then salloc -n 2
+Invalid node name|[Nn]odes? .*not in .*(job|allocation) => look for a mistake in the name: scontrol show node {name}
+configuration is not available|[Mm]ore processors|[Mm]emory required => ask for more: scontrol show job $SLURM_JOB_ID
+slurm controller|configuration source|Zero Bytes were transmitted => admin: scontrol ping: does slurmctld answer?
+[Mm]unge|[Ii]nvalid credential|Protocol authentication|[Cc]lock skew => admin: here and there: munge -n | unmunge; date
+Task launch .* failed|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
+Invalid MPI type|mpi plugin => srun --mpi=list shows the types that this srun knows
+No such file or directory: '(ssh|srun)' => install the client here: {client}
+Temporary failure in name resolution => the name server does not answer: getent hosts {name}; cat /etc/resolv.conf
+Could not resolve hostname => look for a mistake in the name {name}: getent hosts {name}
+pam_slurm_adopt|no active jobs on this node => run on hosts of your own job: squeue --me
+REMOTE HOST IDENTIFICATION HAS CHANGED => ask whether {name} was installed again; if so: ssh-keygen -R {name}
+Host key verification failed => ssh {name} true: accept its key once, if it is that of {name}
+Bad owner or permissions on|UNPROTECTED PRIVATE KEY FILE => chmod go-rwx the file that ssh names
+[Bb]ad configuration option|terminating, \d+ bad configuration => mend the line that ssh names
+Too many authentication failures => name one key for {name} in ~/.ssh/config, with IdentitiesOnly yes
+no matching (host key|key exchange|cipher|MAC) => ssh -v {name} true shows what each side offers; update the older one
+account is (currently not|expired)|[Pp]assword .*expired|required to change your => log in to {name} by hand first
+Permission denied \((publickey|password|gssapi|keyboard|hostbased) => ssh {name} true must work without a password
+connect to host .* Connection refused => an administrator of {name} starts its sshd, or names its port
+ssh: connect to host => see whether {name} is up and its port 22 is open: ping -c 1 {name}
+Connection (closed|reset) by|kex_exchange_identification|banner exchange => ssh -v {name} true shows who closes
+No space left on device|[Dd]isk quota exceeded => on {name}: df -h ~ /tmp; remove what is not needed
+Stale file handle|endpoint is not connected|Input/output error => admin: a file system of {name} is gone: mount it again
+Could not chdir to home directory => on {name}: the home folder is not there: mount it, or name another one
+ModuleNotFoundError|No such file or directory|command not found|: not found|can't open file => install
+[Ee]xec format error|error while loading shared libraries|GLIBC\w*' not found => install
+[Cc]annot fork|[Rr]esource temporarily unavailable => on {name}: ulimit -u, and the processes of this user
+Permission denied => on {name}: ls -ld the folders of that path: this user may not run what is there
+"""
+"""What srun, ssh, a shell or a program of another host says, the first that fits, and what to do: ``install`` volley
+there, or what an administrator does.  Nothing is advised about ssh unless these are its words.  Sources: the messages
+of Slurm, OpenSSH and pam_slurm_adopt."""
+
+
+def end_of_refusal(error: str, name: str, facts: Facts) -> tuple[str, str]:
+    """Return the line of what a host, ssh or srun said that gives the reason, and the remedy for it."""
+    lines = [line.strip() for line in error.splitlines() if line.strip() and "setlocale" not in line]
+    place, host = place_of(facts), quote(name)
+    for pattern, _, remedy in (each.partition(" => ") for each in _REFUSALS.strip().splitlines()):
+        for line in (each for each in lines if re.search(pattern, each)):
+            if remedy == "install":
+                return line, f"install volley at the same path on {host}: {install_volley(facts)}"
+            client = place.distribution.install_line(place.distribution.package("srun" if "'srun'" in line else "ssh"))
+            text = remedy.removeprefix("admin: ").format(name=host, client=client)
+            return line, place.admin(text) if remedy.startswith("admin: ") else text
+    of_slurm = bool(place.batch == "slurm" and place.in_job)
+    if error.startswith("no answer within"):
+        look = f"sinfo --nodes={host}; the login hangs" if of_slurm else "a login hangs"
+        return error, f"on {host}, {look}: look at the server of the home folder there, e.g. timeout 5 ls ~"
+    said = next((line for line in lines if re.match(r"srun: (fatal|error)", line)), "")
+    said = said or reason_in(lines) or (lines[-1] if lines else "no reason given")
+    again = f"srun --nodes=1 --nodelist={host} true" if said.startswith("srun:") else f"on {host}: {SEND}"
+    return said, unset_one_of(said, place) or f"to see it again, {again}"
+
+
+def unset_one_of(said: str, place: Place) -> str:
+    """Return the command that unsets variables of this shell which a sentence names: all but one where they clash."""
+    named = [name for name in dict.fromkeys(re.findall(r"\b[A-Z][A-Z0-9_]{5,}\b", said)) if name in place.environment]
+    return place.unset(named[:-1] or named)

@@ -39,9 +39,7 @@ class Patience:
     """
 
     start_s: float = 240.0
-    """Until the first record, if no job has been started yet.  On one node this takes a second; thousands of ranks that
-    load their libraries from one file system take minutes, and srun repeats its request where another step still has
-    the resources."""
+    """Until the first record, if no job has been started yet."""
     end_s: float = 20.0
     """From the end of the ranks, or the time at which their watchdogs would have ended them, until its own end."""
     most_s: float = math.inf
@@ -90,6 +88,9 @@ class Start:
 
 _SHORTEST_START_S = 30.0
 """Ranks on other hosts may need so long to start, however small the budget of a run is."""
+_START_OF_A_RANK_S, _FEWEST_S, _MOST_S = 0.2, 10.0, 240.0
+"""A few ranks on other hosts start within seconds; thousands that load their libraries from one file system take
+minutes."""
 
 
 def sharing_cores(ranks: int, places: str) -> str:
@@ -217,7 +218,7 @@ def start_by_launcher(
         else (),
     )
     tokens, added = command(launcher, wanted), launcher.environment(wanted)
-    waits = patience(gpus=ranks.gpus) if here else Patience()
+    waits = patience(gpus=ranks.gpus, elsewhere=0 if here else ranks.ranks)
     hint = None if tokens[0] == str(stack.mpiexec) else _hint(stack, ranks.ranks)
     return Start(
         *(launcher.name, tokens, added, {**environment, **added}),
@@ -229,10 +230,12 @@ def start_by_launcher(
     )
 
 
-def patience(*, gpus: bool) -> Patience:
-    """Return how long a job on this host alone may take to start and to end.
+def patience(*, gpus: bool, elsewhere: int = 0) -> Patience:
+    """Return how long a job may take to start and to end.  ``elsewhere``: its ranks, if not all are on this host.
 
     Ranks without GPUs take half a second to start, and as long to end.  CUDA initialises eight GPUs in ten seconds if
     no other process holds the driver (nvidia-smi(1), persistence mode).
     """
+    if elsewhere:
+        return Patience(start_s=min(max(_START_OF_A_RANK_S * elsewhere, _FEWEST_S), _MOST_S))
     return Patience(start_s=10.0, end_s=10.0) if gpus else Patience(start_s=3.0, end_s=3.0)

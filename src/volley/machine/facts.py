@@ -25,6 +25,14 @@ OLDER = "an older volley captured these facts"
 SHARED_MEMORY_S = 2e-6
 """Half a round trip of 8 B between two ranks of a host takes less through shared memory (0.2 to 0.9 µs in
 tests/machines), and more through TCP (about 4 µs through a loopback). A slower job is only repeated."""
+HOST_SIZES, DEVICE_SIZES, COPY_SIZES, BETWEEN_SIZES = (
+    (8, 1 << 16),
+    (8, 1 << 15, 1 << 20),
+    (1 << 12, 1 << 22),
+    (8, 1 << 22),
+)
+"""Sizes of the messages in doctor's jobs: in host memory, in GPU memory, between GPUs without MPI, between hosts.  UCX
+sends the smallest in GPU memory eagerly and the largest by rendezvous; the middle one is a halo of 4096 doubles."""
 REQUIREMENT = "/path/to/volley"
 """The argument of pip where the origin of volley is not known."""
 
@@ -61,6 +69,14 @@ class SystemFacts(Fact, frozen=True, kw_only=True):
     virtual: bool = False  # the processor reports a hypervisor
 
 
+class Xid(Fact, frozen=True, kw_only=True):
+    """An error of a GPU that the driver wrote into the kernel's messages (NVIDIA, GPU Deployment: Xid Errors)."""
+
+    pci: str
+    number: int
+    said: str
+
+
 class DriverFacts(Fact, frozen=True, kw_only=True):
     """The NVIDIA driver as the kernel and the loader know it."""
 
@@ -69,6 +85,8 @@ class DriverFacts(Fact, frozen=True, kw_only=True):
     nodes: dict[str, str] = {}  # device nodes, opened: `ok` or the error
     library: str | None = None  # why libcuda.so.1 does not load; null: it does
     headers: bool = False  # headers of the running kernel are installed
+    xids: list[Xid] = []  # since the start of the machine, as far as its messages go back
+    xids_unread: str = OLDER  # why the kernel's messages could not be read; empty: they were
 
 
 class LimitsFacts(Fact, frozen=True, kw_only=True):
@@ -101,6 +119,7 @@ class SurroundingsFacts(Fact, frozen=True, kw_only=True):
     batch_system: str = ""  # whose job the variables describe
     job_hosts: list[str] = []  # the hosts of that job
     in_job: bool = False  # this host is one of them
+    step_error: str = ""  # what srun said when it was to start one process in this job of Slurm
 
 
 # ------------------------------------------------------------------------------------------------------------ GPUs
@@ -326,6 +345,12 @@ class JobFacts(Fact, frozen=True, kw_only=True):
     def sends_gpu_memory(self) -> bool:
         """True if MPI itself sent GPU memory, and every byte arrived."""
         return self.complete and bool(self.delivered("aware"))
+
+    def crossed(self, largest_bytes: int) -> bool:
+        """Return whether every message up to the largest arrived on every transport: what failed is the end alone."""
+        last = {point.transport for point in self.points if point.size_bytes >= largest_bytes}
+        known = {each.transport for each in self.transports if each.available}
+        return bool(last) and known <= last and all(point.status == "ok" for point in self.points)
 
     @property
     def first_time_s(self) -> float:

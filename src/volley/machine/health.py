@@ -6,14 +6,31 @@ A GPU is compared with the others of its product on the same machine: what one o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from volley.machine.hardware import SLOWDOWNS, Gpu
-from volley.text import join_words
+from volley.text import count, join_words
 
-Part = Literal["NVLink", "memory", "clocks"]
+Part = Literal["NVLink", "memory", "clocks", "driver"]
+End = Literal["reset", "replace", "reset clocks", "reboot", "look"]
+
+XIDS: dict[int, tuple[str, End]] = {
+    48: ("a memory error that ECC could not correct", "reset"),
+    62: ("a controller of the GPU halted", "reset"),
+    63: ("a row of memory is remapped at the next reset", "reset"),
+    64: ("the remapping of a row of memory failed", "replace"),
+    74: ("an NVLink error", "look"),
+    79: ("the GPU fell off the bus", "reboot"),
+    95: ("a memory error that reached other processes", "reset"),
+    119: ("the GPU's system processor (GSP) did not answer", "reset"),
+    120: ("the GPU's system processor (GSP) failed", "reset"),
+    140: ("a memory error that ECC could not correct", "reset"),
+}
+"""Errors of the hardware, and what ends each (NVIDIA, GPU Deployment and Management: Xid Errors).  The others are those
+of programs, or say less."""
 
 _ON_A_BOARD = re.compile(r"SXM|HBM3|\b(H200|H800|H20|B200|B300|GB200|GB300)$")
 """Products whose NVLinks a board connects to other GPUs: the names of NVML.  Those of an A100 PCIe, an H100 NVL or a
@@ -33,12 +50,12 @@ more than so many times those of every other GPU, are of this one."""
 @dataclass(frozen=True)
 class GpuFault:
     part: Part
-    gpu: int
-    """Its number, as NVML counts."""
+    gpu: int | str
+    """Its number, as NVML counts; or its PCI address, where NVML does not list it."""
     said: str
     broken: bool = False
     """The hardware is at fault; else it works, but not as well as it could."""
-    end: Literal["reset", "replace", "reset clocks", "look"] = "look"
+    end: End = "look"
     """What ends it."""
 
 
@@ -62,6 +79,19 @@ def nvlinks_down(gpus: Sequence[Gpu]) -> dict[int, int]:
 def faults(gpus: Sequence[Gpu]) -> list[GpuFault]:
     """Return what is wrong with GPUs, part by part; what NVML did not say is no fault."""
     return [*_of_links(gpus), *_of_memory(gpus), *_of_clocks(gpus)]
+
+
+def of_xids(xids: Iterable[tuple[str, int]], gpus: Sequence[Gpu]) -> Iterator[GpuFault]:
+    """Yield the errors of the hardware that the driver wrote down, by PCI address and number.
+
+    Some may have ended with a reset since then; a GPU that fell off the bus, or has no rows left, is still broken.
+    """
+    index = {gpu.pci: gpu.index for gpu in gpus}
+    for (pci, number), times in Counter(xids).items():
+        if number in XIDS:
+            said, end = XIDS[number]
+            broken = end in ("reboot", "replace")
+            yield GpuFault("driver", index.get(pci, pci), f"Xid {number}, {count(times, 'time')}: {said}", broken, end)
 
 
 def _of_links(gpus: Sequence[Gpu]) -> Iterator[GpuFault]:

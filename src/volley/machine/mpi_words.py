@@ -16,6 +16,7 @@ _FIRST_CAUSES = (
     re.compile(r"symbol lookup error: .*"),
     re.compile(r"Could not resolve hostname .*|Host key verification failed.*|.*Permission denied \(publickey.*"),
     re.compile(r"\w+: fatal: .*"),  # srun
+    re.compile(r"UCX +WARN +(network device .* is not available.*)"),
     re.compile(r"UCX +(?:ERROR|FATAL) +(.*)"),
 )
 """Lines that explain what is printed after them, and that no line explains better."""

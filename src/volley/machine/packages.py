@@ -64,6 +64,8 @@ _PACKAGES: dict[str, dict[str, str]] = {
         "rhel": "kernel-devel-$(uname -r)",
         "suse": "kernel-default-devel",
     },
+    "ssh": {"debian": "openssh-client", "rhel": "openssh-clients", "suse": "openssh-clients"},
+    "srun": {"debian": "slurm-client", "rhel": "slurm", "suse": "slurm"},
     "ucx": {"debian": "ucx-utils", "rhel": "ucx", "suse": "ucx-tools"},
 }
 """By program or product, then by family with major version, distribution, or family: the first entry of these counts.

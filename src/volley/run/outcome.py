@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
+from volley.command.options import JobOptions
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_USAGE
 from volley.launch.engine import Ending
 from volley.machine import ucx_protocols
@@ -15,8 +17,8 @@ from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.text import escape_controls, join_words
 
-LOOKS_FOR = "volley doctor looks for the cause"
-"""The advice where a launch fails before its first record."""
+LOOKS_FOR = "looks for the cause"
+"""What doctor does where a launch fails before its first record."""
 _LOADER = 127
 """The exit status of ld.so if a library is missing; the status is 1 if a library has another version."""
 
@@ -56,21 +58,26 @@ def judge(
     hint: str | None,
     *,
     measured_before: bool = False,
+    job: JobOptions | None = None,
 ) -> RunOutcome:
     """Return the outcome of a launch, from its records or, without records, from its exit status and stderr.
 
     ``named`` are the transports that each name in ``--transport`` stands for: one of them must be available.  ``hint``
-    is another way to start such a job.  ``measured_before``: an earlier launch of the run measured points.
+    is another way to start such a job.  ``measured_before``: an earlier launch of the run measured points.  ``job`` has
+    the hosts and the MPI that doctor must look at.
     """
+    hosts = ("--hosts", ",".join(dict.fromkeys(job.hosts))) if job and job.hosts else ()
+    doctor = shlex.join(["volley", "doctor", *hosts, *(("--mpi", job.mpi) if job and job.mpi else ())])
     if log.end is None:
-        return _aborted(log, ending, benchmark, hint)
+        return _aborted(log, ending, benchmark, hint, doctor)
     if log.end.status == "failed" or "failed" in log.statuses or log.problems:  # the report names lines with problems
         # The first rank ends the records; another one that finds the same thing ends the job before that.
         cannot = ending.status == EXIT_MACHINE and not log.statuses
         said = (f"volley: {escape_controls(log.end.reason)}",) if log.end.reason else ()
         return RunOutcome(EXIT_MACHINE if cannot else EXIT_FAILED, said)
     if ending.status not in (EXIT_GOOD, EXIT_MACHINE):
-        return RunOutcome(EXIT_FAILED, _with_launcher_text(f"all points were measured, but {ending.reason()}", ending))
+        why = f"all points were measured, but {ending.reason()}"
+        return RunOutcome(EXIT_FAILED, _with_launcher_text(why, ending, doctor))
     if measured_before and {*log.statuses} == {"skipped"}:  # there was no time for another launch
         return RunOutcome(EXIT_GOOD, ends_session=True)
     if benchmark.record_types and "ok" not in log.statuses:
@@ -81,7 +88,7 @@ def judge(
     return RunOutcome(EXIT_MACHINE) if lost else RunOutcome(EXIT_GOOD, ending.others)  # the report says why
 
 
-def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None) -> RunOutcome:
+def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None, doctor: str) -> RunOutcome:
     """Return the outcome of a run without an end record: the engine rejected it, or it was killed."""
     if ending.status in (EXIT_USAGE, EXIT_MACHINE) and not log.statuses and ending.sentences:
         lines = [f"volley: {sentence}" for sentence in ending.sentences]
@@ -97,13 +104,13 @@ def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None
     several = log.run and len({rank.host for rank in log.run.ranks}) > 1
     lost = lost_host(ending.others) if several and not ending.sentences else ""
     why = f"{ending.reason()}{f'; lost: {lost}' if lost else ''}"
-    explained = _with_launcher_text(f"the run was aborted: {why}", ending)
-    if log.run is None and "volley doctor" not in explained[-1]:
-        explained = (*explained, f"volley: {LOOKS_FOR}")
+    explained = _with_launcher_text(f"the run was aborted: {why}", ending, doctor)
+    if log.run is None and doctor not in explained[-1]:
+        explained = (*explained, f"volley: {doctor} {LOOKS_FOR}")
     return RunOutcome(EXIT_FAILED, explained, ends_session=True)
 
 
-def _with_launcher_text(sentence: str, ending: Ending) -> tuple[str, ...]:
+def _with_launcher_text(sentence: str, ending: Ending, doctor: str) -> tuple[str, ...]:
     """Return the message, preceded by the launcher's text if the engine gave no reason; name settings that it names."""
     if ending.sentences:
         return (f"volley: {escape_controls(sentence)}",)
@@ -111,7 +118,7 @@ def _with_launcher_text(sentence: str, ending: Ending) -> tuple[str, ...]:
     named = [f"{name}={value}" for name, value in os.environ.items() if SETTING.match(name)]
     named = [setting for setting in named if names_setting(said, *setting.split("=", 1))]
     if named:
-        sentence = f"{sentence}: {said}; in this shell: {join_words(named)}; volley doctor tries without"
+        sentence = f"{sentence}: {said}; in this shell: {join_words(named)}; {doctor} tries without"
     return (*_last(ending.others), f"volley: {escape_controls(sentence)}")
 
 

@@ -398,7 +398,8 @@ class Session:
         words = self.options.named_transports
         named = [set(choose_transports((word,), self.context)).intersection(plan.transports) for word in words]
         earlier = any("ok" in each.statuses for each in self.logs if each is not log)
-        return judge(log, process.ending, self.benchmark, named, start.hint, measured_before=earlier)
+        job = self.options.job
+        return judge(log, process.ending, self.benchmark, named, start.hint, measured_before=earlier, job=job)
 
     def _hardware(self, plan: Plan, when: Literal["before", "after"], run: Run | None = None) -> Hardware | None:
         """Read the GPUs of this node; before the run all of them, because the GPUs of the ranks are not known yet.

@@ -43,6 +43,7 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("GPUs", _GPUS, gpus.devices, gpu=True, needs=_CUDA),
     LayerCheck("MIG", _GPUS, gpus.mig, gpu=True, needs=_SEEN),
     LayerCheck("memory errors", _GPUS, gpus.memory_errors, gpu=True, needs=_SEEN),
+    LayerCheck("driver's errors", _GPUS, gpus.xids, gpu=True, needs=("driver",)),
     LayerCheck("compute mode", _GPUS, gpus.compute_mode, gpu=True, needs=_SEEN),
     LayerCheck("GPU architectures", _GPUS, gpus.architectures, gpu=True, needs=_SEEN),
     LayerCheck("GPU clocks", _GPUS, gpus.clocks, gpu=True, needs=_SEEN),

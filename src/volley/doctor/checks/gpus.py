@@ -23,7 +23,7 @@ from volley.doctor.remedies import SEND, install_volley
 from volley.machine.facts import CudaDevice, Facts
 from volley.machine.finding import Finding
 from volley.machine.hardware import Gpu
-from volley.machine.health import C2C, GpuFault, faults
+from volley.machine.health import C2C, GpuFault, faults, of_xids
 from volley.machine.place import place_of
 from volley.text import count, grouped, join_words
 
@@ -164,7 +164,9 @@ def _judged(found: Sequence[GpuFault], facts: Facts, call: str, explains: tuple[
     shown = "; ".join(f"GPU {', '.join(str(each.gpu) for each in those)}: {said}" for said, those in alike.items())
     numbers = ",".join(dict.fromkeys(str(each.gpu) for each in found if each.end == worst.end))
     place, clocks = place_of(facts), f"{{sudo}}nvidia-smi -i {numbers} -rac; {{sudo}}nvidia-smi -i {numbers} -rgc"
-    if worst.end == "reset":
+    if worst.end == "reboot":
+        remedy = place.reboot()
+    elif worst.end == "reset":
         remedy = place.admin(f"{{sudo}}nvidia-smi -i {numbers} -r", f"all processes of GPU {numbers}")
     elif worst.end == "replace":
         remedy = place.admin(f"replace GPU {numbers}; nvidia-smi -q -d ROW_REMAPPER -i {numbers} shows its rows")
@@ -191,6 +193,17 @@ def memory_errors(facts: Facts) -> Finding:
     if any(gpu.ecc for gpu in gpus):
         return _unread(gpus, "ecc_uncorrected") or good("none that ECC could not correct")
     return _unread(gpus, "ecc") or not_applicable("ECC is off, or these GPUs have none")
+
+
+def xids(facts: Facts) -> Finding:
+    """Reads the errors of the hardware (Xid) that the driver wrote into the kernel's messages."""
+    driver = require(facts.driver, "the driver", "nvidia-smi")
+    if found := list(of_xids(((each.pci, each.number) for each in driver.xids), facts.gpus)):
+        explains = ("GPUs", *_OF_NVML, *_JOBS_ON_GPUS) if any(each.broken for each in found) else ()
+        return _judged(found, facts, "dmesg", explains)
+    if driver.xids_unread:
+        return not_tested(driver.xids_unread)
+    return good("no error of the hardware since the start of the machine")
 
 
 def compute_mode(facts: Facts) -> Finding:

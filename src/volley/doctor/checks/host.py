@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from shlex import quote
 
 from volley.doctor.findings import NO_GPU, broken, good, not_applicable, not_tested, require, warning
-from volley.doctor.remedies import install_volley
+from volley.doctor.remedies import end_of_refusal, install_volley
 from volley.machine.facts import DriverFacts, Facts, TrialFacts
 from volley.machine.finding import Finding
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
@@ -35,6 +35,7 @@ _FILES, _FILES_OF_A_RANK, _FEWEST_FILES = 32, 5, 256
 """Open files of Open MPI's mpirun and of each of its ranks on a host (4 ranks needed 40, 12 needed 72, 24 needed 128);
 any shell has 1024 unless somebody lowered it, and CUDA and NCCL need some."""
 _OF_FILES = ("temporary files", "shared memory")
+_BETWEEN = ("hosts", "MPI between hosts")
 _JOBS = ("engine", "MPI, host memory", "MPI, GPU memory", "launcher", "peer copies", "CUDA IPC")
 
 
@@ -87,7 +88,7 @@ def job(facts: Facts) -> Finding:
     prefixes = place.prefixes
     on = f" on {names}" if names else ""
     elsewhere = "" if found.in_job else f"; or start volley{on}, in that job"
-    follows = (*_JOBS, "MPI library", "binding", "hosts", "MPI between hosts")
+    follows = (*_JOBS, "MPI library", "binding", *_BETWEEN)
     for trial in _ended(facts):
         evidence = f"{join_few(trial.settings, 3)}; {_why(facts)}"
         if facts.mpi_host.skipped is not None:
@@ -103,13 +104,14 @@ def job(facts: Facts) -> Finding:
         # Without its variables, a job on this host would take what the batch system granted to others.
         remedy = place.launch_here() if found.in_job else f"{without_needless(prefixes)}{elsewhere}"
         return broken(said, evidence, remedy, follows)
-    if not found.batch_system:
-        return good("none")
+    if not found.batch_system or (found.in_job and not found.step_error):
+        return good(f"{found.batch_system}: {names or 'unknown hosts'}" if found.batch_system else "none")
     names = names or "unknown hosts"
     if not found.in_job:
         said = f"this shell has the variables of a job on {names}, but this host is {found.host}"
         return warning(said, f"{found.batch_system}: {names}", f"{without_needless(prefixes)}{elsewhere}")
-    return good(f"{found.batch_system}: {names}")
+    why, remedy = end_of_refusal(found.step_error, found.host, facts)
+    return warning("srun starts no process in this job", f"srun --ntasks=1 true: {why}", remedy, _BETWEEN)
 
 
 _OF_JOBS = ("SLURM_", "LSB_", "PBS_", "SGE_", "PE_", "FLUX_")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from shlex import quote
 
 from msgspec.structs import replace
 
-from volley.doctor.findings import MissingFacts, broken, good, not_applicable, not_tested, require, warning
-from volley.doctor.remedies import SEND, install_volley
-from volley.machine.facts import Facts, HostFacts, HostsFacts
+from volley.doctor.findings import MissingFacts, broken, good, job_failed, not_applicable, not_tested, require, warning
+from volley.doctor.remedies import SEND, end_of_refusal, unset_one_of
+from volley.machine.facts import BETWEEN_SIZES, Facts, HostFacts, HostsFacts
 from volley.machine.finding import Finding
-from volley.machine.mpi_words import reason_in
-from volley.machine.place import Place, place_of
+from volley.machine.place import place_of
 from volley.machine.variables import names_no_device, port_range
 from volley.text import join_few, join_words
 from volley.units import format_sig, format_size
@@ -24,32 +22,6 @@ _SHARE_BYTES = 1 << 24
 """The job over the hosts sends more than this, and nothing else does in its time."""
 _CHOOSE = ("UCX_NET_DEVICES", "UCX_TLS", "OMPI_MCA_btl", "OMPI_MCA_pml", "FI_PROVIDER", "FI_TCP_IFACE")
 """Variables that may choose a network."""
-_INSTALL = ""
-"""Stands for the command that installs volley."""
-
-_ON_WORDS: tuple[tuple[str, str], ...] = (
-    (r".*Could not resolve hostname.*", "look for a mistake in the name {name}: getent hosts {name}"),
-    (r".*pam_slurm_adopt.*|.*no active jobs on this node.*", "run on hosts of your own job: squeue --me"),
-    (r"ssh: connect to host .* Connection refused", "an administrator of {name} starts its sshd, or names its port"),
-    (r"ssh: connect to host .*", "see whether {name} is up and its port 22 is open: ping -c 1 {name}"),
-    (r"Host key verification failed.*", "ssh {name} true: accept its key once, if it is that of {name}"),
-    (r".*Permission denied \((publickey|password|gssapi|keyboard).*", "ssh {name} true must work without a password"),
-    (
-        r".*(Connection closed by|Connection reset by|kex_exchange_identification).*",
-        "ssh -v {name} true shows who closes",
-    ),
-    (r".*(ModuleNotFoundError|No such file or directory|command not found|: not found|can't open file).*", _INSTALL),
-    (
-        r".*([Cc]annot fork|[Rr]esource temporarily unavailable).*",
-        "on {name}: ulimit -u, and the processes of this user",
-    ),
-    (r"env: .*Permission denied.*", "on {name}: ls -ld the folders of that path: this user may not run what is there"),
-    (
-        r"no answer within .*",
-        "on {name}, a login hangs: look at the server of the home folder there, e.g. timeout 5 ls ~",
-    ),
-)
-"""What a host or ssh said, and what to do: nothing is advised about ssh unless these are the words of ssh."""
 
 
 def _hosts(facts: Facts) -> HostsFacts:
@@ -79,34 +51,13 @@ def answers(facts: Facts) -> Finding:
         return not_tested("no host was named")
     if not silent:
         return good(f"{join_few(host.name for host in found)} answer")
-    first = silent[0]
-    said, remedy = _words_of(first.error, first.name, facts)
-    also = tuple(f"{host.name}: {_words_of(host.error, host.name, facts)[0]}" for host in silent[1:_MOST_DIFFERENCES])
+    (first, said, remedy), *rest = ((host, *end_of_refusal(host.error, host.name, facts)) for host in silent)
+    also = tuple(f"{host.name}: {words}; {its}" for host, words, its in rest[:_MOST_DIFFERENCES])
     many = f"{len(silent)} of {len(found)} hosts: " if len(silent) > 1 else ""
     names = join_few((host.name for host in silent), _MOST_DIFFERENCES)
     finding = broken(f"cannot start volley on {many}{names}", f"{first.name}: {said}", remedy)
     others = len(found) - len(silent) > 1  # the layers above were tried between these
     return replace(finding, also=also, explains=() if others else ("names", "ports", "alike", "interfaces", _JOB))
-
-
-def _words_of(error: str, name: str, facts: Facts) -> tuple[str, str]:
-    """Return the line of what a host said that gives the reason, and the remedy for it."""
-    lines = [line for line in error.splitlines() if line.strip()]
-    for pattern, remedy in _ON_WORDS:
-        for line in lines:
-            if re.fullmatch(pattern, line.strip()):
-                install = f"install volley at the same path on {quote(name)}: {install_volley(facts)}"
-                return line.strip(), remedy.format(name=quote(name)) if remedy else install
-    said = next((line for line in lines if re.match(r"srun: (fatal|error)", line)), "")
-    said = said or reason_in(lines) or (lines[-1] if lines else "no reason given")
-    again = f"srun --nodes=1 --nodelist={quote(name)} true" if said.startswith("srun:") else f"on {quote(name)}: {SEND}"
-    return said, unset_one_of(said, place_of(facts)) or f"to see it again, {again}"
-
-
-def unset_one_of(said: str, place: Place) -> str:
-    """Return the command that unsets variables of this shell which a sentence names: all but one where they clash."""
-    named = [name for name in dict.fromkeys(re.findall(r"\b[A-Z][A-Z0-9_]{5,}\b", said)) if name in place.environment]
-    return place.unset(named[:-1] or named)
 
 
 def names(facts: Facts) -> Finding:
@@ -199,11 +150,13 @@ def interfaces(facts: Facts) -> Finding:
         said = f"{join_words(twice)} is the address of several hosts" if twice else "it exists on one host only"
         said = f"MPI uses an interface that does not reach the other hosts: {said}"
         return broken(said, why, f"export {trial.change}", (_JOB,))
-    for name, value in facts.environment.items() if not found.job.complete else ():
-        for host in hosts:
+    crossed = found.job.complete or found.job.crossed(BETWEEN_SIZES[-1])
+    for name, value in facts.environment.items():
+        for host in hosts if not crossed or name.startswith("NCCL_SOCKET") else ():
             if names_no_device(name, value, host.interfaces):
                 said = f"{name}={value} names no interface of {host.name}, which has {join_few(host.interfaces)}"
-                return broken(said, f"ip address on {host.name}; {why}", f"unset {name}", (_JOB,))
+                judge = warning if crossed else broken
+                return judge(said, f"ip address on {host.name}; {why}", f"unset {name}", () if crossed else (_JOB,))
     also = f"; {join_words(twice)} on several hosts, which MPI does not use" if twice else ""
     names = join_few(f"{name} ({each})" for name, each in hosts[0].interfaces.items() if name != "lo")
     return good(f"{hosts[0].name}: {names}{also}")
@@ -221,7 +174,7 @@ def between(facts: Facts) -> Finding:
     if not job.complete or not points:
         names = ",".join(host.name for host in found.hosts if not host.error) or "A,B"
         remedy = unset_one_of(job.why, place_of(facts)) or f"{SEND} --hosts {quote(names)} shows the whole output"
-        return broken(f"MPI does not work between the hosts: {job.why}", f"{job.command_line}: {job.why}", remedy)
+        return job_failed(job, "MPI does not work between the hosts", remedy, BETWEEN_SIZES[-1])
     took = [name for name, number in found.carried.items() if number > _SHARE_BYTES]
     shown = join_words(f"{name} ({found.carried[name] / 1e6:.0f} MB)" for name in took) or "an unknown interface"
     said = f"{format_size(points[0].size_bytes)} in {format_sig(job.first_time_s * 1e6, 3)} µs, through {shown}"

@@ -19,7 +19,7 @@ from volley.doctor.findings import (
     warning,
 )
 from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, install_volley
-from volley.machine.facts import Facts, JobFacts, NcclFacts, PointFacts, TrialFacts
+from volley.machine.facts import DEVICE_SIZES, HOST_SIZES, Facts, JobFacts, NcclFacts, PointFacts, TrialFacts
 from volley.machine.finding import Finding
 from volley.machine.mpi_words import reason_in
 from volley.machine.place import place_of
@@ -160,7 +160,7 @@ def host(facts: Facts) -> Finding:
         return broken("MPI delivered wrong bytes between two ranks", f"{job.command_line}: {wrong}", remedy)
     points = job.delivered("host")
     if not job.complete or facts.mpi_host.error or not points:
-        return job_failed(job, "MPI does not work between two ranks", remedy)
+        return job_failed(job, "MPI does not work between two ranks", remedy, HOST_SIZES[-1])
     refused = [trial.reason for trial in trials if trial.reason and not trial.settings]
     if not job.fast and (ended or refused):
         said = f"{format_size(points[0].size_bytes)} takes {_us(points[0])} µs: MPI does not use shared memory"
@@ -235,7 +235,8 @@ def device(facts: Facts) -> Finding:
     points = job.delivered(_AWARE)
     if not job.complete or not points:
         said = "MPI is not CUDA-aware" if "SIG" in (job.reason or "") else "MPI does not send GPU memory"
-        return replace(job_failed(job, said, remedy), explains=_NOT_AWARE)
+        found = job_failed(job, said, remedy, DEVICE_SIZES[-1])
+        return replace(found, explains=_NOT_AWARE) if found.status == "broken" else found
     protocol = f"; UCX: {job.protocols[-1]}" if job.protocols else ""  # of the largest messages
     return good(_times(points) + protocol)
 
@@ -274,7 +275,7 @@ def launcher(facts: Facts) -> Finding:
         if "srun" in job.launcher or job.inside:
             pmi = "pmix" if facts.mpi_family == "openmpi" else "pmi2"
             remedy = f"srun --mpi=list; srun --mpi={pmi} -n {job.wanted_ranks} volley transports"
-        return job_failed(job, "the launcher does not start the processes as one job", remedy)
+        return job_failed(job, "the launcher does not start the processes as one job", remedy, 0)
     if job.start_s > _SLOW_START_S:
         said = f"the ranks needed {job.start_s:.0f} s to start, before anything was sent"
         look = (
@@ -437,7 +438,8 @@ def _nccl_failed(found: NcclFacts) -> Finding | None:
         remedy = "pip install nvidia-nccl-cu13 (or -cu12), or NCCL_HOME=/path/to/nccl and install volley again"
         return warning(f"NCCL cannot be used: {refused[0]}", f"{job.command_line}: {refused[0]}", remedy)
     if not job.complete or not job.delivered("nccl"):
-        return job_failed(job, "NCCL does not work", f"NCCL_DEBUG=INFO {SEND} --transport nccl shows what it tries")
+        look = f"NCCL_DEBUG=INFO {SEND} --transport nccl shows what it tries"
+        return job_failed(job, "NCCL does not work", look, DEVICE_SIZES[-1])
     return None
 
 

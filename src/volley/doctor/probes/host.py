@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
+import re
 import resource
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -14,12 +16,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from volley.launch.allocation import allocation
+from volley.launch.inside_launcher import rank_info
 from volley.launch.this_host import is_this_host
 from volley.machine.cuda_driver import load
-from volley.machine.facts import DriverFacts, LimitsFacts, SurroundingsFacts, SystemFacts
+from volley.machine.facts import DriverFacts, LimitsFacts, SurroundingsFacts, SystemFacts, Xid
 from volley.machine.packages import os_release
 from volley.machine.settings import control_groups
-from volley.machine.sysfs import names, number, word
+from volley.machine.sysfs import names, number, pci_address, word
 from volley.text import clean
 
 _CONTAINER_MARKS = {
@@ -30,8 +33,10 @@ _CONTAINER_MARKS = {
 }
 _PR_SET_PTRACER, _PR_SET_PTRACER_ANY = 0x59616D61, ctypes.c_ulong(-1)
 """prctl(2), Yama: any process of this user may read this one's memory.  Open MPI and UCX call it in each rank."""
+_XID = re.compile(r"(NVRM: Xid \(PCI:([0-9a-fA-F]+:[0-9a-fA-F]+:[0-9a-fA-F]+)\S*\): (\d+).{0,200})")
 _MODULES = ("nvidia", "nvidia_uvm", "nvidia_peermem", "nv_peer_mem")
-_LIMIT_S = 20.0
+_STEP_S = 12.0
+"""An srun that is to start at once, or to give up after ten seconds, has answered by then."""
 _LONGEST_TEXT = 400
 _SHM = Path("/dev/shm")  # noqa: S108  the folder itself is tried
 _SHM_BYTES = 1 << 20
@@ -95,7 +100,18 @@ def surroundings() -> SurroundingsFacts:
         batch_system=granted.kind if granted else "",
         job_hosts=hosts,
         in_job=not hosts or any(map(is_this_host, hosts)),
+        step_error=_step_error() if granted and granted.kind == "slurm" and not rank_info(os.environ) else "",
     )
+
+
+def _step_error() -> str:
+    """Let srun start one process in this job of Slurm; return what it said if that failed."""
+    said: str | None = ""
+    for overlap in (["--overlap"], []) if shutil.which("srun") else ():
+        _, said = output_of(["srun", *overlap, "--nodes=1", "--ntasks=1", "--immediate=10", "true"], _STEP_S)
+        if "--overlap" not in (said or ""):  # Slurm before 20.11
+            break
+    return said or ""
 
 
 def other_folders() -> list[str]:
@@ -117,11 +133,13 @@ def _try_folder(folder: Path) -> tuple[str | None, str | None]:
         return error.strerror or str(error), None
 
 
-def output_of(command: list[str]) -> tuple[str, str | None]:
+def output_of(command: list[str], limit_s: float = 20.0) -> tuple[str, str | None]:
     """Run a command; return what it printed, and why it failed if it did."""
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_LIMIT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = subprocess.run(command, capture_output=True, timeout=limit_s, check=False)
+    except subprocess.TimeoutExpired as error:
+        return "", f"no answer within {limit_s:g} s: {clean(error.stderr or b'')[-_LONGEST_TEXT:]}"
+    except OSError as error:
         return "", str(error)
     failure = clean(done.stderr)[-_LONGEST_TEXT:] or f"{command[0]} ended with status {done.returncode}"
     return clean(done.stdout), failure if done.returncode else None
@@ -132,12 +150,15 @@ def driver() -> DriverFacts:
     version = word(Path("/proc/driver/nvidia/version"))
     loaded = {line.split()[0] for line in word(Path("/proc/modules")).splitlines() if line}
     nodes = sorted(str(path) for path in Path("/dev").glob("nvidia*") if not path.is_dir())
+    said, unread = output_of(["dmesg", "--kernel"]) if version else ("", None)
     return DriverFacts(
         version=version.splitlines()[0].removeprefix("NVRM version: ").strip() if version else None,
         modules=[name for name in _MODULES if name in loaded],
         nodes={node: open_node(node) for node in nodes},
         library=load("libcuda.so.1")[1],
         headers=Path(f"/lib/modules/{os.uname().release}/build").exists(),
+        xids=[Xid(pci=pci_address(f"{at}.0"), number=int(code), said=line) for line, at, code in _XID.findall(said)],
+        xids_unread=f"the kernel's messages cannot be read: {unread}" if unread else "",
     )
 
 

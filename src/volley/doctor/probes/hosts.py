@@ -46,7 +46,6 @@ _MOST_BYTES = 1 << 16
 """Kept of what a host prints."""
 _JOB_HOSTS = 8
 """A job over more hosts needs longer to start and shows no other layer."""
-_SIZES = (8, 4 << 20)
 ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
 """How interfaces begin that lead to nothing but containers and virtual machines of one host."""
 _WITHOUT = {
@@ -64,7 +63,7 @@ def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
     good = [each.name for each in found if not each.error]
     there = tuple((good if len(good) > 1 else list(names))[:_JOB_HOSTS])
     before = _carried()
-    job = jobs.over_hosts(there, _SIZES, options)
+    job = jobs.over_hosts(there, options)
     moved = {name: number - before.get(name, 0) for name, number in _carried().items()}
     return HostsFacts(
         hosts=found,
@@ -274,7 +273,7 @@ def _trial(
 ) -> TrialFacts | None:
     """Repeat a job that failed with one change at a time; return the one that works, else the last one."""
     last = None
-    again = partial(jobs.over_hosts, names, _SIZES, options)
+    again = partial(jobs.over_hosts, names, options)
     for trial, unset, added in _changes(found, family, said):
         done = jobs.with_changes(unset, added, again)
         last = msgspec.structs.replace(trial, works=done.complete, reason="" if done.complete else done.why)

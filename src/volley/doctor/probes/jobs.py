@@ -32,6 +32,10 @@ from volley.machine import nccl_words, ucx_protocols
 from volley.machine.capture import Skip
 from volley.machine.cuda_driver import cuda_gpu_count
 from volley.machine.facts import (
+    BETWEEN_SIZES,
+    COPY_SIZES,
+    DEVICE_SIZES,
+    HOST_SIZES,
     Facts,
     JobFacts,
     NcclFacts,
@@ -56,10 +60,6 @@ from volley.run.benchmark import Benchmark
 from volley.run.session import prepare
 from volley.statistics.estimates import median
 
-HOST_SIZES = (8, 1 << 16)
-DEVICE_SIZES = (8, 1 << 15, 1 << 20)
-"""UCX sends the first eagerly and the last by rendezvous; the middle one is a halo of 4096 doubles."""
-COPY_SIZES = (1 << 12, 1 << 22)
 _QUICK = {"ci": 0.05, "point_time": 0.2}
 _END_S = 3.0
 _MAX_GPUS = 4
@@ -121,12 +121,12 @@ def mpi_device(job: JobOptions) -> JobFacts:
     return _send(transports, DEVICE_SIZES, replace(job, share_gpu=cuda_gpu_count() < 2))
 
 
-def over_hosts(names: tuple[str, ...], sizes: tuple[int, ...], job: JobOptions) -> JobFacts:
+def over_hosts(names: tuple[str, ...], job: JobOptions) -> JobFacts:
     """Send verified messages between two ranks on different hosts, of GPU memory as well if there is any."""
     aware = _carried("aware") if cuda_gpu_count() else ()
     os.environ.update(ucx_protocols.VARIABLES if aware else {})
     try:
-        return _send(("host", *aware), sizes, replace(job, hosts=names, ranks=len(names), share_gpu=True))
+        return _send(("host", *aware), BETWEEN_SIZES, replace(job, hosts=names, ranks=len(names), share_gpu=True))
     except UserError as error:
         return JobFacts(launcher="", command=[], wanted_ranks=len(names), reason=str(error))
 
