@@ -26,23 +26,14 @@ def asked(typed: Iterable[Sequence[str]]) -> list[list[str]]:
 
 
 def options_of(plan: Plan, options: type[Options]) -> list[list[str]]:
-    """Return options of a command from which the plan follows, for records that do not hold what was typed.
+    """Return the options that say what a plan measures, for records of an earlier volley, which kept none.
 
-    They are what to measure: where it ran (hosts, GPUs, launcher) and the times of points and of the run are left out.
+    Where it ran, how it was sampled and verified, and the times of points and of the run are left out.
     """
-    sampling = plan.sampling
-    fixed = {"warmup": sampling.warmup, "iterations": sampling.iterations}
-    adaptive = {"ci": f"{sampling.ci * 100:g}%", "tail": sampling.tail}
-    common = {
-        "transports": plan.transports,
-        "ranks": plan.world_size if plan.transports else None,
-        "verify": plan.verify,
-        "share_gpu": plan.share_device,
-        **(fixed if sampling.mode == "fixed" else adaptive),
-    }
     part = plan.options if isinstance(plan.options, dict) else msgspec.structs.asdict(plan.options)
     own = {name.removesuffix("_bytes").removesuffix("_sizes"): value for name, value in part.items()}
-    values = {**common, **own, "visits": own.get("repeats")}  # of a matrix: the plan has another name
+    ranks = plan.world_size if plan.transports else None
+    values = {"transports": plan.transports, "ranks": ranks, **own, "visits": own.get("repeats")}  # of a matrix
     found: list[list[str]] = []
     for each in declared(options):
         name = each.name.removeprefix("--").replace("-", "_")
