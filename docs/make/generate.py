@@ -50,6 +50,7 @@ OWN_REFERENCES = {
     "h200-x2": ("pingpong-all.jsonl", "stream-uni.jsonl", "stream-bi.jsonl", "matrix.jsonl", "jacobi.jsonl"),
     "h200-x4": ("matrix.jsonl", "jacobi-scaling.jsonl"),
     "h100-x2": ("pingpong-all.jsonl.gz", "check.jsonl.gz"),
+    "two-cores": ("check.jsonl.gz",),
 }
 """References made from our own records: the folder in ``results`` and its files."""
 
@@ -89,6 +90,7 @@ def own_reference(name: str) -> str:
     reference = Reference(
         machine=machine_of(logs),
         gpu=next((rank.device.name for log in logs if log.run for rank in log.run.ranks if rank.device), None),
+        cpu=next((rank.cpu for log in logs if log.run for rank in log.run.ranks), None),
         source=f"volley, results/{name}",
         date=min((log.run.started_at[:10] for log in logs if log.run), default=None),
         method=[f"Measured by volley: {of}."],

@@ -21,12 +21,13 @@ from volley import benchmarks, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.pair.results import PingPong
-from volley.check import cluster, findings, limits, machine
+from volley.check import cluster, findings, inventory, limits, machine
 from volley.check.cluster import matchings, repeats_of
 from volley.check.evidence import Judgement, Places, Visits
 from volley.check.findings import CheckFinding, exit_code, in_order, of_cluster
+from volley.check.inventory import Inventory, Seen
 from volley.check.judgement import judge
-from volley.check.limits import Inventory, Limits, Seen
+from volley.check.limits import Limits
 from volley.check.options import CheckOptions
 from volley.check.places import Names
 from volley.errors import UserError
@@ -373,19 +374,42 @@ def test_what_is_missing_fails() -> None:
     assert (found.verdict, "other machines" in found.why) == ("UNDECIDED", True)
 
 
+def test_limits_of_another_number_of_ranks_judge_only_what_does_not_depend_on_it() -> None:
+    seconds = {"pingpong: host, 8 B": 1.0, f"pingpong {cluster.TOGETHER} 16 ranks: host, 8 B": 1.0}
+    known = Limits(checks=[limits.Checked(host="a", machine=THIS, seconds=seconds)] * limits.FEWEST)
+    two = msgspec.structs.replace(THIS, ranks=2)
+    assert not list(limits.missing(two, ["pingpong: host, 8 B"], known))
+    assert [each.part for each in limits.missing(THIS, ["pingpong: host, 8 B"], known)] == [[*seconds][1]]
+    together = {f"pingpong {cluster.TOGETHER} 2 ranks: host, 8 B": [9.0]}
+    found = limits.by_limits("all ranks", together, known.of(two), 1, ranks=2)
+    assert (found.verdict, "16 ranks together, and this check has 2" in found.why) == ("NOT JUDGED", True)
+    (first, *_) = seconds
+    assert limits.by_limits("host", {first: [9.0]}, known.of(two), 1).verdict == "FAIL"
+
+
 def test_an_inventory() -> None:
     asked = Inventory(
         nodes="cn[1-3]", cpu="EPYC", gpus=2, gpu="H100", nvlinks=18, nics=("mlx5_0",), memory_bytes=1 << 30
     )
     whole = Seen(node="cn1", cpu="EPYC", gpus=["H100"] * 2, nvlinks=[18, 18], nics=("mlx5_0",), memory_bytes=2 << 30)
-    (found,) = limits.by_inventory(msgspec.structs.replace(asked, nodes=""), [msgspec.structs.replace(whole, nics=[])])
+    (found,) = inventory.by_inventory(
+        msgspec.structs.replace(asked, nodes=""), [msgspec.structs.replace(whole, nics=[])]
+    )
     assert (found.verdict, found.why, found.nodes) == ("FAIL", "no NIC mlx5_0", ("cn1",))
     poor = Seen(node="cn2", cpu="Xeon", gpus=["A100"], nvlinks=[17], nics=("mlx5_0",), memory_bytes=1 << 29)
-    assert [each.why for each in limits.by_inventory(asked, [whole, poor])] == [
+    assert [each.why for each in inventory.by_inventory(asked, [whole, poor])] == [
         "no rank ran there", "its processor is Xeon, not EPYC", "1 GPU of 2", "GPUs are A100, not H100",
-        "17 of 18 NVLinks active", "0 of 1 GiB of memory",
+        "GPU 0: 17 of 18 NVLinks active", "0 of 1 GiB of memory",
     ]  # fmt: skip
-    assert "does not see" in [*limits.by_inventory(asked, [Seen(node="cn1", cpu="EPYC")])][-1].why
+    assert "do not contain" in [*inventory.by_inventory(asked, [Seen(node="cn1", cpu="EPYC")])][-1].why
+    (found,) = inventory.by_inventory(msgspec.structs.replace(asked, nodes="cn1"), [whole])
+    assert (found.verdict, found.yardstick) == ("PASS", "inventory")
+    assert found.why == "all is there: 1 node, processor, GPUs, kind of GPU, NVLinks, NICs and memory"
+    none = Inventory(gpus=0)
+    verdicts = [
+        next(inventory.by_inventory(none, [each])).verdict for each in (whole, msgspec.structs.replace(whole, gpus=[]))
+    ]
+    assert verdicts == ["FAIL", "PASS"]
 
 
 def test_how_often_a_good_node_is_above_a_limit() -> None:
@@ -400,7 +424,8 @@ def gpu_log() -> RunLog:
 
 
 def judged_gpus(*logs: RunLog) -> list[CheckFinding]:
-    return list(machine.judge(machine.Layer("GPUs", ("matrix",)), GPUS, logs, None, 1))
+    found = [*machine.judge(machine.Layer("GPUs", ("matrix",)), GPUS, logs, None, 1), *machine.states(logs)]
+    return [each for each in found if (each.verdict, each.yardstick) != ("PASS", "link state")]
 
 
 def test_gpus_are_as_fast_as_the_published_ones() -> None:
@@ -437,6 +462,30 @@ def test_a_gpu_that_works_for_another_program_is_found() -> None:
     assert "SM write, 1 → 1" in slow.why
 
 
+@pytest.mark.parametrize(("lanes", "verdict"), [(16, "PASS"), (32, "UNDECIDED")])
+def test_links_are_judged_where_nothing_else_can(lanes: int, verdict: str) -> None:
+    """GPUs of which no reference is known; and links that could carry twice as much as the copies show."""
+    kept = read_runs(ROOT / "results" / "h100-x2" / "check.jsonl.gz", BENCHMARKS)
+    logs = [log for log in kept if log.run and log.run.plan.benchmark == "gpu_matrix"]
+    changes = {"name": "NVIDIA X", "pcie_width": lanes, "pcie_width_max": lanes}
+    for log in logs:
+        for place, hardware in enumerate(log.hardware):
+            gpus = [msgspec.structs.replace(gpu, **changes) for gpu in hardware.gpus]
+            log.hardware[place] = msgspec.structs.replace(hardware, gpus=gpus)
+    (found,) = judged_gpus(*logs)
+    assert (found.verdict, found.yardstick) == (verdict, "line rate")
+    assert ("host → 0" in found.why) == (lanes == 32)
+
+
+def test_a_gpu_with_a_program_of_somebody_else_does_not_pass() -> None:
+    log = gpu_log()
+    first, *others = log.hardware[0].gpus
+    log.hardware[0] = msgspec.structs.replace(
+        log.hardware[0], gpus=[msgspec.structs.replace(first, processes=1), *others]
+    )
+    assert ("UNDECIDED", "another program computes on it") in [(each.verdict, each.why) for each in judged_gpus(log)]
+
+
 def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with the same GPUs and processors; where another one is, nothing is compared."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -453,14 +502,15 @@ def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_clocks_that_are_held_down() -> None:
-    for places, verdict in (((0, 1), "FAIL"), ((1,), "UNDECIDED")):
+    once = ", before or after the measurement only"
+    for places, verdict, missing in (((0, 1), "FAIL", ""), ((1,), "UNDECIDED", once)):
         log = gpu_log()
         for place in places:
             first, *others = log.hardware[place].gpus
             gpus = [msgspec.structs.replace(first, clocks_event_reasons=["idle", "hardware thermal slowdown"]), *others]
             log.hardware[place] = msgspec.structs.replace(log.hardware[place], gpus=gpus)
         (found,) = (each for each in judged_gpus(log) if each.yardstick == "link state")
-        assert (found.verdict, found.why) == (verdict, "its clocks were limited: hardware thermal slowdown")
+        assert (found.verdict, found.why) == (verdict, "clocks: hardware thermal slowdown" + missing)
 
 
 def test_a_link_that_is_down_and_errors_during_the_check() -> None:
@@ -476,7 +526,7 @@ def test_a_link_that_is_down_and_errors_during_the_check() -> None:
         log.hardware[place] = msgspec.structs.replace(log.hardware[place], gpus=gpus)
     found = [each for each in judged_gpus(log) if each.yardstick == "link state"]
     assert [each.verdict for each in found] == ["FAIL", "FAIL", "UNDECIDED"]
-    assert "2 NVLinks inactive" in found[0].why
+    assert found[0].why.startswith("NVLink: 2 of 20 down")
 
 
 @pytest.mark.parametrize(("errors", "verdicts"), [(99, []), (101, ["UNDECIDED"])])
@@ -556,6 +606,14 @@ def test_formats_are_those_that_were_looked_at() -> None:
         assert name != "json" or json.loads(out.getvalue())["findings"]
         assert name != "junit" or ET.fromstring(out.getvalue()).get("tests") == "4"
     check_screen(SCREENS / "check/formats.txt", "\n".join(parts))
+
+
+def test_a_command_stands_on_one_line() -> None:
+    command = "volley pingpong " + " ".join(f"--option-{number} value" for number in range(20))
+    out = io.StringIO()
+    finding = CheckFinding(verdict="UNDECIDED", layer="x", why="y", decides=f"limits, or {command}")
+    findings.render([finding], "table", out)
+    assert any(line.endswith(command) for line in out.getvalue().splitlines())
 
 
 def bad_nodes(number: int, layers: int = 2) -> list[CheckFinding]:
@@ -653,6 +711,45 @@ def test_wrong_data_is_judged_before_limits(volley: Command, tmp_path: Path) -> 
     shown = volley("show", str(tmp_path / "r.jsonl"))
     assert "wrong data arrived" in shown.out
     assert "what was measured: volley show" in shown.out
+
+
+def test_a_wrong_name_is_refused_before_anything_is_measured(volley: Command, tmp_path: Path) -> None:
+    done = volley("check", "-t", "bogus", "-o", str(tmp_path / "r.jsonl"))
+    assert (done.code, done.out) == (2, "")
+    assert not list(read_runs(tmp_path / "r.jsonl", BENCHMARKS)) if (tmp_path / "r.jsonl").exists() else True
+
+
+def test_a_check_of_one_rank(volley: Command, tmp_path: Path) -> None:
+    done = volley("check", "--ranks", "1", "-f", "json", "-o", str(tmp_path / "r.jsonl"))
+    assert done.code == 0, done.err
+    (alone,) = (each for each in json.loads(done.out)["findings"] if each["layer"] == "all ranks")
+    assert alone["verdict"] == "NOT JUDGED"
+
+
+def test_healthy_machines_pass(volley: Command, tmp_path: Path) -> None:
+    """Kept checks of a machine without GPUs, and of two GPUs: of these the last layer was not kept."""
+    done = volley("check", "--from", str(ROOT / "results" / "two-cores" / "check.jsonl.gz"))
+    assert done.code == 0, done.out
+    assert "PASS         messages in host memory: as fast as two-cores" in done.out
+    done = volley("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "-f", "json")
+    found = json.loads(done.out)["findings"]
+    assert {each["layer"] for each in found if each["verdict"] != "PASS"} == {"all ranks"}
+    file = tmp_path / "node.json"
+    file.write_text('{"gpus": 2, "nics": ["mlx5_0"]}')
+    done = volley("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "--inventory", str(file))
+    assert "the records of this check do not contain: NICs" in done.out
+
+
+def test_a_busy_machine_is_reported_and_not_judged() -> None:
+    """Messages in host memory that took twice as long as on the machine whose records are the reference."""
+    logs = read_runs(ROOT / "results" / "two-cores" / "check.jsonl.gz", BENCHMARKS)[:3]
+    for log in logs:
+        log.records = [
+            msgspec.structs.replace(point, times_s=[2 * each for each in point.times_s]) for point in log.of(PingPong)
+        ]
+    layer = machine.layers(0)[0]
+    (found,) = machine.judge(layer, benchmarks.read(layer.words)[0], logs, None, 1)
+    assert (found.verdict, "others may use these cores" in found.why) == ("NOT JUDGED", True)
 
 
 def test_records_of_something_else_are_no_check(volley: Command) -> None:

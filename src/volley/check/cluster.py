@@ -106,6 +106,8 @@ BESIDE_S = 0.05
 SEED = 34
 """Every check of as many ranks has the same rounds, so that two checks can be compared."""
 
+TOGETHER = "among all"
+"""Is in the names of times that all ranks measured together."""
 Case = tuple[str, str, int]
 """Transport, pattern and size of the messages."""
 
@@ -216,7 +218,7 @@ class Measured:
             its = Visits(first, second, repetition, repetition * blocks + turn // BLOCK, launch, time_s, wrong)
             self.visits[case] = joined(self.visits[case], its) if case in self.visits else its
             transport, pattern, size_bytes = case
-            name = f"{pattern} among all {ranks} ranks: {transport}, {format_size(size_bytes)}"
+            name = f"{pattern} {TOGETHER} {ranks} ranks: {transport}, {format_size(size_bytes)}"
             turns = [
                 medians_s[(repetition == self.repetitions + turn) & ~np.isnan(medians_s)] for turn in range(repeats)
             ]

@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ import msgspec
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import RANKS
-from volley.check import COMMAND, cluster, limits, machine
+from volley.check import COMMAND, cluster, inventory, limits, machine
 from volley.check.findings import CheckFinding, Verdict, exit_code, in_order, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.check.places import Names
@@ -93,16 +94,19 @@ def run(options: CheckOptions) -> int:
     if options.expect and not one:
         raise UserError("--expect has limits of one machine: leave it out, or check each machine by itself")
     known = limits.read_limits(options.expect) if options.expect and not options.learn else None
-    asked = limits.read_inventory(options.inventory) if options.inventory else None
+    asked = inventory.read_inventory(options.inventory) if options.inventory else None
     with Stop() as stop:
         writer = open_writer(options.output.output, "check", force=options.output.force)
         usual_s = (GPUS_S if has_driver() else MACHINE_S) if one else CLUSTER_S
         check = Check(options, writer, stop, options.budget or usual_s)
         try:
+            if options.transport:  # a name that is wrong is said before anything is measured
+                with suppress(MachineError):
+                    prepare(replace(RANKS, jobs=cluster.Measured(where, check.budget_s).jobs), options, stop)
             measured = _machine(check) if one else []
             together = cluster.Measured(where, max(check.left_s, 0.0))
             logs = []
-            if stop.signal is None:
+            if stop.signal is None and not (one and options.job.ranks == 1):
                 logs = check.launches("all ranks", replace(RANKS, jobs=together.jobs), options)
         finally:
             writer.close()
@@ -164,7 +168,7 @@ class Judged:
     logs: list[RunLog]
     together: cluster.Measured
     known: limits.Limits | None
-    asked: limits.Inventory | None
+    asked: inventory.Inventory | None
     here: bool = False
     """They were measured on this machine just now."""
 
@@ -184,7 +188,7 @@ class Judged:
         """What the machine is, of which there are limits."""
         gpus = next(filter(None, (log.gpus("before") for log in self.all_logs)), ())
         cpu = self.names.ranks[0].cpu if self.names else ""
-        ranks = len(self.names.ranks) if self.names else 0
+        ranks = len(self.names.ranks) if self.names and self.logs else 0
         return limits.Machine(cpu=cpu, gpus=tuple(sorted(gpu.name or "" for gpu in gpus)), ranks=ranks)
 
     @property
@@ -206,13 +210,18 @@ class Judged:
         for layer, benchmark, logs in self.measured:
             for each in machine.judge(layer, benchmark, logs, known, len(self.times)):
                 yield replace_nodes(each, self.host)
+        for each in machine.states([log for *_, logs in self.measured for log in logs]):
+            yield replace_nodes(each, self.host)
         if self.known and self.times:
             for each in limits.missing(self.this, None if self.options.transport else self.times, self.known):
                 yield replace_nodes(each, self.host)
 
     def _of_ranks(self) -> Iterator[CheckFinding]:
         """Judge all ranks together."""
-        if self.names is None:
+        if self.one and self.options.job.ranks == 1:
+            why = "one rank has no partner" + "; the limits do not judge it" * bool(self.known)
+            yield CheckFinding(verdict="NOT JUDGED", layer="all ranks", why=why, nodes=(self.host,))
+        if self.names is None or not self.logs:
             return
         absent = {each.transport: each.reason for log in self.logs for each in log.transports if not each.available}
         for transport, reason in absent.items():
@@ -224,7 +233,7 @@ class Judged:
         if self.known and self.together.times and not any(each.verdict == "FAIL" for each in found):
             found = [each for each in found if each.verdict != "NOT JUDGED"]
             known = self.known.of(self.this)
-            found.append(limits.by_limits("all ranks", self.together.times, known, len(self.times)))
+            found.append(limits.by_limits("all ranks", self.together.times, known, len(self.times), self.this.ranks))
         yield from (replace_nodes(each, self.host) if self.one else each for each in found)
 
     def _of_inventory(self) -> Iterator[CheckFinding]:
@@ -232,9 +241,9 @@ class Judged:
             return
         if self.one:
             gpus = next(filter(None, (log.gpus("before") for log in self.all_logs)), ())
-            here = {"nics": limits.nics_here()} if self.here else {}
+            here = {"nics": inventory.nics_here()} if self.here else {}
             seen = [
-                limits.Seen(
+                inventory.Seen(
                     node=self.host,
                     cpu=self.names.ranks[0].cpu,
                     gpus=[gpu.name or "" for gpu in gpus],
@@ -251,8 +260,8 @@ class Judged:
                 ]
                 for node in first
             }
-            seen = [limits.Seen(node=node, cpu=rank.cpu, gpus=on_gpus[node] or None) for node, rank in first.items()]
-        yield from limits.by_inventory(self.asked, seen)
+            seen = [inventory.Seen(node=node, cpu=rank.cpu, gpus=on_gpus[node] or None) for node, rank in first.items()]
+        yield from inventory.by_inventory(self.asked, seen)
 
 
 def replace_nodes(finding: CheckFinding, host: str) -> CheckFinding:
@@ -294,13 +303,14 @@ def of_records(logs: Sequence[RunLog], options: CheckOptions, where: ClusterMap 
     """Judge the records of a check."""
     ranks = [log for log in logs if is_check(log)]
     others = [log for log in logs if log.run and log not in ranks]
-    if not ranks:
-        raise UserError("--from: these records are not those of a check, or end before all its ranks were measured")
+    if not ranks and len({log.run.plan.benchmark for log in others if log.run}) == 1:
+        raise UserError("--from: these records are not those of a check")
     gpus = max((len(log.gpus("before")) for log in logs), default=0)
     named = list(dict.fromkeys(name for log in others if log.run for name in log.run.plan.transports))
     measured: list[Measured] = []
     absent: list[CheckFinding] = []
-    one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in ranks if log.run)
+    one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
+    missing = partial(CheckFinding, verdict="UNDECIDED", why="these records do not contain it", decides="another check")
     for layer in machine.layers(gpus, named):
         benchmark, asked = benchmarks.read(layer.words)
         wanted = set(asked.named_transports)
@@ -312,11 +322,11 @@ def of_records(logs: Sequence[RunLog], options: CheckOptions, where: ClusterMap 
         if those:
             measured.append((layer, benchmark, those))
         elif one:
-            why, how = "these records do not contain it", "a check that ends by itself"
-            absent.append(CheckFinding(verdict="UNDECIDED", layer=layer.name, why=why, decides=how))
+            absent.append(missing(layer=layer.name))
+    absent += [] if ranks else [missing(layer="all ranks")]
     together = cluster.Measured(where or ClusterMap(), 0.0)
     known = limits.read_limits(options.expect) if options.expect else None
-    asked_for = limits.read_inventory(options.inventory) if options.inventory else None
+    asked_for = inventory.read_inventory(options.inventory) if options.inventory else None
     judged = Judged(options, measured, ranks, together, known, asked_for)
     return Found([*judged.findings(), *absent], judged.nodes())
 

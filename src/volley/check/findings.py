@@ -42,7 +42,7 @@ class CheckFinding(Frozen, frozen=True, kw_only=True):
     part: Annotated[str, Meta(description="the part of the machine or cluster; empty: all of it.")] = ""
     why: str
     yardstick: Annotated[
-        Literal["data", "population", "limits", "reference", "link state", "inventory", "none"],
+        Literal["data", "population", "limits", "reference", "line rate", "link state", "inventory", "none"],
         Meta(description="what it was compared with; `data`: the bytes that arrived."),
     ] = "none"
     decides: Annotated[str, Meta(description="what would decide it, or what to do.")] = ""
@@ -98,11 +98,15 @@ def of_cluster(
 
 
 def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names: Names) -> CheckFinding:
-    """Report the cores of a machine: others may use them, so that their speed is not judged."""
+    """Report the cores of a machine: others may use them, so that a slow one is not judged."""
+    ranks = count(len(names.ranks), "rank")
+    if not judgement.parts:
+        why = f"a rank slower by {_percent(judgement.seen_from)} would have been found, among {ranks} of this machine"
+        return finding(verdict="PASS", why=why, yardstick="population")
     slow = [part for part in judgement.bad if part.state == "slow" and part.ranks]
     cores = join_few([f"rank {rank}" for part in slow for rank in part.ranks], NAMED)
     seen = f"; {cores}: {_percent(max(part.slower or 0 for part in slow))} slower than the others" if slow else ""
-    why = f"the data of {count(len(names.ranks), 'rank')} is correct{seen}; the speed of single cores is not judged"
+    why = f"the data of {ranks} is correct{seen}; the speed of single cores is not judged"
     return finding(verdict="NOT JUDGED", why=why)
 
 

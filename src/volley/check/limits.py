@@ -1,4 +1,4 @@
-"""What a machine must be: the limits that a site learned from good nodes, and an inventory of what must be there.
+"""The limits that a site learned from good nodes.
 
 The limits have a stated rate of false alarms.  The logarithms of the times of good nodes are taken as normal.  The
 limit is the end of the prediction interval of one further good node (G. J. Hahn, W. Q. Meeker, Statistical Intervals,
@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from volley.check.cluster import TOGETHER
 from volley.check.findings import NAMED, CheckFinding
-from volley.command.option_values import HostListError, expand
 from volley.document import Frozen, NonNegative, PositiveSeconds
 from volley.errors import UserError
 from volley.files import write_file
@@ -67,8 +67,9 @@ class Limits(Frozen, frozen=True, kw_only=True):
     checks: list[Checked]
 
     def of(self, machine: Machine) -> Limits:
-        """Return the checks of machines of this kind."""
-        return Limits(checks=[each for each in self.checks if each.machine == machine])
+        """Return the checks of machines with these processors and GPUs, of any number of ranks."""
+        same = [each for each in self.checks if (each.machine.cpu, each.machine.gpus) == (machine.cpu, machine.gpus)]
+        return Limits(checks=same)
 
     def limit_s(self, name: str, judged: int) -> tuple[float, float] | None:
         """Return the longest and the usual time of a good node, of so many times that are judged."""
@@ -99,10 +100,11 @@ def read_limits(path: Path) -> Limits:
     Raises:
         UserError: if it cannot be read, or is no such file.
     """
-    return _read(path, Limits, "--expect", "a file of limits", "; --learn makes it, on a node that is good")
+    return read(path, Limits, "--expect", "a file of limits", "; --learn makes it, on a node that is good")
 
 
-def _read(path: Path, kind: type[T], option: str, what: str, hint: str = "") -> T:
+def read(path: Path, kind: type[T], option: str, what: str, hint: str = "") -> T:
+    """Return the content of a file that an option names."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
@@ -147,8 +149,18 @@ def _finds(limits: Limits, names: Iterable[str]) -> str:
         "they differ too much to judge anything"  # fmt: skip
 
 
-def by_limits(layer: str, times: Mapping[str, Sequence[float]], limits: Limits, judged: int) -> CheckFinding:
-    """Compare the seconds of each place, in several launches or repetitions, with the limits of a site."""
+def by_limits(
+    layer: str, times: Mapping[str, Sequence[float]], limits: Limits, judged: int, ranks: int | None = None
+) -> CheckFinding:
+    """Compare the seconds of each place, in several launches or repetitions, with the limits of a site.
+
+    ``ranks``: how many measured together, if the times depend on that.
+    """
+    learned = {each.machine.ranks for each in limits.checks}
+    if ranks is not None and learned and ranks not in learned:
+        others = join_few(sorted(map(str, learned)), NAMED)
+        why = f"the limits are of {others} ranks together, and this check has {ranks}: they do not judge it"
+        return CheckFinding(verdict="NOT JUDGED", layer=layer, why=why, decides=f"--ranks {max(learned)}")
     over, open_, unknown, wide = [], [], [], []
     for name, seconds in times.items():
         limit = limits.limit_s(without_fault(name), judged)
@@ -189,12 +201,10 @@ def missing(machine: Machine, times: Iterable[str] | None, limits: Limits) -> It
         why = f"{count(len(machine.gpus), 'GPU')} of {fewest} that the good nodes with this processor have"
         yield finding(part="GPUs", why=why)
     known = limits.of(machine).checks
-    absent = (
-        sorted(set.intersection(*(set(each.seconds) for each in known)) - set(map(without_fault, times)))
-        if known and times is not None
-        else []
-    )
-    if absent:
+    # What all ranks measured together has their number in its name.
+    usual = [{name for name in each.seconds if TOGETHER not in name} for each in known]
+    usual = [{*each.seconds} for each in known if each.machine.ranks == machine.ranks] or usual
+    if absent := sorted(set.intersection(*usual) - {*map(without_fault, times)}) if usual and times is not None else []:
         yield finding(part=join_few(absent, NAMED), why="measured on every good node, and not here")
     if limits.checks and not known and len(machine.gpus) >= fewest:
         kinds = join_few(dict.fromkeys(_words(each.machine) for each in limits.checks), 2)
@@ -203,92 +213,4 @@ def missing(machine: Machine, times: Iterable[str] | None, limits: Limits) -> It
 
 
 def _words(machine: Machine) -> str:
-    gpus = f", {len(machine.gpus)} × {machine.gpus[0]}" if machine.gpus else ""
-    return f"{machine.cpu}{gpus}, {count(machine.ranks, 'rank')}"
-
-
-class Inventory(Frozen, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What must be there; what is not named may be anything."""
-
-    nodes: str = ""
-    """A list of nodes, as Slurm writes it."""
-    cpu: str = ""
-    gpus: NonNegative | None = None
-    """GPUs of a node."""
-    gpu: str = ""
-    nvlinks: NonNegative | None = None
-    """Active links of each GPU."""
-    nics: tuple[str, ...] = ()
-    """RDMA devices or network interfaces of a node."""
-    memory_bytes: NonNegative | None = None
-    """Of each node, at least."""
-
-
-class Seen(Frozen, frozen=True, kw_only=True):
-    """What a check saw of a node; ``None``: it did not look."""
-
-    node: str
-    cpu: str
-    gpus: list[str] | None = None
-    nvlinks: list[int] | None = None
-    nics: list[str] | None = None
-    memory_bytes: int | None = None
-
-
-def read_inventory(path: Path) -> Inventory:
-    """Return what must be there.
-
-    Raises:
-        UserError: if the file cannot be read, or is no inventory.
-    """
-    found = _read(path, Inventory, "--inventory", "an inventory")
-    try:
-        expand(found.nodes or "a")
-    except HostListError as error:
-        raise UserError(f"--inventory {path}: nodes: {error}") from None
-    return found
-
-
-def by_inventory(asked: Inventory, seen: Sequence[Seen]) -> Iterator[CheckFinding]:
-    """Name what is not there; what the check cannot see of other nodes is undecided."""
-    finding = partial(CheckFinding, verdict="FAIL", layer="inventory", yardstick="inventory")
-    there = {each.node for each in seen}
-    absent = [node for node in (expand(asked.nodes) if asked.nodes else ()) if node not in there]
-    if absent:
-        yield finding(part=join_few(absent, NAMED), why="no rank ran there", nodes=tuple(absent))
-    unseen: set[str] = set()
-    for each in seen:
-        about = partial(finding, part=f"node {each.node}", nodes=(each.node,), drain=True)
-        if asked.cpu and each.cpu != asked.cpu:
-            yield about(why=f"its processor is {each.cpu}, not {asked.cpu}")
-        for name, wanted, has in (
-            ("GPUs", asked.gpus, each.gpus), ("GPUs", asked.gpu, each.gpus), ("NVLinks", asked.nvlinks, each.nvlinks),
-            ("NICs", asked.nics, each.nics), ("memory", asked.memory_bytes, each.memory_bytes),
-        ):  # fmt: skip
-            if wanted and has is None:
-                unseen.add(name)
-        if asked.gpus and each.gpus is not None and len(each.gpus) < asked.gpus:
-            yield about(why=f"{count(len(each.gpus), 'GPU')} of {asked.gpus}")
-        if other := sorted({gpu for gpu in each.gpus or () if asked.gpu and gpu != asked.gpu}):
-            yield about(why=f"GPUs are {join_few(other, NAMED)}, not {asked.gpu}")
-        for number, links in enumerate(each.nvlinks or ()):
-            if asked.nvlinks and links < asked.nvlinks:
-                yield about(
-                    part=f"GPU {number} of {each.node}", why=f"{links} of {count(asked.nvlinks, 'NVLink')} active"
-                )
-        if lost := [nic for nic in asked.nics if each.nics is not None and nic not in each.nics]:
-            yield about(why=f"no NIC {join_few(lost, NAMED)}")
-        if asked.memory_bytes and each.memory_bytes is not None and each.memory_bytes < asked.memory_bytes:
-            yield about(why=f"{each.memory_bytes / 2**30:.0f} of {asked.memory_bytes / 2**30:.0f} GiB of memory")
-    if unseen:
-        why = f"a check of many nodes does not see their {join_few(sorted(unseen), NAMED)}"
-        yield finding(verdict="UNDECIDED", why=why, decides="volley check --inventory FILE on each node")
-
-
-def nics_here() -> list[str]:
-    """Return the RDMA devices and network interfaces of this machine."""
-    found: list[str] = []
-    for folder in ("/sys/class/infiniband", "/sys/class/net"):
-        with suppress(OSError):
-            found += sorted(path.name for path in Path(folder).iterdir())
-    return found
+    return machine.cpu + (f", {len(machine.gpus)} × {machine.gpus[0]}" if machine.gpus else "")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 
 import numpy as np
 
@@ -14,14 +15,15 @@ from volley import benchmarks, references
 from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.matrix.cases import HOST, GpuMatrixCase
 from volley.benchmarks.matrix.results import results as matrix_results
+from volley.benchmarks.matrix.slow_pairs import Pair
 from volley.check import judgement
 from volley.check.evidence import Judgement, Places, Visits, joined
 from volley.check.findings import NAMED, CheckFinding, Verdict
 from volley.check.limits import Limits, by_limits
 from volley.check.neighbors import FEWEST as SMALLEST
 from volley.errors import UserError
-from volley.machine.hardware import SLOWDOWNS, Gpu
-from volley.machine.health import nvlinks_down
+from volley.machine.hardware import Gpu
+from volley.machine.health import faults
 from volley.machine.transports import family_of, without_fault
 from volley.records.launch_series import LaunchSeries, launches_of
 from volley.records.records_file import read_runs
@@ -31,11 +33,13 @@ from volley.references import beside_words
 from volley.run.benchmark import Benchmark
 from volley.statistics.by_group import group_quantile
 from volley.statistics.estimates import median
-from volley.text import count, grouped, join_few, join_words
+from volley.text import count, grouped, join_few
 from volley.units import format_cpulist
 
-NEAR = 1.05
-"""A published result is of one machine and has no interval: this many times its time passes, more is undecided."""
+NEAR, CORES_NEAR = 1.1, 1.5
+"""A published result is of one machine and has no interval: this many times its time passes, of a GPU or of a core."""
+OF_LINE_RATE = 0.7
+"""Copies between GPUs, and with the host, reach 75 to 90 % of the line rate (`results`): less than this is no PASS."""
 TIMES = 3
 """How often the matrix of GPUs is measured: a pair that is slow each time is slow."""
 USUAL_PER_S = {"PCIe replays": 8 / 60, "NVLink CRC errors": 100.0, "NVLink CRC of data errors": 100.0}
@@ -50,16 +54,21 @@ class Layer:
     name: str
     words: tuple[str, ...]
     times: int = 1
+    of_cores: bool = False
+    """Others may use the cores, and a virtual machine hides which they are: a slow one is reported and not judged."""
 
 
 def layers(gpus: int, named: Sequence[str] = ()) -> list[Layer]:
     """Return the layers of a machine with so many GPUs; ``named``: the transports that the user asked for."""
     short = ("--launches", "3", "--point-time", "0.05")
     found = [
-        Layer("messages in host memory", ("pingpong", "--transport", "host", "--sizes", "8,64k,1M", *short)),
+        Layer(
+            "messages in host memory", ("pingpong", "--transport", "host", "--sizes", "8,64k,1M", *short), of_cores=True
+        ),
         Layer(
             "allreduce in host memory",
             ("collective", "--operation", "allreduce", "--transport", "host", "--sizes", "1M", *short),
+            of_cores=True,
         ),
     ]
     if gpus:
@@ -92,6 +101,11 @@ def measured(benchmark: Benchmark, logs: Sequence[RunLog]) -> dict[str, list[flo
     return found
 
 
+Section = tuple[str, list[int], list[GpuMatrixCase], Judgement]
+"""A matrix of GPUs: its name, its GPUs, its launches, and what these say of the GPUs, as ranks in this order."""
+LEARN = "limits of this site: volley check --expect FILE --learn"
+
+
 def judge(
     layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog], limits: Limits | None, judged: int
 ) -> Iterator[CheckFinding]:
@@ -103,8 +117,6 @@ def judge(
     unavailable = {each.transport: each.reason for log in logs for each in log.transports if not each.available}
     for transport, reason in unavailable.items():
         yield finding(verdict="NOT POSSIBLE", why=f"{transport}: {reason}", decides="volley doctor")
-    states = list(_states(layer, logs))
-    yield from states
     times = measured(benchmark, logs)
     if not times or not all(log.good for log in logs):
         if not unavailable:
@@ -115,34 +127,37 @@ def judge(
     yield from slow
     if limits is not None:
         yield by_limits(layer.name, times, limits, judged)
-    elif ratios := _ratios(benchmark, logs):
+    elif ratios := _ratios(layer, benchmark, logs):
         yield _by_reference(layer, ratios, again)
     elif not slow:
-        learn = "on good nodes: volley check --expect FILE --learn"
-        if benchmark is not GPUS or len(logs[0].gpus("before")) < SMALLEST:
-            yield not_judged(layer.name, len(times))
-        elif any(of_gpus.open or of_gpus.missing for *_, of_gpus in sections):
-            why = "the data cannot show whether a GPU is slower than the others"
-            yield finding(verdict="UNDECIDED", why=why, yardstick="population", decides=learn)
-        else:
-            seen = max((of_gpus.seen_from for *_, of_gpus in sections if of_gpus.seen_from < math.inf), default=0.0)
-            why = f"a GPU slower than the others by {math.ceil(seen * 100)} % would have been found"
-            yield finding(verdict="PASS", why=why, yardstick="population")
+        yield _by_hardware(layer, sections, len(times))
 
 
-def not_judged(layer: str, points: int) -> CheckFinding:
-    """Say that nothing is there to compare with."""
-    correct = f"{count(points, 'point')} correct; nothing to compare {'its' if points == 1 else 'their'} speed with"
-    return CheckFinding(
-        verdict="NOT JUDGED",
-        layer=layer,
-        why=correct,
-        decides="limits of this site: volley check --expect FILE --learn",
-    )
-
-
-Section = tuple[str, list[int], list[GpuMatrixCase], Judgement]
-"""A matrix of GPUs: its name, its GPUs, its launches, and what these say of the GPUs, as ranks in this order."""
+def _by_hardware(layer: Layer, sections: Sequence[Section], points: int) -> CheckFinding:
+    """Judge without limits and references: the GPUs by each other if these are enough, else by their links."""
+    finding = partial(CheckFinding, layer=layer.name, yardstick="population")
+    of_gpus = [judged for _, gpus, _, judged in sections if len(gpus) >= SMALLEST]
+    if any(each.open or each.missing for each in of_gpus):
+        why = "the data cannot show whether a GPU is slower than the others"
+        return finding(verdict="UNDECIDED", why=why, decides=LEARN)
+    if of_gpus:
+        seen = max(each.seen_from for each in of_gpus)
+        why = f"a GPU slower than the others by {math.ceil(seen * 100)} % would have been found"
+        return finding(verdict="PASS", why=why)
+    best: dict[tuple[str, Pair], float] = {}
+    for name, _, cases, _ in sections:
+        for case in cases:
+            shares = {pair: case.of_line_rate(pair) or 0.0 for pair in case.line_rates}
+            best |= {(name, pair): max(share, best.get((name, pair), 0.0)) for pair, share in shares.items()}
+    if not best:
+        why = f"{count(points, 'point')} correct; nothing to compare {'its' if points == 1 else 'their'} speed with"
+        return finding(verdict="NOT JUDGED", why=why, yardstick="none", decides=LEARN)
+    low = sorted(f"{name}, {_pair(pair)}" for (name, pair), share in best.items() if share < OF_LINE_RATE)
+    why = f"copies reach {min(best.values()) * 100:.0f} % of the line rate of their links, or more"
+    verdict: Verdict = "UNDECIDED" if low else "PASS"
+    below = f"; less than {OF_LINE_RATE * 100:.0f} %: {join_few(low, NAMED)}" if low else ""
+    below = below or f"; less than {OF_LINE_RATE * 100:.0f} % would not pass"
+    return finding(verdict=verdict, why=why + below, yardstick="line rate", decides="volley topo" if low else "")
 
 
 def _sections(benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[Section]:
@@ -186,7 +201,7 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
             always = len(ratios) == len(cases) >= TIMES
             yield finding(
                 verdict="FAIL" if always else "UNDECIDED",
-                part=f"GPUs {pair[0]} → {pair[1]}".replace("-1", "host"),
+                part=f"GPUs {_pair(pair)}",
                 why=f"{name}: {(median(ratios) - 1) * 100:.0f} % slower than comparable pairs in {len(ratios)} of "
                 f"{count(len(cases), 'launch')}",
                 decides="" if always else f"volley {' '.join(layer.words)}",
@@ -209,77 +224,90 @@ def _own_references() -> dict[str, list[RunLog]]:
     return found
 
 
-def _ratios(benchmark: Benchmark, logs: Sequence[RunLog]) -> list[tuple[str, str, float]]:
-    """Return the places of references of such a machine: the reference, the place, the time / its time.
+def _ratios(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> tuple[str, dict[str, list[float]]] | None:
+    """Return a reference of such a machine, and by place the times of the launches / its time; ``None`` without one.
 
-    The user's own references come first: machines with the same processors and GPUs; then published ones of the GPUs.
+    The user's own references come first: machines with the same processors and GPUs; then published ones.
     """
-    kind, own = _machine_kind(logs), measured(benchmark, logs)
+    gpus, cpus = kind = _machine_kind(logs)
     for name, theirs in _own_references().items():
         same = [log for log in launches_of(theirs, benchmark.name) if _machine_kind([log]) == kind]
         usual = measured(benchmark, same)
-        if ratios := [
-            (name, at, median(own[at]) / median(usual[good])) for at in own if (good := without_fault(at)) in usual
-        ]:
-            return ratios
-    return [
-        (ratio[0], f"{each.series}, {at}", ratio[1])
-        for gpu in (kind[0] if len(kind[0]) == 1 else ())
-        for each, at, seconds in _places(benchmark, logs)
-        for good in [(benchmark.name, without_fault(each.series))]
-        if (ratio := references.ratio_to_equal(str(gpu), good, at, seconds, each.work))
-    ]
+        if ratios := {
+            at: [each / median(usual[good]) for each in seconds]
+            for at, seconds in measured(benchmark, logs).items()
+            if (good := without_fault(at)) in usual
+        }:
+            return name, ratios
+    devices, names = cpus if layer.of_cores else gpus, []
+    found: dict[str, list[float]] = {}
+    for each, at, seconds in _places(benchmark, logs) if len(devices) == 1 else ():
+        sweep = (benchmark.name, without_fault(each.series))
+        if ratio := references.ratio_to_equal(str(*devices), sweep, at, seconds, each.work):
+            names.append(ratio[0])
+            found.setdefault(f"{each.series}, {at}", []).append(ratio[1])
+    return (names[0], found) if names else None
 
 
-def _by_reference(layer: Layer, ratios: Sequence[tuple[str, str, float]], again: str) -> CheckFinding:
-    slow = {place for _, place, ratio in ratios if ratio > NEAR}
-    name, middle = ratios[0][0], median([ratio for _, _, ratio in ratios])
-    why = f"{beside_words(middle, name)} (median of {count(len(ratios), 'time')})"
+def _by_reference(layer: Layer, ratios: tuple[str, dict[str, list[float]]], again: str) -> CheckFinding:
+    name, places = ratios
+    near = CORES_NEAR if layer.of_cores else NEAR
+    slow = sorted(place for place, each in places.items() if min(each) > near)  # what disturbs does not hit each launch
+    every = [*chain.from_iterable(places.values())]
+    why = f"{beside_words(median(every), name)} (median of {count(len(every), 'time')})"
+    verdict: Verdict = "NOT JUDGED" if slow and layer.of_cores else "UNDECIDED" if slow else "PASS"
+    decides = ""
     if slow:
-        why += f"; more than {(NEAR - 1) * 100:.0f} % slower: {join_few(sorted(slow), NAMED)}"
-    return CheckFinding(
-        verdict="UNDECIDED" if slow else "PASS",
-        layer=layer.name,
-        why=why,
-        yardstick="reference",
-        decides=f"limits of this site (--expect FILE), or {again}" if slow else "",
-    )
+        why += f"; more than {(near - 1) * 100:.0f} % slower in every launch: {join_few(slow, NAMED)}"
+        why += "; others may use these cores" * layer.of_cores
+        decides = f"limits of this site (--expect FILE), or {again}"
+    else:
+        why += f"; {(near - 1) * 100:.0f} % slower would not pass"
+    return CheckFinding(verdict=verdict, layer=layer.name, why=why, yardstick="reference", decides=decides)
 
 
-def _states(layer: Layer, logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
-    """Say what is wrong with links and clocks: inactive links, narrow links, errors that were counted meanwhile."""
+def _pair(pair: Pair) -> str:
+    return " → ".join("host" if gpu == HOST else str(gpu) for gpu in pair)
+
+
+def states(logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
+    """Say what NVML says of the GPUs before and after the launches, and what it counted meanwhile."""
     before = {gpu.uuid: gpu for log in reversed(logs) for gpu in log.gpus("before")}
     after = {gpu.uuid: gpu for log in logs for gpu in log.gpus("after")}
-    down = nvlinks_down([*after.values()])
+    finding, good = partial(CheckFinding, layer="state of the GPUs", yardstick="link state"), bool(after)
+    found = [{(each.gpu, each.part, each.end): each for each in faults([*gpus.values()])} for gpus in (before, after)]
+    for key, fault in (found[0] | found[1]).items():
+        always = key in found[0] and key in found[1]
+        good = False
+        fails = fault.broken or (always and fault.part == "clocks" and fault.end == "look")
+        yield finding(
+            verdict="FAIL" if fails else "UNDECIDED",
+            part=f"GPU {fault.gpu}",
+            why=f"{fault.part}: {fault.said}{'' if always else ', before or after the measurement only'}",
+            decides="" if fails else "another check" if fault.end == "look" else "volley doctor",
+        )
     seconds = max(1.0, LaunchSeries(tuple(logs)).span_s or 0.0)
     for uuid, gpu in after.items():
-        finding = partial(CheckFinding, layer=layer.name, part=f"GPU {gpu.index}", yardstick="link state")
-        if gpu.index in down:
-            yield finding(verdict="FAIL", why=f"{count(down[gpu.index], 'NVLink')} inactive")
-        if gpu.pcie_width and gpu.pcie_width_max and gpu.pcie_width < gpu.pcie_width_max:
-            yield finding(verdict="FAIL", why=f"PCIe has {gpu.pcie_width} of {gpu.pcie_width_max} lanes")
-        held = [{*(each.clocks_event_reasons or ())} & {*SLOWDOWNS} for each in (before.get(uuid, gpu), gpu)]
-        if held[0] | held[1]:
-            why = f"its clocks were limited: {join_words(sorted(held[0] | held[1]))}"
-            once = "another check: it was so before or after the measurement only"
-            always = held[0] & held[1]
-            yield finding(verdict="FAIL" if always else "UNDECIDED", why=why, decides="" if always else once)
-        for name, number in _growth(before.get(uuid, gpu), gpu):
+        first = before.get(uuid, gpu)
+        if first.processes:
+            good = False
+            why, how = "another program computes on it", "a check while nothing else runs there"
+            yield finding(verdict="UNDECIDED", part=f"GPU {gpu.index}", why=why, decides=how)
+        for name, number in _growth(first, gpu):
             usual = USUAL_PER_S.get(name, 0.0)
-            if number <= usual * seconds:
-                continue
-            verdict: Verdict = "FAIL" if name == "uncorrected ECC errors" else "UNDECIDED"
-            decides = "another check; a number that keeps growing is a fault"
-            why = f"{name}: {number:g} more than before"
-            if usual:
-                why += f" in {seconds:.0f} s; up to {usual * 60:g} a minute are usual"
-            yield finding(verdict=verdict, why=why, decides=decides)
+            if number > usual * seconds:
+                good = False
+                why = f"{name}: {number:g} more than before in {seconds:.0f} s"
+                why += f"; up to {usual * 60:g} a minute are usual" if usual else ""
+                how = "another check; a number that keeps growing is a fault"
+                yield finding(verdict="UNDECIDED", part=f"GPU {gpu.index}", why=why, decides=how)
+    if good:
+        yield finding(verdict="PASS", why=f"links, clocks and memory of {count(len(after), 'GPU')} have no fault")
 
 
 def _growth(before: Gpu, after: Gpu) -> Iterator[tuple[str, float]]:
     """Yield what was counted between two readings."""
     pairs = {
-        "uncorrected ECC errors": (before.ecc_uncorrected, after.ecc_uncorrected),
         "PCIe replays": (before.pcie_replays, after.pcie_replays),
         "seconds of thermal slowdown": (before.thermal_slowdown_s, after.thermal_slowdown_s),
     }

@@ -14,7 +14,7 @@ from typing import Literal
 from volley.machine.hardware import SLOWDOWNS, Gpu
 from volley.text import count, join_words
 
-Part = Literal["NVLink", "memory", "clocks", "driver"]
+Part = Literal["NVLink", "PCIe", "memory", "clocks", "driver"]
 End = Literal["reset", "replace", "reset clocks", "reboot", "look"]
 
 XIDS: dict[int, tuple[str, End]] = {
@@ -78,7 +78,12 @@ def nvlinks_down(gpus: Sequence[Gpu]) -> dict[int, int]:
 
 def faults(gpus: Sequence[Gpu]) -> list[GpuFault]:
     """Return what is wrong with GPUs, part by part; what NVML did not say is no fault."""
-    return [*_of_links(gpus), *_of_memory(gpus), *_of_clocks(gpus)]
+    narrow = [
+        GpuFault("PCIe", gpu.index, f"{gpu.pcie_width} of {gpu.pcie_width_max} lanes", broken=True)
+        for gpu in gpus
+        if gpu.pcie_width and gpu.pcie_width_max and gpu.pcie_width < gpu.pcie_width_max
+    ]
+    return [*_of_links(gpus), *narrow, *_of_memory(gpus), *_of_clocks(gpus)]
 
 
 def of_xids(xids: Iterable[tuple[str, int]], gpus: Sequence[Gpu]) -> Iterator[GpuFault]:

@@ -59,6 +59,7 @@ class Reference(Frozen, frozen=True, kw_only=True):
 
     machine: str
     gpu: Annotated[str | None, Meta(description="CUDA's name of its GPUs, if volley measured it.")] = None
+    cpu: Annotated[str | None, Meta(description="the name of its processors, if volley measured it.")] = None
     source: Annotated[str, Meta(description="where the figures were published.")]
     date: Annotated[str | None, Meta(description="of the measurement; null: unknown.")] = None
     method: Annotated[list[str], Meta(description="how the method of the source affects its numbers.")] = []
@@ -76,20 +77,20 @@ def published() -> dict[str, Reference]:
 
 
 def ratio_to_equal(
-    gpu: str, sweep: Sweep, at: str, seconds: float, work: float | None = None
+    device: str, sweep: Sweep, at: str, seconds: float, work: float | None = None
 ) -> tuple[str, float] | None:
-    """Return the published reference with GPUs of this name that measured the same, and the time / its time."""
-    name, table = _equal(gpu).get((*sweep, at), ("", None))
+    """Return the published reference with GPUs or processors of this name, and the time / its time for the same."""
+    name, table = _equal(device).get((*sweep, at), ("", None))
     figure_s = table and table.seconds(sweep[1], at, work)
     return (name, seconds / figure_s) if figure_s else None
 
 
 @cache
-def _equal(gpu: str) -> dict[tuple[str, str, str], tuple[str, Figures]]:
-    """Return the first reference with GPUs of this name, and its table, by benchmark, series and place."""
+def _equal(device: str) -> dict[tuple[str, str, str], tuple[str, Figures]]:
+    """Return the first reference with devices of this name, and its table, by benchmark, series and place."""
     found: dict[tuple[str, str, str], tuple[str, Figures]] = {}
     for name, reference in published().items():
-        for table in reference.tables if reference.gpu == gpu else ():
+        for table in reference.tables if device in (reference.gpu, reference.cpu) else ():
             for series, at in product(table.series, table.figures):
                 found.setdefault((table.benchmark, series, at), (name, table))
     return found
