@@ -2,6 +2,7 @@
 #include "expect.hpp"
 #include "group/context.hpp"
 #include "machine/launch_environment.hpp"
+#include "machine/network_devices.hpp"
 #include "machine/placement.hpp"
 #include "machine/usage.hpp"
 #include "messages/memory.hpp"
@@ -110,6 +111,41 @@ void stolen_time_is_that_of_the_rank_s_cpus() {
   EXPECT(usage.total_ticks == 108 + 13);  // without those of guests, which are counted as user's already
   root.write("proc/stat", "cpu  9 9 9\n");
   EXPECT(usage_now({0}, root.path()).total_ticks == 0);
+}
+
+void network_devices_are_counted_in_bytes() {
+  const Root root;
+  EXPECT(network_devices(root.path()).empty());
+  const auto net = [&](const std::string& name, const char* rate) {
+    const std::string at = "sys/class/net/" + name + "/";
+    root.write(at + "carrier", "1\n");
+    root.write(at + "speed", rate);
+    for (const auto* each : {"tx_bytes", "rx_bytes", "tx_packets", "rx_packets"}) {
+      root.write(at + "statistics/" + each, "12\n");
+    }
+  };
+  net("eth1", "-1\n");
+  net("ib0", "200000\n");
+  root.write("sys/class/net/eth1/upper_bond0", "");
+  root.write("sys/class/net/bonding_masters", "bond0\n");  // a file among the folders
+  const std::string rdma = "sys/class/infiniband/";
+  root.write(rdma + "mlx5_0/device/net/ib0", "");
+  root.write(rdma + "mlx5_0/ports/1/state", "4: ACTIVE\n");
+  root.write(rdma + "mlx5_0/ports/1/rate", "200 Gb/sec (4X HDR)\n");
+  root.write(rdma + "mlx5_0/ports/1/counters/port_xmit_data", "250\n");
+  root.write(rdma + "mlx5_0/ports/1/counters/port_xmit_packets", "3\n");
+  root.write(rdma + "mlx5_0/ports/2/state", "1: DOWN\n");
+  root.write(rdma + "rdmap0s6/ports/1/hw_counters/rx_bytes", "777\n");
+  const auto found = network_devices(root.path());
+  EXPECT(found.size() == 5);
+  EXPECT(found[0].name == "eth1" && found[0].up && found[0].rate_bits_per_s == 0 && found[0].sent_bytes == 12);
+  EXPECT(found[0].shared == std::vector<std::string>{"bond0"});
+  EXPECT(found[1].name == "ib0" && found[1].rate_bits_per_s == 200e9 && !found[1].rdma);
+  EXPECT(found[2].name == "mlx5_0" && found[2].rdma && found[2].up && found[2].rate_bits_per_s == 200e9);
+  EXPECT(found[2].sent_bytes == 1000 && found[2].sent_packets == 3 && found[2].received_bytes == 0);
+  EXPECT(found[2].shared == std::vector<std::string>{"ib0"});
+  EXPECT(found[3].name == "mlx5_0:2" && !found[3].up);
+  EXPECT(found[4].name == "rdmap0s6" && found[4].received_bytes == 777);
 }
 
 void a_process_knows_its_age() {
@@ -341,6 +377,7 @@ int main() {
   the_tightest_group_counts();
   version_1_groups_count_too();
   stolen_time_is_that_of_the_rank_s_cpus();
+  network_devices_are_counted_in_bytes();
   a_process_knows_its_age();
   a_thread_s_usage_is_counted();
   cpu_lists();

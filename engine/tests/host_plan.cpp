@@ -100,6 +100,8 @@ void each_benchmark_knows_how_many_ranks_it_needs() {
   EXPECT(tells(with("pingpong", 3, "{}"), "$.world_size:"));
   EXPECT(with("probe", 1, "{}").errors.empty() && with("probe", 3, "{}").errors.empty());
   EXPECT(tells(with("self_send", 2, "{}"), "$.world_size:") && with("self_send", 1, "{}").errors.empty());
+  EXPECT(tells(with("path", 1, R"({"sizes_bytes": [8]})"), "$.world_size:"));
+  EXPECT(with("path", 3, R"({"sizes_bytes": [8]})").errors.empty());
   EXPECT(tells(with("rank_matrix", 1, R"({"latency_sizes_bytes": [8]})"), "$.world_size:"));
   EXPECT(tells(with("collective", 1, "{}"), "$.world_size: a collective needs at least 2 ranks"));
   EXPECT(tells(with("collective", 100000, "{}"), "$.world_size: sums of `float` are exact for up to "));

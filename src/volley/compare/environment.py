@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from volley.machine import ucx_protocols
+from volley.machine import paths, ucx_protocols
 from volley.records.run_log import RunLog
 from volley.units import format_cpulist, format_size
 
@@ -23,7 +23,8 @@ _EPHEMERAL = frozenset(
         "started_at", "pid", "read_s", "resolution_s", "memory_available_bytes", "command", "asked", "described",
         "elapsed_s", "power_w", "temperature_c", "pcie_generation", "pcie_width", "when", "record",
         "ecc_corrected", "ecc_uncorrected", "nvlink_errors", "pcie_replays", "power_slowdown_s", "thermal_slowdown_s",
-        "unread", "startup", "kept_as", "live", "budget_s", "watchdog_s", "ucx_protocols", "uuid", "first", "second",
+        "unread", "startup", "kept_as", "live", "budget_s", "watchdog_s", "ucx_protocols", "paths", "uuid",
+        "first", "second",
     }
 )  # fmt: skip
 """Keys whose value says nothing of the environment, or says again what other keys say, or names one GPU of a kind."""
@@ -88,6 +89,7 @@ def _facts(logs: Sequence[RunLog]) -> dict[tuple[str, ...], list[Setting]]:
         parts += [(("hardware",), hardware) for hardware in log.hardware[-1:]]
         protocols = ucx_protocols.of_plan(log.run.plan.launch) if log.run else None
         parts += [(("UCX",), ucx_protocols.thresholds(protocols))] if protocols else []
+        parts += [(("path of",), paths.by_place(log.run.plan.launch))] if log.run else []
         for start, part in parts:
             for place, value in _leaves(part, start):
                 values = found.setdefault(place, [])

@@ -132,7 +132,7 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
     Returns:
         The transports whose job failed, with the reason, and what the jobs that did not fail showed.
     """
-    records, ending = together = _try(plan, trials)
+    records, ending = together = send(plan, trials)
     if trials.stop.signal is not None:
         return {}, []
     if any(each.get("record") == "end" for each in records):
@@ -150,7 +150,8 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
     return excluded, good
 
 
-def _try(plan: Plan, trials: Trials) -> _Tried:
+def send(plan: Plan, trials: Trials) -> _Tried:
+    """Run a small job; return its records as they are, and how it ended."""
     records: list[dict[str, Any]] = []
     with EngineProcess(trials.start, trials.stop, trials.note, _MAX_LINES) as process:
         for line in process.lines(plan, trials.watchdog_s):

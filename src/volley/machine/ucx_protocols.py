@@ -9,7 +9,7 @@ estimate: the sender does not know yet what the receiver will do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -78,6 +78,39 @@ def in_short(lines: Iterable[str]) -> list[str]:
         f"{row.first_bytes}..{'inf' if row.last_bytes is None else row.last_bytes}: {row.protocol}, {row.lanes}"
         for row in next((table.ranges for table in tables), [])
     ]
+
+
+def sent_by(lines: Iterable[str], memory: str, size_bytes: int, calls: str, *, apart: bool) -> str:
+    """Return how a message goes to another rank: ``rendezvous zero-copy read from remote, cma/memory``; empty: unknown.
+
+    Args:
+        lines: everything that a job printed.
+        memory: ``host`` or ``cuda``.
+        size_bytes: of the message.
+        calls: how MPI calls UCX for it, ``(fast-completion)``; empty: without a hint.
+        apart: the other rank is on another host.
+    """
+    kind = "inter-node" if apart else "intra-node"
+    tables = [
+        table
+        for table in _tables(lines)
+        if _whole(table) and _connection_kind(table.connection) == kind and f" from {memory}" in table.operation
+    ]
+    sends = [table for table in tables if "by ucp_tag_send" in table.operation]
+    sends.sort(key=lambda table: (calls not in table.operation, "(" in table.operation))
+    row = _row_of(size_bytes, sends)
+    if row is None:
+        return ""
+    # The side that moves the data reports the lanes of a rendezvous; the sender only estimates them.
+    moved = [table for table in tables if table.operation.startswith("rendezvous data")]
+    known = _row_of(size_bytes, moved) if row.estimated else None
+    return f"{row.protocol}, {(known or row).lanes}"
+
+
+def _row_of(size_bytes: int, tables: Sequence[ProtocolTable]) -> SizeRange | None:
+    rows = (row for table in tables for row in table.ranges)
+    fit = (row for row in rows if row.first_bytes <= size_bytes)
+    return next((row for row in fit if row.last_bytes is None or size_bytes <= row.last_bytes), None)
 
 
 def thresholds(protocols: Protocols) -> dict[str, str]:

@@ -77,7 +77,7 @@ class Table:
     sections: Mapping[int, str] = field(default_factory=dict)
     """Lines between the rows: the number of the row below, and the text."""
     model: bool = False
-    """A table of fitted curves, not of measurements: the terminal shows it only on request."""
+    """A table of fitted curves or of paths, not of measurements: the terminal shows it only on request."""
 
     @property
     def lines(self) -> list[str]:

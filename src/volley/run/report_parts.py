@@ -19,6 +19,7 @@ from volley.records.record_types import Rank, Run, Transport
 from volley.records.run_log import RunLog
 from volley.report.cells import kinds_of, launches_of
 from volley.report.model import Note
+from volley.run.path_report import path_findings, path_lines
 from volley.statistics.launches import FIRST_LOOK
 from volley.text import count, grouped, join_few, join_words, mpi_name
 from volley.units import format_cpulist, format_duration, round_up
@@ -52,6 +53,7 @@ def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
     if settings := _tuned(run, series.transports.values()):
         more_settings = f" and {len(settings) - MAX_SETTINGS} more" if len(settings) > MAX_SETTINGS else ""
         lines.append(f"{'; '.join(settings[:MAX_SETTINGS])}{more_settings} in the environment")
+    lines += path_lines(series)
     if series.apart:
         here = join_few((f"{name} (here {value})" for name, value in series.apart.items()), MAX_NAMED)
         lines.append(f"separate from other launches of the same request, which differ in {here}")
@@ -209,6 +211,7 @@ def notes_of(
         *_incomplete(series),
         *(Note("error", f"FAILED: {text}") for text in failed),
         *(Note("missing", text) for text in (*_not_measured(series, measured), *missing)),
+        *path_findings(series),
         *found,
     ]
     if len(series.logs) == 1 and command and measured and plan and plan.sampling.mode == "adaptive":

@@ -40,6 +40,7 @@ from volley.machine.hardware import Hardware, Settings
 from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import Stack, assemble
 from volley.machine.nvidia_driver import gpu_count, has_driver
+from volley.machine.paths import RunPath
 from volley.machine.signals import Stop
 from volley.records.command_again import asked
 from volley.records.launch_series import count_missing
@@ -63,6 +64,8 @@ from volley.run.same_cores import announced
 from volley.text import count, escape_controls, join_words, utf8
 from volley.units import format_duration
 
+PATHS_WORTH_S = 5.0
+"""A run with less time does without the launch that shows the path of messages, which takes 0.3 s on one host."""
 WORTH_SAYING_S, WORTH_ADVICE_S = 2.0, 10.0
 """The user is told the time of a run from the first on, and how it gets shorter from the second on."""
 
@@ -217,6 +220,8 @@ class Session:
     """When the last launch ended, as ``time.monotonic`` says it."""
     tried: Preflight | None = None
     """What the preflight found, if there was one: a session that is run again does not repeat it."""
+    paths: list[RunPath] | None = None
+    """What carried the messages of a launch of their own; ``None``: there has been none; empty: it failed."""
 
     def start_for(self, plan: Plan) -> Start:
         job = self.options.job
@@ -255,6 +260,8 @@ class Session:
         if (kept := self.options.output).name or kept.tag:
             launch["kept_as"] = {"name": kept.name, "tags": kept.tag}
         risky = preflight.risky(plan, self.context.about)
+        if self.paths is not None:
+            launch["paths"] = msgspec.to_builtins(self.paths)
         if tried and risky:
             plan = msgspec.structs.replace(plan, excluded=tried.excluded)
             if start.inside_launcher:
@@ -309,6 +316,8 @@ class Session:
 
     def _run_jobs(self, writer: Writer, progress: Progress, stop: Stop, begun: float) -> None:
         tried = self.tried = self.tried or self._preflight(progress, stop)
+        if self.paths is None:
+            self.paths = self._paths(tried, progress, stop)
         jobs = self.jobs.each(
             self.logs, lambda: time.monotonic() - begun, progress.note, lambda plan: starts_in_s(plan, self.context)
         )
@@ -354,6 +363,22 @@ class Session:
             more = preflight.rehearsed(msgspec.structs.replace(trial, transports=left), trials)
             found.excluded.update(more.excluded)
         return found
+
+    def _paths(self, tried: Preflight | None, progress: Progress, stop: Stop) -> list[RunPath] | None:
+        """Ask what carries the messages, where that may be one thing or another, and where the run is long enough."""
+        plan = next(
+            (job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR and job.plan.transports), None
+        )
+        start = self.starts[plan.world_size] if plan else None
+        if plan is None or start is None or start.inside_launcher or self.benchmark.local:
+            return None
+        several = not self.context.on_this_host or bool(self.ranks(plan).gpus and self.context.sees_gpus)
+        if (plan.budget_s or math.inf) < PATHS_WORTH_S or (not several and self.expected_s() < PATHS_WORTH_S):
+            return None
+        from volley.launch import path_launch  # noqa: PLC0415  start-up: many runs are short
+
+        trials = Trials(start, self.stack, stop, plan.watchdog_s, progress.note)
+        return path_launch.found(plan, self.context.about, [*(tried.excluded if tried else ())], trials)
 
     def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
         """Run one job; each record goes to the file, to memory and to the progress display as it arrives."""

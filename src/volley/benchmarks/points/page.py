@@ -39,6 +39,7 @@ from volley.report.cells import (
 )
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
+from volley.run.path_report import path_at, path_table
 from volley.statistics.curves import POOR
 from volley.units import approximate_size, format_sig, format_size
 
@@ -76,6 +77,7 @@ QUANTITIES = (
                                           for group in point.groups], csv=False),
     Quantity("mismatch", "", lambda point: point.mismatch, csv=False),
     Quantity("warnings", "", lambda point: point.warnings, csv=False),
+    Quantity("path", "", lambda point: path_at(point.series, point.transport, point.size_bytes)),
 )  # fmt: skip
 """The first nine columns that follow from these, and their order, are a stable interface."""
 
@@ -104,7 +106,7 @@ def report_of(
     alone = tuple(names) if len(names) == 1 else ()  # the table names several transports
     return Report(
         heading=report_parts.heading(series, series.plan.benchmark if series.plan else "", *alone),
-        tables=Later(lambda: _tables(result, columns_of, about)),
+        tables=Later(lambda: [*_tables(result, columns_of, about), *path_table(series)]),
         charts=Later(lambda: [chart for table in result.tables for chart in _charts(table, result, ucx_operation)]),
         notes=Later(lambda: findings(result, ucx_operation)),
         summary=lambda: overview(result),

@@ -1,0 +1,117 @@
+// The benchmark `path`: a few messages of each size between two ranks, and what the network devices of both hosts
+// counted meanwhile. The first ranks of the nodes make pairs; on one node the first two ranks are the pair. It measures
+// no time.
+#include <thread>
+
+#include "benchmark/transport_set.hpp"
+#include "machine/network_devices.hpp"
+
+namespace volley {
+namespace {
+
+class Path final : public Benchmark {
+ public:
+  void read(PlanObject& options, const Plan& plan) override {
+    options.some_sizes("sizes_bytes", sizes_bytes_, 1);
+    if (plan.world_size < 2) options.complain_of_plan("world_size", "`path` is between at least 2 ranks");
+  }
+
+  Exit run(const Run& run) override {
+    std::vector<int> firsts;  // of each node
+    for (int rank = 0; rank < run.context->size; ++rank) {
+      if (std::ranges::none_of(firsts,
+                               [&](int first) { return run.context->node(first) == run.context->node(rank); })) {
+        firsts.push_back(rank);
+      }
+    }
+    if (firsts.size() == 1) firsts = {0, 1};
+    std::vector<std::array<int, 2>> at_once;
+    for (std::size_t i = 1; i < firsts.size(); i += 2) at_once.push_back({firsts[i - 1], firsts[i]});
+    send(run, at_once);
+    if (firsts.size() % 2 == 1) send(run, {{firsts.front(), firsts.back()}});
+    return Exit::good;
+  }
+
+ private:
+  // So much goes each way, if that is no less than `fewest` messages and no more than `most`: other traffic of the
+  // hosts is little beside it, and all sizes together take less than a second at 1 Gbit/s.
+  static constexpr std::uint64_t bytes_each_way = 4 << 20;
+  static constexpr std::uint64_t fewest = 2, most = 32;
+  // Linux reads the counters of an RDMA device again after 10 ms (`lifespan`).
+  static constexpr auto until_counted = std::chrono::milliseconds(20);
+
+  // The pairs have no host in common, so that what a device counts is of one pair. Collective over the world.
+  void send(const Run& run, const std::vector<std::array<int, 2>>& pairs) const {
+    Json found = Json::array();
+    for (const auto& ends : pairs) {
+      if (const auto pair = make_group(*run.context, {ends[0], ends[1]})) found = counted(run, *pair);
+    }
+    for (const auto& text : mpi::gather(line_of(found), run.context->world.get())) {
+      for (const auto& record : json_from(text)) run.records.write(record);
+    }
+  }
+
+  // The records of a pair; nothing on its second rank.
+  [[nodiscard]] Json counted(const Run& run, const RankGroup& pair) const {
+    TransportSet transports(*run.context, pair, run.plan, run.watchdog);
+    transports.open(sizes_bytes_);
+    Json found = Json::array();
+    for (const auto& candidate : transports.candidates()) {
+      for (const auto bytes : sizes_bytes_) {
+        const Series series = transports.series(candidate, bytes, /*verify*/ false);
+        if (!series.skipped.empty() || series.memory == MemoryKind::none) continue;
+        run.watchdog.enter("sending on transport " + series.name + ", " + pair.name);
+        Json record = counted(run, pair, series);
+        if (pair.leads()) found.push_back(std::move(record));
+      }
+    }
+    transports.close();
+    return found;
+  }
+
+  static Json counted(const Run& run, const RankGroup& pair, const Series& series) {
+    const std::uint64_t exchanges = std::clamp(bytes_each_way / series.view.bytes, fewest, most);
+    const auto send = [&](std::uint64_t count) {
+      run.watchdog.progress(static_cast<double>(2 * count * series.view.bytes) / slowest_bytes_per_s);
+      series.driver->run(series.view, count, {});
+      VOLLEY_MPI(MPI_Barrier(pair.control.get()));
+      std::this_thread::sleep_for(until_counted);
+    };
+    series.driver->prepare(series.view, {});
+    send(1);  // connects
+    const auto before = network_devices();
+    VOLLEY_MPI(MPI_Barrier(pair.control.get()));
+    send(exchanges);
+    const auto after = network_devices();
+    Json end = {{"rank", pair.rank(pair.self)}, {"host", run.job.host(run.job.rank)}, {"devices", Json::array()}};
+    for (const auto& now : after) {
+      const auto then = std::ranges::find(before, now.name, &NetworkDevice::name);
+      if (then != before.end()) end["devices"].push_back(difference(now, *then));
+    }
+    Json ends = Json::array();
+    for (const auto& text : mpi::gather(line_of(end), pair.control.get())) ends.push_back(json_from(text));
+    return {{"record", "path"},         {"version", record_version},
+            {"transport", series.name}, {"size_bytes", series.view.bytes},
+            {"exchanges", exchanges},   {"ends", ends}};
+  }
+
+  static Json difference(const NetworkDevice& now, const NetworkDevice& then) {
+    return {{"name", now.name},
+            {"rdma", now.rdma},
+            {"up", now.up},
+            {"rate_bits_per_s", now.rate_bits_per_s > 0 ? Json(now.rate_bits_per_s) : Json(nullptr)},
+            {"shared", now.shared},
+            {"sent_bytes", now.sent_bytes - then.sent_bytes},
+            {"received_bytes", now.received_bytes - then.received_bytes},
+            {"sent_packets", now.sent_packets - then.sent_packets},
+            {"received_packets", now.received_packets - then.received_packets}};
+  }
+
+  std::vector<std::uint64_t> sizes_bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Benchmark> make_path() { return std::make_unique<Path>(); }
+
+}  // namespace volley

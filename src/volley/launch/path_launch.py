@@ -1,0 +1,72 @@
+"""A launch of its own that shows the path of messages: by the words of libraries, and by counters of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import msgspec
+
+from volley.document import Frozen, Positive
+from volley.launch import preflight
+from volley.launch.engine import About
+from volley.launch.preflight import Trials
+from volley.machine import path_words, paths
+from volley.machine.paths import PathCounts, RunPath
+from volley.records.plan import Plan
+
+USUAL_SIZES = (8, 1 << 16, 1 << 22)
+MOST_SIZES, LARGEST = 8, 1 << 22
+"""A larger message takes the way of one of this size."""
+LIKE_HOST = "staged/"
+"""How transports begin whose bytes travel between the ranks as those of ``host``."""
+
+
+class PathPlan(Frozen, frozen=True, kw_only=True):
+    """Messages of these sizes; no command offers this benchmark."""
+
+    sizes_bytes: list[Positive]
+
+
+def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> list[RunPath] | None:
+    """Return the paths of a plan's transports that are libraries' own choice, those of MPI and NCCL.
+
+    ``None``: there are none; nothing is known of a job that failed, and the measured one will say why.
+
+    Args:
+        plan: what is measured afterwards.
+        about: the transports of the engine.
+        excluded: transports that must not be opened.
+        trials: how the measured job is started.
+    """
+    of_libraries = [each.name for each in about.of(plan.transports) if each.mpi or each.name == "nccl"]
+    names = dict.fromkeys("host" if name.startswith(LIKE_HOST) else name for name in of_libraries)
+    names = {name: None for name in names if name not in excluded and name.count("/") < 2}
+    if not names or trials.stop.signal is not None:
+        return None
+    small = msgspec.structs.replace(
+        plan,
+        benchmark="path",
+        transports=list(names),
+        options=PathPlan(sizes_bytes=_sizes(getattr(plan.options, "sizes_bytes", USUAL_SIZES))),
+        budget_s=None,
+        watchdog_s=preflight.WATCHDOG_S,
+    )
+    start = replace(trials.start, environment={**trials.start.environment, **path_words.VARIABLES})
+    records, ending = preflight.send(small, replace(trials, start=start))
+    mpi = next((str((each["mpi"] or {}).get("library")) for each in records if each.get("record") == "run"), "")
+    listed: list[RunPath] = []
+    for record in records:
+        if record.get("record") == "path":
+            with suppress(msgspec.ValidationError):
+                counts = msgspec.convert(record, PathCounts)
+                listed.append(paths.path_of(counts, path_words.said_of(counts, ending.others, mpi)))
+    return listed
+
+
+def _sizes(wanted: Sequence[int]) -> list[int]:
+    """Return a few of the sizes, the smallest and the largest among them."""
+    sizes = sorted({size for size in wanted if 0 < size <= LARGEST}) or [LARGEST]
+    step = -(-(len(sizes) - 1) // (MOST_SIZES - 1)) or 1
+    return sorted({*sizes[::step], sizes[-1]})

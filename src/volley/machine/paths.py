@@ -1,0 +1,317 @@
+"""The path of messages: library and protocol as the library says, and the devices whose counters saw the bytes.
+
+The engine's benchmark ``path`` sends a few messages in a launch of its own and reads the counters of all network
+devices of both hosts before and after them; there the libraries say what they chose.  The counters decide, the words
+explain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from volley.text import join_few, join_words
+from volley.units import format_size
+
+HEADERS_BYTES = {False: 66, True: 24}
+"""Of each packet that an interface counts: Ethernet 14, IPv4 20, TCP with timestamps 32 (RFC 791, 9293, 7323); of an
+RDMA device, whose counters leave out the rest: LRH 8, BTH 12, ICRC 4 (InfiniBand Architecture Specification,
+PortXmitData)."""
+SMALLEST_COUNTED = 1 << 12
+"""Below this the library's own headers are a large part of a message: packets are counted there, and no bytes."""
+_LEAST_SHARE = {True: 0.05, False: 0.25}
+"""A device with less of the bytes than this, or of the few packets, carried something else."""
+_FASTER = 1.5
+"""A device that does nothing is worth a word if it is so many times as fast as the one that carried the bytes."""
+_ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
+"""How interfaces begin that lead to nothing but containers and virtual machines of one host."""
+
+
+class CountedDevice(msgspec.Struct, frozen=True):
+    """A network device of one end, and what it counted while the messages were sent."""
+
+    name: str
+    rdma: bool
+    up: bool
+    rate_bits_per_s: float | None
+    shared: list[str]
+    """Interfaces whose bytes it counts as well: a bond above it, IPoIB on it."""
+    sent_bytes: int
+    received_bytes: int
+    sent_packets: int
+    received_packets: int
+
+    def amount(self, way: Literal["sent", "received"], *, bytes_counted: bool) -> float:
+        """Return the bytes without headers that went one way, or the packets."""
+        packets: int = getattr(self, f"{way}_packets")
+        counted: int = getattr(self, f"{way}_bytes")
+        return max(counted - HEADERS_BYTES[self.rdma] * packets, 0) if bytes_counted else packets
+
+
+class CountedEnd(msgspec.Struct, frozen=True):
+    rank: int
+    host: str
+    devices: list[CountedDevice]
+
+
+class PathCounts(msgspec.Struct, frozen=True, tag_field="record", tag="path"):
+    """The engine's record: messages of one size on one transport, and the counters at both ends."""
+
+    transport: str
+    size_bytes: int
+    exchanges: int
+    """Messages each way."""
+    ends: list[CountedEnd]
+
+    @property
+    def apart(self) -> bool:
+        """True if the ranks are on two hosts."""
+        return len({end.host for end in self.ends}) > 1
+
+
+class Said(NamedTuple):
+    """What a library said of messages: its name, what it calls the way, why it took no other; empty: nothing."""
+
+    library: str = ""
+    protocol: str = ""
+    reason: str = ""
+
+
+class DeviceShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a device of an end carried."""
+
+    name: str
+    rdma: bool = False
+    rate_bits_per_s: float | None = None
+    sent: float = 0.0
+    """The part of the bytes that left this end; of small messages of their packets."""
+    received: float = 0.0
+
+
+class PathEnd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    rank: int
+    host: str
+    devices: list[DeviceShare] = []
+    """Those that carried something, the most first."""
+
+
+class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What carried the messages of one size on one transport."""
+
+    transport: str
+    size_bytes: int
+    bytes_each_way: int
+    counted: float | None
+    """Of these, the part that the counters saw, at the end and in the direction with the least; null: small messages,
+    whose bytes say nothing."""
+    library: str
+    """``Open MPI ob1``; empty: it did not say."""
+    protocol: str
+    """As the library calls it: ``tcp``, ``rendezvous zero-copy, rc_mlx5/mlx5_0:1``; empty: it did not say."""
+    ends: list[PathEnd]
+    reason: str = ""
+    """Why the library took no better one, if it said so."""
+    idle: list[DeviceShare] = []
+    """Devices that are up on both hosts and carried nothing, the fastest first; of two hosts only."""
+
+    @property
+    def apart(self) -> bool:
+        return len({end.host for end in self.ends}) > 1
+
+    @property
+    def devices(self) -> list[DeviceShare]:
+        return [device for end in self.ends for device in end.devices]
+
+    def over(self) -> str:
+        """``eth0 (10 Gbit/s)``, ``60 % on eth0 (10 Gbit/s) and 40 % on eth1``; of other devices at both ends, both."""
+        ways = []
+        for one, other in (self.ends, self.ends[::-1]):
+            out = _shares((device, device.sent) for device in one.devices)
+            back = _shares((device, device.received) for device in other.devices)
+            ways.append(out if out == back or not self.apart else f"{out or '?'} to {back or '?'}")
+        if ways[0] == ways[1] or not self.apart:
+            return ways[0]
+        return f"{ways[0]}, back over {ways[1]}"
+
+    @property
+    def kind(self) -> str:
+        """``TCP`` or ``RDMA``; of one host without a device ``memory``; empty: unknown."""
+        if self.devices:
+            return "RDMA" if all(device.rdma for device in self.devices) else "TCP"
+        return "" if self.apart else "memory"
+
+    def in_short(self) -> str:
+        """Return what is equal for all messages that go one way: ``TCP over eth0 (10 Gbit/s), UCX``."""
+        if self.kind == "memory":  # the last part of UCX's words names the way
+            return ", ".join(filter(None, ("memory of the host", self.library, self.protocol.rpartition(", ")[2])))
+        if not self.kind:
+            return self.words()
+        out, back = (
+            join_words(sorted(device_words(each) for each in self.ends[0].devices if getattr(each, way)))
+            for way in ("sent", "received")
+        )
+        way = out if out == back else f"{out}, back over {back}"
+        unused = join_few(map(device_words, self.idle), 2)
+        return ", ".join(filter(None, (f"{self.kind} over {way}", self.library, unused and f"idle: {unused}")))
+
+    def words(self) -> str:
+        """Return what is known: ``TCP over eth0 (10 Gbit/s): Open MPI ob1, tcp``."""
+        said = ", ".join(filter(None, (self.library, self.protocol)))
+        if self.devices:
+            return ": ".join(filter(None, (f"{self.kind} over {self.over()}", said)))
+        if self.apart:
+            return (
+                f"unknown, because no counter of a network device saw the bytes{said and f'; the library says {said}'}"
+            )
+        return f"memory of the host: {said or 'the library does not say how'}"
+
+
+def _shares(parts: Iterable[tuple[DeviceShare, float]]) -> str:
+    used = [(device, part) for device, part in parts if part]
+    each = [f"{part * 100:.0f} % on {device_words(device)}" for device, part in used]
+    return device_words(used[0][0]) if len(used) == 1 else join_words(each)
+
+
+def of_plan(launch: Mapping[str, Any]) -> list[RunPath]:
+    """Return what was written into a plan's ``launch``; nothing where there is none, or none of this form."""
+    try:
+        return msgspec.convert(launch.get("paths", []), list[RunPath])
+    except msgspec.ValidationError:
+        return []
+
+
+def by_place(launch: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is to be compared with another run: ``TCP over eth0 (10 Gbit/s), UCX`` of ``host at 64 KiB``."""
+    return {f"{each.transport} at {format_size(each.size_bytes)}": each.in_short() for each in of_plan(launch)}
+
+
+def device_words(device: DeviceShare) -> str:
+    rate = device.rate_bits_per_s
+    return f"{device.name} ({rate / 1e9:g} Gbit/s)" if rate else device.name
+
+
+# ------------------------------------------------------------------------------------------------- what was counted
+
+
+def path_of(counts: PathCounts, said: Said) -> RunPath:
+    """Return the path of messages from the counters of both ends and from what the libraries said."""
+    whole = counts.size_bytes * counts.exchanges
+    by_bytes = counts.size_bytes >= SMALLEST_COUNTED
+    apart = counts.apart
+    needed = (whole if by_bytes else counts.exchanges) / 2
+    ends: list[PathEnd] = []
+    seen: list[float] = []
+    for end in counts.ends:
+        able = [each for each in end.devices if (each.name == "lo") != apart]
+        sums: dict[str, dict[str, float]] = {}
+        for way in ("sent", "received"):
+            amounts = {each.name: each.amount(way, bytes_counted=by_bytes) for each in able}
+            for each in able:  # what is counted twice belongs to the device that the library names
+                if any(amounts.get(above, 0.0) > amounts[each.name] / 2 for above in each.shared):
+                    amounts[each.name] = 0.0
+            total = sum(amounts.values())
+            seen.append(total / whole)
+            if total >= needed:
+                for name, amount in amounts.items():
+                    sums.setdefault(name, {})[way] = amount / total
+        shares = [
+            DeviceShare(each.name, each.rdma, each.rate_bits_per_s, **sums[each.name])
+            for each in able
+            if max(sums.get(each.name, {}).values(), default=0.0) >= _LEAST_SHARE[by_bytes]
+        ]
+        shares.sort(key=lambda each: -max(each.sent, each.received))
+        ends.append(PathEnd(end.rank, end.host, shares))
+    return RunPath(
+        transport=counts.transport,
+        size_bytes=counts.size_bytes,
+        bytes_each_way=whole,
+        counted=min(seen) if by_bytes and any(end.devices for end in ends) else None,
+        library=said.library,
+        protocol=said.protocol,
+        reason=said.reason,
+        ends=ends,
+        idle=_idle(counts, ends) if apart else [],
+    )
+
+
+def _idle(counts: PathCounts, ends: Sequence[PathEnd]) -> list[DeviceShare]:
+    first, second = (
+        {each.name: each for each in end.devices if each.up and not each.name.startswith(_ONLY_HERE)}
+        for end in counts.ends
+    )
+    used = {device.name for end in ends for device in end.devices}
+    beside = {above for name in used for device in (first.get(name),) if device for above in device.shared}
+    idle = [
+        DeviceShare(name, each.rdma, min(each.rate_bits_per_s or 0, second[name].rate_bits_per_s or 0) or None)
+        for name, each in first.items()
+        if name in second and name not in used | beside and used.isdisjoint(each.shared)
+    ]
+    return sorted(idle, key=lambda each: -(each.rate_bits_per_s or 0))
+
+
+# ------------------------------------------------------------------------------------------------------ fallbacks
+
+_CHOICES = {
+    "NCCL": (re.compile(r"NCCL_(NET|NET_PLUGIN|IB_\w+|SOCKET_IFNAME)"), "NCCL_IB_HCA={}", "NCCL_SOCKET_IFNAME={}"),
+    "Open MPI ob1": (
+        re.compile(r"OMPI_MCA_(pml|btl|btl_tcp_if_\w+)"),
+        "OMPI_MCA_pml=ucx",
+        "OMPI_MCA_btl_tcp_if_include={}",
+    ),
+    "UCX": (re.compile(r"UCX_(TLS|NET_DEVICES)"), "UCX_NET_DEVICES={}:1", "UCX_NET_DEVICES={}"),
+    "": (
+        re.compile(r"FI_(PROVIDER|\w+_IFACE)|I_MPI_(FABRICS|OFI_PROVIDER)|OMPI_MCA_mtl\w*"),
+        "FI_PROVIDER={}",
+        "FI_TCP_IFACE={}",
+    ),
+}
+"""By the beginning of the library: the variables that choose a network, and what chooses an RDMA device or an
+interface; the last one is libfabric."""
+_PROVIDERS = {"rdmap": "efa", "efa": "efa", "hfi1": "opx", "cxi": "cxi"}
+"""Of libfabric, by the beginning of the name of a device; other devices have ``verbs``."""
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """Messages that went a slower way than the hosts have."""
+
+    text: str
+    unset: Sequence[str]
+    """Variables that chose it."""
+    change: str
+    """The variable with which another launch proves what the other device does."""
+
+
+def fallback(path: RunPath, environment: Mapping[str, str], sizes: str) -> Fallback | None:
+    """Return what is wrong with a path, with the reason where one is known; ``None``: nothing that is known.
+
+    Args:
+        path: of messages of these ``sizes``, in words.
+        environment: the variables of the ranks.
+    """
+    chosen, by_device, by_interface = next(each for begin, each in _CHOICES.items() if path.library.startswith(begin))
+    unset = [name for name in environment if chosen.fullmatch(name)]
+    why = (
+        f"the environment sets {join_words(f'{name}={environment[name]}' for name in unset)}" if unset else path.reason
+    )
+    if path.kind != "TCP":
+        return None
+    over = f"{sizes} over TCP on {path.over()}"
+    if not path.apart:
+        text = f"{over} although both ranks are on {path.ends[0].host}"
+        return Fallback(f"{text}; {why}" if why else text, unset, "")
+    slowest = min((device.rate_bits_per_s or 0 for device in path.devices), default=0)
+    better = next(
+        (each for each in path.idle if each.rdma or (slowest and (each.rate_bits_per_s or 0) > _FASTER * slowest)), None
+    )
+    if better is None:
+        return None
+    provider = next((name for begin, name in _PROVIDERS.items() if better.name.startswith(begin)), "verbs")
+    named = provider if by_device.startswith("FI_") else better.name
+    change = by_device.format(named) if better.rdma else by_interface.format(better.name)
+    text = f"{over} though {device_words(better)} is up on both hosts"
+    return Fallback(f"{text}: {why}" if why else text, unset, "" if unset else change)

@@ -1,0 +1,91 @@
+"""What carried the bytes, in reports: lines of the heading, findings, and a table with a row for each size."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from volley.launch.path_launch import LIKE_HOST
+from volley.machine import paths
+from volley.machine.paths import RunPath
+from volley.records.command_again import command_again
+from volley.records.launch_series import LaunchSeries
+from volley.report.model import Cell, Column, Note, Table, finding
+from volley.text import escape_controls, grouped, join_words
+from volley.units import format_size
+
+
+def _paths_of(series: LaunchSeries) -> list[RunPath]:
+    return paths.of_plan(series.plan.launch) if series.plan else []
+
+
+def path_at(series: LaunchSeries, transport: str, size_bytes: int) -> str | None:
+    """Return the path of messages of a size in words: that of the next smaller size that was looked at."""
+    name = "host" if transport.startswith(LIKE_HOST) else transport
+    those = [path for path in _paths_of(series) if path.transport == name]
+    smaller = [path for path in those if path.size_bytes <= size_bytes]
+    return next((path.words() for path in (*smaller[-1:], *those)), None)
+
+
+def path_lines(series: LaunchSeries) -> Iterator[str]:
+    """Yield lines for the heading: ``host: TCP over eth0 (10 Gbit/s), UCX; the counters … saw 100 % of the bytes``."""
+    run, launch = series.run, series.plan.launch if series.plan else {}
+    if run and len({rank.host for rank in run.ranks}) > 1 and (launch.get("inside") or launch.get("paths") == []):
+        why = "a launcher started this job" if launch.get("inside") else "the launch that shows it failed"
+        yield f"what carried the bytes between the hosts is unknown, because {why}"
+    for name, those in grouped(_paths_of(series), lambda path: path.transport).items():
+        alike = list(_alike(those))
+        parts = [f"{_sizes(each)} {each[0].in_short()}" if alike[1:] else each[0].in_short() for each in alike]
+        shares = sorted(round(path.counted * 100) for path in those if path.counted is not None)
+        seen = " to ".join(f"{share}" for share in dict.fromkeys((shares[0], shares[-1]))) if shares else ""
+        counted = f"; the counters of the devices saw {seen} % of the bytes" if seen else ""
+        yield escape_controls(f"{name}: {'; '.join(parts)}{counted}")
+
+
+def _alike(those: Sequence[RunPath]) -> Iterator[list[RunPath]]:
+    """Yield the paths of a transport, those of neighbouring sizes together that go the same way."""
+    for _, alike in groupby(those, key=lambda path: (path.in_short(), path.apart)):
+        yield list(alike)
+
+
+def _sizes(those: Sequence[RunPath]) -> str:
+    return " to ".join(format_size(size) for size in dict.fromkeys((those[0].size_bytes, those[-1].size_bytes)))
+
+
+def path_findings(series: LaunchSeries) -> Iterator[Note]:
+    """Yield what went a slower way than the hosts have: of each transport the largest messages that did."""
+    plan, environment = series.plan, series.run.environment if series.run else {}
+    for name, those in grouped(_paths_of(series), lambda path: path.transport).items():
+        slow = [(each, paths.fallback(each[-1], environment, _sizes(each))) for each in _alike(those)]
+        for _, found in [each for each in slow if each[1]][-1:]:
+            if found and plan:
+                again = command_again(plan.benchmark.replace("_", "-"), plan)
+                unset = [word for variable in found.unset for word in ("-u", variable)]
+                command = f"{shlex.join(['env', *unset])} {again}" if unset else f"{found.change} {again}".strip()
+                yield finding("SLOW", escape_controls(f"{name}: {found.text}"), command)
+
+
+def path_table(series: LaunchSeries) -> Iterator[Table]:
+    """Yield the table of ``--full``: a row for each transport and size that was looked at."""
+    found = _paths_of(series)
+    if not found:
+        return
+    columns = [
+        Column("transport", align="left"),
+        Column("size"),
+        Column("path", align="left"),
+        Column("counted", "%", 3, meaning="counted: the part of the bytes that the counters of the devices saw"),
+        Column("idle", align="left", meaning="idle: devices that are up on both hosts"),
+    ]
+    rows = [
+        [
+            Cell(path.transport),
+            Cell(path.size_bytes, text=format_size(path.size_bytes)),
+            Cell(path.words()),
+            Cell(None if path.counted is None else path.counted * 100),
+            Cell(join_words(map(paths.device_words, path.idle))),
+        ]
+        for path in found
+    ]
+    yield Table(columns, rows, title="what carried the bytes, in a launch of its own", model=True)

@@ -1,0 +1,215 @@
+"""What carried the bytes: counters of devices decide, the words of libraries explain, and a slower way is a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from volley.machine import paths
+from volley.machine.path_words import said_of
+from volley.machine.paths import CountedDevice, CountedEnd, PathCounts, RunPath, Said
+
+UCX = Path(__file__).parents[1] / "ucx"
+SIZE, EXCHANGES = 1 << 20, 4
+WHOLE = SIZE * EXCHANGES
+OPEN_MPI = [
+    "[a:65] select: init returned failure for component ucx",
+    "[a:65] selected ob1 best priority 20",
+    "[a:65] mca: bml: Using self btl for send to [[4697,1],0] on node a",
+    "[a:65] mca: bml: Using {} btl for send to [[4697,1],1] on node b",
+]
+"""Captured from Open MPI 5.0.11, with the names of components taken out."""
+SINGLE_COPY = "[a:65] mca_smsc_base_select: selected shared-memory single-copy component: xpmem"
+INTEL = ["[0] MPI startup(): libfabric version: 1.17.0", "[0] MPI startup(): libfabric provider: tcp;ofi_rxm"]
+"""Captured from Intel MPI 2021.18."""
+NCCL = [
+    "a:7:7 [0] NCCL INFO NCCL version 2.27.7+cuda12.9",
+    "a:7:9 [0] NCCL INFO NET/IB : No device found.",
+    "a:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0",
+]
+"""Composed from the format of NCCL 2.27 (src/transport/net.cc, net_ib)."""
+
+
+def device(
+    name: str, payload: float = 0.0, *, rate: float | None = 10e9, packet: int = 1448, **more: object
+) -> CountedDevice:
+    """A device that carried this part of the bytes each way, with its headers, as its counters have it."""
+    rdma = name.startswith(("mlx5", "rdmap"))
+    packets = round(payload * WHOLE / packet)
+    counted = round(payload * WHOLE) + packets * paths.HEADERS_BYTES[rdma]
+    facts = {"rdma": rdma, "up": True, "rate_bits_per_s": rate, "shared": [], **more}
+    return CountedDevice(name, *facts.values(), counted, counted, packets, packets)  # type: ignore[arg-type]
+
+
+def found(
+    *devices: CountedDevice, lines: Sequence[str] = (), mpi: str = "", transport: str = "host", size: int = SIZE,
+    hosts: tuple[str, str] = ("a", "b"),
+) -> RunPath:  # fmt: skip
+    ends = [CountedEnd(rank, host, list(devices)) for rank, host in enumerate(hosts)]
+    counts = PathCounts(transport, size, EXCHANGES, ends)
+    return paths.path_of(counts, said_of(counts, lines, mpi))
+
+
+@pytest.mark.parametrize("packet", [1448, 8948, 65160])
+def test_bytes_are_counted_without_the_headers_of_packets_of_any_length(packet: int) -> None:
+    path = found(device("eth0", 1.0, packet=packet), device("eth1"))
+    assert path.counted == pytest.approx(1.0, abs=1e-5)
+    assert (path.kind, path.over()) == ("TCP", "eth0 (10 Gbit/s)")
+    assert [idle.name for idle in path.idle] == ["eth1"]
+
+
+def test_the_parts_of_several_devices_are_told() -> None:
+    assert found(device("eth0", 0.7), device("eth1", 0.3)).over() == (
+        "70 % on eth0 (10 Gbit/s) and 30 % on eth1 (10 Gbit/s)"
+    )
+    assert "eth1" not in found(device("eth0", 1.0), device("eth1", 0.02)).over()
+
+
+def test_each_direction_and_each_end_may_have_its_own_device() -> None:
+    def end(out: str, back: str) -> list[CountedDevice]:
+        full = device("x", 1.0)
+        return [
+            CountedDevice(out, False, True, None, [], full.sent_bytes, 0, full.sent_packets, 0),
+            CountedDevice(back, False, True, None, [], 0, full.sent_bytes, 0, full.sent_packets),
+        ]
+
+    ends = [CountedEnd(0, "a", end("eth0", "eth1")), CountedEnd(1, "b", end("ens1", "ens0"))]
+    path = paths.path_of(PathCounts("host", SIZE, EXCHANGES, ends), Said())
+    assert path.over() == "eth0 to ens0, back over ens1 to eth1"
+    assert path.in_short() == "TCP over eth0, back over eth1"
+
+
+def test_what_is_counted_twice_is_told_once() -> None:
+    """A bond above its interfaces; IP over InfiniBand, which the RDMA device counts too."""
+    bond = found(device("bond0", 1.0, rate=20e9), *(device(name, 0.5, shared=["bond0"]) for name in ("eth0", "eth1")))
+    assert (bond.over(), bond.idle) == ("bond0 (20 Gbit/s)", [])
+    ipoib = found(device("ib0", 1.0, rate=None), device("mlx5_0", 1.0, rate=200e9, shared=["ib0"]))
+    assert (ipoib.kind, ipoib.over()) == ("TCP", "ib0")
+    beside = found(device("eth0", 1.0), device("eth0.7", shared=[]), device("mlx5_0", shared=["ib0"]))
+    assert beside.over() == "eth0 (10 Gbit/s)"
+
+
+def test_what_no_counter_saw_is_unknown_or_memory() -> None:
+    assert found(device("eth0")).words().startswith("unknown, because no counter")
+    assert found(device("eth0", 0.2)).kind == ""
+    assert (
+        found(lines=["provider: cxi"], mpi="Open MPI v5")
+        .words()
+        .endswith("the library says Open MPI with libfabric, cxi")
+    )
+    assert found(device("lo"), device("eth0", 1.0), hosts=("a", "a")).kind == "memory"
+    assert found(device("lo", 1.0, rate=None), hosts=("a", "a")).over() == "lo"
+
+
+def test_small_messages_are_told_by_packets() -> None:
+    """Between hosts, four messages beside one stray packet: no bytes are claimed."""
+    one = CountedDevice("eth0", False, True, None, [], 900, 900, 4, 4)
+    stray = CountedDevice("eth1", False, True, None, [], 9000, 9000, 1, 1)
+    path = found(one, stray, size=8)
+    assert (path.over(), path.counted) == ("eth0", None)
+
+
+@pytest.mark.parametrize(
+    ("lines", "mpi", "hosts", "said"),
+    [
+        ([line.format("tcp") for line in OPEN_MPI], "Open MPI v5.0.11", ("a", "b"), ("Open MPI ob1", "tcp")),
+        (
+            [*(line.format("sm") for line in OPEN_MPI), SINGLE_COPY],
+            "Open MPI v5.0.11", ("a", "a"), ("Open MPI ob1", "sm and xpmem for large messages"),
+        ),
+        ([line.format("sm") for line in OPEN_MPI], "Open MPI v5.0.11", ("a", "a"), ("Open MPI ob1", "sm")),
+        (INTEL, "Intel(R) MPI Library 2021.18", ("a", "b"), ("Intel MPI with libfabric", "tcp;ofi_rxm")),
+        ([], "Intel(R) MPI Library 2021.18", ("a", "a"), ("Intel MPI", "its own shared memory")),
+        ([], "MPICH Version: 5.0.2", ("a", "a"), ("MPICH", "its own shared memory")),
+        ([], "MPICH Version: 5.0.2", ("a", "b"), ("", "")),
+    ],
+)  # fmt: skip
+def test_libraries_say_what_they_chose(
+    lines: list[str], mpi: str, hosts: tuple[str, str], said: tuple[str, str]
+) -> None:
+    path = found(device("eth0", 1.0), lines=lines, mpi=mpi, hosts=hosts)
+    assert (path.library, path.protocol) == said
+
+
+def test_ucx_names_the_way_of_each_size() -> None:
+    lines = ["selected ucx best priority 51", *(UCX / "captured-1.22-host-memory.txt").read_text().splitlines()]
+    small, large = (found(lines=lines, hosts=("a", "a"), size=size) for size in (8, 1 << 22))
+    assert (small.library, large.library) == ("UCX", "UCX")
+    assert small.protocol.startswith("eager short")
+    assert large.protocol.startswith("rendezvous")
+    assert found(lines=lines, size=8).protocol == ""  # the tables are of another connection
+
+
+def test_nccl_says_its_channels() -> None:
+    path = found(device("eth0", 1.0), lines=NCCL, transport="nccl")
+    assert (path.library, path.protocol, path.reason) == (
+        "NCCL 2.27.7+cuda12.9", "NET/Socket/0", "NCCL found no RDMA device",
+    )  # fmt: skip
+
+
+MLX5 = device("mlx5_0", rate=200e9)
+SLOW, THOUGH = "64 KiB over TCP", "though mlx5_0 (200 Gbit/s) is up on both hosts"
+UNEXPLAINED = [line for line in OPEN_MPI if "failure" not in line]
+
+
+@pytest.mark.parametrize(
+    ("path", "environment", "text", "unset", "change"),
+    [
+        (
+            found(device("eth0", 1.0, rate=1e9), MLX5, lines=OPEN_MPI), {},
+            f"{SLOW} on eth0 (1 Gbit/s) {THOUGH}: Open MPI found no device that its UCX can use", [],
+            "OMPI_MCA_pml=ucx",
+        ),
+        (
+            found(device("eth0", 1.0, rate=1e9), MLX5, lines=UNEXPLAINED), {"OMPI_MCA_btl": "tcp,self", "HOME": "/"},
+            f"{SLOW} on eth0 (1 Gbit/s) {THOUGH}: the environment sets OMPI_MCA_btl=tcp,self", ["OMPI_MCA_btl"], "",
+        ),
+        (
+            found(device("ens5", 1.0, rate=None), device("rdmap0s6", rate=100e9), lines=INTEL, mpi="Intel(R) MPI"), {},
+            "64 KiB over TCP on ens5 though rdmap0s6 (100 Gbit/s) is up on both hosts", [], "FI_PROVIDER=efa",
+        ),
+        (
+            found(device("eth0", 1.0), MLX5, lines=NCCL, transport="nccl"), {},
+            f"{SLOW} on eth0 (10 Gbit/s) {THOUGH}: NCCL found no RDMA device", [], "NCCL_IB_HCA=mlx5_0",
+        ),
+        (
+            found(device("eth0", 1.0, rate=1e9), device("eth1", rate=25e9), lines=UNEXPLAINED), {},
+            "64 KiB over TCP on eth0 (1 Gbit/s) though eth1 (25 Gbit/s) is up on both hosts", [],
+            "OMPI_MCA_btl_tcp_if_include=eth1",
+        ),
+        (
+            found(device("lo", 1.0, rate=None), hosts=("a", "a"), lines=UNEXPLAINED), {"OMPI_MCA_btl": "tcp,self"},
+            "64 KiB over TCP on lo although both ranks are on a; the environment sets OMPI_MCA_btl=tcp,self",
+            ["OMPI_MCA_btl"], "",
+        ),
+    ],
+)  # fmt: skip
+def test_a_slower_way_is_found(
+    path: RunPath, environment: dict[str, str], text: str, unset: list[str], change: str
+) -> None:
+    fallback = paths.fallback(path, environment, "64 KiB")
+    assert fallback
+    assert (fallback.text, list(fallback.unset), fallback.change) == (text, unset, change)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        found(MLX5.__class__("mlx5_0", True, True, 200e9, [], WHOLE, WHOLE, 1, 1), device("eth0")),  # RDMA
+        found(device("eth0", 1.0), device("eth1")),  # another one that is as fast
+        found(device("eth0", 1.0), device("eth1", rate=None)),  # nobody knows how fast
+        found(device("eth0", 1.0), device("docker0", rate=100e9)),  # it leads to no other host
+        found(device("eth0", 1.0), device("mlx5_0", up=False)),
+        found(device("ib0", 1.0, rate=None), device("mlx5_0", 1.0, shared=["ib0"]), hosts=("a", "a")),
+        found(device("eth0")),  # unknown
+    ],
+    ids=range(7),
+)  # fmt: skip
+def test_no_way_is_blamed_without_a_reason(path: RunPath) -> None:
+    assert paths.fallback(path, {}, "64 KiB") is None
+
+
+def test_a_path_of_another_form_is_none() -> None:
+    assert paths.of_plan({"paths": [{"transport": 3}]}) == paths.of_plan({}) == paths.of_plan({"paths": "no"}) == []
