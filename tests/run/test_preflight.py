@@ -314,7 +314,7 @@ def test_each_is_tried_alone_where_a_job_of_several_fails_after_it_began(
         records = [{"record": "run"}] * began + [{"record": "end", "medians": [1e-6]}] * good
         return records, Ending(0, (), ())
 
-    monkeypatch.setattr(preflight, "_try", job)
+    monkeypatch.setattr(preflight, "send", job)
     asked = Plan(benchmark="pingpong", world_size=4, transports=names, options={})
     result = preflight.between_two(asked, Trials(Start("openmpi", [], {}, {}), Stack(WHEEL, "wheel"), Stop()))
     assert (set(result.excluded), len(tried)) == (excluded, jobs)

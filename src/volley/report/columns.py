@@ -50,6 +50,7 @@ MEANINGS = {
     "speedup_over": "the transport that the speed-up is relative to",
     "speedup_interval": "what the bounds of the speed-up are, as interval",
     "of_line_rate": "bandwidth / line rate of the link",
+    "carried_by": "devices, library and protocol of messages of this size, or of the next smaller one that was tried",
     "line_rate_Bps": "the line rate of the link",
     "groups": "groups into which the launches fall: time_s, and the numbers of the launches",
     "mismatch": "the first wrong message: rank, byte, expected and found value",

@@ -77,7 +77,7 @@ QUANTITIES = (
                                           for group in point.groups], csv=False),
     Quantity("mismatch", "", lambda point: point.mismatch, csv=False),
     Quantity("warnings", "", lambda point: point.warnings, csv=False),
-    Quantity("path", "", lambda point: path_at(point.series, point.transport, point.size_bytes)),
+    Quantity("carried_by", "", lambda point: path_at(point.series, point.transport, point.size_bytes)),
 )  # fmt: skip
 """The first nine columns that follow from these, and their order, are a stable interface."""
 
