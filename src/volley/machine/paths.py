@@ -203,13 +203,14 @@ def path_of(counts: PathCounts, said: Said) -> RunPath:
     by_bytes = counts.size_bytes >= SMALLEST_COUNTED
     apart = counts.apart
     needed = (whole if by_bytes else counts.exchanges) / 2
+    ways = 1 if apart else 2  # the loopback sends the messages of both
     ends: list[PathEnd] = []
     seen: list[float] = []
     for end in counts.ends:
         able = [each for each in end.devices if (each.name == "lo") != apart]
         sums: dict[str, dict[str, float]] = {}
         for way in ("sent", "received"):
-            amounts = {each.name: each.amount(way, bytes_counted=by_bytes) for each in able}
+            amounts = {each.name: each.amount(way, bytes_counted=by_bytes) / ways for each in able}
             for each in able:  # what is counted twice belongs to the device that the library names
                 if any(amounts.get(above, 0.0) > amounts[each.name] / 2 for above in each.shared):
                     amounts[each.name] = 0.0

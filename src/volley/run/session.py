@@ -238,8 +238,13 @@ class Session:
             granted=self.context.allocation,
             here=self.context.on_this_host,
             share_cores=self.benchmark.computes,
-            budget_s=getattr(getattr(self.options, "sampling", None), "budget", None),  # the probe measures nothing
+            budget_s=self.budget_s,
         )
+
+    @property
+    def budget_s(self) -> float | None:
+        """The time that the user gave the run; ``None``: none, or a benchmark that measures nothing."""
+        return getattr(getattr(self.options, "sampling", None), "budget", None)
 
     def ranks(self, plan: Plan) -> LaunchSpec:
         """Return the ranks of a plan, without the program that they run."""
@@ -373,7 +378,7 @@ class Session:
         if plan is None or start is None or start.inside_launcher or self.benchmark.local:
             return None
         several = not self.context.on_this_host or bool(self.ranks(plan).gpus and self.context.sees_gpus)
-        if (plan.budget_s or math.inf) < PATHS_WORTH_S or (not several and self.expected_s() < PATHS_WORTH_S):
+        if (self.budget_s or math.inf) < PATHS_WORTH_S or (not several and self.expected_s() < PATHS_WORTH_S):
             return None
         from volley.launch import path_launch  # noqa: PLC0415  start-up: many runs are short
 
