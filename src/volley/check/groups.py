@@ -167,13 +167,12 @@ class Groups:
         return self.pairs.places.path.shape[1] > 1 and not self.lone[across].any()
 
     def _slow_inside(self) -> list[ClusterPart]:
-        """Compare what the groups measure within themselves."""
-        pairs, among = self.pairs, self.among
-        edges = (
-            among.inside[: len(pairs.value)] & ~(among.slow[pairs.end] | among.slow[pairs.partner])[: len(pairs.value)]
-        )
-        group = among.group[pairs.first[edges]]
-        value = pairs.value[edges]
+        """Compare what the groups measure within themselves, without what one of their nodes explains."""
+        pairs, among, node = self.pairs, self.among, self.pairs.places.node
+        edges = among.inside & ~(among.slow[pairs.end] | among.slow[pairs.partner])
+        edges = edges[: len(pairs.value)]
+        first, second, value = pairs.first[edges], pairs.second[edges], pairs.value[edges]
+        group = among.group[first]
         number = np.bincount(group, minlength=self.count)
         middle, low = (group_quantile(group, value, q, self.count, middle=q == 0.5) for q in (0.5, 0.25))
         kind = pairs.places.kind[self.sample]
@@ -183,15 +182,15 @@ class Groups:
             if len(its) < 2:
                 continue
             usual = np.sort(middle[its])[: max(1, len(its) * 2 // 3)]
-            top = float(usual[-1])
-            noise = 3 * pairs.error / np.sqrt(number[its])
-            for one in its[middle[its] > top + STANDS_OUT + noise].tolist():
-                slower = float(middle[one] - np.median(usual))
-                certain = (
-                    pairs.places.kinds_known and len(its) > 2 and number[one] >= FEWEST and low[one] > top + SLOW_FROM
-                )
-                state: State = "slow" if certain else "undecided"
-                found.append(
-                    ClusterPart("group", state, self.ranks_of(one), "inside", math.expm1(slower), int(number[one]))
-                )
+            top, noise = float(usual[-1]), 3 * pairs.error / np.sqrt(np.maximum(number, 1))
+            for one in its[middle[its] > top + STANDS_OUT + noise[its]].tolist():
+                ranks, mine = self.ranks_of(one), group == one
+                without = [mine & (node[first] != bad) & (node[second] != bad) for bad in np.unique(node[ranks])]
+                left = [float(np.median(value[those])) for those in without if those.any()]
+                if not left or min(left) <= top + STANDS_OUT + noise[one]:
+                    continue
+                certain = len(its) > 2 and number[one] >= FEWEST and low[one] > top + SLOW_FROM
+                state: State = "slow" if certain and pairs.places.kinds_known else "undecided"
+                slower = math.expm1(float(middle[one] - np.median(usual)))
+                found.append(ClusterPart("group", state, ranks, "inside", slower, int(number[one])))
         return found

@@ -92,10 +92,11 @@ def _named(among: Neighbors, groups: Groups) -> Iterator[ClusterPart]:
         usual = float(np.median([*slower.values()])) if slower else -float(np.median(test.mean[test.fast]))
         yield ClusterPart("group", "undecided", its, "many" if by_node else "unsure", math.expm1(usual))
         return
-    if len(by_node) >= FEWEST and not places.kinds_known:
+    if by_node and not places.kinds_known:
         middle = float(np.median([*slower.values()]))
-        alike = [node for node, each in slower.items() if each < 2 * middle + STANDS_OUT]
-        if len(alike) >= FEWEST:
+        differ = any(part.reason in ("inside", "many") for part in of_groups)
+        alike = [node for node, each in slower.items() if differ or each < 2 * middle + STANDS_OUT]
+        if differ or len(alike) >= FEWEST:
             its = np.flatnonzero(np.isin(places.node, alike)).tolist()
             yield ClusterPart("group", "undecided", its, "alike", math.expm1(middle))
             by_node = {node: ends for node, ends in by_node.items() if node not in alike}

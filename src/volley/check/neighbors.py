@@ -24,6 +24,9 @@ SLOW_FROM = float(np.log(1.02))
 GOOD_BELOW = float(np.log(1.04))
 CLEAR = 0.5
 """What is slow exceeds ``SLOW_FROM`` by this many standard deviations over its partners: else load or distance vary."""
+MANY, FREEDOM = 8, 3
+"""With so many partners the standard deviation is at least a usual one, and has this many times the degrees of freedom
+of its end alone; with fewer a slow partner is in most standard deviations."""
 FEWEST = 3
 """Partners that a test needs; also nodes, or switches: of two nobody can say which one is slow."""
 
@@ -43,7 +46,7 @@ class Test:
         enough = self.number >= FEWEST
         found = np.full(len(self.number), np.inf)
         for number in np.unique(self.number[enough]).tolist():
-            found[self.number == number] = student(probability, number - 1)
+            found[self.number == number] = student(probability, (FREEDOM if number >= MANY else 1) * (number - 1))
         return found
 
     @cached_property
@@ -121,7 +124,9 @@ class Neighbors:
         values = np.clip(self.difference[chosen], low, high)  # a slow pair says nothing about a rank
         mean = np.bincount(its, values, ends) / np.maximum(number, 1)
         around = np.bincount(its, (values - mean[its]) ** 2, ends) / np.maximum(number - 1, 1)
-        spread = np.maximum(np.sqrt(1.5 * around), self.pairs.error)  # 1.5: clipping makes it smaller
+        own = np.maximum(np.sqrt(1.5 * around), self.pairs.error)  # 1.5: clipping makes it smaller
+        many = number >= MANY
+        spread = np.where(many, np.maximum(own, np.quantile(own[many], 0.25)), own) if many.any() else own
         # The reference of a cell is shared by all edges of the end in it.
         edges = np.bincount(self.of_edge[chosen], minlength=len(self.reference_error))
         owner = np.zeros(len(edges), int)
