@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from volley import batch, benchmarks, check, compare, doctor, setup, show, topo, tune
+from volley import batch, benchmarks, check, compare, doctor, setup, show, topo, trace, tune
 from volley.benchmarks import plain
 from volley.command.commandline import Command, HelpAsked, UnknownOptionError, completion_script, help_text, value_of
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
@@ -24,6 +24,7 @@ COMMANDS = (
     check.COMMAND,
     *compare.COMMANDS,
     tune.COMMAND,
+    *trace.COMMANDS,
     *(tool.COMMAND for tool in (batch, doctor, topo)),
     *setup.COMMANDS,
 )

@@ -1,0 +1,1074 @@
+// Records the MPI calls of an application: a library for LD_PRELOAD, for every MPI (docs/trace.md).
+//
+// It needs no mpi.h. A handle is a word; what differs between the binary interfaces of MPIs (width of a handle, layout of
+// a status, a few constants) follows from the library that has PMPI_Send. Each call of the table below is exported as
+// MPI_name, and as PMPI_name too, because the Fortran layer of Open MPI calls PMPI_; a thread-local mark tells calls of
+// the application from those that MPI itself makes.
+//
+// Each rank writes a file of its own, mapped into memory and shared: the kernel keeps it whatever ends the process. A
+// call is in the file before it begins. src/volley/records/trace_file.py reads it and has the same structures.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
+
+// --------------------------------------------------------------------------------------------- the table of calls
+// clang-format off
+
+// X(name, number of arguments, kind, where the arguments are, counted from 1).
+//   SEND, RECV: blocking. ISEND, IRECV: with a request. INIT: a persistent request. SENDRECV: both.
+//   WAIT: `request` is one, or an array of `count`. TEST: the same, and `flag` says if it is done. Of some or any,
+//   `index` says which ones are done.
+//   COLL, ICOLL: `counts` means a vector of counts, `types` one of types.
+//   MAKER: makes a communicator.  OTHER: timed.  LOCAL: counted.
+//   SIZED: there is a second one for large counts, MPI_name_c; where the MPI has none, its arguments fit the first one.
+// The others are names that every MPI since 3.1 has: some programs look whether a name is there.
+#define P2P  .buffer = 1, .count = 2, .type = 3, .peer = 4, .tag = 5, .comm = 6
+#define ALIKE .buffer = 1, .buffer2 = 2, .count = 3, .type = 4
+#define BOTH(S, R) .buffer = 1, .count = 2, .type = S, .buffer2 = S + 1, .count2 = S + 2, .type2 = R
+#define SIZED(X, name, ...) X(name, __VA_ARGS__) X(name##_c, __VA_ARGS__, .large = 1)
+#define PAIRED_SIZED(X, K, name, n, m, ...) \
+  SIZED(X, name, n, COLL, __VA_ARGS__) SIZED(X, I##K, m, ICOLL, __VA_ARGS__, .request = m)
+#define PAIRED(X, K, name, n, m, ...) X(name, n, COLL, __VA_ARGS__) X(I##K, m, ICOLL, __VA_ARGS__, .request = m)
+#define CALLS(X) \
+  SIZED(X, Send, 6, SEND, P2P) SIZED(X, Bsend, 6, SEND, P2P) SIZED(X, Ssend, 6, SEND, P2P) SIZED(X, Rsend, 6, SEND, P2P) \
+  SIZED(X, Isend, 7, ISEND, P2P, .request = 7) SIZED(X, Ibsend, 7, ISEND, P2P, .request = 7) \
+  SIZED(X, Issend, 7, ISEND, P2P, .request = 7) SIZED(X, Irsend, 7, ISEND, P2P, .request = 7) \
+  SIZED(X, Recv, 7, RECV, P2P, .source = 1, .status = 7) SIZED(X, Irecv, 7, IRECV, P2P, .source = 1, .request = 7) \
+  SIZED(X, Sendrecv, 12, SENDRECV, .buffer = 1, .count = 2, .type = 3, .peer = 4, .tag = 5, .buffer2 = 6, .count2 = 7, \
+    .type2 = 8, .peer2 = 9, .tag2 = 10, .comm = 11, .status = 12) \
+  SIZED(X, Sendrecv_replace, 9, SENDRECV, .buffer = 1, .count = 2, .type = 3, .peer = 4, .tag = 5, .buffer2 = 1, \
+    .count2 = 2, .type2 = 3, .peer2 = 6, .tag2 = 7, .comm = 8, .status = 9) \
+  SIZED(X, Send_init, 7, INIT, P2P, .request = 7) SIZED(X, Bsend_init, 7, INIT, P2P, .request = 7) \
+  SIZED(X, Ssend_init, 7, INIT, P2P, .request = 7) SIZED(X, Rsend_init, 7, INIT, P2P, .request = 7) \
+  SIZED(X, Recv_init, 7, INIT, P2P, .source = 1, .request = 7) X(Start, 1, START, .request = 1) \
+  X(Startall, 2, START, .count = 1, .request = 2) X(Cancel, 1, START, .request = 1) \
+  X(Request_free, 1, START, .request = 1) \
+  X(Wait, 2, WAIT, .request = 1, .status = 2) X(Waitall, 3, WAIT, .count = 1, .request = 2, .status = 3) \
+  X(Waitany, 4, WAIT, .count = 1, .request = 2, .index = 3, .status = 4) \
+  X(Waitsome, 5, WAIT, .count = 1, .request = 2, .some = 3, .index = 4, .status = 5) \
+  X(Test, 3, TEST, .request = 1, .flag = 2, .status = 3) \
+  X(Testall, 4, TEST, .count = 1, .request = 2, .flag = 3, .status = 4) \
+  X(Testany, 5, TEST, .count = 1, .request = 2, .index = 3, .flag = 4, .status = 5) \
+  X(Testsome, 5, TEST, .count = 1, .request = 2, .some = 3, .index = 4, .status = 5) \
+  X(Probe, 4, PROBE, .source = 1, .peer = 1, .tag = 2, .comm = 3, .status = 4) \
+  X(Iprobe, 5, PROBE, .source = 1, .peer = 1, .tag = 2, .comm = 3, .flag = 4, .status = 5) \
+  X(Mprobe, 5, PROBE, .source = 1, .peer = 1, .tag = 2, .comm = 3, .request = 4, .status = 5) \
+  X(Improbe, 6, PROBE, .source = 1, .peer = 1, .tag = 2, .comm = 3, .flag = 4, .request = 5, .status = 6) \
+  SIZED(X, Mrecv, 5, MRECV, .buffer = 1, .count = 2, .type = 3, .message = 4, .status = 5) \
+  SIZED(X, Imrecv, 5, MRECV, .buffer = 1, .count = 2, .type = 3, .message = 4, .request = 5) \
+  X(Barrier, 1, COLL, .comm = 1) X(Ibarrier, 2, ICOLL, .comm = 1, .request = 2) \
+  PAIRED_SIZED(X, bcast, Bcast, 5, 6, .buffer = 1, .count = 2, .type = 3, .peer = 4, .comm = 5) \
+  PAIRED_SIZED(X, reduce, Reduce, 7, 8, ALIKE, .peer = 6, .comm = 7) \
+  PAIRED_SIZED(X, allreduce, Allreduce, 6, 7, ALIKE, .comm = 6) \
+  PAIRED_SIZED(X, gather, Gather, 8, 9, .gathers = 1, BOTH(3, 6), .peer = 7, .comm = 8) \
+  PAIRED_SIZED(X, scatter, Scatter, 8, 9, BOTH(3, 6), .peer = 7, .comm = 8) \
+  PAIRED_SIZED(X, allgather, Allgather, 7, 8, BOTH(3, 6), .comm = 7) \
+  PAIRED_SIZED(X, alltoall, Alltoall, 7, 8, BOTH(3, 6), .comm = 7) \
+  PAIRED(X, gatherv, Gatherv, 9, 10, .gathers = 1, BOTH(3, 7), .counts2 = 1, .peer = 8, .comm = 9) \
+  PAIRED(X, scatterv, Scatterv, 9, 10, .buffer = 1, .count = 2, .counts = 1, .type = 4, .buffer2 = 5, .count2 = 6, \
+    .type2 = 7, .peer = 8, .comm = 9) \
+  PAIRED(X, allgatherv, Allgatherv, 8, 9, BOTH(3, 7), .counts2 = 1, .comm = 8) \
+  PAIRED(X, alltoallv, Alltoallv, 9, 10, .buffer = 1, .count = 2, .counts = 1, .type = 4, .buffer2 = 5, .count2 = 6, \
+    .counts2 = 1, .type2 = 8, .comm = 9) \
+  PAIRED(X, alltoallw, Alltoallw, 9, 10, .buffer = 1, .count = 2, .counts = 1, .type = 4, .buffer2 = 5, .count2 = 6, \
+    .counts2 = 1, .type2 = 8, .types = 1, .comm = 9) \
+  PAIRED(X, reduce_scatter, Reduce_scatter, 6, 7, ALIKE, .counts = 1, .comm = 6) \
+  PAIRED_SIZED(X, reduce_scatter_block, Reduce_scatter_block, 6, 7, ALIKE, .comm = 6) \
+  PAIRED_SIZED(X, scan, Scan, 6, 7, ALIKE, .comm = 6) PAIRED_SIZED(X, exscan, Exscan, 6, 7, ALIKE, .comm = 6) \
+  X(Comm_dup, 2, MAKER, .comm = 1, .made = 2) X(Comm_dup_with_info, 3, MAKER, .comm = 1, .made = 3) \
+  X(Comm_split, 4, MAKER, .comm = 1, .made = 4) X(Comm_split_type, 5, MAKER, .comm = 1, .made = 5) \
+  X(Comm_create, 3, MAKER, .comm = 1, .made = 3) X(Comm_create_group, 4, MAKER, .comm = 1, .made = 4) \
+  X(Cart_create, 6, MAKER, .comm = 1, .made = 6) X(Cart_sub, 3, MAKER, .comm = 1, .made = 3) \
+  X(Graph_create, 6, MAKER, .comm = 1, .made = 6) X(Dist_graph_create, 9, MAKER, .comm = 1, .made = 9) \
+  X(Dist_graph_create_adjacent, 10, MAKER, .comm = 1, .made = 10) X(Intercomm_create, 6, MAKER, .made = 6) \
+  X(Intercomm_merge, 3, MAKER, .made = 3) X(Comm_idup, 3, OTHER) \
+  X(Comm_free, 1, FREE, .request = 1) X(Comm_disconnect, 1, FREE, .request = 1) X(Type_free, 1, TYPE_FREE) \
+  X(Finalize, 0, FINALIZE) X(Abort, 2, OTHER) OTHERS(X) LOCALS(X)
+// Their arguments are passed on as so many words as the longest has: words beyond the last are not looked at.
+#define OTHERS(X) \
+  X(Accumulate, 13, OTHER) X(Comm_accept, 13, OTHER) X(Comm_connect, 13, OTHER) X(Comm_join, 13, OTHER) \
+  X(Comm_spawn, 13, OTHER) X(Comm_spawn_multiple, 13, OTHER) X(Compare_and_swap, 13, OTHER) \
+  X(Fetch_and_op, 13, OTHER) X(File_close, 13, OTHER) X(File_iread, 13, OTHER) X(File_iread_all, 13, OTHER) \
+  X(File_iread_at, 13, OTHER) X(File_iread_at_all, 13, OTHER) X(File_iread_shared, 13, OTHER) \
+  X(File_iwrite, 13, OTHER) X(File_iwrite_all, 13, OTHER) X(File_iwrite_at, 13, OTHER) \
+  X(File_iwrite_at_all, 13, OTHER) X(File_iwrite_shared, 13, OTHER) X(File_open, 13, OTHER) \
+  X(File_preallocate, 13, OTHER) X(File_read, 13, OTHER) X(File_read_all, 13, OTHER) \
+  X(File_read_all_begin, 13, OTHER) X(File_read_all_end, 13, OTHER) X(File_read_at, 13, OTHER) \
+  X(File_read_at_all, 13, OTHER) X(File_read_at_all_begin, 13, OTHER) X(File_read_at_all_end, 13, OTHER) \
+  X(File_read_ordered, 13, OTHER) X(File_read_ordered_begin, 13, OTHER) X(File_read_ordered_end, 13, OTHER) \
+  X(File_read_shared, 13, OTHER) X(File_seek, 13, OTHER) X(File_seek_shared, 13, OTHER) X(File_set_size, 13, OTHER) \
+  X(File_set_view, 13, OTHER) X(File_sync, 13, OTHER) X(File_write, 13, OTHER) X(File_write_all, 13, OTHER) \
+  X(File_write_all_begin, 13, OTHER) X(File_write_all_end, 13, OTHER) X(File_write_at, 13, OTHER) \
+  X(File_write_at_all, 13, OTHER) X(File_write_at_all_begin, 13, OTHER) X(File_write_at_all_end, 13, OTHER) \
+  X(File_write_ordered, 13, OTHER) X(File_write_ordered_begin, 13, OTHER) X(File_write_ordered_end, 13, OTHER) \
+  X(File_write_shared, 13, OTHER) X(Get, 13, OTHER) X(Get_accumulate, 13, OTHER) X(Ineighbor_allgather, 13, OTHER) \
+  X(Ineighbor_allgatherv, 13, OTHER) X(Ineighbor_alltoall, 13, OTHER) X(Ineighbor_alltoallv, 13, OTHER) \
+  X(Ineighbor_alltoallw, 13, OTHER) X(Neighbor_allgather, 13, OTHER) X(Neighbor_allgatherv, 13, OTHER) \
+  X(Neighbor_alltoall, 13, OTHER) X(Neighbor_alltoallv, 13, OTHER) X(Neighbor_alltoallw, 13, OTHER) \
+  X(Put, 13, OTHER) X(Raccumulate, 13, OTHER) X(Rget, 13, OTHER) X(Rget_accumulate, 13, OTHER) X(Rput, 13, OTHER) \
+  X(Win_allocate, 13, OTHER) X(Win_allocate_shared, 13, OTHER) X(Win_complete, 13, OTHER) X(Win_create, 13, OTHER) \
+  X(Win_create_dynamic, 13, OTHER) X(Win_fence, 13, OTHER) X(Win_flush, 13, OTHER) X(Win_flush_all, 13, OTHER) \
+  X(Win_flush_local, 13, OTHER) X(Win_flush_local_all, 13, OTHER) X(Win_free, 13, OTHER) X(Win_lock, 13, OTHER) \
+  X(Win_lock_all, 13, OTHER) X(Win_post, 13, OTHER) X(Win_start, 13, OTHER) X(Win_sync, 13, OTHER) \
+  X(Win_test, 13, OTHER) X(Win_unlock, 13, OTHER) X(Win_unlock_all, 13, OTHER) X(Win_wait, 13, OTHER)
+#define LOCALS(X) \
+  X(Add_error_class, 10, LOCAL) X(Add_error_code, 10, LOCAL) X(Add_error_string, 10, LOCAL) X(Alloc_mem, 10, LOCAL) \
+  X(Attr_delete, 10, LOCAL) X(Attr_get, 10, LOCAL) X(Attr_put, 10, LOCAL) X(Buffer_attach, 10, LOCAL) \
+  X(Buffer_detach, 10, LOCAL) X(Cart_coords, 10, LOCAL) X(Cart_get, 10, LOCAL) X(Cart_map, 10, LOCAL) \
+  X(Cart_rank, 10, LOCAL) X(Cart_shift, 10, LOCAL) X(Cartdim_get, 10, LOCAL) X(Close_port, 10, LOCAL) \
+  X(Comm_call_errhandler, 10, LOCAL) X(Comm_compare, 10, LOCAL) X(Comm_create_errhandler, 10, LOCAL) \
+  X(Comm_create_keyval, 10, LOCAL) X(Comm_delete_attr, 10, LOCAL) X(Comm_free_keyval, 10, LOCAL) \
+  X(Comm_get_attr, 10, LOCAL) X(Comm_get_errhandler, 10, LOCAL) X(Comm_get_info, 10, LOCAL) \
+  X(Comm_get_name, 10, LOCAL) X(Comm_get_parent, 10, LOCAL) X(Comm_group, 10, LOCAL) X(Comm_rank, 10, LOCAL) \
+  X(Comm_remote_group, 10, LOCAL) X(Comm_remote_size, 10, LOCAL) X(Comm_set_attr, 10, LOCAL) \
+  X(Comm_set_errhandler, 10, LOCAL) X(Comm_set_info, 10, LOCAL) X(Comm_set_name, 10, LOCAL) X(Comm_size, 10, LOCAL) \
+  X(Comm_test_inter, 10, LOCAL) X(Dims_create, 10, LOCAL) X(Dist_graph_neighbors, 10, LOCAL) \
+  X(Dist_graph_neighbors_count, 10, LOCAL) X(Errhandler_free, 10, LOCAL) X(Error_class, 10, LOCAL) \
+  X(Error_string, 10, LOCAL) X(File_call_errhandler, 10, LOCAL) X(File_create_errhandler, 10, LOCAL) \
+  X(File_delete, 10, LOCAL) X(File_get_amode, 10, LOCAL) X(File_get_atomicity, 10, LOCAL) \
+  X(File_get_byte_offset, 10, LOCAL) X(File_get_errhandler, 10, LOCAL) X(File_get_group, 10, LOCAL) \
+  X(File_get_info, 10, LOCAL) X(File_get_position, 10, LOCAL) X(File_get_position_shared, 10, LOCAL) \
+  X(File_get_size, 10, LOCAL) X(File_get_type_extent, 10, LOCAL) X(File_get_view, 10, LOCAL) \
+  X(File_set_atomicity, 10, LOCAL) X(File_set_errhandler, 10, LOCAL) X(File_set_info, 10, LOCAL) \
+  X(Free_mem, 10, LOCAL) X(Get_address, 10, LOCAL) X(Get_count, 10, LOCAL) X(Get_elements, 10, LOCAL) \
+  X(Get_elements_x, 10, LOCAL) X(Get_library_version, 10, LOCAL) X(Get_processor_name, 10, LOCAL) \
+  X(Get_version, 10, LOCAL) X(Graph_get, 10, LOCAL) X(Graph_map, 10, LOCAL) X(Graph_neighbors, 10, LOCAL) \
+  X(Graph_neighbors_count, 10, LOCAL) X(Graphdims_get, 10, LOCAL) X(Grequest_complete, 10, LOCAL) \
+  X(Grequest_start, 10, LOCAL) X(Group_compare, 10, LOCAL) X(Group_difference, 10, LOCAL) X(Group_excl, 10, LOCAL) \
+  X(Group_free, 10, LOCAL) X(Group_incl, 10, LOCAL) X(Group_intersection, 10, LOCAL) X(Group_range_excl, 10, LOCAL) \
+  X(Group_range_incl, 10, LOCAL) X(Group_rank, 10, LOCAL) X(Group_size, 10, LOCAL) \
+  X(Group_translate_ranks, 10, LOCAL) X(Group_union, 10, LOCAL) X(Info_create, 10, LOCAL) X(Info_delete, 10, LOCAL) \
+  X(Info_dup, 10, LOCAL) X(Info_free, 10, LOCAL) X(Info_get, 10, LOCAL) X(Info_get_nkeys, 10, LOCAL) \
+  X(Info_get_nthkey, 10, LOCAL) X(Info_get_valuelen, 10, LOCAL) X(Info_set, 10, LOCAL) X(Is_thread_main, 10, LOCAL) \
+  X(Keyval_create, 10, LOCAL) X(Keyval_free, 10, LOCAL) X(Lookup_name, 10, LOCAL) X(Op_commutative, 10, LOCAL) \
+  X(Op_create, 10, LOCAL) X(Op_free, 10, LOCAL) X(Open_port, 10, LOCAL) X(Pack, 10, LOCAL) \
+  X(Pack_external, 10, LOCAL) X(Pack_external_size, 10, LOCAL) X(Pack_size, 10, LOCAL) X(Publish_name, 10, LOCAL) \
+  X(Query_thread, 10, LOCAL) X(Reduce_local, 10, LOCAL) X(Register_datarep, 10, LOCAL) \
+  X(Request_get_status, 10, LOCAL) X(Status_set_cancelled, 10, LOCAL) X(Status_set_elements, 10, LOCAL) \
+  X(Status_set_elements_x, 10, LOCAL) X(Test_cancelled, 10, LOCAL) X(Topo_test, 10, LOCAL) X(Type_commit, 10, LOCAL) \
+  X(Type_contiguous, 10, LOCAL) X(Type_create_darray, 10, LOCAL) X(Type_create_f90_complex, 10, LOCAL) \
+  X(Type_create_f90_integer, 10, LOCAL) X(Type_create_f90_real, 10, LOCAL) X(Type_create_hindexed, 10, LOCAL) \
+  X(Type_create_hindexed_block, 10, LOCAL) X(Type_create_hvector, 10, LOCAL) X(Type_create_indexed_block, 10, LOCAL) \
+  X(Type_create_keyval, 10, LOCAL) X(Type_create_resized, 10, LOCAL) X(Type_create_struct, 10, LOCAL) \
+  X(Type_create_subarray, 10, LOCAL) X(Type_delete_attr, 10, LOCAL) X(Type_dup, 10, LOCAL) \
+  X(Type_free_keyval, 10, LOCAL) X(Type_get_attr, 10, LOCAL) X(Type_get_contents, 10, LOCAL) \
+  X(Type_get_envelope, 10, LOCAL) X(Type_get_extent, 10, LOCAL) X(Type_get_extent_x, 10, LOCAL) \
+  X(Type_get_name, 10, LOCAL) X(Type_get_true_extent, 10, LOCAL) X(Type_get_true_extent_x, 10, LOCAL) \
+  X(Type_indexed, 10, LOCAL) X(Type_match_size, 10, LOCAL) X(Type_set_attr, 10, LOCAL) X(Type_set_name, 10, LOCAL) \
+  X(Type_size, 10, LOCAL) X(Type_size_x, 10, LOCAL) X(Type_vector, 10, LOCAL) X(Unpack, 10, LOCAL) \
+  X(Unpack_external, 10, LOCAL) X(Unpublish_name, 10, LOCAL) X(Win_attach, 10, LOCAL) \
+  X(Win_call_errhandler, 10, LOCAL) X(Win_create_errhandler, 10, LOCAL) X(Win_create_keyval, 10, LOCAL) \
+  X(Win_delete_attr, 10, LOCAL) X(Win_detach, 10, LOCAL) X(Win_free_keyval, 10, LOCAL) X(Win_get_attr, 10, LOCAL) \
+  X(Win_get_errhandler, 10, LOCAL) X(Win_get_group, 10, LOCAL) X(Win_get_info, 10, LOCAL) X(Win_get_name, 10, LOCAL) \
+  X(Win_set_attr, 10, LOCAL) X(Win_set_errhandler, 10, LOCAL) X(Win_set_info, 10, LOCAL) X(Win_set_name, 10, LOCAL) \
+  X(Win_shared_query, 10, LOCAL)
+// clang-format on
+
+enum kind { SEND, RECV, ISEND, IRECV, SENDRECV, INIT, START, WAIT, TEST, PROBE, MRECV, COLL, ICOLL, MAKER, FREE,
+            TYPE_FREE, FINALIZE, OTHER, LOCAL };
+
+struct row {
+  const char* name;
+  uint8_t kind;
+  uint8_t buffer, count, counts, type, peer, tag, comm, request, status;
+  uint8_t buffer2, count2, counts2, type2, peer2, tag2, types;
+  uint8_t flag, index, some, message, made;
+  bool large, source, gathers;  // counts are words; `peer` is a source; the root receives
+};
+
+#define ROW(name, n, kind, ...) {#name, kind, ##__VA_ARGS__},
+static const struct row rows[] = {CALLS(ROW)};
+#define NUMBER(name, ...) ID_##name,
+enum { CALLS(NUMBER) CALL_COUNT };
+
+// ------------------------------------------------------------------------------------------------------ the file
+
+enum { VERSION = 1, THREADS = 64, MOST_COMMS = 4096, SIZES = 48, PAGE = 4096 };
+enum { DEVICE = 1, DEVICE2 = 2, IN_PLACE = 4, ANY_SOURCE = 8, MATCHED = 16, FAILED = 32, LIST_LOST = 64, FULL = 128 };
+enum { INITIALISING, RUNNING, FINALIZED };
+enum { ANY = -1, NOBODY = -2, NO_PEER = -3 };  // as `peer` and `tag`, whatever the MPI
+
+struct event {
+  uint64_t begin, end;       // ticks; an end of 0: the rank is inside
+  uint64_t buffer, buffer2;  // addresses; buffer2 is the request of a call that makes or names one
+  uint64_t bytes;            // of one message, or what this rank gives to a collective
+  uint32_t list, length;     // words that do not fit here
+  int32_t peer, tag;         // the peer's rank in the communicator
+  uint16_t comm, call;
+  uint8_t thread, flags, element, spare;  // element: bytes of one element of the type
+};
+
+struct thread {
+  uint64_t current;  // the event in which it is: 0: outside MPI; 1: the one below; else its number + 2
+  uint64_t since;    // when it left MPI
+  uint64_t polls, polls_since;  // unsuccessful Test and Iprobe since the last other call
+  uint32_t last, id;            // the call that it left; the kernel's number of the thread
+  uint64_t spare[3];
+  struct event event;
+};
+
+struct count {
+  uint64_t calls, ticks, most_ticks, bytes, on_device, polls;
+  uint64_t sizes[SIZES];  // messages of 2^(i-1) to 2^i - 1 bytes
+};
+
+struct partner {
+  uint64_t sent, sent_bytes, received, ticks;
+};
+
+struct sample {  // of a thread, at the begin or the end of a call, about once in a millisecond
+  uint64_t at, cpu_ns, delay_ns;  // delay: ready to run, but without a core (Linux, schedstat)
+  uint32_t thread, in_mpi;        // in_mpi: the interval that ends here ended with a call
+};
+
+struct comm {
+  uint32_t id, size, list, flags;  // list: its members as ranks in MPI_COMM_WORLD; flags: 1: all; 2: two groups
+};
+
+struct header {
+  char magic[8];
+  uint32_t version, state;
+  int32_t rank, size, pid;
+  uint32_t ticks_are_ns;
+  uint64_t tick0, ns0, tick1, ns1;  // of CLOCK_REALTIME; the second pair is renewed
+  uint64_t events, dropped, words, samples, comms, partners, threads;  // how many there are
+  uint64_t most_events, most_words, most_samples;
+  uint64_t at_names, at_counts, at_threads, at_comms, at_samples, at_words, at_events, at_partners;
+  char host[64], boot[40], library[256];
+};
+_Static_assert(sizeof(struct event) == 64 && sizeof(struct thread) == 128 && sizeof(struct header) <= PAGE, "layout");
+
+static struct header* header;
+static struct count* counts;
+static struct thread* threads;
+static struct comm* comms;
+static struct sample* samples;
+static uint64_t* words;
+static struct event* events;
+static struct partner* partners;
+static bool recording;
+
+// ------------------------------------------------------------------------------------------------- the MPI library
+
+typedef intptr_t Word;
+#define HIDDEN __attribute__((visibility("hidden")))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+
+// What differs between binary interfaces.
+static struct {
+  bool ints;                        // handles are ints
+  int status_bytes, status_source;  // the tag follows the source
+  Word ignore, in_place, world;
+  int any_source, any_tag, nobody;
+} abi;
+
+static void* library;
+static Word (*functions[CALL_COUNT])();
+
+static int look(struct dl_phdr_info* info, size_t size, void* found) {
+  (void)size;
+  if (info->dlpi_name == NULL || info->dlpi_name[0] != '/') return 0;
+  void* const handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == NULL) return 0;
+  Dl_info mine, its;
+  void* const symbol = dlsym(handle, "PMPI_Send");
+  // A library that only uses MPI finds the same symbol in the MPI library.
+  if (symbol != NULL && dladdr((void*)rows, &mine) && dladdr(symbol, &its) && its.dli_fbase != mine.dli_fbase) {
+    *(void**)found = dlopen(its.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  }
+  dlclose(handle);
+  return *(void**)found != NULL;
+}
+
+static void* symbol_of_mpi(const char* name) {
+  if (library == NULL) dl_iterate_phdr(look, &library);
+  return library == NULL ? NULL : dlsym(library, name);
+}
+
+static Word (*function(int id))() {
+  if (LIKELY(functions[id] != NULL)) return functions[id];
+  char name[64];
+  snprintf(name, sizeof name, "PMPI_%s", rows[id].name);
+  functions[id] = (Word(*)())symbol_of_mpi(name);
+  if (functions[id] == NULL && rows[id].large) {
+    name[strlen(name) - strlen("_c")] = 0;
+    functions[id] = (Word(*)())symbol_of_mpi(name);
+  }
+  if (functions[id] == NULL) {
+    fprintf(stderr, "volley: the MPI library has no %s; run the program without volley record\n", name);
+    abort();
+  }
+  return functions[id];
+}
+
+static void know_interface(void) {
+  Dl_info its;
+  const bool known = dladdr(symbol_of_mpi("PMPI_Send"), &its) != 0;
+  const char* const file = known && strrchr(its.dli_fname, '/') ? strrchr(its.dli_fname, '/') + 1 : "";
+  snprintf(header->library, sizeof header->library, "%s", known ? its.dli_fname : "");
+  if (symbol_of_mpi("ompi_mpi_comm_world") != NULL) {
+    // The linker copies the object into the executable: the copy is the one that is used.
+    void* const world = dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world");
+    abi.status_bytes = 24;
+    abi.in_place = 1;
+    abi.world = (Word)(world != NULL ? world : symbol_of_mpi("ompi_mpi_comm_world"));
+    abi.any_source = abi.any_tag = -1;
+    abi.nobody = -2;
+  } else if (strncmp(file, "libmpi_abi", 10) == 0) {
+    abi.status_bytes = 32;
+    abi.in_place = 1;
+    abi.world = 0x101;
+    abi.any_source = -1;
+    abi.any_tag = -2;
+    abi.nobody = -3;
+  } else {  // MPICH and what has its interface
+    abi.ints = true;
+    abi.status_bytes = 20;
+    abi.status_source = 2;
+    abi.ignore = 1;
+    abi.in_place = -1;
+    abi.world = 0x44000000;
+    abi.any_source = -2;
+    abi.any_tag = abi.nobody = -1;
+  }
+}
+
+static Word handle_in(Word word) { return abi.ints ? (Word)(uint32_t)word : word; }
+static Word handle_at(Word array, int i) {
+  return abi.ints ? (Word)((const uint32_t*)array)[i] : ((const Word*)array)[i];
+}
+
+// ----------------------------------------------------------------------------------------------------- the clocks
+
+static uint64_t now_ns(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool ticks_are_ns;
+
+static inline uint64_t ticks(void) {
+#if defined __x86_64__
+  if (LIKELY(!ticks_are_ns)) return __rdtsc();
+#elif defined __aarch64__
+  uint64_t t;
+  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(t));
+  return t;
+#endif
+  return now_ns(CLOCK_MONOTONIC);
+}
+
+static void know_clock(void) {
+#if defined __x86_64__  // the counter of all cores alike, whatever their frequency (Intel SDM 3B, 18.17.1)
+  unsigned a, b, c, d = 0;
+  ticks_are_ns = !__get_cpuid(0x80000007, &a, &b, &c, &d) || (d & 1u << 8) == 0;
+#elif !defined __aarch64__
+  ticks_are_ns = true;
+#endif
+  header->ticks_are_ns = ticks_are_ns;
+}
+
+static void compare_clocks(uint64_t* tick, uint64_t* ns) {
+  *tick = ticks();
+  *ns = now_ns(CLOCK_REALTIME);
+}
+
+// ------------------------------------------------------------------------------------------------ threads and locks
+
+static __thread __attribute__((tls_model("initial-exec"))) bool inside;  // MPI calls its own functions
+static __thread __attribute__((tls_model("initial-exec"))) struct {
+  struct thread* slot;
+  int schedstat, number;
+  uint64_t sampled;
+  uint64_t* handles;  // of a Wait or a Test with several requests
+  char* statuses;
+  int room;
+} mine;
+
+static bool several;  // threads call MPI at the same time
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t sample_every;  // ticks
+
+static void enter_thread(void) {
+  const uint64_t n = header->threads < THREADS ? header->threads++ : THREADS - 1;
+  mine.number = (int)n;
+  mine.slot = &threads[n];
+  mine.slot->id = (uint32_t)syscall(SYS_gettid);
+  mine.schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+}
+
+static int (*attribute)(void*, int, uint64_t);  // cuPointerGetAttribute (CUDA driver API, "Unified Addressing")
+
+static int number_of_libraries(struct dl_phdr_info* info, size_t size, void* number) {
+  (void)size;
+  *(unsigned long long*)number = info->dlpi_adds;
+  return 1;
+}
+
+// A program that loads the CUDA driver takes longer for it than there is between two samples.
+static void look_for_cuda(void) {
+  static unsigned long long loaded;
+  unsigned long long now = 0;
+  dl_iterate_phdr(number_of_libraries, &now);
+  if (attribute != NULL || now == loaded) return;
+  loaded = now;
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver != NULL) attribute = (int (*)(void*, int, uint64_t))dlsym(driver, "cuPointerGetAttribute");
+}
+
+static void sample(uint64_t at, bool in_mpi) {
+  mine.sampled = at;
+  look_for_cuda();
+  if (header->samples >= header->most_samples) return;
+  struct sample* const s = &samples[header->samples++];
+  char text[96];
+  const ssize_t length = mine.schedstat < 0 ? -1 : pread(mine.schedstat, text, sizeof text - 1, 0);
+  s->delay_ns = 0;
+  if (length > 0) {
+    text[length] = 0;
+    const char* const second = strchr(text, ' ');
+    if (second != NULL) s->delay_ns = strtoull(second, NULL, 10);
+  }
+  s->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+  s->thread = (uint32_t)mine.number;
+  s->in_mpi = in_mpi;
+  s->at = at;
+  if (header->samples % 16 == 0) compare_clocks(&header->tick1, &header->ns1);
+}
+
+// -------------------------------------------------------------------------------- communicators, types and buffers
+
+struct known {
+  Word handle;
+  uint16_t id;
+  uint32_t size;
+  int* members;  // NULL: two groups, or no memory
+};
+static struct known known[MOST_COMMS];  // by hash
+static struct known* last_comm = known;
+
+static uint32_t hash(Word word) { return (uint32_t)(((uint64_t)word >> 2) * 0x9e3779b97f4a7c15u >> 40); }
+
+static uint32_t keep_words(const uint64_t* from, uint32_t n) {
+  if (header->words + n > header->most_words) return UINT32_MAX;
+  const uint32_t at = (uint32_t)header->words;
+  if (from != NULL) memcpy(words + at, from, n * sizeof *from);
+  header->words += n;
+  return at;
+}
+
+#define CALL_MPI(name, ...) ((int (*)())symbol_of_mpi("PMPI_" #name))(__VA_ARGS__)
+
+static int* members_of(Word comm, int size) {
+  int* const ranks = calloc(2 * (size_t)size, sizeof(int));
+  if (ranks == NULL) return NULL;
+  Word group = 0, world = 0;
+  CALL_MPI(Comm_group, comm, &group);
+  CALL_MPI(Comm_group, abi.world, &world);
+  for (int i = 0; i < size; ++i) ranks[size + i] = i;
+  CALL_MPI(Group_translate_ranks, group, size, ranks + size, world, ranks);
+  CALL_MPI(Group_free, &group);
+  CALL_MPI(Group_free, &world);
+  return ranks;
+}
+
+static void describe_comm(struct known* its) {
+  struct comm* const entry = &comms[its->id];
+  int size = 0, inter = 0;
+  CALL_MPI(Comm_size, its->handle, &size);
+  CALL_MPI(Comm_test_inter, its->handle, &inter);
+  its->members = inter ? NULL : members_of(its->handle, size);
+  its->size = (uint32_t)size;
+  bool all = size == header->size && its->members != NULL;
+  for (int i = 0; all && i < size; ++i) all = its->members[i] == i;
+  entry->id = its->id;
+  entry->size = its->size;
+  entry->flags = (all ? 1u : 0) | (inter ? 2u : 0);
+  entry->list = all || its->members == NULL ? 0 : keep_words(NULL, its->size);
+  if (!all && its->members != NULL && entry->list != UINT32_MAX)
+    for (int i = 0; i < size; ++i) words[entry->list + (uint32_t)i] = (uint64_t)its->members[i];
+}
+
+// The communicator of a handle; it is new where `made` says so, and else where nobody told of it.
+static struct known* comm_of(Word handle, bool made) {
+  if (LIKELY(last_comm->handle == handle && !made)) return last_comm;
+  struct known* its = &known[hash(handle) % MOST_COMMS];
+  for (int i = 0; i < MOST_COMMS && its->handle != 0 && its->handle != handle; ++i)
+    its = its == known + MOST_COMMS - 1 ? known : its + 1;
+  if (its->handle != handle || made) {
+    if (header->comms + 1 >= MOST_COMMS) return last_comm;  // comms[MOST_COMMS - 1] stays free for the hash
+    free(its->members);
+    its->handle = handle;
+    its->id = (uint16_t)header->comms++;
+    describe_comm(its);
+  }
+  return last_comm = its;
+}
+
+static struct {
+  Word type;
+  int bytes;
+} sizes[256];
+
+static int size_of(Word type) {
+  const uint32_t place = hash(type) % 256;
+  if (sizes[place].type == type) return sizes[place].bytes;
+  int bytes = 0;
+  CALL_MPI(Type_size, type, &bytes);
+  sizes[place].type = type;
+  return sizes[place].bytes = bytes;
+}
+
+static struct {
+  uint64_t block;
+  bool device;
+} blocks[256];
+// Whether an address is in GPU memory, as the CUDA driver says if the program has loaded one. Kept by blocks of 64 KiB.
+static bool on_device(Word address) {
+  const uint64_t block = (uint64_t)address >> 16, place = block % 256;
+  if (LIKELY(blocks[place].block == block)) return blocks[place].device;
+  if (attribute == NULL) return false;
+  unsigned kind = 0;
+  enum { MEMORY_TYPE = 2, ON_DEVICE = 2 };
+  blocks[place].block = block;
+  return blocks[place].device = attribute(&kind, MEMORY_TYPE, (uint64_t)address) == 0 && kind == ON_DEVICE;
+}
+
+// ------------------------------------------------------------------------------------------------------- one call
+
+struct call {
+  struct event* event;
+  struct known* comm;
+  Word* arguments;
+  const struct row* row;
+  int requests;     // of a Wait or a Test; handles and statuses are in `mine`
+  Word statuses;    // where MPI writes them
+  char status[64];  // one that the program does not want
+};
+
+static int peer_of(Word word, bool source) {
+  const int peer = (int)word;
+  return peer == abi.nobody ? NOBODY : source && peer == abi.any_source ? ANY : peer < 0 ? NO_PEER : peer;
+}
+static int tag_of(Word word) { return (int)word == abi.any_tag ? ANY : (int)word; }
+#define ARGUMENT(field) (call->arguments[call->row->field - 1])
+
+static uint64_t number(const struct call* call, int place) {
+  const Word word = call->arguments[place - 1];
+  return (uint64_t)(call->row->large ? word : (int)word);
+}
+
+static bool sees_wildcards;  // a receive from any source was posted: whoever completes it learns from whom
+
+static void count_bytes(struct count* count, const struct event* e) {
+  count->bytes += e->bytes;
+  count->on_device += (e->flags & (DEVICE | DEVICE2)) != 0;
+  const int log = e->bytes == 0 ? 0 : 64 - __builtin_clzll(e->bytes);
+  ++count->sizes[log < SIZES ? log : SIZES - 1];
+}
+
+static void count_partner(const struct call* call, int peer, bool sends, uint64_t bytes) {
+  if (peer < 0 || call->comm == NULL || call->comm->members == NULL || (uint32_t)peer >= call->comm->size) return;
+  const int world = call->comm->members[peer];
+  if (world < 0 || world >= header->size) return;
+  struct partner* const partner = &partners[world];
+  if (sends) {
+    ++partner->sent;
+    partner->sent_bytes += bytes;
+  } else {
+    ++partner->received;
+  }
+}
+
+// The bytes to or from each rank: a list for a vector of counts. Returns their sum.
+static uint64_t vector_of(struct event* e, const struct call* call, Word numbers, Word type, bool types) {
+  const uint32_t n = call->comm->size, at = e->flags & FULL ? UINT32_MAX : keep_words(NULL, n);
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint64_t bytes = (uint64_t)((const int*)numbers)[i] *
+                           (uint64_t)size_of(types ? handle_at(type, (int)i) : handle_in(type));
+    sum += bytes;
+    if (at != UINT32_MAX) words[at + i] = bytes;
+  }
+  if (at == UINT32_MAX) e->flags |= LIST_LOST;
+  else {
+    if (e->length == 0) e->list = at;
+    e->length += n;
+  }
+  return sum;
+}
+
+static void describe_collective(struct event* e, const struct call* call) {
+  const struct row* const row = call->row;
+  int rank = -1;
+  CALL_MPI(Comm_rank, call->comm->handle, &rank);
+  const bool inter = call->comm->members == NULL;
+  const bool root = row->peer == 0 || e->peer == rank || inter;
+  // Of the two counts only those are looked at that MPI looks at.
+  const bool first = row->count != 0 && !((e->flags & IN_PLACE) && row->count2) && (row->gathers || root || !row->count2);
+  const bool second = row->count2 != 0 && !((e->flags & IN_PLACE) && row->peer && !row->gathers) && (!row->gathers || root);
+  if (first) {
+    e->element = (uint8_t)(row->types ? 1 : size_of(handle_in(ARGUMENT(type))));
+    e->bytes = row->counts && !inter
+                   ? vector_of(e, call, ARGUMENT(count), ARGUMENT(type), row->types)
+                   : (row->counts ? 0 : number(call, row->count) * (uint64_t)size_of(handle_in(ARGUMENT(type))));
+  }
+  if (second && !inter) {
+    const uint64_t bytes = row->counts2 ? vector_of(e, call, ARGUMENT(count2), ARGUMENT(type2), row->types)
+                                        : number(call, row->count2) * (uint64_t)size_of(handle_in(ARGUMENT(type2)));
+    if (!first) e->bytes = bytes;
+  }
+}
+
+static void remember_list(struct event* e, const uint64_t* from, uint32_t n) {
+  const uint32_t at = e->flags & FULL ? UINT32_MAX : keep_words(from, n);
+  if (at == UINT32_MAX) {
+    e->flags |= LIST_LOST;
+    return;
+  }
+  if (e->length == 0) e->list = at;
+  e->length += n;
+}
+
+// Notes the requests, and gives a place for statuses where the program wants none but a source must be known.
+static void look_at_requests(struct event* e, struct call* call) {
+  const struct row* const row = call->row;
+  const int n = row->count ? (int)ARGUMENT(count) : 1;
+  call->requests = n;
+  if (n > mine.room) {
+    free(mine.handles);
+    free(mine.statuses);
+    mine.room = 2 * n;
+    mine.handles = malloc((size_t)mine.room * sizeof *mine.handles);
+    mine.statuses = malloc((size_t)mine.room * 32);
+  }
+  if (mine.handles == NULL || mine.statuses == NULL) {
+    mine.room = call->requests = 0;
+    return;
+  }
+  for (int i = 0; i < n; ++i) mine.handles[i] = (uint64_t)handle_at(ARGUMENT(request), i);
+  if (n == 1) e->buffer2 = mine.handles[0];
+  if (row->kind == WAIT) remember_list(e, mine.handles, (uint32_t)n);
+  if (row->status == 0) return;
+  call->statuses = ARGUMENT(status);
+  if (call->statuses == abi.ignore && sees_wildcards) call->statuses = ARGUMENT(status) = (Word)mine.statuses;
+}
+
+static void describe(struct event* e, struct call* call) {
+  const struct row* const row = call->row;
+  if (row->comm) {
+    call->comm = comm_of(handle_in(ARGUMENT(comm)), false);
+    e->comm = call->comm->id;
+  }
+  const bool source = row->source;
+  if (row->peer) e->peer = peer_of(ARGUMENT(peer), source);
+  if (row->tag) e->tag = tag_of(ARGUMENT(tag));
+  if (row->buffer) {
+    const Word address = ARGUMENT(buffer);
+    e->buffer = (uint64_t)address;
+    if (address == abi.in_place && row->buffer2) e->flags |= IN_PLACE;
+    else if (address != 0 && on_device(address)) e->flags |= DEVICE;
+  }
+  if (row->buffer2 && row->buffer2 != row->buffer) {
+    const Word address = ARGUMENT(buffer2);
+    e->buffer2 = (uint64_t)address;
+    if (address == abi.in_place) e->flags |= IN_PLACE;
+    else if (address != 0 && on_device(address)) e->flags |= DEVICE2;
+  }
+  if (row->kind == COLL || row->kind == ICOLL) {
+    describe_collective(e, call);
+  } else if (row->type) {
+    const int element = size_of(handle_in(ARGUMENT(type)));
+    e->element = (uint8_t)(element < 256 ? element : 0);
+    e->bytes = number(call, row->count) * (uint64_t)element;
+  }
+  if (row->kind == SENDRECV) {
+    const uint64_t theirs = number(call, row->count2) * (uint64_t)size_of(handle_in(ARGUMENT(type2)));
+    const int from = peer_of(ARGUMENT(peer2), true);
+    const uint64_t list[] = {(uint64_t)from, (uint64_t)tag_of(ARGUMENT(tag2)), theirs};
+    remember_list(e, list, 3);
+  }
+  if (row->message) e->buffer2 = (uint64_t)handle_at(ARGUMENT(message), 0);
+  if (row->kind == WAIT || row->kind == TEST || row->kind == START) look_at_requests(e, call);
+  if (row->kind == START) remember_list(e, mine.handles, (uint32_t)call->requests);
+  if (row->kind == FREE) e->buffer2 = (uint64_t)handle_at(ARGUMENT(request), 0);
+  const bool wild = (source && (e->peer == ANY || e->tag == ANY)) || row->kind == SENDRECV || row->kind == PROBE;
+  if (wild) {
+    if (source && e->peer == ANY) e->flags |= ANY_SOURCE;
+    if (row->kind == IRECV || row->kind == INIT) sees_wildcards = true;
+    if (row->status && ARGUMENT(status) == abi.ignore) ARGUMENT(status) = (Word)call->status;
+  }
+}
+
+static void begin(struct call* call, int id, Word* arguments) {
+  inside = true;
+  if (several) pthread_mutex_lock(&lock);
+  if (mine.slot == NULL) enter_thread();
+  const struct row* const row = &rows[id];
+  call->row = row;
+  call->arguments = arguments;
+  call->comm = NULL;
+  call->requests = 0;
+  call->statuses = 0;
+  const bool poll = row->flag != 0 || id == ID_Testsome;
+  struct event* const scratch = &mine.slot->event;
+  struct event* e = scratch;
+  uint64_t current = 1;
+  const bool full = header->events >= header->most_events;
+  if (!poll && full) ++header->dropped;
+  if (!poll && !full) {
+    e = &events[header->events++];
+    current = (uint64_t)(e - events) + 2;
+  }
+  *e = (struct event){.peer = NO_PEER, .tag = ANY, .call = (uint16_t)id, .comm = UINT16_MAX,
+                      .thread = (uint8_t)mine.number, .flags = full ? FULL : 0};
+  call->event = e;
+  const uint64_t at = ticks();
+  if (at - mine.sampled > sample_every) sample(at, false);
+  describe(e, call);
+  if (several) pthread_mutex_unlock(&lock);
+  e->begin = ticks();
+  __atomic_store_n(&mine.slot->current, current, __ATOMIC_RELEASE);
+}
+
+static void learn_source(struct call* call, const void* status) {
+  const int* const its = (const int*)status + abi.status_source;
+  struct event* const e = call->event;
+  if (e->peer == ANY) e->peer = peer_of(its[0], true);
+  if (e->tag == ANY) e->tag = its[1];
+}
+
+// Which requests are done, in the list of the event: their handles, then source and tag of each if they are known.
+static void learn_requests(struct call* call) {
+  const struct row* const row = call->row;
+  struct event* const e = call->event;
+  const int n = call->requests;
+  int done = n;
+  const int* which = NULL;
+  if (row->some) {
+    done = *(const int*)ARGUMENT(some);
+    which = (const int*)ARGUMENT(index);
+  } else if (row->index) {
+    which = (const int*)ARGUMENT(index);
+    done = *which >= 0 && *which < n;
+  }
+  if (done < 0) done = 0;  // MPI_UNDEFINED: no request is active
+  const bool sources = sees_wildcards && call->statuses != abi.ignore && call->statuses != 0;
+  const uint32_t size = (uint32_t)done * (sources ? 2 : 1);
+  const bool fits = row->kind == WAIT && (e->flags & LIST_LOST) == 0 && size <= (uint32_t)n;
+  const uint32_t at = fits ? e->list : e->flags & FULL ? UINT32_MAX : keep_words(NULL, size);
+  e->length = 0;
+  if (at == UINT32_MAX) {
+    e->flags |= LIST_LOST;
+    return;
+  }
+  for (int i = 0; i < done; ++i) {
+    const int k = which != NULL ? which[i] : i;
+    if (k < 0 || k >= n) continue;
+    words[at + (uint32_t)i] = mine.handles[k];
+    if (!sources) continue;
+    const int place = row->some || which == NULL ? i : 0;
+    const int* const its = (const int*)(call->statuses + (Word)place * abi.status_bytes) + abi.status_source;
+    words[at + (uint32_t)(done + i)] = (uint64_t)(uint32_t)peer_of(its[0], true) << 32 | (uint32_t)its[1];
+  }
+  e->list = at;
+  e->length = size;
+  if (sources) e->flags |= MATCHED;
+}
+
+static bool is_poll(const struct call* call) {
+  if (call->row->flag) {
+    if (*(const int*)ARGUMENT(flag) == 0) return true;
+    return call->row->index && *(const int*)ARGUMENT(index) < 0;
+  }
+  return call->row == &rows[ID_Testsome] && *(const int*)ARGUMENT(some) <= 0;
+}
+
+static void learn(struct call* call) {
+  const struct row* const row = call->row;
+  struct event* const e = call->event;
+  switch (row->kind) {
+    case WAIT:
+    case TEST: learn_requests(call); break;
+    case RECV:
+    case PROBE:
+      if (row->status && ARGUMENT(status) != abi.ignore) learn_source(call, (const void*)ARGUMENT(status));
+      break;
+    case SENDRECV: {
+      if (ARGUMENT(status) == abi.ignore || e->length != 3) break;
+      const int* const its = (const int*)ARGUMENT(status) + abi.status_source;
+      if ((int)words[e->list] == ANY) words[e->list] = (uint64_t)peer_of(its[0], true);
+      words[e->list + 1] = (uint64_t)its[1];
+      break;
+    }
+    case MAKER: {
+      const Word handle = handle_at(ARGUMENT(made), 0);
+      int size = 0;  // of a null handle MPI would complain: what makes communicators for some gives it to the others
+      const Word null = abi.ints ? 0x04000000 : abi.status_bytes == 32 ? 0x100 : (Word)dlsym(RTLD_DEFAULT, "ompi_mpi_comm_null");
+      if (handle != null && handle != (Word)symbol_of_mpi("ompi_mpi_comm_null") && handle != 0) size = 1;
+      if (size) e->buffer2 = comm_of(handle, true)->id;
+      break;
+    }
+    case FREE:
+      if (last_comm->handle == (Word)e->buffer2) last_comm = known + hash(0) % MOST_COMMS;
+      for (struct known* its = known; its < known + MOST_COMMS; ++its)
+        if (its->handle == (Word)e->buffer2) its->handle = -1;  // its place stays taken: others may follow it
+      break;
+    case TYPE_FREE: memset(sizes, 0, sizeof sizes); break;  // handles are used again
+    default: break;
+  }
+  if (row->request && (row->kind == ISEND || row->kind == IRECV || row->kind == INIT || row->kind == ICOLL ||
+                       row->kind == PROBE || row == &rows[ID_Imrecv]))
+    if (row->kind != PROBE || e->peer != NOBODY) e->buffer2 = (uint64_t)handle_at(ARGUMENT(request), 0);
+}
+
+static void end(struct call* call, int id, Word result) {
+  const uint64_t at = ticks();
+  struct event* e = call->event;
+  struct thread* const slot = mine.slot;
+  struct count* const count = &counts[id];
+  if (several) pthread_mutex_lock(&lock);
+  const uint64_t took = at - e->begin;
+  ++count->calls;
+  count->ticks += took;
+  if (took > count->most_ticks) count->most_ticks = took;
+  if ((int)result != 0) {
+    e->flags |= FAILED;
+  } else if (is_poll(call)) {
+    ++count->polls;
+    if (slot->polls++ == 0) slot->polls_since = e->begin;
+    goto out;
+  } else {
+    learn(call);
+  }
+  const struct row* const row = call->row;
+  if (row->type || row->comm) {
+    if (row->type) count_bytes(count, e);
+    if (row->kind == SENDRECV && e->length == 3) count_partner(call, (int)words[e->list], false, 0);
+    count_partner(call, e->peer, !row->source && row->kind <= INIT, e->bytes);
+  }
+  e->end = at;
+  if (e == &slot->event && (row->flag || id == ID_Testsome)) {  // a poll that found something
+    if (header->events < header->most_events) events[header->events++] = *e;
+    else ++header->dropped;
+  }
+  slot->polls = 0;
+out:
+  slot->since = at;
+  slot->last = (uint32_t)id;
+  if (at - mine.sampled > sample_every) sample(at, true);
+  if (several) pthread_mutex_unlock(&lock);
+  __atomic_store_n(&slot->current, 0, __ATOMIC_RELEASE);
+  inside = false;
+}
+
+// ----------------------------------------------------------------------------------------- the begin and the end
+
+static uint64_t aligned(uint64_t n) { return (n + PAGE - 1) / PAGE * PAGE; }
+
+static void say(const char* what, int error) {
+  fprintf(stderr, "volley: this rank is not recorded: %s: %s\n", what, strerror(error));
+}
+
+static void fill_header(void) {
+  header->version = VERSION;
+  header->rank = header->size = -1;
+  header->pid = getpid();
+  gethostname(header->host, sizeof header->host - 1);
+  const int boot = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (boot >= 0) {
+    if (read(boot, header->boot, 36) < 0) header->boot[0] = 0;
+    close(boot);
+  }
+  memcpy(header->magic, "VOLLEYTR", 8);  // from here on it can be read
+}
+
+static int file = -1;
+
+static bool open_file(void) {
+  const char* const folder = getenv("VOLLEY_TRACE_FOLDER");
+  const char* const number = getenv("VOLLEY_TRACE_EVENTS");
+  if (folder == NULL) return false;
+  struct header h = {0};
+  h.most_events = number != NULL ? strtoull(number, NULL, 10) : 1 << 18;
+  h.most_words = 2 * h.most_events + 65536;
+  h.most_samples = h.most_events / 4 + 4096;
+  uint64_t names = 0;
+  for (int i = 0; i < CALL_COUNT; ++i) names += strlen(rows[i].name) + 1;
+  uint64_t at = PAGE;
+#define PLACE(field, bytes) (h.field = at, at += aligned(bytes))
+  PLACE(at_names, names);
+  PLACE(at_counts, CALL_COUNT * sizeof *counts);
+  PLACE(at_threads, THREADS * sizeof *threads);
+  PLACE(at_comms, MOST_COMMS * sizeof *comms);
+  PLACE(at_samples, h.most_samples * sizeof *samples);
+  PLACE(at_words, h.most_words * sizeof *words);
+  PLACE(at_events, h.most_events * sizeof *events);
+  h.at_partners = at;
+  char host[64] = "", path[PATH_MAX];
+  gethostname(host, sizeof host - 1);
+  snprintf(path, sizeof path, "%s/%s-%d.rank", folder, host, (int)getpid());
+  file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return say(path, errno), false;
+  // Without room on the file system, a write to the mapped file would kill the process.
+  const int error = posix_fallocate(file, 0, (off_t)at);
+  if (error != 0) return unlink(path), say(path, error), false;
+  char* const base = mmap(NULL, at, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (base == MAP_FAILED) return unlink(path), say(path, errno), false;
+#ifdef MADV_POPULATE_WRITE
+  madvise(base, at, MADV_POPULATE_WRITE);  // Linux 5.14: no page fault while the program runs
+#endif
+  header = (struct header*)base;
+  *header = h;
+  counts = (struct count*)(base + h.at_counts);
+  threads = (struct thread*)(base + h.at_threads);
+  comms = (struct comm*)(base + h.at_comms);
+  samples = (struct sample*)(base + h.at_samples);
+  words = (uint64_t*)(base + h.at_words);
+  events = (struct event*)(base + h.at_events);
+  char* name = base + h.at_names;
+  for (int i = 0; i < CALL_COUNT; ++i) name = stpcpy(name, rows[i].name) + 1;
+  fill_header();
+  return true;
+}
+
+static bool add_partners(void) {
+  const uint64_t bytes = aligned((uint64_t)header->size * sizeof *partners);
+  const int error = posix_fallocate(file, (off_t)header->at_partners, (off_t)bytes);
+  if (error != 0) return say("partners", error), false;
+  partners = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)header->at_partners);
+  if (partners == MAP_FAILED) return say("partners", errno), false;
+  header->partners = (uint64_t)header->size;
+  return true;
+}
+
+static Word initialise(const char* name, Word a, Word b, Word wanted, Word given) {
+  Word (*const call)() = (Word(*)())symbol_of_mpi(name);
+  if (call == NULL) {
+    fprintf(stderr, "volley: there is no %s in the libraries of this program\n", name);
+    abort();
+  }
+  if (inside || header != NULL || !open_file()) return call(a, b, wanted, given);
+  know_clock();
+  know_interface();
+  compare_clocks(&header->tick0, &header->ns0);
+  enter_thread();
+  mine.slot->since = header->tick0;
+  inside = true;
+  const Word result = call(a, b, wanted, given);
+  inside = false;
+  if (result != 0) return result;
+  compare_clocks(&header->tick1, &header->ns1);
+  const double per_ns = (double)(header->tick1 - header->tick0) / (double)(header->ns1 - header->ns0 + 1);
+  sample_every = (uint64_t)(1e6 * per_ns);
+  int level = 0;
+  CALL_MPI(Query_thread, &level);
+  several = level >= (abi.status_bytes == 32 ? 4096 : 3);  // MPI_THREAD_MULTIPLE
+  CALL_MPI(Comm_rank, abi.world, &header->rank);
+  CALL_MPI(Comm_size, abi.world, &header->size);
+  if (!add_partners()) return result;
+  comm_of(abi.world, true);
+  mine.slot->since = ticks();
+  header->state = RUNNING;
+  recording = true;
+  return result;
+}
+
+#define EXPORT __attribute__((visibility("default")))
+EXPORT Word MPI_Init(Word a, Word b) { return initialise("PMPI_Init", a, b, 0, 0); }
+EXPORT Word PMPI_Init(Word, Word) __attribute__((alias("MPI_Init")));
+EXPORT Word MPI_Init_thread(Word a, Word b, Word wanted, Word given) {
+  return initialise("PMPI_Init_thread", a, b, wanted, given);
+}
+EXPORT Word PMPI_Init_thread(Word, Word, Word, Word) __attribute__((alias("MPI_Init_thread")));
+
+static void finish(void) {
+  compare_clocks(&header->tick1, &header->ns1);
+  header->state = FINALIZED;
+}
+
+// -------------------------------------------------------------------------------------------- the exported functions
+
+#define PARAMETERS_0 void
+#define PARAMETERS_1 Word a1
+#define PARAMETERS_2 PARAMETERS_1, Word a2
+#define PARAMETERS_3 PARAMETERS_2, Word a3
+#define PARAMETERS_4 PARAMETERS_3, Word a4
+#define PARAMETERS_5 PARAMETERS_4, Word a5
+#define PARAMETERS_6 PARAMETERS_5, Word a6
+#define PARAMETERS_7 PARAMETERS_6, Word a7
+#define PARAMETERS_8 PARAMETERS_7, Word a8
+#define PARAMETERS_9 PARAMETERS_8, Word a9
+#define PARAMETERS_10 PARAMETERS_9, Word a10
+#define PARAMETERS_11 PARAMETERS_10, Word a11
+#define PARAMETERS_12 PARAMETERS_11, Word a12
+#define PARAMETERS_13 PARAMETERS_12, Word a13
+#define NAMES_0
+#define NAMES_1 a1
+#define NAMES_2 a1, a2
+#define NAMES_3 NAMES_2, a3
+#define NAMES_4 NAMES_3, a4
+#define NAMES_5 NAMES_4, a5
+#define NAMES_6 NAMES_5, a6
+#define NAMES_7 NAMES_6, a7
+#define NAMES_8 NAMES_7, a8
+#define NAMES_9 NAMES_8, a9
+#define NAMES_10 NAMES_9, a10
+#define NAMES_11 NAMES_10, a11
+#define NAMES_12 NAMES_11, a12
+#define NAMES_13 NAMES_12, a13
+#define VALUES_0
+#define VALUES_1 a[0]
+#define VALUES_2 a[0], a[1]
+#define VALUES_3 VALUES_2, a[2]
+#define VALUES_4 VALUES_3, a[3]
+#define VALUES_5 VALUES_4, a[4]
+#define VALUES_6 VALUES_5, a[5]
+#define VALUES_7 VALUES_6, a[6]
+#define VALUES_8 VALUES_7, a[7]
+#define VALUES_9 VALUES_8, a[8]
+#define VALUES_10 VALUES_9, a[9]
+#define VALUES_11 VALUES_10, a[10]
+#define VALUES_12 VALUES_11, a[11]
+#define VALUES_13 VALUES_12, a[12]
+
+#define FUNCTION(name, n, kind, ...)                                                    \
+  EXPORT Word MPI_##name(PARAMETERS_##n) {                                              \
+    Word (*const real)() = function(ID_##name);                                         \
+    if (!recording || inside) return real(NAMES_##n);                                   \
+    if (kind == LOCAL) {                                                                \
+      __atomic_fetch_add(&counts[ID_##name].calls, 1, __ATOMIC_RELAXED);                \
+      inside = true;                                                                    \
+      const Word result = real(NAMES_##n);                                              \
+      inside = false;                                                                   \
+      return result;                                                                    \
+    }                                                                                   \
+    Word a[n + 1] = {NAMES_##n};                                                        \
+    struct call call;                                                                   \
+    begin(&call, ID_##name, a);                                                         \
+    const Word result = real(VALUES_##n);                                               \
+    end(&call, ID_##name, result);                                                      \
+    if (kind == FINALIZE) finish();                                                     \
+    return result;                                                                      \
+  }                                                                                     \
+  EXPORT Word PMPI_##name(PARAMETERS_##n) __attribute__((alias("MPI_" #name)));
+CALLS(FUNCTION)

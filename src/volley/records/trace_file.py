@@ -1,0 +1,290 @@
+"""The trace of an application's MPI calls: what ``volley record`` writes and ``explain`` and ``replay`` read.
+
+While the application runs, each rank has a file in a folder (``engine/trace/recorder.c`` has the same structures).
+Afterwards they become one file, an ``.npz`` archive, which keeps only what was used.  docs/trace.md has the schema.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from volley.document import Frozen
+from volley.errors import UserError
+from volley.files import read_bounded, write_file
+from volley.text import escape_controls
+
+VERSION = 1
+MAX_BYTES = 4 << 30
+_MAGIC = b"VOLLEYTR"
+
+EVENT = np.dtype(
+    [
+        *((name, "<u8") for name in ("begin", "end", "buffer", "buffer2", "bytes")),
+        *((name, "<u4") for name in ("list", "length")),
+        *((name, "<i4") for name in ("peer", "tag")),
+        *((name, "<u2") for name in ("comm", "call")),
+        *((name, "u1") for name in ("thread", "flags", "element", "spare")),
+    ]
+)
+THREAD = np.dtype(
+    [
+        *((name, "<u8") for name in ("current", "since", "polls", "polls_since")),
+        *((name, "<u4") for name in ("last", "id")),
+        ("spare", "<u8", 3),
+        ("event", EVENT),
+    ]
+)
+COUNT = np.dtype(
+    [
+        *((name, "<u8") for name in ("calls", "ticks", "most_ticks", "bytes", "on_device", "polls")),
+        ("sizes", "<u8", 48),
+    ]
+)
+PARTNER = np.dtype([(name, "<u8") for name in ("sent", "sent_bytes", "received", "ticks")])
+SAMPLE = np.dtype([*((name, "<u8") for name in ("at", "cpu_ns", "delay_ns")), ("thread", "<u4"), ("in_mpi", "<u4")])
+COMM = np.dtype([(name, "<u4") for name in ("id", "size", "list", "flags")])
+HEADER = np.dtype(
+    [
+        ("magic", "S8"),
+        *((name, "<u4") for name in ("version", "state")),
+        *((name, "<i4") for name in ("rank", "size", "pid")),
+        ("ticks_are_ns", "<u4"),
+        *((name, "<u8") for name in ("tick0", "ns0", "tick1", "ns1")),
+        *((name, "<u8") for name in ("n_events", "dropped", "n_words", "n_samples", "n_comms", "n_partners")),
+        *((name, "<u8") for name in ("n_threads", "most_events", "most_words", "most_samples")),
+        *((f"at_{name}", "<u8") for name in ("names", "counts", "threads", "comms", "samples", "words", "events")),
+        ("at_partners", "<u8"),
+        *((name, f"S{size}") for name, size in (("host", 64), ("boot", 40), ("library", 256))),
+    ]
+)
+_SECTIONS = {
+    "events": EVENT,
+    "words": np.dtype("<u8"),
+    "samples": SAMPLE,
+    "comms": COMM,
+    "threads": THREAD,
+    "partners": PARTNER,
+    "counts": COUNT,
+}
+
+DEVICE, DEVICE2, IN_PLACE, ANY_SOURCE, MATCHED, FAILED, LIST_LOST = (1 << bit for bit in range(7))
+"""The flags of an event."""
+ANY, NOBODY = -1, -2
+"""Of peers and tags: any source or tag; ``MPI_PROC_NULL``."""
+STATES = ("in MPI_Init", "running", "finalized")
+
+
+class TraceInfo(Frozen, frozen=True, kw_only=True):
+    """What ``volley record`` knows of the run."""
+
+    version: int = VERSION
+    command: list[str] = []
+    started_at: str = ""
+    wall_s: float = 0.0
+    status: int | None = None
+    """The exit status of the command; ``None``: it was stopped."""
+    stopped: bool = False
+    environment: dict[str, str] = {}
+    """Variables of MPI, UCX and CUDA that were set."""
+    roll_call: list[str] = []
+    """Where the ranks were when the application was stopped or had ended without MPI_Finalize."""
+
+
+@dataclass
+class RankTrace:
+    """One process that called MPI_Init."""
+
+    header: Any
+    names: list[str]
+    """The names of the calls, without ``MPI_``, by their numbers."""
+    events: Any
+    words: Any
+    samples: Any
+    comms: Any
+    threads: Any
+    partners: Any
+    counts: Any
+
+    @property
+    def rank(self) -> int:
+        """Its rank in MPI_COMM_WORLD; -1 before MPI_Init has ended."""
+        return int(self.header["rank"])
+
+    @property
+    def size(self) -> int:
+        return int(self.header["size"])
+
+    @property
+    def host(self) -> str:
+        return bytes(self.header["host"]).decode(errors="replace")
+
+    @property
+    def place(self) -> str:
+        return f"rank {self.rank}" if self.rank >= 0 else f"process {int(self.header['pid'])} on {self.host}"
+
+    @property
+    def finalized(self) -> bool:
+        return int(self.header["state"]) == STATES.index("finalized")
+
+    @cached_property
+    def members(self) -> dict[int, Any]:
+        """The members of each communicator as ranks in MPI_COMM_WORLD, by the number of the communicator; nothing of
+        one with two groups."""
+        found = {}
+        for comm in self.comms:
+            begin, size = int(comm["list"]), int(comm["size"])
+            if comm["flags"] & 1:
+                found[int(comm["id"])] = np.arange(size)
+            elif not comm["flags"] & 2 and begin + size <= len(self.words):
+                found[int(comm["id"])] = self.words[begin : begin + size].astype(np.int64)
+        return found
+
+    def world_peer(self, comm: int, peer: int) -> int:
+        """Return a peer of a communicator as rank in MPI_COMM_WORLD; -1 if it is none, or unknown."""
+        members = self.members.get(comm)
+        return int(members[peer]) if members is not None and 0 <= peer < len(members) else -1
+
+    def list_of(self, event: Any) -> list[int]:
+        """Return the words of an event: handles of requests, or bytes to each rank."""
+        begin = int(event["list"])
+        return [int(word) for word in self.words[begin : begin + int(event["length"])]]
+
+    def counted(self) -> dict[str, Any]:
+        """Return the counters of the calls that were made, by name."""
+        return {name: count for name, count in zip(self.names, self.counts, strict=True) if count["calls"]}
+
+
+@dataclass
+class Trace:
+    info: TraceInfo
+    ranks: list[RankTrace]
+    name: str = ""
+    _clocks: dict[bytes, tuple[int, int, float]] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """The ranks of the job, also those without a trace."""
+        return max((rank.size for rank in self.ranks), default=0)
+
+    @property
+    def missing(self) -> list[int]:
+        return sorted({*range(self.size)} - {rank.rank for rank in self.ranks})
+
+    @property
+    def hosts(self) -> list[str]:
+        return list(dict.fromkeys(rank.host for rank in self.ranks))
+
+    def _clock(self, rank: RankTrace) -> tuple[int, int, float]:
+        """Return a tick, its time in ns and the ns of a tick: one line for all ranks of a host, that of the longest."""
+        boot = bytes(rank.header["boot"]) + bytes(rank.header["host"])
+        if boot not in self._clocks:
+            alike = [one.header for one in self.ranks if bytes(one.header["boot"]) + bytes(one.header["host"]) == boot]
+            longest = max(alike, key=lambda h: int(h["tick1"]) - int(h["tick0"]))
+            span = int(longest["tick1"]) - int(longest["tick0"])
+            ratio = (int(longest["ns1"]) - int(longest["ns0"])) / span if span > 0 else 1.0
+            self._clocks[boot] = int(longest["tick0"]), int(longest["ns0"]), ratio
+        return self._clocks[boot]
+
+    @cached_property
+    def origin_ns(self) -> int:
+        return min((int(rank.header["ns0"]) for rank in self.ranks), default=0)
+
+    def seconds(self, rank: RankTrace, ticks: Any) -> Any:
+        """Return ticks of a rank as seconds since MPI_Init of the first rank began."""
+        tick0, ns0, ratio = self._clock(rank)
+        since = np.asarray(ticks).astype(np.int64) - tick0
+        return (since * ratio + (ns0 - self.origin_ns)) * 1e-9
+
+    def duration(self, rank: RankTrace, ticks: Any) -> Any:
+        return np.asarray(ticks).astype(np.float64) * (self._clock(rank)[2] * 1e-9)
+
+
+# ------------------------------------------------------------------------------------------------- files of ranks
+
+
+def _read_rank(path: Path) -> RankTrace | None:
+    """Read the file of one rank, which may still be written, or end anywhere; nothing if it is none."""
+    data = np.memmap(path, np.uint8, "r") if path.stat().st_size >= HEADER.itemsize else np.zeros(0, np.uint8)
+    if len(data) < HEADER.itemsize or bytes(data[:8]) != _MAGIC:
+        return None
+    header = np.array(data[: HEADER.itemsize]).view(HEADER)[0]
+    if header["version"] != VERSION:
+        raise UserError(f"{escape_controls(str(path))} is a trace of another version of volley")
+    names = bytes(data[int(header["at_names"]) : int(header["at_counts"])]).split(b"\0\0")[0].decode().split("\0")
+    found = {}
+    for name, kind in _SECTIONS.items():
+        number = len(names) if name == "counts" else int(header[f"n_{name}"])
+        begin = int(header[f"at_{name}"])
+        number = min(number, max(len(data) - begin, 0) // kind.itemsize)
+        found[name] = np.array(data[begin : begin + number * kind.itemsize]).view(kind)
+    return RankTrace(header, names, **found)
+
+
+def read_folder(folder: Path, info: TraceInfo) -> Trace:
+    """Read what the ranks have written so far."""
+    files = sorted(folder.glob("*.rank"))
+    ranks = [rank for rank in map(_read_rank, files) if rank is not None]
+    return Trace(info, sorted(ranks, key=lambda rank: (rank.rank, int(rank.header["pid"]))), str(folder))
+
+
+# --------------------------------------------------------------------------------------------------- the one file
+
+
+def write_trace(path: Path, trace: Trace) -> None:
+    arrays: dict[str, Any] = {"info": np.frombuffer(msgspec.json.encode(trace.info), np.uint8)}
+    for number, rank in enumerate(trace.ranks):
+        arrays[f"{number}.header"] = np.array([rank.header])
+        arrays[f"{number}.names"] = np.frombuffer("\0".join(rank.names).encode(), np.uint8)
+        arrays |= {f"{number}.{name}": getattr(rank, name) for name in _SECTIONS}
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
+    write_file(path, content.getvalue(), "the trace")
+
+
+def read_trace(name: str) -> Trace:
+    """Read a trace: its file, or the folder of a recording that was cut off.
+
+    Raises:
+        UserError: if it is no trace.
+    """
+    shown = escape_controls(name)
+    if Path(name).is_dir():
+        trace = read_folder(Path(name), TraceInfo())
+        if not trace.ranks:
+            raise UserError(f"{shown} has no file of a rank: it is no folder of volley record")
+        return trace
+    content = read_bounded(name, MAX_BYTES)
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+        info = msgspec.json.decode(arrays["info"].tobytes(), type=TraceInfo)
+        ranks = [_rank_of(arrays, number) for number in range(sum(key.endswith(".header") for key in arrays))]
+    except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, msgspec.MsgspecError, TypeError):
+        raise UserError(f"{shown} is no trace of volley record, or it is damaged") from None
+    return Trace(info, ranks, name)
+
+
+def _rank_of(arrays: dict[str, Any], number: int) -> RankTrace:
+    sections = {name: arrays[f"{number}.{name}"] for name in _SECTIONS}
+    header = arrays[f"{number}.header"]
+    if header.dtype != HEADER or any(sections[name].dtype != kind for name, kind in _SECTIONS.items()):
+        raise ValueError("other structures")
+    return RankTrace(header[0], arrays[f"{number}.names"].tobytes().decode().split("\0"), **sections)
+
+
+def totals(ranks: Sequence[RankTrace]) -> dict[str, int]:
+    """Return how often each call was made, by all ranks."""
+    found: dict[str, int] = {}
+    for rank in ranks:
+        for name, count in rank.counted().items():
+            found[name] = found.get(name, 0) + int(count["calls"])
+    return found

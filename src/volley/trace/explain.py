@@ -1,0 +1,379 @@
+"""``volley explain``: findings first, then the time of each rank and call; on request a page with a timeline."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from volley.document import readable_json
+from volley.errors import EXIT_GOOD, MachineError, UserError
+from volley.files import refuse_existing, refuse_input, write_file
+from volley.machine.variables import tuned
+from volley.records.trace_calls import Calls, plain_name, resolve
+from volley.records.trace_file import Trace, read_trace
+from volley.report.model import (
+    Axis,
+    Cell,
+    Chart,
+    Column,
+    Details,
+    Mark,
+    Note,
+    Overview,
+    Report,
+    Table,
+    finding,
+)
+from volley.text import count, escape_controls, join_few, join_words
+from volley.trace.options import ExplainOptions
+from volley.trace.roll_call import roll_call
+from volley.trace.waiting import LOST_CORE, RankTime, Split, split
+from volley.units import approximate_size, format_sig
+
+DOCUMENT_VERSION = 1
+_WORTH = 0.05
+_WORTH_OF_ALL = 0.01
+"""Smaller shares of the time in MPI and of all time are no finding."""
+_BINS = 120
+
+
+def run(options: ExplainOptions) -> int:
+    if len(options.trace) != 1:
+        raise UserError("name one trace: volley explain mpi.trace")
+    trace = read_trace(options.trace[0])
+    calls = resolve(trace)
+    if not calls.ranks:
+        raise MachineError("no rank of this trace came out of MPI_Init: there is nothing to explain")
+    report = explanation(trace, calls)
+    if options.output:
+        refuse_existing(options.output, force=options.force)
+        refuse_input(options.output, options.trace)
+        write_file(options.output, _page(report).encode(), "the page")
+        print(f"page: {escape_controls(str(options.output))}", file=sys.stderr)
+    if options.format == "json":
+        sys.stdout.write(readable_json(_document(report)))
+    elif not options.output:
+        from volley.report import terminal  # noqa: PLC0415  start-up: JSON does without
+
+        terminal.render([report], sys.stdout, Details(options.full, f"volley explain {escape_controls(trace.name)}"))
+    return EXIT_GOOD
+
+
+def _page(report: Report) -> str:
+    try:
+        from volley.report import html  # noqa: PLC0415  start-up, and it needs an extra
+    except ImportError as error:
+        raise MachineError(
+            f"the page needs the Python package {error.name}; install volley with its extra report"
+        ) from None
+    out = io.StringIO()
+    html.render(report.heading[0], [report], [[]], [], out)
+    return out.getvalue()
+
+
+def _document(report: Report) -> dict[str, Any]:
+    names = ("ranks", "calls", "partners", "sizes")
+    return {
+        "explain": DOCUMENT_VERSION,
+        "heading": list(report.heading),
+        "findings": [
+            {"verdict": note.verdict or None, "text": note.text, "command": note.command} for note in report.notes
+        ],
+        **{name: _rows(table) for name, table in zip(names, report.tables, strict=False)},
+    }
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    keys = [" ".join(filter(None, (column.title, column.unit))) for column in table.columns]
+    cells = ([cell.value if isinstance(cell, Cell) else cell for cell in row] for row in table.rows)
+    return [dict(zip(keys, row, strict=True)) for row in cells]
+
+
+# ------------------------------------------------------------------------------------------------------ findings
+
+
+def explanation(trace: Trace, calls: Calls) -> Report:
+    times = split(trace, calls)
+    longest_s = max(each.total_s for each in times.ranks)
+    command = " ".join(trace.info.command) or trace.name
+    heading = [
+        f"{command}: {count(len(times.ranks), 'rank')}, {_time(longest_s)} from MPI_Init to MPI_Finalize",
+        f"hosts: {join_few(trace.hosts)}; MPI: {join_few(dict.fromkeys(map(_library, trace.ranks)))}",
+    ]
+    notes = [
+        *_endings(trace),
+        *_waits(times),
+        *_cores(times),
+        *_kept(trace, times),
+        *_buffers(trace),
+        *_rest(trace, times),
+    ]
+    by_rank, total_s = _rank_table(times), sum(each.total_s for each in times.ranks)
+    line = f"in MPI: {_percent(sum(each.mpi_s for each in times.ranks), total_s)} of the time of all ranks"
+    return Report(
+        heading,
+        [by_rank, _call_table(trace, times), _partner_table(trace), _size_table(trace)],
+        notes,
+        summary=lambda: Overview(line, by_rank),
+        charts=[_timeline(calls), _partners(trace), _shares(times)],
+    )
+
+
+def _library(rank: Any) -> str:
+    return bytes(rank.header["library"]).decode(errors="replace")
+
+
+def _endings(trace: Trace) -> Iterator[Note]:
+    lines = trace.info.roll_call or roll_call(trace)
+    if lines:
+        yield Note("error", f"not all ranks came to MPI_Finalize: {'; '.join(lines)}", "BROKEN")
+
+
+def _time(seconds: float) -> str:
+    """Format a time with three digits: ``1.10 ms``."""
+    power = next((power for power in range(3) if seconds >= 1000.0**-power), 3)
+    return f"{format_sig(seconds * 1000**power, 3)} {('s', 'ms', 'µs', 'ns')[power]}"
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{format_sig(100 * part / whole, 2)} %" if whole else "0 %"
+
+
+def _waits(times: Split) -> Iterator[Note]:
+    total_s, all_s = sum(each.mpi_s for each in times.ranks), sum(each.total_s for each in times.ranks)
+    for what in ("late_s", "absent_s"):
+        found: dict[int, float] = {}
+        for each in times.ranks:
+            for partner, seconds in getattr(each, what).items():
+                found[partner] = found.get(partner, 0.0) + seconds
+        for partner, seconds in sorted(found.items(), key=lambda item: -item[1])[:3]:
+            if total_s and seconds / total_s >= _WORTH and seconds / all_s >= _WORTH_OF_ALL:
+                yield _wait_note(times, what, partner, seconds, total_s)
+
+
+def _wait_note(times: Split, what: str, partner: int, seconds: float, total_s: float) -> Note:
+    those = [each for each in times.waits if each.partner == partner and getattr(each, what) > 0]
+    median_s = float(np.median([getattr(each, what) for each in those]))
+    worst = max({each.name for each in those}, key=lambda name: sum(getattr(w, what) for w in those if w.name == name))
+    share = f"{_percent(seconds, total_s)} of the time in MPI ({_time(seconds)})"
+    if what == "late_s":
+        text = (
+            f"rank {partner} comes late: waiting for it is {share}, {_time(median_s)} in the median of "
+            f"{count(len(those), 'call')}, most of it in MPI_{worst}. Give it less work, or its messages earlier"
+        )
+    else:
+        text = (
+            f"rank {partner} makes no progress: it is outside MPI while its message waits, {share}, most of it in "
+            f"MPI_{worst} of its partners. Let it call MPI_Test while it computes, or complete its requests earlier"
+        )
+    return finding("SLOW", text)
+
+
+def _cores(times: Split) -> Iterator[Note]:
+    without = [each for each in times.ranks if not each.has_core]
+    if without:
+        named = join_few(f"rank {each.rank} for {_percent(each.lost_s, each.total_s)}" for each in without)
+        unsplit_s = sum(each.unsplit_s for each in times.ranks)
+        yield finding(
+            "NOISY",
+            f"ready to run, but without a core: {named} of the time. Waits of these ranks and for them "
+            f"({_time(unsplit_s)}) are not split: who computes too long cannot be told from who was not let run. "
+            "Start fewer ranks than cores, bind them, or end what else runs there",
+        )
+
+
+def _kept(trace: Trace, times: Split) -> Iterator[Note]:
+    dropped = sum(int(rank.header["dropped"]) for rank in trace.ranks)
+    if dropped:
+        kept_s, mpi_s = sum(each.kept_s for each in times.ranks), sum(each.mpi_s for each in times.ranks)
+        yield Note(
+            "missing",
+            f"only the calls that were kept are split, {_percent(min(kept_s, mpi_s), mpi_s)} of the time in MPI; the "
+            f"last {dropped} calls are only counted: volley record --events keeps more",
+        )
+    if trace.missing:
+        yield Note("missing", f"no trace of {count(len(trace.missing), 'rank')}: {join_few(map(str, trace.missing))}")
+
+
+def _buffers(trace: Trace) -> Iterator[Note]:
+    found: dict[str, tuple[int, int]] = {}
+    for rank in trace.ranks:
+        for name, each in rank.counted().items():
+            if each["on_device"]:
+                calls, size = found.get(name, (0, 0))
+                found[name] = calls + int(each["on_device"]), size + int(each["bytes"])
+    if found:
+        named = join_few(f"{calls} of MPI_{plain_name(name)}" for name, (calls, _) in found.items())
+        yield Note("finding", f"calls with buffers in GPU memory: {named}", first=True)
+
+
+def _rest(trace: Trace, times: Split) -> Iterator[Note]:
+    total_s, rest_s = sum(each.mpi_s for each in times.ranks), sum(each.rest_s for each in times.ranks)
+    if not total_s or rest_s / total_s < 0.5 or not all(each.has_core for each in times.ranks):
+        return
+    rows = _by_call(trace, times)
+    rows.pop("Finalize", None)
+    name, (calls, seconds, waited_s, size, _) = max(rows.items(), key=lambda row: row[1][1] - row[1][2])
+    share = sum(each.total_s for each in times.ranks)
+    each_s = (seconds - waited_s) / calls
+    sized = f" of {approximate_size(size / calls)}" if size else ""
+    large = total_s / share >= _WORTH
+    settings = tuned(trace.info.environment, {"MPI"})
+    told = f". The environment sets {join_words(settings)}, which MPI obeys: try it without" if settings else ""
+    yield finding(
+        "SLOW?" if large and settings else "" if large else "OK",
+        f"{_percent(rest_s, total_s)} of the time in MPI is MPI itself, {_percent(rest_s, share)} of all time: most of "
+        f"it in MPI_{name}{sized}, {_time(each_s)} each{told}",
+    )
+
+
+# -------------------------------------------------------------------------------------------- tables and charts
+
+
+def _by_call(trace: Trace, times: Split) -> dict[str, tuple[int, float, float, int, int]]:
+    """Return calls, seconds, seconds waited, bytes, and unsuccessful polls, by name; those with the most time first."""
+    found: dict[str, tuple[int, float, float, int, int]] = {}
+    waited: dict[str, float] = {}
+    for wait in times.waits:
+        waited[wait.name] = waited.get(wait.name, 0.0) + wait.late_s + wait.absent_s
+    for rank in trace.ranks:
+        for full, each in rank.counted().items():
+            name = plain_name(full)
+            calls, seconds, _, size, polls = found.get(name, (0, 0.0, 0.0, 0, 0))
+            found[name] = (
+                calls + int(each["calls"]),
+                seconds + float(trace.duration(rank, each["ticks"])),
+                waited.get(name, 0.0),
+                size + int(each["bytes"]),
+                polls + int(each["polls"]),
+            )
+    return dict(sorted(found.items(), key=lambda row: -row[1][1]))
+
+
+def _most(waits: Mapping[int, float]) -> str:
+    return f"rank {max(waits, key=waits.__getitem__)}" if waits else ""
+
+
+def _rank_table(times: Split) -> Table:
+    columns = [
+        Column("rank"),
+        Column("time", "s"),
+        Column("in MPI", "%", 3),
+        Column("late", "%", 3, group="of the time in MPI"),
+        Column("for", align="left", group="of the time in MPI"),
+        Column("absent", "%", 3, group="of the time in MPI"),
+        Column("not split", "%", 3, group="of the time in MPI"),
+        Column("the rest", "%", 3, group="of the time in MPI"),
+        Column("without core", "%", 3),
+    ]
+    rows = [[*_rank_row(each)] for each in times.ranks]
+    legend = (
+        "late: the partner had not begun; absent: the partner was outside MPI while its message waited; without core: "
+        f"ready to run, but another program ran (not split from {LOST_CORE:.0%} on)"
+    )
+    return Table(columns, rows, "Time of each rank", legend=[legend])
+
+
+def _rank_row(each: RankTime) -> Iterator[Cell | float | int | str]:
+    def share(part: float, whole: float) -> float:
+        return 100 * part / whole if whole > 0 else 0.0
+
+    late_s, absent_s = sum(each.late_s.values()), sum(each.absent_s.values())
+    yield each.rank
+    yield each.total_s
+    yield share(each.mpi_s, each.total_s)
+    yield share(late_s, each.mpi_s)
+    yield Cell(text=_most(each.late_s))
+    yield share(absent_s, each.mpi_s)
+    yield share(each.unsplit_s, each.mpi_s)
+    yield share(each.rest_s, each.mpi_s)
+    yield Cell(share(each.lost_s, each.total_s), style="" if each.has_core else "bad")
+
+
+def _call_table(trace: Trace, times: Split) -> Table:
+    columns = [
+        Column("call", align="left"),
+        Column("calls"),
+        Column("time", "s"),
+        Column("waited", "%", 3),
+        Column("mean size", align="left"),
+        Column("polls"),
+    ]
+    rows = [
+        [
+            Cell(f"MPI_{name}"),
+            calls,
+            seconds,
+            100 * min(waited_s / seconds, 1.0) if seconds else 0.0,
+            Cell(size / calls, text=approximate_size(size / calls) if size else ""),
+            polls or Cell(text=""),
+        ]
+        for name, (calls, seconds, waited_s, size, polls) in _by_call(trace, times).items()
+    ]
+    return Table(columns, rows, "Calls", legend=["polls: calls that found nothing; they are counted, not kept"])
+
+
+def _partner_table(trace: Trace) -> Table:
+    columns = [Column("from"), Column("to"), Column("messages"), Column("data", "B")]
+    rows = [
+        [rank.rank, to, int(each["sent"]), int(each["sent_bytes"])]
+        for rank in trace.ranks
+        for to, each in enumerate(rank.partners)
+        if each["sent"]
+    ]
+    return Table(columns, rows, "Partners: messages between two ranks")
+
+
+def _size_table(trace: Trace) -> Table:
+    found: dict[tuple[str, int], int] = {}
+    for rank in trace.ranks:
+        for name, each in rank.counted().items():
+            for power in np.flatnonzero(each["sizes"]).tolist():
+                key = plain_name(name), power
+                found[key] = found.get(key, 0) + int(each["sizes"][power])
+    rows = [[Cell(f"MPI_{name}"), 2**power - 1, number] for (name, power), number in sorted(found.items())]
+    return Table([Column("call", align="left"), Column("up to", "B"), Column("calls")], rows, "Sizes")
+
+
+def _timeline(calls: Calls) -> Chart:
+    """Return the share of the time in MPI, by rank and time: a long phase in one colour is a rank that waits."""
+    last_s = max((float(each.end_s.max()) for each in calls.ranks.values() if len(each.end_s)), default=0.0)
+    edges = np.linspace(0.0, max(last_s, 1e-6), _BINS + 1)
+    marks = []
+    for rank, each in calls.ranks.items():
+        # The time in MPI up to a moment is a line with a knee at each begin and end.
+        ends = np.maximum.accumulate(each.end_s) if len(each.end_s) else np.zeros(0)
+        knees = np.stack([each.begin_s, ends], 1).ravel()
+        spent = np.concatenate([np.stack([np.zeros_like(ends), ends - each.begin_s], 1).ravel().cumsum()])
+        inside = np.diff(np.interp(edges, knees, spent)) if len(knees) else np.zeros(_BINS)
+        width = edges[1] - edges[0]
+        for number, value in enumerate(inside.tolist()):
+            marks.append(Mark(f"{format_sig(float(edges[number]), 4)}", str(rank), value=100 * min(value / width, 1.0)))
+    return Chart("heat map", "Timeline: time in MPI", Axis("time", "s"), Axis("rank"), marks, value=Axis("in MPI", "%"))
+
+
+def _partners(trace: Trace) -> Chart:
+    marks = [
+        Mark(str(to), str(rank.rank), value=float(each["sent_bytes"]))
+        for rank in trace.ranks
+        for to, each in enumerate(rank.partners)
+    ]
+    return Chart("heat map", "Partners: data sent", Axis("to rank"), Axis("from rank"), marks, value=Axis("data", "B"))
+
+
+def _shares(times: Split) -> Chart:
+    marks = []
+    for each in times.ranks:
+        parts = {
+            "outside MPI": each.total_s - each.mpi_s,
+            "late partner": sum(each.late_s.values()),
+            "absent partner": sum(each.absent_s.values()),
+            "not split": each.unsplit_s,
+            "rest of MPI": each.rest_s,
+        }
+        marks += [Mark(str(each.rank), max(seconds, 0.0), name) for name, seconds in parts.items()]
+    return Chart("bars", "Time of each rank", Axis("rank"), Axis("time", "s"), marks)

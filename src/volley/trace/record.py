@@ -1,0 +1,150 @@
+"""``volley record``: start an application with the recorder, and collect what its ranks have written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+
+from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, MachineError, UserError
+from volley.files import refuse_existing, refuse_unwritable
+from volley.launch.engine_path import engine_path
+from volley.machine.mpi_choice import family_of
+from volley.machine.mpi_stack import preload
+from volley.machine.signals import GRACE_S, Child, Stop, signal_name
+from volley.machine.variables import captured
+from volley.records.trace_file import Trace, TraceInfo, read_folder, write_trace
+from volley.text import count, escape_controls
+from volley.trace.options import RecordOptions
+from volley.trace.roll_call import roll_call
+from volley.units import format_cpulist
+
+_LIBRARY = "libvolley-trace.so"
+_POLL_S = 0.5
+
+
+class _Application:
+    """The running application as a signal ends it: first the roll call, because ranks leave their calls to end."""
+
+    def __init__(self, child: Child, folder: Path) -> None:
+        self._child, self._folder = child, folder
+        self.lines: list[str] = []
+
+    def terminate(self) -> None:
+        with contextlib.suppress(OSError, UserError, ValueError):
+            trace = read_folder(self._folder, TraceInfo())
+            self.lines = roll_call(trace, _now_s(trace))
+        self._child.terminate()
+
+    def kill(self) -> None:
+        self._child.kill()
+
+
+def run(options: RecordOptions) -> int:
+    if not options.command:
+        raise UserError("the command to record is missing: volley record -- mpirun -n 4 ./app")
+    recorder = Path(engine_path()).with_name(_LIBRARY)
+    if not recorder.is_file():
+        raise MachineError(f"{recorder} is missing: install volley again")
+    refuse_existing(options.output, force=options.force)
+    refuse_unwritable(options.output, "the trace")
+    folder = options.output.absolute().with_name(f"{options.output.name}.ranks")
+    if folder.is_dir() and any(folder.iterdir()) and not options.force:
+        raise UserError(
+            f"{escape_controls(str(folder))} holds a recording that was cut off (volley explain reads it): name "
+            "another file, or replace it with --force"
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    variables = {"VOLLEY_TRACE_FOLDER": str(folder), "VOLLEY_TRACE_EVENTS": str(options.events)}
+    variables |= _preloaded(preload([str(recorder)]), os.environ)
+    trace = _record(options.command, _command(options.command, variables), {**os.environ, **variables}, folder)
+    if trace.ranks:
+        write_trace(options.output, trace)
+    shutil.rmtree(folder)
+    return _report(options.output, trace)
+
+
+def _preloaded(ours: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    own = environment.get("LD_PRELOAD", "")
+    return {**ours, "LD_PRELOAD": ":".join(filter(None, (ours["LD_PRELOAD"], own)))}
+
+
+def _command(command: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    """Return the command with what makes Open MPI's mpirun pass on the variables to other hosts: it passes on its own
+    alone, while hydra and srun pass on all."""
+    program = shutil.which(command[0])
+    if program is None:
+        raise UserError(f"{command[0]!r} is not a program on PATH: write volley record -- mpirun -n 4 ./app")
+    passed = [word for name in variables for word in ("-x", name)]
+    launcher = Path(program).name.startswith(("mpirun", "mpiexec", "orterun", "prterun"))
+    return [program, *(passed if launcher and family_of(program) == "openmpi" else ()), *command[1:]]
+
+
+def _record(typed: Sequence[str], command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Trace:
+    started, begun = datetime.now(timezone.utc), time.monotonic()
+    stdin = subprocess.DEVNULL if sys.stdin is None or sys.stdin.isatty() else None  # another session cannot read it
+    with Stop() as stop, Child(command, environment, stdin=stdin) as child:
+        application = _Application(child, folder)
+        stop.watch(application, GRACE_S)
+        status = None
+        while status is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                status = child.process.wait(_POLL_S)
+        stop.watch(None)
+        child.kill_left()
+    stopped = stop.signal is not None
+    info = TraceInfo(
+        command=list(typed),
+        started_at=started.isoformat(timespec="seconds"),
+        wall_s=time.monotonic() - begun,
+        status=None if stopped else status,
+        stopped=stopped,
+        environment=dict(captured(os.environ)),
+    )
+    trace = read_folder(folder, info)
+    lines = application.lines or (roll_call(trace, _now_s(trace)) if trace.ranks else [])
+    trace.info = msgspec.structs.replace(info, roll_call=lines)
+    return trace
+
+
+def _now_s(trace: Trace) -> float:
+    return (time.time_ns() - trace.origin_ns) * 1e-9
+
+
+def _report(output: Path, trace: Trace) -> int:
+    info = trace.info
+    if info.roll_call:
+        print("Where the ranks are:" if info.stopped else "Where the ranks were:", file=sys.stderr)
+        for line in info.roll_call:
+            print(f"  {escape_controls(line)}", file=sys.stderr)
+    if info.status:
+        name = signal_name(-info.status if info.status < 0 else info.status - 128)
+        ended = f"signal {name}" if name else f"status {info.status}"
+        print(f"volley: the command ended with {ended}", file=sys.stderr)
+    if not trace.ranks:
+        raise MachineError(
+            "nothing was recorded: no process of the command called MPI_Init of a shared MPI library (static and "
+            "setuid programs, and launchers that do not pass on LD_PRELOAD, keep the recorder out)"
+        )
+    if trace.missing:
+        print(f"volley: no trace of ranks {format_cpulist(trace.missing)}", file=sys.stderr)
+    calls = sum(int(rank.counts["calls"].sum()) for rank in trace.ranks)
+    dropped = sum(int(rank.header["dropped"]) for rank in trace.ranks)
+    more = f"; the last {dropped} are only counted (--events keeps more)" if dropped else ""
+    print(
+        f"trace: {escape_controls(str(output))}: {count(len(trace.ranks), 'rank')}, {calls} calls{more}",
+        file=sys.stderr,
+    )
+    print(f"volley explain {escape_controls(str(output))}", file=sys.stderr)
+    if info.stopped:
+        return EXIT_INTERRUPTED
+    return EXIT_FAILED if info.status else EXIT_GOOD

