@@ -31,7 +31,7 @@ from volley.records.plan import Plan
 from volley.records.record_types import Rank
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
-from volley.run import session
+from volley.run import node_state, session
 
 
 def ranks(hardware: Hardware, *indices: int, hosts: tuple[str, str] = ("example-node", "example-node")) -> list[Rank]:
@@ -244,7 +244,8 @@ def gpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with a driver and two GPUs, and an engine that uses them; return the file for records."""
     use(monkeypatch, install(tmp_path / "bin"))
     monkeypatch.setenv("VOLLEY_FAKE", "gpus")
-    monkeypatch.setattr(session, "has_driver", lambda: True)
+    for module in (session, node_state):
+        monkeypatch.setattr(module, "has_driver", lambda: True)
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(machine(H200)[0]))
     return tmp_path / "r.jsonl"
 
@@ -333,7 +334,7 @@ def test_gpus_are_not_read_where_no_transport_uses_them(gpu_machine: Path, monke
     monkeypatch.setattr(nvml, "read", refuse)
     measure(gpu_machine, "host")
     assert "hardware" not in kinds(gpu_machine)
-    monkeypatch.setattr(session, "has_driver", lambda: False)
+    monkeypatch.setattr(node_state, "has_driver", lambda: False)
     measure(gpu_machine, "staged/pinned")
     assert "hardware" not in kinds(gpu_machine)
 

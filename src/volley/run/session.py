@@ -10,11 +10,11 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -35,8 +35,6 @@ from volley.launch.start import (
     start_inside_launcher,
     volley_with_jsrun,
 )
-from volley.machine import settings
-from volley.machine.hardware import Hardware, Settings
 from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import Stack, assemble
 from volley.machine.nvidia_driver import gpu_count, has_driver
@@ -45,7 +43,7 @@ from volley.machine.signals import Stop
 from volley.records.command_again import asked
 from volley.records.launch_series import count_missing
 from volley.records.plan import Plan
-from volley.records.record_types import End, LaunchTimes, Run
+from volley.records.record_types import End, Run
 from volley.records.records_file import LineReader, Writer, encode_line, open_writer
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
@@ -58,6 +56,7 @@ from volley.run.jobs import (
     starts_in_s,
     trial_in_s,
 )
+from volley.run.node_state import NodeState
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize
 from volley.run.same_cores import announced
@@ -70,7 +69,10 @@ WORTH_SAYING_S, WORTH_ADVICE_S = 2.0, 10.0
 """The user is told the time of a run from the first on, and how it gets shorter from the second on."""
 
 
-def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
+Part = tuple[Benchmark, BenchmarkOptions]
+
+
+def measure(*parts: Part) -> int:
     """Run benchmarks one after the other, save and show their results together, and return the exit code.
 
     Args:
@@ -78,35 +80,38 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
             be prepared, a message says so.
     """
     begun = time.monotonic()
-    *earlier, last = parts
-    sessions: list[Session] = []
-    outcomes: list[RunOutcome] = []
-    dry_run = last[1].job.dry_run
+    benchmark, options = parts[-1]
+    dry_run = options.job.dry_run
     one_process = LaunchSpec(engine=(), ranks=1, gpus=True)
-    if last[0].local and not dry_run and (again := volley_with_jsrun(last[1].job, one_process)):
-        become(again)  # it cannot be prepared on a node without GPUs
+    if benchmark.local and not dry_run and (by_jsrun := volley_with_jsrun(options.job, one_process)):
+        become(by_jsrun)  # it cannot be prepared on a node without GPUs
     with Stop() as stop:
-        try:
-            for part in earlier:
-                try:
-                    sessions.append(prepare(*part, stop))
-                except UserError as error:
-                    outcomes.append(RunOutcome(EXIT_GOOD, (f"volley: {error}",)))
-            sessions.append(prepare(*last, stop))
-        except UserError:
-            if stop.signal is None:
-                raise
+        sessions, outcomes = _prepared(parts, stop)
         if stop.signal is not None:
             print("volley: stopped", file=sys.stderr)
             return 128 + stop.signal
         largest = max((job.plan for job in sessions[-1].jobs.planned), key=lambda plan: plan.world_size)
-        again = volley_with_jsrun(last[1].job, sessions[-1].ranks(largest))
-        writer = None if dry_run or again else _run(sessions, outcomes, stop, begun)
+        by_jsrun = volley_with_jsrun(options.job, sessions[-1].ranks(largest))
+        writer = None if dry_run or by_jsrun else _run(sessions, outcomes, stop, begun)
     if dry_run:
-        return worst([session.show_only(again) for session in sessions])
+        return worst([session.show_only(by_jsrun) for session in sessions])
     if writer is None:
-        become(again)
+        become(by_jsrun)
     return _show(sessions, outcomes, writer)
+
+
+def _prepared(parts: Sequence[Part], stop: Stop) -> tuple[list[Session], list[RunOutcome]]:
+    """Return the sessions, and why an earlier part has none; if ``stop`` is set, neither is of use."""
+    sessions: list[Session] = []
+    outcomes: list[RunOutcome] = []
+    for part in parts:
+        try:
+            sessions.append(prepare(*part, stop))
+        except UserError as error:
+            if part is parts[-1] and stop.signal is None:
+                raise
+            outcomes.append(RunOutcome(EXIT_GOOD, (f"volley: {error}",)))
+    return sessions, outcomes
 
 
 def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop, begun: float) -> Writer:
@@ -116,7 +121,7 @@ def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop, be
     with closing(open_writer(chosen.output, command, force=chosen.force, name=chosen.name)) as writer:
         for session in sessions:
             with Progress(chosen.format, session.jobs.count, begun=begun, quiet=quiet) as progress:
-                if session is sessions[0] and (note := said(sessions)):
+                if session is sessions[0] and (note := time_note(sessions)):
                     progress.note(note)
                 session.run(writer, progress, stop, begun)
                 if chosen.verbose and (times := summarize(session.logs)):
@@ -132,7 +137,7 @@ def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop, be
     return writer
 
 
-def said(sessions: Sequence[Session]) -> str | None:
+def time_note(sessions: Sequence[Session]) -> str | None:
     """Return what the user is told about the time of all sessions together, if that is worth it."""
     whole_s = sum(session.expected_s() for session in sessions)
     if whole_s < WORTH_SAYING_S:
@@ -214,14 +219,15 @@ class Session:
     starts: dict[int, Start] = field(default_factory=dict)
     logs: list[RunLog] = field(default_factory=list)
     outcomes: list[RunOutcome] = field(default_factory=list)
-    latest_hardware: tuple[int, Hardware | None] = (0, None)
-    """The number of ranks of the last launch, and the state of their GPUs after it: that before the next one."""
     ended: float | None = None
     """When the last launch ended, as ``time.monotonic`` says it."""
     tried: Preflight | None = None
     """What the preflight found, if there was one: a session that is run again does not repeat it."""
     paths: list[RunPath] | None = None
     """What carried the messages of a launch of their own; ``None``: there has been none; empty: it failed."""
+
+    def __post_init__(self) -> None:
+        self.node = NodeState(wanted=self.jobs.hardware, all_gpus=self.benchmark.local)
 
     def start_for(self, plan: Plan) -> Start:
         job = self.options.job
@@ -289,7 +295,7 @@ class Session:
 
     def show_only(self, again: Sequence[str]) -> int:
         """Print each plan, and on stderr the command line that would run it: ``again``, if volley would become it."""
-        for note in filter(None, (self.jobs.note, said([self]))):
+        for note in filter(None, (self.jobs.note, time_note([self]))):
             print(f"volley: {note}", file=sys.stderr)
         for plan in (self._complete(job.plan) for job in self.jobs.planned):
             sys.stdout.write(readable_json(plan))
@@ -304,42 +310,35 @@ class Session:
         ``begun`` is when its time began, as ``time.monotonic`` says it: now, if it is ``None``.
         """
         begun = time.monotonic() if begun is None else begun
-        for note in filter(None, (writer.note if writer.path else None, self.jobs.note)):
-            progress.note(note)
+        with announced() if self.context.on_this_host else nullcontext() as others:
+            for note in filter(None, (*self._notes(writer), others)):
+                progress.note(note)
+            self.tried = self.tried or self._preflight(progress, stop)
+            if self.paths is None:
+                self.paths = self._paths(self.tried, progress, stop)
+            for job in self.jobs.each(
+                self.logs, lambda: time.monotonic() - begun, progress.note, lambda plan: starts_in_s(plan, self.context)
+            ):
+                if stop.signal is not None:
+                    return
+                if job.note:
+                    progress.note(job.note)
+                outcome = self._outcome_of(job.plan, writer, progress, stop)
+                self.outcomes.append(outcome)
+                if outcome.ends_session:
+                    return
+
+    def _notes(self, writer: Writer) -> Iterator[str | None]:
+        """Yield what the user is told before the first launch."""
+        yield writer.note if writer.path else None
+        yield self.jobs.note
         if any(start.oversubscribed for start in self.starts.values()):
             places = count(cores(), "core") if self.context.on_this_host else "fewer cores"
-            progress.note(sharing_cores(max(self.starts), places))
+            yield sharing_cores(max(self.starts), places)
         removed = {name for start in self.starts.values() for name in start.removed}
         if removed and inside_launcher.rank_info(os.environ):
-            progress.note(
-                f"not passed on to the ranks, because a surrounding job set them: {join_words(sorted(removed))}"
-            )
-        with announced() if self.context.on_this_host else nullcontext() as others:
-            if others:
-                progress.note(others)
-            self._run_jobs(writer, progress, stop, begun)
-
-    def _run_jobs(self, writer: Writer, progress: Progress, stop: Stop, begun: float) -> None:
-        tried = self.tried = self.tried or self._preflight(progress, stop)
-        if self.paths is None:
-            self.paths = self._paths(tried, progress, stop)
-        jobs = self.jobs.each(
-            self.logs, lambda: time.monotonic() - begun, progress.note, lambda plan: starts_in_s(plan, self.context)
-        )
-        for job in jobs:
-            if stop.signal is not None:
-                return
-            if job.note:
-                progress.note(job.note)
-            try:
-                if job.plan.world_size not in self.starts:
-                    self.starts[job.plan.world_size] = self.start_for(job.plan)
-                outcome = self._launch(self._complete(job.plan, tried), writer, progress, stop)
-            except UserError as error:  # earlier results are still shown
-                outcome = RunOutcome(error.exit_code, (f"volley: {error}",), ends_session=True)
-            self.outcomes.append(outcome)
-            if outcome.ends_session:
-                return
+            names = join_words(sorted(removed))
+            yield f"not passed on to the ranks, because a surrounding job set them: {names}"
 
     def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:
         """Test in a separate job whether MPI accepts device memory: an MPI that does not crashes."""
@@ -385,80 +384,59 @@ class Session:
         trials = Trials(start, self.stack, stop, plan.watchdog_s, progress.note)
         return path_launch.found(plan, self.context.about, [*(tried.excluded if tried else ())], trials)
 
+    def _outcome_of(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
+        """Launch a plan; after an error earlier results are still shown."""
+        try:
+            if plan.world_size not in self.starts:
+                self.starts[plan.world_size] = self.start_for(plan)
+            return self._launch(self._complete(plan, self.tried), writer, progress, stop)
+        except UserError as error:
+            return RunOutcome(error.exit_code, (f"volley: {error}",), ends_session=True)
+
     def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
         """Run one job; each record goes to the file, to memory and to the progress display as it arrives."""
         start = self.starts[plan.world_size]
+        on_gpus = self.benchmark.local or self.ranks(plan).gpus
         writer.launches += 1
         log = RunLog(file=str(writer.path or ""), number=writer.launches)
+
+        def keep(*records: Any) -> None:
+            """Save records of the front end among the engine's."""
+            for record in records if log.run else ():
+                writer.write(encode_line(record))
+                log.add(record)
+
         with EngineProcess(start, stop, progress.note) as process:
             self.logs.append(log)
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
             read = LineReader((self.benchmark,))
-            size, before = self.latest_hardware
-            if before and before.reason is None and size == plan.world_size:
-                before = msgspec.structs.replace(before, when="before")
-            else:
-                before = self._hardware(plan, "before")
-            here = settings.read()
+            self.node.read_before(plan.world_size, on_gpus=on_gpus)
             _load_pages(self.benchmark, self.options.output.format)
             progress.begin(self.benchmark.forecast(plan), plan.world_size)
             for line, record in process.records(plan, read):
                 if isinstance(record, End):
                     process.expect_end(plan.watchdog_s)
-                    self.latest_hardware = plan.world_size, self._hardware(plan, "after", log.run)
-                    self._keep(self.latest_hardware[1], log, writer)
+                    keep(*self.node.after(log.run, on_gpus=on_gpus))
                 writer.write(line)
                 log.add(record)
                 if isinstance(record, Run):
-                    cpus = {cpu for rank in record.ranks if rank.host == here.host for cpu in rank.cores}
-                    self._keep(settings.of(here, cpus) if cpus and self.jobs.hardware else None, log, writer)
-                    self._keep(before, log, writer)
+                    keep(*self.node.before(record))
                 progress.on_record(record)
         log.problems += process.losses
-        self._keep(process.times(self.ended), log, writer)
+        keep(process.times(self.ended))
         self.ended = process.ended
-        if self.options.output.verbose and (said := describe(log)):
-            progress.note(said)
+        if self.options.output.verbose and (steps := describe(log)):
+            progress.note(steps)
         if stop.signal is not None:
             if log.run is None:  # it had not begun
                 self.logs.pop()
             return RunOutcome(EXIT_GOOD, ends_session=True)  # the exit code is that of the signal
         if log.end is None:  # aborted: the state of the GPUs may explain why
-            self._keep(self._hardware(plan, "after", log.run), log, writer)
+            keep(*self.node.after(log.run, on_gpus=on_gpus))
         words = self.options.named_transports
         named = [set(choose_transports((word,), self.context)).intersection(plan.transports) for word in words]
         earlier = any("ok" in each.statuses for each in self.logs if each is not log)
-        job = self.options.job
-        return judge(log, process.ending, self.benchmark, named, start.hint, measured_before=earlier, job=job)
-
-    def _hardware(self, plan: Plan, when: Literal["before", "after"], run: Run | None = None) -> Hardware | None:
-        """Read the GPUs of this node; before the run all of them, because the GPUs of the ranks are not known yet.
-
-        Where the ranks of a launch use none, NVML is not asked again: every answer would delay the next launch.
-        """
-        wanted = self.jobs.hardware and (self.benchmark.local or self.ranks(plan).gpus)
-        if not wanted or not has_driver() or (when == "after" and run is None):
-            return None
-        seen = [log.run for log in self.logs if log.run]
-        if seen and not self.benchmark.local and not any(map(_uuids, seen)):
-            return None
-        from volley.machine import nvml  # noqa: PLC0415  start-up: only if GPUs are used
-
-        return nvml.read(when, _uuids(run) if run and not self.benchmark.local else None)
-
-    def _keep(self, record: Settings | Hardware | LaunchTimes | None, log: RunLog, writer: Writer) -> None:
-        """Save a record of the front end among the engine's: of the GPUs those that ranks use, if there are any."""
-        if record is None or log.run is None:
-            return
-        if isinstance(record, Hardware):
-            from volley.machine import nvml  # noqa: PLC0415  start-up: already loaded
-
-            uuids = _uuids(log.run)
-            if not uuids:
-                return
-            record = record if self.benchmark.local else nvml.of(record, uuids)
-        writer.write(encode_line(record))
-        log.add(record)
+        return judge(log, process.ending, self.benchmark, named, start.hint, measured_before=earlier)
 
 
 def _load_pages(benchmark: Benchmark, format_name: str) -> None:
@@ -469,7 +447,3 @@ def _load_pages(benchmark: Benchmark, format_name: str) -> None:
         render.renderer(format_name)
     for each in (benchmark.results, benchmark.report):
         each.load()
-
-
-def _uuids(run: Run) -> set[str]:
-    return {rank.device.uuid for rank in run.ranks if rank.device}
