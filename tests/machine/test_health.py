@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from volley.machine.hardware import Gpu, NvLink
-from volley.machine.health import faults
+from volley.machine.hardware import Gpu, Hardware, NvLink
+from volley.machine.health import XIDS, faults, of_xids
 
 
 def gpus(*each: dict[str, Any], name: str = "NVIDIA H200") -> list[Gpu]:
@@ -59,3 +62,24 @@ def test_the_gpu_that_differs_is_named(change: dict[str, Any], words: str, broke
 
 def test_a_board_whose_driver_reports_no_nvlink_is_said() -> None:
     assert [each.broken for each in faults(gpus({"nvlinks": []}, {"nvlinks": []}))] == [False, False]
+
+
+def test_the_gpus_of_all_published_results_are_healthy_but_one_that_was_loaded_on_purpose() -> None:
+    seen = 0
+    for path in sorted((Path(__file__).parents[2] / "results").rglob("*.jsonl*")):
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+            records = [msgspec.json.decode(line, type=Hardware) for line in lines if b'"record":"hardware"' in line]
+        found = [fault for record in records for fault in faults(record.gpus)]
+        assert {(fault.part, fault.broken) for fault in found} <= {("clocks", False)}, path
+        assert not found or "loaded" in path.name
+        seen += len(records)
+    assert seen
+
+
+def test_an_xid_is_of_the_gpu_at_its_address_and_those_of_programs_are_none() -> None:
+    written = [("0000:3b:00.0", 74), ("0000:3b:00.0", 74), ("0000:ff:00.0", 79), ("0000:3b:00.0", 13)]
+    assert 13 not in XIDS
+    first, second = of_xids(written, gpus({"pci": "0000:3b:00.0"}))
+    assert (first.gpu, first.broken, first.end) == (0, False, "look")
+    assert "Xid 74, 2 times" in first.said
+    assert (second.gpu, second.broken, second.end) == ("0000:ff:00.0", True, "reboot")

