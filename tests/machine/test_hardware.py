@@ -72,6 +72,13 @@ def test_what_the_driver_counts_is_in_the_record(monkeypatch: pytest.MonkeyPatch
         assert {"nvlink_errors", "thermal_slowdown_s"} <= set(gpu.unread)
 
 
+def test_gpus_before_ampere_retire_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeNvml(machine(MIXED)[0])
+    fake.retired_pages_pending = 1
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    assert {gpu.row_remapping for gpu in nvml.read("before").gpus} == {"pending"}
+
+
 def test_only_the_gpus_that_are_used_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     before = machine(T4)[0]
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(before))

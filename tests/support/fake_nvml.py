@@ -49,6 +49,7 @@ def _given(value: Any) -> Any:
 class FakeNvml:
     """As much of ``pynvml`` as is read; a handle is the GPU itself."""
 
+    retired_pages_pending: int | None = None
     NVMLError = NVMLError
     NVMLError_NotSupported = NVMLError_NotSupported
     NVMLError_InvalidArgument = NVMLError_InvalidArgument
@@ -125,6 +126,9 @@ class FakeNvml:
     def nvmlDeviceGetRemappedRows(self, gpu: Gpu) -> tuple[int, int, int, int]:
         known = _given(gpu.row_remapping)
         return 0, 1, int(known == "pending"), int(known == "failed")
+
+    def nvmlDeviceGetRetiredPagesPendingStatus(self, gpu: Gpu) -> int:
+        return _given(self.retired_pages_pending)
 
     def nvmlDeviceGetComputeRunningProcesses(self, gpu: Gpu) -> list[int]:
         return [0] * _given(gpu.processes)

@@ -95,7 +95,12 @@ def _error_text(error: Exception) -> str:
     return escape_controls(str(error)) or type(error).__name__
 
 
-def _remapping(pending: int, failed: int) -> str:
+def _remapping(nvml: Any, gpu: Any) -> str:
+    """Return the state of faulty rows of memory; GPUs before Ampere retire pages instead."""
+    try:
+        pending, failed = nvml.nvmlDeviceGetRemappedRows(gpu)[2:4]
+    except nvml.NVMLError_NotSupported:
+        pending, failed = nvml.nvmlDeviceGetRetiredPagesPendingStatus(gpu), 0
     return "failed" if failed else "pending" if pending else "none"
 
 
@@ -118,7 +123,7 @@ _QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "ecc_corrected": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, 0, 0),
     "ecc_uncorrected": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, 1, 0),
     # corrected rows, uncorrected rows, whether one is pending, whether one failed
-    "row_remapping": lambda nvml, gpu: _remapping(*nvml.nvmlDeviceGetRemappedRows(gpu)[2:4]),
+    "row_remapping": _remapping,
     "processes": lambda nvml, gpu: len(nvml.nvmlDeviceGetComputeRunningProcesses(gpu)),
     "power_w": lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
     "power_limit_w": lambda nvml, gpu: nvml.nvmlDeviceGetEnforcedPowerLimit(gpu) / 1000,

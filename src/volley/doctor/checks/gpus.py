@@ -27,24 +27,18 @@ from volley.machine.health import C2C, GpuFault, faults, of_xids
 from volley.machine.place import place_of
 from volley.text import count, grouped, join_words
 
-_SHELL_ON_ERROR = {
-    2: "ulimit -S -v unlimited; if memory is the problem: nvidia-smi shows the processes that have it",
-    100: "nvidia-smi -L shows the GPUs that the driver has",
-    807: "echo quit | nvidia-cuda-mps-control; nvidia-cuda-mps-control -d",
+_IN_FRONT = ("LD_LIBRARY_PATH", "ldconfig -p | grep libcuda shows a library in front of the driver's")
+_ON_ERROR: dict[int, tuple[str, str]] = {
+    2: ("", "ulimit -S -v unlimited; if memory is the problem: nvidia-smi shows the processes that have it"),
+    34: _IN_FRONT,
+    100: ("", "nvidia-smi -L shows the GPUs that the driver has"),
+    804: _IN_FRONT,
+    805: ("CUDA_MPS_PIPE_DIRECTORY", "nvidia-cuda-mps-control -d, or remove the pipe of the one that ended"),
+    807: ("", "echo quit | nvidia-cuda-mps-control; nvidia-cuda-mps-control -d"),
 }
-"""What this user can do about a CUresult (cuda.h): no memory, or no address space to reserve; no device; an MPS server
-that is not ready."""
-_UNSET_ON_ERROR = {
-    **dict.fromkeys(
-        (34, 804), ("LD_LIBRARY_PATH", "ldconfig -p | grep libcuda shows a library in front of the driver's")
-    ),
-    805: (
-        "CUDA_MPS_PIPE_DIRECTORY",
-        "nvidia-cuda-mps-control -d, or remove the pipe of the one that ended: /tmp/nvidia-mps",
-    ),
-}
-"""The variable behind a CUresult, and what is left where it is not set: a stub or a compatibility library in front of
-the driver's; an MPS that has ended."""
+"""By CUresult (cuda.h): the variable behind it, and what this user can do where that is not set.  No memory, or no
+address space to reserve; a stub, or a compatibility library, in front of the driver's; no device; an MPS that has
+ended, or that is not ready."""
 _NOT_READY, _TWO_VERSIONS, _UNKNOWN = 802, 803, 999
 """CUresult: NVSwitches without their manager; driver and library of two versions; e.g. after suspend and resume."""
 _NO_GPU_SHOWN = 100
@@ -71,10 +65,12 @@ def devices(facts: Facts) -> Finding:
         if place.batch and place.in_job:
             said = f"this job of {place.batch_name} was granted no GPU: {hides}"
         evidence = f"{cuda.failed_call or 'cuDeviceGetCount'}: no device"
-        return broken(said, evidence, remedy or place.more_gpus(_SHELL_ON_ERROR[_NO_GPU_SHOWN]))
+        return broken(said, evidence, remedy or place.more_gpus(_ON_ERROR[_NO_GPU_SHOWN][1]))
     if cuda.status:
         said = f"{cuda.status_name} ({cuda.status})"
-        return broken(f"CUDA does not start: {said}", f"{cuda.failed_call}: {said}", _end_of(cuda.status, facts))
+        evidence, remedy = f"{cuda.failed_call}: {said}", _end_of(cuda.status, facts)
+        why = ": the NVSwitches, or this machine's partition of them, are not set up"
+        return broken(f"CUDA does not start: {said}{why if cuda.status == _NOT_READY else ''}", evidence, remedy)
     if len({device.pci for device in cuda.devices}) < on_bus:
         return _hidden_gpus(facts, len(cuda.devices), on_bus)
     kinds = Counter(device.name for device in cuda.devices)
@@ -86,20 +82,15 @@ def _end_of(status: int, facts: Facts) -> str:
     """Return what ends an error of CUDA here."""
     place = place_of(facts)
     if status == _NOT_READY:
-        start = "{sudo}systemctl enable --now nvidia-fabricmanager"
-        what = "its NVSwitches or its partition of them are not set up" if place.enclosed or place.virtual else ""
-        return place.admin(f"{what + '; ' if what else ''}{start}", "all processes of its GPUs")
+        where = "; in a virtual machine, the host or a service VM may have to start it" if place.virtual else ""
+        return place.admin(f"{{sudo}}systemctl enable --now nvidia-fabricmanager{where}", "all processes of its GPUs")
     if status == _TWO_VERSIONS:
         return place.reboot()
     if status == _UNKNOWN:
         again = "{sudo}rmmod nvidia_uvm; {sudo}modprobe nvidia_uvm, as after suspend and resume"
         return f"{place.admin(again, 'all processes that use CUDA')}; if that does not help: {_log(facts)}"
-    if status in _UNSET_ON_ERROR:
-        name, otherwise = _UNSET_ON_ERROR[status]
-        return place.unset([name]) or otherwise
-    if status == _NO_GPU_SHOWN:
-        return place.more_gpus(_SHELL_ON_ERROR[status])
-    return _SHELL_ON_ERROR.get(status) or _log(facts)
+    name, otherwise = _ON_ERROR.get(status, ("", _log(facts)))
+    return place.more_gpus(otherwise) if status == _NO_GPU_SHOWN else place.unset([name]) or otherwise
 
 
 def _unusable_gpus(facts: Facts) -> Finding | None:
@@ -142,9 +133,10 @@ def mig(facts: Facts) -> Finding:
     if not divided:
         return _unread(gpus, "mig") or good("off")
     said = f"MIG is on for GPU {divided}: instances have no peer access and no CUDA IPC with each other"
-    remedy = place_of(facts).admin(f"{{sudo}}nvidia-smi -i {divided} -mig 0", f"all users of GPU {divided}")
-    if facts.environment.keys() & {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"}:
-        remedy = f"ask the batch system for whole GPUs, not for instances; {remedy}"
+    place = place_of(facts)
+    remedy = place.admin(f"{{sudo}}nvidia-smi -i {divided} -mig 0", f"all users of GPU {divided}")
+    if place.batch and place.in_job:
+        remedy = f"ask {place.batch_name} for whole GPUs, not for instances; {remedy}"
     return warning(said, f"nvmlDeviceGetMigMode: enabled on {divided}", remedy, _OF_PEERS)
 
 
