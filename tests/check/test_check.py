@@ -296,6 +296,13 @@ YAML = {"root": "children: s[1-2]", "s1": "nodes: a", "s2": "nodes: b"}
             {"a": ("s0", "s1"), "b": ("s0", "s1")},
         ),
         ("BlockName=b1 BlockIndex=0 Nodes=a[1-2] BlockSize=2\n", {"a1": ("b1",), "a2": ("b1",)}),
+        (  # scontrol show topology: blocks of two levels above the lowest
+            "".join(f"BlockName=b{block} BlockIndex={block} Nodes=a{block} BlockSize=1\n" for block in range(4))
+            + "AggregatedBlock=b[0-1] BlockIndex=4 Nodes=a[0-1] BlockSize=2\n"
+            + "AggregatedBlock=b[2-3] BlockIndex=5 Nodes=a[2-3] BlockSize=2\n"
+            + "AggregatedBlock=b[0-3] BlockIndex=6 Nodes=a[0-3] BlockSize=4\n",
+            {f"a{node}": (f"b{node}", "b0-b1" if node < 2 else "b2-b3", "b0-b3") for node in range(4)},
+        ),
         (
             "---\n- topology: one\n  flat: true\n- topology: two\n  cluster_default: true\n  tree:\n"
             + "".join(f"  - switch: {name}\n    {of}\n" for name, of in YAML.items()),

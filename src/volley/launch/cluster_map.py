@@ -108,12 +108,18 @@ def parsed(text: str) -> ClusterMap:
 
 def _of_words(text: str) -> Iterable[tuple[str, str, str]]:
     """Yield the name of a switch or block, ``nodes`` or ``switches``, and the list, of topology.conf or scontrol."""
+    highest: dict[str, str] = {}
     for line in text.replace("\\\n", " ").splitlines():
         words = dict(word.split("=", 1) for word in line.partition("#")[0].split() if "=" in word)
         named = {key.lower(): value for key, value in words.items()}
         name = named.get("switchname") or named.get("blockname")
         if name:
             yield from ((name, key, named[key]) for key in ("nodes", "switches") if key in named)
+        elif "aggregatedblock" in named:  # it has the names of all its blocks, and smaller ones come first
+            blocks = expand(named["aggregatedblock"])
+            name = f"{blocks[0]}-{blocks[-1]}"
+            yield from ((name, "switches", child) for child in {highest.get(block, block): 0 for block in blocks})
+            highest |= dict.fromkeys(blocks, name)
 
 
 def _of_yaml(text: str) -> Iterable[tuple[str, str, str]]:
