@@ -20,12 +20,12 @@ from the_command import Command
 from volley import benchmarks, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
+from volley.benchmarks.matrix.rounds import PARTNERS, matchings
 from volley.benchmarks.pair.results import PingPong
 from volley.check import cluster, findings, inventory, limits, machine
-from volley.check.cluster import matchings, repeats_of
+from volley.check.cluster import repeats_of
 from volley.check.evidence import Judgement, Places, Visits
 from volley.check.findings import CheckFinding, exit_code, in_order, of_cluster
-from volley.check.inventory import Inventory, Seen
 from volley.check.judgement import judge
 from volley.check.limits import Limits
 from volley.check.options import CheckOptions
@@ -33,8 +33,10 @@ from volley.check.places import Names
 from volley.errors import UserError
 from volley.launch import cluster_map
 from volley.launch.cluster_map import ClusterMap
+from volley.machine.inventory import Inventory, Seen
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
+from volley.references.equal_machines import measured
 from volley.run.jobs import JobContext
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import Booleans, Floats, Integers
@@ -103,13 +105,13 @@ def test_nobody_meets_two_ranks_at_once(ranks: int, leaves: list[int]) -> None:
         ends = [rank for pair in pairs for rank in pair]
         assert len(ends) == len(set(ends))
     met = {partner for pairs in rounds for pair in pairs if 0 in pair for partner in pair} - {0}
-    assert len(met) >= min(cluster.PARTNERS - ranks % 2, ranks - 1)  # an odd one has a round without a partner
+    assert len(met) >= min(PARTNERS - ranks % 2, ranks - 1)  # an odd one has a round without a partner
 
 
 def test_neighbors_meet_the_same_leaves() -> None:
     """So that the distance between two leaves, and their load, are the same for all that are compared."""
     leaf = np.arange(1024) // 32
-    for pairs in matchings(1024, random.Random(1), leaf.tolist())[: cluster.PARTNERS]:
+    for pairs in matchings(1024, random.Random(1), leaf.tolist())[:PARTNERS]:
         ends = np.array(pairs)
         met = {int(leaf[other]) for ends_of in (ends, ends[:, ::-1]) for one, other in ends_of if leaf[one] == 5}
         assert len(met) <= 3  # two, and the rank that does not turn
@@ -496,7 +498,6 @@ def test_a_gpu_with_a_program_of_somebody_else_does_not_pass() -> None:
 def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with the same GPUs and processors; where another one is, nothing is compared."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    machine._own_references.cache_clear()
     references.add("good-node", str(ROOT / "results" / "h200-x2" / "matrix.jsonl"), BENCHMARKS)
     (finding,) = judged_gpus(gpu_log())
     assert (finding.verdict, finding.yardstick) == ("PASS", "reference")
@@ -504,7 +505,6 @@ def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     other = gpu_log()
     assert other.run is not None
     other.run = msgspec.structs.replace(other.run, ranks=[])
-    machine._own_references.cache_clear()
     assert "good-node" not in judged_gpus(other)[0].why
 
 
@@ -566,7 +566,7 @@ def good_checks(seconds: dict[str, list[float]]) -> Limits:
 def test_times_above_the_limits_fail() -> None:
     log = gpu_log()
     layer = machine.Layer("GPUs", ("matrix",))
-    times = machine.measured(GPUS, [log])
+    times = measured(GPUS, [log])
     for factor, verdict in ((1.0, "PASS"), (0.5, "FAIL")):
         spread = [factor * (1 + number / 100) for number in range(6)]
         known = good_checks({name: [seconds[0] * each for each in spread] for name, seconds in times.items()})
@@ -581,7 +581,7 @@ def test_a_faulty_transport_is_judged_by_what_is_known_of_the_good_one() -> None
     benchmark, _ = benchmarks.read(layer.words)
     recorded = read_runs(ROOT / "results" / "h100-x2" / "check.jsonl.gz", BENCHMARKS)
     logs = [log for log in recorded if log.run and log.run.plan.transports == ["aware"]]
-    good_s = {name: median(seconds) for name, seconds in machine.measured(benchmark, logs).items()}
+    good_s = {name: median(seconds) for name, seconds in measured(benchmark, logs).items()}
     known = good_checks({name: [each * 1.02**n for n in range(-2, 3)] for name, each in good_s.items()})
 
     def judged(known: Limits | None) -> list[tuple[str, str]]:

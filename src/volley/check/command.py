@@ -26,17 +26,19 @@ from volley.launch import cluster_map
 from volley.launch.allocation import allocation
 from volley.launch.cluster_map import ClusterMap
 from volley.launch.inside_launcher import rank_info
+from volley.machine.inventory import Inventory, Seen, nics_here
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
 from volley.records.records_file import Writer, open_writer, read_runs
 from volley.records.run_log import RunLog
+from volley.references.equal_machines import measured
 from volley.run.benchmark import Benchmark
 from volley.run.outcome import LOOKS_FOR
 from volley.run.progress import Progress
 from volley.run.session import prepare
 from volley.text import count, escape_controls
 
-Measured = tuple[machine.Layer, Benchmark, list[RunLog]]
+LayerLogs = tuple[machine.Layer, Benchmark, list[RunLog]]
 
 
 @dataclass
@@ -103,7 +105,7 @@ def run(options: CheckOptions) -> int:
             if options.transport:  # a name that is wrong is said before anything is measured
                 with suppress(MachineError):
                     prepare(replace(RANKS, jobs=cluster.Measured(where, check.budget_s).jobs), options, stop)
-            measured = _machine(check) if one else []
+            of_layers = _machine(check) if one else []
             together = cluster.Measured(where, max(check.left_s, 0.0))
             logs = []
             if stop.signal is None and not (one and options.job.ranks == 1):
@@ -113,7 +115,7 @@ def run(options: CheckOptions) -> int:
         if stop.signal is not None:
             print("volley: stopped", *filter(None, [writer.last_line()]), sep="\n", file=sys.stderr)
             return 128 + stop.signal
-    judged = Judged(options, measured, logs, together, known, asked, here=one)
+    judged = Judged(options, of_layers, logs, together, known, asked, here=one)
     check.findings += judged.findings()
     check.findings += _without_rank(logs, len(set(hosts)) or (granted.nodes if granted else 1))
     if options.learn and options.expect:
@@ -144,9 +146,9 @@ def _map(options: CheckOptions, hosts: Sequence[str]) -> ClusterMap:
     return cluster_map.of_slurm(hosts) if "SLURM_JOB_ID" in os.environ else ClusterMap(nodes=frozenset(hosts))
 
 
-def _machine(check: Check) -> list[Measured]:
+def _machine(check: Check) -> list[LayerLogs]:
     """Measure the layers of this machine."""
-    measured = []
+    found = []
     for layer in machine.layers(gpu_count() if has_driver() else 0, check.options.transport):
         if check.stop.signal is not None:
             break
@@ -155,8 +157,8 @@ def _machine(check: Check) -> list[Measured]:
         asked = replace(asked, job=job, output=replace(asked.output, quiet=True))
         logs = [log for _ in range(layer.times) for log in check.launches(layer.name, benchmark, asked)]
         if logs:
-            measured.append((layer, benchmark, logs))
-    return measured
+            found.append((layer, benchmark, logs))
+    return found
 
 
 @dataclass
@@ -164,22 +166,22 @@ class Judged:
     """Records and what they are judged by."""
 
     options: CheckOptions
-    measured: list[Measured]
+    of_layers: list[LayerLogs]
     logs: list[RunLog]
     together: cluster.Measured
     known: limits.Limits | None
-    asked: inventory.Inventory | None
+    asked: Inventory | None
     here: bool = False
     """They were measured on this machine just now."""
 
     def __post_init__(self) -> None:
-        self.all_logs = [*(log for *_, those in self.measured for log in those), *self.logs]
+        self.all_logs = [*(log for *_, those in self.of_layers for log in those), *self.logs]
         runs = [log.run for log in (*self.logs, *self.all_logs) if log.run]
         self.names = Names(runs[0].ranks, self.together.map) if runs else None
         self.of_ranks = self.together.judgements(self.logs)
         self.times: dict[str, list[float]] = {}
-        for _, benchmark, those in self.measured:
-            self.times |= machine.measured(benchmark, those)
+        for _, benchmark, those in self.of_layers:
+            self.times |= measured(benchmark, those)
         self.one = self.names is not None and self.names.one_node
         self.times |= self.together.times if self.one else {}
 
@@ -207,10 +209,10 @@ class Judged:
     def _of_machine(self) -> Iterator[CheckFinding]:
         """Judge each layer; a finding of a machine is about this host."""
         known = self.known.of(self.this) if self.known else None
-        for layer, benchmark, logs in self.measured:
+        for layer, benchmark, logs in self.of_layers:
             for each in machine.judge(layer, benchmark, logs, known, len(self.times)):
                 yield replace_nodes(each, self.host)
-        for each in machine.states([log for *_, logs in self.measured for log in logs]):
+        for each in machine.states([log for *_, logs in self.of_layers for log in logs]):
             yield replace_nodes(each, self.host)
         if self.known and self.times:
             for each in limits.missing(self.this, None if self.options.transport else self.times, self.known):
@@ -241,9 +243,9 @@ class Judged:
             return
         if self.one:
             gpus = next(filter(None, (log.gpus("before") for log in self.all_logs)), ())
-            here = {"nics": inventory.nics_here()} if self.here else {}
+            here = {"nics": nics_here()} if self.here else {}
             seen = [
-                inventory.Seen(
+                Seen(
                     node=self.host,
                     cpu=self.names.ranks[0].cpu,
                     gpus=[gpu.name or "" for gpu in gpus],
@@ -260,7 +262,7 @@ class Judged:
                 ]
                 for node in first
             }
-            seen = [inventory.Seen(node=node, cpu=rank.cpu, gpus=on_gpus[node] or None) for node, rank in first.items()]
+            seen = [Seen(node=node, cpu=rank.cpu, gpus=on_gpus[node] or None) for node, rank in first.items()]
         yield from inventory.by_inventory(self.asked, seen)
 
 
@@ -307,7 +309,7 @@ def of_records(logs: Sequence[RunLog], options: CheckOptions, where: ClusterMap 
         raise UserError("--from: these records are not those of a check")
     gpus = max((len(log.gpus("before")) for log in logs), default=0)
     named = list(dict.fromkeys(name for log in others if log.run for name in log.run.plan.transports))
-    measured: list[Measured] = []
+    of_layers: list[LayerLogs] = []
     absent: list[CheckFinding] = []
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
     missing = partial(CheckFinding, verdict="UNDECIDED", why="these records do not contain it", decides="another check")
@@ -320,14 +322,14 @@ def of_records(logs: Sequence[RunLog], options: CheckOptions, where: ClusterMap 
             if log.run and log.run.plan.benchmark == benchmark.name and wanted.issubset(log.run.plan.transports)
         ]
         if those:
-            measured.append((layer, benchmark, those))
+            of_layers.append((layer, benchmark, those))
         elif one:
             absent.append(missing(layer=layer.name))
     absent += [] if ranks else [missing(layer="all ranks")]
     together = cluster.Measured(where or ClusterMap(), 0.0)
     known = limits.read_limits(options.expect) if options.expect else None
     asked_for = inventory.read_inventory(options.inventory) if options.inventory else None
-    judged = Judged(options, measured, ranks, together, known, asked_for)
+    judged = Judged(options, of_layers, ranks, together, known, asked_for)
     return Found([*judged.findings(), *absent], judged.nodes())
 
 

@@ -11,7 +11,8 @@ from xml.sax.saxutils import quoteattr
 
 from msgspec import Meta
 
-from volley.check.cluster import PARTNERS, Case
+from volley.benchmarks.matrix.rounds import PARTNERS
+from volley.check.cluster import Case
 from volley.check.evidence import ClusterPart, Judgement
 from volley.check.places import Names
 from volley.document import Frozen, readable_json

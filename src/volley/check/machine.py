@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 
 import numpy as np
 
-from volley import benchmarks, references
+from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.matrix.cases import HOST, GpuMatrixCase
 from volley.benchmarks.matrix.results import results as matrix_results
@@ -21,15 +20,13 @@ from volley.check.evidence import Judgement, Places, Visits, joined
 from volley.check.findings import NAMED, CheckFinding, Verdict
 from volley.check.limits import Limits, by_limits
 from volley.check.neighbors import FEWEST as SMALLEST
-from volley.errors import UserError
 from volley.machine.hardware import Gpu
 from volley.machine.health import faults
 from volley.machine.transports import family_of, without_fault
-from volley.records.launch_series import LaunchSeries, launches_of
-from volley.records.records_file import read_runs
-from volley.records.run_log import Observable, RunLog
-from volley.records.saved_runs import own_references
+from volley.records.launch_series import LaunchSeries
+from volley.records.run_log import RunLog
 from volley.references import beside_words
+from volley.references.equal_machines import measured, ratios_of
 from volley.run.benchmark import Benchmark
 from volley.statistics.by_group import group_quantile
 from volley.statistics.estimates import median
@@ -85,22 +82,6 @@ def layers(gpus: int, named: Sequence[str] = ()) -> list[Layer]:
     return found
 
 
-def _places(benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[tuple[Observable, str, float]]:
-    """Yield what each launch measured: the observable, the place in it, the seconds."""
-    for log in logs:
-        for each in benchmark.observables(log):
-            for at, seconds in zip(each.at, each.seconds, strict=True):
-                yield each, at, seconds
-
-
-def measured(benchmark: Benchmark, logs: Sequence[RunLog]) -> dict[str, list[float]]:
-    """Return the seconds of each launch, by what was measured: ``pingpong: host, 8 B``."""
-    found: dict[str, list[float]] = {}
-    for each, at, seconds in _places(benchmark, logs):
-        found.setdefault(f"{benchmark.name}: {each.series}, {at}", []).append(seconds)
-    return found
-
-
 Section = tuple[str, list[int], list[GpuMatrixCase], Judgement]
 """A matrix of GPUs: its name, its GPUs, its launches, and what these say of the GPUs, as ranks in this order."""
 LEARN = "limits of this site: volley check --expect FILE --learn"
@@ -127,7 +108,7 @@ def judge(
     yield from slow
     if limits is not None:
         yield by_limits(layer.name, times, limits, judged)
-    elif ratios := _ratios(layer, benchmark, logs):
+    elif ratios := ratios_of(benchmark, logs, BENCHMARKS, of_cores=layer.of_cores):
         yield _by_reference(layer, ratios, again)
     elif not slow:
         yield _by_hardware(layer, sections, len(times))
@@ -206,47 +187,6 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
                 f"{count(len(cases), 'launch')}",
                 decides="" if always else f"volley {' '.join(layer.words)}",
             )
-
-
-def _machine_kind(logs: Sequence[RunLog]) -> tuple[set[str | None], set[str]]:
-    """Return the names of the GPUs and of the processors."""
-    gpus = {gpu.name for log in logs for gpu in log.gpus("before")}
-    return gpus, {rank.cpu for log in logs if log.run for rank in log.run.ranks}
-
-
-@cache
-def _own_references() -> dict[str, list[RunLog]]:
-    """Return the user's references; one that cannot be read is none."""
-    found = {}
-    for name, path in own_references().items():
-        with suppress(UserError):
-            found[name] = read_runs(path, benchmarks.BENCHMARKS)
-    return found
-
-
-def _ratios(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> tuple[str, dict[str, list[float]]] | None:
-    """Return a reference of such a machine, and by place the times of the launches / its time; ``None`` without one.
-
-    The user's own references come first: machines with the same processors and GPUs; then published ones.
-    """
-    gpus, cpus = kind = _machine_kind(logs)
-    for name, theirs in _own_references().items():
-        same = [log for log in launches_of(theirs, benchmark.name) if _machine_kind([log]) == kind]
-        usual = measured(benchmark, same)
-        if ratios := {
-            at: [each / median(usual[good]) for each in seconds]
-            for at, seconds in measured(benchmark, logs).items()
-            if (good := without_fault(at)) in usual
-        }:
-            return name, ratios
-    devices, names = cpus if layer.of_cores else gpus, []
-    found: dict[str, list[float]] = {}
-    for each, at, seconds in _places(benchmark, logs) if len(devices) == 1 else ():
-        sweep = (benchmark.name, without_fault(each.series))
-        if ratio := references.ratio_to_equal(str(*devices), sweep, at, seconds, each.work):
-            names.append(ratio[0])
-            found.setdefault(f"{each.series}, {at}", []).append(ratio[1])
-    return (names[0], found) if names else None
 
 
 def _by_reference(layer: Layer, ratios: tuple[str, dict[str, list[float]]], again: str) -> CheckFinding:
