@@ -10,7 +10,7 @@
 # make coverage   docs/method/coverage.md: how often intervals hold and verdicts are wrong, on recorded launches
 # make check-rates   the table of docs/method/check.md: how often volley check finds a fault, on simulated clusters
 # make tune-rates    the table of docs/method/tune.md: how often volley tune finds a better setting, on simulated machines
-# make docs       generated files: schema/, docs/cli.md, docs/records.md, docs/data.md, the figures that pages take from records and code
+# make docs       generated files: schema/, docs/cli.md, docs/cli/, docs/records.md, docs/data.md, the figures that pages take from records and code
 # make pictures   docs/pictures/
 # make clean      remove what the build made;  make distclean removes the environments too
 #

@@ -10,21 +10,44 @@ import msgspec
 
 from figures import DOCS
 from volley.benchmarks.pair.results import line
-from volley.statistics.estimates import median
 
 PROGRAMS = DOCS.parent / "examples"
-PEERS = DOCS.parent / "results/h200-x2/peers.jsonl"
-SIZES = (8, 4096, 1 << 20, 1 << 30)
+MEASURED = DOCS.parent / "bench/results/intel-r-xeon-r-processor-open-mpi-5-0-11-examples.json"
+"""What `make bench BENCH="--part examples"` found: each program, and volley beside it."""
+SIZES = {"8 B": 8, "4 KiB": 4096, "1 MiB": 1 << 20, "64 MiB": 1 << 26}
 
 
-def printed_line() -> Iterator[str]:
-    """Yield what 5 + 50 exchanges through CUDA-aware MPI came to, each line the median of eleven launches of volley."""
-    records = [msgspec.json.decode(text) for text in PEERS.read_bytes().splitlines()]
-    launches = [each for each in records if each.get("comparison") == "tutorial-aware" and each["command"] == "volley"]
+def printed_cpu() -> Iterator[str]:
+    """Yield lines that the program for host memory printed: of each size the median over its launches."""
+    yield from _printed("ping_pong.c")
+
+
+def printed_staged() -> Iterator[str]:
+    """Yield the same of the program that copies through host memory."""
+    yield from _printed("ping_pong_staged.cu")
+
+
+def printed_aware() -> Iterator[str]:
+    """Yield the same of the program for CUDA-aware MPI."""
+    yield from _printed("ping_pong_aware.cu")
+
+
+def _printed(program: str) -> Iterator[str]:
+    findings = msgspec.json.decode(MEASURED.read_bytes())["findings"]
+    medians = {each["what"].partition(f"examples/{program}, ")[2]: each["theirs"]["median"] for each in findings}
     yield "```text"
-    for size in SIZES:
-        yield line(size, median([launch["figures"][f"aware {size}"] for launch in launches])).rstrip("\n")
+    yield from (line(size, medians[name]).rstrip("\n") for name, size in SIZES.items())
     yield "```"
+
+
+def program_start() -> Iterator[str]:
+    """Yield how a program learns which rank it is."""
+    yield from _part("ping_pong.c", r"    int ranks, rank;.*?MPI_Comm_rank.*?$")
+
+
+def program_gpu() -> Iterator[str]:
+    """Yield how a rank chooses its GPU before MPI_Init."""
+    yield from _part("ping_pong_aware.cu", r"static void choose_gpu.*?^}$")
 
 
 def program_clock() -> Iterator[str]:

@@ -1,5 +1,5 @@
 """Writes what is derived from the types and the command line: schema/*.json, docs/records.md, docs/data.md,
-docs/cli.md, docs/doctor.md and the references made from our own records.
+docs/cli.md, docs/cli/, docs/doctor.md and the references made from our own records.
 
 ``python docs/make/generate.py`` writes the files in a checkout, ``--check`` only compares; a test does the same, so
 that they cannot drift apart.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,7 @@ from volley import references
 from volley.benchmarks import BENCHMARKS, plain
 from volley.check.findings import Document
 from volley.cli import COMMANDS, EXIT_CODES, UNITS
-from volley.command.commandline import Command, panels
+from volley.command.commandline import Command, Option, panels
 from volley.compare.page import COLUMNS as COMPARE_COLUMNS
 from volley.doctor.checks import CHECKS, diagnose
 from volley.errors import EXIT_FAILED, EXIT_GOOD
@@ -54,6 +55,9 @@ OWN_REFERENCES = {
 }
 """References made from our own records: the folder in ``results`` and its files."""
 
+_COMMANDS = (plain.COMMAND, *COMMANDS)
+_SOURCES = "src/volley/command/options.py and the Options class of each benchmark and tool"
+
 _RECORDS = (Run, Settings, Hardware, Transport, *(type_ for each in BENCHMARKS for type_ in each.record_types), End)
 
 
@@ -67,6 +71,7 @@ def generate() -> dict[str, str]:
         "docs/records.md": _page(records_page(plan, record)),
         "docs/data.md": _page(data_page()),
         "docs/cli.md": _page(cli_page()),
+        **{f"docs/{_page_of(command)}": _page(command_page(command)) for command in _COMMANDS},
         "docs/doctor.md": _page(doctor_page()),
         "docs/doctor-examples.md": _page(doctor_examples()),
         **{f"src/volley/references/{name}.json": own_reference(name) for name in OWN_REFERENCES},
@@ -355,35 +360,69 @@ def _column(name: str) -> dict[str, Any]:
     return {"description": meaning(name), **({"type": [type_, "null"]} if type_ else {})}
 
 
-# -------------------------------------------------------------------------------------------- docs/cli.md
+# ------------------------------------------------------------------------------- docs/cli.md, docs/cli/
+
+
+_SHARED_BY = 3
+"""An option that so many commands have, word for word, stands on the page of all commands."""
 
 
 def cli_page() -> Iterator[str]:
-    """Yield the lines of docs/cli.md."""
-    source = "src/volley/command/options.py and the Options class of each benchmark and tool"
-    yield from (_NOTE.format(source=source), "", "# Command line", "")
-    for command in (plain.COMMAND, *COMMANDS):
-        yield from _command(command)
+    """Yield the lines of docs/cli.md: the commands, and the options that they share."""
+    yield from (_NOTE.format(source=_SOURCES), "", "# Command line", "", "| command | |", "| --- | --- |")
+    for command in _COMMANDS:
+        summary = " ".join(command.help.strip().split("\n\n")[0].split())
+        yield f"| [`{command.title}`]({_page_of(command)}) | {summary} |"
+    yield from ("", "## Shared options", "", "The page of each command names those that it has.", "")
+    shared = shared_options()
+    for panel in dict.fromkeys(panel for panel, _ in shared):
+        yield from (f"| {panel} | default | |", "| --- | --- | --- |")
+        yield from (row for its, row in shared if its == panel)
+        yield ""
     yield from f"{UNITS}{EXIT_CODES}".strip().split("\n")
 
 
-def _command(command: Command) -> Iterator[str]:
-    """Yield one section: what the command does, its options by panel, its examples."""
+def command_page(command: Command) -> Iterator[str]:
+    """Yield the lines of the page of a command: what it does, its examples, its own options by panel."""
     arguments = "".join(f" {each.metavar}" for each in command.declared() if each.positional)
-    yield from (f"## {command.title}{arguments}", "")
+    yield from (_NOTE.format(source=_SOURCES), "", f"# {command.title}{arguments}", "")
     if command.aliases:
         yield from (f"Also: {', '.join(f'`volley {alias}`' for alias in command.aliases)}.", "")
     for paragraph in command.help.strip().split("\n\n"):
         yield from (" ".join(paragraph.split()), "")
-    for panel, known in panels(command).items():
-        yield from (f"| {panel} | default | |", "| --- | --- | --- |")
-        for each in known:
-            flags = each.usage.removesuffix(each.metavar if each.read else "").strip()
-            names = ", ".join(f"`{name}`" for name in flags.split(", ") if name)
-            shown = f"{names} `{_escaped(each.metavar)}`".strip() if each.read else names
-            yield f"| {shown} | {_default(each.default_text, each.shown)} | {_escaped(each.help)} |"
-        yield ""
     yield from ("```sh", *command.examples, "```", "")
+    shared, elsewhere = shared_options(), []
+    for panel, known in panels(command).items():
+        rows = {each.name: _option_row(each) for each in known}
+        own = [row for row in rows.values() if (panel, row) not in shared]
+        elsewhere += [f"`{name}`" for name, row in rows.items() if row not in own]
+        if own:
+            yield from (f"| {panel} | default | |", "| --- | --- | --- |", *own, "")
+    if elsewhere:
+        yield f"And the [shared options](../cli.md#shared-options) {', '.join(elsewhere)}."
+
+
+@cache
+def shared_options() -> dict[tuple[str, str], int]:
+    """Return the options that several commands have, by panel and row of the table, with the number of commands."""
+    pairs = (
+        (panel, _option_row(each))
+        for command in _COMMANDS
+        for panel, known in panels(command).items()
+        for each in known
+    )
+    return {pair: number for pair, number in Counter(pairs).items() if number >= _SHARED_BY}
+
+
+def _page_of(command: Command) -> str:
+    return f"cli/{command.name or 'volley'}.md"
+
+
+def _option_row(own: Option) -> str:
+    flags = own.usage.removesuffix(own.metavar if own.read else "").strip()
+    names = ", ".join(f"`{name}`" for name in flags.split(", ") if name)
+    shown = f"{names} `{_escaped(own.metavar)}`".strip() if own.read else names
+    return f"| {shown} | {_default(own.default_text, own.shown)} | {_escaped(own.help)} |"
 
 
 def _escaped(text: str) -> str:

@@ -17,9 +17,20 @@ from itertools import pairwise
 from pathlib import Path
 
 from every_way import every_way, every_way_run, gpu_initiated, gpu_initiated_run, on_h100s, over_staging
-from example_programs import printed_line, program_aware, program_clock, program_cpu, program_staged
+from example_programs import (
+    printed_aware,
+    printed_cpu,
+    printed_staged,
+    program_aware,
+    program_clock,
+    program_cpu,
+    program_gpu,
+    program_staged,
+    program_start,
+)
 from figures import DOCS, H200, NVLINK3, SUMMIT, find, measured, published, three_digits
 from method_figures import aware_line, between_gpus, jacobi_on_gpus, least_disturbed, poor_lines
+from screen import findings
 
 SIZES = {8: "8 B", 4096: "4 KiB", 65536: "64 KiB", 1 << 20: "1 MiB", 1 << 24: "16 MiB", 1 << 30: "1 GiB"}
 SHORT = 1 << 20
@@ -113,7 +124,11 @@ FIGURES: dict[str, Callable[[], Iterator[str]]] = {
         short_messages,
         the_wire,
         three_machines,
-        printed_line,
+        printed_cpu,
+        printed_staged,
+        printed_aware,
+        program_start,
+        program_gpu,
         program_clock,
         program_cpu,
         program_staged,
@@ -128,6 +143,7 @@ FIGURES: dict[str, Callable[[], Iterator[str]]] = {
         aware_line,
         poor_lines,
         over_staging,
+        findings,
         least_disturbed,
     )
 }
