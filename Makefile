@@ -93,7 +93,7 @@ $(TOOLS)/.ready: build/choices pyproject.toml build_backend/machine.py build_bac
 	@if $(PYTHON) -m pip --python $(TOOLS)/bin/python --version >/dev/null 2>&1; then pip="$(PYTHON) -m pip"; \
 	  else $(TOOLS)/bin/python -m ensurepip >/dev/null; pip="$(TOOLS)/bin/python -m pip"; fi; \
 	  $$pip --disable-pip-version-check --quiet --python $(TOOLS)/bin/python install --no-compile \
-	  'pip>=23.1' 'scikit-build-core>=1.0,<2'
+	  'pip>=23.1' 'scikit-build-core>=0.11.5,<2'
 	@requirements=$$($(TOOLS)/bin/python build_backend/volley_build.py); \
 	  $(IN_TOOLS) $$requirements
 	@touch $@

@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, NoReturn
 
 from volley.command import option_values
-from volley.errors import UserError
+from volley.errors import MachineError, UserError
 from volley.text import did_you_mean, escape_controls, grouped
 
 _ARGUMENTS = "Arguments"
@@ -399,6 +399,8 @@ def completion_script(commands: Sequence[Command], shell: str, names: Mapping[st
     """Return the script for one shell: ``bash``, ``zsh``, ``fish`` or ``tcsh``."""
     import shtab  # noqa: PLC0415  start-up: takes as long as all other imports
 
+    if shell not in shtab.SUPPORTED_SHELLS:
+        raise MachineError(f"shtab {shtab.__version__} cannot complete for {shell}: install a newer one (fish: 1.9)")
     root = argparse.ArgumentParser(prog="volley")
     parsers = root.add_subparsers()
     for command in commands:
