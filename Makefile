@@ -12,6 +12,7 @@
 # make tune-rates    the table of docs/method/tune.md: how often volley tune finds a better setting, on simulated machines
 # make docs       generated files: schema/, docs/cli.md, docs/cli/, docs/records.md, docs/data.md, the figures that pages take from records and code
 # make pictures   docs/pictures/
+# make site       build/site/html: the documentation as a site with search; a broken link is an error
 # make clean      remove what the build made;  make distclean removes the environments too
 #
 # PYTHON=python3.12    which Python to build with
@@ -31,7 +32,7 @@ PIP := $(TOOLS)/bin/python -m pip --disable-pip-version-check --quiet
 IN_TOOLS := $(PIP) install --no-compile
 IN_VENV := $(PIP) --python $(VENV)/bin/python install --no-compile
 SHOW_PROGRESS := $(TOOLS)/bin/python build_backend/show_progress.py
-TREES := dist wheel portable manylinux dev sanitize gpu release
+TREES := dist wheel portable manylinux dev sanitize gpu release site
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
@@ -56,7 +57,7 @@ ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
   $(shell find cmake build_backend engine/src engine/apps engine/CMakeLists.txt -type f ! -name '*.pyc')
 FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
-.PHONY: run install wheel test test-slow test-gpu ctest fuzz lint format bench bench-peers coverage check-rates tune-rates docs pictures clean distclean FORCE
+.PHONY: run install wheel test test-slow test-gpu ctest fuzz lint format bench bench-peers coverage check-rates tune-rates docs site pictures clean distclean FORCE
 
 # NVLink multicast stays off in our own runs: volley itself sets nothing that changes what it measures.
 OURS := test test-slow ctest test-gpu bench bench-peers
@@ -218,6 +219,13 @@ docs: $(INSTALLED)
 	PYTHONPATH=src $(VENV)/bin/python docs/make/pages.py
 	PYTHONPATH=src:bench $(VENV)/bin/python -m peers page
 	PYTHONPATH=src $(VENV)/bin/python docs/make/notebook.py
+
+$(TOOLS)/.site: $(TOOLS)/.ready
+	@$(IN_TOOLS) 'zensical>=0.0.70'
+	@touch $@
+
+site: $(TOOLS)/.site
+	$(TOOLS)/bin/python docs/make/site.py
 
 pictures: $(VENV)/.docs
 	PYTHONPATH=src $(VENV)/bin/python docs/make/pictures.py
