@@ -225,7 +225,7 @@ $(TOOLS)/.site: $(TOOLS)/.ready
 	@touch $@
 
 site: $(TOOLS)/.site
-	$(TOOLS)/bin/python docs/make/site.py
+	$(TOOLS)/bin/python docs/make/website.py
 
 pictures: $(VENV)/.docs
 	PYTHONPATH=src $(VENV)/bin/python docs/make/pictures.py

@@ -1,4 +1,4 @@
-"""Build the documentation as a site, from the pages as they are: ``python docs/make/site.py``.
+"""Build the documentation as a site, from the pages as they are: ``python docs/make/website.py``.
 
 The pages and the files that they link to are copied to build/site/pages as they lie in the repository, so that links
 to code lead to the code.  Zensical builds build/site/html; then every link of the site must lead to a file of it.
