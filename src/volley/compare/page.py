@@ -185,7 +185,7 @@ def _detectable(comparison: Comparison, condition: FailOn) -> str:
     seen = np.sort(comparison.detectable(condition.share or 0.0))
     known = seen[np.isfinite(seen)]
     if not known.size:
-        return f"no {what} for certain, because there are no 95 % intervals"
+        return f"no {what}, because there are no 95 % intervals"
     half, largest = (f"{math.ceil(100 * change - 1e-9)} %" for change in (known[(len(known) - 1) // 2], known[-1]))
     if known.size < seen.size:
         return f"{what} of {largest} or more at {known.size} of {count(seen.size, 'point')}, and none at the others"

@@ -60,10 +60,10 @@ class LaunchCount:
         expected = max(self.minimum, int((self.time_s - before_s) / launch_s)) if done is None else done
         if expected >= FIRST_LOOK:
             return None
-        verb, about = ("leave time", "about ") if done is None else ("were enough", "")
-        made = f"{self.time_s:.3g} s {verb} for {count(expected, 'launch')} of {about}{format_sig(launch_s, 2)} s"
+        there_was = f"in {self.time_s:.3g} s there {'is' if done is None else 'was'} time for"
+        made = f"{there_was} {count(expected, 'launch')} of {format_sig(launch_s, 2)} s"
         budget = round_up((before_s + FIRST_LOOK * launch_s) * 1.1)
-        return f"{made}, and a confidence interval needs {FIRST_LOOK}: write --budget {budget}"
+        return f"{made}; a 95 % interval needs {FIRST_LOOK}: write --budget {budget}"
 
 
 class Forecast:
