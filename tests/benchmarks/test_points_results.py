@@ -123,7 +123,7 @@ def test_launches_on_a_node_in_another_state_are_another_series(name: str) -> No
     other = in_state(**STATES[name])
     found = results([in_state(), other, other])
     assert [len(one.series.logs) for one in found] == [1, 2]
-    assert [list(one.series.apart) for one in found] == [[name], [name]]
+    assert [list(one.series.differing) for one in found] == [[name], [name]]
     silent = in_state(driver=None, power=None)
     silent.settings = None
     assert len(results([in_state(), silent, in_state()])) == 1
@@ -132,14 +132,14 @@ def test_launches_on_a_node_in_another_state_are_another_series(name: str) -> No
 def test_launches_that_chose_the_gpu_after_mpi_are_another_series() -> None:
     after = on()
     after.run = replace(after.run, plan=replace(after.run.plan, launch={"asked": [["--gpu-after-init"]]}))
-    assert [list(one.series.apart) for one in results([on(), after])] == [["GPU chosen"]] * 2
+    assert [list(one.series.differing) for one in results([on(), after])] == [["GPU chosen"]] * 2
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_launches_under_other_conditions_are_other_series_and_say_what_differs(name: str) -> None:
     found = results([on(), on(**OTHERS[name]), on(**OTHERS[name])])
     assert [len(one.series.logs) for one in found] == [1, 2]
-    assert [list(one.series.apart) for one in found] == [[name], [name]]
+    assert [list(one.series.differing) for one in found] == [[name], [name]]
     assert all(f"which differ in {name} (here " in " ".join(heading(one.series, "pingpong")) for one in found)
     with pytest.raises(UserError, match=f"do not belong together; they differ in {name} "):
         observed_in([on(), on(**OTHERS[name])], BENCHMARKS)
@@ -173,7 +173,7 @@ def test_variables_that_name_a_job_are_no_conditions() -> None:
     )
     logs = [on(environment=dict.fromkeys(names, str(number))) for number in range(3)]
     (found,) = results(logs)
-    assert not found.series.apart
+    assert not found.series.differing
 
 
 def test_a_series_is_found_without_comparing_requests_with_each_other() -> None:

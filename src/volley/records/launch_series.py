@@ -30,7 +30,7 @@ class LaunchSeries:
     """Launches of the same request under the same conditions; at least one."""
 
     logs: tuple[RunLog, ...]
-    apart: Mapping[str, str] = field(default_factory=dict)
+    differing: Mapping[str, str] = field(default_factory=dict)
     """The conditions that other launches of the same request do not share, as they are in this series."""
 
     @cached_property
@@ -147,7 +147,7 @@ OF_THE_NODE = ("driver", "power limit", "governor", "boost")
 """Conditions that some launches do not record, such as those without GPU memory."""
 
 
-def alike(logs: Iterable[RunLog], ignored: Collection[str] = ()) -> list[list[RunLog]]:
+def under_same_conditions(logs: Iterable[RunLog], ignored: Collection[str] = ()) -> list[list[RunLog]]:
     """Group launches under the same conditions; one that does not record the state of the node fits any one state."""
     logs = list(logs)
     known = [conditions(log) for log in logs]
@@ -155,7 +155,7 @@ def alike(logs: Iterable[RunLog], ignored: Collection[str] = ()) -> list[list[Ru
     return list(grouped(logs, lambda log: conditions_key(log, {*ignored, *single})).values())
 
 
-def differences(found: Sequence[Conditions]) -> list[str]:
+def differing(found: Sequence[Conditions]) -> list[str]:
     return [name for name in dict.fromkeys(chain(*found)) if len({each.get(name) for each in found}) > 1]
 
 
@@ -231,7 +231,7 @@ def observed_in(logs: Sequence[RunLog], benchmarks: Sequence[RecordedBenchmark])
 def _refuse_mixed(launches: Sequence[RunLog], found: Observed, benchmark: str) -> None:
     """Refuse launches of a benchmark that measured the same under different conditions."""
     numbers = {id(log): number for number, log in enumerate(launches)}
-    groups = [[numbers[id(log)] for log in those] for those in alike(launches)]
+    groups = [[numbers[id(log)] for log in those] for those in under_same_conditions(launches)]
     if len(groups) == 1:
         return
 
@@ -248,7 +248,7 @@ def _refuse_mixed(launches: Sequence[RunLog], found: Observed, benchmark: str) -
     differ = [conditions(log) for log in mixed]
     names = [
         f"{name} ({join_words(dict.fromkeys(_shown(each, name) for each in differ), 'or')})"
-        for name in differences(differ)
+        for name in differing(differ)
     ]
     raise UserError(
         f"{files} has launches that do not belong together; they differ in "
@@ -264,21 +264,21 @@ def launches_of(logs: Sequence[RunLog], benchmark: str) -> list[RunLog]:
 
 
 def series_of(
-    logs: Iterable[RunLog], request: Callable[[RunLog], Hashable] = request_of, *, moved: bool = False
+    logs: Iterable[RunLog], request: Callable[[RunLog], Hashable] = request_of, *, any_placement: bool = False
 ) -> list[LaunchSeries]:
     """Group the launches of the same request under the same conditions, in order of appearance.
 
     Args:
         logs: the launches; one without a ``run`` record is a series of its own.
         request: returns what launches of one series have in common besides their conditions.
-        moved: launches on other cores belong together too.
+        any_placement: launches on other cores belong together too.
     """
-    ignored = {"placement"} if moved else set()
+    ignored = {"placement"} if any_placement else set()
     requests = grouped(logs, lambda log: request(log) if log.run else id(log))
     found = []
     for same in requests.values():
-        series = alike(same, ignored)
-        names = differences([conditions(those[0]) for those in series]) if len(series) > 1 else ()
+        series = under_same_conditions(same, ignored)
+        names = differing([conditions(those[0]) for those in series]) if len(series) > 1 else ()
         for those in series:
             here = conditions(those[0])
             found.append(LaunchSeries(tuple(those), {name: _shown(here, name) for name in names}))
@@ -287,5 +287,5 @@ def series_of(
 
 def count_missing(logs: Iterable[RunLog]) -> None:
     """Write into the last launch of each request how many launches are missing, if the command named their number."""
-    for series in series_of((log for log in logs if log.run), moved=True):
+    for series in series_of((log for log in logs if log.run), any_placement=True):
         series.logs[-1].missing_launches = max(0, launches_asked(series.plan) - len(series.logs))

@@ -54,8 +54,8 @@ def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
         more_settings = f" and {len(settings) - MAX_SETTINGS} more" if len(settings) > MAX_SETTINGS else ""
         lines.append(f"{'; '.join(settings[:MAX_SETTINGS])}{more_settings} in the environment")
     lines += path_lines(series)
-    if series.apart:
-        here = join_few((f"{name} (here {value})" for name, value in series.apart.items()), MAX_NAMED)
+    if series.differing:
+        here = join_few((f"{name} (here {value})" for name, value in series.differing.items()), MAX_NAMED)
         lines.append(f"separate from other launches of the same request, which differ in {here}")
     return lines
 
