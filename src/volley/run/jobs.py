@@ -6,6 +6,7 @@ on more samples in one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,15 @@ class Jobs:
     def count(self) -> LaunchCount:
         number = len(self.planned) * self.times
         return self.launches or LaunchCount(number, number)
+
+    def expected_s(self, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
+        """Return how long all launches are expected to take, from the start of the command to the last one."""
+        each_s = [starts_in_s(job.plan, context) + measures_in_s(job, context, forecast) for job in self.planned]
+        if self.launches is not None:
+            return min(self.launches.maximum * each_s[0], self.launches.time_s or math.inf)
+        tried_s = (1 + (self.trial is not None)) * trial_in_s(self.planned[0].plan, context)
+        budgets_s = [job.plan.budget_s or math.inf for job in self.planned]
+        return min(tried_s + self.times * sum(each_s), *budgets_s)
 
     def each(
         self,

@@ -51,10 +51,8 @@ from volley.run.jobs import (
     JobContext,
     Jobs,
     choose_transports,
-    measures_in_s,
     needs_trial,
     starts_in_s,
-    trial_in_s,
 )
 from volley.run.node_state import NodeState
 from volley.run.outcome import RunOutcome, judge, stopped, worst
@@ -139,7 +137,7 @@ def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop, be
 
 def time_note(sessions: Sequence[Session]) -> str | None:
     """Return what the user is told about the time of all sessions together, if that is worth it."""
-    whole_s = sum(session.expected_s() for session in sessions)
+    whole_s = sum(each.jobs.expected_s(each.context, each.benchmark.forecast) for each in sessions)
     if whole_s < WORTH_SAYING_S:
         return None
     advice = sessions[-1].jobs.advice if whole_s >= WORTH_ADVICE_S else None
@@ -281,18 +279,6 @@ class Session:
                 launch["stack"] = {**launch["stack"], "ucx_protocols": msgspec.to_builtins(tried.protocols)}
         return msgspec.structs.replace(plan, launch=utf8(launch))
 
-    def expected_s(self) -> float:
-        """Return how long the session is expected to take, from the start of the command to the last launch."""
-        here, forecast = self.context, self.benchmark.forecast
-        each_s = [starts_in_s(job.plan, here) + measures_in_s(job, here, forecast) for job in self.jobs.planned]
-        if (launches := self.jobs.launches) is not None:
-            return min(launches.maximum * each_s[0], launches.time_s or math.inf)
-        plan = self.jobs.planned[0].plan
-        tried_s = (1 + (self.jobs.trial is not None)) * trial_in_s(plan, here)
-        return min(
-            tried_s + self.jobs.times * sum(each_s), *(job.plan.budget_s or math.inf for job in self.jobs.planned)
-        )
-
     def show_only(self, again: Sequence[str]) -> int:
         """Print each plan, and on stderr the command line that would run it: ``again``, if volley would become it."""
         for note in filter(None, (self.jobs.note, time_note([self]))):
@@ -377,7 +363,8 @@ class Session:
         if plan is None or start is None or start.inside_launcher or self.benchmark.local:
             return None
         several = not self.context.on_this_host or bool(self.ranks(plan).gpus and self.context.sees_gpus)
-        if (self.budget_s or math.inf) < PATHS_WORTH_S or (not several and self.expected_s() < PATHS_WORTH_S):
+        expected_s = self.jobs.expected_s(self.context, self.benchmark.forecast)
+        if (self.budget_s or math.inf) < PATHS_WORTH_S or (not several and expected_s < PATHS_WORTH_S):
             return None
         from volley.launch import path_launch  # noqa: PLC0415  start-up: many runs are short
 
