@@ -109,8 +109,23 @@ _ALIKE = {"MPI": "Open MPI 5.0.11", "UCX": "1.20.1", "NVIDIA driver": "580.65.06
 _ALIKE |= {"limit of locked memory": "unlimited", "limit of open files": "65536"}
 
 
+_RDMA = {"bus": {"infiniband": ["mlx5_0"]}, "driver": {"modules": ["nvidia", "nvidia_uvm", "nvidia_peermem"]}}
+_MLX5 = {"name": "mlx5_0", "rdma": True, "rate_bits_per_s": 2e11}
+
+
+def _path(**more: Any) -> dict[str, Any]:
+    eth0 = {"name": "eth0", "rate_bits_per_s": 1e9, "sent": 1.0, "received": 1.0}
+    ends = [{"rank": rank, "host": host, "devices": [eth0]} for rank, host in enumerate("ab")]
+    sizes = {"transport": "host", "size_bytes": 1 << 22, "bytes_each_way": 1 << 23, "counted": 1.0}
+    return {**sizes, "library": "Open MPI ob1", "protocol": "tcp", "ends": ends, **more}
+
+
 def _hosts(
-    job: dict[str, Any] | None = None, *, docker: bool = False, b: dict[str, Any] | None = None
+    job: dict[str, Any] | None = None,
+    *,
+    docker: bool = False,
+    b: dict[str, Any] | None = None,
+    path: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     known = {"a": ["192.0.2.1"], "b": ["192.0.2.2"]}
     both = {"docker0": "172.17.0.1/16"} if docker else {}
@@ -120,7 +135,7 @@ def _hosts(
     two["interfaces"] = {"eth0": "192.0.2.2/24", **both}
     whole = {**msgspec.to_builtins(GOOD.mpi_host.value), **(job or {})}
     trial = {"change": "OMPI_MCA_btl_tcp_if_exclude=127.0.0.0/8,docker0", "works": True} if docker else None
-    return {"hosts": [one, {**two, **(b or {})}], "job": whole, "carried": {"eth0": 1 << 26}, "trial": trial}
+    return {"hosts": [one, {**two, **(b or {})}], "job": whole, "paths": [_path(**(path or {}))], "trial": trial}
 
 
 _LEFT_OVER = {
@@ -343,6 +358,19 @@ STATES: dict[str, dict[str, Any]] = {
         "surroundings": {**_AROUND, "devices": ["lo", "eth0"]},
         "hosts": _hosts(b={"interfaces": {"lo": "127.0.0.1/8", "ens9": "192.0.2.2/24"}}),
     },
+    "TCP between hosts with InfiniBand, because a variable asks for it": {
+        "environment": {"OMPI_MCA_btl": "tcp,self"},
+        **_RDMA,
+        "hosts": _hosts(path={"idle": [_MLX5]}),
+    },
+    "TCP between hosts with InfiniBand, because UCX finds no device": {
+        **_RDMA,
+        "hosts": _hosts(path={"idle": [_MLX5], "reason": "Open MPI found no device that its UCX can use"}),
+    },
+    "TCP over the slower interface": {
+        "hosts": _hosts(path={"idle": [{"name": "eth1", "rate_bits_per_s": 1e11}]}),
+    },
+    "TCP between hosts whose InfiniBand is down": {**_RDMA, "hosts": _hosts()},
     "docker0 on both hosts": {"hosts": _hosts(failed(_OTHER_HOST), docker=True)},
 }
 """Changes to the facts; doctor must find one problem of each: tests/screens/doctor/states.txt."""

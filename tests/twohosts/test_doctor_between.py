@@ -43,7 +43,7 @@ def test_what_is_between_two_hosts_is_named(join_hosts: Callable[[Wire], Lab]) -
     again = doctor(lab, f"{found['interfaces']['remedy']};")
     assert problems(again) == []
     assert again["MPI between hosts"]["status"] == "good"
-    assert "through link0" in again["MPI between hosts"]["said"]
+    assert "TCP over link0" in again["MPI between hosts"]["said"]
 
 
 def problems(found: dict[str, dict[str, str]]) -> list[str]:

@@ -16,6 +16,7 @@ from volley.errors import UserError
 from volley.files import read_bounded
 from volley.machine.hardware import Device, Gpu, PeerStatus, Settings
 from volley.machine.mpi_words import reason_in
+from volley.machine.paths import RunPath
 from volley.text import escape_controls
 
 FACTS_VERSION = 2
@@ -405,7 +406,7 @@ class HostsFacts(Fact, frozen=True, kw_only=True):
 
     hosts: list[HostFacts]
     job: JobFacts
-    carried: dict[str, int] = {}  # bytes that each device of this host sent during the job
+    paths: list[RunPath] = []  # what carried the messages of a job of their own
     trial: TrialFacts | None = None  # the job with one change, if it failed
     nccl: NcclFacts | None = None  # between two GPUs of two hosts
 

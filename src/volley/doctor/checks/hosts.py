@@ -11,6 +11,7 @@ from volley.doctor.findings import MissingFacts, broken, good, job_failed, not_a
 from volley.doctor.remedies import SEND, end_of_refusal, unset_one_of
 from volley.machine.facts import BETWEEN_SIZES, Facts, HostFacts, HostsFacts
 from volley.machine.finding import Finding
+from volley.machine.paths import fallback
 from volley.machine.place import place_of
 from volley.machine.variables import names_no_device, port_range
 from volley.text import join_few, join_words
@@ -18,10 +19,6 @@ from volley.units import format_sig, format_size
 
 _JOB = "MPI between hosts"
 _MOST_DIFFERENCES = 10
-_SHARE_BYTES = 1 << 24
-"""The job over the hosts sends more than this, and nothing else does in its time."""
-_CHOOSE = ("UCX_NET_DEVICES", "UCX_TLS", "OMPI_MCA_btl", "OMPI_MCA_pml", "FI_PROVIDER", "FI_TCP_IFACE")
-"""Variables that may choose a network."""
 
 
 def _hosts(facts: Facts) -> HostsFacts:
@@ -175,15 +172,19 @@ def between(facts: Facts) -> Finding:
         names = ",".join(host.name for host in found.hosts if not host.error) or "A,B"
         remedy = unset_one_of(job.why, place_of(facts)) or f"{SEND} --hosts {quote(names)} shows the whole output"
         return job_failed(job, "MPI does not work between the hosts", remedy, BETWEEN_SIZES[-1])
-    took = [name for name, number in found.carried.items() if number > _SHARE_BYTES]
-    shown = join_words(f"{name} ({found.carried[name] / 1e6:.0f} MB)" for name in took) or "an unknown interface"
-    said = f"{format_size(points[0].size_bytes)} in {format_sig(job.first_time_s * 1e6, 3)} µs, through {shown}"
+    path = next((each for each in reversed(found.paths) if each.transport == "host"), None)
+    said = f"{format_size(points[0].size_bytes)} in {format_sig(job.first_time_s * 1e6, 3)} µs"
+    said += f"; {format_size(path.size_bytes)}: {path.words()}" if path else "; what carried the bytes is unknown"
+    evidence = f"counters of the network devices of both hosts during {job.command_line}"
+    if path and (slow := fallback(path, facts.environment, format_size(path.size_bytes))):
+        hosts = ",".join(host.name for host in found.hosts if not host.error)
+        remedy = place_of(facts).unset(slow.unset) or f"{slow.change} {SEND} --hosts {quote(hosts)} shows the other way"
+        return warning(f"MPI works between the hosts, but {slow.text}", evidence, remedy)
     rdma = facts.bus.value.infiniband if facts.bus.value else []
-    if took and rdma and not set(took) & set(rdma):
-        look = f"ibstat shows whether a port of {join_words(rdma)} is up; ucx_info -d whether UCX uses it"
-        remedy = "; ".join(filter(None, [place_of(facts).unset(_CHOOSE), look]))
+    if path and path.kind == "TCP" and rdma:
+        look = f"ibstat on each host shows whether a port of {join_words(rdma)} is up"
         said = f"MPI works between the hosts, but not over RDMA: {join_words(rdma)} carried nothing; {said}"
-        return warning(said, f"port_xmit_data and tx_bytes during {job.command_line}: {shown}", remedy)
+        return warning(said, evidence, look)
     return good(said)
 
 

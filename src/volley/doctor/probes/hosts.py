@@ -64,13 +64,11 @@ def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
     ).run()
     good = [each.name for each in found if not each.error]
     there = tuple((good if len(good) > 1 else list(names))[:_JOB_HOSTS])
-    before = _carried()
     job = jobs.over_hosts(there, options)
-    moved = {name: number - before.get(name, 0) for name, number in _carried().items()}
     return HostsFacts(
         hosts=found,
         job=job,
-        carried={name: number for name, number in moved.items() if number > 0},
+        paths=jobs.paths_between(there, options) if job.complete else [],
         nccl=_nccl(there, options) if job.complete and cuda_gpu_count() else None,
         trial=None if job.complete else _trial(found, there, mpi.family, job.text, options),
     )
@@ -299,15 +297,3 @@ def _changes(found: Sequence[HostFacts], family: str, said: Sequence[str]) -> It
         intel = "Intel" in found[0].settings.get("MPI", "")
         added = dict.fromkeys(_WITHOUT["intel" if intel else family], value)
         yield TrialFacts(change=" ".join(f"{name}={each}" for name, each in added.items())), (), added
-
-
-def _carried() -> dict[str, int]:
-    """Return the bytes that each network device of this host has sent; RDMA devices count four at a time."""
-    files = dict.fromkeys(Path("/sys/class/net").glob("*/statistics/tx_bytes"), 1)
-    files |= dict.fromkeys(Path("/sys/class/infiniband").glob("*/ports/*/counters/port_xmit_data"), 4)
-    found: dict[str, int] = {}
-    for path, unit in files.items():
-        name = path.parts[4]
-        with contextlib.suppress(OSError, ValueError):
-            found[name] = found.get(name, 0) + unit * int(path.read_text(encoding="ascii"))
-    return found

@@ -23,10 +23,11 @@ from volley.command.options import JobOptions
 from volley.doctor.probes.host import LEAST, other_folders, output_of
 from volley.doctor.remedies import MESSAGES
 from volley.errors import MachineError, UserError
-from volley.launch import engine_path
+from volley.launch import engine_path, path_launch
 from volley.launch.allocation import allocation
 from volley.launch.engine import About, EngineProcess, ask_about
 from volley.launch.inside_launcher import OF_RANKS, rank_info, scrubbed
+from volley.launch.preflight import Trials
 from volley.launch.start import Patience
 from volley.machine import nccl_words, ucx_protocols
 from volley.machine.capture import Skip
@@ -50,6 +51,7 @@ from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import assemble
 from volley.machine.mpi_words import SETTING, names_setting
 from volley.machine.nvidia_driver import has_driver
+from volley.machine.paths import RunPath
 from volley.machine.place import without_needless
 from volley.machine.signals import Stop
 from volley.machine.sysfs import word
@@ -129,6 +131,16 @@ def over_hosts(names: tuple[str, ...], job: JobOptions) -> JobFacts:
         return _send(("host", *aware), BETWEEN_SIZES, replace(job, hosts=names, ranks=len(names), share_gpu=True))
     except UserError as error:
         return JobFacts(launcher="", command=[], wanted_ranks=len(names), reason=str(error))
+
+
+def paths_between(names: tuple[str, ...], job: JobOptions) -> list[RunPath]:
+    """Return what carries messages of MPI between hosts; nothing where that job fails."""
+    options = _messages(("host",), BETWEEN_SIZES, replace(job, hosts=names, ranks=len(names), share_gpu=True))
+    with Stop() as stop:
+        session = prepare(named(MESSAGES), options, stop)
+        plan = session.jobs.planned[0].plan
+        trials = Trials(session.starts[plan.world_size], session.stack, stop, plan.watchdog_s)
+        return path_launch.found(plan, session.context.about, (), trials) or []
 
 
 def launcher(job: JobOptions) -> JobFacts:
@@ -363,16 +375,14 @@ def _skip_inside_launcher() -> None:
         )
 
 
+def _messages(transports: tuple[str, ...], sizes: tuple[int, ...], job: JobOptions) -> Any:
+    usual: Any = named(MESSAGES).options()
+    points = replace(usual.points, transport=transports, sizes=sizes)
+    return replace(usual, points=points, sampling=replace(usual.sampling, **_QUICK), job=job)
+
+
 def _send(transports: tuple[str, ...], sizes: tuple[int, ...], job: JobOptions) -> JobFacts:
-    benchmark = named(MESSAGES)
-    usual: Any = benchmark.options()
-    options = replace(
-        usual,
-        points=replace(usual.points, transport=transports, sizes=sizes),
-        sampling=replace(usual.sampling, **_QUICK),
-        job=job,
-    )
-    return attempt(benchmark, options)
+    return attempt(named(MESSAGES), _messages(transports, sizes, job))
 
 
 def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) -> JobFacts:
