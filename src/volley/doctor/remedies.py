@@ -104,10 +104,11 @@ def end_of_refusal(error: str, name: str, facts: Facts) -> tuple[str, str]:
             client = place.distribution.install_line(place.distribution.package("srun" if "'srun'" in line else "ssh"))
             text = remedy.removeprefix("admin: ").format(name=host, client=client)
             return line, place.admin(text) if remedy.startswith("admin: ") else text
-    of_slurm = bool(place.batch == "slurm" and place.in_job)
     if error.startswith("no answer within"):
-        look = f"sinfo --nodes={host}; the login hangs" if of_slurm else "a login hangs"
-        return error, f"on {host}, {look}: look at the server of the home folder there, e.g. timeout 5 ls ~"
+        look = "a login hangs: look at the server of the home folder there, e.g. timeout 5 ls ~"
+        if place.batch == "slurm" and place.in_job:
+            look = f"srun waits: squeue --steps --jobs=$SLURM_JOB_ID shows who has the job; sinfo --nodes={host}"
+        return lines[0].rstrip(": "), f"on {host}, {look}"
     said = next((line for line in lines if re.match(r"srun: (fatal|error)", line)), "")
     said = said or reason_in(lines) or (lines[-1] if lines else "no reason given")
     again = f"srun --nodes=1 --nodelist={host} true" if said.startswith("srun:") else f"on {host}: {SEND}"

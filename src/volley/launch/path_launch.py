@@ -19,6 +19,8 @@ from volley.records.plan import Plan
 USUAL_SIZES = (8, 1 << 16, 1 << 22)
 MOST_SIZES, LARGEST = 8, 1 << 22
 """A larger message takes the way of one of this size."""
+_SHORTEST_START_S = 15.0
+"""Where ranks need longer to start, the path stays unknown: nobody waits twice for a start that does not come."""
 LIKE_HOST = "staged/"
 """How transports begin whose bytes travel between the ranks as those of ``host``."""
 
@@ -53,7 +55,10 @@ def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> 
         budget_s=None,
         watchdog_s=preflight.WATCHDOG_S,
     )
-    start = replace(trials.start, environment={**trials.start.environment, **path_words.VARIABLES})
+    usual = trials.start.patience
+    patience = replace(usual, most_s=min(usual.most_s, max(usual.start_s, _SHORTEST_START_S)))
+    environment = {**trials.start.environment, **path_words.VARIABLES}
+    start = replace(trials.start, environment=environment, patience=patience)
     records, ending = preflight.send(small, replace(trials, start=start))
     mpi = next((str((each["mpi"] or {}).get("library")) for each in records if each.get("record") == "run"), "")
     listed: list[RunPath] = []
