@@ -98,9 +98,10 @@ def join_few(names: Iterable[str], most: int = 4) -> str:
     return join_words(shown)
 
 
-_COMMAND = re.compile(
+COMMAND = re.compile(
     r"volley(?: [a-z][a-z-]*)?(?: -{1,2}[a-z][\w-]*(?:[= ][^\s;-][^\s;]*)?(?: \d+)?| \S*\.jsonl(?:\.gz)?)+"
 )
+"""A command of volley with options, within a text."""
 _KEPT = "\ue000"
 """A character for private use, in place of the blanks of a command."""
 
@@ -112,7 +113,7 @@ def wrapped(text: str, width: int, first: str = "", others: str = "") -> list[st
     """
     import textwrap  # noqa: PLC0415  start-up: only for people
 
-    kept = _COMMAND.sub(lambda found: found[0].replace(" ", _KEPT), text)
+    kept = COMMAND.sub(lambda found: found[0].replace(" ", _KEPT), text)
     begin: dict[str, Any] = {"initial_indent": first, "subsequent_indent": others}
     lines = textwrap.wrap(kept, width, **begin, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_KEPT, " ") for line in lines]

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
+from rich.text import Text
 
 from volley.report import csv as as_csv
 from volley.report import json as as_json
@@ -89,6 +91,16 @@ def test_a_long_text_wraps_below_itself_on_a_terminal_only() -> None:
     assert [line.split()[0] for line in screen[-3:]] == ["one", "word", "two"]
     assert screen[-3].index("word") == screen[-2].index("word")
     assert len(shown(page).splitlines()) == len(screen) - 1
+
+
+@pytest.mark.parametrize("width", range(40, 100, 3))
+def test_a_command_is_not_broken_whatever_the_styles_around_it(width: int) -> None:
+    command, out = "volley pingpong --transport host", io.StringIO()
+    text = Text.assemble(("do: ", "bold"), f"A_SETTING=100 ANOTHER_SETTING=100 {command} shows what MPI tries")
+    terminal.print_hanging(Console(file=out, width=width), Text("  "), text, wrap=True)
+    lines = out.getvalue().splitlines()
+    assert any(command in line for line in lines)
+    assert max(map(len, lines)) <= width
 
 
 def test_text_is_neither_obeyed_nor_marked_up_wherever_it_stands() -> None:

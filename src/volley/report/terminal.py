@@ -26,7 +26,7 @@ from volley.report.model import (
     Table,
     Verdict,
 )
-from volley.text import align_decimals, escape_controls, wrapped
+from volley.text import COMMAND, align_decimals, escape_controls, wrapped
 from volley.units import parse_whole
 
 WIDTH_WITHOUT_TERMINAL = 120
@@ -105,8 +105,10 @@ def print_hanging(console: Console, first: Text, text: Text, *, wrap: bool = Fal
 
 
 def _wrapped(console: Console, text: Text, width: int) -> Iterable[Text]:
-    """Wrap a text of several styles, or one with commands, of which none is broken."""
-    return text.wrap(console, width) if text.spans else [Text(line, text.style) for line in wrapped(text.plain, width)]
+    """Wrap a text, but no command in it; one with commands has one style."""
+    if text.spans and not COMMAND.search(text.plain):
+        return text.wrap(console, width)
+    return [Text(line, text.style) for line in wrapped(text.plain, width)]
 
 
 def _print_notes(console: Console, notes: Sequence[Note]) -> None:
