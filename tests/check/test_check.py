@@ -207,6 +207,28 @@ def test_parts_are_blamed_as_it_was_looked_at() -> None:
     assert exit_code([]) == 3
 
 
+def loaded(first: Integers, second: Integers) -> Floats:
+    """Links between switches that are so loaded that their pairs differ by half."""
+    load = np.random.default_rng(5).lognormal(0, 0.5, (NODES, NODES))[first, second]
+    return np.where(PLACES.leaf[first] == PLACES.leaf[second], 1.0, load)
+
+
+def test_load_between_switches_hides_no_slow_node_and_condemns_no_good_one() -> None:
+    found = judge(visits(touches(17), distance=loaded), PLACES, one_way=False)
+    assert [(part.kind, part.ranks) for part in found.bad] == [("node", [17])]
+    good = judge(visits(nowhere, distance=loaded), PLACES, one_way=False)
+    assert not good.bad
+    assert not [part for part in good.open if part.reason in ("lone", "many")], "the pairs differ more than that"
+
+
+def test_a_slow_node_of_a_small_switch_is_not_the_switch() -> None:
+    places = in_leaves(np.repeat([0, 1, 2, 3, 4], [1, 2, 3, 5, 6]))
+    for bad in (3, 4, 5):
+        found = judge(visits(touches(bad), 0.1, places=places), places, one_way=True)
+        assert not [part for part in found.parts if part.reason == "inside"]
+        assert {rank for part in found.bad for rank in part.ranks} <= {bad}
+
+
 def test_the_ranks_of_one_machine_are_its_cores_or_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("volley.machine.nvidia_driver.gpu_count", lambda: 3)
     monkeypatch.setattr("volley.launch.launchers.cores", lambda: 40)

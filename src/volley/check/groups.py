@@ -37,7 +37,11 @@ class Groups:
         keys, of_pair = np.unique((first * self.count + second)[good], return_inverse=True)
         self.first, self.second = keys // self.count, keys % self.count
         self.value = group_quantile(of_pair, pairs.value[good], 0.5, len(keys), middle=True)
-        self.size = np.bincount(of_pair)
+        size = np.bincount(of_pair)
+        off = np.abs(pairs.value[good] - self.value[of_pair])[size[of_pair] > 1]
+        several = np.median(size[size > 1]) if len(off) else 1
+        self.margin = STANDS_OUT + (2 * 1.2533 * 1.4826 * float(np.median(off)) / math.sqrt(several) if len(off) else 0)
+        """What is slower by more than this stands out: load makes pairs differ, and so the medians of groups."""
         sample = np.zeros(self.count, int)
         sample[among.group] = np.arange(pairs.ranks)
         self.sample = sample
@@ -93,7 +97,7 @@ class Groups:
             high = np.where(few, group_quantile(end, above, 0.75, self.ends), high)
             both = core[end] & core[partner]
             most = float(np.quantile(above[both], 0.95)) if both.any() else float(np.nanmedian(above))
-            new = seen & (high <= most + STANDS_OUT)
+            new = seen & (high <= most + self.margin)
             if (new == core).all():
                 break
             core = new
@@ -102,7 +106,7 @@ class Groups:
 
     def resolution(self, among: Neighbors) -> float:
         """Return how slow, as a logarithm, nine of ten nodes must be at least to be named or to stand out."""
-        by_group = np.fmax(self.most + STANDS_OUT - self.middle, STANDS_OUT) + 1.65 * self.pairs.error
+        by_group = np.fmax(self.most + self.margin - self.middle, self.margin) + 1.65 * self.pairs.error
         side = np.arange(self.pairs.ends) // self.pairs.ranks * (self.ends > self.count)
         own = by_group[among.group[np.arange(self.pairs.ends) % self.pairs.ranks] + side * self.count]
         alone = self.nodes[among.group[np.arange(self.pairs.ends) % self.pairs.ranks]] < 2
@@ -122,7 +126,7 @@ class Groups:
         out = [group for group in out if not named.issuperset(self.ranks_of(group))]
         if self.count == 2:
             beyond = np.median(self.value[~self.own]) - np.max(self.value[self.own], initial=-math.inf)
-            out = np.flatnonzero(self.nodes < 2).tolist() if beyond > STANDS_OUT else []
+            out = np.flatnonzero(self.nodes < 2).tolist() if beyond > self.margin else []
         far = [group for group in out if self._beyond(group) > FARTHEST]
         for group in far:
             slower = math.expm1(self._beyond(group))

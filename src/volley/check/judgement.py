@@ -66,7 +66,8 @@ def judge(visits: Visits, places: Places, *, one_way: bool, shared_nodes: bool =
     kept = [part for part in (*parts, *often) if not part.ranks or not hidden.issuperset(part.ranks)]
     seen = float(np.expm1(groups.resolution(among)))
     if seen > math.expm1(COARSEST):  # then nothing is known of those that only look slow
-        kept = [part for part in kept if part.reason != "unsure"]
+        below = [part for part in kept if part.reason in ("unsure", "lone", "many") and (part.slower or 0) < seen]
+        kept = [part for part in kept if part not in below]
         kept += [] if kept else [ClusterPart("group", "undecided", [], "coarse", seen)]
     return Judgement([*wrong, *kept], missing, seen, hit_from)
 

@@ -24,7 +24,7 @@ SLOW_FROM = float(np.log(1.02))
 GOOD_BELOW = float(np.log(1.04))
 CLEAR = 0.5
 """What is slow exceeds ``SLOW_FROM`` by this many standard deviations over its partners: else load or distance vary."""
-MANY, FREEDOM = 8, 3
+MANY, FREEDOM = 6, 3
 """With so many partners the standard deviation is at least a usual one, and has this many times the degrees of freedom
 of its end alone; with fewer a slow partner is in most standard deviations."""
 FEWEST = 3
@@ -107,8 +107,10 @@ class Neighbors:
         middle = group_quantile(of_edge[clean], pairs.edge_value[clean], 0.5, len(units), middle=True)
         there = ~np.isnan(middle) & ~self.slow[end]
         others, reference = _median_of_others(cell, middle, there)
-        offs = np.abs(middle - reference)[others > 1]
-        deviation = 1.4826 * float(np.nanmedian(offs)) if len(offs) else pairs.error
+        deviation, inside = np.full(len(units), pairs.error), cell // self.groups % self.groups == cell % self.groups
+        for its in (inside, ~inside):  # load makes pairs with other groups differ more
+            offs = np.abs(middle - reference)[its & (others > 1)]
+            deviation[its] = 1.4826 * float(np.nanmedian(offs)) if len(offs) else pairs.error
         self.difference = pairs.edge_value - reference[of_edge]
         self.usable = clean & (others[of_edge] > 0) & ~np.isnan(self.difference)
         self.reference_error = np.maximum(deviation, pairs.error) * 1.2533 / np.sqrt(np.maximum(others, 1))
