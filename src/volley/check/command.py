@@ -18,6 +18,7 @@ from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import RANKS
 from volley.check import COMMAND, cluster, inventory, limits, machine
+from volley.check.by_paths import by_paths
 from volley.check.findings import CheckFinding, Verdict, exit_code, in_order, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.check.places import Names
@@ -231,6 +232,8 @@ class Judged:
             yield CheckFinding(
                 verdict=verdict, layer="all ranks", why=f"{transport}: {reason}", decides="volley doctor"
             )
+        if not self.one:
+            yield from by_paths(self.logs[0], self.names)
         found = list(of_cluster(self.of_ranks, self.names, self.together.reasons))
         if self.known and self.together.times and not any(each.verdict == "FAIL" for each in found):
             found = [each for each in found if each.verdict != "NOT JUDGED"]

@@ -21,6 +21,8 @@ MOST_SIZES, LARGEST = 8, 1 << 22
 """A larger message takes the way of one of this size."""
 _SHORTEST_START_S = 15.0
 """Where ranks need longer to start, the path stays unknown: nobody waits twice for a start that does not come."""
+MOST_RANKS, FEW_RANKS = 512, 64
+"""A larger job is not asked; of one with more than a few ranks only the longest messages are."""
 LIKE_HOST = "staged/"
 """How transports begin whose bytes travel between the ranks as those of ``host``."""
 
@@ -45,13 +47,14 @@ def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> 
     of_libraries = [each.name for each in about.of(plan.transports) if each.mpi or each.name == "nccl"]
     names = dict.fromkeys("host" if name.startswith(LIKE_HOST) else name for name in of_libraries)
     names = {name: None for name in names if name not in excluded and name.count("/") < 2}
-    if not names or trials.stop.signal is not None:
+    if not names or plan.world_size > MOST_RANKS or trials.stop.signal is not None:
         return None
+    sizes = _sizes(getattr(plan.options, "sizes_bytes", USUAL_SIZES))
     small = msgspec.structs.replace(
         plan,
         benchmark="path",
         transports=list(names),
-        options=PathPlan(sizes_bytes=_sizes(getattr(plan.options, "sizes_bytes", USUAL_SIZES))),
+        options=PathPlan(sizes_bytes=sizes[-1:] if plan.world_size > FEW_RANKS else sizes),
         budget_s=None,
         watchdog_s=preflight.WATCHDOG_S,
     )

@@ -12,7 +12,7 @@ from volley.machine.paths import RunPath
 from volley.records.command_again import command_again
 from volley.records.launch_series import LaunchSeries
 from volley.report.model import Cell, Column, Note, Table, finding
-from volley.text import escape_controls, grouped, join_words
+from volley.text import escape_controls, grouped, join_few, join_words
 from volley.units import format_size
 
 
@@ -25,7 +25,8 @@ def path_at(series: LaunchSeries, transport: str, size_bytes: int) -> str | None
     name = "host" if transport.startswith(LIKE_HOST) else transport
     those = [path for path in _paths_of(series) if path.transport == name]
     smaller = [path for path in those if path.size_bytes <= size_bytes]
-    return next((path.words() for path in (*smaller[-1:], *those)), None)
+    nearest = max(smaller, key=lambda path: path.size_bytes, default=those[0] if those else None)
+    return nearest.words() if nearest else None
 
 
 def path_lines(series: LaunchSeries) -> Iterator[str]:
@@ -35,17 +36,25 @@ def path_lines(series: LaunchSeries) -> Iterator[str]:
         why = "a launcher started this job" if launch.get("inside") else "the launch that shows it failed"
         yield f"what carried the bytes between the hosts is unknown, because {why}"
     for name, those in grouped(_paths_of(series), lambda path: path.transport).items():
-        alike = list(_alike(those))
-        parts = [f"{_sizes(each)} {each[0].in_short()}" if alike[1:] else each[0].in_short() for each in alike]
-        shares = sorted(round(path.counted * 100) for path in those if path.counted is not None)
-        seen = " to ".join(f"{share}" for share in dict.fromkeys((shares[0], shares[-1]))) if shares else ""
-        counted = f"; the counters of the devices saw {seen} % of the bytes" if seen else ""
-        yield escape_controls(f"{name}: {'; '.join(parts)}{counted}")
+        pairs = grouped(those, lambda path: " to ".join(end.host for end in path.ends))
+        alike = grouped(pairs.items(), lambda pair: _line(pair[1]))
+        for line, same in alike.items():
+            where = f" ({join_few(hosts for hosts, _ in same)})" if len(alike) > 1 else ""
+            yield escape_controls(f"{name}{where}: {line}")
+
+
+def _line(those: Sequence[RunPath]) -> str:
+    """Describe the paths of a transport between two hosts, by size."""
+    alike = list(_alike(those))
+    parts = [f"{_sizes(each)} {each[0].in_short()}" if alike[1:] else each[0].in_short() for each in alike]
+    shares = sorted(round(path.counted * 100) for path in those if path.counted is not None)
+    seen = " to ".join(f"{share}" for share in dict.fromkeys((shares[0], shares[-1]))) if shares else ""
+    return "; ".join([*parts, *([f"the counters of the devices saw {seen} % of the bytes"] if seen else [])])
 
 
 def _alike(those: Sequence[RunPath]) -> Iterator[list[RunPath]]:
-    """Yield the paths of a transport, those of neighbouring sizes together that go the same way."""
-    for _, alike in groupby(those, key=lambda path: (path.in_short(), path.apart)):
+    """Yield the paths of a transport between two hosts, those of neighbouring sizes together that are alike."""
+    for _, alike in groupby(those, key=lambda path: (path.in_short(), [end.host for end in path.ends])):
         yield list(alike)
 
 
