@@ -637,6 +637,26 @@ def test_formats_are_those_that_were_looked_at() -> None:
     check_screen(SCREENS / "check/formats.txt", "\n".join(parts))
 
 
+def test_the_page_begins_with_what_the_screen_shows(volley: Command) -> None:
+    page = (ROOT / "docs" / "check.md").read_text("utf-8")
+    leaves = ClusterMap({f"cn{node + 1:03}": (f"leaf{node // LEAF + 1}",) for node in range(NODES)})
+    for slow, places, where in (
+        (nowhere, PLACES, leaves),
+        (touches(16), PLACES, leaves),
+        (touches(30), UNKNOWN, ClusterMap()),
+    ):
+        hosts = [msgspec.structs.replace(each, host=f"cn{each.rank + 1:03}") for each in ranks(NODES)]
+        judged = {
+            ("host", "pingpong", 8): judge(visits(nowhere, places=places), places, one_way=False),
+            ("host", "stream", 1 << 20): judge(visits(slow, 0.11, places=places), places, one_way=True),
+        }
+        out = io.StringIO()
+        findings.render(in_order([*of_cluster(judged, Names(hosts, where))]), "table", out)
+        assert out.getvalue() in page
+    done = volley("check", "--from", str(ROOT / "results" / "two-cores" / "check.jsonl.gz"))
+    assert done.out in page
+
+
 def test_a_command_stands_on_one_line() -> None:
     command = "volley pingpong " + " ".join(f"--option-{number} value" for number in range(20))
     out = io.StringIO()

@@ -254,7 +254,7 @@ def _section(findings: Sequence[CheckFinding], most: int) -> list[str]:
         yardstick = f" [{each.yardstick}]" if each.yardstick != "none" else ""
         text = f"{each.verdict:<12} {_name(each)}: {escape_controls(each.why)}{yardstick}"
         lines += wrapped(text, WIDTH, others=" " * 13)[:3]
-        if each.decides:
+        if each.decides and each.verdict != "PASS":
             lines += wrapped(f"→ {escape_controls(each.decides)}", WIDTH, " " * 13, " " * 15)
     if others := findings[most:]:
         which = ", ".join(escape_controls(each.part or each.why) for each in others[:NAMED])
