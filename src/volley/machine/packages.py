@@ -72,7 +72,7 @@ _PACKAGES: dict[str, dict[str, str]] = {
 A program that is not listed is in a package of its own name."""
 
 _SOURCES = {
-    "debian": "name contrib, non-free and non-free-firmware in /etc/apt/sources.list, {sudo}apt-get update; ",
+    "debian": "add contrib non-free non-free-firmware to the components in /etc/apt, {sudo}apt-get update; ",
     **dict.fromkeys(("ubuntu", "amzn", "fedora"), ""),
     **dict.fromkeys(("rhel", "suse"), "add NVIDIA's repository (Driver Installation Guide); "),
 }

@@ -18,6 +18,7 @@ from volley.doctor.findings import (
     require,
     warning,
 )
+from volley.doctor.mpi_settings import settings_of
 from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, install_volley
 from volley.machine.facts import DEVICE_SIZES, HOST_SIZES, Facts, JobFacts, NcclFacts, PointFacts, TrialFacts
 from volley.machine.finding import Finding
@@ -28,14 +29,6 @@ from volley.units import format_cpulist, format_sig, format_size
 
 _CUDA_COMPONENTS = ("cuda_cpy", "cuda_ipc", "gdr_copy")
 """UCX's components that take GPU memory (ucx_info -d)."""
-_TALK = {
-    "openmpi": "OMPI_MCA_pml_base_verbose=100 OMPI_MCA_btl_base_verbose=100",
-    "mpich": "HYDRA_DEBUG=1 UCX_LOG_LEVEL=info FI_LOG_LEVEL=info",
-    "intel": "I_MPI_DEBUG=10 I_MPI_HYDRA_DEBUG=1",
-}
-"""What makes each MPI say what it tries."""
-_BIND = {"openmpi": "mpirun --bind-to core", "mpich": "mpiexec -bind-to core", "intel": "I_MPI_PIN_DOMAIN=core mpiexec"}
-"""What makes each MPI's launcher bind ranks."""
 _NOT_AWARE = ("UCX", "UCX transfer", "MPI self-report", "MPI, GPU speed")
 """What follows from an MPI that takes no GPU memory."""
 _AWARE, _STAGED = "aware", "staged/pinned"
@@ -150,7 +143,7 @@ def _switched_off(trial: TrialFacts) -> str:
 
 def host(facts: Facts) -> Finding:
     """Verified messages between two ranks; if they fail or are slow, once more with one change at a time."""
-    verbose = f"{_TALK.get(facts.mpi_family, '')} {SEND} --transport host".strip()
+    verbose = f"{settings_of(facts.mpi_family).talk} {SEND} --transport host".strip()
     trials = facts.trials.value or []
     remedy = f"{verbose} shows what MPI tries{'; none of the other settings that doctor tried works' if trials else ''}"
     if ended := [trial for trial in trials if trial.works]:
@@ -332,7 +325,7 @@ def binding(facts: Facts) -> Finding:
     """Asks each rank which cores it may use."""
     job = _ranks_of(facts)
     family = facts.mpi_family if job.launcher in ("openmpi", "mpich") else ""
-    bind = f"{_BIND.get(family, 'srun --cpu-bind=cores --cpus-per-task=1')} volley transports"
+    bind = f"{settings_of(family).bind} volley transports"
     here = facts.settings.value  # which hardware threads are of one core is known of this host only
     core_of = {(here.host, cpu): min(core) for core in here.siblings for cpu in core} if here else {}
     cores_of = [(rank.node, {core_of.get((rank.host, cpu), cpu) for cpu in rank.cores}) for rank in job.ranks]

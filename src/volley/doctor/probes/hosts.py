@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from volley.command.options import JobOptions
+from volley.doctor.mpi_settings import settings_of
 from volley.doctor.probes import jobs, remote
 from volley.errors import UserError
 from volley.launch.this_host import is_this_host
@@ -48,12 +49,6 @@ _JOB_HOSTS = 8
 """A job over more hosts needs longer to start and shows no other layer."""
 ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
 """How interfaces begin that lead to nothing but containers and virtual machines of one host."""
-_WITHOUT = {
-    "openmpi": ("OMPI_MCA_btl_tcp_if_exclude", "OMPI_MCA_oob_tcp_if_exclude"),
-    "mpich": ("FI_TCP_IFACE", "UCX_NET_DEVICES", "HYDRA_IFACE"),
-    "intel": ("FI_TCP_IFACE", "I_MPI_HYDRA_IFACE"),
-}
-"""Open MPI leaves interfaces out; the others are told which one to take."""
 
 
 def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
@@ -295,5 +290,5 @@ def _changes(found: Sequence[HostFacts], family: str, said: Sequence[str]) -> It
     if bridges and others:
         value = ",".join(["127.0.0.0/8", *bridges]) if family == "openmpi" else others[0]
         intel = "Intel" in found[0].settings.get("MPI", "")
-        added = dict.fromkeys(_WITHOUT["intel" if intel else family], value)
+        added = dict.fromkeys(settings_of("intel" if intel else family).interfaces, value)
         yield TrialFacts(change=" ".join(f"{name}={each}" for name, each in added.items())), (), added

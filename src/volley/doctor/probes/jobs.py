@@ -20,6 +20,7 @@ import msgspec
 
 from volley.benchmarks import named
 from volley.command.options import JobOptions
+from volley.doctor.mpi_settings import settings_of
 from volley.doctor.probes.host import LEAST, other_folders, output_of
 from volley.doctor.remedies import MESSAGES
 from volley.errors import MachineError, UserError
@@ -298,20 +299,19 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
             yield TrialFacts(change=change, settings=lines), (), {variable: _NOWHERE}
     for limit, change in _raised_limits():
         yield TrialFacts(change=change, settings=[limit]), (), {}
-    others = _WITHOUT.get(facts.mpi_family, [])
-    if facts.fails_on_gpus:
-        others = _ON_GPUS.get(facts.mpi_family, [])
-    elif not slow:
-        others = [*({"TMPDIR": each} for each in other_folders()), *others]
-    elif job and (major := "".join(re.findall(r"\d", job.library or "")[:1])):
-        others = _THROUGH_SHARED_MEMORY.get(f"{facts.mpi_family} {major}", [])
+    known = settings_of(facts.mpi_family)
+    others = known.on_gpus if facts.fails_on_gpus else known.around
+    if not facts.fails_on_gpus and not slow:
+        others = (*({"TMPDIR": each} for each in other_folders()), *others)
+    elif slow and job and (major := "".join(re.findall(r"\d", job.library or "")[:1])):
+        others = known.shared_memory.get(major, ())
     for added in others:
         yield TrialFacts(change=" ".join(f"{name}={quote(value)}" for name, value in added.items())), (), added
 
 
 def _suspects(job: JobFacts | None, family: str) -> list[str]:
     """Return the variables that this MPI may read: first those that a failure names."""
-    of_others = _OF_OTHERS.get(family, re.compile(r"$"))
+    of_others = settings_of(family).of_others
     found = [name for name, value in os.environ.items() if value and SETTING.match(name) and not of_others.match(name)]
     found.sort(key=lambda name: name.startswith("LD_"))  # without them, another MPI may be loaded
     for said in (" ".join(job.text), job.why) if job else ():
@@ -343,29 +343,6 @@ def _raised_limits() -> Iterator[tuple[str, str]]:
             resource.setrlimit(number, (least, hard if free else least))
             to = "unlimited" if least < 0 else least // unit
             yield f"ulimit -{letter} {soft // unit}", f"ulimit {'-S ' if free else ''}-{letter} {to}"
-
-
-_OB1 = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_mtl": "^ofi"}
-_WITHOUT: dict[str, list[dict[str, str]]] = {
-    "openmpi": [{**_OB1, "OMPI_MCA_btl": "^ofi,openib,uct"}, {**_OB1, "OMPI_MCA_btl": "self,tcp"}],
-    "mpich": [{"UCX_TLS": "self,tcp"}, {"FI_PROVIDER": "tcp"}, {"MPIR_CVAR_NOLOCAL": "1"}],
-    "intel": [{"I_MPI_FABRICS": "ofi"}, {"FI_PROVIDER": "tcp"}],
-}
-"""Settings of each MPI that avoid a network, or shared memory."""
-_ON_GPUS: dict[str, list[dict[str, str]]] = {
-    "openmpi": [{"OMPI_MCA_pml": "ucx"}],
-    "mpich": [{"MPICH_GPU_SUPPORT_ENABLED": "1"}, {"MV2_USE_CUDA": "1"}],  # HPE Cray's, MVAPICH2
-    "intel": [{"I_MPI_OFFLOAD": "1"}],
-}
-"""Settings of each MPI that make it send GPU memory."""
-_OF_OTHERS = {"openmpi": re.compile(r"MPICH|MPIEXEC|MPIR_|HYDRA|I_MPI")}
-_OF_OTHERS |= dict.fromkeys(("mpich", "intel"), re.compile(r"(OMPI|OPAL|PRTE)_"))
-"""Variables that an MPI does not read."""
-_THROUGH_SHARED_MEMORY: dict[str, list[dict[str, str]]] = {
-    "openmpi 4": [{**_OB1, "OMPI_MCA_btl": "self,vader"}],
-    "openmpi 5": [{**_OB1, "OMPI_MCA_btl": "self,sm"}],
-}
-"""Settings of each Open MPI that fail, and say why, where shared memory cannot be used."""
 
 
 def _skip_inside_launcher() -> None:

@@ -1,0 +1,67 @@
+"""What doctor sets, and tells people to set, for each MPI: one table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Changes = tuple[dict[str, str], ...]
+"""Variables that are set together, one job after another."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpiSettings:
+    talk: str = ""
+    """What makes it say what it tries."""
+    bind: str = "srun --cpu-bind=cores --cpus-per-task=1"
+    """What makes its launcher bind ranks."""
+    around: Changes = ()
+    """What avoids a network, or shared memory."""
+    on_gpus: Changes = ()
+    """What makes it send GPU memory."""
+    shared_memory: Mapping[str, Changes] = field(default_factory=dict)
+    """By major version: what fails, and says why, where shared memory cannot be used."""
+    interfaces: tuple[str, ...] = ()
+    """Variables that leave interfaces out (Open MPI), or name the one that is taken (the others)."""
+    of_others: re.Pattern[str] = re.compile(r"$")
+    """Variables that it does not read."""
+
+
+_OB1 = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_mtl": "^ofi"}
+_OF_OPEN_MPI = re.compile(r"(OMPI|OPAL|PRTE)_")
+_SETTINGS = {
+    "openmpi": MpiSettings(
+        talk="OMPI_MCA_pml_base_verbose=100 OMPI_MCA_btl_base_verbose=100",
+        bind="mpirun --bind-to core",
+        around=({**_OB1, "OMPI_MCA_btl": "^ofi,openib,uct"}, {**_OB1, "OMPI_MCA_btl": "self,tcp"}),
+        on_gpus=({"OMPI_MCA_pml": "ucx"},),
+        shared_memory={
+            "4": ({**_OB1, "OMPI_MCA_btl": "self,vader"},),
+            "5": ({**_OB1, "OMPI_MCA_btl": "self,sm"},),
+        },
+        interfaces=("OMPI_MCA_btl_tcp_if_exclude", "OMPI_MCA_oob_tcp_if_exclude"),
+        of_others=re.compile(r"MPICH|MPIEXEC|MPIR_|HYDRA|I_MPI"),
+    ),
+    "mpich": MpiSettings(
+        talk="HYDRA_DEBUG=1 UCX_LOG_LEVEL=info FI_LOG_LEVEL=info",
+        bind="mpiexec -bind-to core",
+        around=({"UCX_TLS": "self,tcp"}, {"FI_PROVIDER": "tcp"}, {"MPIR_CVAR_NOLOCAL": "1"}),
+        on_gpus=({"MPICH_GPU_SUPPORT_ENABLED": "1"}, {"MV2_USE_CUDA": "1"}),  # HPE Cray's, MVAPICH2
+        interfaces=("FI_TCP_IFACE", "UCX_NET_DEVICES", "HYDRA_IFACE"),
+        of_others=_OF_OPEN_MPI,
+    ),
+    "intel": MpiSettings(
+        talk="I_MPI_DEBUG=10 I_MPI_HYDRA_DEBUG=1",
+        bind="I_MPI_PIN_DOMAIN=core mpiexec",
+        around=({"I_MPI_FABRICS": "ofi"}, {"FI_PROVIDER": "tcp"}),
+        on_gpus=({"I_MPI_OFFLOAD": "1"},),
+        interfaces=("FI_TCP_IFACE", "I_MPI_HYDRA_IFACE"),
+        of_others=_OF_OPEN_MPI,
+    ),
+}
+
+
+def settings_of(family: str) -> MpiSettings:
+    """Return those of an MPI as ``Facts.mpi_family`` names it; of none, if it is unknown."""
+    return _SETTINGS.get(family, MpiSettings())
