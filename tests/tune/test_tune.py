@@ -252,6 +252,16 @@ def test_what_the_environment_sets_stays(monkeypatch: pytest.MonkeyPatch) -> Non
         assert left == [each for each in before if name not in each.variables] != before
 
 
+@pytest.mark.parametrize(("by_rule", "said"), [(True, 0), (False, 1)])
+def test_a_setting_for_all_sizes_says_at_which_it_was_measured(by_rule: bool, said: int, tmp_path: Path) -> None:
+    part, sizes = algorithm("3"), {"64 KiB": 0.5, "8 B": 0.5, "4 MiB": 0.9}
+    chosen = Candidate({"RULES": "file"} if by_rule else {**part.variables, "A": "1"}, "", parts=[part])
+    tuning = page.Tuning("collective", "an MPI", 8, 1, [part], {chosen: shown("allreduce host", sizes)}, {}, tmp_path)
+    sentence = "measured from 8 B to 4 MiB: other sizes may become slower"
+    assert page.comments(tuning).count(sentence) == said
+    assert [note.text for note in page.report(tuning, full=False).notes].count(sentence) == said
+
+
 @pytest.mark.parametrize(("late", "why"), [(True, "the time was over"), (False, "others gained more")])
 def test_why_a_setting_was_not_measured_again(late: bool, why: str, tmp_path: Path) -> None:
     settings = [algorithm(number) for number in "34"]

@@ -15,7 +15,7 @@ from volley.statistics.two_runs import Booleans
 from volley.text import count, join_few
 from volley.tune.candidates import Candidate
 from volley.tune.search import Proof
-from volley.units import format_sig
+from volley.units import format_sig, format_size, parse_size
 
 COLUMNS = (
     "setting", "verdict", "written", "series", "at", "ratio", "ratio_low", "ratio_high", "default_s", "setting_s",
@@ -136,11 +136,19 @@ def _notes(tuning: Tuning, *, full: bool) -> Iterator[Note]:
         yield Note("warning", f"{each.name} failed, and is not recommended: {reason}")
     if tuning.chosen:
         yield Note("finding", f"to use it: . {tuning.folder}/env.sh")
+        yield from (Note("finding", text) for text in _measured(tuning.chosen, tuning.proofs[tuning.chosen]))
     left = [each.name for each in tuning.settings if each not in tuning.proofs and each not in tuning.failed]
     if left:
         names = join_few(left, len(left) if full else 3)
         why = "the time was over: a larger --budget" if tuning.out_of_time else "others gained more in short launches"
         yield Note("finding", f"not measured again, because {why}: {names}")
+
+
+def _measured(chosen: Candidate, found: Proof) -> Iterator[str]:
+    """Say at which sizes a setting was measured, if some of it holds for all sizes and not by the rules of a file."""
+    if any(each.variables.items() <= chosen.variables.items() for each in chosen.parts or [chosen]):
+        sizes = sorted(parse_size(at) for _, at in found.places)
+        yield f"measured from {format_size(sizes[0])} to {format_size(sizes[-1])}: other sizes may become slower"
 
 
 def comments(tuning: Tuning) -> list[str]:
@@ -151,6 +159,7 @@ def comments(tuning: Tuning) -> list[str]:
     return [
         f"volley tune {tuning.benchmark}: {tuning.mpi}, {count(tuning.ranks, 'rank')}",
         *(f"{each} times the time without the setting (95 % intervals)" for each in proven),
+        *_measured(tuning.chosen, found),
     ]
 
 
