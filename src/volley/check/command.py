@@ -37,7 +37,7 @@ from volley.run.benchmark import Benchmark
 from volley.run.outcome import LOOKS_FOR
 from volley.run.progress import Progress
 from volley.run.session import prepare
-from volley.text import count, escape_controls
+from volley.text import count, escape_controls, grouped
 
 LayerLogs = tuple[machine.Layer, Benchmark, list[RunLog]]
 
@@ -89,7 +89,8 @@ def run(options: CheckOptions) -> int:
     hosts = list(options.job.hosts) or list(granted.hosts if granted else ())
     where = _map(options, hosts)
     if options.records:
-        return _show(_judged_again(options, where), options)
+        kept = [log for name in options.records for log in read_runs(name, BENCHMARKS)]
+        return _show(of_records(kept, options, where), options)
     one = not rank_info(os.environ) and len(options.job.hosts) <= 1 and (granted is None or granted.nodes == 1)
     if not one and not options.output.quiet:
         known_words = where.words if where.known else "unknown, so that a far node cannot be told from a slow one"
@@ -177,6 +178,7 @@ class Judged:
 
     def __post_init__(self) -> None:
         self.all_logs = [*(log for *_, those in self.of_layers for log in those), *self.logs]
+        self.gpus = next(filter(None, (log.gpus("before") for log in self.all_logs)), ())
         runs = [log.run for log in (*self.logs, *self.all_logs) if log.run]
         self.names = Names(runs[0].ranks, self.together.map) if runs else None
         self.of_ranks = self.together.judgements(self.logs)
@@ -189,10 +191,9 @@ class Judged:
     @property
     def this(self) -> limits.Machine:
         """What the machine is, of which there are limits."""
-        gpus = next(filter(None, (log.gpus("before") for log in self.all_logs)), ())
         cpu = self.names.ranks[0].cpu if self.names else ""
         ranks = len(self.names.ranks) if self.names and self.logs else 0
-        return limits.Machine(cpu=cpu, gpus=tuple(sorted(gpu.name or "" for gpu in gpus)), ranks=ranks)
+        return limits.Machine(cpu=cpu, gpus=tuple(sorted(gpu.name or "" for gpu in self.gpus)), ranks=ranks)
 
     @property
     def host(self) -> str:
@@ -244,28 +245,21 @@ class Judged:
     def _of_inventory(self) -> Iterator[CheckFinding]:
         if self.asked is None or self.names is None:
             return
+        ranks = self.names.ranks
         if self.one:
-            gpus = next(filter(None, (log.gpus("before") for log in self.all_logs)), ())
-            here = {"nics": nics_here()} if self.here else {}
-            seen = [
-                Seen(
-                    node=self.host,
-                    cpu=self.names.ranks[0].cpu,
-                    gpus=[gpu.name or "" for gpu in gpus],
-                    nvlinks=[len(gpu.nvlinks or ()) for gpu in gpus],
-                    memory_bytes=self.names.ranks[0].memory_available_bytes,
-                    **here,
-                )
-            ]
-        else:
-            first = {self.names.node(rank.rank): rank for rank in reversed(self.names.ranks)}
-            on_gpus = {
-                node: [
-                    each.device.name for each in self.names.ranks if self.names.node(each.rank) == node and each.device
-                ]
-                for node in first
-            }
-            seen = [Seen(node=node, cpu=rank.cpu, gpus=on_gpus[node] or None) for node, rank in first.items()]
+            only = Seen(
+                node=self.host,
+                cpu=ranks[0].cpu,
+                gpus=[gpu.name or "" for gpu in self.gpus],
+                nvlinks=[len(gpu.nvlinks or ()) for gpu in self.gpus],
+                nics=nics_here() if self.here else None,
+                memory_bytes=ranks[0].memory_available_bytes,
+            )
+            yield from inventory.by_inventory(self.asked, [only])
+            return
+        on_node = grouped(ranks, lambda rank: self.names.node(rank.rank) if self.names else "")
+        gpus = {node: [rank.device.name for rank in its if rank.device] or None for node, its in on_node.items()}
+        seen = [Seen(node=node, cpu=its[0].cpu, gpus=gpus[node]) for node, its in on_node.items()]
         yield from inventory.by_inventory(self.asked, seen)
 
 
@@ -290,12 +284,6 @@ def _learn(options: CheckOptions, judged: Judged, code: int) -> None:
         print(f"{options.expect}: nothing was learned, because this check did not pass", file=sys.stderr)
         return
     print(limits.learn(options.expect, judged.host, judged.this, judged.times), file=sys.stderr)
-
-
-def _judged_again(options: CheckOptions, where: ClusterMap) -> Found:
-    """Judge kept records."""
-    logs = [log for name in options.records for log in read_runs(name, BENCHMARKS)]
-    return of_records(logs, options, where)
 
 
 def is_check(log: RunLog) -> bool:

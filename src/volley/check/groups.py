@@ -102,7 +102,6 @@ class Groups:
                 break
             core = new
         self.most, self.middle, self.stands_out = most, high, seen & ~core
-        self.spread = float(np.nanmedian(np.abs(high[core] - most))) if core.any() else math.inf
 
     def resolution(self, among: Neighbors) -> float:
         """Return how slow, as a logarithm, nine of ten nodes must be at least to be named or to stand out."""
