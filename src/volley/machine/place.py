@@ -22,7 +22,7 @@ from volley.text import count, join_words
 if TYPE_CHECKING:
     from volley.machine.facts import Facts
 
-Need = Literal["gpus", "driver", "uvm", "shm", "ptrace", "memlock", "nofile", "pids", "cpus", "cpuset", "gdrdrv", "ipc"]
+Need = Literal["gpus", "driver", "uvm", "shm", "ptrace", "pids", "cpus", "cpuset", "gdrdrv", "ipc"]
 
 _BATCH: dict[str, tuple[str, tuple[str, ...], str, str]] = {
     "slurm": ("Slurm", ("SLURM_",), "salloc --gpus-per-node=2 volley doctor", "salloc --ntasks=2 volley doctor"),
@@ -38,14 +38,14 @@ _JOBS = {"SLURM_JOB_ID": "slurm", "PBS_JOBID": "pbs", "LSB_JOBID": "lsf", "PE_HO
 _GRANTS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "SLURM_GPUS", "SLURM_JOB_GPUS")
 """Variables in which a batch system says which GPUs it granted."""
 
+LIMITS = {"n": "nofile", "u": "nproc", "s": "stack", "v": "as", "f": "fsize", "l": "memlock"}
+"""Names of limits (limits.conf(5)) by their letters in bash's ``ulimit``."""
 _OCI: dict[Need, str] = {
     "gpus": "--gpus all",
     "driver": "--gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility",
     "uvm": "--gpus all",
     "shm": "--shm-size=8g (or --ipc=host)",
     "ptrace": "--cap-add=SYS_PTRACE",
-    "memlock": "--ulimit memlock=-1",
-    "nofile": "--ulimit nofile=65536",
     "pids": "--pids-limit=-1",
     "cpus": "--cpus=2",
     "cpuset": "--cpuset-cpus=0,1",
@@ -69,8 +69,6 @@ _OF_HOST: dict[Need, str] = {
     "uvm": "nvidia-modprobe -u -c=0",
     "shm": "mount -o remount,rw,size=8G /dev/shm",
     "ptrace": "sysctl kernel.yama.ptrace_scope=0",
-    "memlock": "LimitMEMLOCK=infinity for what starts the containers",
-    "nofile": "LimitNOFILE=65536 for what starts the containers",
     "pids": "a higher limit of processes for the containers (pids.max)",
     "cpus": "a higher CPU quota for the containers",
     "cpuset": "more CPUs for the containers",
@@ -221,18 +219,23 @@ class Place:
         parameters = "iommu.passthrough=1" if self.architecture == "aarch64" else "iommu=pt"
         return self.reboot(self.distribution.kernel_parameters(parameters))
 
-    def raise_limit(self, name: Literal["memlock", "nofile"], to: str) -> str:
-        """Return how a limit of limits.conf(5) is raised here: in this shell, for all logins, in a job, a container."""
-        letter = {"memlock": "l", "nofile": "n"}[name]
+    def raise_limit(self, letter: str, to: str, *, hard: bool = False) -> str:
+        """Return how a limit, by its letter in ``ulimit``, is raised: in this shell, unless it is a hard limit; for all
+        logins, in a job, a container (limits.conf(5), systemd.exec(5), docker-run(1))."""
+        name = LIMITS[letter]
         shell = f"this shell: ulimit -{letter} {to}, if the hard limit (ulimit -H{letter}) allows it"
+        shell, otherwise = ("", "") if hard else (f"{shell}; ", "else ")
+        unit = f"Limit{name.upper()}={'infinity' if to == 'unlimited' else to}"
+        if self.container in ("docker", "podman"):
+            option = f"--ulimit {name}={'-1' if to == 'unlimited' else to}"
+            return f"{shell}{otherwise}start the container again with: {self.container} run {option}"
         if self.container:
-            return f"{shell}; else {self.start_with(name)}"
+            return f"{shell}{otherwise}on the host: {unit} for what starts the containers"
         if self.batch and self.in_job:
-            unit = f"Limit{name.upper()}={'infinity' if to == 'unlimited' else to}"
             daemon = {"slurm": "slurmd"}.get(self.batch, f"the daemon of {self.batch_name} that starts jobs")
-            return f"{shell}; else an administrator of this node: {unit} for {daemon}"
+            return f"{shell}{otherwise}an administrator of this node: {unit} for {daemon}"
         logins = f"echo '* - {name} {to}' | {{sudo}}tee /etc/security/limits.d/{name}.conf"
-        return f"{shell}; all logins: {self.admin(logins)}"
+        return f"{shell}all logins: {self.admin(logins)}"
 
     def add_host(self, name: str, address: str = "127.0.1.1") -> str:
         """Return how a host's name gets an address."""

@@ -218,7 +218,8 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
         if refused and place.container and not place.batch:
             said = f"this container has lost its GPUs: its control group of devices refuses {nodes}"
             remedy = f"{place.start_with('gpus')}; it lost them when services of the host were loaded again"
-            remedy += ", which --device=/dev/nvidiactl --device=/dev/nvidia-uvm --device=/dev/nvidia0 … would prevent"
+            if place.container in ("docker", "podman"):
+                remedy += ", which --device=/dev/nvidiactl --device=/dev/nvidia-uvm --device=/dev/nvidia0 … prevents"
         elif refused and not place.batch:
             said = f"the control group of this session refuses {nodes}"
             remedy = place.admin("log in again; {sudo}systemctl show -p DeviceAllow user.slice shows what is refused")
@@ -298,17 +299,20 @@ def low_limits(facts: Facts) -> Finding:
         ranks = max((found.open_files - _FILES) // _FILES_OF_A_RANK, 0)
         on = f"this host, which has {count(cpus, 'CPU')}"
         said = f"open files are limited to {found.open_files} (ulimit -n): enough for {count(ranks, 'rank')} on {on}"
-        remedy = place_of(facts).raise_limit("nofile", "65536")
+        remedy = place_of(facts).raise_limit("n", "65536")
         return warning(said, f"getrlimit(RLIMIT_NOFILE): {found.open_files}", remedy)
     if not low or (job and job.complete):
         return good(f"{shown}: MPI works with it" if low else "none that is too low for two ranks")
     place = place_of(facts)
-    remedy = place.or_in_container("nofile", "as root: in /etc/security/limits.conf, for the next login")
+    letters = re.findall(r"ulimit -H(\w)", shown)
+    raised = ("65536" if letter in "nu" else "unlimited" for letter in letters)
+    remedy = "; ".join(place.raise_limit(*each, hard=True) for each in zip(letters, raised, strict=True))
     if "pids.max" in shown:
         group = shown.partition("/pids.max")[0]
         remedy = place.or_in_container("pids", f"echo max | {{sudo}}tee {quote(group)}/pids.max")
     said = f"a limit that only root can raise: {shown}"
-    return warning(said, f"ulimit -Ha; cat pids.max: {shown}", remedy, _JOBS)
+    explains = (*_JOBS, *(_OF_FILES if "f" in letters else ()))
+    return warning(said, f"ulimit -Ha; cat pids.max: {shown}", remedy, explains)
 
 
 def shm(facts: Facts) -> Finding:
@@ -368,5 +372,5 @@ def memlock(facts: Facts) -> Finding:
     if limit is None:
         return good("unlimited")
     said = f"locked memory is limited to {format_size(limit)}: an RDMA network cannot register message buffers"
-    remedy = place_of(facts).raise_limit("memlock", "unlimited")
+    remedy = place_of(facts).raise_limit("l", "unlimited")
     return warning(said, f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes", remedy)

@@ -117,10 +117,10 @@ def alike(facts: Facts) -> Finding:
         if others:
             remedy = f"give {join_few(others)} the {name} of the other hosts: {usual}"
             if name == "limit of locked memory":
-                remedy = f"where it is not unlimited: {place_of(facts).raise_limit('memlock', 'unlimited')}"
+                remedy = f"where it is not unlimited: {place_of(facts).raise_limit('l', 'unlimited')}"
             elif name == "limit of open files":
                 most = max(values.values(), key=lambda each: (len(each), each))  # decimal numbers
-                remedy = f"where it is less than {most}: {place_of(facts).raise_limit('nofile', most)}"
+                remedy = f"where it is less than {most}: {place_of(facts).raise_limit('n', most)}"
             shown = join_few(f"{value} on {host}" for host, value in values.items())
             found.append((f"{name} differs: {shown}", remedy))
     if not found:
@@ -135,7 +135,7 @@ def interfaces(facts: Facts) -> Finding:
     found, hosts = _hosts(facts), _answered(facts)
     shared = Counter(each for host in hosts for name, each in host.interfaces.items() if name != "lo")
     twice = [each for each, times in shared.items() if times > 1]
-    trial, why = found.trial, f"{found.job.command_line}: {found.job.why}"
+    trial, why = None if found.job.complete else found.trial, f"{found.job.command_line}: {found.job.why}"
     if trial and trial.works and trial.settings:
         setting = join_words(trial.settings)
         lacks = [host for host in hosts for one in trial.settings if names_no_device(*_split(one), host.interfaces)]
