@@ -90,7 +90,7 @@ def bounds(launches: int, values: Sequence[float], interval: Estimate) -> tuple[
 
 def sentences(report: Report) -> Iterator[str]:
     """Every finding: those of the summary with their verdict, and the lines below tables that claim something."""
-    for note in report.notes:
+    for note in report.sentences:
         yield f"{note.verdict} {note.text}".lstrip()
     for table in report.tables:
         yield from (line for line in table.legend if re.search("times as long", line))
@@ -621,7 +621,7 @@ def test_nothing_is_called_all_verified_beside_a_failure(benchmark: str, asked: 
             lines = [line for table in report.tables for line in table.lines]
             lines += [column.all_true for table in report.tables for column in table.columns]
             lines += [report.overview.line, *report.overview.table.lines] if report.overview else []
-            assert any(note.level == "error" for note in report.notes)
+            assert any(note.level == "error" for note in report.sentences)
             assert not [line for line in lines if re.search(r"\ball\b.*verified", line)]
         results += made
 

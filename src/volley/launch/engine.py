@@ -86,6 +86,10 @@ class About(msgspec.Struct, frozen=True):
         wanted = set(map(without_fault, names))
         return [each for each in self.transports if each.name in wanted]
 
+    def risky(self, names: Iterable[str]) -> list[str]:
+        """Return those of these transports that may end the job, in their order."""
+        return [name for name in names if any(each.device_pointers for each in self.of([name]))]
+
 
 @contextlib.contextmanager
 def ask_about(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from volley.errors import MachineError, UserError
 from volley.launch.allocation import Allocation
-from volley.machine.sysfs import word
 from volley.text import join_words
 
 PAIR = 2
@@ -119,6 +118,8 @@ def cores() -> int:
 
     Source: Linux, ``/sys/devices/system/cpu/cpuN/topology/thread_siblings_list``, the same for all threads of a core.
     """
+    from volley.machine.sysfs import word  # noqa: PLC0415  start-up: only where something is measured
+
     allowed = os.sched_getaffinity(0)
     return len({word(_CPUS / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in allowed})
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from volley.document import Frozen, Positive
-from volley.launch.engine import About, Ending, EngineProcess
+from volley.launch.engine import Ending, EngineProcess
 from volley.launch.start import Start
 from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import Stack
@@ -62,11 +62,6 @@ class Trials:
 
 _Tried = tuple[list[dict[str, Any]], Ending]
 """The records of a small job, and how it ended."""
-
-
-def risky(plan: Plan, about: About) -> list[str]:
-    """Return the transports of a plan that may end the job, in the order of the plan."""
-    return [name for name in plan.transports if any(each.device_pointers for each in about.of([name]))]
 
 
 def between_two(plan: Plan, trials: Trials) -> Preflight:

@@ -28,7 +28,7 @@ from volley.launch.launchers import (
     parameters_in_files,
 )
 from volley.machine.mpi_stack import Stack
-from volley.text import count, join_words
+from volley.text import join_words
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,6 @@ _SHORTEST_START_S = 30.0
 _START_OF_A_RANK_S, _FEWEST_S, _MOST_S = 0.2, 10.0, 240.0
 """A few ranks on other hosts start within seconds; thousands that load their libraries from one file system take
 minutes."""
-
-
-def sharing_cores(ranks: int, places: str) -> str:
-    """Return what the user is told of more ranks than cores."""
-    return f"oversubscribed: {count(ranks, 'rank')} on {places}, so times include waiting"
 
 
 def _engine(path: Path, stack: Stack) -> tuple[str, ...]:

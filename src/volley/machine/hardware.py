@@ -10,7 +10,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Number, PositiveNumber, Version
-from volley.text import join_words
+from volley.text import count, join_words
 from volley.units import format_sig
 
 SLOWDOWNS = (
@@ -209,3 +209,8 @@ class Settings(Frozen, frozen=True, kw_only=True, tag_field="record", tag="setti
             return None
         allowed = f"the control group on {self.host} allows {format_sig(self.quota_cpus, 3)} CPUs"
         return f"{allowed} and the ranks use {cpus}: Linux throttles them repeatedly"
+
+
+def sharing_cores(ranks: int, places: str) -> str:
+    """Return what the user is told of more ranks than cores."""
+    return f"oversubscribed: {count(ranks, 'rank')} on {places}, so times include waiting"

@@ -57,14 +57,29 @@ def _decoder(types: tuple[Any, ...]) -> msgspec.json.Decoder[Any]:
 
 
 class LineReader:
+    """Reads lines; the record types of several benchmarks are loaded where a run of one or an unknown record is met."""
+
     def __init__(self, benchmarks: Sequence[RecordedBenchmark]) -> None:
-        types = [each for benchmark in benchmarks for each in benchmark.record_types]
-        self._decoder = _decoder((*COMMON, *dict.fromkeys(types)))
-        self._plan_types = {benchmark.name: benchmark.plan_type for benchmark in benchmarks}
+        self._benchmarks = {each.name: each for each in benchmarks}
+        self._known: dict[Any, None] = dict.fromkeys(COMMON)
+        self._load(*benchmarks[: len(benchmarks) == 1])
+
+    def _load(self, *benchmarks: RecordedBenchmark) -> None:
+        self._known |= dict.fromkeys(each for benchmark in benchmarks for each in benchmark.record_types)
+        self._decoder = _decoder(tuple(self._known))
+
+    def _decoded(self, line: bytes) -> Any:
+        try:
+            return self._decoder.decode(line)
+        except msgspec.ValidationError as error:
+            if not str(error).endswith("at `$.record`"):
+                raise
+        self._load(*self._benchmarks.values())
+        return self._decoder.decode(line)
 
     def __call__(self, line: bytes) -> Any:
         try:
-            record = self._decoder.decode(line)
+            record = self._decoded(line)
         except UNREADABLE as error:
             with contextlib.suppress(*UNREADABLE):
                 _refuse_versions(msgspec.json.decode(line))
@@ -78,12 +93,13 @@ class LineReader:
         return self._with_options(record) if isinstance(record, Run) else record
 
     def _with_options(self, run: Run) -> Run:
-        type_ = self._plan_types.get(run.plan.benchmark)
-        if type_ is None:
+        benchmark = self._benchmarks.get(run.plan.benchmark)
+        if benchmark is None:
             name = escape_controls(run.plan.benchmark)
             raise RecordError(f"there is no benchmark {name!r} - at `$.plan.benchmark`")
+        self._load(benchmark)
         try:
-            plan = msgspec.structs.replace(run.plan, options=msgspec.convert(run.plan.options, type_))
+            plan = msgspec.structs.replace(run.plan, options=msgspec.convert(run.plan.options, benchmark.plan_type))
         except msgspec.ValidationError as error:
             what, _, where = str(error).partition(" - at `$")
             raise RecordError(escape_controls(f"{what} - at `$.plan.options{where or '`'}")) from None

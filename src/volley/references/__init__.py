@@ -179,7 +179,7 @@ def list_report(
     return Report(
         heading=["Published results of other machines: volley compare NAME RECORDS"],
         tables=[Table(columns, [*rows, *(_own_row(name, path, benchmarks) for name, path in own.items())])],
-        notes=[Note("finding", f"{name}: {each.source}") for name, each in references.items()],
+        findings=[Note("finding", f"{name}: {each.source}") for name, each in references.items()],
         data=Data(COLUMNS, COLUMNS[:-1], [row for name, each in references.items() for row in _rows(name, each)]),
         extra={"references": references, "own": own},
     )
@@ -213,7 +213,7 @@ def one_report(name: str, reference: Reference) -> Report:
             *([_single(single)] if single else []),
             *(_sweep(table) for table in reference.tables if len(table.figures) > 1),
         ],
-        notes=[Note("finding", line) for line in reference.method],
+        findings=[Note("finding", line) for line in reference.method],
         data=Data(COLUMNS, COLUMNS[:-1], _rows(name, reference)),
         extra={"reference": reference},
     )

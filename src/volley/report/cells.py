@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
-from volley.report.model import EMPTY, Cell, Column, Data, Later, Mark, Row, Table
+from volley.report.model import EMPTY, Cell, Column, ColumnRows, Data, Mark, Row, Table
 from volley.statistics.estimates import Estimate
 from volley.text import escape_controls
 from volley.units import format_sig
@@ -84,16 +85,18 @@ def as_they_are(*names: str) -> list[Quantity]:
     return [Quantity(name, "", attrgetter(name)) for name in names]
 
 
-def data_of(quantities: Sequence[Quantity], keys: Sequence[str], results: Iterable[Any]) -> Data:
+def data_of(quantities: Sequence[Quantity], keys: Sequence[str], results: Sequence[Any]) -> Data:
     """Return results for programs; ``keys`` as in :class:`Data`."""
 
-    names = [name for each in quantities for name in each.names]
+    def columns() -> Iterator[dict[str, Sequence[Any]]]:
+        found: dict[str, Sequence[Any]] = {}
+        for each in quantities:
+            rows = [each.values(result) for result in results]
+            found |= zip(each.names, zip(*rows, strict=True) if rows else repeat(()), strict=False)
+        yield found
 
-    def row(result: Any) -> dict[str, Any]:
-        return dict(zip(names, (value for each in quantities for value in each.values(result)), strict=True))
-
-    columns = [name for each in quantities if each.csv for name in each.names]
-    return Data(columns, keys, Later(lambda: map(row, results)))
+    names = [name for each in quantities if each.csv for name in each.names]
+    return Data(names, keys, ColumnRows(len(results), columns))
 
 
 # ------------------------------------------------------------------------------------------------------- cells

@@ -32,14 +32,14 @@ def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> 
 
 
 def _overview(overview: Overview, report: Report, command: str) -> Iterator[str]:
-    yield from _notes([note for note in report.notes if note.level == "error"])
+    yield from _notes(report.at("error"))
     yield "\n".join(
         f"- **{each.verdict or 'note'}** {_text(each.text)}" + (f": {_code(each.command)}" if each.command else "")
-        for each in report.first_notes
+        for each in report.first_sentences
     )
     yield from map(_text, (overview.line, *report.heading[1:]))
     yield from _table(overview.table)
-    yield from _notes([note for note in report.notes if note.level == "missing"])
+    yield from _notes(report.at("missing"))
     yield f"{_code(f'{command} --full')}: {FURTHER}"
 
 

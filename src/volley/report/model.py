@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Align = Literal["left", "right"]
 Style = Literal["", "good", "warning", "bad", "error", "dim"]
 """The meaning of a cell's colour; the text always expresses it too.  ``bad``: a poor number; ``error``: no number."""
 
 Level = Literal["error", "missing", "finding", "warning"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""In order of importance."""
 Value = float | int | bool | str | None
 
 
@@ -251,7 +253,9 @@ class Report:
     """First what was measured, then where."""
     tables: Sequence[Table] = ()
     notes: Sequence[Note] = ()
-    """In order of importance."""
+    """What is wrong, what is missing, and reasons to doubt: every format shows these."""
+    findings: Sequence[Note] = ()
+    """Conclusions from the numbers, which formats for programs do without."""
     summary: Callable[[], Overview | None] = lambda: None
     """Makes what people see first, instead of tables and notes; ``None`` if these fit a screen."""
     no_fit: Sequence[str] = ()
@@ -269,10 +273,18 @@ class Report:
     def overview(self) -> Overview | None:
         return self.summary()
 
+    @cached_property
+    def sentences(self) -> list[Note]:
+        """Notes and findings, in order of importance."""
+        return sorted((*self.notes, *self.findings), key=lambda note: LEVELS.index(note.level))
+
+    def at(self, level: Level) -> list[Note]:
+        return [note for note in self.notes if note.level == level]
+
     @property
-    def first_notes(self) -> list[Note]:
-        """The findings of the summary."""
-        return [note for note in self.notes if note.first][:MAX_FINDINGS]
+    def first_sentences(self) -> list[Note]:
+        """Those of the summary."""
+        return [note for note in self.sentences if note.first][:MAX_FINDINGS]
 
 
 @dataclass(frozen=True)
@@ -294,7 +306,7 @@ class Details:
 
     def notes_of(self, report: Report) -> list[Note]:
         why = list(report.no_fit) if self.full else []
-        return [*report.notes, *([Note("missing", f"no fitted curves: {'; '.join(why)}")] if why else [])]
+        return [*report.sentences, *([Note("missing", f"no fitted curves: {'; '.join(why)}")] if why else [])]
 
 
 USUAL = Details()

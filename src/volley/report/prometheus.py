@@ -46,7 +46,7 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
                 starts.append(begun.timestamp())
         if starts:
             began[origin] = repr(min(starts))
-        errors[origin] = str(sum(note.level == "error" for report in those for note in report.notes))
+        errors[origin] = str(sum(len(report.at("error")) for report in those))
     _write("volley_start_time_seconds", "Start of the run since the epoch.", began, out)
     _write("volley_errors", "Failed points and incomplete launches.", errors, out)
     for column in dict.fromkeys(column for report in reports for column in report.data.columns):

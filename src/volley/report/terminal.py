@@ -81,8 +81,8 @@ _INDENT = 2 + max(map(len, _VERDICTS)) + 2
 
 
 def _print_overview(console: Console, overview: Overview, report: Report, command: str) -> None:
-    _print_notes(console, [note for note in report.notes if note.level == "error"])
-    for each in report.first_notes:
+    _print_notes(console, report.at("error"))
+    for each in report.first_sentences:
         verdict = Text(f"  {each.verdict}".ljust(_INDENT), style=_VERDICTS[each.verdict])
         print_hanging(console, verdict, Text(escape_controls(each.text)))
         if each.command:
@@ -91,7 +91,7 @@ def _print_overview(console: Console, overview: Overview, report: Report, comman
     for line in report.heading[1:]:
         print_line(console, line, "dim")
     _print_table(console, overview.table)
-    _print_notes(console, [note for note in report.notes if note.level == "missing"])
+    _print_notes(console, report.at("missing"))
     print_line(console, f"{command} --full: {FURTHER}", "dim")
 
 

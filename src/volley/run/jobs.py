@@ -15,7 +15,6 @@ import msgspec
 
 from volley.command.options import BenchmarkOptions, JobOptions, SampledOptions, SamplingOptions
 from volley.errors import UserError
-from volley.launch import preflight
 from volley.launch.allocation import Allocation
 from volley.launch.inside_launcher import RankInfo
 from volley.launch.launchers import LAUNCHERS, PAIR
@@ -383,7 +382,7 @@ def starts_in_s(plan: Plan, context: JobContext) -> float:
 
 def needs_trial(plan: Plan, context: JobContext) -> bool:
     """Return whether a trial tells before the first launch if MPI accepts device memory: two ranks may have it."""
-    return not {*preflight.risky(plan, context.about)}.isdisjoint(usable_transports(plan, context, PAIR))
+    return not {*context.about.risky(plan.transports)}.isdisjoint(usable_transports(plan, context, PAIR))
 
 
 def trial_in_s(plan: Plan, context: JobContext) -> float:

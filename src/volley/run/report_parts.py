@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from volley.launch.start import sharing_cores
-from volley.machine.hardware import RAISE_CLOCK, Gpu
+from volley.machine.hardware import RAISE_CLOCK, Gpu, sharing_cores
 from volley.machine.transports import NOTHING_FOR_GPUS
 from volley.machine.variables import tuned
 from volley.records.command_again import budget_named, command_again, launch_again, launches_named
@@ -188,40 +187,35 @@ def compared_fewer(in_flight: int, window: int | None, named: str) -> str:
 def notes_of(
     series: LaunchSeries,
     measured: Collection[str],
-    *,
-    command: str = "",
     failed: Iterable[str] = (),
     missing: Iterable[str] = (),
-    found: Iterable[Note] = (),
     doubts: Iterable[Note] = (),
-) -> list[Note]:
-    """Return all notes of a report, in order of importance.
+) -> Iterator[Note]:
+    """Yield the notes of a report, without findings.
 
     Args:
         series: the launches.
         measured: what there are numbers of, transports or whatever else.
-        command: the name of the command, if it can measure further launches.
         failed: what delivered wrong data.
         missing: what else was not measured, and why.
-        found: the conclusions.
-        doubts: the reasons to doubt them; those of the machine come before.
+        doubts: reasons to doubt the numbers; those of the machine come before.
     """
-    plan = series.plan
-    notes = [
-        *_incomplete(series),
-        *(Note("error", f"FAILED: {text}") for text in failed),
-        *(Note("missing", text) for text in (*_not_measured(series, measured), *missing)),
-        *path_findings(series),
-        *found,
-    ]
-    if len(series.logs) == 1 and command and measured and plan and plan.sampling.mode == "adaptive":
-        more = launch_again(command, FIRST_LOOK, plan)
-        notes.append(Note("finding", f"one launch cannot show how launches vary: measure that with {more}"))
-    machine = list(machine_notes(series))
-    notes += [*(replace(note, verdict="NOISY", first=True) for note in machine[:1]), *machine[1:], *doubts]
-    if measured and plan and not plan.verify:
-        notes.append(Note("warning", "nothing was verified, because --no-verify was given"))
-    return notes
+    yield from _incomplete(series)
+    yield from (Note("error", f"FAILED: {text}") for text in failed)
+    yield from (Note("missing", text) for text in (*_not_measured(series, measured), *missing))
+    yield from path_findings(series)
+    for number, note in enumerate(machine_notes(series)):
+        yield note if number else replace(note, verdict="NOISY", first=True)
+    yield from doubts
+    if measured and series.plan and not series.plan.verify:
+        yield Note("warning", "nothing was verified, because --no-verify was given")
+
+
+def one_launch_note(series: LaunchSeries, measured: Collection[str]) -> Iterator[Note]:
+    """Advise more launches where one measured something."""
+    if len(series.logs) == 1 and measured and series.plan and series.plan.sampling.mode == "adaptive":
+        more = launch_again(series.plan.benchmark.replace("_", "-"), FIRST_LOOK, series.plan)
+        yield Note("finding", f"one launch cannot show how launches vary: measure that with {more}")
 
 
 _LINE = re.compile(r"line (\d+): ")

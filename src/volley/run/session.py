@@ -30,7 +30,6 @@ from volley.launch.start import (
     Start,
     become,
     patience,
-    sharing_cores,
     start_by_launcher,
     start_inside_launcher,
     volley_with_jsrun,
@@ -268,7 +267,7 @@ class Session:
         launch["asked"] = asked(self.options.typed)
         if (kept := self.options.output).name or kept.tag:
             launch["kept_as"] = {"name": kept.name, "tags": kept.tag}
-        risky = preflight.risky(plan, self.context.about)
+        risky = self.context.about.risky(plan.transports)
         if self.paths is not None:
             launch["paths"] = msgspec.to_builtins(self.paths)
         if tried and risky:
@@ -329,10 +328,10 @@ class Session:
     def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:
         """Test in a separate job whether MPI accepts device memory: an MPI that does not crashes."""
         plans = [job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR]
-        plan = next((plan for plan in plans if preflight.risky(plan, self.context.about)), None)
+        plan = next((plan for plan in plans if self.context.about.risky(plan.transports)), None)
         if plan is None or not has_driver():
             return None
-        risky, trial = preflight.risky(plan, self.context.about), self.jobs.trial
+        risky, trial = self.context.about.risky(plan.transports), self.jobs.trial
         if not needs_trial(plan, self.context):
             return None
         start = self.starts[plan.world_size]

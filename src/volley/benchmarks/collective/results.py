@@ -1,4 +1,4 @@
-"""The plan and the records of collectives, their launches, and their reports."""
+"""The plan and the records of collectives, and their reports."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, field
 
-from volley.benchmarks.collective import CollectiveOptions, Operation
-from volley.benchmarks.points.jobs import sweep
+from volley.benchmarks.collective import Operation
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord
 from volley.benchmarks.points.results import PointResult, PointSeries
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
-from volley.errors import UserError
-from volley.launch.launchers import PAIR
-from volley.records.plan import Plan, Sampling
+from volley.records.plan import Plan
 from volley.report.cells import PLUS_MINUS, Quantity, as_they_are, scaled
 from volley.report.model import Report
-from volley.run.jobs import JobContext, Jobs, count_ranks
 
 Element = Literal["float", "int"]
 
@@ -89,33 +84,6 @@ def bus_factor(operation: str, ranks: int) -> float:
     if operation in ("broadcast", "reduce"):
         return 1.0
     return (ranks - 1) / ranks
-
-
-# ---------------------------------------------------------------------------------------------------- launches
-
-USUAL_TRANSPORTS = ("host", "staged/pinned", "aware", "nccl")
-"""What a run without ``--transport`` measures: all transports that carry collectives, but those of tests."""
-
-
-def jobs(options: CollectiveOptions, context: JobContext) -> Jobs:
-    ranks = count_ranks(options.job, context, usual=max(context.ranks_given or PAIR, PAIR))
-    if ranks < PAIR:
-        raise UserError(f"a collective needs at least {PAIR} ranks: write --ranks {PAIR} or more")
-    part = CollectivePlan(
-        operations=list(options.operation), sizes_bytes=list(options.points.sizes), element=options.element
-    )
-    found = sweep("collective", part, options, context, ranks, usual=USUAL_TRANSPORTS)
-    return replace(found, trial=_trial(found.planned[0].plan))
-
-
-def _trial(plan: Plan) -> Plan | None:
-    """Return the plan that tries each operation once; a barrier needs no device memory."""
-    operations = [operation for operation in plan.options.operations if operation != "barrier"]
-    if not operations:
-        return None
-    part = msgspec.structs.replace(plan.options, operations=operations, sizes_bytes=[4 * plan.world_size, 1 << 20])
-    once = Sampling(mode="fixed", warmup=1, iterations=1)
-    return msgspec.structs.replace(plan, options=part, sampling=once, budget_s=None)
 
 
 # ----------------------------------------------------------------------------------------------------- reports

@@ -21,7 +21,7 @@ from volley.records.record_types import Status
 from volley.records.run_log import RunLog
 from volley.references import beside_equal, gpus_of
 from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, bounds_of, data_of, scaled, with_bounds
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Mark, Note, ReferenceLine, Report, Row, Table
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, Mark, Note, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.estimates import median
 from volley.statistics.launches import of_numbers, of_ratios, ratio
@@ -40,14 +40,20 @@ def report(result: JacobiResults) -> Report:
         heading=[*report_parts.heading(series, "jacobi"), *map(_problem, solutions[:1])],
         tables=[*tables, *_scaling_tables(result.chains)],
         charts=[*charts, *_scaling_charts(result.chains)],
-        notes=report_parts.notes_of(
-            series,
-            {solution.transport for solution in measured},
-            command="jacobi",
-            failed=_lost(solutions, "failed"),
-            missing=(f"skipped: {text}" for text in _lost(solutions, "skipped")),
-            found=beside_equal(gpus_of(series.run), "jacobi", map(observables, series.logs)),
-            doubts=[Note("warning", text) for text in dict.fromkeys(map(_other_threads, result.chains)) if text],
+        notes=list(
+            report_parts.notes_of(
+                series,
+                {solution.transport for solution in measured},
+                failed=_lost(solutions, "failed"),
+                missing=(f"skipped: {text}" for text in _lost(solutions, "skipped")),
+                doubts=[Note("warning", text) for text in dict.fromkeys(map(_other_threads, result.chains)) if text],
+            )
+        ),
+        findings=Later(
+            lambda: (
+                *beside_equal(gpus_of(series.run), "jacobi", map(observables, series.logs)),
+                *report_parts.one_launch_note(series, [solution.transport for solution in measured]),
+            )
         ),
         data=data_of(_QUANTITIES, [name for each in _QUANTITIES[:9] for name in each.names], solutions),
         runs=series.describe_runs(),

@@ -33,7 +33,17 @@ MAX_NAMED = 6
 """Pairs that a sentence names one by one; more are counted."""
 
 
-def notes_of(results: MatrixResults) -> list[Note]:
+def notes_of(results: MatrixResults) -> Iterator[Note]:
+    cases = results.cases
+    return report_parts.notes_of(
+        results.series,
+        [case.name for case in cases],
+        failed=(text for case in cases for text in _failed(case)),
+        missing=[*_missing(results), *(text for case in cases for text in _skipped(case))],
+    )
+
+
+def findings(results: MatrixResults) -> list[Note]:
     cases, series = results.cases, results.series
     pairs = account(cases)
     found = [finding("BROKEN", f"{count(pairs.failed, 'pair')} failed")] if pairs.failed else []
@@ -46,17 +56,8 @@ def notes_of(results: MatrixResults) -> list[Note]:
         which = f"{asked}" if compared == asked else f"{compared} of {asked}"
         found = [finding("OK", f"no slow pair found: {which} pairs were compared with comparable ones")]
     gpus = (device.name for device in results.gpus.devices)
-    return report_parts.notes_of(
-        series,
-        [case.name for case in cases],
-        failed=(text for case in cases for text in _failed(case)),
-        missing=[*_missing(results), *(text for case in cases for text in _skipped(case))],
-        found=[
-            *found,
-            *beside_equal(gpus, "gpu_matrix", map(observables, series.logs)),
-            *(Note("finding", text) for text in _compared(series.logs)),
-        ],
-    )
+    found += beside_equal(gpus, "gpu_matrix", map(observables, series.logs))
+    return [*found, *(Note("finding", text) for text in _compared(series.logs))]
 
 
 def account(cases: Sequence[MatrixCase]) -> report_parts.Account:

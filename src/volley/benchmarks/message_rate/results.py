@@ -1,4 +1,4 @@
-"""Message rates: the plan and the records, the launches, a result per transport, size and number of pairs, the report.
+"""Message rates: the plan and the records, a result per transport, size and number of pairs, the report.
 
 All quantities are in SI units.  docs/method/message-rate.md derives them.
 """
@@ -14,17 +14,12 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from volley.benchmarks.message_rate import MessageRateOptions
-from volley.benchmarks.points import MAX_USUAL_RANKS
-from volley.benchmarks.points.jobs import sweep
-from volley.benchmarks.points.notes import notes_of, too_wide
+from volley.benchmarks.points.notes import broken, notes_of, too_wide
 from volley.benchmarks.points.overview import certainty
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, COLD, INTERVAL, SAMPLES, VERIFIED, cells, headers
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord, Sizes
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, one_launch, sent, summarise
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
-from volley.errors import UserError
-from volley.launch.launchers import PAIR, cores
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
 from volley.report.cells import (
@@ -45,7 +40,6 @@ from volley.report.cells import (
 )
 from volley.report.model import Axis, Cell, Chart, Column, Later, Note, Overview, Report, Row, Table, finding
 from volley.run import report_parts
-from volley.run.jobs import JobContext, Jobs, count_ranks
 from volley.statistics.curves import above_of_many
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import ratio
@@ -228,30 +222,6 @@ def observables(log: RunLog) -> Iterator[Observable]:
         yield Observable(series, [format_size(point.size_bytes)], [median(point.times_s)], point.moved_bytes)
 
 
-# ---------------------------------------------------------------------------------------------------- launches
-
-
-def jobs(options: MessageRateOptions, context: JobContext) -> Jobs:
-    usual = context.ranks_given or min(cores(), MAX_USUAL_RANKS) // PAIR * PAIR
-    ranks = count_ranks(options.job, context, usual=max(usual, PAIR))
-    if ranks % PAIR:
-        remedy = f"start it with {ranks + 1}" if context.position else f"write --ranks {ranks + 1}"
-        raise UserError(f"message-rate is between pairs of ranks, and {ranks} is odd: {remedy}")
-    if max(options.pairs, default=1) > ranks // PAIR:
-        raise UserError(f"--pairs {max(options.pairs)}: {ranks} ranks have {count(ranks // PAIR, 'pair')}")
-    part = MessageRatePlan(
-        sizes_bytes=list(options.points.sizes),
-        pairs=list(options.pairs or usual_pairs(ranks // PAIR)),
-        window=options.windows.window,
-    )
-    return sweep("message_rate", part, options, context, ranks)
-
-
-def usual_pairs(all_pairs: int) -> list[int]:
-    """Return the powers of two below the number of all pairs, and that number."""
-    return [*(1 << power for power in range(all_pairs.bit_length()) if 1 << power < all_pairs), all_pairs]
-
-
 # ------------------------------------------------------------------------------------------------------ report
 
 
@@ -263,9 +233,8 @@ def report(result: Rates) -> Report:
         tables=Later(lambda: [_table(result, names), *_saturations(result)]),
         summary=lambda: _overview(result),
         charts=Later(lambda: _charts(result)),
-        notes=Later(
-            lambda: notes_of(result, _most(result), too_wide(result.points, result.series.plan), "message-rate")
-        ),
+        notes=Later(lambda: notes_of(result, too_wide(result.points, result.series.plan))),
+        findings=Later(lambda: _findings(result)),
         data=data_of(QUANTITIES, KEYS, result.points),
         runs=result.series.describe_runs(),
     )
@@ -377,6 +346,12 @@ def _overview(result: Rates) -> Overview | None:
     if len(ends) > 1:
         legend.append(f"per-pair rate of {ends[-1]} pairs: {_share(sending)}")
     return Overview(certainty(result), summary_table(by_transport(sending), columns, legend))
+
+
+def _findings(result: Rates) -> Iterator[Note]:
+    yield from broken(result.points, result.series.plan)
+    yield from _most(result)
+    yield from report_parts.one_launch_note(result.series, [each.transport for each in result.points if each.time])
 
 
 def _most(result: Rates) -> Iterator[Note]:

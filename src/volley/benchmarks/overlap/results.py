@@ -1,4 +1,4 @@
-"""The plan and the records of an overlap, its launches, their results, and the report."""
+"""The plan and the records of an overlap, their results, and the report."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from volley.benchmarks.overlap import LIMITS, MAX_PROGRESS_CALLS, Limit, OverlapOptions
-from volley.benchmarks.points.jobs import PointForecast, sweep
-from volley.benchmarks.points.notes import notes_of
+from volley.benchmarks.overlap import LIMITS, MAX_PROGRESS_CALLS, Limit
+from volley.benchmarks.points.notes import broken, notes_of
 from volley.benchmarks.points.page import CHECKED, INTERVAL, cells
 from volley.benchmarks.points.records import PointRecord, Sizes
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, sent
@@ -36,7 +35,6 @@ from volley.report.cells import (
 )
 from volley.report.model import Axis, Cell, Chart, Column, Later, Note, Overview, Report, Row, Table, finding
 from volley.run import report_parts
-from volley.run.jobs import JobContext, Jobs, count_pair
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, Repeated, of_numbers, ratio
 from volley.text import grouped, join_words
@@ -262,27 +260,6 @@ def observables(log: RunLog) -> Iterator[Observable]:
             yield Observable(f"{point.transport} without {point.computation}", [at], [median(point.exchange_s)])
 
 
-# ---------------------------------------------------------------------------------------------------- launches
-
-
-def jobs(options: OverlapOptions, context: JobContext) -> Jobs:
-    usual = [each.name for each in context.about.transports if each.halos and each.usual]
-    part = OverlapPlan(
-        sizes_bytes=list(options.points.sizes),
-        computations=list(options.computation),
-        progress_calls=options.progress_calls,
-    )
-    ranks = count_pair(options.job, context, "overlap")
-    return sweep("overlap", part, options, context, ranks, usual=usual, estimates=times, forecast=OverlapForecast)
-
-
-class OverlapForecast(PointForecast):
-    """Each point has the samples of the exchange, of the computation and of both."""
-
-    SERIES = 3
-    results = staticmethod(results)
-
-
 # ------------------------------------------------------------------------------------------------------ report
 
 
@@ -293,7 +270,8 @@ def report(result: OverlapSeries) -> Report:
         heading=report_parts.heading(series, "overlap"),
         tables=[table for limit in LIMITS for table in _tables(limit, points)],
         charts=[chart for limit in LIMITS for chart in _charts(limit, points)],
-        notes=Later(lambda: notes_of(result, _judged(result))),
+        notes=Later(lambda: notes_of(result)),
+        findings=Later(lambda: (*broken(points, series.plan), *_judged(result))),
         summary=lambda: _overview(result),
         data=data_of(QUANTITIES, KEYS, result.points),
         runs=series.describe_runs(),

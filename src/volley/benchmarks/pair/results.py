@@ -1,4 +1,4 @@
-"""Between two ranks: the plans and the records, their launches, and their reports.
+"""Between two ranks: the plans and the records, and their reports.
 
 ``--format olcf`` is the exact output line of the OLCF tutorial, to compare with its results.  The tutorial's GB is 2^30
 bytes (everywhere else in volley GB/s means 10^9 B/s), and its time is the half round trip.
@@ -12,9 +12,7 @@ from typing import Annotated, TextIO
 
 from msgspec import Meta, field
 
-from volley.benchmarks.pair import PingPongOptions, StreamOptions
 from volley.benchmarks.points import Direction
-from volley.benchmarks.points.jobs import sweep
 from volley.benchmarks.points.page import BACKWARD, BANDWIDTH, CHECKED, FORWARD, LATENCY, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import PointRecord, Sizes, SizesFrom0
 from volley.benchmarks.points.results import PointResult, PointSeries, by_transport
@@ -22,7 +20,6 @@ from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seco
 from volley.records.plan import Plan
 from volley.report.cells import PLUS_MINUS, Quantity
 from volley.report.model import Report
-from volley.run.jobs import JobContext, Jobs, count_pair
 from volley.text import escape_controls, join_words
 
 
@@ -45,11 +42,6 @@ class PingPong(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="
     cold_s: Annotated[
         Seconds | None, Meta(description="half of the first round trip on these buffers; null if it is not the first.")
     ] = field(name="cold_half_round_trip_s", default=None)
-
-
-def pingpong_jobs(options: PingPongOptions, context: JobContext) -> Jobs:
-    part = PingPongPlan(sizes_bytes=list(options.points.sizes), fresh_buffers=options.points.fresh_buffers)
-    return sweep("pingpong", part, options, context, count_pair(options.job, context, "pingpong"))
 
 
 class StreamPlan(Frozen, frozen=True, kw_only=True):
@@ -90,16 +82,6 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
     @property
     def each_way_s(self) -> tuple[Sequence[float], Sequence[float]] | None:
         return (self.forward_s, self.backward_s) if self.direction == "bi" else None
-
-
-def stream_jobs(options: StreamOptions, context: JobContext) -> Jobs:
-    part = StreamPlan(
-        sizes_bytes=list(options.points.sizes),
-        fresh_buffers=options.points.fresh_buffers,
-        window=options.windows.window,
-        direction=options.windows.direction,
-    )
-    return sweep("stream", part, options, context, count_pair(options.job, context, "stream"))
 
 
 # ----------------------------------------------------------------------------------------------------- reports

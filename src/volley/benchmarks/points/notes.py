@@ -160,18 +160,14 @@ _WITHIN = ", within one launch"
 _MEMORY = {"host": "host", "device": "GPU"}
 
 
-def notes_of(
-    result: ResultSeries[Any], found: Iterable[Note], doubts: Iterable[Note] = (), command: str = ""
-) -> list[Note]:
-    """Return all notes on points; the arguments as in ``report_parts.notes_of``."""
+def notes_of(result: ResultSeries[Any], doubts: Iterable[Note] = ()) -> Iterator[Note]:
+    """Return the notes on points, without findings."""
     points = result.points
     return report_parts.notes_of(
         result.series,
         by_transport(point for point in points if point.time),
-        command=command,
         failed=(f"{point.place}: {failure(point)}" for point in points if point.status == "failed"),
         missing=skipped(by_name(points)),
-        found=[*_broken(points, result.series.plan), *found],
         doubts=doubts,
     )
 
@@ -185,18 +181,17 @@ def details(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
     yield from (Note("finding", text) for text in _compared(point for point in timed if point.verified))
     on_gpus = (observables(log, on_gpus=True) for log in result.series.logs)  # host memory is the processor's matter
     yield from beside_equal(gpus_of(result.series.run), plan.benchmark if plan else "", on_gpus)
-    yield from (Note("warning", text) for text in _groups([point for point in timed if point.sends]))
 
 
 def doubts(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
     yield from too_wide(points, plan)
-    yield from (Note("warning", text) for text in _warnings(points, plan))
+    yield from (Note("warning", text) for text in (*_groups(points), *_warnings(points, plan)))
 
 
 # ----------------------------------------------------------------------------------- what failed or is missing
 
 
-def _broken(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
+def broken(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
     failed = [point for point in points if point.status == "failed"]
     for name, those in list(by_name(failed).items())[:1]:
         others = len(failed) - len(those)

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from volley.benchmarks.points.notes import details, doubts, notes_of, slower_than_needed
+from volley.benchmarks.points.notes import broken, details, doubts, notes_of, slower_than_needed
 from volley.benchmarks.points.results import PointResult, PointSeries, ResultSeries, by_name, by_transport, one_launch
 from volley.report.cells import bounds_of, digits_cell, launches_of, ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Note, Overview, Table, finding
-from volley.run.report_parts import Account, over_launches
+from volley.run.report_parts import Account, one_launch_note, over_launches
 from volley.statistics.estimates import Estimate
 from volley.text import grouped
 from volley.units import format_sig, format_size
@@ -83,11 +83,18 @@ def certainty(result: ResultSeries[Any]) -> str:
 # -------------------------------------------------------------------------------------------- conclusions
 
 
-def findings(result: PointSeries, ucx_operation: str) -> list[Note]:
-    """Return all notes; ``ucx_operation`` as in ``page.report_of``."""
+def notes(result: PointSeries) -> Iterator[Note]:
+    return notes_of(result, doubts([point for point in result.points if point.sends], result.series.plan))
+
+
+def findings(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
+    """Yield the conclusions; ``ucx_operation`` as in ``page.report_of``."""
     plan, points = result.series.plan, [point for point in result.points if point.sends]
-    found = [*_shares(points), *slower_than_needed(points, plan, ucx_operation), *details(result, ucx_operation)]
-    return notes_of(result, found, doubts(points, plan), plan.benchmark if plan else "")
+    yield from broken(result.points, plan)
+    yield from _shares(points)
+    yield from slower_than_needed(points, plan, ucx_operation)
+    yield from details(result, ucx_operation)
+    yield from one_launch_note(result.series, [point.name for point in result.points if point.time])
 
 
 def _shares(points: Sequence[PointResult]) -> Iterator[Note]:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from volley.benchmarks.points import notes
-from volley.benchmarks.points.overview import findings, overview
+from volley.benchmarks.points.notes import ucx_ranges
+from volley.benchmarks.points.overview import findings, notes, overview
 from volley.benchmarks.points.results import (
     TAIL_FRACTIONS,
     PointResult,
@@ -108,7 +108,8 @@ def report_of(
         heading=report_parts.heading(series, series.plan.benchmark if series.plan else "", *alone),
         tables=Later(lambda: [*_tables(result, columns_of, about), *path_table(series)]),
         charts=Later(lambda: [chart for table in result.tables for chart in _charts(table, result, ucx_operation)]),
-        notes=Later(lambda: findings(result, ucx_operation)),
+        notes=Later(lambda: notes(result)),
+        findings=Later(lambda: findings(result, ucx_operation)),
         summary=lambda: overview(result),
         no_fit=Later(lambda: _no_fit(result)),
         data=data_of(quantities, keys, result.points),
@@ -276,7 +277,7 @@ def _charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: s
         return
     changes = [
         ReferenceLine("x", each.first_bytes, f"aware: {each.protocol}")
-        for each, _ in notes.ucx_ranges(sent, result.series.plan, ucx_operation)[1:]
+        for each, _ in ucx_ranges(sent, result.series.plan, ucx_operation)[1:]
     ]
     parts = [bounds_meaning(kinds_of(sent)), "vertical lines: UCX uses another protocol from this size on"]
     caption = "; ".join(filter(None, parts if changes else parts[:1]))

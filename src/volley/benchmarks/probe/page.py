@@ -37,7 +37,7 @@ def report(series: LaunchSeries) -> Report:
     return Report(
         heading=[*report_parts.heading(series, "transports"), *here],
         tables=[table] if rows else [],
-        notes=report_parts.notes_of(series, ()),
+        notes=list(report_parts.notes_of(series, ())),
         data=Data(COLUMNS, ("transport",), [{name: getattr(each, name) for name in COLUMNS} for each in transports]),
         runs=series.describe_runs(),
     )
