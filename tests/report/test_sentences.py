@@ -684,7 +684,7 @@ def test_no_sentence_of_a_comparison_says_more_than_its_interval() -> None:
             assert (1 / low[same] <= most + 1e-9).all()
             assert text.startswith("NO CHANGE") or same.size == len(found.at)
         for name, way, changed, whole, first, last in re.findall(
-            r"(\S+) is [\d.]+ (?:%|×) (slower|faster) at (\d+) of (\d+) points \((.*?)(?: … (.*?))?\)", text
+            r"(\S+) is [\d.]+ (?:%|×) (slower|faster) at (\d+) of (\d+) points \((.*?)(?: to (.*?))?\)", text
         ):
             points = found.by_series()[name]
             shown = [each for each in points if (low[each] > 1 if way == "slower" else high[each] < 1)]

@@ -125,11 +125,11 @@ def _are(number: int) -> str:
 
 
 def _series_headline(series: str, changed: Integers, comparison: Comparison) -> str:
-    """``aware is 5.1 % slower at 7 of 9 points (8 B … 64 MiB)``, or ``slower at 1 and faster at 2 of 9 points``."""
+    """``aware is 5.1 % slower at 7 of 9 points (8 B to 64 MiB)``, or ``slower at 1 and faster at 2 of 9 points``."""
     at = [comparison.at[point] for point in changed.tolist()]
     try:
         sizes = sorted(at, key=parse_size)
-        where = " … ".join(dict.fromkeys((sizes[0], sizes[-1])))
+        where = " to ".join(dict.fromkeys((sizes[0], sizes[-1])))
     except SizeError:
         where = join_few(at, 2)
     of = f"of {count(comparison.by_series()[series].size, 'point')} ({where})"
@@ -377,9 +377,9 @@ _TIME = Quantity("time", "µs", lambda time: time)
 def _notes(comparison: Comparison) -> Iterator[Note]:
     for letter, side in (("A", comparison.first), (comparison.letter, comparison.second)):
         if side.failed or side.incomplete:
-            parts = [count(side.failed, "failed point")] if side.failed else []
-            parts += [count(side.incomplete, "incomplete launch")] if side.incomplete else []
-            yield Note("error", f"{letter} has {join_words(parts)}: volley show {side.name}")
+            parts = [f"{count(side.failed, 'point')} failed"] if side.failed else []
+            parts += [f"{count(side.incomplete, 'launch')} ended early"] if side.incomplete else []
+            yield Note("error", f"{letter}: {join_words(parts)}: volley show {side.name}")
     for letter, keys in zip(("A", comparison.letter), comparison.only, strict=True):
         if keys and not comparison.first.reference:
             names = join_few(dict.fromkeys(key[1] for key in keys))

@@ -89,7 +89,7 @@ class Table:
 
 
 Verdict = Literal["", "OK", "SLOW", "SLOW?", "NOISY", "BROKEN"]
-"""``SLOW?``: not confirmed by a further measurement; empty: there is no yardstick."""
+"""``SLOW?``: not confirmed by a further measurement; empty: there is nothing to compare with."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,9 @@ class Report:
     notes: Sequence[Note] = ()
     """What is wrong, what is missing, and reasons to doubt: every format shows these."""
     findings: Sequence[Note] = ()
-    """Conclusions from the numbers, which formats for programs do without."""
+    """Conclusions from the numbers for the summary; formats for programs do without."""
+    details: Sequence[Note] = ()
+    """Further conclusions, which the summary does without too."""
     summary: Callable[[], Overview | None] = lambda: None
     """Makes what people see first, instead of tables and notes; ``None`` if these fit a screen."""
     no_fit: Sequence[str] = ()
@@ -275,8 +277,9 @@ class Report:
 
     @cached_property
     def sentences(self) -> list[Note]:
-        """Notes and findings, in order of importance."""
-        return sorted((*self.notes, *self.findings), key=lambda note: LEVELS.index(note.level))
+        """Notes, findings and details, in order of importance."""
+        found = (*self.notes, *self.findings, *self.details)
+        return sorted(found, key=lambda note: LEVELS.index(note.level))
 
     def at(self, level: Level) -> list[Note]:
         return [note for note in self.notes if note.level == level]
@@ -284,7 +287,8 @@ class Report:
     @property
     def first_sentences(self) -> list[Note]:
         """Those of the summary."""
-        return [note for note in self.sentences if note.first][:MAX_FINDINGS]
+        found = sorted((*self.findings, *self.notes), key=lambda note: LEVELS.index(note.level))
+        return [note for note in found if note.first][:MAX_FINDINGS]
 
 
 @dataclass(frozen=True)

@@ -230,20 +230,37 @@ def _incomplete(series: LaunchSeries) -> Iterator[Note]:
             numbers = format_cpulist(int(found[1]) for line in lines if (found := _LINE.match(line)))
             where = f"line{'s' if len(lines) > 1 else ''} {numbers}: " if numbers else ""
             yield Note("error", f"UNREADABLE in {which}: {where}{why}")
-        points = count(sum(status != "skipped" for status in log.statuses), "point")
         if log.running:
-            yield Note("missing", f"running now: {which} has {points} so far")
+            yield Note("missing", f"running now: {which} has {_points([log])} so far")
+    ended = grouped(enumerate(series.logs, start=1), lambda each: _ended_early(each[1]))
+    for why, those in ended.items():
+        if not why:
             continue
-        if log.end is None:
-            yield Note("error", f"INCOMPLETE: {which} was aborted before its last record; it had measured {points}")
-            continue
-        why = f": {log.end.reason}" if log.end.reason else ""
-        if log.end.status == "stopped":
-            yield Note("error", f"INCOMPLETE: {which} was stopped before its last point{why}")
-        elif why:
-            yield Note("error", f"INCOMPLETE: {which} ended early{why}")
-        elif log.missing_launches:
-            yield Note("error", f"INCOMPLETE: the run was stopped after {which}")
+        which, had = "this run was", "it had"
+        if launches > 1:
+            which = f"launch {format_cpulist([number for number, _ in those])} of {launches} was"
+        if len(those) > 1:
+            which, had = which.replace("launch", "launches", 1).replace("was", "were"), "they had"
+        measured = f"; {had} measured {_points([log for _, log in those])}" if why == ABORTED else ""
+        yield Note("error", f"INCOMPLETE: {which} {why}{measured}")
+    if series.logs[-1].missing_launches and not (series.logs[-1].running or _ended_early(series.logs[-1])):
+        yield Note("error", f"INCOMPLETE: the run was stopped after launch {len(series.logs)} of {launches}")
+
+
+ABORTED = "aborted before the last record"
+
+
+def _points(logs: Iterable[RunLog]) -> str:
+    return count(sum(status != "skipped" for log in logs for status in log.statuses), "point")
+
+
+def _ended_early(log: RunLog) -> str:
+    """Return how a launch ended early; nothing of one that did not, or has not ended."""
+    if log.end is None:
+        return "" if log.running else ABORTED
+    why = f": {log.end.reason}" if log.end.reason else ""
+    stopped = "stopped before the last point" if log.end.status == "stopped" else "ended early" if why else ""
+    return stopped + why
 
 
 def _not_measured(series: LaunchSeries, measured: Collection[str]) -> Iterator[str]:

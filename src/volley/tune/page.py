@@ -89,7 +89,7 @@ def _ranges(found: Proof, which: Booleans) -> Iterator[tuple[str, str, list[int]
             those = list(numbers)
             ends = dict.fromkeys(found.places[number][1] for number in (those[0], those[-1]))
             low, high = found.found.low[those].min(), found.found.high[those].max()
-            yield f"{series} {' … '.join(ends)}", f"{low:.3f} to {high:.3f}", those
+            yield f"{series} {' to '.join(ends)}", f"{low:.3f} to {high:.3f}", those
 
 
 def _proven(tuning: Tuning, chosen: Candidate) -> Table:

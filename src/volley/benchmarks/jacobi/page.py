@@ -49,7 +49,7 @@ def report(result: JacobiResults) -> Report:
                 doubts=[Note("warning", text) for text in dict.fromkeys(map(_other_threads, result.chains)) if text],
             )
         ),
-        findings=Later(
+        details=Later(
             lambda: (
                 *beside_equal(gpus_of(series.run), "jacobi", map(observables, series.logs)),
                 *report_parts.one_launch_note(series, [solution.transport for solution in measured]),

@@ -55,9 +55,13 @@ def findings(results: MatrixResults) -> list[Note]:
         asked = sum(case.pairs for case in cases)
         which = f"{asked}" if compared == asked else f"{compared} of {asked}"
         found = [finding("OK", f"no slow pair found: {which} pairs were compared with comparable ones")]
-    gpus = (device.name for device in results.gpus.devices)
-    found += beside_equal(gpus, "gpu_matrix", map(observables, series.logs))
-    return [*found, *(Note("finding", text) for text in _compared(series.logs))]
+    return found
+
+
+def details(results: MatrixResults) -> Iterator[Note]:
+    gpus, logs = (device.name for device in results.gpus.devices), results.series.logs
+    yield from beside_equal(gpus, "gpu_matrix", map(observables, logs))
+    yield from (Note("finding", text) for text in _compared(logs))
 
 
 def account(cases: Sequence[MatrixCase]) -> report_parts.Account:

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from volley.benchmarks.matrix.cases import HOST, WITHIN, GpuMatrixCase, MatrixCase, RankMatrixCase
-from volley.benchmarks.matrix.notes import MAX_ENDS, account, findings, notes_of
+from volley.benchmarks.matrix.notes import MAX_ENDS, account, details, findings, notes_of
 from volley.benchmarks.matrix.records import GpuMatrixCell
 from volley.benchmarks.matrix.results import MatrixResults
 from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Pair
@@ -62,6 +62,7 @@ def report(results: MatrixResults) -> Report:
         tables=tables,
         notes=Later(lambda: notes_of(results)),
         findings=Later(lambda: findings(results)),
+        details=Later(lambda: details(results)),
         summary=lambda: _screen(cases, tables[0]) if tables else None,
         charts=[
             heat_map(case) for case in cases if np.count_nonzero(~np.isnan(case.times_s)) + len(case.unmeasured) > 1

@@ -226,7 +226,7 @@ def suspects(usual: PairComparison, at_best: PairComparison, apart: Booleans | N
 
 
 NEARLY_ALL = 3 / 4
-"""A part is to blame if this share of its pairs, or of its ranks, is slow: noise makes some look fast."""
+"""A part is the cause if this share of its pairs, or of its ranks, is slow: noise makes some look fast."""
 
 MIN_PAIRS = 8
 """Fewer pairs are named one by one."""

@@ -234,7 +234,8 @@ def report(result: Rates) -> Report:
         summary=lambda: _overview(result),
         charts=Later(lambda: _charts(result)),
         notes=Later(lambda: notes_of(result, too_wide(result.points, result.series.plan))),
-        findings=Later(lambda: _findings(result)),
+        findings=Later(lambda: (*broken(result.points, result.series.plan), *_most(result))),
+        details=Later(lambda: report_parts.one_launch_note(result.series, names)),
         data=data_of(QUANTITIES, KEYS, result.points),
         runs=result.series.describe_runs(),
     )
@@ -346,12 +347,6 @@ def _overview(result: Rates) -> Overview | None:
     if len(ends) > 1:
         legend.append(f"per-pair rate of {ends[-1]} pairs: {_share(sending)}")
     return Overview(certainty(result), summary_table(by_transport(sending), columns, legend))
-
-
-def _findings(result: Rates) -> Iterator[Note]:
-    yield from broken(result.points, result.series.plan)
-    yield from _most(result)
-    yield from report_parts.one_launch_note(result.series, [each.transport for each in result.points if each.time])
 
 
 def _most(result: Rates) -> Iterator[Note]:

@@ -173,7 +173,7 @@ def notes_of(result: ResultSeries[Any], doubts: Iterable[Note] = ()) -> Iterator
 
 
 def details(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
-    """Yield the findings that only ``--full`` shows."""
+    """Yield the conclusions that only ``--full`` shows; ``ucx_operation`` as in ``page.report_of``."""
     plan = result.series.plan
     timed = [point for point in result.points if point.time]
     yield from (Note("finding", text) for text in _sentences(result))
@@ -181,6 +181,7 @@ def details(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
     yield from (Note("finding", text) for text in _compared(point for point in timed if point.verified))
     on_gpus = (observables(log, on_gpus=True) for log in result.series.logs)  # host memory is the processor's matter
     yield from beside_equal(gpus_of(result.series.run), plan.benchmark if plan else "", on_gpus)
+    yield from report_parts.one_launch_note(result.series, by_transport(timed))
 
 
 def doubts(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:

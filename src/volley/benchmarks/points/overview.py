@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from volley.benchmarks.points.notes import broken, details, doubts, notes_of, slower_than_needed
+from volley.benchmarks.points.notes import broken, doubts, notes_of, slower_than_needed
 from volley.benchmarks.points.results import PointResult, PointSeries, ResultSeries, by_name, by_transport, one_launch
 from volley.report.cells import bounds_of, digits_cell, launches_of, ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Note, Overview, Table, finding
-from volley.run.report_parts import Account, one_launch_note, over_launches
+from volley.run.report_parts import Account, over_launches
 from volley.statistics.estimates import Estimate
 from volley.text import grouped
 from volley.units import format_sig, format_size
@@ -72,7 +72,7 @@ def certainty(result: ResultSeries[Any]) -> str:
         several = {point.time.kind for point in points if point.time}
         over = over_launches(launches_of(points), result.series)
         how = "within one launch" if one_launch(points) else f"95 % CI over {over}" if "ci" in several else over
-        parts.append(f"{close or 'none'} {'within' if 'ci' in several else 'known to'} {aim} ({how})")
+        parts.append(f"{close or 'none'} {'within' if 'ci' in several else 'known to within'} {aim} ({how})")
     # An operation without data, a barrier, has no row in the table.
     parts += [
         f"{point.name} {digits_cell(point.time, 1e6).text} µs" for point in points if point.operation == "barrier"
@@ -88,13 +88,11 @@ def notes(result: PointSeries) -> Iterator[Note]:
 
 
 def findings(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
-    """Yield the conclusions; ``ucx_operation`` as in ``page.report_of``."""
+    """Yield the conclusions of the summary; ``ucx_operation`` as in ``page.report_of``."""
     plan, points = result.series.plan, [point for point in result.points if point.sends]
     yield from broken(result.points, plan)
     yield from _shares(points)
     yield from slower_than_needed(points, plan, ucx_operation)
-    yield from details(result, ucx_operation)
-    yield from one_launch_note(result.series, [point.name for point in result.points if point.time])
 
 
 def _shares(points: Sequence[PointResult]) -> Iterator[Note]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from volley.benchmarks.points.notes import ucx_ranges
+from volley.benchmarks.points.notes import details, ucx_ranges
 from volley.benchmarks.points.overview import findings, notes, overview
 from volley.benchmarks.points.results import (
     TAIL_FRACTIONS,
@@ -110,6 +110,7 @@ def report_of(
         charts=Later(lambda: [chart for table in result.tables for chart in _charts(table, result, ucx_operation)]),
         notes=Later(lambda: notes(result)),
         findings=Later(lambda: findings(result, ucx_operation)),
+        details=Later(lambda: details(result, ucx_operation)),
         summary=lambda: overview(result),
         no_fit=Later(lambda: _no_fit(result)),
         data=data_of(quantities, keys, result.points),
