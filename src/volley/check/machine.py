@@ -238,7 +238,7 @@ def states(logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
             if number > usual * seconds:
                 good = False
                 why = f"{name}: {number:g} more than before in {seconds:.0f} s"
-                why += f"; up to {usual * 60:g} a minute are usual" if usual else ""
+                why += f"; good GPUs count up to {usual * seconds:.0f} in this time" if usual else ""
                 how = "another check; a number that keeps growing is a fault"
                 yield finding(verdict="UNDECIDED", part=f"GPU {gpu.index}", why=why, decides=how)
     if good:

@@ -34,6 +34,7 @@ from volley.launch.start import (
     start_inside_launcher,
     volley_with_jsrun,
 )
+from volley.machine.hardware import sharing_cores
 from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import Stack, assemble
 from volley.machine.nvidia_driver import gpu_count, has_driver
