@@ -236,18 +236,18 @@ def _incomplete(series: LaunchSeries) -> Iterator[Note]:
     for why, those in ended.items():
         if not why:
             continue
-        which, had = "this run was", "it had"
+        which, they, how = "this run", "it", why
         if launches > 1:
-            which = f"launch {format_cpulist([number for number, _ in those])} of {launches} was"
+            which = f"launch {format_cpulist([number for number, _ in those])} of {launches}"
         if len(those) > 1:
-            which, had = which.replace("launch", "launches", 1).replace("was", "were"), "they had"
-        measured = f"; {had} measured {_points([log for _, log in those])}" if why == ABORTED else ""
-        yield Note("error", f"INCOMPLETE: {which} {why}{measured}")
+            which, they, how = which.replace("launch", "launches"), "they", re.sub("^was ", "were ", why)
+        measured = f"; {they} had measured {_points([log for _, log in those])}" if why == ABORTED else ""
+        yield Note("error", f"INCOMPLETE: {which} {how}{measured}")
     if series.logs[-1].missing_launches and not (series.logs[-1].running or _ended_early(series.logs[-1])):
         yield Note("error", f"INCOMPLETE: the run was stopped after launch {len(series.logs)} of {launches}")
 
 
-ABORTED = "aborted before the last record"
+ABORTED = "was aborted before the last record"
 
 
 def _points(logs: Iterable[RunLog]) -> str:
@@ -259,7 +259,7 @@ def _ended_early(log: RunLog) -> str:
     if log.end is None:
         return "" if log.running else ABORTED
     why = f": {log.end.reason}" if log.end.reason else ""
-    stopped = "stopped before the last point" if log.end.status == "stopped" else "ended early" if why else ""
+    stopped = "was stopped before the last point" if log.end.status == "stopped" else "ended early" if why else ""
     return stopped + why
 
 
