@@ -287,7 +287,7 @@ class Report:
     @property
     def first_sentences(self) -> list[Note]:
         """Those of the summary."""
-        found = sorted((*self.findings, *self.notes), key=lambda note: LEVELS.index(note.level))
+        found = sorted((*self.notes, *self.findings), key=lambda note: LEVELS.index(note.level))
         return [note for note in found if note.first][:MAX_FINDINGS]
 
 
