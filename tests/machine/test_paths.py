@@ -134,6 +134,11 @@ def test_libraries_say_what_they_chose(
     assert (path.library, path.protocol) == said
 
 
+def test_nothing_is_said_of_one_sided_messages() -> None:
+    path = found(device("eth0", 1.0), lines=[line.format("tcp") for line in OPEN_MPI], transport="host/put")
+    assert (path.library, path.over()) == ("", "eth0 (10 Gbit/s)")
+
+
 def test_ucx_names_the_way_of_each_size() -> None:
     lines = ["selected ucx best priority 51", *(UCX / "captured-1.22-host-memory.txt").read_text().splitlines()]
     small, large = (found(lines=lines, hosts=("a", "a"), size=size) for size in (8, 1 << 22))

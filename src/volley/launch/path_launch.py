@@ -17,8 +17,9 @@ from volley.machine.paths import PathCounts, RunPath
 from volley.records.plan import Plan
 
 USUAL_SIZES = (8, 1 << 16, 1 << 22)
-MOST_SIZES, LARGEST = 8, 1 << 22
-"""A larger message takes the way of one of this size."""
+MOST_SIZES, MOST_SIZES_HERE, LARGEST = 8, 3, 1 << 22
+"""So many sizes between hosts, and on one host, where ranks may share their cores with others; a larger message takes
+the way of the largest of these."""
 _SHORTEST_START_S = 15.0
 """Where ranks need longer to start, the path stays unknown: nobody waits twice for a start that does not come."""
 MOST_RANKS, FEW_RANKS = 512, 64
@@ -49,7 +50,8 @@ def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> 
     names = {name: None for name in names if name not in excluded and name.count("/") < 2}
     if not names or plan.world_size > MOST_RANKS or trials.stop.signal is not None:
         return None
-    sizes = _sizes(getattr(plan.options, "sizes_bytes", USUAL_SIZES))
+    most = MOST_SIZES_HERE if trials.start.on_this_host else MOST_SIZES
+    sizes = _sizes(getattr(plan.options, "sizes_bytes", USUAL_SIZES), most)
     small = msgspec.structs.replace(
         plan,
         benchmark="path",
@@ -73,8 +75,8 @@ def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> 
     return listed
 
 
-def _sizes(wanted: Sequence[int]) -> list[int]:
-    """Return a few of the sizes, the smallest and the largest among them."""
+def _sizes(wanted: Sequence[int], most: int) -> list[int]:
+    """Return at most so many of the sizes, the smallest and the largest among them."""
     sizes = sorted({size for size in wanted if 0 < size <= LARGEST}) or [LARGEST]
-    step = -(-(len(sizes) - 1) // (MOST_SIZES - 1)) or 1
+    step = -(-(len(sizes) - 1) // (most - 1)) or 1
     return sorted({*sizes[::step], sizes[-1]})

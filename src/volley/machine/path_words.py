@@ -48,7 +48,7 @@ def said_of(counts: PathCounts, lines: Sequence[str], mpi: str) -> Said:
     if nccl:
         said = nccl_words.parse(lines)
         return Said(f"NCCL {said.version}".strip() if said.channels else "", join_words(said.channels), reason)
-    if counts.transport.startswith(("host", "aware")):
+    if counts.transport in ("host", "aware"):  # of one-sided calls libraries do not say it
         return Said(*_said_by_mpi(counts, lines, mpi), reason)
     return Said()
 
