@@ -50,7 +50,7 @@ def load(records: Records | Iterable[Records]) -> Runs:
     return Runs(without_repeats([log for file in files for log in read_runs(file, BENCHMARKS)], quiet=True))
 
 
-_OF_THE_COMMAND = ("format", "quiet", "verbose", "full", "notes", "fit", "dry_run", "version", "completion")
+_OF_THE_COMMAND = ("format", "quiet", "verbose", "full", "dry_run", "version", "completion")
 """Options about what a command prints: here there are ``points`` and ``print`` instead."""
 
 

@@ -54,14 +54,13 @@ def utf8(value: Any) -> Any:
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
-_NUMBER = re.compile(r"~?[+-]?\d+((?:\.\d+)?\??)")
+_NUMBER = re.compile(r"~?[+-]?\d+((?:\.\d+)?)")
 
 
 def align_decimals(cells: Sequence[str]) -> list[str]:
     """Pad numbers on the right so that their decimal points align when the cells are right-aligned.
 
-    A tilde may precede a number, a question mark may follow it.  Cells without a number (``FAILED``, a dash, nothing)
-    stay as they are.
+    A tilde may precede a number.  Cells without a number (``FAILED``, a dash, nothing) stay as they are.
     """
     numbers = [_NUMBER.fullmatch(cell) for cell in cells]
     width = max((len(number[1]) for number in numbers if number), default=0)
@@ -148,7 +147,7 @@ def mpi_name(library: str) -> str:
 
 
 _ASCII = {"µ": "u", "×": "x", "±": "+-", "·": "-", "–": "-", "→": "->", "≤": "<=", "≥": ">=", "✓": "y", "…": "..."}
-"""What stands for characters of reports; in the table of a run ``?`` marks a number."""
+"""What stands for characters of reports."""
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:

@@ -36,12 +36,11 @@ def test_the_words_of_a_program_are_kept() -> None:
 
 
 def test_decimal_points_stand_in_one_line() -> None:
-    given = ["0.3300", "19.53", "~1.05", "178957", "2.5?", "19?", "FAILED", "–", ""]
+    given = ["0.3300", "19.53", "~1.05", "178957", "FAILED", "–", ""]
     cells = [cell.rjust(12) for cell in align_decimals(given)]
     points = {cell.index(".") for cell in cells[:3]}
     assert points == {len(cells[3].rstrip())}
-    assert points == {cells[4].index("."), cells[5].index("?")}
-    assert [cell.strip() for cell in cells[6:]] == ["FAILED", "–", ""]
+    assert [cell.strip() for cell in cells[4:]] == ["FAILED", "–", ""]
 
 
 def test_words() -> None:
