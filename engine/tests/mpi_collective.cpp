@@ -25,9 +25,22 @@ using namespace volley;
 
 namespace {
 
-constexpr std::array operations{Operation::broadcast,      Operation::reduce,    Operation::allreduce,
-                                Operation::reduce_scatter, Operation::allgather, Operation::all_to_all};
 constexpr std::uint64_t seed = 12345;
+
+// All but the barrier, as rank `self` takes part in them: with blocks of one length, and of three where that can be.
+std::vector<Collective> every_collective(Element element, int ranks, int self) {
+  std::vector<Collective> all;
+  for (int number = 1; number < operations; ++number) {
+    Collective& each = all.emplace_back(Collective{static_cast<Operation>(number), element, ranks, self});
+    if (!each.traits().own_counts) continue;
+    for (const std::array<std::uint64_t, 2> imbalance : {std::array<std::uint64_t, 2>{1, 4}, {3, 1}}) {
+      Collective uneven = all.back();
+      uneven.imbalance = imbalance;
+      all.push_back(uneven);
+    }
+  }
+  return all;
+}
 
 // All contributions to a position differ, none is 0, and sums differ by position and are exact.
 void contributions_differ() {
@@ -60,38 +73,40 @@ void contributions_differ() {
 // One result of each operation: right as it should be, wrong with any bit flipped, any element missing, or shifted.
 void every_wrong_element_is_found() {
   const auto memory = make_host_memory();
-  constexpr std::uint64_t bytes = 96;
-  const Buffers buffers = memory->reserve(bytes);
-  for (const auto operation : operations) {
-    for (const auto element : {Element::float32, Element::int32}) {
-      const Collective collective{operation, element, 3, operation == Operation::reduce ? Collective::root : 1};
-      const std::uint64_t received = collective.received_bytes(bytes);
-      const auto right = [&](CollectiveVerifier& verifier) {
-        verifier.poison(buffers.recv, bytes, seed);
-        memory->write(buffers.recv, received, expected(collective, bytes, seed));
-      };
-      const auto found = [&](auto breaks) {
-        CollectiveVerifier verifier(collective, bytes, *memory);
-        right(verifier);
-        breaks(buffers.recv);
-        return verifier.check(buffers.recv, bytes, seed).has_value();
-      };
-      EXPECT(!found([](std::byte*) {}));
-      for (std::uint64_t bit = 0; bit < 8 * received; ++bit) {
-        EXPECT(found([&](std::byte* at) { at[bit / 8] ^= std::byte{1} << (bit % 8); }));
-      }
-      EXPECT(found([&](std::byte* at) { at[-1] ^= std::byte{1}; }));
-      EXPECT(found([&](std::byte* at) { at[received] ^= std::byte{1}; }));
-      EXPECT(found([&](std::byte* at) { std::memmove(at, at + element_bytes, received - element_bytes); }));
-      for (std::uint64_t one = 0; one < received; one += element_bytes) {
-        for (std::uint64_t other = one + element_bytes; other < received; other += element_bytes) {
-          EXPECT(found([&](std::byte* at) { std::swap_ranges(at + one, at + one + element_bytes, at + other); }));
+  const Buffers buffers = memory->reserve(120);
+  for (const auto element : {Element::float32, Element::int32}) {
+    for (const int self : {0, 1, 2}) {
+      for (const Collective& collective : every_collective(element, 3, self)) {
+        const std::uint64_t bytes = collective.whole(120);
+        const std::uint64_t received = collective.received_bytes(bytes);
+        if (received == 0) continue;
+        const auto right = [&](CollectiveVerifier& verifier) {
+          verifier.poison(buffers.recv, bytes, seed);
+          memory->write(buffers.recv, received, expected(collective, bytes, seed));
+        };
+        const auto found = [&](auto breaks) {
+          CollectiveVerifier verifier(collective, bytes, *memory);
+          right(verifier);
+          breaks(buffers.recv);
+          return verifier.check(buffers.recv, bytes, seed).has_value();
+        };
+        EXPECT(!found([](std::byte*) {}));
+        for (std::uint64_t bit = 0; bit < 8 * received; ++bit) {
+          EXPECT(found([&](std::byte* at) { at[bit / 8] ^= std::byte{1} << (bit % 8); }));
         }
+        EXPECT(found([&](std::byte* at) { at[-1] ^= std::byte{1}; }));
+        EXPECT(found([&](std::byte* at) { at[received] ^= std::byte{1}; }));
+        EXPECT(found([&](std::byte* at) { std::memmove(at, at + element_bytes, received - element_bytes); }));
+        for (std::uint64_t one = 0; one < received; one += element_bytes) {
+          for (std::uint64_t other = one + element_bytes; other < received; other += element_bytes) {
+            EXPECT(found([&](std::byte* at) { std::swap_ranges(at + one, at + one + element_bytes, at + other); }));
+          }
+        }
+        CollectiveVerifier verifier(collective, bytes, *memory);
+        verifier.poison(buffers.recv, bytes, seed);
+        const auto never = verifier.check(buffers.recv, bytes, seed);
+        EXPECT(never && never->wrong_bytes == received && never->offset_bytes == 0);
       }
-      CollectiveVerifier verifier(collective, bytes, *memory);
-      verifier.poison(buffers.recv, bytes, seed);
-      const auto never = verifier.check(buffers.recv, bytes, seed);
-      EXPECT(never && never->wrong_bytes == received && never->offset_bytes == 0);
     }
   }
 }
@@ -150,17 +165,17 @@ void messages_in_place_of_poison_are_verified() {
 }
 
 // The pass after the samples by hand: operations with a place each; true where a rank finds one of them wrong.
-bool wrong(Fault fault, const Context& context, const RankGroup& group, Operation operation, Element element) {
+bool wrong(Fault fault, const Context& context, const RankGroup& group, const Collective& collective,
+           std::string_view transport) {
   constexpr std::uint64_t count = 4;
-  const Collective collective{operation, element, group.size(), group.self};
-  const auto made = find_transport("host")->make();
-  const auto driver = made->collectives()->driver(collective);
+  const auto made = find_transport(transport)->make();
   const auto memory = make_host_memory();
   const std::uint64_t bytes = collective.whole(1000);
   const Buffers buffers = memory->reserve(count * pass_stride(bytes));
   const View view{buffers.send, buffers.recv, bytes, 0, pass_stride(bytes)};
   CollectiveVerifier verifier(collective, bytes, *memory);
   made->open(group, buffers);
+  const auto driver = made->collectives()->driver(collective);
   driver->prepare(view, {});
   FaultyDriver faulty(*driver, fault, memory.get(), {},
                       [&](std::size_t whole) { return collective.received_bytes(whole); });
@@ -170,7 +185,9 @@ bool wrong(Fault fault, const Context& context, const RankGroup& group, Operatio
   }
   GroupControl control(context, group);
   control.ready();
+  faulty.arm(view, count);
   faulty.run(view, count, {});
+  faulty.disarm();
   bool mine = false;
   for (std::uint64_t i = 0; i < count; ++i)
     mine |= verifier.check(view.message(i).recv, bytes, seed + 2 * i).has_value();
@@ -179,13 +196,19 @@ bool wrong(Fault fault, const Context& context, const RankGroup& group, Operatio
 }
 
 void broken_collectives_are_found(const Context& context, const RankGroup& group) {
-  for (const auto operation : operations) {
-    for (const auto element : {Element::float32, Element::int32}) {
-      EXPECT(!wrong(Fault::none, context, group, operation, element));
-      for (const Fault fault : {Fault::flip, Fault::early, Fault::late, Fault::lose, Fault::swap, Fault::echo}) {
-        if (!wrong(fault, context, group, operation, element))
-          std::fprintf(stderr, "fault %d passes as %s\n", static_cast<int>(fault), name_of(operation));
-        EXPECT(wrong(fault, context, group, operation, element));
+  for (const auto element : {Element::float32, Element::int32}) {
+    for (const Collective& collective : every_collective(element, group.size(), group.self)) {
+      for (const char* transport : {"host", "host/nonblocking", "host/persistent"}) {
+        if (!find_transport(transport)->make()->unavailable(context, group).empty()) continue;
+        const auto broken = [&](Fault fault) { return wrong(fault, context, group, collective, transport); };
+        EXPECT(!broken(Fault::none));
+        for (const Fault fault : {Fault::flip, Fault::early, Fault::late, Fault::lose, Fault::swap, Fault::echo}) {
+          const bool found = broken(fault);
+          EXPECT(found);
+          if (found) continue;
+          std::fprintf(stderr, "fault %d passes as %s on %s\n", static_cast<int>(fault), name_of(collective.operation),
+                       transport);
+        }
       }
     }
   }

@@ -36,8 +36,10 @@ def test_nccl_on_memory_of_its_own_is_measured_where_it_is_named(volley: Command
     assert log.transports[1].summary == "NCCL's collectives, buffers from ncclMemAlloc"
 
 
-def test_every_operation_is_measured_and_every_result_checked(volley: Command) -> None:
-    done = volley("collective", "--ranks", "3", *QUICK, "--sizes", "12,1000", "--format", "csv")
+@pytest.mark.parametrize("transport", ["host", "host/nonblocking"])
+def test_every_operation_is_measured_and_every_result_checked(volley: Command, transport: str) -> None:
+    words = ("-t", transport, "--operation", ",".join(OPERATIONS), "--sizes", "12,1000", "--format", "csv")
+    done = volley("collective", "--ranks", "3", *QUICK, *words)
     (log,) = done.records
     points = log.of(CollectivePoint)
     assert {(point.operation, point.size_bytes) for point in points} == {
@@ -54,11 +56,38 @@ def test_every_operation_is_measured_and_every_result_checked(volley: Command) -
         assert all(0 < mean <= whole + skew / k + 1e-9 for mean, whole, skew in rows)
         assert point.messages_verified >= (3 if point.operation == "barrier" else len(point.times_s) + 4)
         assert point.clock_error_s == 0
-    blocks = [point for point in points if point.operation in ("reduce-scatter", "allgather", "all-to-all")]
+    whole = ("barrier", "broadcast", "reduce", "allreduce", "scan")
+    blocks = [point for point in points if point.operation not in whole]
     assert {point.data_bytes for point in blocks} == {12, 996}
     rows = list(csv.DictReader(io.StringIO(done.out)))
     in_order = [("barrier", "0"), *((operation, size) for operation in SENDING for size in ("12", "1000"))]
     assert [(row["operation"], row["size_bytes"]) for row in rows] == in_order
+
+
+def test_blocks_of_two_lengths_are_measured_and_every_result_checked(volley: Command) -> None:
+    operations = [operation for operation in OPERATIONS if operation.endswith("v")]
+    words = ("--operation", ",".join(operations), "--imbalance", "1,4", "--sizes", "20,1000")
+    (log,) = volley("collective", "-t", "host,host/nonblocking", "--ranks", "3", *QUICK, *words).records
+    for point in log.of(CollectivePoint):
+        # three blocks, of 1, 4 and 1 units of 4 bytes; of an all-to-all, three blocks of 4 units
+        units = 4 * (12 if point.operation == "all-to-allv" else 6)
+        assert point.data_bytes == point.size_bytes // units * units
+        assert point.status == ("ok" if point.data_bytes else "skipped")
+
+
+def test_persistent_messages_and_collectives_are_measured_and_checked(volley: Command) -> None:
+    words = ("-t", "host/persistent", "--sizes", "8,1000")
+    runs = [
+        volley("collective", "--ranks", "2", "--operation", "allreduce,barrier", *words, *QUICK),
+        volley("pingpong", *words, *QUICK),
+        volley("stream", "--direction", "bi", *words, *QUICK),
+        volley("message-rate", "--ranks", "2", *words, *QUICK),
+        volley("matrix", "--ranks", "2", "--mode", "loaded", "-t", "host/persistent"),
+    ]
+    for (log,) in (done.records for done in runs):
+        transports = [transport for transport in log.transports if not transport.available]
+        assert log.complete
+        assert not transports or "MPI 4.0" in transports[0].reason  # of an older MPI
 
 
 @pytest.mark.parametrize("fault", ["flip", "early", "late", "lose", "swap", "echo"])
@@ -72,7 +101,7 @@ def test_a_broken_collective_is_found(volley: Command, fault: str) -> None:
 
 @pytest.mark.slow
 def test_sixty_four_ranks_on_a_few_cores_finish(volley: Command) -> None:
-    words = ("--sizes", "256", "--iterations", "2", "--warmup", "1")
+    words = ("--sizes", "256", "--iterations", "2", "--warmup", "1", "--operation", ",".join(OPERATIONS))
     (log,) = volley("collective", "--ranks", "64", *words).records
     assert log.complete
     assert [(point.operation, point.status) for point in log.of(CollectivePoint)] == [

@@ -32,6 +32,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "NAME,…": (["a", "b"], ["a,b"]),
     "RECORDS,…": (["a", "b"], ["a,b"]),
     "N,…": ([1, 2], ["1,2"]),
+    "N,M": ([3, 4], ["3,4"]),
     "HOST,…": (["a", "b"], ["a,b"]),
     "HH:MM:SS": ("01:00:00", ["01:00:00"]),
     "WORDS": ("--exclusive", ["--exclusive"]),

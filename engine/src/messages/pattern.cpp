@@ -41,11 +41,14 @@ template <Access, class Visit>
 void each_word(const Elements& elements, const std::byte*, std::size_t count, Visit visit) {
   int rank = elements.rank;
   std::uint64_t in_piece = 0;
+  std::uint64_t piece = elements.piece;
+  std::uint64_t other_piece = elements.odd_piece;
   const auto next = [&] {
     const std::uint32_t element = elements.of.element(rank, elements.position + in_piece) ^ elements.mask;
-    if (++in_piece == elements.piece) {
+    if (++in_piece == piece) {
       in_piece = 0;
       ++rank;
+      std::swap(piece, other_piece);
     }
     return std::uint64_t{element};
   };

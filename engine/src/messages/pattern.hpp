@@ -128,16 +128,19 @@ struct Contributions {
   static_assert(last_messages_per_fill * message_step_bytes / element_bytes < std::uint64_t{1} << min_bits);
   static constexpr std::uint64_t rank_step = 0xD1B54A32D192ED03ULL;
   static constexpr int sum = -1;  // in place of a rank: of all ranks
+  // In place of a rank: of the first ranks, as many as this; a scan sums them.
+  [[nodiscard]] static constexpr int sum_of_first(int number) { return sum - number; }
 
   [[nodiscard]] constexpr std::uint32_t varying(std::uint64_t position) const {
     const std::uint64_t all =
         start + position * pattern_step + (position >> bits) + (position >> 2 * bits) + (position >> 3 * bits);
     return static_cast<std::uint32_t>(all & ((std::uint64_t{1} << bits) - 1));
   }
-  // The whole number that is contributed; that of `sum` is what all contribute.
+  // The whole number that is contributed; that of a sum is what its ranks contribute.
   [[nodiscard]] constexpr std::uint32_t number(int rank, std::uint64_t position) const {
-    if (rank != sum) return ranks + 1 + static_cast<std::uint32_t>(rank) + varying(position);
-    return ranks * (ranks + 1) + ranks * (ranks - 1) / 2 + ranks * varying(position);
+    if (rank >= 0) return ranks + 1 + static_cast<std::uint32_t>(rank) + varying(position);
+    const std::uint32_t summed = rank == sum ? ranks : static_cast<std::uint32_t>(sum - rank);
+    return summed * (ranks + 1) + summed * (summed - 1) / 2 + summed * varying(position);
   }
   // The element as it lies in memory.
   [[nodiscard]] constexpr std::uint32_t element(int rank, std::uint64_t position) const {
@@ -154,15 +157,28 @@ struct Contributions {
 // Elements of a buffer: pieces of one length, which hold the elements of following ranks from the same position on.
 struct Elements {
   Contributions of;
-  std::uint64_t piece = 1;     // elements
-  std::uint64_t position = 0;  // of the first element of each piece
-  int rank = 0;                // of the first piece; Contributions::sum: what all contribute
+  std::uint64_t piece = 1;      // elements: of the first piece, the third, ...
+  std::uint64_t odd_piece = 1;  // and of the second, the fourth, ...
+  std::uint64_t position = 0;   // of the first element of each piece
+  int rank = 0;                 // of the first piece; Contributions::sum: what all contribute
   std::uint64_t count = 0;
   std::uint32_t mask = 0;  // of every element
 
+  // The number of the piece that element i is in, and the element's number in it.
+  struct Place {
+    int piece;
+    std::uint64_t element;
+  };
+  [[nodiscard]] constexpr Place place(std::uint64_t i) const {
+    if (count == piece) return {0, i};
+    const std::uint64_t pair = i / (piece + odd_piece);
+    const std::uint64_t rest = i - pair * (piece + odd_piece);
+    if (rest < piece) return {static_cast<int>(2 * pair), rest};
+    return {static_cast<int>(2 * pair) + 1, rest - piece};
+  }
   [[nodiscard]] constexpr std::uint32_t at(std::uint64_t i) const {
-    const std::uint64_t number = count == piece ? 0 : i / piece;
-    return of.element(rank + static_cast<int>(number), position + i - number * piece) ^ mask;
+    const Place found = place(i);
+    return of.element(rank + found.piece, position + found.element) ^ mask;
   }
   [[nodiscard]] constexpr std::uint64_t word(std::uint64_t i) const {
     return at(2 * i) | std::uint64_t{at(2 * i + 1)} << 32;

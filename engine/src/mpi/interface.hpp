@@ -42,6 +42,8 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(MPI_Allgatherv, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, MPI_Comm)             \
   X(MPI_Allreduce, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm)                                            \
   X(MPI_Alltoall, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm)                                  \
+  X(MPI_Alltoallv, const void*, const int*, const int*, MPI_Datatype, void*, const int*, const int*, MPI_Datatype,     \
+    MPI_Comm)                                                                                                          \
   X(MPI_Barrier, MPI_Comm)                                                                                             \
   X(MPI_Bcast, void*, int, MPI_Datatype, int, MPI_Comm)                                                                \
   X(MPI_Comm_create_group, MPI_Comm, MPI_Group, int, MPI_Comm*)                                                        \
@@ -55,28 +57,54 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(MPI_Error_string, int, char*, int*)                                                                                \
   X(MPI_Finalize)                                                                                                      \
   X(MPI_Finalized, int*)                                                                                               \
+  X(MPI_Gather, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm)                               \
   X(MPI_Gatherv, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int, MPI_Comm)           \
   X(MPI_Get_count, const MPI_Status*, MPI_Datatype, int*)                                                              \
   X(MPI_Get_library_version, char*, int*)                                                                              \
   X(MPI_Get_version, int*, int*)                                                                                       \
   X(MPI_Group_free, MPI_Group*)                                                                                        \
   X(MPI_Group_incl, MPI_Group, int, const int*, MPI_Group*)                                                            \
+  X(MPI_Iallgather, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Request*)                  \
+  X(MPI_Iallgatherv, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, MPI_Comm,            \
+    MPI_Request*)                                                                                                      \
+  X(MPI_Iallreduce, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*)                             \
+  X(MPI_Ialltoall, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Request*)                   \
+  X(MPI_Ialltoallv, const void*, const int*, const int*, MPI_Datatype, void*, const int*, const int*, MPI_Datatype,    \
+    MPI_Comm, MPI_Request*)                                                                                            \
   X(MPI_Ibarrier, MPI_Comm, MPI_Request*)                                                                              \
+  X(MPI_Ibcast, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Request*)                                                 \
+  X(MPI_Igather, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Request*)                \
+  X(MPI_Igatherv, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int, MPI_Comm,          \
+    MPI_Request*)                                                                                                      \
   X(MPI_Init_thread, int*, char***, int, int*)                                                                         \
   X(MPI_Initialized, int*)                                                                                             \
   X(MPI_Iprobe, int, int, MPI_Comm, int*, MPI_Status*)                                                                 \
   X(MPI_Irecv, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                             \
+  X(MPI_Ireduce, const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Request*)                           \
+  X(MPI_Ireduce_scatter_block, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*)                  \
+  X(MPI_Iscan, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*)                                  \
+  X(MPI_Iscatter, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Request*)               \
+  X(MPI_Iscatterv, const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm,         \
+    MPI_Request*)                                                                                                      \
   X(MPI_Isend, const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                       \
   X(MPI_Recv, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*)                                               \
+  X(MPI_Recv_init, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                         \
   X(MPI_Reduce, const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm)                                          \
   X(MPI_Reduce_scatter_block, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm)                                 \
+  X(MPI_Request_free, MPI_Request*)                                                                                    \
+  X(MPI_Scan, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm)                                                 \
+  X(MPI_Scatter, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm)                              \
+  X(MPI_Scatterv, const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm)          \
   X(MPI_Send, const void*, int, MPI_Datatype, int, int, MPI_Comm)                                                      \
+  X(MPI_Send_init, const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                   \
   X(MPI_Sendrecv, const void*, int, MPI_Datatype, int, int, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*) \
+  X(MPI_Start, MPI_Request*)                                                                                           \
   X(MPI_Test, MPI_Request*, int*, MPI_Status*)                                                                         \
   X(MPI_Testall, int, MPI_Request*, int*, MPI_Status*)                                                                 \
   X(MPI_Type_commit, MPI_Datatype*)                                                                                    \
   X(MPI_Type_create_hindexed, int, const int*, const MPI_Aint*, MPI_Datatype, MPI_Datatype*)                           \
   X(MPI_Type_free, MPI_Datatype*)                                                                                      \
+  X(MPI_Wait, MPI_Request*, MPI_Status*)                                                                               \
   X(MPI_Waitall, int, MPI_Request*, MPI_Status*)
 
 // Those of one-sided communication: a call of one that the library lacks throws, so only what needs it is unavailable.
@@ -93,6 +121,27 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(MPI_Win_set_errhandler, MPI_Win, MPI_Errhandler)                                    \
   X(MPI_Win_sync, MPI_Win)                                                              \
   X(MPI_Win_unlock_all, MPI_Win)
+
+// Persistent collectives, of MPI 4.0. One that the library lacks is null: whoever calls them asks first.
+#define VOLLEY_MPI_PERSISTENT_FUNCTIONS(X)                                                                             \
+  X(MPI_Allgather_init, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*)    \
+  X(MPI_Allgatherv_init, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, MPI_Comm,        \
+    MPI_Info, MPI_Request*)                                                                                            \
+  X(MPI_Allreduce_init, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request*)               \
+  X(MPI_Alltoall_init, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*)     \
+  X(MPI_Alltoallv_init, const void*, const int*, const int*, MPI_Datatype, void*, const int*, const int*,              \
+    MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*)                                                                    \
+  X(MPI_Barrier_init, MPI_Comm, MPI_Info, MPI_Request*)                                                                \
+  X(MPI_Bcast_init, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request*)                                   \
+  X(MPI_Gather_init, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request*)  \
+  X(MPI_Gatherv_init, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int, MPI_Comm,      \
+    MPI_Info, MPI_Request*)                                                                                            \
+  X(MPI_Reduce_init, const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Info, MPI_Request*)             \
+  X(MPI_Reduce_scatter_block_init, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request*)    \
+  X(MPI_Scan_init, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request*)                    \
+  X(MPI_Scatter_init, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request*) \
+  X(MPI_Scatterv_init, const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm,     \
+    MPI_Info, MPI_Request*)
 
 // Type, name, and the value in Open MPI (or the variable of its library at whose address the object is), in MPICH and
 // in the interface of MPI 5.0.
@@ -131,6 +180,7 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
 #define VOLLEY_DECLARE(name, ...) extern int (*name)(__VA_ARGS__);
 VOLLEY_MPI_FUNCTIONS(VOLLEY_DECLARE)
 VOLLEY_MPI_ONE_SIDED_FUNCTIONS(VOLLEY_DECLARE)
+VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_DECLARE)
 #undef VOLLEY_DECLARE
 #define VOLLEY_DECLARE(type, name, ...) extern type name;
 VOLLEY_MPI_CONSTANTS(VOLLEY_DECLARE)

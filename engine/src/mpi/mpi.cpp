@@ -14,6 +14,7 @@ namespace volley {
 #define VOLLEY_DEFINE(name, ...) int (*name)(__VA_ARGS__) = nullptr;
 VOLLEY_MPI_FUNCTIONS(VOLLEY_DEFINE)
 VOLLEY_MPI_ONE_SIDED_FUNCTIONS(VOLLEY_DEFINE)
+VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_DEFINE)
 #undef VOLLEY_DEFINE
 #define VOLLEY_DEFINE(type, name, ...) type name{};
 VOLLEY_MPI_CONSTANTS(VOLLEY_DEFINE)
@@ -67,6 +68,9 @@ void load_mpi(const std::string& path) {
   name = find<int(__VA_ARGS__)>(#name); \
   if (name == nullptr) name = [](auto...) -> int { throw UnsupportedError("this MPI library has no " #name); };
   VOLLEY_MPI_ONE_SIDED_FUNCTIONS(VOLLEY_FIND)
+#undef VOLLEY_FIND
+#define VOLLEY_FIND(name, ...) name = find<int(__VA_ARGS__)>(#name);
+  VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_FIND)
 #undef VOLLEY_FIND
   if (find<void>("ompi_mpi_comm_world") != nullptr) interface = Interface::open_mpi;
   else interface = has_the_standard_interface() ? Interface::standard : Interface::mpich;

@@ -1,25 +1,77 @@
 // Collective operations as a transport carries them, and those of MPI.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "transport/transport.hpp"
 
 namespace volley {
 
-enum class Operation { barrier, broadcast, reduce, allreduce, reduce_scatter, allgather, all_to_all };
+enum class Operation {
+  barrier,
+  broadcast,
+  reduce,
+  allreduce,
+  reduce_scatter,
+  allgather,
+  all_to_all,
+  gather,
+  scatter,
+  scan,
+  allgatherv,
+  all_to_allv,
+  gatherv,
+  scatterv
+};
 
-[[nodiscard]] inline const char* name_of(Operation operation) {
-  constexpr std::array names{"barrier",        "broadcast", "reduce",    "allreduce",
-                             "reduce-scatter", "allgather", "all-to-all"};
-  return names[static_cast<std::size_t>(operation)];
+// How much of an operation's data is in a buffer: nothing, all of it, the block of this rank, or a block like this
+// rank's for each rank.
+enum class Share { none, whole, block, block_for_each };
+
+struct OperationTraits {
+  const char* name;
+  bool reduces;
+  Share sent_by_root, sent_by_others;
+  Share received_by_root, received_by_others;
+  bool own_counts = false;  // MPI is told the number of elements of each rank
+};
+
+inline constexpr auto operation_traits = [] {
+  using enum Share;
+  return std::to_array<OperationTraits>({
+      {"barrier", false, none, none, none, none},
+      {"broadcast", false, whole, none, none, whole},
+      {"reduce", true, whole, whole, whole, none},
+      {"allreduce", true, whole, whole, whole, whole},
+      {"reduce-scatter", true, whole, whole, block, block},
+      {"allgather", false, block, block, whole, whole},
+      {"all-to-all", false, whole, whole, block_for_each, block_for_each},
+      {"gather", false, block, block, whole, none},
+      {"scatter", false, whole, none, block, block},
+      {"scan", true, whole, whole, whole, whole},
+      {"allgatherv", false, block, block, whole, whole, true},
+      {"all-to-allv", false, whole, whole, block_for_each, block_for_each, true},
+      {"gatherv", false, block, block, whole, none, true},
+      {"scatterv", false, whole, none, block, block, true},
+  });
+}();
+inline constexpr int operations = static_cast<int>(operation_traits.size());
+
+[[nodiscard]] constexpr const OperationTraits& traits_of(Operation operation) {
+  return operation_traits[static_cast<std::size_t>(operation)];
 }
+
+[[nodiscard]] inline const char* name_of(Operation operation) { return traits_of(operation).name; }
 
 // What is reduced; both have 4 bytes.
 enum class Element { float32, int32 };
 [[nodiscard]] inline const char* name_of(Element element) { return element == Element::float32 ? "float" : "int"; }
 
 // An operation as one rank takes part in it. `bytes` below is the size of the larger of a rank's two buffers, as
-// nccl-tests counts it: what it sends of a broadcast, a reduce, an allreduce, a reduce-scatter and an all-to-all, what
-// it receives of an allgather.
+// nccl-tests counts it: what it sends of a broadcast, a reduce, an allreduce, a reduce-scatter, a scan and a scatter,
+// what it receives of an allgather and a gather, either of an all-to-all.
 struct Collective {
   static constexpr int root = 0;
 
@@ -27,38 +79,60 @@ struct Collective {
   Element element = Element::float32;
   int ranks = 1;
   int self = 0;
+  // The blocks of even and of odd ranks are as long as these numbers say; operations without own counts have 1 and 1.
+  std::array<std::uint64_t, 2> imbalance{1, 1};
 
-  [[nodiscard]] bool reduces() const {
-    return operation == Operation::reduce || operation == Operation::allreduce ||
-           operation == Operation::reduce_scatter;
-  }
+  [[nodiscard]] const OperationTraits& traits() const { return traits_of(operation); }
+  [[nodiscard]] bool reduces() const { return traits().reduces; }
   // Whether each rank has a block of the larger buffer.
   [[nodiscard]] bool in_blocks() const {
-    return operation == Operation::reduce_scatter || operation == Operation::allgather ||
-           operation == Operation::all_to_all;
+    return traits().received_by_root >= Share::block || traits().sent_by_others == Share::block ||
+           traits().received_by_others == Share::block;
   }
-  // `bytes` rounded down to whole elements, the same number for each rank where each has a block.
+  // The length of a rank's block, and of all blocks before it, as a number of the smallest unit.
+  [[nodiscard]] std::uint64_t units_of(int rank) const { return imbalance[static_cast<std::size_t>(rank) % 2]; }
+  [[nodiscard]] std::uint64_t units_before(int rank) const {
+    const auto pairs = static_cast<std::uint64_t>(rank) / 2;
+    return pairs * (imbalance[0] + imbalance[1]) + static_cast<std::uint64_t>(rank) % 2 * imbalance[0];
+  }
+  // The units of the larger buffer. Of an all-to-all each rank receives as many blocks as there are ranks.
+  [[nodiscard]] std::uint64_t units() const {
+    if (!in_blocks()) return 1;
+    const std::uint64_t all = units_before(ranks);
+    if (traits().received_by_root != Share::block_for_each) return all;
+    return std::max(all, static_cast<std::uint64_t>(ranks) * std::max(imbalance[0], imbalance[1]));
+  }
+  // `bytes` rounded down to whole elements of each unit.
   [[nodiscard]] std::uint64_t whole(std::uint64_t bytes) const {
-    const std::uint64_t unit = element_bytes * (in_blocks() ? static_cast<std::uint64_t>(ranks) : 1);
-    return bytes / unit * unit;
+    const std::uint64_t least = element_bytes * units();
+    return bytes / least * least;
   }
-  [[nodiscard]] std::uint64_t block(std::uint64_t bytes) const { return bytes / static_cast<std::uint64_t>(ranks); }
-  // Elements that MPI and NCCL count: of the whole message, or of a block.
+  [[nodiscard]] std::uint64_t block(std::uint64_t bytes, int rank) const { return bytes / units() * units_of(rank); }
+  [[nodiscard]] std::uint64_t block(std::uint64_t bytes) const { return block(bytes, self); }
+  [[nodiscard]] std::uint64_t block_start(std::uint64_t bytes, int rank) const {
+    return bytes / units() * units_before(rank);
+  }
+  // The largest number of elements that MPI or NCCL is told: of the whole message, or of a block.
   [[nodiscard]] std::uint64_t counted(std::uint64_t bytes) const {
-    return (in_blocks() ? block(bytes) : bytes) / element_bytes;
+    return (in_blocks() && !traits().own_counts ? block(bytes) : bytes) / element_bytes;
   }
-  // Bytes that this rank sends and receives; the root of a broadcast receives nothing, and the others send nothing.
-  // Of a reduce only the root receives.
+  // Bytes that this rank sends and receives.
   [[nodiscard]] std::uint64_t sent_bytes(std::uint64_t bytes) const {
-    if (operation == Operation::barrier || (operation == Operation::broadcast && self != root)) return 0;
-    return operation == Operation::allgather ? block(bytes) : bytes;
+    return bytes_of(self == root ? traits().sent_by_root : traits().sent_by_others, bytes);
   }
   [[nodiscard]] std::uint64_t received_bytes(std::uint64_t bytes) const {
-    if (operation == Operation::barrier || (operation == Operation::broadcast && self == root) ||
-        (operation == Operation::reduce && self != root)) {
-      return 0;
+    return bytes_of(self == root ? traits().received_by_root : traits().received_by_others, bytes);
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t bytes_of(Share part, std::uint64_t bytes) const {
+    switch (part) {
+      case Share::none: return 0;
+      case Share::whole: return in_blocks() ? block_start(bytes, ranks) : bytes;
+      case Share::block: return block(bytes);
+      case Share::block_for_each: return block(bytes) * static_cast<std::uint64_t>(ranks);
     }
-    return operation == Operation::reduce_scatter ? block(bytes) : bytes;
+    return 0;
   }
 };
 
@@ -107,48 +181,104 @@ inline std::unique_ptr<Driver> Collectives::driver(const Collective& collective)
   return std::make_unique<CollectiveDriver>(*this, collective);
 }
 
+// An operation with what MPI wants to know of its buffers. Where each rank has counts of its own, they and the starts
+// are counted in elements, by rank; those of what is received are of `self`'s block from each rank.
+struct MpiCall {
+  MpiCall(const Collective& collective, std::uint64_t bytes)
+      : operation(collective.operation),
+        root(collective.self == Collective::root),
+        type(collective.element == Element::float32 ? MPI_FLOAT : MPI_INT32_T),
+        count(static_cast<int>((collective.in_blocks() ? collective.block(bytes) : bytes) / element_bytes)) {
+    if (!collective.traits().own_counts) return;
+    for (int rank = 0; rank < collective.ranks; ++rank) {
+      counts.push_back(static_cast<int>(collective.block(bytes, rank) / element_bytes));
+      starts.push_back(static_cast<int>(collective.block_start(bytes, rank) / element_bytes));
+      own_counts.push_back(count);
+      own_starts.push_back(rank * count);
+    }
+  }
+
+  Operation operation;
+  bool root;
+  MPI_Datatype type;
+  int count;  // elements of the whole message, or of this rank's block
+  std::vector<int> counts, starts;
+  std::vector<int> own_counts, own_starts;
+};
+
+// The functions of one form of MPI's collectives: blocking, non-blocking (MPI_I...) or persistent (MPI_..._init).
+// `More` are the arguments at their ends.
+template <class... More>
+struct MpiCollectiveForm {
+  template <class... Arguments>
+  using Function = int (*&)(Arguments..., MPI_Comm, More...);
+  using Type = MPI_Datatype;
+  using Counts = const int*;
+
+  Function<> barrier;
+  Function<void*, int, Type, int> broadcast;
+  Function<const void*, void*, int, Type, MPI_Op, int> reduce;
+  Function<const void*, void*, int, Type, MPI_Op> allreduce, reduce_scatter, scan;
+  Function<const void*, int, Type, void*, int, Type> allgather, all_to_all;
+  Function<const void*, int, Type, void*, int, Type, int> gather, scatter;
+  Function<const void*, int, Type, void*, Counts, Counts, Type> allgatherv;
+  Function<const void*, Counts, Counts, Type, void*, Counts, Counts, Type> all_to_allv;
+  Function<const void*, int, Type, void*, Counts, Counts, Type, int> gatherv;
+  Function<const void*, Counts, Counts, Type, void*, int, Type, int> scatterv;
+
+  // One call of it. A root's buffer of a broadcast is only read.
+  void operator()(const MpiCall& call, const void* from, void* to, MPI_Comm comm, More... more) const {
+    constexpr int root = Collective::root;
+    const auto& [operation, is_root, type, count, counts, starts, own_counts, own_starts] = call;
+    switch (operation) {
+      case Operation::barrier: VOLLEY_MPI(barrier(comm, more...)); break;
+      case Operation::broadcast:
+        VOLLEY_MPI(broadcast(is_root ? const_cast<void*>(from) : to, count, type, root, comm, more...));
+        break;
+      case Operation::reduce: VOLLEY_MPI(reduce(from, to, count, type, MPI_SUM, root, comm, more...)); break;
+      case Operation::allreduce: VOLLEY_MPI(allreduce(from, to, count, type, MPI_SUM, comm, more...)); break;
+      case Operation::reduce_scatter: VOLLEY_MPI(reduce_scatter(from, to, count, type, MPI_SUM, comm, more...)); break;
+      case Operation::scan: VOLLEY_MPI(scan(from, to, count, type, MPI_SUM, comm, more...)); break;
+      case Operation::allgather: VOLLEY_MPI(allgather(from, count, type, to, count, type, comm, more...)); break;
+      case Operation::all_to_all: VOLLEY_MPI(all_to_all(from, count, type, to, count, type, comm, more...)); break;
+      case Operation::gather: VOLLEY_MPI(gather(from, count, type, to, count, type, root, comm, more...)); break;
+      case Operation::scatter: VOLLEY_MPI(scatter(from, count, type, to, count, type, root, comm, more...)); break;
+      case Operation::allgatherv:
+        VOLLEY_MPI(allgatherv(from, count, type, to, counts.data(), starts.data(), type, comm, more...));
+        break;
+      case Operation::all_to_allv:
+        VOLLEY_MPI(all_to_allv(from, counts.data(), starts.data(), type, to, own_counts.data(), own_starts.data(), type,
+                               comm, more...));
+        break;
+      case Operation::gatherv:
+        VOLLEY_MPI(gatherv(from, count, type, to, counts.data(), starts.data(), type, root, comm, more...));
+        break;
+      case Operation::scatterv:
+        VOLLEY_MPI(scatterv(from, counts.data(), starts.data(), type, to, count, type, root, comm, more...));
+        break;
+    }
+  }
+};
+
 // MPI's collectives, from and to whatever memory the view points at.
 class MpiCollectives : public Collectives {
  public:
   void join(const RankGroup& group) { comm_ = group.data.get(); }
 
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
-    const Call call = call_of(collective, view);
+    const MpiCall call(collective, view.bytes);
     for_each_operation(view, count, [&](const View& here) { once(call, here.send, here.recv); });
   }
 
  protected:
-  // An operation with what MPI wants to know of its buffers.
-  struct Call {
-    Operation operation;
-    bool root;
-    int count;  // elements of the whole message, or of a block
-    MPI_Datatype type;
-  };
-
-  [[nodiscard]] static Call call_of(const Collective& collective, const View& view) {
-    return {collective.operation, collective.self == Collective::root, static_cast<int>(collective.counted(view.bytes)),
-            collective.element == Element::float32 ? MPI_FLOAT : MPI_INT32_T};
+  void once(const MpiCall& call, const void* from, void* to) const {
+    static const MpiCollectiveForm<> blocking{
+        MPI_Barrier,    MPI_Bcast,     MPI_Reduce,   MPI_Allreduce, MPI_Reduce_scatter_block,
+        MPI_Scan,       MPI_Allgather, MPI_Alltoall, MPI_Gather,    MPI_Scatter,
+        MPI_Allgatherv, MPI_Alltoallv, MPI_Gatherv,  MPI_Scatterv};
+    blocking(call, from, to, comm_);
   }
 
-  void once(const Call& call, const void* from, void* to) const {
-    const auto& [operation, root, count, type] = call;
-    switch (operation) {
-      case Operation::barrier: VOLLEY_MPI(MPI_Barrier(comm_)); break;
-      case Operation::broadcast:  // the root's buffer is only read
-        VOLLEY_MPI(MPI_Bcast(root ? const_cast<void*>(from) : to, count, type, Collective::root, comm_));
-        break;
-      case Operation::reduce: VOLLEY_MPI(MPI_Reduce(from, to, count, type, MPI_SUM, Collective::root, comm_)); break;
-      case Operation::allreduce: VOLLEY_MPI(MPI_Allreduce(from, to, count, type, MPI_SUM, comm_)); break;
-      case Operation::reduce_scatter:
-        VOLLEY_MPI(MPI_Reduce_scatter_block(from, to, count, type, MPI_SUM, comm_));
-        break;
-      case Operation::allgather: VOLLEY_MPI(MPI_Allgather(from, count, type, to, count, type, comm_)); break;
-      case Operation::all_to_all: VOLLEY_MPI(MPI_Alltoall(from, count, type, to, count, type, comm_)); break;
-    }
-  }
-
- private:
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 

@@ -7,7 +7,7 @@ namespace volley {
 
 // The file of each transport defines its maker.
 using TransportMaker = std::unique_ptr<Transport>();
-TransportMaker make_mpi, make_null;
+TransportMaker make_mpi, make_null, make_nonblocking, make_persistent;
 TransportMaker make_put, make_put_blocking, make_put_fence, make_get, make_get_blocking;
 TransportMaker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer,
     make_device, make_device_word, make_nccl, make_nccl_allocated, make_nccl_device, make_nvshmem;
@@ -37,6 +37,10 @@ using enum MemoryKind;
 // moves the bytes of collectives
 const TransportEntry entries[] = {
     {"host", "MPI, host memory", yes, host, usual, true, make_mpi, "", "MPI, host memory"},
+    {"host/nonblocking", "MPI_Isend, MPI_Irecv and MPI_Wait, host memory", yes, host, extra, false, make_nonblocking,
+     "", "MPI's non-blocking collectives and MPI_Wait, host memory"},
+    {"host/persistent", "MPI's persistent requests, host memory", yes, host, extra, false, make_persistent, "",
+     "MPI's persistent collectives, host memory"},
     {"host/put", "MPI_Put and MPI_Win_flush, host memory", yes, host, extra, false, make_put},
     {"host/put/blocking", "MPI_Put, one message after the other, host memory", yes, host, extra, false,
      make_put_blocking},
@@ -54,6 +58,10 @@ const TransportEntry entries[] = {
      WITH_CUDA(make_staged_shared)},
     {"aware", "MPI on device pointers, CUDA-aware", on_device_pointers, device, usual, true, make_mpi, "",
      "MPI on device pointers, CUDA-aware"},
+    {"aware/nonblocking", "MPI_Isend, MPI_Irecv and MPI_Wait on device pointers", on_device_pointers, device, extra,
+     false, make_nonblocking, "", "MPI's non-blocking collectives and MPI_Wait on device pointers"},
+    {"aware/persistent", "MPI's persistent requests on device pointers", on_device_pointers, device, extra, false,
+     make_persistent, "", "MPI's persistent collectives on device pointers"},
     {"aware/put", "MPI_Put and MPI_Win_flush on device pointers", on_device_pointers, device, extra, false, make_put},
     {"aware/put/blocking", "MPI_Put, one message after the other, on device pointers", on_device_pointers, device,
      extra, false, make_put_blocking},
@@ -73,7 +81,8 @@ const TransportEntry entries[] = {
      "this engine was built without the headers of NCCL's device API (NCCL 2.28 or newer, from NCCL_HOME or the wheel "
      "nvidia-nccl-cu13); build it again with them"},
     {"nvshmem", "GPU kernels put with NVSHMEM", no, device, usual, false, WITH_NVSHMEM(make_nvshmem),
-     "this engine was built without the headers of NVSHMEM (3.3 to 3.8, from NVSHMEM_HOME or the wheel nvidia-nvshmem-cu13); "
+     "this engine was built without the headers of NVSHMEM (3.3 to 3.8, from NVSHMEM_HOME or the wheel "
+     "nvidia-nvshmem-cu13); "
      "build it again with them"},
     {"null", "nothing: the engine's own overhead", no, none, extra, false, make_null},
 };

@@ -56,6 +56,18 @@ def pair(option: str, words: Sequence[str]) -> tuple[int, int]:
     return first, second
 
 
+MOST_IMBALANCED = 1000
+"""The engine's limit (benchmark/collective)."""
+
+
+@reads("N,M")
+def two_numbers(option: str, words: Sequence[str]) -> tuple[int, int]:
+    first, comma, second = words[-1].partition(",")
+    if not comma:
+        raise UserError(f"{option}: {words[-1]!r} is not two numbers: write e.g. {option} 1,4")
+    return _number(option, first, 1, MOST_IMBALANCED), _number(option, second, 1, MOST_IMBALANCED)
+
+
 def _number(option: str, word: str, minimum: int, maximum: int) -> int:
     if parse_whole(word.strip().removeprefix("-")) is None:
         raise UserError(f"{option}: {word!r} is not a whole number: write e.g. {option} {max(minimum, 2)}")

@@ -7,6 +7,8 @@ from typing import Literal
 
 TRANSPORTS = {
     "host": "MPI_Send, MPI_Recv",
+    "host/nonblocking": "MPI_Isend, MPI_Irecv, MPI_Wait",
+    "host/persistent": "persistent requests of MPI",
     "host/put": "MPI_Put, MPI_Win_flush",
     "host/put/blocking": "MPI_Put, MPI_Win_flush after each",
     "host/put/fence": "MPI_Put, MPI_Win_fence",
@@ -18,6 +20,8 @@ TRANSPORTS = {
     "staged/pipelined": "copy in chunks, pinned memory",
     "staged/shared": "copy, one segment that both ranks map",
     "aware": "MPI on device pointers",
+    "aware/nonblocking": "MPI_Isend, MPI_Irecv on device pointers",
+    "aware/persistent": "persistent requests of MPI on device pointers",
     "aware/put": "MPI_Put on device pointers",
     "aware/put/blocking": "MPI_Put on device pointers, MPI_Win_flush after each",
     "aware/put/fence": "MPI_Put on device pointers, MPI_Win_fence",

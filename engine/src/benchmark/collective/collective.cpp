@@ -22,13 +22,17 @@ class CollectiveBenchmark final : public Benchmark {
   void read(PlanObject& options, const Plan& plan) override {
     options.names("operations", names_, "the name of an operation");
     for (std::size_t i = 0; i < names_.size(); ++i) {
-      const auto found = std::find_if(all_operations.begin(), all_operations.end(),
-                                      [&](Operation operation) { return names_[i] == name_of(operation); });
-      if (found != all_operations.end()) operations_.push_back(*found);
+      int number = 0;
+      while (number < operations && names_[i] != name_of(static_cast<Operation>(number))) ++number;
+      if (number < operations) operations_.push_back(static_cast<Operation>(number));
       else options.complain(PlanObject::place("operations", i), "there is no operation `" + names_[i] + "`");
     }
     options.sizes("sizes_bytes", sizes_bytes_);
     options.choice("element", element_, {{"float", Element::float32}, {"int", Element::int32}});
+    options.integers("imbalance", imbalance_, "a length", 1);
+    if (imbalance_.empty()) imbalance_ = {1, 1};
+    const bool two = imbalance_.size() == 2 && std::ranges::max(imbalance_) <= most_imbalanced;
+    if (!two) options.complain("imbalance", "expected two lengths from 1 to " + std::to_string(most_imbalanced));
     if (plan.world_size < 2) options.complain_of_plan("world_size", "a collective needs at least 2 ranks, found 1");
     if (plan.world_size > max_ranks(element_)) {
       options.complain_of_plan("world_size", std::string("sums of `") + name_of(element_) + "` are exact for up to " +
@@ -48,9 +52,7 @@ class CollectiveBenchmark final : public Benchmark {
   }
 
  private:
-  static constexpr std::array all_operations{Operation::barrier,   Operation::broadcast,      Operation::reduce,
-                                             Operation::allreduce, Operation::reduce_scatter, Operation::allgather,
-                                             Operation::all_to_all};
+  static constexpr int most_imbalanced = 1000;
 
   void measure(const Run& run, const RankGroup& group, TransportSet& transports) const {
     const Workload workload{.name = "operations", .messages = {1, 0}, .divisor = 1, .pass_counts = 4};  // all check
@@ -76,6 +78,7 @@ class CollectiveBenchmark final : public Benchmark {
         if (!candidate.listed) continue;
         Point& point = points.emplace_back();
         point.collective = {operation, element_, group.size(), group.self};
+        if (point.collective.traits().own_counts) std::ranges::copy(imbalance_, point.collective.imbalance.begin());
         point.size_bytes = bytes;
         point.transport = candidate.entry->name;
         all.push_back(series_of(point, candidate, transports, run.plan.verify));
@@ -105,6 +108,9 @@ class CollectiveBenchmark final : public Benchmark {
       series.verifier = nullptr;
       return series;
     }
+    if (point.collective.operation == Operation::scan && candidate.entry->mpi == ThroughMpi::no) {
+      series.skipped = "NCCL has no scan";
+    }
     if (bytes == 0) {
       series.skipped = "less than an element of " + std::to_string(element_bytes) + " bytes for each of " +
                        std::to_string(point.collective.ranks) + " ranks";
@@ -125,7 +131,7 @@ class CollectiveBenchmark final : public Benchmark {
     for (int place = 0; place < group.size(); ++place) {
       control.ready();
       if (group.self == place) std::this_thread::sleep_for(late);
-      const Span mine = timed_span([&](std::uint64_t n) { series.driver->run(series.view, n, {}); }, 1);
+      const Span mine = series.driver->batch(series.view, 1, {});
       ++series.messages_verified;
       if (!control.met(mine) && point.failure.empty()) {
         point.failure = "a rank left the barrier before rank " + std::to_string(group.rank(place)) + " entered it";
@@ -167,6 +173,7 @@ class CollectiveBenchmark final : public Benchmark {
   std::vector<Operation> operations_;
   std::vector<std::uint64_t> sizes_bytes_;
   Element element_ = Element::float32;
+  std::vector<int> imbalance_;
 };
 
 }  // namespace

@@ -45,10 +45,10 @@ inline std::optional<std::int64_t> number_of(std::uint32_t element, bool floats)
 inline std::string of_rank(std::int64_t rank) { return "rank " + std::to_string(rank); }
 
 // What is wrong with a sum, from the difference between the number that it should be and the one that it is.
-inline std::string about_sum(const Contributions& of, std::uint64_t position, std::uint32_t found) {
+inline std::string about_sum(const Contributions& of, int sum, std::uint64_t position, std::uint32_t found) {
   const auto number = number_of(found, of.floats);
   if (!number) return "";
-  const std::int64_t lacks = std::int64_t{of.number(Contributions::sum, position)} - *number;
+  const std::int64_t lacks = std::int64_t{of.number(sum, position)} - *number;
   const auto smallest = std::int64_t{of.number(0, position)};
   const auto ranks = std::int64_t{of.ranks};
   if (lacks >= smallest && lacks < smallest + ranks)
@@ -95,17 +95,20 @@ inline std::string about_copy(const Contributions& of, int rank, std::uint64_t p
 
 [[nodiscard]] inline Elements expected(const Collective& collective, std::uint64_t bytes, const Contents& contents) {
   const std::uint64_t count = collective.received_bytes(bytes) / element_bytes;
-  const std::uint64_t block = collective.block(bytes) / element_bytes;
-  const std::uint64_t mine = static_cast<std::uint64_t>(collective.self) * block;
   Elements all{.of = contributions(collective, contents),
                .piece = count,
                .position = first_element(contents),
                .rank = collective.reduces() ? Contributions::sum : Collective::root,
                .count = count};
-  if (collective.operation == Operation::reduce_scatter || collective.operation == Operation::all_to_all) {
-    all.position += mine;
+  if (collective.operation == Operation::scan) all.rank = Contributions::sum_of_first(collective.self + 1);
+  const Share part = collective.traits().received_by_root;
+  const bool pieces = collective.in_blocks() && part != Share::block;
+  if (pieces) {  // from each rank: its block, or this rank's block of what it sends
+    const bool mine = part == Share::block_for_each;
+    all.piece = collective.block(bytes, mine ? collective.self : 0) / element_bytes;
+    all.odd_piece = collective.block(bytes, mine ? collective.self : 1) / element_bytes;
   }
-  if (collective.operation == Operation::allgather || collective.operation == Operation::all_to_all) all.piece = block;
+  if (part >= Share::block) all.position += collective.block_start(bytes, collective.self) / element_bytes;
   return all;
 }
 
@@ -139,11 +142,10 @@ class CollectiveVerifier final : public Verifier {
     std::array<std::byte, element_bytes> there{};
     memory_.copy(there.data(), message + first * element_bytes, element_bytes);
     const auto found = std::bit_cast<std::uint32_t>(there);
-    const std::uint64_t piece = first / right.piece;
-    const std::uint64_t position = right.position + first - piece * right.piece;
-    diagnosis_ = collective_.reduces()
-                     ? about_sum(right.of, position, found)
-                     : about_copy(right.of, right.rank + static_cast<int>(piece), position, right.piece, found);
+    const Elements::Place place = right.place(first);
+    const std::uint64_t position = right.position + place.element;
+    diagnosis_ = collective_.reduces() ? about_sum(right.of, right.rank, position, found)
+                                       : about_copy(right.of, right.rank + place.piece, position, right.piece, found);
     return mismatch;
   }
 

@@ -2,6 +2,7 @@
 // Each rank makes the lines of the rows in which it is the first of the pairs; the first rank of all writes them.
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "benchmark/rank_matrix/matrix_rows.hpp"
 #include "group/backoff_wait.hpp"
@@ -90,7 +91,7 @@ class PairMeasurement {
       if (pair_.leads()) VOLLEY_MPI(MPI_Test(&all_done, &done, MPI_STATUS_IGNORE));
       if (mpi::broadcast_value(done, 0, pair_.control.get()) != 0) break;
       run_.watchdog.progress(10 * series.count_s * static_cast<double>(series.count));
-      series.driver->run(series.view, series.count, workload.window);
+      std::ignore = series.driver->batch(series.view, series.count, workload.window);
     }
     backoff.wait(all_done);
   }

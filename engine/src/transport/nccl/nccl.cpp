@@ -136,11 +136,12 @@ class NcclTransport final : public Transport, public Messages, public Halo, publ
   void enqueue(const Collective& collective, const View& view) const {
     const int type = collective.element == Element::float32 ? 7 : 2;  // ncclFloat32, ncclInt32
     const std::size_t all = view.bytes / element_bytes;
-    const std::size_t block = all / static_cast<std::size_t>(collective.ranks);
+    const std::size_t block = collective.block(view.bytes) / element_bytes;
     const nccl::Comm comm = communicator_.get();
     const gpu::StreamHandle stream = stream_.get();
     switch (collective.operation) {
-      case Operation::barrier: throw std::logic_error("NCCL has no barrier");
+      case Operation::barrier:
+      case Operation::scan: throw std::logic_error("NCCL has no such operation");
       case Operation::broadcast:
         nccl_->check(nccl_->broadcast(view.send, collective.self == Collective::root ? view.send : view.recv, all, type,
                                       Collective::root, comm, stream),
@@ -158,17 +159,31 @@ class NcclTransport final : public Transport, public Messages, public Halo, publ
       case Operation::allgather:
         nccl_->check(nccl_->all_gather(view.send, view.recv, block, type, comm, stream), "ncclAllGather");
         break;
-      case Operation::all_to_all: all_to_all(collective, view, block * element_bytes); break;
+      default: send_blocks(collective, view);
     }
   }
 
-  // As nccl-tests does it: one group of ncclSend and ncclRecv.
-  void all_to_all(const Collective& collective, const View& view, std::size_t block_bytes) const {
+  // As nccl-tests does it: one group of ncclSend and ncclRecv, with the blocks that this rank has for the others and
+  // they for it.
+  void send_blocks(const Collective& collective, const View& view) const {
+    const auto& traits = collective.traits();
+    const auto sends = [&](int rank) { return rank == Collective::root ? traits.sent_by_root : traits.sent_by_others; };
+    const auto receives = [&](int rank) {
+      return rank == Collective::root ? traits.received_by_root : traits.received_by_others;
+    };
+    const std::size_t mine = collective.block(view.bytes);
     begin_group();
     for (int other = 0; other < collective.ranks; ++other) {
-      const std::size_t at = static_cast<std::size_t>(other) * block_bytes;
-      send(view.send + at, block_bytes, other, stream_.get());
-      recv(view.recv + at, block_bytes, other, stream_.get());
+      const std::size_t others = collective.block(view.bytes, other);
+      const std::size_t start = collective.block_start(view.bytes, other);
+      // to a rank that gathers goes this rank's block; one that has all sends each rank its own
+      if (sends(collective.self) == Share::whole) send(view.send + start, others, other, stream_.get());
+      else if (receives(other) == Share::whole) send(view.send, mine, other, stream_.get());
+      if (receives(collective.self) == Share::whole) recv(view.recv + start, others, other, stream_.get());
+      else if (receives(collective.self) == Share::block_for_each)
+        recv(view.recv + static_cast<std::size_t>(other) * mine, mine, other, stream_.get());
+      else if (receives(collective.self) == Share::block && other == Collective::root)
+        recv(view.recv, mine, other, stream_.get());
     }
     end_group();
   }

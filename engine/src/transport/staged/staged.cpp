@@ -213,7 +213,7 @@ class StagedPinned final : public Whole<gpu::PinnedBuffer, AsyncCopies>, public 
   }
 
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
-    const Call call = call_of(collective, view);
+    const MpiCall call(collective, view.bytes);
     const std::size_t sent = collective.sent_bytes(view.bytes);
     const std::size_t received = collective.received_bytes(view.bytes);
     for_each_operation(view, count, [&](const View& here) {

@@ -13,8 +13,25 @@ from volley.run.benchmark import Benchmark
 from volley.text import join_words
 from volley.units import parse_sizes
 
-Operation = Literal["barrier", "broadcast", "reduce", "allreduce", "reduce-scatter", "allgather", "all-to-all"]
+Operation = Literal[
+    "barrier",
+    "broadcast",
+    "reduce",
+    "allreduce",
+    "reduce-scatter",
+    "allgather",
+    "all-to-all",
+    "gather",
+    "scatter",
+    "scan",
+    "allgatherv",
+    "all-to-allv",
+    "gatherv",
+    "scatterv",
+]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+USUAL = OPERATIONS[:7]
+"""What a run without ``--operation`` measures."""
 
 SIZES = "8:16Mi:x8"
 """Seven operations at all sizes of a ping-pong would take minutes."""
@@ -27,8 +44,8 @@ class CollectiveOptions(SweepOptions):
     operation: tuple[Operation, ...] = option(
         read=option_values.several("operation", OPERATIONS),
         repeat=True,
-        default=OPERATIONS,
-        shown="all",
+        default=USUAL,
+        shown=f"{USUAL[0]} to {USUAL[-1]}",
         help=f"Operations to measure, separated by commas: {join_words(OPERATIONS)}.",
     )
     points: PointOptions = group(
@@ -47,6 +64,12 @@ class CollectiveOptions(SweepOptions):
         default="float",
         help="What is summed: single precision, or integers of 4 bytes.",
     )
+    imbalance: tuple[int, int] = option(
+        read=option_values.two_numbers,
+        default=(1, 1),
+        shown="1,1",
+        help="Lengths of the blocks of even and of odd ranks beside each other, in operations whose names end in v.",
+    )
     sampling: SamplingOptions = group(SamplingOptions)
     job: JobOptions = group(JobOptions, ranks={"shown": "the allocation's, or 2"})
     output: OutputOptions = output_group()
@@ -54,7 +77,7 @@ class CollectiveOptions(SweepOptions):
 
 BENCHMARK = Benchmark(
     name="collective",
-    help=f"Measure collectives among all ranks: {', '.join(OPERATIONS)}.",
+    help=f"Measure collectives among all ranks: {', '.join(USUAL)}, and others on request.",
     options=CollectiveOptions,
     plan=Lazy(f"{__name__}.results.CollectivePlan"),
     records=(Lazy(f"{__name__}.results.CollectivePoint"),),

@@ -23,7 +23,10 @@ def jobs(options: CollectiveOptions, context: JobContext) -> Jobs:
     if ranks < PAIR:
         raise UserError(f"a collective needs at least {PAIR} ranks: write --ranks {PAIR} or more")
     part = CollectivePlan(
-        operations=list(options.operation), sizes_bytes=list(options.points.sizes), element=options.element
+        operations=list(options.operation),
+        sizes_bytes=list(options.points.sizes),
+        element=options.element,
+        imbalance=list(options.imbalance),
     )
     found = sweep("collective", part, options, context, ranks, usual=USUAL_TRANSPORTS)
     return replace(found, trial=_trial(found.planned[0].plan))
@@ -34,6 +37,7 @@ def _trial(plan: Plan) -> Plan | None:
     operations = [operation for operation in plan.options.operations if operation != "barrier"]
     if not operations:
         return None
-    part = msgspec.structs.replace(plan.options, operations=operations, sizes_bytes=[4 * plan.world_size, 1 << 20])
+    least = 4 * plan.world_size * max(plan.options.imbalance)
+    part = msgspec.structs.replace(plan.options, operations=operations, sizes_bytes=[least, 1 << 20])
     once = Sampling(mode="fixed", warmup=1, iterations=1)
     return msgspec.structs.replace(plan, options=part, sampling=once, budget_s=None)

@@ -28,6 +28,14 @@ class CollectivePlan(Frozen, frozen=True, kw_only=True):
         list[Positive], Meta(description="bytes of the larger of a rank's two buffers; a barrier has none.")
     ] = []
     element: Annotated[Element, Meta(description="what is summed, 4 bytes each.")] = "float"
+    imbalance: Annotated[
+        list[Positive],
+        Meta(
+            min_length=2,
+            max_length=2,
+            description="lengths of the blocks of even and of odd ranks beside each other, in operations with counts.",
+        ),
+    ] = field(default_factory=lambda: [1, 1])
 
     @property
     def point_sizes(self) -> list[int]:
@@ -77,11 +85,12 @@ def bus_factor(operation: str, ranks: int) -> float:
     """Return the bus bandwidth of an operation divided by its algorithm bandwidth, which is size / time.
 
     The factors are those of nccl-tests (https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth"):
-    with them the result can be compared with the bandwidth of one link, whatever the number of ranks.
+    with them the result can be compared with the bandwidth of one link, whatever the number of ranks.  nccl-tests has
+    no scan; each of its ranks sends and receives the whole data once.
     """
     if operation == "allreduce":
         return 2 * (ranks - 1) / ranks
-    if operation in ("broadcast", "reduce"):
+    if operation in ("broadcast", "reduce", "scan"):
         return 1.0
     return (ranks - 1) / ranks
 
@@ -120,6 +129,8 @@ def _columns(point: PointResult, plan: Plan | None, alone: bool) -> Sequence[Qua
 def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
     average = "median of single operations" if plan and plan.sampling.tail else "median of batch means"
     text = f"time: from the last rank's entry to the last rank's exit, {average}, {len(point.ranks)} ranks"
+    if point.operation.endswith("v") and plan and plan.options.imbalance != [1, 1]:
+        text += "; the blocks of even and odd ranks are as {}:{}".format(*plan.options.imbalance)
     return text if point.operation == "barrier" else f"{text}; bus: bus bandwidth, as nccl-tests defines it"
 
 

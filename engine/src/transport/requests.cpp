@@ -1,0 +1,182 @@
+// MPI through requests, on host memory (`host/...`) and on device pointers (`aware/...`):
+//   nonblocking    MPI_Isend, MPI_Irecv and MPI_I... of collectives; each message or operation is awaited at once
+//   persistent     requests that are made before a batch, MPI_Start and MPI_Wait
+#include <algorithm>
+#include <map>
+
+#include "transport/host_driven.hpp"
+
+namespace volley {
+namespace {
+
+class NonblockingChannel : public MpiChannel {
+ public:
+  void send(const View& view) {
+    start_send(view);
+    finish();
+  }
+  void recv(const View& view) {
+    start_recv(view);
+    finish();
+  }
+};
+
+// The messages of a batch; each has a request of its own, so that those of a window are in flight together.
+class PersistentChannel : public MpiChannel {
+ public:
+  // Makes the requests for `count` windows, or round trips without one. Outside the timing.
+  void make_requests(const View& view, std::uint64_t count, std::uint64_t window) {
+    const std::uint64_t different =
+        view.stride > 0 ? count : std::min<std::uint64_t>(count, 2);  // the last one differs
+    for (std::uint64_t i = 1; i <= different; ++i) {
+      const View each = (i < different ? view : view.last()).message((i - 1) * window);
+      for (std::uint64_t n = 0; n < window; ++n) {
+        const View message = each.message(n);
+        VOLLEY_MPI(MPI_Send_init(message.send, count_, type_, peer_, message_tag, comm_, sends_[message.send].add()));
+        VOLLEY_MPI(
+            MPI_Recv_init(message.recv, count_, type_, peer_, message_tag, comm_, receives_[message.recv].add()));
+      }
+    }
+  }
+
+  void free_requests() {
+    for (auto* all : {&sends_, &receives_}) {
+      for (auto& [place, requests] : *all) {
+        for (auto& request : requests.all) VOLLEY_MPI(MPI_Request_free(&request));
+      }
+      all->clear();
+    }
+  }
+
+  void start_send(const View& view) { start(sends_.find(view.send)->second); }
+  void start_recv(const View& view) { start(receives_.find(view.recv)->second); }
+
+  void finish() {
+    for (Requests* requests : started_) {
+      VOLLEY_MPI(MPI_Wait(&requests->all[--requests->active], MPI_STATUS_IGNORE));
+    }
+    started_.clear();
+  }
+
+  void send(const View& view) {
+    start_send(view);
+    finish();
+  }
+  void recv(const View& view) {
+    start_recv(view);
+    finish();
+  }
+
+ private:
+  // Those of messages at one place of a buffer.
+  struct Requests {
+    std::vector<MPI_Request> all;
+    std::size_t active = 0;
+
+    [[nodiscard]] MPI_Request* add() { return &all.emplace_back(); }
+  };
+
+  void start(Requests& requests) {
+    VOLLEY_MPI(MPI_Start(&requests.all[requests.active++]));
+    started_.push_back(&requests);
+  }
+
+  std::map<const std::byte*, Requests> sends_, receives_;
+  std::vector<Requests*> started_;
+};
+
+// A collective whose requests are made before a batch: of MPI_..._init all ranks make the same calls in the same order.
+class PersistentCollective final : public Driver {
+ public:
+  PersistentCollective(const Collective& collective, MPI_Comm comm) : collective_(collective), comm_(comm) {}
+
+  void prepare(const View& view, const std::optional<Window>&) override { call_.emplace(collective_, view.bytes); }
+
+  void arm(const View& view, std::uint64_t count) override {
+    static const MpiCollectiveForm<MPI_Info, MPI_Request*> persistent{
+        MPI_Barrier_init,    MPI_Bcast_init,     MPI_Reduce_init,   MPI_Allreduce_init, MPI_Reduce_scatter_block_init,
+        MPI_Scan_init,       MPI_Allgather_init, MPI_Alltoall_init, MPI_Gather_init,    MPI_Scatter_init,
+        MPI_Allgatherv_init, MPI_Alltoallv_init, MPI_Gatherv_init,  MPI_Scatterv_init};
+    const std::uint64_t different =
+        view.stride > 0 ? count : std::min<std::uint64_t>(count, 2);  // the last one differs
+    for (std::uint64_t i = 1; i <= different; ++i) {
+      const View here = (i < different ? view : view.last()).message(i - 1);
+      persistent(*call_, here.send, here.recv, comm_, MPI_INFO_NULL, &requests_.emplace_back());
+    }
+    repeats_ = view.stride == 0;
+  }
+
+  void run(const View&, std::uint64_t count, const std::optional<Window>&) override {
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      MPI_Request* const request = i == count ? &requests_.back() : &requests_[repeats_ ? 0 : i - 1];
+      VOLLEY_MPI(MPI_Start(request));
+      VOLLEY_MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
+    }
+  }
+
+  void disarm() override {
+    for (auto& request : requests_) VOLLEY_MPI(MPI_Request_free(&request));
+    requests_.clear();
+  }
+
+ private:
+  const Collective collective_;
+  const MPI_Comm comm_;
+  std::optional<MpiCall> call_;
+  std::vector<MPI_Request> requests_;
+  bool repeats_ = false;
+};
+
+template <class Channel>
+class Requesting : public HostDriven<Channel>, public MpiCollectives {
+ public:
+  void open(const RankGroup& group, const Buffers& buffers) override {
+    HostDriven<Channel>::open(group, buffers);
+    join(group);
+  }
+  [[nodiscard]] Collectives* collectives() override { return this; }
+  [[nodiscard]] bool carries_empty_messages() const override { return true; }
+};
+
+class Nonblocking final : public Requesting<NonblockingChannel> {
+  void perform(const Collective& collective, const View& view, std::uint64_t count) override {
+    static const MpiCollectiveForm<MPI_Request*> nonblocking{
+        MPI_Ibarrier,    MPI_Ibcast,     MPI_Ireduce,   MPI_Iallreduce, MPI_Ireduce_scatter_block,
+        MPI_Iscan,       MPI_Iallgather, MPI_Ialltoall, MPI_Igather,    MPI_Iscatter,
+        MPI_Iallgatherv, MPI_Ialltoallv, MPI_Igatherv,  MPI_Iscatterv};
+    const MpiCall call(collective, view.bytes);
+    for_each_operation(view, count, [&](const View& here) {
+      MPI_Request request{};
+      nonblocking(call, here.send, here.recv, comm_, &request);
+      VOLLEY_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    });
+  }
+};
+
+class Persistent final : public Requesting<PersistentChannel> {
+  std::string unavailable(const Context&, const RankGroup&) override {
+#define VOLLEY_LACKS(name, ...) \
+  if (name == nullptr) return "this MPI library has no " #name ", of MPI 4.0";
+    VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_LACKS)
+#undef VOLLEY_LACKS
+    return {};
+  }
+  void prepare(const View& view, const std::optional<Window>& window) override {
+    HostDriven::prepare(view, window);
+    window_ = window ? static_cast<std::uint64_t>(window->messages) : 1;
+  }
+  void arm(const View& view, std::uint64_t count) override { channel_.make_requests(view, count, window_); }
+  void disarm() override { channel_.free_requests(); }
+  [[nodiscard]] std::unique_ptr<Driver> driver(const Collective& collective) override {
+    return std::make_unique<PersistentCollective>(collective, comm_);
+  }
+
+  std::uint64_t window_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_nonblocking() { return std::make_unique<Nonblocking>(); }
+std::unique_ptr<Transport> make_persistent() { return std::make_unique<Persistent>(); }
+
+}  // namespace volley
