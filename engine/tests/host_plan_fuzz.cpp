@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "../src/benchmarks.hpp"
@@ -17,6 +18,7 @@ using namespace volley;
 namespace {
 
 using Dice = std::mt19937;
+using Document = nlohmann::ordered_json;
 
 std::size_t below(Dice& dice, std::size_t end) { return dice() % end; }
 
@@ -31,50 +33,46 @@ std::vector<std::string> examples() {
   return found;
 }
 
-const std::vector<Json>& odd_values() {
-  static const std::vector<Json> values{0,
-                                        1,
-                                        -1,
-                                        2,
-                                        255,
-                                        std::numeric_limits<int>::max(),
-                                        std::numeric_limits<std::int64_t>::max(),
-                                        std::numeric_limits<std::int64_t>::min(),
-                                        std::numeric_limits<std::uint64_t>::max(),
-                                        1e308,
-                                        -1e308,
-                                        1e-320,
-                                        0.5,
-                                        "",
-                                        "host",
-                                        "\x1b[31m",
-                                        "\xff",
-                                        std::string(5000, 'a'),
-                                        nullptr,
-                                        true,
-                                        Json::array(),
-                                        Json::object(),
-                                        Json::array({0, 1}),
-                                        Json::array({2147483647, 1}),
-                                        "jacobi",
-                                        "rank_matrix",
-                                        "gpu_matrix",
-                                        "fixed"};
+const std::vector<Document>& odd_values() {
+  static const std::vector<Document> values{0,
+                                            1,
+                                            -1,
+                                            2,
+                                            255,
+                                            std::numeric_limits<int>::max(),
+                                            std::numeric_limits<std::int64_t>::max(),
+                                            std::numeric_limits<std::int64_t>::min(),
+                                            std::numeric_limits<std::uint64_t>::max(),
+                                            1e308,
+                                            -1e308,
+                                            1e-320,
+                                            0.5,
+                                            "",
+                                            "host",
+                                            "\x1b[31m",
+                                            "\xff",
+                                            std::string(5000, 'a'),
+                                            nullptr,
+                                            true,
+                                            Document::array(),
+                                            Document::object(),
+                                            Document::array({0, 1}),
+                                            Document::array({2147483647, 1}),
+                                            "jacobi",
+                                            "rank_matrix",
+                                            "gpu_matrix",
+                                            "fixed"};
   return values;
 }
 
 // Every value inside a document.
-void collect(Json& node, std::vector<Json*>& found) {
-  const auto take = [&](Json& value) {
+void collect(Document& node, std::vector<Document*>& found) {
+  const auto take = [&](Document& value) {
     found.push_back(&value);
     collect(value, found);
   };
-  if (node.is_array()) {
-    for (auto& value : node.items()) take(value);
-  }
-  if (node.is_object()) {
-    for (auto& [key, value] : node.members()) take(value);
-  }
+  if (!node.is_structured()) return;
+  for (auto& value : node) take(value);
 }
 
 std::string mutated(const std::string& text, Dice& dice) {
@@ -83,14 +81,14 @@ std::string mutated(const std::string& text, Dice& dice) {
     for (std::size_t i = 0; i <= below(dice, 4); ++i) bytes[below(dice, bytes.size())] = static_cast<char>(dice());
     return bytes.substr(0, below(dice, 3) == 0 ? below(dice, bytes.size()) : bytes.size());
   }
-  Json document = json_from(text);
+  Document document = Document::parse(text);
   for (std::size_t i = 0; i <= below(dice, 3); ++i) {
-    std::vector<Json*> values;
+    std::vector<Document*> values;
     collect(document, values);
     *values[below(dice, values.size())] = odd_values()[below(dice, odd_values().size())];
     if (below(dice, 8) == 0) document["unknown"] = odd_values()[below(dice, odd_values().size())];
   }
-  return line_of(document);
+  return document.dump(-1, ' ', false, Document::error_handler_t::replace);
 }
 
 void try_plan(const std::string& text, const std::vector<std::string>& transports) {

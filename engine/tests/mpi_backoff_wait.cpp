@@ -58,14 +58,15 @@ void ranks_begin_together(const Context& context) {
 
 // Only ranks 0 and n / 2 send: the others sleep meanwhile.
 void ranks_of_other_pairs_sleep(const Context& context) {
-  const Json plan_document = {{"plan", plan_version},
-                              {"benchmark", "message_rate"},
-                              {"world_size", context.size},
-                              {"transports", {"host"}},
-                              {"options", {{"sizes_bytes", {1 << 16}}, {"window", 64}, {"pairs", {1}}}},
-                              {"sampling", {{"point_time_s", 0.02}}}};
+  const Json plan_document = {
+      {"plan", plan_version},
+      {"benchmark", "message_rate"},
+      {"world_size", context.size},
+      {"transports", std::vector{"host"}},
+      {"options", Json{{"sizes_bytes", std::vector{1 << 16}}, {"window", 64}, {"pairs", std::vector{1}}}},
+      {"sampling", Json{{"point_time_s", 0.02}}}};
   constexpr std::array benchmarks{BenchmarkEntry{"message_rate", make_message_rate}};
-  const auto reading = read_plan(line_of(plan_document), benchmarks, {"host"});
+  const auto reading = read_plan(plan_document.text(), benchmarks, {"host"});
   EXPECT(reading.errors.empty());
   const std::string path = "/tmp/volley-mpi-backoff-" + std::to_string(getpid()) + ".jsonl";
   {

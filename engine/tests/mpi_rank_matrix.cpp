@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,8 +25,10 @@ using namespace volley;
 
 namespace {
 
+using Document = nlohmann::ordered_json;
+
 // The plan as JSON: tests change it before it is read.
-Json plan_of(int ranks, const std::string& mode) {
+Document plan_of(int ranks, const std::string& mode) {
   return {{"plan", plan_version},
           {"benchmark", "rank_matrix"},
           {"world_size", ranks},
@@ -35,15 +38,15 @@ Json plan_of(int ranks, const std::string& mode) {
 }
 
 // The records of a matrix of this plan, on the first rank. The other ranks read what it leaves them of the plan.
-std::vector<Json> records_of(const Context& context, const Json& plan) {
+std::vector<Document> records_of(const Context& context, const Document& plan) {
   const std::string path = "/tmp/volley-mpi-matrix-" + std::to_string(getpid()) + ".jsonl";
   constexpr std::array benchmarks{BenchmarkEntry{"rank_matrix", make_rank_matrix}};
-  auto reading = read_plan(line_of(plan), benchmarks, {"host"});
+  auto reading = read_plan(plan.dump(), benchmarks, {"host"});
   const std::string others = reading.benchmark->for_other_ranks(reading.plan.document);
   EXPECT(others.find("\"rounds\":[[") == std::string::npos);
   if (context.rank != 0) reading = read_plan(others, benchmarks, {"host"});
   EXPECT(reading.errors.empty());
-  std::vector<Json> lines;
+  std::vector<Document> lines;
   {
     std::optional<Output> output;
     if (context.rank == 0) output.emplace(Output::claim(path));
@@ -53,13 +56,13 @@ std::vector<Json> records_of(const Context& context, const Json& plan) {
   }
   if (context.rank != 0) return lines;
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) lines.push_back(json_from(line));
+  for (std::string line; std::getline(file, line);) lines.push_back(Document::parse(line));
   std::remove(path.c_str());
   return lines;
 }
 
-std::vector<Json> rows_in(const std::vector<Json>& records) {
-  std::vector<Json> rows;
+std::vector<Document> rows_in(const std::vector<Document>& records) {
+  std::vector<Document> rows;
   for (const auto& record : records) {
     if (record.at("record") == "rank_matrix") rows.push_back(record);
   }
@@ -67,21 +70,21 @@ std::vector<Json> rows_in(const std::vector<Json>& records) {
 }
 
 // The pairs of a row, one object each.
-std::vector<Json> cells_of(const Json& row) {
-  std::vector<Json> cells;
+std::vector<Document> cells_of(const Document& row) {
+  std::vector<Document> cells;
   const std::size_t count = row.at("medians").size();
   for (std::size_t i = 0; i < count; ++i) {
     const int other = static_cast<int>(i);
     const int rank =
         !row.at("ranks").empty() ? row.at("ranks")[i].get<int>() : other + (other >= row.at("rank") ? 1 : 0);
-    Json cell = {{"rank", rank}, {"status", "ok"}, {"reason", nullptr}, {"mismatch", nullptr}};
+    Document cell = {{"rank", rank}, {"status", "ok"}, {"reason", nullptr}, {"mismatch", nullptr}};
     for (const char* name : {"medians", "lows", "highs", "samples"}) {
       if (row.at(name).empty()) continue;
       EXPECT(row.at(name).size() == count);
       cell[name] = row.at(name)[i];
     }
     for (const char* name : {"samples_s", "visits"})
-      cell[name] = row.at(name).empty() ? Json::array() : row.at(name)[i];
+      cell[name] = row.at(name).empty() ? Document::array() : row.at(name)[i];
     for (const auto& failed : row.at("failed")) {
       if (failed.at("rank") == rank) cell["status"] = "failed", cell["mismatch"] = failed.at("mismatch");
     }
@@ -97,7 +100,7 @@ std::vector<Json> cells_of(const Json& row) {
 
 // Rows of all ranks, each with every other rank once, in order; `judge` looks at each cell.
 template <class Judge>
-void whole(const std::vector<Json>& rows, int ranks, std::size_t cases, Judge judge) {
+void whole(const std::vector<Document>& rows, int ranks, std::size_t cases, Judge judge) {
   EXPECT(rows.size() == static_cast<std::size_t>(ranks) * cases);
   for (const auto& row : rows) {
     int expected = 0;
@@ -112,12 +115,12 @@ void whole(const std::vector<Json>& rows, int ranks, std::size_t cases, Judge ju
 }
 
 void every_pair_is_measured(const Context& context, const std::string& mode) {
-  Json plan = plan_of(context.size, mode);
+  Document plan = plan_of(context.size, mode);
   plan["options"]["samples"] = true;
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   EXPECT(records.front().at("record") == "transport" && records.front().at("available").get<bool>());
-  whole(rows_in(records), context.size, 2, [&](const Json& row, const Json& cell) {
+  whole(rows_in(records), context.size, 2, [&](const Document& row, const Document& cell) {
     EXPECT(row.at("mode") == mode);
     EXPECT(cell.at("status") == "ok" && cell.at("medians").get<double>() * row.at("unit_s").get<double>() > 0);
     EXPECT(cell.at("samples") == 1 && cell.at("samples_s").size() == 1 && cell.at("lows").is_null());
@@ -127,12 +130,12 @@ void every_pair_is_measured(const Context& context, const std::string& mode) {
 }
 
 void adaptive_cells_have_intervals(const Context& context, const std::string& mode) {
-  Json plan = plan_of(context.size, mode);
+  Document plan = plan_of(context.size, mode);
   plan["sampling"] = {{"point_time_s", 0.02}};
   plan["options"]["direction"] = "bi";
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
-  whole(rows_in(records), context.size, 2, [](const Json& row, const Json& cell) {
+  whole(rows_in(records), context.size, 2, [](const Document& row, const Document& cell) {
     EXPECT(cell.at("samples").get<int>() >= 6 && cell.at("samples_s").empty());
     EXPECT(cell.at("lows").get<std::uint64_t>() <= cell.at("medians").get<std::uint64_t>());
     EXPECT(cell.at("highs").get<std::uint64_t>() >= cell.at("medians").get<std::uint64_t>());
@@ -144,11 +147,11 @@ void adaptive_cells_have_intervals(const Context& context, const std::string& mo
 
 // Wrong data fails its own cells; the others are measured all the same.
 void wrong_data_fails_its_cell(const Context& context, const std::string& mode) {
-  Json plan = plan_of(context.size, mode);
+  Document plan = plan_of(context.size, mode);
   plan["transports"] = {"host+flip", "host"};
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
-  whole(rows_in(records), context.size, 4, [](const Json& row, const Json& cell) {
+  whole(rows_in(records), context.size, 4, [](const Document& row, const Document& cell) {
     const bool broken = row.at("transport") == "host+flip";
     EXPECT(cell.at("status") == (broken ? "failed" : "ok"));
     EXPECT(cell.at("medians").is_null() == broken && cell.at("mismatch").is_null() == !broken);
@@ -156,38 +159,38 @@ void wrong_data_fails_its_cell(const Context& context, const std::string& mode) 
 }
 
 void what_is_unavailable_is_skipped(const Context& context, const std::string& mode) {
-  Json plan = plan_of(context.size, mode);
+  Document plan = plan_of(context.size, mode);
   plan["excluded"] = {{"host", "a reason"}};
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   EXPECT(records.front().at("reason") == "a reason" && !records.front().at("available").get<bool>());
-  whole(rows_in(records), context.size, 2, [](const Json&, const Json& cell) {
+  whole(rows_in(records), context.size, 2, [](const Document&, const Document& cell) {
     EXPECT(cell.at("status") == "skipped" && cell.at("reason") == "a reason");
   });
 }
 
 // A transport that one rank cannot open is skipped with that rank's reason; the others are measured.
 void what_cannot_be_opened_is_skipped(const Context& context, const std::string& mode) {
-  Json plan = plan_of(context.size, mode);
+  Document plan = plan_of(context.size, mode);
   plan["transports"] = {"host+unopened", "host"};
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
-  whole(rows_in(records), context.size, 4, [](const Json& row, const Json& cell) {
+  whole(rows_in(records), context.size, 4, [](const Document& row, const Document& cell) {
     EXPECT(cell.at("status") == (row.at("transport") == "host+unopened" ? "skipped" : "ok"));
   });
 }
 
 void a_budget_that_is_used_up_skips_the_rest(const Context& context, const std::string& mode) {
-  Json plan = plan_of(context.size, mode);
+  Document plan = plan_of(context.size, mode);
   plan["budget_s"] = 1e-9;
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   whole(rows_in(records), context.size, 2,
-        [](const Json&, const Json& cell) { EXPECT(cell.at("status") == "skipped"); });
+        [](const Document&, const Document& cell) { EXPECT(cell.at("status") == "skipped"); });
 }
 
 void chosen_pairs_are_repeated(const Context& context) {
-  Json plan = plan_of(context.size, "isolated");
+  Document plan = plan_of(context.size, "isolated");
   plan["options"]["pairs"] = {{1, 0}, {0, 1}};
   plan["options"]["repeats"] = 3;
   const auto records = records_of(context, plan);
@@ -202,8 +205,8 @@ void chosen_pairs_are_repeated(const Context& context) {
 
 // Loaded, the rounds of a chosen pair are played by all.
 void chosen_rounds_are_played_by_all(const Context& context) {
-  Json plan = plan_of(context.size, "loaded");
-  plan["options"]["pairs"] = Json::array({Json::array({1, 0})});
+  Document plan = plan_of(context.size, "loaded");
+  plan["options"]["pairs"] = Document::array({Document::array({1, 0})});
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   const auto rows = rows_in(records);
@@ -214,12 +217,13 @@ void chosen_rounds_are_played_by_all(const Context& context) {
 // Rounds that the plan names: each repetition has a row of each first rank, with the pairs of that rank.
 void named_rounds(const Context& context) {
   const int last = context.size - 1;
-  Json plan = plan_of(context.size, "loaded");
+  Document plan = plan_of(context.size, "loaded");
   plan["options"]["repeats"] = 2;
-  plan["options"]["rounds"] = Json::array({Json::array({Json::array({1, 0})}), Json::array({Json::array({0, last})})});
+  plan["options"]["rounds"] =
+      Document::array({Document::array({Document::array({1, 0})}), Document::array({Document::array({0, last})})});
   if (context.size > 3) {
-    plan["options"]["rounds"].items()[0].push_back(Json::array({2, 3}));
-    plan["options"]["rounds"].push_back(Json::array({Json::array({2, 0})}));
+    plan["options"]["rounds"][0].push_back(Document::array({2, 3}));
+    plan["options"]["rounds"].push_back(Document::array({Document::array({2, 0})}));
   }
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
@@ -239,9 +243,9 @@ void named_rounds(const Context& context) {
 // Of two nodes one pair meets at a time, and within the nodes a pair of each.
 void one_pair_of_each_node(const Context& context) {
   if (context.size < 4) return;
-  Json plan = plan_of(context.size, "nodes");
+  Document plan = plan_of(context.size, "nodes");
   for (const auto& [pair, firsts] : {std::pair{std::array{3, 0}, 1U}, std::pair{std::array{1, 0}, 2U}}) {
-    plan["options"]["pairs"] = Json::array({pair});
+    plan["options"]["pairs"] = Document::array({pair});
     const auto records = records_of(context, plan);
     if (context.rank == 0) EXPECT(rows_in(records).size() == 2 * firsts);
   }
@@ -249,7 +253,7 @@ void one_pair_of_each_node(const Context& context) {
 
 // Each message between ranks 0 and 1 waits, so neither way can be shorter than the wait.
 void a_delayed_pair_takes_longer(const Context& context) {
-  Json plan = plan_of(context.size, "isolated");
+  Document plan = plan_of(context.size, "isolated");
   plan["transports"] = {"host+delay"};
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;

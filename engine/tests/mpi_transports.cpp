@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <span>
 #include <string>
@@ -31,7 +32,7 @@ void ranks_know_each_other(const Context& context) {
     EXPECT(facts.rank == rank && !facts.cores.empty() && facts.host == context.host(rank));
     EXPECT(context.node(rank) == 0 && (context.gpu(rank) >= 0) == facts.device.has_value());
     if (context.rank > 0) continue;  // the first rank alone keeps the records of all
-    const Json& record = context.records[static_cast<std::size_t>(rank)];
+    const auto record = nlohmann::json::parse(context.records[static_cast<std::size_t>(rank)].text());
     EXPECT(record.at("local_rank") == rank && record.at("node") == 0 && record.at("pid") > 0);
     EXPECT(record.at("memory_available_bytes") > 0);
   }
@@ -52,7 +53,10 @@ void ranks_without_variables_know_their_place() {
   const Context context = make_context(options, placement);
   const RankFacts& mine = context.facts(context.rank);
   EXPECT(context.local_rank == context.rank);
-  if (context.rank == 0) EXPECT(context.records[0].at("device_chosen_late") == mine.device.has_value());
+  if (context.rank == 0) {
+    const auto record = nlohmann::json::parse(context.records[0].text());
+    EXPECT(record.at("device_chosen_late") == mine.device.has_value());
+  }
   if (mine.device) EXPECT(mine.device->index == context.rank % context.gpus.devices);
 }
 

@@ -180,7 +180,7 @@ class Halos {
     Side side;
     RankGroup pair;
     std::unique_ptr<Transport> transport;
-    Halo* halo = nullptr;  // of the transport, when it is open
+    HaloExchange* halo = nullptr;  // of the transport, when it is open
     std::unique_ptr<Memory> memory;
     Buffers buffers;
     bool opened = false;  // or it was tried: must be closed

@@ -67,7 +67,18 @@ inline void read_window(PlanObject& options, Window& window) {
 
 // --- the results of a series as JSON ---
 
+[[nodiscard]] const char* status_of(const Series& series);
+[[nodiscard]] Json reason_of(const Series& series);
 [[nodiscard]] Json to_json(const Mismatch& mismatch);
+
+// The times of a cell of a matrix: seconds of each sample, of which two directions at once take as long as the slower
+// one; nothing of a failed point, since they mean nothing.
+struct CellTimes {
+  std::vector<double> samples_s;
+  std::optional<double> median_s;
+  std::optional<Interval> interval;  // of the median, if there are enough samples
+};
+[[nodiscard]] CellTimes times_of(const Series& series);
 
 // The record of a point: the keys that all benchmarks have, and those of this benchmark, `own`, between them.
 [[nodiscard]] Json point_record(const char* record, const std::vector<int>& ranks, const Series& series,
@@ -76,6 +87,6 @@ inline void read_window(PlanObject& options, Window& window) {
 // The cell of a matrix; `samples` keeps every sample.
 [[nodiscard]] Json matrix_cell(const Series& series, bool samples);
 
-void write_row(Records& records, Json row, const Json& cells);
+void write_row(Records& records, Json row, const std::vector<Json>& cells);
 
 }  // namespace volley

@@ -92,26 +92,10 @@ class ActivePair final : public Driver {
   PairsControl& control_;
 };
 
-// The verifier of a rank whose pair takes no part: it follows the others through the steps of the sampler. Its send
-// buffer is filled for the series in which it takes part.
-class NothingToVerify final : public Verifier {
- public:
-  explicit NothingToVerify(Verifier* filler) : filler_(filler) {}
-  void fill(std::byte* message, std::size_t bytes, const Contents& contents) override {
-    filler_->fill(message, bytes, contents);
-  }
-  void poison(std::byte*, std::size_t, const Contents&) override {}
-  [[nodiscard]] std::optional<Mismatch> check(const std::byte*, std::size_t, const Contents&) override { return {}; }
-
- private:
-  Verifier* const filler_;
-};
-
 struct PairsPoint {
   std::string transport;
   int pairs = 0;
   std::unique_ptr<ActivePair> driver;
-  std::unique_ptr<NothingToVerify> nothing;  // of a rank that takes no part
 };
 
 class MessageRateBenchmark final : public Benchmark {
@@ -165,7 +149,7 @@ class MessageRateBenchmark final : public Benchmark {
       for (auto& candidate : transports.candidates()) {
         if (!candidate.listed) continue;
         for (const int pairs : pairs_) {
-          points.push_back({.transport = candidate.entry->name, .pairs = pairs, .driver = nullptr, .nothing = nullptr});
+          points.push_back({.transport = candidate.entry->name, .pairs = pairs, .driver = nullptr});
           series.push_back(series_of(points.back(), candidate, transports, sizes_bytes_[i], all, control, run.plan));
           series.back().fresh = i == 0;
         }
@@ -188,10 +172,7 @@ class MessageRateBenchmark final : public Benchmark {
     VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &series.buffer_bytes, 1, MPI_UINT64_T, MPI_MIN, all.control.get()));
     point.driver = std::make_unique<ActivePair>(*candidate.transport->messages(), point.pairs, control);
     series.driver = point.driver.get();
-    if (control.pair() < point.pairs) return series;
-    if (series.verifier == nullptr) return series;
-    point.nothing = std::make_unique<NothingToVerify>(series.verifier);
-    series.verifier = point.nothing.get();
+    series.takes_part = control.pair() < point.pairs;
     return series;
   }
 

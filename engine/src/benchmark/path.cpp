@@ -42,27 +42,25 @@ class Path final : public Benchmark {
 
   // The pairs have no host in common, so that what a device counts is of one pair. Collective over the world.
   void send(const Run& run, const std::vector<std::array<int, 2>>& pairs) const {
-    Json found = Json::array();
+    std::vector<std::string> found;
     for (const auto& ends : pairs) {
       if (const auto pair = make_group(*run.context, {ends[0], ends[1]})) found = counted(run, *pair);
     }
-    for (const auto& text : mpi::gather(line_of(found), run.context->world.get())) {
-      for (const auto& record : json_from(text)) run.records.write(record);
-    }
+    for (const auto& lines : mpi::gather(joined(found, "\n"), run.context->world.get())) run.records.write_lines(lines);
   }
 
-  // The records of a pair; nothing on its second rank.
-  [[nodiscard]] Json counted(const Run& run, const RankGroup& pair) const {
+  // The records of a pair, a line each; nothing on its second rank.
+  [[nodiscard]] std::vector<std::string> counted(const Run& run, const RankGroup& pair) const {
     TransportSet transports(*run.context, pair, run.plan, run.watchdog);
     transports.open(sizes_bytes_);
-    Json found = Json::array();
+    std::vector<std::string> found;
     for (const auto& candidate : transports.candidates()) {
       for (const auto bytes : sizes_bytes_) {
         const Series series = transports.series(candidate, bytes, /*verify*/ false);
         if (!series.skipped.empty() || series.memory == MemoryKind::none) continue;
         run.watchdog.enter("sending on transport " + series.name + ", " + pair.name);
-        Json record = counted(run, pair, series);
-        if (pair.leads()) found.push_back(std::move(record));
+        const Json record = counted(run, pair, series);
+        if (pair.leads()) found.push_back(record.text());
       }
     }
     transports.close();
@@ -90,7 +88,7 @@ class Path final : public Benchmark {
       if (then != before.end()) end["devices"].push_back(difference(now, *then));
     }
     Json ends = Json::array();
-    for (const auto& text : mpi::gather(line_of(end), pair.control.get())) ends.push_back(json_from(text));
+    for (const auto& text : mpi::gather(end.text(), pair.control.get())) ends.push_back(Json::written(text));
     return {{"record", "path"},         {"version", record_version},
             {"transport", series.name}, {"size_bytes", series.view.bytes},
             {"exchanges", exchanges},   {"ends", ends}};

@@ -18,7 +18,7 @@ class PointBenchmark final : public PairBenchmark {
   }
 
  private:
-  [[nodiscard]] std::int64_t least_bytes() const override { return windows_ ? 1 : 0; }
+  [[nodiscard]] std::uint64_t least_bytes() const override { return windows_ ? 1 : 0; }
   [[nodiscard]] std::vector<std::uint64_t> opened_sizes() const override {
     return fresh_buffers_ ? std::vector{sizes_bytes_[0]} : sizes_bytes_;
   }

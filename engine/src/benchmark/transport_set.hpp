@@ -318,7 +318,7 @@ class PairBenchmark : public Benchmark {
   // Measures all sizes and writes their records. Collective over the two ranks.
   virtual void measure(const Run& run, const RankGroup& pair, TransportSet& transports) = 0;
   // Of a message: 0 where an empty one is measured too.
-  [[nodiscard]] virtual std::int64_t least_bytes() const { return 1; }
+  [[nodiscard]] virtual std::uint64_t least_bytes() const { return 1; }
   // The sizes for which the transports are opened at first.
   [[nodiscard]] virtual std::vector<std::uint64_t> opened_sizes() const { return sizes_bytes_; }
 

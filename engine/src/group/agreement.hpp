@@ -18,19 +18,13 @@ namespace volley {
   return *given + " (rank " + std::to_string(group.rank(static_cast<int>(given - reasons.begin()))) + ")";
 }
 
-// Runs `step` on each rank of the group. Returns the agreed reason if it throws on one of them. A step either does not
-// communicate, or begins with its only collective call: a rank that fails before such a call would leave the others
-// waiting in it. Only what fails on all ranks or on none, as another agreed step does, may stand before a collective
-// call. Collective over the group.
-template <class Step>
-[[nodiscard]] std::string agreed_problem(const RankGroup& group, const Step& step) {
-  return agreed_reason(group, problem_of(step));
-}
-
-// As above, but all ranks throw a std::runtime_error with the agreed reason.
+// Runs `step` on each rank of the group. If it throws on one of them, all throw a std::runtime_error with the agreed
+// reason. A step either does not communicate, or begins with its only collective call: a rank that fails before such a
+// call would leave the others waiting in it. Only what fails on all ranks or on none, as another agreed step does, may
+// stand before a collective call. Collective over the group.
 template <class Step>
 void agreed_step(const RankGroup& group, const Step& step) {
-  const std::string problem = agreed_problem(group, step);
+  const std::string problem = agreed_reason(group, problem_of(step));
   if (!problem.empty()) throw std::runtime_error(problem);
 }
 

@@ -59,20 +59,30 @@ Context make_context(const Options& options, Placement placement) {
     throw AgreedUsageError("rank " + std::to_string(error - errors.begin()) + ": " + *error);
   }
 
-  // Each rank knows its node by the node's first rank.
-  const auto facts = line_of(own_facts(context, placement, mpi::broadcast_value(context.rank, 0, node.get())));
-  for (const auto& text : mpi::all_gather(facts, node.get())) context.neighbours.push_back(facts_in(json_from(text)));
-  std::vector<RankFacts> all;  // on the first rank only: up to 7 kB of each, and of its record
-  for (const auto& text : mpi::gather(facts, context.world.get())) {
-    context.records.push_back(json_from(text));
-    all.push_back(facts_in(context.records.back()));
+  // Nodes are numbered in the order of their first ranks.
+  const int first = mpi::broadcast_value(context.rank, 0, node.get());
+  std::vector<int> first_of(static_cast<std::size_t>(context.size));
+  VOLLEY_MPI(MPI_Allgather(&first, 1, MPI_INT, first_of.data(), 1, MPI_INT, context.world.get()));
+  int nodes = 0;
+  for (const int each : first_of) {
+    const bool is_new = each == static_cast<int>(context.node_of.size());
+    context.node_of.push_back(is_new ? nodes++ : context.node(each));
   }
-  Json places = places_of(all);
-  places["problem"] = shared_core(all);
-  for (std::size_t i = 0; i < all.size(); ++i) context.records[i]["node"] = places["nodes"][i];
-  places = json_from(mpi::broadcast(line_of(places), 0, context.world.get()));
-  if (const auto problem = places["problem"].get<std::string>(); !problem.empty()) throw AgreedUsageError(problem);
-  context.take_places(places);
+  const std::string mine = own_facts(context, placement).text();
+  for (const auto& text : mpi::all_gather(mine, node.get())) context.neighbours.push_back(facts_in(text));
+  std::vector<RankFacts> all;  // on the first rank only: up to 7 kB of each, and of its record
+  for (auto& text : mpi::gather(mine, context.world.get())) {
+    all.push_back(facts_in(text));
+    context.records.push_back(Json::written(std::move(text)));
+  }
+  const auto problem = mpi::broadcast(shared_core(all), 0, context.world.get());
+  if (!problem.empty()) throw AgreedUsageError(problem);
+  context.take_places(all);
+  context.gpu_of.resize(first_of.size());
+  VOLLEY_MPI(MPI_Bcast(context.gpu_of.data(), context.size, MPI_INT, 0, context.world.get()));
+  const auto hosts = mpi::broadcast(joined(context.hosts, "\n"), 0, context.world.get());
+  const auto names = split(hosts, '\n');
+  context.hosts = {names.begin(), names.end()};
   return context;
 }
 

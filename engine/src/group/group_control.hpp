@@ -27,7 +27,7 @@ class RankControl : public Control {
     return place < group_.size() ? place : -1;
   }
   [[nodiscard]] std::string agreed_problem(const std::function<void()>& step) final {
-    return volley::agreed_problem(group_, step);
+    return agreed_reason(group_, problem_of(step));
   }
 
  protected:

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <ctime>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "base/errors.hpp"
 #include "group/job.hpp"
@@ -161,11 +162,11 @@ std::string shared_core(const std::vector<RankFacts>& ranks) {
   return {};
 }
 
-Json own_facts(const Job& job, const Placement& placement, int node) {
+Json own_facts(const Job& job, const Placement& placement) {
   const std::vector<int>& cores = placement.cpus.measuring;
   return {{"rank", job.rank},
           {"host", host_name()},
-          {"node", node},
+          {"node", job.node(job.rank)},
           {"local_rank", job.local_rank},
           {"pid", getpid()},
           {"cores", cores},
@@ -187,46 +188,28 @@ Json to_json(const gpu::Device& device) {
           {"memory_bytes", device.memory_bytes}};
 }
 
-gpu::Device device_in(const Json& record) {
-  return {record.at("index").get<int>(),
-          record.at("name").get<std::string>(),
-          record.at("uuid").get<std::string>(),
-          record.at("pci").get<std::string>(),
-          record.at("compute_capability").get<std::string>(),
-          record.at("memory_bytes").get<std::uint64_t>()};
-}
-
-RankFacts facts_in(const Json& record) {
-  RankFacts facts;
-  facts.rank = record.at("rank").get<int>();
-  facts.host = record.at("host").get<std::string>();
-  facts.node = record.at("node").get<int>();
-  facts.cores = record.at("cores").get<std::vector<int>>();
-  facts.bound_by = record.at("bound_by").get<std::string>();
-  if (const Json& device = record.at("device"); !device.is_null()) facts.device = device_in(device);
+RankFacts facts_in(const std::string& record) {
+  const auto read = nlohmann::ordered_json::parse(record);
+  RankFacts facts{.rank = read["rank"],
+                  .host = read["host"],
+                  .node = read["node"],
+                  .cores = read["cores"],
+                  .bound_by = read["bound_by"],
+                  .device = {}};
+  if (const auto& device = read["device"]; !device.is_null()) {
+    facts.device = {device["index"],       device["name"], device["uuid"], device["pci"], device["compute_capability"],
+                    device["memory_bytes"]};
+  }
   return facts;
 }
 
-Json places_of(const std::vector<RankFacts>& ranks) {
-  std::map<int, std::size_t> nodes;
-  std::map<std::pair<std::string, std::string>, std::size_t> gpus;  // of host and UUID
-  std::vector<std::string> hosts;
-  Json places;
-  for (const RankFacts& each : ranks) {
-    const auto [node, is_new] = nodes.try_emplace(each.node, nodes.size());
-    if (is_new) hosts.push_back(each.host);
-    places["nodes"].push_back(node->second);
-    const auto number = [&] { return gpus.try_emplace({each.host, each.device->uuid}, gpus.size()).first->second; };
-    places["gpus"].push_back(each.device ? Json(number()) : Json(-1));
+void Job::take_places(const std::vector<RankFacts>& all) {
+  std::map<std::pair<std::string, std::string>, int> gpus_of_all;  // of host and UUID
+  for (const RankFacts& each : all) {
+    if (each.node == static_cast<int>(hosts.size())) hosts.push_back(each.host);
+    const int next = static_cast<int>(gpus_of_all.size());
+    gpu_of.push_back(each.device ? gpus_of_all.try_emplace({each.host, each.device->uuid}, next).first->second : -1);
   }
-  places["hosts"] = hosts;
-  return places;
-}
-
-void Job::take_places(const Json& places) {
-  node_of = places.at("nodes").get<std::vector<int>>();
-  gpu_of = places.at("gpus").get<std::vector<int>>();
-  hosts = places.at("hosts").get<std::vector<std::string>>();
 }
 
 Job make_local_job() {
@@ -234,9 +217,10 @@ Job make_local_job() {
   job.gpus = gpu::presence();
   Placement placement{.cpus = unbound_cpus()};
   if (job.gpus.devices > 0) placement.device = 0;
-  job.records = {own_facts(job, placement, 0)};
-  job.neighbours = {facts_in(job.records.front())};
-  job.take_places(places_of(job.neighbours));
+  job.node_of = {0};
+  job.records = {own_facts(job, placement)};
+  job.neighbours = {facts_in(job.records.front().text())};
+  job.take_places(job.neighbours);
   return job;
 }
 
@@ -274,7 +258,7 @@ Json run_record(const Job& job, const Plan& plan, double clock_read_s, const Jso
             {"plan_s", startup.plan_s}}},
           {"ranks", job.records},
           {"environment", recorded_environment()},
-          {"plan", json_from(plan.document)}};
+          {"plan", Json::written(plan.document)}};
 }
 
 }  // namespace volley

@@ -8,6 +8,7 @@
 #include "gpu/gpu.hpp"
 #include "machine/placement.hpp"
 #include "machine/usage.hpp"
+#include "record/json.hpp"
 #include "record/plan.hpp"
 
 namespace volley {
@@ -15,7 +16,7 @@ namespace volley {
 struct RankFacts {
   int rank = 0;
   std::string host;
-  int node = 0;  // its first rank
+  int node = 0;
   std::vector<int> cores;
   std::string bound_by;  // engine, launcher or nobody
   std::optional<gpu::Device> device;
@@ -66,24 +67,20 @@ struct Job {
   [[nodiscard]] const RankFacts& facts(int of) const {  // of a rank of this node
     return *std::ranges::find(neighbours, of, &RankFacts::rank);
   }
-  // Takes what the first rank knows of all ranks. As JSON, because it is sent to the others.
-  void take_places(const Json& places);
+  // Numbers the GPUs of all ranks and names the hosts of all nodes; both in the order of the ranks.
+  void take_places(const std::vector<RankFacts>& all);
   // What messages call these ranks: "rank 3", "pair 3-7", "16 ranks"; on several nodes "pair 3-7 (cn003, cn007)".
   [[nodiscard]] std::string name_of(const std::vector<int>& those) const;
 };
 
 // What the run record says of this rank, and the facts of a rank in such a record.
-[[nodiscard]] Json own_facts(const Job& job, const Placement& placement, int node);
-[[nodiscard]] RankFacts facts_in(const Json& record);
-
-// The nodes and GPUs of these ranks, numbered in the order of the ranks.
-[[nodiscard]] Json places_of(const std::vector<RankFacts>& ranks);
+[[nodiscard]] Json own_facts(const Job& job, const Placement& placement);
+[[nodiscard]] RankFacts facts_in(const std::string& record);
 
 // A job that consists of this process. Does not bind cores and makes no device current.
 [[nodiscard]] Job make_local_job();
 
 [[nodiscard]] Json to_json(const gpu::Device& device);
-[[nodiscard]] gpu::Device device_in(const Json& record);
 [[nodiscard]] Json to_json(const Usage& usage, int rank);
 
 // What the engine was built from.

@@ -45,7 +45,7 @@ struct Parties {
     }
   }
 
-  [[nodiscard]] int count() const { return static_cast<int>(ranks.size()); }
+  [[nodiscard]] int size() const { return static_cast<int>(ranks.size()); }
   // A rank by its place in its party; -1 if there is none.
   [[nodiscard]] int rank(int party, int place) const {
     const auto& those = ranks[static_cast<std::size_t>(party)];
@@ -63,7 +63,7 @@ struct Round {
 
   [[nodiscard]] RankPair ends(const Parties& parties, int rank) const {  // the pair of this rank; nobody if it is idle
     const int own = parties.of[static_cast<std::size_t>(rank)];
-    const int other = number < 0 ? own : partner_of(parties.count(), number, own);
+    const int other = number < 0 ? own : partner_of(parties.size(), number, own);
     if (other < 0) return nobody;
     const int one = parties.rank(std::min(own, other), low);
     const int two = parties.rank(std::max(own, other), high);
@@ -80,8 +80,8 @@ struct Round {
   };
   for (int low = 0; low < parties.largest; ++low) {
     for (int high = low + 1; high < parties.largest; ++high) add(-1, low, high);
-    for (int high = 0; high < parties.largest && parties.count() > 1; ++high) {
-      for (int number = 0; number < rounds_of(parties.count()); ++number) add(number, low, high);
+    for (int high = 0; high < parties.largest && parties.size() > 1; ++high) {
+      for (int number = 0; number < rounds_of(parties.size()); ++number) add(number, low, high);
     }
   }
   return rounds;

@@ -71,7 +71,7 @@ CheckedMessages Sampler::messages_of(const Series& series) const {
           .bytes = series.view.bytes,
           .sends = control_.sends(),
           .receives = control_.receives(),
-          .arrive = workload_.messages[static_cast<std::size_t>(control_.receives() % 2)] > 0};
+          .arrive = series.takes_part && workload_.messages[static_cast<std::size_t>(control_.receives() % 2)] > 0};
 }
 
 void Sampler::begin(Series& series) {

@@ -13,6 +13,7 @@ struct SeriesRequest {
   Driver* driver = nullptr;
   Verifier* verifier = nullptr;  // writes and checks the messages; null where they have no contents
   bool verify = true;            // otherwise the verifier only fills the send buffer, once
+  bool takes_part = true;        // otherwise this end only fills its send buffer: no message arrives here
   MemoryKind memory = MemoryKind::none;
   View view;
   // What the buffers hold: of the arena, for all series that use it.

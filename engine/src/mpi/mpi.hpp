@@ -105,29 +105,29 @@ class RequestList {
  public:
   // A place for one more, until the next.
   [[nodiscard]] MPI_Request* add() {
-    ++count_;
-    halves_.resize(static_cast<std::size_t>(count_) * mpi_handle_bytes / sizeof(std::uint32_t));
+    ++requests_;
+    halves_.resize(static_cast<std::size_t>(requests_) * mpi_handle_bytes / sizeof(std::uint32_t));
     return reinterpret_cast<MPI_Request*>(&halves_.back() + 1 - mpi_handle_bytes / sizeof(std::uint32_t));
   }
   void wait() {
-    VOLLEY_MPI(MPI_Waitall(count_, first(), MPI_STATUSES_IGNORE));
+    VOLLEY_MPI(MPI_Waitall(requests_, first(), MPI_STATUSES_IGNORE));
     clear();
   }
   // Lets MPI move what is in flight.
   void test() {
     int done = 0;
-    VOLLEY_MPI(MPI_Testall(count_, first(), &done, MPI_STATUSES_IGNORE));
+    VOLLEY_MPI(MPI_Testall(requests_, first(), &done, MPI_STATUSES_IGNORE));
     if (done != 0) clear();
   }
 
  private:
   [[nodiscard]] MPI_Request* first() { return reinterpret_cast<MPI_Request*>(halves_.data()); }
   void clear() {
-    count_ = 0;
+    requests_ = 0;
     halves_.clear();
   }
 
-  int count_ = 0;
+  int requests_ = 0;
   std::vector<std::uint32_t> halves_;
 };
 

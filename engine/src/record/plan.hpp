@@ -2,13 +2,14 @@
 // there. This file has the part that all benchmarks share; each benchmark reads its own part, `options`.
 #pragma once
 
-#include <algorithm>
+#include <array>
+#include <functional>
 #include <limits>
 #include <map>
-#include <sstream>
-
-#include "base/text.hpp"
-#include "record/json.hpp"
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace volley {
 
@@ -38,7 +39,7 @@ struct Plan {
   bool share_device = false;
   std::optional<double> budget_s;
   double watchdog_s = 60.0;
-  std::string document;  // the plan's text, for the run record
+  std::string document;  // the plan's text, one line, for the run record
 };
 
 // Reads one JSON object of a plan. Collects all errors, each with its place. An absent key leaves its target as it is,
@@ -46,174 +47,98 @@ struct Plan {
 class PlanObject {
  public:
   using Errors = std::vector<std::string>;
+  using Value = nlohmann::ordered_json;  // plan.cpp includes the library
+  using Read = std::function<void(PlanObject&)>;
 
   // The bounds of counts and times; src/volley/document.py has the same.
   static constexpr int largest_count = std::numeric_limits<std::int32_t>::max();
   static constexpr double longest_s = 1e9;
 
-  PlanObject(const Json& node, std::string path, Errors& errors)
-      : node_(node), path_(std::move(path)), errors_(errors) {
-    if (!node_.is_object()) complain("", "expected an object");
-  }
+  // Reads the plan in a text, and returns it as one line. Only the version of a plan with another one is read.
+  static std::string read_plan(const std::string& text, Errors& errors, const Read& read);
 
-  void boolean(const char* key, bool& target) {
-    take<bool>(key, target, "true or false", [](const Json& value) { return value.is_boolean(); });
-  }
+  PlanObject(const Value& node, std::string path, Errors& errors);
+
+  void boolean(const char* key, bool& target);
 
   // A number above 0 and at most `most`.
-  template <class Target>
-  void positive(const char* key, Target& target, double most = std::numeric_limits<double>::infinity()) {
-    std::ostringstream fitting;
-    fitting << "a number above 0";
-    if (most != std::numeric_limits<double>::infinity()) fitting << " and at most " << most;
-    take<double>(key, target, fitting.str(),
-                 [&](const Json& value) { return value.is_number() && value > 0 && value <= most; });
+  void positive(const char* key, auto& target, double most = std::numeric_limits<double>::infinity()) {
+    if (const auto found = number(key, most, requires { target.has_value(); })) target = *found;
   }
-  template <class Target>
-  void seconds(const char* key, Target& target) {
-    positive(key, target, longest_s);
-  }
+  void seconds(const char* key, auto& target) { positive(key, target, longest_s); }
 
   template <class Target, class Number>
   void integer(const char* key, Target& target, Number least, Number most = largest_count) {
-    take<Number>(key, target, "a whole number from " + std::to_string(least) + " to " + std::to_string(most),
-                 [&](const Json& value) { return is_integer(value, least, most); });
+    const bool may_be_null = requires { target.has_value(); };
+    const auto found = natural(key, static_cast<std::uint64_t>(least), static_cast<std::uint64_t>(most), may_be_null);
+    if (found) target = static_cast<Number>(*found);
   }
 
   // A list of two whole numbers. The key must be present.
   template <class Number>
   void two(const char* key, std::array<Number, 2>& target, Number least) {
-    const std::string two_numbers = "two whole numbers of at least " + std::to_string(least);
-    const auto fits = [&](const Json& value) { return is_integer(value, least, Number{largest_count}); };
-    static_cast<void>(required(key, two_numbers));
-    take<std::array<Number, 2>>(key, target, two_numbers, [&](const Json& value) {
-      return value.is_array() && value.size() == 2 && fits(value[0]) && fits(value[1]);
-    });
+    const auto found = two_naturals(key, static_cast<std::uint64_t>(least));
+    if (found) target = {static_cast<Number>((*found)[0]), static_cast<Number>((*found)[1])};
   }
 
-  template <class Value>
-  void choice(const char* key, Value& target, const std::vector<std::pair<std::string, Value>>& choices) {
-    const Json* value = find(key);
-    if (value == nullptr) return;
+  template <class Meaning>
+  void choice(const char* key, Meaning& target, const std::vector<std::pair<std::string, Meaning>>& choices) {
     std::vector<std::string> names;
-    for (const auto& [name, meant] : choices) {
-      names.push_back("`" + name + "`");
-      if (*value != name) continue;
-      target = meant;
-      return;
-    }
-    expected(key, "one of " + joined(names), *value);
+    for (const auto& [name, meant] : choices) names.push_back(name);
+    if (const auto found = one_of(key, names)) target = choices[*found].second;
   }
 
-  // A list of items that all fit; `fitting` describes such an item.
-  template <class Item, class Fits>
-  void list(const char* key, std::vector<Item>& target, const char* fitting, const Fits& fits) {
-    const Json* value = find(key);
-    if (value == nullptr) return;
-    if (!value->is_array()) return expected(key, "a list", *value);
-    for (std::size_t i = 0; i < value->size(); ++i) {
-      const Json& item = (*value)[i];
-      if (fits(item)) target.push_back(item.get<Item>());
-      else expected(place(key, i), fitting, item);
-    }
-  }
-  void names(const char* key, std::vector<std::string>& target, const char* fitting) {
-    list(key, target, fitting, [](const Json& value) { return value.is_string(); });
-  }
-  void integers(const char* key, std::vector<int>& target, const char* fitting, int least) {
-    list(key, target, fitting,
-         [least](const Json& value) { return is_integer(value, least, std::numeric_limits<int>::max()); });
-  }
-  void sizes(const char* key, std::vector<std::uint64_t>& target, std::int64_t least = 1) {
-    const std::string fitting = "a whole number of bytes of at least " + std::to_string(least);
-    list(key, target, fitting.c_str(),
-         [least](const Json& value) { return is_integer(value, least, std::numeric_limits<std::int64_t>::max()); });
-  }
-  void some_sizes(const char* key, std::vector<std::uint64_t>& target, std::int64_t least = 1) {
-    sizes(key, target, least);
-    if (target.empty()) complain(key, "expected at least one size");
-  }
-  void texts(const char* key, std::map<std::string, std::string>& target) {
-    const Json* value = find(key);
-    if (value == nullptr) return;
-    if (!value->is_object()) return expected(key, "an object", *value);
-    for (const auto& [name, text] : value->members()) {
-      if (text.is_string()) target[name] = text.get<std::string>();
-      else expected(std::string(key) + "." + name, "a text", text);
-    }
-  }
-  void any_object(const char* key) {
-    const Json* value = find(key);
-    if (value != nullptr && !value->is_object()) expected(key, "an object", *value);
-  }
+  // Lists; `fitting` describes an item.
+  void names(const char* key, std::vector<std::string>& target, const char* fitting);
+  void names(const char* key, std::vector<std::string>& target, const char* fitting,
+             const std::vector<std::string>& allowed);
+  void integers(const char* key, std::vector<int>& target, const char* fitting, int least);
+  void sizes(const char* key, std::vector<std::uint64_t>& target, std::uint64_t least = 1);
+  void some_sizes(const char* key, std::vector<std::uint64_t>& target, std::uint64_t least = 1);
+  // Of two different ranks; and of lists of such pairs in which no rank is twice.
+  using Pairs = std::vector<std::array<int, 2>>;
+  void pairs(const char* key, Pairs& target);
+  void rounds(const char* key, std::vector<Pairs>& target);
 
+  void texts(const char* key, std::map<std::string, std::string>& target);
+  void any_object(const char* key);
   // Calls `read` with the object of that key, or with an empty one if the key is absent.
-  template <class Read>
-  void object(const char* key, Read read) {
-    static const Json nothing = Json::object();
-    const Json* value = find(key);
-    PlanObject inner(value == nullptr ? nothing : *value, path_ + "." + key, errors_);
-    read(inner);
-    inner.finish();
-  }
+  void object(const char* key, const Read& read);
 
-  // Returns the value of the key. Complains and returns null if the key is absent.
-  const Json* required(const char* key, const std::string& fitting) {
-    const Json* value = find(key);
-    if (value == nullptr && node_.is_object()) complain(key, "missing: expected " + fitting);
-    return value;
-  }
-  // Complains about every key that was not read.
-  void finish() {
-    if (!node_.is_object()) return;
-    for (const auto& [key, value] : node_.members()) {
-      if (std::find(known_.begin(), known_.end(), key) == known_.end()) complain(key, "unknown key");
-    }
-  }
+  // The number of the name that the key has; none, with a complaint if it has no such name.
+  [[nodiscard]] std::optional<std::size_t> one_of(const char* key, const std::vector<std::string>& names);
+  // Complains if the key is absent.
+  void require(const char* key, const std::string& fitting);
 
-  void complain(const std::string& key, const std::string& what) {
-    errors_.push_back("plan: " + path_ + (key.empty() ? "" : "." + key) + ": " + what);
-  }
-  void expected(const std::string& key, const std::string& what, const Json& found) {
-    complain(key, "expected " + what + ", found " + shown(found));
-  }
+  void complain(const std::string& key, const std::string& what);
   // The same for a key at the top of the plan.
-  void complain_of_plan(const std::string& key, const std::string& what) {
-    errors_.push_back("plan: $." + key + ": " + what);
-  }
+  void complain_of_plan(const std::string& key, const std::string& what);
   // "key[3]".
   [[nodiscard]] static std::string place(const std::string& key, std::size_t i) {
     return key + "[" + std::to_string(i) + "]";
   }
 
  private:
-  template <class Number>
-  [[nodiscard]] static bool is_integer(const Json& value, Number least, Number most) {
-    return value.is_number_integer() && value >= least && value <= most;
-  }
-  template <class Value, class Target, class Fits>
-  void take(const char* key, Target& target, const std::string& fitting, const Fits& fits) {
-    const Json* value = find(key);
-    if (value == nullptr) return;
-    if constexpr (requires { target.has_value(); }) {
-      if (value->is_null()) return;
-    }
-    if (fits(*value)) target = value->get<Value>();
-    else expected(key, fitting, *value);
-  }
-  static std::string shown(const Json& value) {
-    std::string text = line_of(value);
-    if (text.size() > 40) text = text.substr(0, 37) + "...";
-    return text;
-  }
-  const Json* find(const char* key) {
-    known_.emplace_back(key);
-    return node_.is_object() ? node_.find(key) : nullptr;
-  }
-  const Json& node_;
+  using Fits = std::function<bool(const Value&)>;
+  [[nodiscard]] const Value* find(const char* key);
+  [[nodiscard]] const Value* fitting(const char* key, const std::string& what, const Fits& fits,
+                                     bool may_be_null = false);
+  [[nodiscard]] std::optional<double> number(const char* key, double most, bool may_be_null);
+  [[nodiscard]] std::optional<std::uint64_t> natural(const char* key, std::uint64_t least, std::uint64_t most,
+                                                     bool may_be_null);
+  [[nodiscard]] std::optional<std::array<std::uint64_t, 2>> two_naturals(const char* key, std::uint64_t least);
+  template <class Item>
+  void list(const char* key, std::vector<Item>& target, const std::string& what, const Fits& fits);
+  void expected(const std::string& key, const std::string& what, const Value& found);
+  void finish();
+
+  const Value& node_;
   std::string path_;
   Errors& errors_;
   std::vector<std::string> known_;
 };
+
+// The plan's text with an empty list as this option.
+[[nodiscard]] std::string without_option(const std::string& plan, const char* key);
 
 }  // namespace volley

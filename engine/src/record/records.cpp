@@ -59,7 +59,7 @@ void Output::line(const std::string& text) {
 }
 
 void Records::write(const Json& record) {
-  if (output_ != nullptr) output_->line(line_of(record));
+  if (output_ != nullptr) output_->line(record.text());
 }
 
 void Records::write_lines(const std::string& lines) {
@@ -67,11 +67,11 @@ void Records::write_lines(const std::string& lines) {
 }
 
 void Records::write_point(const Json& record) {
-  count(record.at("status").get<std::string>());
+  add_points(record.at("status"));
   write(record);
 }
 
-void Records::count(const std::string& status, int points) {
+void Records::add_points(const Json& status, int points) {
   (status == "ok" ? ok_ : status == "failed" ? failed_ : skipped_) += points;
 }
 

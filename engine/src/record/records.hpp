@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "record/json.hpp"
 #include "record/plan.hpp"
 
 namespace volley {
@@ -39,7 +40,7 @@ class Records {
   void write_lines(const std::string& lines);
   void write_point(const Json& record);
   // Counts points, or cells of a matrix, with this status.
-  void count(const std::string& status, int points = 1);
+  void add_points(const Json& status, int points = 1);
   // Writes the last record. `error` is what ended the run early, empty if nothing did; `usage` has one a rank.
   void end(const std::string& error, const Json& usage = Json::array());
   // The same, but ignores that the record cannot be written, since that may be the error.

@@ -14,7 +14,7 @@ FaultyDriver::Rank faulty_rank(const RankGroup& group) {
   return {.stops = !group.leads(), .slow = group.size() == 2 && std::ranges::max(group.ranks) == 1};
 }
 
-class FaultyTransport final : public Transport, public Halo, public Collectives {
+class FaultyTransport final : public Transport, public HaloExchange, public Collectives {
  public:
   FaultyTransport(std::unique_ptr<Transport> transport, Fault fault, MemoryKind kind)
       : transport_(std::move(transport)), fault_(fault), kind_(kind) {}
@@ -40,7 +40,7 @@ class FaultyTransport final : public Transport, public Halo, public Collectives 
     transport_->close();
   }
   Driver* messages() override { return messages_.get(); }
-  Halo* halo() override { return transport_->halo() == nullptr ? nullptr : this; }
+  HaloExchange* halo() override { return transport_->halo() == nullptr ? nullptr : this; }
   Collectives* collectives() override { return transport_->collectives() == nullptr ? nullptr : this; }
   std::size_t max_message_bytes() const override { return transport_->max_message_bytes(); }
   bool carries_empty_messages() const override { return transport_->carries_empty_messages(); }

@@ -100,7 +100,7 @@ class MpiChannel {
   void prepare(const View& view) {
     const bool large = view.bytes > static_cast<std::size_t>(std::numeric_limits<int>::max());
     if (large) large_ = large_datatype(view.bytes);
-    count_ = large ? 1 : static_cast<int>(view.bytes);
+    elements_ = large ? 1 : static_cast<int>(view.bytes);
     type_ = large ? large_.get() : MPI_BYTE;
   }
 
@@ -109,18 +109,18 @@ class MpiChannel {
     requests_ = {};
   }
 
-  void send(const View& view) { VOLLEY_MPI(MPI_Send(view.send, count_, type_, peer_, message_tag, comm_)); }
+  void send(const View& view) { VOLLEY_MPI(MPI_Send(view.send, elements_, type_, peer_, message_tag, comm_)); }
 
   void recv(const View& view) {
-    VOLLEY_MPI(MPI_Recv(view.recv, count_, type_, peer_, message_tag, comm_, MPI_STATUS_IGNORE));
+    VOLLEY_MPI(MPI_Recv(view.recv, elements_, type_, peer_, message_tag, comm_, MPI_STATUS_IGNORE));
   }
 
   void start_send(const View& view) {
-    VOLLEY_MPI(MPI_Isend(view.send, count_, type_, peer_, message_tag, comm_, requests_.add()));
+    VOLLEY_MPI(MPI_Isend(view.send, elements_, type_, peer_, message_tag, comm_, requests_.add()));
   }
 
   void start_recv(const View& view) {
-    VOLLEY_MPI(MPI_Irecv(view.recv, count_, type_, peer_, message_tag, comm_, requests_.add()));
+    VOLLEY_MPI(MPI_Irecv(view.recv, elements_, type_, peer_, message_tag, comm_, requests_.add()));
   }
 
   void finish() { requests_.wait(); }
@@ -146,7 +146,7 @@ class MpiChannel {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int peer_ = 0;
   bool alone_ = false;  // this rank is its own peer
-  int count_ = 0;
+  int elements_ = 0;
   MPI_Datatype type_ = MPI_BYTE;
   LargeDatatype large_;
   int acknowledgement_ = 0;
@@ -154,13 +154,13 @@ class MpiChannel {
 };
 
 // `host` and `aware`.
-class MpiTransport : public HostDriven<MpiChannel>, public Halo, public MpiCollectives {
+class MpiTransport : public HostDriven<MpiChannel>, public HaloExchange, public MpiCollectives {
  public:
   void open(const RankGroup& group, const Buffers& buffers) override {
     HostDriven::open(group, buffers);
     join(group);
   }
-  [[nodiscard]] Halo* halo() override { return this; }
+  [[nodiscard]] HaloExchange* halo() override { return this; }
   [[nodiscard]] Collectives* collectives() override { return this; }
   [[nodiscard]] bool carries_empty_messages() const override { return true; }
   void open_halo(const View& view) override { channel_.prepare(view); }

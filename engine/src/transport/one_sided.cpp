@@ -241,7 +241,7 @@ class PutChannel final : public NotifiedChannel {
  private:
   void put(const View& view) {
     const auto [window, offset] = buffers_.place(view.recv);
-    VOLLEY_MPI(MPI_Put(view.send, count_, type_, peer_, offset, count_, type_, window));
+    VOLLEY_MPI(MPI_Put(view.send, elements_, type_, peer_, offset, elements_, type_, window));
     window_ = window;
   }
 
@@ -290,7 +290,7 @@ class GetChannel : public NotifiedChannel {
 
   void get(const View& view) {
     const auto [window, offset] = buffers_.place(view.send);
-    VOLLEY_MPI(MPI_Get(view.recv, count_, type_, peer_, offset, count_, type_, window));
+    VOLLEY_MPI(MPI_Get(view.recv, elements_, type_, peer_, offset, elements_, type_, window));
     window_ = window;
   }
 
@@ -339,7 +339,7 @@ class FenceChannel final : public MpiChannel {
   void recv(const View&) { fence(); }
   void start_send(const View& view) {
     const MPI_Aint offset = buffers_.place(view.recv).offset;
-    VOLLEY_MPI(MPI_Put(view.send, count_, type_, peer_, offset, count_, type_, window_));
+    VOLLEY_MPI(MPI_Put(view.send, elements_, type_, peer_, offset, elements_, type_, window_));
   }
   void start_recv(const View&) {}
   void finish() { fence(); }

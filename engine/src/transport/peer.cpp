@@ -120,9 +120,9 @@ class PeerChannel {
   bool receiving_ = false;
 };
 
-class Peer final : public HostDriven<PeerChannel>, public Halo {
+class Peer final : public HostDriven<PeerChannel>, public HaloExchange {
  public:
-  [[nodiscard]] Halo* halo() override { return this; }
+  [[nodiscard]] HaloExchange* halo() override { return this; }
   [[nodiscard]] Json facts() const override {
     return {{"bytes_moved_by", "the sender's copy engine, writing"},
             {"completion", "cudaStreamSynchronize, then a count in shared host memory"}};

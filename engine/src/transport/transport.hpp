@@ -9,7 +9,7 @@ namespace volley {
 // The part of the watchdog's time that a kernel may wait: the device can then report before the watchdog ends the job.
 inline constexpr double wait_share = 0.6;
 
-class Halo;
+class HaloExchange;
 class Collectives;
 
 // An end of a transport, and what it carries: messages between two ranks, halos between two neighbours, collectives
@@ -40,7 +40,7 @@ class Transport {
 
   // What it carries once it is open; null: nothing of that kind.
   [[nodiscard]] virtual Driver* messages() { return nullptr; }
-  [[nodiscard]] virtual Halo* halo() { return nullptr; }
+  [[nodiscard]] virtual HaloExchange* halo() { return nullptr; }
   [[nodiscard]] virtual Collectives* collectives() { return nullptr; }
 
   [[nodiscard]] virtual std::size_t max_message_bytes() const { return std::numeric_limits<std::size_t>::max(); }
@@ -85,9 +85,9 @@ class Messages : public Driver {
 // The halos use two places of the buffers alternately. A rank sends halo n + 2 into the place of halo n only after it
 // has received halo n + 1; the neighbour has sent that after it had read halo n. So no halo is overwritten while it is
 // read.
-class Halo {
+class HaloExchange {
  public:
-  virtual ~Halo() = default;
+  virtual ~HaloExchange() = default;
 
   // Prepares for halos as long as this view, anywhere in the buffers. After the transport's open().
   virtual void open_halo(const View&) {}

@@ -21,8 +21,8 @@ struct NullChannel {
 };
 
 // Also beside a computation, whose halos then take no time.
-class Null final : public HostDriven<NullChannel>, public Halo {
-  [[nodiscard]] Halo* halo() override { return this; }
+class Null final : public HostDriven<NullChannel>, public HaloExchange {
+  [[nodiscard]] HaloExchange* halo() override { return this; }
   [[nodiscard]] bool carries_empty_messages() const override { return true; }
 };
 

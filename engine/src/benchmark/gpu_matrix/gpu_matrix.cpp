@@ -10,7 +10,7 @@ namespace {
 class GpuMatrix final : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
-    static_cast<void>(options.required("sections", "a list"));
+    options.require("sections", "a list");
     options.names("sections", options_.sections, "a section's name");
     options.integers("gpus", options_.gpus, "the number of a GPU", 0);
     options.integer("largest_bytes", options_.largest_bytes, std::uint64_t{64} << 10, std::uint64_t{1} << 62);

@@ -169,9 +169,9 @@ class Measurement {
     const std::array names{name + " within a GPU", name};
     Sampler sampler(control_, run_.plan.sampling, workload, run_.watchdog);
     const bool with_host = section.ends != Ends::gpus;  // one row
-    for (int first = 0; first < (with_host ? 1 : count()); ++first) {
-      Json cells = Json::array();
-      for (int second = 0; second < count(); ++second) {
+    for (int first = 0; first < (with_host ? 1 : gpus()); ++first) {
+      std::vector<Json> cells;
+      for (int second = 0; second < gpus(); ++second) {
         const int end = with_host ? second : first;
         cells.push_back(cell(section, sampler, names[end == second && !with_host ? 0 : 1], end, second));
       }
@@ -180,7 +180,7 @@ class Measurement {
   }
 
  private:
-  [[nodiscard]] int count() const { return static_cast<int>(devices_.size()); }
+  [[nodiscard]] int gpus() const { return static_cast<int>(devices_.size()); }
   [[nodiscard]] const gpu::Device& device(int end) const { return devices_[static_cast<std::size_t>(end)]; }
   [[nodiscard]] std::unique_ptr<GpuEndpoint>& endpoint(int end) { return gpus_[static_cast<std::size_t>(end)]; }
   [[nodiscard]] std::uint64_t bytes_of(const Section& section) const {
@@ -190,9 +190,9 @@ class Measurement {
   // Enables peer access between all pairs that support it. GpuLink::peers() tells whether CUDA refused.
   void give_access() {
     access_given_ = true;
-    for (int first = 0; first < count(); ++first) {
+    for (int first = 0; first < gpus(); ++first) {
       gpu::select(device(first).index);
-      for (int second = 0; second < count(); ++second) {
+      for (int second = 0; second < gpus(); ++second) {
         if (first == second || !gpu::can_access_peer(device(first).index, device(second).index)) continue;
         if (gpu::enable_peer_access(device(second).index)) access_.insert({first, second});
       }
@@ -281,7 +281,7 @@ class Measurement {
   // Measures the cell. An error affects only this cell.
   std::optional<CellOutcome> attempt(const Section& section, Sampler& sampler, Series& series, int first, int second,
                                      Json& peers) {
-    const bool broken = section.fault != Fault::none && first == 0 && second == count() - 1;
+    const bool broken = section.fault != Fault::none && first == 0 && second == gpus() - 1;
     std::unique_ptr<GpuLink> link;
     try {
       const Binding near(
@@ -330,7 +330,7 @@ class Measurement {
     }
   }
 
-  void write(const Section& section, const Json& row, const Json& cells) {
+  void write(const Section& section, const Json& row, const std::vector<Json>& cells) {
     write_row(run_.records,
               {{"record", "gpu_matrix"},
                {"version", record_version},

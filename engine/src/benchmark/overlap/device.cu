@@ -89,7 +89,7 @@ struct Streams {
 
 class DeviceOverlapDriver final : public OverlapDriver {
  public:
-  DeviceOverlapDriver(Halo& halo, OverlapWork work, Computation& computation, const Streams& streams)
+  DeviceOverlapDriver(HaloExchange& halo, OverlapWork work, Computation& computation, const Streams& streams)
       : OverlapDriver(halo, work, computation), streams_(streams) {}
 
   // Events are made before the batch and read after it.
@@ -137,7 +137,7 @@ class DeviceOverlapDriver final : public OverlapDriver {
 
 class DeviceComputation : public Computation {
  public:
-  std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, int) final {
+  std::unique_ptr<OverlapDriver> driver(HaloExchange& halo, OverlapWork work, int) final {
     return std::make_unique<DeviceOverlapDriver>(halo, work, *this, streams_);
   }
 

@@ -17,7 +17,7 @@ std::string miscounted(std::size_t wrong, std::size_t of) {
 
 class HostOverlapDriver final : public OverlapDriver {
  public:
-  HostOverlapDriver(Halo& halo, OverlapWork work, Computation& computation, int progress_calls)
+  HostOverlapDriver(HaloExchange& halo, OverlapWork work, Computation& computation, int progress_calls)
       : OverlapDriver(halo, work, computation), progress_calls_(progress_calls) {}
 
   // A rank learns only after its computation that the exchange is complete: the exchange takes the whole time.
@@ -54,7 +54,7 @@ class HostOverlapDriver final : public OverlapDriver {
 };
 
 class HostComputation : public Computation {
-  std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, int progress_calls) final {
+  std::unique_ptr<OverlapDriver> driver(HaloExchange& halo, OverlapWork work, int progress_calls) final {
     return std::make_unique<HostOverlapDriver>(halo, work, *this, progress_calls);
   }
 };

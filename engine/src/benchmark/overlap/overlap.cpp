@@ -58,9 +58,8 @@ class Overlap final : public PairBenchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
     PairBenchmark::read(options, plan);
-    options.list<std::string>("computations", computations_, "`memory` or `arithmetic`", [](const Json& value) {
-      return value == name_of(Limit::memory) || value == name_of(Limit::arithmetic);
-    });
+    options.names("computations", computations_, "`memory` or `arithmetic`",
+                  {name_of(Limit::memory), name_of(Limit::arithmetic)});
     if (computations_.empty()) options.complain("computations", "expected at least one computation");
     options.integer("progress_calls", progress_calls_, 0, max_progress_calls);
   }

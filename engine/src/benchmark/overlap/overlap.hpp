@@ -26,7 +26,8 @@ class Computation {
   virtual ~Computation() = default;
   // Repeats this computation, an exchange of halos, or both at once. On the host the halo's transport is called
   // `progress_calls` times meanwhile.
-  [[nodiscard]] virtual std::unique_ptr<OverlapDriver> driver(Halo& halo, OverlapWork work, int progress_calls) = 0;
+  [[nodiscard]] virtual std::unique_ptr<OverlapDriver> driver(HaloExchange& halo, OverlapWork work,
+                                                              int progress_calls) = 0;
   // On the host it returns when this many steps are made; on a device it enqueues them.
   virtual void compute(std::uint64_t steps) = 0;
   // How the work of this many steps is wrong, of all since this object was made; empty if it is right.
@@ -38,7 +39,7 @@ class Computation {
 // What it repeats is an exchange, a computation, or both at once.
 class OverlapDriver : public Driver {
  public:
-  OverlapDriver(Halo& halo, OverlapWork work, Computation& computation)
+  OverlapDriver(HaloExchange& halo, OverlapWork work, Computation& computation)
       : halo_(halo), work_(work), computation_(computation) {}
 
   // Of each computation of a batch from now on.
@@ -55,7 +56,7 @@ class OverlapDriver : public Driver {
   }
 
  protected:
-  Halo& halo_;
+  HaloExchange& halo_;
   const OverlapWork work_;
   Computation& computation_;
   std::uint64_t steps_ = 1;

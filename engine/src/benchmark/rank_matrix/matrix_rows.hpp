@@ -31,7 +31,13 @@ struct MatrixCase {
   std::uint64_t bytes;
 };
 
-inline double number_or_0(const Json& value) { return value.is_null() ? 0.0 : value.get<double>(); }
+// What the first rank of a pair has of it: the record of each transport, after '+' if the pair can use it and '-' if it
+// cannot, or nothing if the pair was not measured; and a series for each transport of each case in turn.
+struct PairResult {
+  int second = 0;
+  std::vector<std::string> transports;
+  std::vector<Series> series;
+};
 
 // The power of ten that gives the shortest time of a row four digits: they are off by 0.05 % at most.
 inline double unit_of(double shortest_s) {
@@ -65,15 +71,11 @@ class MatrixRows {
         known_(run.plan.transports.size()) {}
 
   // Takes the result of a pair.
-  void add(int first, int repeat, const Json& result) {
-    learn(result.at("transports"));
+  void add(int first, int repeat, const PairResult& result) {
+    learn(result.transports);
     auto& rows = rows_[first];
-    rows.resize(result.at("cells").size());
-    for (std::size_t i = 0; i < rows.size(); ++i) take(rows[i], result.at("cells")[i], options_.samples);
-    for (const auto& cell : result.at("cells")) {
-      const auto status = std::ranges::find(MatrixLines::statuses, cell.at("status").get<std::string>());
-      ++complete_.counts[static_cast<std::size_t>(status - MatrixLines::statuses.begin())];
-    }
+    rows.resize(result.series.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) take(rows[i], result.second, result.series[i]);
     const auto [missing, is_new] = missing_.try_emplace(first, 0);
     if (is_new) missing->second = results_of_(first);
     if (--missing->second > 0) return;
@@ -85,16 +87,15 @@ class MatrixRows {
   // The rows, a record for each case and transport, that became complete since the last call.
   [[nodiscard]] MatrixLines take() { return std::exchange(complete_, {}); }
 
-  // Takes what a pair, or another rank, knows of the transports; nothing where the pair was skipped.
-  void learn(const Json& transports) {
+  // Takes what a pair, or another rank, knows of the transports.
+  void learn(const std::vector<std::string>& transports) {
     for (std::size_t i = 0; i < transports.size(); ++i) {
-      if (transports[i].is_null()) continue;
-      if (known_[i].is_null() || transports[i].at("reason").get<std::string>().empty()) known_[i] = transports[i];
+      if (known_[i].empty() || transports[i].starts_with('+')) known_[i] = transports[i];
     }
   }
 
-  // What is known of each transport, from a pair that can use it if there is one; null if no pair was measured.
-  [[nodiscard]] const std::vector<Json>& known() const { return known_; }
+  // What is known of each transport, as in PairResult, from a pair that can use it if there is one.
+  [[nodiscard]] const std::vector<std::string>& known() const { return known_; }
 
  private:
   // A pair as numbers: the cells of a thousand ranks as JSON would take gigabytes.
@@ -111,22 +112,26 @@ class MatrixRows {
     std::uint64_t messages_verified = 0;
     Json failed = Json::array();
     std::map<std::string, std::vector<int>> skipped;  // the second ranks, by reason
-    std::map<int, Json> kept;                         // whole cells by second rank, where samples are kept
+    std::map<int, std::array<Json, 3>> kept;          // by second rank, where samples are kept: see columns()
   };
 
-  static void take(Row& row, const Json& cell, bool samples) {
-    const int second = cell.at("rank").get<int>();
-    const std::string status = cell.at("status").get<std::string>();
+  void take(Row& row, int second, const Series& series) {
+    const std::string_view status = status_of(series);
+    ++complete_.counts[static_cast<std::size_t>(std::ranges::find(MatrixLines::statuses, status) -
+                                                MatrixLines::statuses.begin())];
     if (status == "failed") {
-      row.failed.push_back({{"rank", second}, {"reason", cell.at("reason")}, {"mismatch", cell.at("mismatch")}});
+      row.failed.push_back({{"rank", second}, {"reason", reason_of(series)}, {"mismatch", to_json(*series.mismatch)}});
     } else if (status == "skipped") {
-      row.skipped[cell.at("reason").get<std::string>()].push_back(second);
+      row.skipped[series.skipped].push_back(second);
     }
-    row.cells.push_back({second, number_or_0(cell.at("median_s")), number_or_0(cell.at("low_s")),
-                         number_or_0(cell.at("high_s")), cell.at("samples").get<std::uint64_t>()});
-    row.messages_timed += cell.at("messages_timed").get<std::uint64_t>();
-    row.messages_verified += cell.at("messages_verified").get<std::uint64_t>();
-    if (samples) row.kept[second] = cell;
+    const auto [samples_s, median_s, interval] = times_of(series);
+    const auto [of, low_s, high_s] = interval.value_or(Interval{});
+    row.cells.push_back({second, median_s.value_or(0), low_s, high_s, samples_s.size()});
+    row.messages_timed += series.messages_timed;
+    row.messages_verified += series.messages_verified;
+    if (!options_.samples) return;
+    row.kept[second] = {samples_s, median_s ? series.visits : std::vector<std::uint64_t>{},
+                        median_s ? series.work_s : std::vector<double>{}};
   }
 
   void add_lines(int first, int repeat) {
@@ -146,7 +151,7 @@ class MatrixRows {
                        {"repeat", repeat}};
         record.update(columns(rows_[first][number++]));
         if (!complete_.text.empty()) complete_.text += '\n';
-        complete_.text += line_of(record);
+        complete_.text += record.text();
       }
     }
   }
@@ -161,26 +166,32 @@ class MatrixRows {
       if (cell.median_s > 0) shortest_s = std::min(shortest_s, cell.median_s);
     }
     const double unit_s = std::isinf(shortest_s) ? 1 : unit_of(shortest_s);
-    Json lists = {{"ranks", Json::array()}, {"unit_s", unit_s},       {"medians", Json::array()},
-                  {"lows", Json::array()},  {"highs", Json::array()}, {"samples", Json::array()}};
+    Json ranks = Json::array(), medians = ranks, lows = ranks, highs = ranks, samples = ranks, skipped = ranks;
     for (const auto& cell : cells) {
-      if (!whole) lists["ranks"].push_back(cell.second);
-      lists["medians"].push_back(in_units(cell.median_s, unit_s));
-      lists["lows"].push_back(in_units(cell.low_s, unit_s));
-      if (options_.repeats == 1) lists["highs"].push_back(in_units(cell.high_s, unit_s));
-      lists["samples"].push_back(cell.samples);
+      if (!whole) ranks.push_back(cell.second);
+      medians.push_back(in_units(cell.median_s, unit_s));
+      lows.push_back(in_units(cell.low_s, unit_s));
+      if (options_.repeats == 1) highs.push_back(in_units(cell.high_s, unit_s));
+      samples.push_back(cell.samples);
     }
-    lists["messages_timed"] = row.messages_timed;
-    lists["messages_verified"] = row.messages_verified;
-    lists["failed"] = row.failed;
-    lists["skipped"] = Json::array();
-    for (auto& [reason, ranks] : row.skipped) {
-      std::sort(ranks.begin(), ranks.end());
-      lists["skipped"].push_back({{"ranks", ranks}, {"reason", reason}});
+    for (auto& [reason, of] : row.skipped) {
+      std::sort(of.begin(), of.end());
+      skipped.push_back({{"ranks", of}, {"reason", reason}});
     }
-    for (const char* name : {"samples_s", "visits", "work_s"}) {
-      lists[name] = Json::array();
-      for (const auto& [second, cell] : row.kept) lists[name].push_back(cell.at(name));
+    Json lists = {{"ranks", ranks},
+                  {"unit_s", unit_s},
+                  {"medians", medians},
+                  {"lows", lows},
+                  {"highs", highs},
+                  {"samples", samples},
+                  {"messages_timed", row.messages_timed},
+                  {"messages_verified", row.messages_verified},
+                  {"failed", row.failed},
+                  {"skipped", skipped}};
+    constexpr std::array names{"samples_s", "visits", "work_s"};
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      lists[names[i]] = Json::array();
+      for (const auto& [second, kept] : row.kept) lists[names[i]].push_back(kept[i]);
     }
     return lists;
   }
@@ -192,7 +203,7 @@ class MatrixRows {
   const bool whole_;
   std::map<int, int> missing_;            // results, of incomplete rows by first rank
   std::map<int, std::vector<Row>> rows_;  // incomplete ones by first rank, each by case and transport
-  std::vector<Json> known_;
+  std::vector<std::string> known_;
   MatrixLines complete_;
 };
 

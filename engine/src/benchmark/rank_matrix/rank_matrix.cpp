@@ -14,27 +14,18 @@ namespace volley {
 namespace {
 
 // --- everything that the plan asks for, between two ranks ---
-Json rank_cell(const Series& series, int second, bool samples) {
-  Json cell = {{"rank", second}};
-  cell.update(matrix_cell(series, samples));
-  cell["mismatch"] = series.mismatch ? to_json(*series.mismatch) : Json(nullptr);
-  return cell;
-}
-
-// The result of a pair that is not measured. It has `transports`, those that the pair can use, and `cells`: a cell for
-// each transport of each case in turn.
-Json skipped_result(std::size_t cells, int second, const std::string& reason) {
+// The result of a pair that is not measured.
+PairResult skipped_result(std::size_t cells, int second, const std::string& reason) {
   Series series;
   series.skipped = reason;
-  return {{"transports", Json::array()}, {"cells", std::vector<Json>(cells, rank_cell(series, second, false))}};
+  return {second, {}, std::vector<Series>(cells, series)};
 }
 
 class PairMeasurement {
  public:
-  PairMeasurement(const Run& run, const std::vector<MatrixCase>& cases, bool samples, const std::array<int, 2>& ranks)
+  PairMeasurement(const Run& run, const std::vector<MatrixCase>& cases, const RankPair& ranks)
       : run_(run),
         cases_(cases),
-        samples_(samples),
         pair_(*make_group(*run.context, {ranks[0], ranks[1]})),
         control_(pair_),
         transports_(*run.context, pair_, run.plan, run.watchdog) {
@@ -44,21 +35,22 @@ class PairMeasurement {
   }
 
   // Measures every case while no other pair measures. Collective over the two; complete on the first rank.
-  [[nodiscard]] Json isolated() {
-    Json cells = Json::array();
+  [[nodiscard]] PairResult isolated() {
+    PairResult result{.second = pair_.rank(1), .transports = {}, .series = {}};
     for (const auto& matrix_case : cases_) {
       auto all = series_of(matrix_case);
       Sampler(control_, run_.plan.sampling, matrix_case.workload, run_.watchdog).measure(all);
-      for (const auto& series : all) cells.push_back(rank_cell(series, pair_.rank(1), samples_));
+      std::ranges::move(all, std::back_inserter(result.series));
     }
-    return finished(cells);
+    finish(result);
+    return result;
   }
 
   // Measures every case while all other pairs of the round do the same. All pairs begin a transport of a case together;
   // a pair that has finished continues without recording until all have finished. Collective over the world: a rank
   // without a partner takes part in the barriers.
-  [[nodiscard]] Json loaded(const BackoffWait& backoff) {
-    Json cells = Json::array();
+  [[nodiscard]] PairResult loaded(const BackoffWait& backoff) {
+    PairResult result{.second = pair_.rank(1), .transports = {}, .series = {}};
     for (const auto& matrix_case : cases_) {
       for (auto& series : series_of(matrix_case)) {  // one transport at a time, the same on all pairs
         std::vector<Series> alone{std::move(series)};
@@ -69,10 +61,11 @@ class PairMeasurement {
         VOLLEY_MPI(MPI_Ibarrier(run_.context->world.get(), &all_done));
         keep_busy(matrix_case.workload, alone[0], all_done, backoff);
         sampler.verify(alone);  // when no pair samples any more
-        cells.push_back(rank_cell(alone[0], pair_.rank(1), samples_));
+        result.series.push_back(std::move(alone[0]));
       }
     }
-    return finished(cells);
+    finish(result);
+    return result;
   }
 
  private:
@@ -96,18 +89,16 @@ class PairMeasurement {
     backoff.wait(all_done);
   }
 
-  [[nodiscard]] Json finished(const Json& cells) {
-    Json transports = Json::array();
-    for (const auto& candidate : transports_.candidates()) {
-      transports.push_back({{"reason", candidate.reason}, {"facts", candidate.facts()}});
+  void finish(PairResult& result) {
+    for (const auto& each : transports_.candidates()) {
+      result.transports.push_back((each.reason.empty() ? '+' : '-') +
+                                  transport_record(*each.entry, each.reason, each.facts()).text());
     }
     transports_.close();
-    return {{"transports", transports}, {"cells", cells}};
   }
 
   const Run& run_;
   const std::vector<MatrixCase>& cases_;
-  bool samples_;
   RankGroup pair_;
   MpiControl control_;
   TransportSet transports_;
@@ -164,9 +155,9 @@ struct MatrixRun {
     return seconds;
   }
 
-  Json measure_pair(const RankPair& ends) {
+  PairResult measure_pair(const RankPair& ends) {
     run.watchdog.enter("checking which transports " + context.name_of({ends[0], ends[1]}) + " can use");
-    return PairMeasurement(run, cases, options.samples, ends).isolated();
+    return PairMeasurement(run, cases, ends).isolated();
   }
 
   // The first rank of a row tells each second one when its turn has come, or that there is no time left for it.
@@ -209,18 +200,14 @@ struct MatrixRun {
   }
 
   // Before the first row. A transport is available if a pair can use it, of those that were measured until then.
-  void write_transports(const std::vector<Json>& known) {
-    for (std::size_t i = 0; !transports_written && i < known.size(); ++i) {
-      if (known[i].is_null()) continue;
-      const std::string reason = known[i].at("reason").get<std::string>();
-      run.records.write(transport_record(*find_transport(run.plan.transports[i]), reason, known[i].at("facts")));
-    }
+  void write_transports(const std::vector<std::string>& known) {
+    for (const auto& each : known) run.records.write_lines(each.substr(each.empty() ? 0 : 1));
     transports_written = true;
   }
 
   void write(const std::string& lines, const MatrixLines::Counts& counts) {
     run.records.write_lines(lines);
-    for (std::size_t i = 0; i < counts.size(); ++i) run.records.count(MatrixLines::statuses[i], counts[i]);
+    for (std::size_t i = 0; i < counts.size(); ++i) run.records.add_points(MatrixLines::statuses[i], counts[i]);
   }
 
   // --- many pairs at once ---
@@ -240,7 +227,7 @@ struct MatrixRun {
     return own;
   }
 
-  Json measure_round(const RankPair& ends) {
+  PairResult measure_round(const RankPair& ends) {
     if (ends == nobody) {
       run.watchdog.enter("waiting while other ranks measure");
       for (std::size_t i = 0; i < cells(); ++i) {
@@ -250,7 +237,7 @@ struct MatrixRun {
       return {};
     }
     run.watchdog.enter("a round of measurements of " + context.name_of({ends[0], ends[1]}));
-    return PairMeasurement(run, cases, options.samples, ends).loaded(backoff);
+    return PairMeasurement(run, cases, ends).loaded(backoff);
   }
 
   // Writes the complete rows of all ranks. They are sent as lines: read by the first rank, the results would take it
@@ -259,7 +246,10 @@ struct MatrixRun {
     run.watchdog.enter("collecting the results");
     MatrixLines mine = rows.take();
     if (!transports_written) {
-      for (const auto& known : mpi::gather(line_of(rows.known()), context.world.get())) rows.learn(json_from(known));
+      for (const auto& known : mpi::gather(joined(rows.known(), "\n"), context.world.get())) {
+        const auto lines = split(known, '\n');
+        rows.learn({lines.begin(), lines.end()});
+      }
       write_transports(rows.known());
     }
     VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, mine.counts.data(), static_cast<int>(mine.counts.size()), MPI_INT, MPI_SUM,
@@ -288,7 +278,7 @@ struct MatrixRun {
       for (const auto& ends : own) {
         const bool used_up = context.rank == 0 && budget_left_s(run.plan, run.records) < 0;
         out_of_time = mpi::broadcast_value(used_up, 0, context.world.get());
-        const Json mine = out_of_time ? Json() : measure_round(ends);
+        const PairResult mine = out_of_time ? PairResult{} : measure_round(ends);
         if (ends[0] != context.rank) continue;
         rows.add(ends[0], repeat, out_of_time ? skipped_result(cells(), ends[1], budget_reason) : mine);
       }
@@ -302,20 +292,6 @@ std::vector<MatrixCase> cases_of(const RankMatrixOptions& options) {
   for (const auto bytes : options.latency_sizes_bytes) cases.push_back({round_trip_workload(), bytes});
   for (const auto bytes : options.bandwidth_sizes_bytes) cases.push_back({window_workload(options.window), bytes});
   return cases;
-}
-
-bool is_pair(const Json& value) {
-  const auto is_rank = [](const Json& v) {
-    return v.is_number_integer() && v >= 0 && v <= std::numeric_limits<int>::max();
-  };
-  return value.is_array() && value.size() == 2 && is_rank(value[0]) && is_rank(value[1]) && value[0] != value[1];
-}
-
-bool is_round(const Json& value) {
-  if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_pair)) return false;
-  std::set<int> ranks;
-  for (const auto& pair : value) ranks.insert({pair[0].get<int>(), pair[1].get<int>()});
-  return ranks.size() == 2 * value.size();
 }
 
 void refuse_strangers(PlanObject& options, const char* key, const std::vector<RankPair>& pairs, int ranks) {
@@ -334,8 +310,8 @@ class RankMatrix final : public Benchmark {
     options.sizes("latency_sizes_bytes", options_.latency_sizes_bytes);
     options.sizes("bandwidth_sizes_bytes", options_.bandwidth_sizes_bytes);
     read_window(options, options_.window);
-    options.list("pairs", options_.pairs, "two different ranks", is_pair);
-    options.list("rounds", options_.rounds, "a list of pairs in which no rank is twice", is_round);
+    options.pairs("pairs", options_.pairs);
+    options.rounds("rounds", options_.rounds);
     options.integer("repeats", options_.repeats, 1);
     options.boolean("samples", options_.samples);
     if (plan.world_size < 2) options.complain_of_plan("world_size", "a matrix needs at least 2 ranks, found 1");
@@ -350,10 +326,7 @@ class RankMatrix final : public Benchmark {
   }
 
   [[nodiscard]] std::string for_other_ranks(const std::string& plan) const override {
-    if (options_.rounds.empty()) return plan;
-    Json document = json_from(plan);
-    document["options"]["rounds"] = Json::array();
-    return line_of(document);
+    return options_.rounds.empty() ? plan : without_option(plan, "rounds");
   }
 
   Exit run(const Run& run) override {

@@ -31,35 +31,23 @@ __device__ inline void store(uint4* to, const uint4& value) {
                : "memory");
 }
 
-__device__ inline std::uint64_t load(const std::uint64_t* from) {
-  std::uint64_t value;
-  asm volatile("ld.global.u64 %0, [%1];" : "=l"(value) : "l"(__cvta_generic_to_global(from)) : "memory");
-  return value;
-}
-
-__device__ inline void store(std::uint64_t* to, std::uint64_t value) {
-  asm volatile("st.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "l"(value) : "memory");
-}
-
-__device__ inline std::uint32_t load(const std::uint32_t* from) {
-  std::uint32_t value;
-  asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(from)) : "memory");
-  return value;
-}
-
-__device__ inline void store(std::uint32_t* to, std::uint32_t value) {
-  asm volatile("st.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "r"(value) : "memory");
-}
-
-__device__ inline std::uint8_t load(const std::uint8_t* from) {
-  std::uint32_t value;
-  asm volatile("ld.global.u8 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(from)) : "memory");
-  return static_cast<std::uint8_t>(value);
-}
-
-__device__ inline void store(std::uint8_t* to, std::uint8_t value) {
-  asm volatile("st.global.u8 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "r"(std::uint32_t{value}) : "memory");
-}
+#define VOLLEY_WEAK_ACCESSES(Unit, Register, constraint, type)                                                   \
+  __device__ inline Unit load(const Unit* from) {                                                                \
+    Register value;                                                                                              \
+    asm volatile("ld.global." type " %0, [%1];"                                                                  \
+                 : "=" constraint(value)                                                                         \
+                 : "l"(__cvta_generic_to_global(from))                                                           \
+                 : "memory");                                                                                    \
+    return static_cast<Unit>(value);                                                                             \
+  }                                                                                                              \
+  __device__ inline void store(Unit* to, Unit value) {                                                           \
+    asm volatile("st.global." type " [%0], %1;" ::"l"(__cvta_generic_to_global(to)), constraint(Register{value}) \
+                 : "memory");                                                                                    \
+  }
+VOLLEY_WEAK_ACCESSES(std::uint64_t, std::uint64_t, "l", "u64")
+VOLLEY_WEAK_ACCESSES(std::uint32_t, std::uint32_t, "r", "u32")
+VOLLEY_WEAK_ACCESSES(std::uint8_t, std::uint32_t, "r", "u8")
+#undef VOLLEY_WEAK_ACCESSES
 
 // Copies `in_flight` units of a thread, `step` units apart. All loads are issued before the first store, so that the
 // thread waits for memory only once. `checked`: leaves out units after the end.

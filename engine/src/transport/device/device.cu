@@ -186,10 +186,10 @@ constexpr Shape short_shape(std::size_t bytes, unsigned max_cluster) {
   return {blocks, threads_for(round_up(lines, blocks) / blocks)};
 }
 
-class DeviceTransport final : public InboxDriven<WireDriven<StoreWire>>, public Halo {
+class DeviceTransport final : public InboxDriven<WireDriven<StoreWire>>, public HaloExchange {
  public:
   DeviceTransport() : InboxDriven("device") {}
-  [[nodiscard]] Halo* halo() override { return this; }
+  [[nodiscard]] HaloExchange* halo() override { return this; }
   void open(const RankGroup& pair, const Buffers& buffers) override {
     open_inboxes(pair);
     agreed_step(pair, [&] {

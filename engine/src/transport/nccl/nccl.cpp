@@ -21,7 +21,7 @@ struct NcclFunctions : nccl::Nccl {
                              Stream) = library.find("ncclAllGather");
 };
 
-class NcclTransport final : public Transport, public Messages, public Halo, public Collectives {
+class NcclTransport final : public Transport, public Messages, public HaloExchange, public Collectives {
  public:
   explicit NcclTransport(bool allocates) : allocates_(allocates) {}
 
@@ -60,7 +60,7 @@ class NcclTransport final : public Transport, public Messages, public Halo, publ
   }
   [[nodiscard]] Json facts() const override { return nccl::facts_of(nccl_.get()); }
   [[nodiscard]] Driver* messages() override { return this; }
-  [[nodiscard]] Halo* halo() override { return this; }
+  [[nodiscard]] HaloExchange* halo() override { return this; }
   [[nodiscard]] Collectives* collectives() override { return this; }
 
   // An answer is enqueued after the message that it answers: the kernel that sends starts when all blocks of the

@@ -130,7 +130,7 @@ class WholeChannel : public ChunkPipeline<MpiChunks<Buffer>, Copies> {
 // Whole messages and halos. Halos are copied on the stream of the kernels that compute. A copy to pageable memory keeps
 // the host until the stream has executed it, as in the normal MPI version of NVIDIA's Jacobi example.
 template <class Buffer, class Copies>
-class Whole : public HostDriven<WholeChannel<Buffer, Copies>>, public Halo {
+class Whole : public HostDriven<WholeChannel<Buffer, Copies>>, public HaloExchange {
   using Base = HostDriven<WholeChannel<Buffer, Copies>>;
 
  public:
@@ -147,7 +147,7 @@ class Whole : public HostDriven<WholeChannel<Buffer, Copies>>, public Halo {
     this->channel_.copies().synchronize();
   }
 
-  [[nodiscard]] Halo* halo() override { return this; }
+  [[nodiscard]] HaloExchange* halo() override { return this; }
   void open_halo(const View& view) override {
     this->channel_.transport().prepare(view);
     halo_out_ = Buffer(view.bytes);
