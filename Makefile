@@ -23,6 +23,7 @@
 
 PYTHON ?= python3
 VENV := .venv
+MAKE_VENV = [ -x $(VENV)/bin/python ] || { $(PYTHON) -m venv --without-pip $(VENV); touch $(VENV)/.made-by-make; }
 # A .venv that make did not make has no such file, and is kept.
 RM_VENV = [ ! -e $(VENV)/.made-by-make ] || rm -rf $(VENV)
 TOOLS := build/env
@@ -99,11 +100,16 @@ $(TOOLS)/.ready: build/choices pyproject.toml build_backend/machine.py build_bac
 	  $(IN_TOOLS) $$requirements
 	@touch $@
 
+# While the engine is compiled, what volley needs to run is fetched; what fails there is tried again by $(INSTALLED).
+FOR_TESTS := $(if $(filter test test-slow ctest,$(MAKECMDGOALS)),test)
 build/wheel/.built: $(TOOLS)/.ready $(ENGINE_SOURCES) $(FRONT_SOURCES)
 	@echo "volley: building the engine"
 	@rm -rf build/dist
-	@$(SHOW_PROGRESS) build/wheel.log $(TOOLS)/bin/python $(PIP_TALKING) wheel --no-deps --no-build-isolation \
-	  -Cbuild-dir=build/wheel -Ccmake.define.VOLLEY_TESTS=ON -w build/dist .
+	@$(MAKE_VENV)
+	@mapfile -t needed < <($(TOOLS)/bin/python build_backend/machine.py requirements $(EXTRAS) $(FOR_TESTS)); \
+	  $(IN_VENV) pip "$${needed[@]}" >build/fetch.log 2>&1 & \
+	  $(SHOW_PROGRESS) build/wheel.log $(TOOLS)/bin/python $(PIP_TALKING) wheel --no-deps --no-build-isolation \
+	  -Cbuild-dir=build/wheel -Ccmake.define.VOLLEY_TESTS=ON -w build/dist . || code=$$?; wait; exit $${code:-0}
 	@touch $@
 
 # Machine code for every kind of GPU, or for those asked for. What make run built is taken where it was asked for the same.
@@ -123,7 +129,7 @@ endif
 
 $(INSTALLED): build/wheel/.built
 	@echo "volley: installing into $(VENV)"
-	@[ -x $(VENV)/bin/python ] || { $(PYTHON) -m venv --without-pip $(VENV); touch $(VENV)/.made-by-make; }
+	@$(MAKE_VENV)
 	@[ ! -e $(VENV)/bin/volley ] || $(IN_VENV) --force-reinstall --no-deps build/dist/*.whl
 	@$(IN_VENV) pip "$$(ls build/dist/*.whl)$(call with_extras)"
 	@touch $@

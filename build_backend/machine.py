@@ -15,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -224,9 +225,27 @@ def paths() -> dict[str, str]:
     }
 
 
+def run_requirements(names: Sequence[str]) -> list[str]:
+    """What volley needs where it runs, with these extras: ``make`` fetches it while the engine is compiled."""
+    if sys.version_info >= (3, 11):
+        import tomllib  # noqa: PLC0415
+    else:
+        import tomli as tomllib  # noqa: PLC0415  scikit-build-core needs it, too
+    root = Path(__file__).resolve().parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [*project["dependencies"], *(each for name in names for each in project["optional-dependencies"][name])]
+
+
 if __name__ == "__main__":
     try:
-        answers = extras() if sys.argv[1:] == ["extras"] else [f"{key}={value}" for key, value in paths().items()]
+        asked, *names = sys.argv[1:] or ["paths"]
+        answers = (
+            extras()
+            if asked == "extras"
+            else run_requirements(names)
+            if asked == "requirements"
+            else [f"{key}={value}" for key, value in paths().items()]
+        )
         print("\n".join(answers))
     except MachineError as error:
         sys.exit(f"volley: {error}")
