@@ -15,7 +15,7 @@ from volley.text import join_words
 if TYPE_CHECKING:
     from volley.run.jobs import JobContext
 
-CLUSTER_S, MACHINE_S, GPUS_S = 180.0, 20.0, 50.0
+CLUSTER_S, MACHINE_S, GPUS_S = 180.0, 45.0, 50.0
 MOST_RANKS_OF_A_MACHINE = 16
 FORMATS = {
     "table": "for people",
