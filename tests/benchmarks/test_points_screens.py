@@ -439,7 +439,7 @@ def test_the_screen_of_two_h200s(name: str, columns: int, monkeypatch: pytest.Mo
     text, _ = shown(logs)
     assert name == "matrix" or len(text.splitlines()) <= 48
     for part in text.split("\n\n") if columns == 200 else ():
-        assert bool(re.search(r"~\d", part)) == ("~: not certain: too few launches" in part)
+        assert bool(re.search(r"~\d", part)) == ("~: uncertain: too few launches" in part)
 
 
 @pytest.mark.parametrize("name", ["h200-x2/volley.jsonl", "h100-x2/volley.jsonl.gz"])

@@ -177,7 +177,7 @@ def summary_table(names: Iterable[str], columns: Sequence[SummaryColumn], legend
 def unclear(rows: Iterable[Row]) -> list[str]:
     """Return the line of the legend on the mark of ``ratio_cell``, if a cell of these rows has it."""
     marked = any((cell.text or "").startswith("~") for row in rows for cell in cells_of(row))
-    return ["~: not certain: too few launches, or an interval that contains no difference"] * marked
+    return ["~: uncertain: too few launches, or the interval includes no difference"] * marked
 
 
 def bounds_of(found: Estimate, factor: float = 1.0, unit: str = "") -> str:
