@@ -34,7 +34,7 @@ def test_ranks_of_one_host_send_through_its_memory() -> None:
     paths = found()
     assert len(paths) == path_launch.MOST_SIZES_HERE
     for path in paths:
-        assert (path.kind, path.devices, path.apart) == ("memory", [], False)
+        assert (path.kind, path.devices, path.apart) == ("memory of the host", [], False)
         assert path.library
         assert fallback(path, {}, "8 B") is None
 

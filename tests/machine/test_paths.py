@@ -91,6 +91,40 @@ def test_what_is_counted_twice_is_told_once() -> None:
     assert beside.over() == "eth0 (10 Gbit/s)"
 
 
+def test_facts_of_rdma_machines_that_others_published() -> None:
+    """Counters as Linux has them for these cards; none of these machines was here.
+
+    RoCE has an Ethernet device and an RDMA device, which count their own bytes; EFA is beside ENA; Slingshot has no
+    counter of its RDMA bytes, so that libfabric's word is all that is known.
+    """
+    roce = found(device("ens1", rate=100e9), device("mlx5_0", 1.0, rate=100e9, packet=4096, shared=["ens1"]))
+    assert (roce.words(), roce.idle) == ("RDMA over mlx5_0 (100 Gbit/s)", [])
+    beside = found(device("ens1", 1.0, rate=100e9), device("mlx5_0", rate=100e9, shared=["ens1"]))
+    slow = paths.fallback(beside, {}, "64 KiB")
+    assert slow
+    assert slow.text == "64 KiB over TCP on ens1 (100 Gbit/s) though mlx5_0 (100 Gbit/s) is up on both hosts"
+    efa = found(device("ens5", rate=None), device("rdmap0s6", 1.0, rate=100e9, packet=8192))
+    assert efa.words() == "RDMA over rdmap0s6 (100 Gbit/s)"
+    cxi = found(device("hsn0", rate=200e9), lines=["provider: cxi"], mpi="Open MPI v5.0.11")
+    assert cxi.words().endswith("the library says Open MPI with libfabric, cxi")
+    assert paths.fallback(cxi, {}, "64 KiB") is None
+
+
+@pytest.mark.parametrize(
+    ("way", "slow"), [("NET/IB/0/GDRDMA", False), ("NET/IB/0", True), ("NET/Libfabric/0/GDRDMA/Shared", False)]
+)
+def test_rdma_without_gpudirect_is_found(way: str, slow: bool) -> None:
+    """mlx5 with nvidia_peermem and without it, in NCCL's words, which are composed."""
+    path = found(
+        device("mlx5_0", 1.0, rate=4e11), lines=[f"Channel 00/0 : 0[0] -> 1[0] [send] via {way}"], transport="nccl"
+    )
+    said = paths.fallback(path, {}, "4 MiB")
+    assert (said is not None) == slow
+    if said:
+        assert said.text == "4 MiB over RDMA on mlx5_0 (400 Gbit/s) without GPUDirect, through the memory of both hosts"
+        assert said.change == "NCCL_NET_GDR_LEVEL=SYS"
+
+
 def test_what_no_counter_saw_is_unknown_or_memory() -> None:
     assert found(device("eth0")).words().startswith("unknown, because no counter")
     assert found(device("eth0", 0.2)).kind == ""
@@ -99,7 +133,7 @@ def test_what_no_counter_saw_is_unknown_or_memory() -> None:
         .words()
         .endswith("the library says Open MPI with libfabric, cxi")
     )
-    assert found(device("lo"), device("eth0", 1.0), hosts=("a", "a")).kind == "memory"
+    assert found(device("lo"), device("eth0", 1.0), hosts=("a", "a")).kind == "memory of the host"
     loopback = found(device("lo", 2.0, rate=None), hosts=("a", "a"))  # it sends the messages of both ranks
     assert (loopback.over(), loopback.counted) == ("lo", pytest.approx(1.0))
 
@@ -153,6 +187,37 @@ def test_nccl_says_its_channels() -> None:
     assert (path.library, path.protocol, path.reason) == (
         "NCCL 2.27.7+cuda12.9", "NET/Socket/0", "NCCL found no RDMA device",
     )  # fmt: skip
+
+
+GPU_UCX = ["selected ucx best priority 51", *(UCX / "composed-1.22-gpu-memory.txt").read_text().splitlines()]
+"""Composed from the format and the words of UCX 1.22."""
+
+
+def nccl(way: str) -> list[str]:
+    return [NCCL[0], f"a:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via {way}"]
+
+
+@pytest.mark.parametrize(
+    ("transport", "lines", "size", "kind"),
+    [
+        ("nccl", nccl("P2P/CUMEM/read"), SIZE, "GPU to GPU"),
+        ("nccl", nccl("P2P/IPC"), SIZE, "GPU to GPU"),
+        ("nccl", nccl("SHM/direct/direct"), SIZE, "memory of the host"),
+        ("nccl", [], SIZE, ""),
+        ("aware", GPU_UCX, SIZE, "GPU to GPU"),
+        ("aware", GPU_UCX, 8, "memory of the host"),
+        ("aware", [], SIZE, ""),
+    ],
+)
+def test_messages_of_gpus_go_from_one_to_the_other_or_through_the_host(
+    transport: str, lines: list[str], size: int, kind: str
+) -> None:
+    path = found(transport=transport, lines=lines, size=size, mpi="Open MPI v5.0.11", hosts=("a", "a"))
+    assert path.kind == kind
+    assert path.words().startswith(kind or "unknown")
+    named = {"NCCL_P2P_DISABLE": "1", "UCX_TLS": "tcp"}
+    assert (paths.fallback(path, named, "1 MiB") is not None) == (kind.startswith("memory") and size == SIZE)
+    assert paths.fallback(path, {}, "1 MiB") is None
 
 
 MLX5 = device("mlx5_0", rate=200e9)

@@ -66,7 +66,7 @@ def _said_by_mpi(counts: PathCounts, lines: Sequence[str], mpi: str) -> tuple[st
         return "Open MPI ob1", " and ".join([*used, *(f"{each} for large messages" for each in copies[:1])])
     if provider:
         return f"{name} with libfabric", provider
-    if not counts.apart and not pml:
+    if not counts.apart and not pml and memory == "host":
         return name, "its own shared memory"
     calls = "(fast-completion)" if pml == "ucx" else ""  # Open MPI, ompi/mca/pml/ucx/pml_ucx.c
     protocol = ucx_protocols.sent_by(lines, memory, counts.size_bytes, calls, apart=counts.apart)

@@ -23,6 +23,10 @@ RDMA device, whose counters leave out the rest: LRH 8, BTH 12, ICRC 4 (InfiniBan
 PortXmitData)."""
 SMALLEST_COUNTED = 1 << 12
 """Below this the library's own headers are a large part of a message: packets are counted there, and no bytes."""
+_DIRECT = re.compile(r"cuda_ipc|\bP2P/")
+"""In the words of UCX and NCCL: one GPU reads or writes the memory of the other."""
+_LONG_BYTES = 1 << 20
+"""Shorter messages in the memory of GPUs may go through that of the host because it takes less time."""
 _LEAST_SHARE = {True: 0.05, False: 0.25}
 """A device with less of the bytes than this, or of the few packets, carried something else."""
 _FASTER = 1.5
@@ -116,7 +120,8 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str = ""
     """Why the library took no better one, if it said so."""
     idle: list[DeviceShare] = []
-    """Devices that are up on both hosts and carried nothing, the fastest first; of two hosts only."""
+    """Devices that are up on both hosts and carried nothing, the fastest first; of two hosts only.  An RDMA device is
+    idle, too, if TCP goes over an interface of the same card."""
 
     @property
     def apart(self) -> bool:
@@ -139,17 +144,24 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def kind(self) -> str:
-        """``TCP`` or ``RDMA``; of one host without a device ``memory``; empty: unknown."""
+        """``TCP``, ``RDMA``; of one host without a device ``memory of the host``, ``GPU to GPU``; empty: unknown."""
         if self.devices:
             return "RDMA" if all(device.rdma for device in self.devices) else "TCP"
-        return "" if self.apart else "memory"
+        if self.apart or (self.of_gpus and not self.protocol):
+            return ""
+        return "GPU to GPU" if self.of_gpus and _DIRECT.search(self.protocol) else "memory of the host"
+
+    @property
+    def of_gpus(self) -> bool:
+        """True if the messages are in the memory of GPUs."""
+        return self.transport.startswith(("aware", "nccl"))
 
     def in_short(self) -> str:
         """Return what is equal for all messages that go one way: ``TCP over eth0 (10 Gbit/s), UCX``."""
-        if self.kind == "memory":  # the last part of UCX's words names the way
-            return ", ".join(filter(None, ("memory of the host", self.library, self.protocol.rpartition(", ")[2])))
         if not self.kind:
             return self.words()
+        if not self.devices:  # the last part of UCX's words names the way
+            return ", ".join(filter(None, (self.kind, self.library, self.protocol.rpartition(", ")[2])))
         out, back = (
             join_words(sorted(device_words(each) for each in self.ends[0].devices if getattr(each, way)))
             for way in ("sent", "received")
@@ -167,7 +179,7 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return (
                 f"unknown, because no counter of a network device saw the bytes{said and f'; the library says {said}'}"
             )
-        return f"memory of the host: {said or 'the library does not say how'}"
+        return f"{self.kind or 'unknown'}: {said or 'the library does not say how'}"
 
 
 def _shares(parts: Iterable[tuple[DeviceShare, float]]) -> str:
@@ -249,7 +261,7 @@ def _idle(counts: PathCounts, ends: Sequence[PathEnd]) -> list[DeviceShare]:
     idle = [
         DeviceShare(name, each.rdma, min(each.rate_bits_per_s or 0, second[name].rate_bits_per_s or 0) or None)
         for name, each in first.items()
-        if name in second and name not in used | beside and used.isdisjoint(each.shared)
+        if name in second and name not in used | beside and (each.rdma or used.isdisjoint(each.shared))
     ]
     return sorted(idle, key=lambda each: -(each.rate_bits_per_s or 0))
 
@@ -257,7 +269,11 @@ def _idle(counts: PathCounts, ends: Sequence[PathEnd]) -> list[DeviceShare]:
 # ------------------------------------------------------------------------------------------------------ fallbacks
 
 _CHOICES = {
-    "NCCL": (re.compile(r"NCCL_(NET|NET_PLUGIN|IB_\w+|SOCKET_IFNAME)"), "NCCL_IB_HCA={}", "NCCL_SOCKET_IFNAME={}"),
+    "NCCL": (
+        re.compile(r"NCCL_(NET|NET_PLUGIN|IB_\w+|SOCKET_IFNAME|NET_GDR_LEVEL|P2P_\w+|SHM_DISABLE)"),
+        "NCCL_IB_HCA={}",
+        "NCCL_SOCKET_IFNAME={}",
+    ),
     "Open MPI ob1": (
         re.compile(r"OMPI_MCA_(pml|btl|btl_tcp_if_\w+)"),
         "OMPI_MCA_pml=ucx",
@@ -299,6 +315,11 @@ def fallback(path: RunPath, environment: Mapping[str, str], sizes: str) -> Fallb
     why = (
         f"the environment sets {join_words(f'{name}={environment[name]}' for name in unset)}" if unset else path.reason
     )
+    if path.kind == "memory of the host" and path.of_gpus and unset and path.size_bytes >= _LONG_BYTES:
+        return Fallback(f"{sizes} through the memory of the host ({path.protocol}): {why}", unset, "")
+    if path.kind == "RDMA" and path.library.startswith("NCCL") and path.protocol and "GDR" not in path.protocol:
+        text = f"{sizes} over RDMA on {path.over()} without GPUDirect, through the memory of both hosts"
+        return Fallback(f"{text}: {why}" if why else text, unset, "" if unset else "NCCL_NET_GDR_LEVEL=SYS")
     if path.kind != "TCP":
         return None
     over = f"{sizes} over TCP on {path.over()}"
