@@ -459,7 +459,7 @@ each variable that the shell has inherited, without the settings in files of the
 higher limits (`ulimit`), with other folders, with other components of the MPI in use. The remedy is the change that
 fixed the problem. The evidence is the sentence in which that MPI gives the reason.
 
-With `--hosts`, or in a job on several hosts, doctor starts a process on each host, with srun or ssh: at most 80 at a
+With `--hosts`, or in a job on several hosts, doctor starts a process on each host, with srun or ssh: at most 64 at a
 time, each with a deadline of its own, so that a host that hangs is named and the others are judged. The processes
 compare names, interfaces, versions and limits, and send data to each other (up to 16 hosts all to all; of more, each to
 six others and to this host; of more than 200, the versions of UCX are not compared). Then ranks on up to eight hosts

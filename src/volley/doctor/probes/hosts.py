@@ -37,10 +37,10 @@ from volley.machine.mpi_words import SETTING, names_setting, reason_in
 from volley.machine.variables import captured, names_no_device, port_range
 from volley.text import clean
 
-_AT_ONCE, _FEW, _GROUP, _MANY = 80, 16, 6, 200
+_AT_ONCE, _FEW, _GROUP, _MANY = 64, 16, 6, 200
 """Hosts that are talked to at a time, with two descriptors each; so few all connect to each other; of more, so many and
 this one do; of so many, UCX is not compared, because loading it takes a host as long as all else."""
-_ANSWER_S, _SHORTEST_S, _TIMES = 15.0, 6.0, 5.0
+_ANSWER_S, _SHORTEST_S, _TIMES = 15.0, 6.0, 3.0
 """A login takes seconds where the home folder or the directory of users is slow; ssh itself gives up after 10 s, or 5.
 Where many hosts have answered, the others have so many times as long as the slowest of these."""
 _MOST_BYTES = 1 << 16
@@ -85,7 +85,7 @@ def _look(mpi: Choice, *, many: bool = False) -> list[str]:
     return ["env", *(f"{key}={value}" for key, value in captured(os.environ)), *words]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Talk:
     """One host that is talked to: it says what it is, and then, once it was asked, which others it reaches."""
 
@@ -159,6 +159,8 @@ class _Conversation:
         self._talks: list[_Talk] = []
         self._group: list[_Talk] = []
         """Those of the talks that wait for others to connect to."""
+        self._meetings: list[tuple[list[_Talk], int]] = []
+        """Hosts that connect to each other, and how many answers this host has given when it has connected to them."""
         self._found: dict[str, HostFacts] = {}
         self._head: _Talk | None = None
         """This host, which every group connects to."""
@@ -175,6 +177,7 @@ class _Conversation:
                     self._leave(head)
                 else:
                     self._move()
+                    self._end_meetings()
         finally:
             for each in self._talks:
                 each.end()
@@ -228,11 +231,10 @@ class _Conversation:
                 self._head = talk
             elif known == 0:
                 self._group.append(talk)
-            elif talk is not self._head:
-                self._leave(talk)
         elif not going_on:
             lines = talk.lines()
-            if known == 0 and any("--overlap" in line for line in lines):  # Slurm before 20.11
+            old = "--overlap" in str(talk.process.args) and any("--overlap" in line for line in lines)
+            if known == 0 and old:  # Slurm before 20.11
                 self._overlap = []
                 self._waiting.appendleft(talk.name)
             ended = "" if known else "\n".join(lines[-20:])
@@ -244,12 +246,24 @@ class _Conversation:
         self._found[talk.name] = talk.facts(error)
         talk.end()
 
+    def _end_meetings(self) -> None:
+        """Leave the hosts of a meeting when all have answered, this one as well: until then, others connect to them."""
+        for meeting in [*self._meetings]:
+            hosts, of_head = meeting
+            left = [each for each in hosts if each in self._talks]
+            waits = self._head and self._head in self._talks and len(self._head.answers) < of_head
+            if not waits and all(len(each.answers) >= each.wanted for each in left):
+                self._meetings.remove(meeting)
+                for each in left:
+                    self._leave(each)
+
     def _meet(self) -> None:
         """Let the hosts of a group, and this one, connect to each other."""
         group, self._group = self._group, []
         every = [*(each for each in self._talks if each is self._head), *group]
         for each in every:
             each.ask(every)
+        self._meetings.append((group, self._head.wanted if self._head else 0))
 
 
 def _addresses(answer: Mapping[str, Any]) -> list[str]:
