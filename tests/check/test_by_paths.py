@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from example_records import plan, run
+from example_records import plan, ranks, run
 from volley.check.by_paths import by_paths
-from volley.check.places import Names
+from volley.check.places import Names, nics_of
 from volley.launch.cluster_map import ClusterMap
 from volley.machine.paths import DeviceShare, PathEnd, RunPath
 from volley.records.run_log import RunLog
@@ -69,3 +69,15 @@ def test_what_is_alike_on_all_nodes_is_no_fault_of_one(
 
 def test_two_nodes_have_no_others() -> None:
     assert found((TCP, [])) == []
+
+
+def test_the_kind_of_a_node_names_its_nic() -> None:
+    """Drivers number their devices; a node that fell back to TCP has no kind of its own."""
+    devices = [RDMA, OTHER_NAME, msgspec.structs.replace(RDMA, name="bnxt_re1"), TCP]
+    ends = [PathEnd(rank, NODES[rank], [device]) for rank, device in enumerate(devices)]
+    apart = [RunPath("host", 1 << 22, 1 << 22, 1.0, "UCX", "", ends[at : at + 2]) for at in (0, 2)]
+    nics = nics_of({"paths": [msgspec.to_builtins(path) for path in apart]})
+    assert nics == {"n0": "mlx5", "n1": "mlx5", "n2": "bnxt_re", "n3": "mlx5"}
+    of_nodes = [msgspec.structs.replace(each, host=NODES[each.rank]) for each in ranks(4)]
+    assert Names(of_nodes, ClusterMap(), nics).places.kind.tolist() == [0, 0, 1, 0]
+    assert nics_of({}) == {}

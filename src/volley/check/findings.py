@@ -172,7 +172,10 @@ def _of_part(  # noqa: PLR0911  a return for each reason
             f"{slower} slower than the others, which are too few to be the yardstick",
             f"a check together with nodes that are known to be good{'' if switch else ', or --switches FILE'}",
         ),
-        "alike": (f"{slower} slower than their neighbors, all alike: another kind of hardware, or slow", "their kinds"),
+        "alike": (
+            f"{slower} slower than their neighbors, all alike: another kind of hardware, or slow",
+            "a comparison of their NICs, firmware and settings with those of the others",
+        ),
         "unsure": (f"looks {slower} slower than its neighbors, but not for certain", "a longer --budget"),
         "coarse": (
             f"the pairs differ so much that only a node slower by {slower} would have been found",

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from volley.check.evidence import Places
 from volley.launch.cluster_map import ClusterMap
+from volley.machine import paths
 from volley.records.record_types import Rank
+
+_DRIVER = re.compile(r"mlx\d|hfi\d|[a-z_]+")
+"""What comes before the number of an RDMA device, or before its place: ``mlx5_0``, ``bnxt_re1``, ``rocep65s0``."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,8 @@ class Names:
 
     ranks: Sequence[Rank]
     map: ClusterMap
+    nics: Mapping[str, str] = field(default_factory=dict)
+    """The kind of the RDMA devices of hosts, as far as it is known."""
 
     @cached_property
     def one_node(self) -> bool:
@@ -47,8 +55,9 @@ class Names:
         return list(dict.fromkeys(map(self.node, ranks)))
 
     def kind(self, rank: Rank) -> str:
-        """Return its kind of hardware: processor and GPU."""
-        return " with ".join(filter(None, (rank.cpu, rank.device.name if rank.device else "")))
+        """Return its kind of hardware: processor, GPU and NIC."""
+        device = rank.device.name if rank.device else ""
+        return " with ".join(filter(None, (rank.cpu, device, self.nics.get(rank.host, ""))))
 
     @cached_property
     def places(self) -> Places:
@@ -64,3 +73,17 @@ def numbers(names: Sequence[str]) -> list[int]:
     """Number the names in order of appearance; the empty name is -1."""
     known = {name: number for number, name in enumerate(dict.fromkeys(filter(None, names)))}
     return [known.get(name, -1) for name in names]
+
+
+def nics_of(launch: Mapping[str, Any]) -> dict[str, str]:
+    """Return the kind of the RDMA devices that carried the messages of each host, by the names that drivers give them.
+
+    A host whose messages went another way has the kind of most hosts: a path that fell back is a fault and no kind.
+    """
+    kinds: dict[str, str] = {}
+    for path in paths.of_plan(launch):
+        for end in path.ends:
+            of_driver = {_DRIVER.match(each.name) for each in end.devices if each.rdma}
+            kinds[end.host] = " ".join(sorted({found[0] for found in of_driver if found})) or kinds.get(end.host, "")
+    usual = Counter(filter(None, kinds.values())).most_common(1)
+    return {host: kind or usual[0][0] for host, kind in kinds.items()} if usual else {}
