@@ -368,8 +368,9 @@ def made_overlaps(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
     rules: list[Rule] = [
         (
             (
-                r"(?:OK )?(?P<name>\S+) hides (?P<share>\S+) % \((?P<what>.*) (?P<low>\S+) to (?P<high>\S+) %\) of "
-                r"(?P<at>[\d.]+ \w+) \((?P<limit>\w+)\)(?P<most>, the largest share)?"
+                r"(?:OK )?(?P<name>\S+) hides (?P<share>\S+) % of an exchange of (?P<at>[\d.]+ \w+) behind a "
+                r"computation bound by (?P<limit>\w+) \((?P<what>.*) (?P<low>\S+) to (?P<high>\S+) %\)"
+                r"(?P<most>, the largest share)?"
             ),
             hides,
         ),

@@ -356,8 +356,9 @@ def _judged(result: OverlapSeries) -> Iterator[Note]:
             others = [hidden for name, hidden in here.items() if name != best]
             above = bool(others) and all(each.below((here[best].interval or (0.0,))[0]) for each in others)
             most = ", the largest share" * above
-            share = f"{format_sig(here[best].median * 100, 3)} % ({bounds_of(here[best], 100, '%')})"
-            yield finding("", f"{best} hides {share} of {size} ({limit}){most}")
+            share, bounds = format_sig(here[best].median * 100, 3), bounds_of(here[best], 100, "%")
+            text = f"{best} hides {share} % of an exchange of {size} behind a computation bound by {limit}"
+            yield finding("", f"{text} ({bounds}){most}")
     by_name = grouped(shares.items(), lambda share: share[0][0])
     idle = {name: [hidden for _, hidden in those] for name, those in by_name.items()}
     idle = {name: those for name, those in idle.items() if not any(map(_hides, those))}
