@@ -214,14 +214,15 @@ def paths() -> dict[str, str]:
     check_compiler()
     nvcc = (system_nvcc() or wheel_file("nvidia-cuda-nvcc", "/bin/nvcc")) if cuda_wanted() else None
     nccl, nvshmem = device_headers("nccl", "nccl_device.h"), device_headers("nvshmem", "nvshmem.h")
-    json = None if system_has_json() else wheel_file("nlohmann-json", "include/nlohmann/json.hpp")
+    json = wheel_file("nlohmann-json", "include/nlohmann/json.hpp")
+    json_include = "" if system_has_json() else str(json.parent.parent) if json else "NOTFOUND"
     return {
         "VOLLEY_NVCC": str(nvcc or ""),
         "VOLLEY_NO_NVCC_BECAUSE": "" if nvcc else without_cuda_because(),
         "VOLLEY_GPUS_HERE": " ".join(gpu_architectures()) if nvcc else "",
         "VOLLEY_NCCL_INCLUDE": str(nccl or "") if nvcc else "",
         "VOLLEY_NVSHMEM_INCLUDE": str(nvshmem or "") if nvcc else "",
-        "VOLLEY_JSON_INCLUDE": str(json.parent.parent) if json else "",
+        "VOLLEY_JSON_INCLUDE": json_include,
     }
 
 

@@ -2,7 +2,7 @@
 # Asked once, at the first configure; the answers stay in the cache with the paths that follow from them.
 #
 # Sets VOLLEY_NVCC (empty: none is wanted or there is none), VOLLEY_NO_NVCC_BECAUSE (in words), VOLLEY_GPUS_HERE (the architectures of this machine's GPUs, if known), VOLLEY_NCCL_INCLUDE and
-# VOLLEY_NVSHMEM_INCLUDE (headers for kernels; empty: none), VOLLEY_JSON_INCLUDE.
+# VOLLEY_NVSHMEM_INCLUDE (headers for kernels; empty: none), VOLLEY_JSON_INCLUDE (empty: the compiler finds it; NOTFOUND: nobody has it).
 if(NOT DEFINED VOLLEY_NVCC)
   if(NOT Python_EXECUTABLE)   # scikit-build-core and the presets say which
     find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
@@ -30,6 +30,13 @@ if(NOT DEFINED VOLLEY_NVCC)
 endif()
 
 add_library(volley_json INTERFACE)
-if(VOLLEY_JSON_INCLUDE)
+if(VOLLEY_JSON_INCLUDE STREQUAL "NOTFOUND")   # neither the compiler nor a wheel has it: a package of a site may
+  find_package(nlohmann_json 3.11 QUIET)
+  if(NOT nlohmann_json_FOUND)
+    message(FATAL_ERROR "There is no nlohmann/json.hpp: install it (Debian, Ubuntu: apt install nlohmann-json3-dev; "
+                        "pip install nlohmann-json; spack load nlohmann-json), or name its prefix in CMAKE_PREFIX_PATH")
+  endif()
+  target_link_libraries(volley_json INTERFACE nlohmann_json::nlohmann_json)
+elseif(VOLLEY_JSON_INCLUDE)
   target_include_directories(volley_json SYSTEM INTERFACE ${VOLLEY_JSON_INCLUDE})
 endif()

@@ -199,3 +199,14 @@ def test_a_line_moves_on_a_terminal(tmp_path: Path) -> None:
     assert "[1/2] Building a.o" in shown
     assert "[2/2] Linking b" in shown
     assert "\n" not in shown
+
+
+def test_the_json_library_is_the_compiler_s_or_a_wheel_s_or_looked_for_by_cmake(
+    machine: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert machine.paths()["VOLLEY_JSON_INCLUDE"] == ""
+    monkeypatch.setattr(machine, "system_has_json", lambda: False)
+    monkeypatch.setattr(machine, "wheel_file", lambda *_: None)
+    assert machine.paths()["VOLLEY_JSON_INCLUDE"] == "NOTFOUND"
+    monkeypatch.setattr(machine, "wheel_file", lambda *_: tmp_path / "include/nlohmann/json.hpp")
+    assert machine.paths()["VOLLEY_JSON_INCLUDE"] == str(tmp_path / "include")
