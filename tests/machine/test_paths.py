@@ -85,6 +85,10 @@ def test_what_is_counted_twice_is_told_once() -> None:
     """A bond above its interfaces; IP over InfiniBand, which the RDMA device counts too."""
     bond = found(device("bond0", 1.0, rate=20e9), *(device(name, 0.5, shared=["bond0"]) for name in ("eth0", "eth1")))
     assert (bond.over(), bond.idle) == ("bond0 (20 Gbit/s)", [])
+    bridged = found(
+        device("bond0", 1.0, shared=["br0"]), device("br0", 1.0, rate=None), device("eth0", 1.0, shared=["bond0"])
+    )
+    assert bridged.over() == "br0"
     ipoib = found(device("ib0", 1.0, rate=None), device("mlx5_0", 1.0, rate=200e9, shared=["ib0"]))
     assert (ipoib.kind, ipoib.over()) == ("TCP", "ib0")
     beside = found(device("eth0", 1.0), device("eth0.7", shared=[]), device("mlx5_0", shared=["ib0"]))

@@ -29,6 +29,8 @@ _LONG_BYTES = 1 << 20
 """Shorter messages in the memory of GPUs may go through that of the host because it takes less time."""
 _LEAST_SHARE = {True: 0.05, False: 0.25}
 """A device with less of the bytes than this, or of the few packets, carried something else."""
+_LEAST_SEEN = 0.5
+"""The path is unknown if all devices of an end together counted less of what was sent."""
 _FASTER = 1.5
 """A device that does nothing is worth a word if it is so many times as fast as the one that carried the bytes."""
 _ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
@@ -213,42 +215,41 @@ def path_of(counts: PathCounts, said: Said) -> RunPath:
     """Return the path of messages from the counters of both ends and from what the libraries said."""
     whole = counts.size_bytes * counts.exchanges
     by_bytes = counts.size_bytes >= SMALLEST_COUNTED
-    apart = counts.apart
-    needed = (whole if by_bytes else counts.exchanges) / 2
-    ways = 1 if apart else 2  # the loopback sends the messages of both
+    sent = whole if by_bytes else counts.exchanges
     ends: list[PathEnd] = []
     seen: list[float] = []
     for end in counts.ends:
-        able = [each for each in end.devices if (each.name == "lo") != apart]
-        sums: dict[str, dict[str, float]] = {}
-        for way in ("sent", "received"):
-            amounts = {each.name: each.amount(way, bytes_counted=by_bytes) / ways for each in able}
-            for each in able:  # what is counted twice belongs to the device that the library names
-                if any(amounts.get(above, 0.0) > amounts[each.name] / 2 for above in each.shared):
-                    amounts[each.name] = 0.0
-            total = sum(amounts.values())
-            seen.append(total / whole)
-            if total >= needed:
-                for name, amount in amounts.items():
-                    sums.setdefault(name, {})[way] = amount / total
+        able = [each for each in end.devices if (each.name == "lo") != counts.apart]
+        out, back = (_amounts(able, way, bytes_counted=by_bytes) for way in ("sent", "received"))
+        # The loopback sends and receives the messages of both ranks.
+        totals = [sum(amounts.values()) / (1 if counts.apart else 2) / sent for amounts in (out, back)]
+        seen += totals
         shares = [
-            DeviceShare(each.name, each.rdma, each.rate_bits_per_s, **sums[each.name])
+            DeviceShare(each.name, each.rdma, each.rate_bits_per_s, _part(each, out), _part(each, back))
             for each in able
-            if max(sums.get(each.name, {}).values(), default=0.0) >= _LEAST_SHARE[by_bytes]
+            if min(totals) >= _LEAST_SEEN and max(_part(each, out), _part(each, back)) >= _LEAST_SHARE[by_bytes]
         ]
-        shares.sort(key=lambda each: -max(each.sent, each.received))
-        ends.append(PathEnd(end.rank, end.host, shares))
+        ends.append(PathEnd(end.rank, end.host, sorted(shares, key=lambda each: -max(each.sent, each.received))))
+    counted = min(seen) if by_bytes and any(end.devices for end in ends) else None
+    idle = _idle(counts, ends) if counts.apart else []
     return RunPath(
-        transport=counts.transport,
-        size_bytes=counts.size_bytes,
-        bytes_each_way=whole,
-        counted=min(seen) if by_bytes and any(end.devices for end in ends) else None,
-        library=said.library,
-        protocol=said.protocol,
-        reason=said.reason,
-        ends=ends,
-        idle=_idle(counts, ends) if apart else [],
+        counts.transport, counts.size_bytes, whole, counted, said.library, said.protocol, ends, said.reason, idle
     )
+
+
+def _amounts(
+    devices: Sequence[CountedDevice], way: Literal["sent", "received"], *, bytes_counted: bool
+) -> dict[str, float]:
+    """Return what devices counted one way; what two of them counted belongs to the upper one, which libraries name."""
+    amounts = {each.name: each.amount(way, bytes_counted=bytes_counted) for each in devices}
+    twice = {
+        each.name for each in devices if any(amounts.get(above, 0.0) > amounts[each.name] / 2 for above in each.shared)
+    }
+    return {name: 0.0 if name in twice else amount for name, amount in amounts.items()}
+
+
+def _part(device: CountedDevice, amounts: Mapping[str, float]) -> float:
+    return amounts[device.name] / (sum(amounts.values()) or 1.0)
 
 
 def _idle(counts: PathCounts, ends: Sequence[PathEnd]) -> list[DeviceShare]:
