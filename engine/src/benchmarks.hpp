@@ -6,7 +6,7 @@
 namespace volley {
 
 BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_jacobi, make_collective, make_message_rate,
-    make_overlap, make_path, make_probe, make_self_send, make_gpu_matrix;
+    make_overlap, make_path, make_probe, make_self_send, make_gpu_matrix, make_replay;
 
 inline constexpr std::array benchmarks{
     BenchmarkEntry{"pingpong", make_pingpong},
@@ -20,6 +20,7 @@ inline constexpr std::array benchmarks{
     BenchmarkEntry{"self_send", make_self_send},
     BenchmarkEntry{"gpu_matrix", make_gpu_matrix},
     BenchmarkEntry{"path", make_path},
+    BenchmarkEntry{"replay", make_replay},
 };
 
 }  // namespace volley

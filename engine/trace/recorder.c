@@ -32,7 +32,7 @@
 // --------------------------------------------------------------------------------------------- the table of calls
 // clang-format off
 
-// X(name, number of arguments, kind, where the arguments are, counted from 1).
+// X(name, kind, where the arguments are, counted from 1).
 //   SEND, RECV: blocking. ISEND, IRECV: with a request. INIT: a persistent request. SENDRECV: both.
 //   WAIT: `request` is one, or an array of `count`. TEST: the same, and `flag` says if it is done. Of some or any,
 //   `index` says which ones are done.
@@ -44,146 +44,145 @@
 #define ALIKE .buffer = 1, .buffer2 = 2, .count = 3, .type = 4
 #define BOTH(S, R) .buffer = 1, .count = 2, .type = S, .buffer2 = S + 1, .count2 = S + 2, .type2 = R
 #define SIZED(X, name, ...) X(name, __VA_ARGS__) X(name##_c, __VA_ARGS__, .large = 1)
-#define PAIRED_SIZED(X, K, name, n, m, ...) \
-  SIZED(X, name, n, COLL, __VA_ARGS__) SIZED(X, I##K, m, ICOLL, __VA_ARGS__, .request = m)
-#define PAIRED(X, K, name, n, m, ...) X(name, n, COLL, __VA_ARGS__) X(I##K, m, ICOLL, __VA_ARGS__, .request = m)
+#define PAIRED_SIZED(X, K, name, last, ...) \
+  SIZED(X, name, COLL, __VA_ARGS__) SIZED(X, I##K, ICOLL, __VA_ARGS__, .request = last)
+#define PAIRED(X, K, name, last, ...) X(name, COLL, __VA_ARGS__) X(I##K, ICOLL, __VA_ARGS__, .request = last)
 #define CALLS(X) \
-  SIZED(X, Send, 6, SEND, P2P) SIZED(X, Bsend, 6, SEND, P2P) SIZED(X, Ssend, 6, SEND, P2P) SIZED(X, Rsend, 6, SEND, P2P) \
-  SIZED(X, Isend, 7, ISEND, P2P, .request = 7) SIZED(X, Ibsend, 7, ISEND, P2P, .request = 7) \
-  SIZED(X, Issend, 7, ISEND, P2P, .request = 7) SIZED(X, Irsend, 7, ISEND, P2P, .request = 7) \
-  SIZED(X, Recv, 7, RECV, P2P, .source = 1, .status = 7) SIZED(X, Irecv, 7, IRECV, P2P, .source = 1, .request = 7) \
-  SIZED(X, Sendrecv, 12, SENDRECV, .buffer = 1, .count = 2, .type = 3, .peer = 4, .tag = 5, .buffer2 = 6, .count2 = 7, \
+  SIZED(X, Send, SEND, P2P) SIZED(X, Bsend, SEND, P2P) SIZED(X, Ssend, SEND, P2P) SIZED(X, Rsend, SEND, P2P) \
+  SIZED(X, Isend, ISEND, P2P, .request = 7) SIZED(X, Ibsend, ISEND, P2P, .request = 7) \
+  SIZED(X, Issend, ISEND, P2P, .request = 7) SIZED(X, Irsend, ISEND, P2P, .request = 7) \
+  SIZED(X, Recv, RECV, P2P, .source = 1, .status = 7) SIZED(X, Irecv, IRECV, P2P, .source = 1, .request = 7) \
+  SIZED(X, Sendrecv, SENDRECV, .buffer = 1, .count = 2, .type = 3, .peer = 4, .tag = 5, .buffer2 = 6, .count2 = 7, \
     .type2 = 8, .peer2 = 9, .tag2 = 10, .comm = 11, .status = 12) \
-  SIZED(X, Sendrecv_replace, 9, SENDRECV, .buffer = 1, .count = 2, .type = 3, .peer = 4, .tag = 5, .buffer2 = 1, \
+  SIZED(X, Sendrecv_replace, SENDRECV, .buffer = 1, .count = 2, .type = 3, .peer = 4, .tag = 5, .buffer2 = 1, \
     .count2 = 2, .type2 = 3, .peer2 = 6, .tag2 = 7, .comm = 8, .status = 9) \
-  SIZED(X, Send_init, 7, INIT, P2P, .request = 7) SIZED(X, Bsend_init, 7, INIT, P2P, .request = 7) \
-  SIZED(X, Ssend_init, 7, INIT, P2P, .request = 7) SIZED(X, Rsend_init, 7, INIT, P2P, .request = 7) \
-  SIZED(X, Recv_init, 7, INIT, P2P, .source = 1, .request = 7) X(Start, 1, START, .request = 1) \
-  X(Startall, 2, START, .count = 1, .request = 2) X(Cancel, 1, START, .request = 1) \
-  X(Request_free, 1, START, .request = 1) \
-  X(Wait, 2, WAIT, .request = 1, .status = 2) X(Waitall, 3, WAIT, .count = 1, .request = 2, .status = 3) \
-  X(Waitany, 4, WAIT, .count = 1, .request = 2, .index = 3, .status = 4) \
-  X(Waitsome, 5, WAIT, .count = 1, .request = 2, .some = 3, .index = 4, .status = 5) \
-  X(Test, 3, TEST, .request = 1, .flag = 2, .status = 3) \
-  X(Testall, 4, TEST, .count = 1, .request = 2, .flag = 3, .status = 4) \
-  X(Testany, 5, TEST, .count = 1, .request = 2, .index = 3, .flag = 4, .status = 5) \
-  X(Testsome, 5, TEST, .count = 1, .request = 2, .some = 3, .index = 4, .status = 5) \
-  X(Probe, 4, PROBE, .source = 1, .peer = 1, .tag = 2, .comm = 3, .status = 4) \
-  X(Iprobe, 5, PROBE, .source = 1, .peer = 1, .tag = 2, .comm = 3, .flag = 4, .status = 5) \
-  X(Mprobe, 5, PROBE, .source = 1, .peer = 1, .tag = 2, .comm = 3, .request = 4, .status = 5) \
-  X(Improbe, 6, PROBE, .source = 1, .peer = 1, .tag = 2, .comm = 3, .flag = 4, .request = 5, .status = 6) \
-  SIZED(X, Mrecv, 5, MRECV, .buffer = 1, .count = 2, .type = 3, .message = 4, .status = 5) \
-  SIZED(X, Imrecv, 5, MRECV, .buffer = 1, .count = 2, .type = 3, .message = 4, .request = 5) \
-  X(Barrier, 1, COLL, .comm = 1) X(Ibarrier, 2, ICOLL, .comm = 1, .request = 2) \
-  PAIRED_SIZED(X, bcast, Bcast, 5, 6, .buffer = 1, .count = 2, .type = 3, .peer = 4, .comm = 5) \
-  PAIRED_SIZED(X, reduce, Reduce, 7, 8, ALIKE, .peer = 6, .comm = 7) \
-  PAIRED_SIZED(X, allreduce, Allreduce, 6, 7, ALIKE, .comm = 6) \
-  PAIRED_SIZED(X, gather, Gather, 8, 9, .gathers = 1, BOTH(3, 6), .peer = 7, .comm = 8) \
-  PAIRED_SIZED(X, scatter, Scatter, 8, 9, BOTH(3, 6), .peer = 7, .comm = 8) \
-  PAIRED_SIZED(X, allgather, Allgather, 7, 8, BOTH(3, 6), .comm = 7) \
-  PAIRED_SIZED(X, alltoall, Alltoall, 7, 8, BOTH(3, 6), .comm = 7) \
-  PAIRED(X, gatherv, Gatherv, 9, 10, .gathers = 1, BOTH(3, 7), .counts2 = 1, .peer = 8, .comm = 9) \
-  PAIRED(X, scatterv, Scatterv, 9, 10, .buffer = 1, .count = 2, .counts = 1, .type = 4, .buffer2 = 5, .count2 = 6, \
+  SIZED(X, Send_init, INIT, P2P, .request = 7) SIZED(X, Bsend_init, INIT, P2P, .request = 7) \
+  SIZED(X, Ssend_init, INIT, P2P, .request = 7) SIZED(X, Rsend_init, INIT, P2P, .request = 7) \
+  SIZED(X, Recv_init, INIT, P2P, .source = 1, .request = 7) X(Start, START, .request = 1) \
+  X(Startall, START, .count = 1, .request = 2) X(Cancel, START, .request = 1) \
+  X(Request_free, START, .request = 1) \
+  X(Wait, WAIT, .request = 1, .status = 2) X(Waitall, WAIT, .count = 1, .request = 2, .status = 3) \
+  X(Waitany, WAIT, .count = 1, .request = 2, .index = 3, .status = 4) \
+  X(Waitsome, WAIT, .count = 1, .request = 2, .some = 3, .index = 4, .status = 5) \
+  X(Test, TEST, .request = 1, .flag = 2, .status = 3) \
+  X(Testall, TEST, .count = 1, .request = 2, .flag = 3, .status = 4) \
+  X(Testany, TEST, .count = 1, .request = 2, .index = 3, .flag = 4, .status = 5) \
+  X(Testsome, TEST, .count = 1, .request = 2, .some = 3, .index = 4, .status = 5) \
+  X(Probe, PROBE, .source = 1, .peer = 1, .tag = 2, .comm = 3, .status = 4) \
+  X(Iprobe, PROBE, .source = 1, .peer = 1, .tag = 2, .comm = 3, .flag = 4, .status = 5) \
+  X(Mprobe, PROBE, .source = 1, .peer = 1, .tag = 2, .comm = 3, .request = 4, .status = 5) \
+  X(Improbe, PROBE, .source = 1, .peer = 1, .tag = 2, .comm = 3, .flag = 4, .request = 5, .status = 6) \
+  SIZED(X, Mrecv, MRECV, .buffer = 1, .count = 2, .type = 3, .message = 4, .status = 5) \
+  SIZED(X, Imrecv, MRECV, .buffer = 1, .count = 2, .type = 3, .message = 4, .request = 5) \
+  X(Barrier, COLL, .comm = 1) X(Ibarrier, ICOLL, .comm = 1, .request = 2) \
+  PAIRED_SIZED(X, bcast, Bcast, 6, .buffer = 1, .count = 2, .type = 3, .peer = 4, .comm = 5) \
+  PAIRED_SIZED(X, reduce, Reduce, 8, ALIKE, .peer = 6, .comm = 7) \
+  PAIRED_SIZED(X, allreduce, Allreduce, 7, ALIKE, .comm = 6) \
+  PAIRED_SIZED(X, gather, Gather, 9, .gathers = 1, BOTH(3, 6), .peer = 7, .comm = 8) \
+  PAIRED_SIZED(X, scatter, Scatter, 9, BOTH(3, 6), .peer = 7, .comm = 8) \
+  PAIRED_SIZED(X, allgather, Allgather, 8, BOTH(3, 6), .comm = 7) \
+  PAIRED_SIZED(X, alltoall, Alltoall, 8, BOTH(3, 6), .comm = 7) \
+  PAIRED(X, gatherv, Gatherv, 10, .gathers = 1, BOTH(3, 7), .counts2 = 1, .peer = 8, .comm = 9) \
+  PAIRED(X, scatterv, Scatterv, 10, .buffer = 1, .count = 2, .counts = 1, .type = 4, .buffer2 = 5, .count2 = 6, \
     .type2 = 7, .peer = 8, .comm = 9) \
-  PAIRED(X, allgatherv, Allgatherv, 8, 9, BOTH(3, 7), .counts2 = 1, .comm = 8) \
-  PAIRED(X, alltoallv, Alltoallv, 9, 10, .buffer = 1, .count = 2, .counts = 1, .type = 4, .buffer2 = 5, .count2 = 6, \
+  PAIRED(X, allgatherv, Allgatherv, 9, BOTH(3, 7), .counts2 = 1, .comm = 8) \
+  PAIRED(X, alltoallv, Alltoallv, 10, .buffer = 1, .count = 2, .counts = 1, .type = 4, .buffer2 = 5, .count2 = 6, \
     .counts2 = 1, .type2 = 8, .comm = 9) \
-  PAIRED(X, alltoallw, Alltoallw, 9, 10, .buffer = 1, .count = 2, .counts = 1, .type = 4, .buffer2 = 5, .count2 = 6, \
+  PAIRED(X, alltoallw, Alltoallw, 10, .buffer = 1, .count = 2, .counts = 1, .type = 4, .buffer2 = 5, .count2 = 6, \
     .counts2 = 1, .type2 = 8, .types = 1, .comm = 9) \
-  PAIRED(X, reduce_scatter, Reduce_scatter, 6, 7, ALIKE, .counts = 1, .comm = 6) \
-  PAIRED_SIZED(X, reduce_scatter_block, Reduce_scatter_block, 6, 7, ALIKE, .comm = 6) \
-  PAIRED_SIZED(X, scan, Scan, 6, 7, ALIKE, .comm = 6) PAIRED_SIZED(X, exscan, Exscan, 6, 7, ALIKE, .comm = 6) \
-  X(Comm_dup, 2, MAKER, .comm = 1, .made = 2) X(Comm_dup_with_info, 3, MAKER, .comm = 1, .made = 3) \
-  X(Comm_split, 4, MAKER, .comm = 1, .made = 4) X(Comm_split_type, 5, MAKER, .comm = 1, .made = 5) \
-  X(Comm_create, 3, MAKER, .comm = 1, .made = 3) X(Comm_create_group, 4, MAKER, .comm = 1, .made = 4) \
-  X(Cart_create, 6, MAKER, .comm = 1, .made = 6) X(Cart_sub, 3, MAKER, .comm = 1, .made = 3) \
-  X(Graph_create, 6, MAKER, .comm = 1, .made = 6) X(Dist_graph_create, 9, MAKER, .comm = 1, .made = 9) \
-  X(Dist_graph_create_adjacent, 10, MAKER, .comm = 1, .made = 10) X(Intercomm_create, 6, MAKER, .made = 6) \
-  X(Intercomm_merge, 3, MAKER, .made = 3) X(Comm_idup, 3, OTHER) \
-  X(Comm_free, 1, FREE, .request = 1) X(Comm_disconnect, 1, FREE, .request = 1) X(Type_free, 1, TYPE_FREE) \
-  X(Finalize, 0, FINALIZE) X(Abort, 2, OTHER) OTHERS(X) LOCALS(X)
-// Their arguments are passed on as so many words as the longest has: words beyond the last are not looked at.
+  PAIRED(X, reduce_scatter, Reduce_scatter, 7, ALIKE, .counts = 1, .comm = 6) \
+  PAIRED_SIZED(X, reduce_scatter_block, Reduce_scatter_block, 7, ALIKE, .comm = 6) \
+  PAIRED_SIZED(X, scan, Scan, 7, ALIKE, .comm = 6) PAIRED_SIZED(X, exscan, Exscan, 7, ALIKE, .comm = 6) \
+  X(Comm_dup, MAKER, .comm = 1, .made = 2) X(Comm_dup_with_info, MAKER, .comm = 1, .made = 3) \
+  X(Comm_split, MAKER, .comm = 1, .made = 4) X(Comm_split_type, MAKER, .comm = 1, .made = 5) \
+  X(Comm_create, MAKER, .comm = 1, .made = 3) X(Comm_create_group, MAKER, .comm = 1, .made = 4) \
+  X(Cart_create, MAKER, .comm = 1, .made = 6) X(Cart_sub, MAKER, .comm = 1, .made = 3) \
+  X(Graph_create, MAKER, .comm = 1, .made = 6) X(Dist_graph_create, MAKER, .comm = 1, .made = 9) \
+  X(Dist_graph_create_adjacent, MAKER, .comm = 1, .made = 10) X(Intercomm_create, MAKER, .made = 6) \
+  X(Intercomm_merge, MAKER, .made = 3) X(Comm_idup, OTHER) \
+  X(Comm_free, FREE, .request = 1) X(Comm_disconnect, FREE, .request = 1) X(Type_free, TYPE_FREE) \
+  X(Finalize, OTHER) X(Abort, OTHER) OTHERS(X) LOCALS(X)
 #define OTHERS(X) \
-  X(Accumulate, 13, OTHER) X(Comm_accept, 13, OTHER) X(Comm_connect, 13, OTHER) X(Comm_join, 13, OTHER) \
-  X(Comm_spawn, 13, OTHER) X(Comm_spawn_multiple, 13, OTHER) X(Compare_and_swap, 13, OTHER) \
-  X(Fetch_and_op, 13, OTHER) X(File_close, 13, OTHER) X(File_iread, 13, OTHER) X(File_iread_all, 13, OTHER) \
-  X(File_iread_at, 13, OTHER) X(File_iread_at_all, 13, OTHER) X(File_iread_shared, 13, OTHER) \
-  X(File_iwrite, 13, OTHER) X(File_iwrite_all, 13, OTHER) X(File_iwrite_at, 13, OTHER) \
-  X(File_iwrite_at_all, 13, OTHER) X(File_iwrite_shared, 13, OTHER) X(File_open, 13, OTHER) \
-  X(File_preallocate, 13, OTHER) X(File_read, 13, OTHER) X(File_read_all, 13, OTHER) \
-  X(File_read_all_begin, 13, OTHER) X(File_read_all_end, 13, OTHER) X(File_read_at, 13, OTHER) \
-  X(File_read_at_all, 13, OTHER) X(File_read_at_all_begin, 13, OTHER) X(File_read_at_all_end, 13, OTHER) \
-  X(File_read_ordered, 13, OTHER) X(File_read_ordered_begin, 13, OTHER) X(File_read_ordered_end, 13, OTHER) \
-  X(File_read_shared, 13, OTHER) X(File_seek, 13, OTHER) X(File_seek_shared, 13, OTHER) X(File_set_size, 13, OTHER) \
-  X(File_set_view, 13, OTHER) X(File_sync, 13, OTHER) X(File_write, 13, OTHER) X(File_write_all, 13, OTHER) \
-  X(File_write_all_begin, 13, OTHER) X(File_write_all_end, 13, OTHER) X(File_write_at, 13, OTHER) \
-  X(File_write_at_all, 13, OTHER) X(File_write_at_all_begin, 13, OTHER) X(File_write_at_all_end, 13, OTHER) \
-  X(File_write_ordered, 13, OTHER) X(File_write_ordered_begin, 13, OTHER) X(File_write_ordered_end, 13, OTHER) \
-  X(File_write_shared, 13, OTHER) X(Get, 13, OTHER) X(Get_accumulate, 13, OTHER) X(Ineighbor_allgather, 13, OTHER) \
-  X(Ineighbor_allgatherv, 13, OTHER) X(Ineighbor_alltoall, 13, OTHER) X(Ineighbor_alltoallv, 13, OTHER) \
-  X(Ineighbor_alltoallw, 13, OTHER) X(Neighbor_allgather, 13, OTHER) X(Neighbor_allgatherv, 13, OTHER) \
-  X(Neighbor_alltoall, 13, OTHER) X(Neighbor_alltoallv, 13, OTHER) X(Neighbor_alltoallw, 13, OTHER) \
-  X(Put, 13, OTHER) X(Raccumulate, 13, OTHER) X(Rget, 13, OTHER) X(Rget_accumulate, 13, OTHER) X(Rput, 13, OTHER) \
-  X(Win_allocate, 13, OTHER) X(Win_allocate_shared, 13, OTHER) X(Win_complete, 13, OTHER) X(Win_create, 13, OTHER) \
-  X(Win_create_dynamic, 13, OTHER) X(Win_fence, 13, OTHER) X(Win_flush, 13, OTHER) X(Win_flush_all, 13, OTHER) \
-  X(Win_flush_local, 13, OTHER) X(Win_flush_local_all, 13, OTHER) X(Win_free, 13, OTHER) X(Win_lock, 13, OTHER) \
-  X(Win_lock_all, 13, OTHER) X(Win_post, 13, OTHER) X(Win_start, 13, OTHER) X(Win_sync, 13, OTHER) \
-  X(Win_test, 13, OTHER) X(Win_unlock, 13, OTHER) X(Win_unlock_all, 13, OTHER) X(Win_wait, 13, OTHER)
+  X(Accumulate, OTHER) X(Comm_accept, OTHER) X(Comm_connect, OTHER) X(Comm_join, OTHER) \
+  X(Comm_spawn, OTHER) X(Comm_spawn_multiple, OTHER) X(Compare_and_swap, OTHER) \
+  X(Fetch_and_op, OTHER) X(File_close, OTHER) X(File_iread, OTHER) X(File_iread_all, OTHER) \
+  X(File_iread_at, OTHER) X(File_iread_at_all, OTHER) X(File_iread_shared, OTHER) \
+  X(File_iwrite, OTHER) X(File_iwrite_all, OTHER) X(File_iwrite_at, OTHER) \
+  X(File_iwrite_at_all, OTHER) X(File_iwrite_shared, OTHER) X(File_open, OTHER) \
+  X(File_preallocate, OTHER) X(File_read, OTHER) X(File_read_all, OTHER) \
+  X(File_read_all_begin, OTHER) X(File_read_all_end, OTHER) X(File_read_at, OTHER) \
+  X(File_read_at_all, OTHER) X(File_read_at_all_begin, OTHER) X(File_read_at_all_end, OTHER) \
+  X(File_read_ordered, OTHER) X(File_read_ordered_begin, OTHER) X(File_read_ordered_end, OTHER) \
+  X(File_read_shared, OTHER) X(File_seek, OTHER) X(File_seek_shared, OTHER) X(File_set_size, OTHER) \
+  X(File_set_view, OTHER) X(File_sync, OTHER) X(File_write, OTHER) X(File_write_all, OTHER) \
+  X(File_write_all_begin, OTHER) X(File_write_all_end, OTHER) X(File_write_at, OTHER) \
+  X(File_write_at_all, OTHER) X(File_write_at_all_begin, OTHER) X(File_write_at_all_end, OTHER) \
+  X(File_write_ordered, OTHER) X(File_write_ordered_begin, OTHER) X(File_write_ordered_end, OTHER) \
+  X(File_write_shared, OTHER) X(Get, OTHER) X(Get_accumulate, OTHER) X(Ineighbor_allgather, OTHER) \
+  X(Ineighbor_allgatherv, OTHER) X(Ineighbor_alltoall, OTHER) X(Ineighbor_alltoallv, OTHER) \
+  X(Ineighbor_alltoallw, OTHER) X(Neighbor_allgather, OTHER) X(Neighbor_allgatherv, OTHER) \
+  X(Neighbor_alltoall, OTHER) X(Neighbor_alltoallv, OTHER) X(Neighbor_alltoallw, OTHER) \
+  X(Put, OTHER) X(Raccumulate, OTHER) X(Rget, OTHER) X(Rget_accumulate, OTHER) X(Rput, OTHER) \
+  X(Win_allocate, OTHER) X(Win_allocate_shared, OTHER) X(Win_complete, OTHER) X(Win_create, OTHER) \
+  X(Win_create_dynamic, OTHER) X(Win_fence, OTHER) X(Win_flush, OTHER) X(Win_flush_all, OTHER) \
+  X(Win_flush_local, OTHER) X(Win_flush_local_all, OTHER) X(Win_free, OTHER) X(Win_lock, OTHER) \
+  X(Win_lock_all, OTHER) X(Win_post, OTHER) X(Win_start, OTHER) X(Win_sync, OTHER) \
+  X(Win_test, OTHER) X(Win_unlock, OTHER) X(Win_unlock_all, OTHER) X(Win_wait, OTHER)
 #define LOCALS(X) \
-  X(Add_error_class, 10, LOCAL) X(Add_error_code, 10, LOCAL) X(Add_error_string, 10, LOCAL) X(Alloc_mem, 10, LOCAL) \
-  X(Attr_delete, 10, LOCAL) X(Attr_get, 10, LOCAL) X(Attr_put, 10, LOCAL) X(Buffer_attach, 10, LOCAL) \
-  X(Buffer_detach, 10, LOCAL) X(Cart_coords, 10, LOCAL) X(Cart_get, 10, LOCAL) X(Cart_map, 10, LOCAL) \
-  X(Cart_rank, 10, LOCAL) X(Cart_shift, 10, LOCAL) X(Cartdim_get, 10, LOCAL) X(Close_port, 10, LOCAL) \
-  X(Comm_call_errhandler, 10, LOCAL) X(Comm_compare, 10, LOCAL) X(Comm_create_errhandler, 10, LOCAL) \
-  X(Comm_create_keyval, 10, LOCAL) X(Comm_delete_attr, 10, LOCAL) X(Comm_free_keyval, 10, LOCAL) \
-  X(Comm_get_attr, 10, LOCAL) X(Comm_get_errhandler, 10, LOCAL) X(Comm_get_info, 10, LOCAL) \
-  X(Comm_get_name, 10, LOCAL) X(Comm_get_parent, 10, LOCAL) X(Comm_group, 10, LOCAL) X(Comm_rank, 10, LOCAL) \
-  X(Comm_remote_group, 10, LOCAL) X(Comm_remote_size, 10, LOCAL) X(Comm_set_attr, 10, LOCAL) \
-  X(Comm_set_errhandler, 10, LOCAL) X(Comm_set_info, 10, LOCAL) X(Comm_set_name, 10, LOCAL) X(Comm_size, 10, LOCAL) \
-  X(Comm_test_inter, 10, LOCAL) X(Dims_create, 10, LOCAL) X(Dist_graph_neighbors, 10, LOCAL) \
-  X(Dist_graph_neighbors_count, 10, LOCAL) X(Errhandler_free, 10, LOCAL) X(Error_class, 10, LOCAL) \
-  X(Error_string, 10, LOCAL) X(File_call_errhandler, 10, LOCAL) X(File_create_errhandler, 10, LOCAL) \
-  X(File_delete, 10, LOCAL) X(File_get_amode, 10, LOCAL) X(File_get_atomicity, 10, LOCAL) \
-  X(File_get_byte_offset, 10, LOCAL) X(File_get_errhandler, 10, LOCAL) X(File_get_group, 10, LOCAL) \
-  X(File_get_info, 10, LOCAL) X(File_get_position, 10, LOCAL) X(File_get_position_shared, 10, LOCAL) \
-  X(File_get_size, 10, LOCAL) X(File_get_type_extent, 10, LOCAL) X(File_get_view, 10, LOCAL) \
-  X(File_set_atomicity, 10, LOCAL) X(File_set_errhandler, 10, LOCAL) X(File_set_info, 10, LOCAL) \
-  X(Free_mem, 10, LOCAL) X(Get_address, 10, LOCAL) X(Get_count, 10, LOCAL) X(Get_elements, 10, LOCAL) \
-  X(Get_elements_x, 10, LOCAL) X(Get_library_version, 10, LOCAL) X(Get_processor_name, 10, LOCAL) \
-  X(Get_version, 10, LOCAL) X(Graph_get, 10, LOCAL) X(Graph_map, 10, LOCAL) X(Graph_neighbors, 10, LOCAL) \
-  X(Graph_neighbors_count, 10, LOCAL) X(Graphdims_get, 10, LOCAL) X(Grequest_complete, 10, LOCAL) \
-  X(Grequest_start, 10, LOCAL) X(Group_compare, 10, LOCAL) X(Group_difference, 10, LOCAL) X(Group_excl, 10, LOCAL) \
-  X(Group_free, 10, LOCAL) X(Group_incl, 10, LOCAL) X(Group_intersection, 10, LOCAL) X(Group_range_excl, 10, LOCAL) \
-  X(Group_range_incl, 10, LOCAL) X(Group_rank, 10, LOCAL) X(Group_size, 10, LOCAL) \
-  X(Group_translate_ranks, 10, LOCAL) X(Group_union, 10, LOCAL) X(Info_create, 10, LOCAL) X(Info_delete, 10, LOCAL) \
-  X(Info_dup, 10, LOCAL) X(Info_free, 10, LOCAL) X(Info_get, 10, LOCAL) X(Info_get_nkeys, 10, LOCAL) \
-  X(Info_get_nthkey, 10, LOCAL) X(Info_get_valuelen, 10, LOCAL) X(Info_set, 10, LOCAL) X(Is_thread_main, 10, LOCAL) \
-  X(Keyval_create, 10, LOCAL) X(Keyval_free, 10, LOCAL) X(Lookup_name, 10, LOCAL) X(Op_commutative, 10, LOCAL) \
-  X(Op_create, 10, LOCAL) X(Op_free, 10, LOCAL) X(Open_port, 10, LOCAL) X(Pack, 10, LOCAL) \
-  X(Pack_external, 10, LOCAL) X(Pack_external_size, 10, LOCAL) X(Pack_size, 10, LOCAL) X(Publish_name, 10, LOCAL) \
-  X(Query_thread, 10, LOCAL) X(Reduce_local, 10, LOCAL) X(Register_datarep, 10, LOCAL) \
-  X(Request_get_status, 10, LOCAL) X(Status_set_cancelled, 10, LOCAL) X(Status_set_elements, 10, LOCAL) \
-  X(Status_set_elements_x, 10, LOCAL) X(Test_cancelled, 10, LOCAL) X(Topo_test, 10, LOCAL) X(Type_commit, 10, LOCAL) \
-  X(Type_contiguous, 10, LOCAL) X(Type_create_darray, 10, LOCAL) X(Type_create_f90_complex, 10, LOCAL) \
-  X(Type_create_f90_integer, 10, LOCAL) X(Type_create_f90_real, 10, LOCAL) X(Type_create_hindexed, 10, LOCAL) \
-  X(Type_create_hindexed_block, 10, LOCAL) X(Type_create_hvector, 10, LOCAL) X(Type_create_indexed_block, 10, LOCAL) \
-  X(Type_create_keyval, 10, LOCAL) X(Type_create_resized, 10, LOCAL) X(Type_create_struct, 10, LOCAL) \
-  X(Type_create_subarray, 10, LOCAL) X(Type_delete_attr, 10, LOCAL) X(Type_dup, 10, LOCAL) \
-  X(Type_free_keyval, 10, LOCAL) X(Type_get_attr, 10, LOCAL) X(Type_get_contents, 10, LOCAL) \
-  X(Type_get_envelope, 10, LOCAL) X(Type_get_extent, 10, LOCAL) X(Type_get_extent_x, 10, LOCAL) \
-  X(Type_get_name, 10, LOCAL) X(Type_get_true_extent, 10, LOCAL) X(Type_get_true_extent_x, 10, LOCAL) \
-  X(Type_indexed, 10, LOCAL) X(Type_match_size, 10, LOCAL) X(Type_set_attr, 10, LOCAL) X(Type_set_name, 10, LOCAL) \
-  X(Type_size, 10, LOCAL) X(Type_size_x, 10, LOCAL) X(Type_vector, 10, LOCAL) X(Unpack, 10, LOCAL) \
-  X(Unpack_external, 10, LOCAL) X(Unpublish_name, 10, LOCAL) X(Win_attach, 10, LOCAL) \
-  X(Win_call_errhandler, 10, LOCAL) X(Win_create_errhandler, 10, LOCAL) X(Win_create_keyval, 10, LOCAL) \
-  X(Win_delete_attr, 10, LOCAL) X(Win_detach, 10, LOCAL) X(Win_free_keyval, 10, LOCAL) X(Win_get_attr, 10, LOCAL) \
-  X(Win_get_errhandler, 10, LOCAL) X(Win_get_group, 10, LOCAL) X(Win_get_info, 10, LOCAL) X(Win_get_name, 10, LOCAL) \
-  X(Win_set_attr, 10, LOCAL) X(Win_set_errhandler, 10, LOCAL) X(Win_set_info, 10, LOCAL) X(Win_set_name, 10, LOCAL) \
-  X(Win_shared_query, 10, LOCAL)
+  X(Add_error_class, LOCAL) X(Add_error_code, LOCAL) X(Add_error_string, LOCAL) X(Alloc_mem, LOCAL) \
+  X(Attr_delete, LOCAL) X(Attr_get, LOCAL) X(Attr_put, LOCAL) X(Buffer_attach, LOCAL) \
+  X(Buffer_detach, LOCAL) X(Cart_coords, LOCAL) X(Cart_get, LOCAL) X(Cart_map, LOCAL) \
+  X(Cart_rank, LOCAL) X(Cart_shift, LOCAL) X(Cartdim_get, LOCAL) X(Close_port, LOCAL) \
+  X(Comm_call_errhandler, LOCAL) X(Comm_compare, LOCAL) X(Comm_create_errhandler, LOCAL) \
+  X(Comm_create_keyval, LOCAL) X(Comm_delete_attr, LOCAL) X(Comm_free_keyval, LOCAL) \
+  X(Comm_get_attr, LOCAL) X(Comm_get_errhandler, LOCAL) X(Comm_get_info, LOCAL) \
+  X(Comm_get_name, LOCAL) X(Comm_get_parent, LOCAL) X(Comm_group, LOCAL) X(Comm_rank, LOCAL) \
+  X(Comm_remote_group, LOCAL) X(Comm_remote_size, LOCAL) X(Comm_set_attr, LOCAL) \
+  X(Comm_set_errhandler, LOCAL) X(Comm_set_info, LOCAL) X(Comm_set_name, LOCAL) X(Comm_size, LOCAL) \
+  X(Comm_test_inter, LOCAL) X(Dims_create, LOCAL) X(Dist_graph_neighbors, LOCAL) \
+  X(Dist_graph_neighbors_count, LOCAL) X(Errhandler_free, LOCAL) X(Error_class, LOCAL) \
+  X(Error_string, LOCAL) X(File_call_errhandler, LOCAL) X(File_create_errhandler, LOCAL) \
+  X(File_delete, LOCAL) X(File_get_amode, LOCAL) X(File_get_atomicity, LOCAL) \
+  X(File_get_byte_offset, LOCAL) X(File_get_errhandler, LOCAL) X(File_get_group, LOCAL) \
+  X(File_get_info, LOCAL) X(File_get_position, LOCAL) X(File_get_position_shared, LOCAL) \
+  X(File_get_size, LOCAL) X(File_get_type_extent, LOCAL) X(File_get_view, LOCAL) \
+  X(File_set_atomicity, LOCAL) X(File_set_errhandler, LOCAL) X(File_set_info, LOCAL) \
+  X(Free_mem, LOCAL) X(Get_address, LOCAL) X(Get_count, LOCAL) X(Get_elements, LOCAL) \
+  X(Get_elements_x, LOCAL) X(Get_library_version, LOCAL) X(Get_processor_name, LOCAL) \
+  X(Get_version, LOCAL) X(Graph_get, LOCAL) X(Graph_map, LOCAL) X(Graph_neighbors, LOCAL) \
+  X(Graph_neighbors_count, LOCAL) X(Graphdims_get, LOCAL) X(Grequest_complete, LOCAL) \
+  X(Grequest_start, LOCAL) X(Group_compare, LOCAL) X(Group_difference, LOCAL) X(Group_excl, LOCAL) \
+  X(Group_free, LOCAL) X(Group_incl, LOCAL) X(Group_intersection, LOCAL) X(Group_range_excl, LOCAL) \
+  X(Group_range_incl, LOCAL) X(Group_rank, LOCAL) X(Group_size, LOCAL) \
+  X(Group_translate_ranks, LOCAL) X(Group_union, LOCAL) X(Info_create, LOCAL) X(Info_delete, LOCAL) \
+  X(Info_dup, LOCAL) X(Info_free, LOCAL) X(Info_get, LOCAL) X(Info_get_nkeys, LOCAL) \
+  X(Info_get_nthkey, LOCAL) X(Info_get_valuelen, LOCAL) X(Info_set, LOCAL) X(Is_thread_main, LOCAL) \
+  X(Keyval_create, LOCAL) X(Keyval_free, LOCAL) X(Lookup_name, LOCAL) X(Op_commutative, LOCAL) \
+  X(Op_create, LOCAL) X(Op_free, LOCAL) X(Open_port, LOCAL) X(Pack, LOCAL) \
+  X(Pack_external, LOCAL) X(Pack_external_size, LOCAL) X(Pack_size, LOCAL) X(Publish_name, LOCAL) \
+  X(Query_thread, LOCAL) X(Reduce_local, LOCAL) X(Register_datarep, LOCAL) \
+  X(Request_get_status, LOCAL) X(Status_set_cancelled, LOCAL) X(Status_set_elements, LOCAL) \
+  X(Status_set_elements_x, LOCAL) X(Test_cancelled, LOCAL) X(Topo_test, LOCAL) X(Type_commit, LOCAL) \
+  X(Type_contiguous, LOCAL) X(Type_create_darray, LOCAL) X(Type_create_f90_complex, LOCAL) \
+  X(Type_create_f90_integer, LOCAL) X(Type_create_f90_real, LOCAL) X(Type_create_hindexed, LOCAL) \
+  X(Type_create_hindexed_block, LOCAL) X(Type_create_hvector, LOCAL) X(Type_create_indexed_block, LOCAL) \
+  X(Type_create_keyval, LOCAL) X(Type_create_resized, LOCAL) X(Type_create_struct, LOCAL) \
+  X(Type_create_subarray, LOCAL) X(Type_delete_attr, LOCAL) X(Type_dup, LOCAL) \
+  X(Type_free_keyval, LOCAL) X(Type_get_attr, LOCAL) X(Type_get_contents, LOCAL) \
+  X(Type_get_envelope, LOCAL) X(Type_get_extent, LOCAL) X(Type_get_extent_x, LOCAL) \
+  X(Type_get_name, LOCAL) X(Type_get_true_extent, LOCAL) X(Type_get_true_extent_x, LOCAL) \
+  X(Type_indexed, LOCAL) X(Type_match_size, LOCAL) X(Type_set_attr, LOCAL) X(Type_set_name, LOCAL) \
+  X(Type_size, LOCAL) X(Type_size_x, LOCAL) X(Type_vector, LOCAL) X(Unpack, LOCAL) \
+  X(Unpack_external, LOCAL) X(Unpublish_name, LOCAL) X(Win_attach, LOCAL) \
+  X(Win_call_errhandler, LOCAL) X(Win_create_errhandler, LOCAL) X(Win_create_keyval, LOCAL) \
+  X(Win_delete_attr, LOCAL) X(Win_detach, LOCAL) X(Win_free_keyval, LOCAL) X(Win_get_attr, LOCAL) \
+  X(Win_get_errhandler, LOCAL) X(Win_get_group, LOCAL) X(Win_get_info, LOCAL) X(Win_get_name, LOCAL) \
+  X(Win_set_attr, LOCAL) X(Win_set_errhandler, LOCAL) X(Win_set_info, LOCAL) X(Win_set_name, LOCAL) \
+  X(Win_shared_query, LOCAL)
 // clang-format on
 
 enum kind { SEND, RECV, ISEND, IRECV, SENDRECV, INIT, START, WAIT, TEST, PROBE, MRECV, COLL, ICOLL, MAKER, FREE,
-            TYPE_FREE, FINALIZE, OTHER, LOCAL };
+            TYPE_FREE, OTHER, LOCAL };
 
 struct row {
   const char* name;
@@ -194,7 +193,7 @@ struct row {
   bool large, source, gathers;  // counts are words; `peer` is a source; the root receives
 };
 
-#define ROW(name, n, kind, ...) {#name, kind, ##__VA_ARGS__},
+#define ROW(name, kind, ...) {#name, kind, ##__VA_ARGS__},
 static const struct row rows[] = {CALLS(ROW)};
 #define NUMBER(name, ...) ID_##name,
 enum { CALLS(NUMBER) CALL_COUNT };
@@ -1008,67 +1007,32 @@ static void finish(void) {
 
 // -------------------------------------------------------------------------------------------- the exported functions
 
-#define PARAMETERS_0 void
-#define PARAMETERS_1 Word a1
-#define PARAMETERS_2 PARAMETERS_1, Word a2
-#define PARAMETERS_3 PARAMETERS_2, Word a3
-#define PARAMETERS_4 PARAMETERS_3, Word a4
-#define PARAMETERS_5 PARAMETERS_4, Word a5
-#define PARAMETERS_6 PARAMETERS_5, Word a6
-#define PARAMETERS_7 PARAMETERS_6, Word a7
-#define PARAMETERS_8 PARAMETERS_7, Word a8
-#define PARAMETERS_9 PARAMETERS_8, Word a9
-#define PARAMETERS_10 PARAMETERS_9, Word a10
-#define PARAMETERS_11 PARAMETERS_10, Word a11
-#define PARAMETERS_12 PARAMETERS_11, Word a12
-#define PARAMETERS_13 PARAMETERS_12, Word a13
-#define NAMES_0
-#define NAMES_1 a1
-#define NAMES_2 a1, a2
-#define NAMES_3 NAMES_2, a3
-#define NAMES_4 NAMES_3, a4
-#define NAMES_5 NAMES_4, a5
-#define NAMES_6 NAMES_5, a6
-#define NAMES_7 NAMES_6, a7
-#define NAMES_8 NAMES_7, a8
-#define NAMES_9 NAMES_8, a9
-#define NAMES_10 NAMES_9, a10
-#define NAMES_11 NAMES_10, a11
-#define NAMES_12 NAMES_11, a12
-#define NAMES_13 NAMES_12, a13
-#define VALUES_0
-#define VALUES_1 a[0]
-#define VALUES_2 a[0], a[1]
-#define VALUES_3 VALUES_2, a[2]
-#define VALUES_4 VALUES_3, a[3]
-#define VALUES_5 VALUES_4, a[4]
-#define VALUES_6 VALUES_5, a[5]
-#define VALUES_7 VALUES_6, a[6]
-#define VALUES_8 VALUES_7, a[7]
-#define VALUES_9 VALUES_8, a[8]
-#define VALUES_10 VALUES_9, a[9]
-#define VALUES_11 VALUES_10, a[10]
-#define VALUES_12 VALUES_11, a[11]
-#define VALUES_13 VALUES_12, a[12]
+static inline Word intercept(int id, bool local, Word* a) {
+  Word (*const real)() = function(id);
+#define REAL() real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12])
+  if (!recording || inside) return REAL();
+  struct call call;
+  if (local) {
+    __atomic_fetch_add(&counts[id].calls, 1, __ATOMIC_RELAXED);
+    inside = true;
+  } else {
+    begin(&call, id, a);
+  }
+  const Word result = REAL();
+  if (local) inside = false;
+  else end(&call, id, result);
+  if (id == ID_Finalize) finish();
+  return result;
+}
 
-#define FUNCTION(name, n, kind, ...)                                                    \
-  EXPORT Word MPI_##name(PARAMETERS_##n) {                                              \
-    Word (*const real)() = function(ID_##name);                                         \
-    if (!recording || inside) return real(NAMES_##n);                                   \
-    if (kind == LOCAL) {                                                                \
-      __atomic_fetch_add(&counts[ID_##name].calls, 1, __ATOMIC_RELAXED);                \
-      inside = true;                                                                    \
-      const Word result = real(NAMES_##n);                                              \
-      inside = false;                                                                   \
-      return result;                                                                    \
-    }                                                                                   \
-    Word a[n + 1] = {NAMES_##n};                                                        \
-    struct call call;                                                                   \
-    begin(&call, ID_##name, a);                                                         \
-    const Word result = real(VALUES_##n);                                               \
-    end(&call, ID_##name, result);                                                      \
-    if (kind == FINALIZE) finish();                                                     \
-    return result;                                                                      \
-  }                                                                                     \
-  EXPORT Word PMPI_##name(PARAMETERS_##n) __attribute__((alias("MPI_" #name)));
+// Each takes as many words as the longest call and passes them on: those beyond a call's own are never looked at.
+#define PARAMETERS                                                                                             \
+  Word a1, Word a2, Word a3, Word a4, Word a5, Word a6, Word a7, Word a8, Word a9, Word a10, Word a11, Word a12, \
+      Word a13
+#define FUNCTION(name, kind, ...)                                                                              \
+  EXPORT Word MPI_##name(PARAMETERS) {                                                                         \
+    Word a[] = {a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13};                                       \
+    return intercept(ID_##name, kind == LOCAL, a);                                                             \
+  }                                                                                                            \
+  EXPORT Word PMPI_##name(PARAMETERS) __attribute__((alias("MPI_" #name)));
 CALLS(FUNCTION)

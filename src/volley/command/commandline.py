@@ -86,7 +86,9 @@ class Option:
             yield (self.name if given else f"--no-{self.name.removeprefix('--')}",)
         elif self.repeat:
             yield from ((self.name, word) for word in given)
-        elif not self.positional:
+        elif self.positional:
+            yield from ((word,) for word in given)
+        else:
             yield (self.name, *given)
 
     def words_of(self, value: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from volley.records.trace_file import ANY, FAILED, MATCHED, NOBODY, RankTrace, Trace
+from volley.records.trace_file import ANY, FAILED, MATCHED, NOBODY, Event, RankTrace, Trace
 
 ROOTED = ("Bcast", "Reduce", "Gather", "Gatherv", "Scatter", "Scatterv")
 COLLECTIVES = (
@@ -63,7 +63,7 @@ class Operation:
     nbytes: int
     done: int = -1
     """The number of the event that completed it; -1: none did."""
-    source: Any = field(default=None, repr=False)
+    source: Event = field(kw_only=True, repr=False)
     """The event with the arguments: that of MPI_Send_init for a persistent request."""
     cancelled: bool = False
     match: Operation | None = field(default=None, repr=False)
@@ -119,8 +119,8 @@ def _resolve_rank(trace: Trace, rank: RankTrace, numbers: dict[tuple[tuple[int, 
         end_s[unfinished] = max(begin_s.max(), end_s.max())
     found = RankCalls(rank, names, begin_s, end_s, comms)
     reader = _Reader(found)
-    for number, event in enumerate(rank.events):
-        if not event["flags"] & FAILED:
+    for number, event in enumerate(rank.rows):
+        if not event.flags & FAILED:
             reader.read(number, event)
     return found
 
@@ -131,35 +131,36 @@ class _Reader:
     def __init__(self, calls: RankCalls) -> None:
         self._calls = calls
         self._rank = calls.trace
-        self._active: dict[int, Operation] = {}
-        self._persistent: dict[int, tuple[str, Any]] = {}
-        self._probed: list[tuple[int, Any]] = []
+        self._active: dict[int, list[Operation]] = {}
+        """By request; MPIs give all messages that are buffered at once the same one."""
+        self._persistent: dict[int, tuple[str, Event]] = {}
+        self._probed: list[tuple[int, Event]] = []
         """Messages that MPI_Mprobe found: their handles and events."""
 
-    def read(self, number: int, event: Any) -> None:
+    def read(self, number: int, event: Event) -> None:
         name = self._calls.names[number]
         if name in _COMPLETING:
             self._complete(number, event)
         elif name.endswith("_init"):
-            self._persistent[int(event["buffer2"])] = (kind_of_message(name), event)
+            self._persistent[event.buffer2] = (kind_of_message(name), event)
         elif name in ("Start", "Startall", "Cancel"):
             self._start(number, event, name)
         elif name in ("Mprobe", "Improbe"):
-            self._probed.append((int(event["buffer2"]), event))
+            self._probed.append((event.buffer2, event))
         elif name in ("Sendrecv", "Sendrecv_replace"):
             self._exchange(number, event)
         elif kind := kind_of_message(name) or collective_of(name):
             operation = self._begin(number, event, kind)
             if name.startswith("I"):
-                self._active[int(event["buffer2"])] = operation
+                self._active.setdefault(event.buffer2, []).append(operation)
             else:
                 self._done(number, operation)
 
-    def _begin(self, number: int, event: Any, kind: str) -> Operation:
-        about: Any = event
+    def _begin(self, number: int, event: Event, kind: str) -> Operation:
+        about = event
         if self._calls.names[number] in ("Mrecv", "Imrecv"):
             about = self._found(event)
-        comm, peer, tag = int(about["comm"]), int(about["peer"]), int(about["tag"])
+        comm, peer, tag = about.comm, about.peer, about.tag
         members = self._rank.members.get(comm)
         world = peer if peer == NOBODY else ANY
         if members is not None and 0 <= peer < len(members):
@@ -171,16 +172,16 @@ class _Reader:
             world,
             tag,
             self._calls.comms.get(comm, -1),
-            int(event["bytes"]),
+            event.bytes,
             source=event,
         )
         self._calls.operations.append(made)
         return made
 
-    def _found(self, event: Any) -> Any:
+    def _found(self, event: Event) -> Event:
         """Return the event of the probe that found a message; the last one if MPI_Imrecv has replaced the handle."""
         handles = [handle for handle, _ in self._probed]
-        handle = int(event["buffer2"])
+        handle = event.buffer2
         place = handles.index(handle) if handle in handles else -1
         return self._probed.pop(place)[1] if self._probed else event
 
@@ -188,42 +189,42 @@ class _Reader:
         operation.done = number
         self._calls.completes.setdefault(number, []).append(operation)
 
-    def _start(self, number: int, event: Any, name: str) -> None:
+    def _start(self, number: int, event: Event, name: str) -> None:
         for handle in self._rank.list_of(event):
             if name == "Cancel":
-                if handle in self._active:
-                    self._active[handle].cancelled = True
+                for each in self._active.get(handle, ()):
+                    each.cancelled = True
             elif handle in self._persistent:
                 kind, about = self._persistent[handle]
-                self._active[handle] = self._begin(number, about, kind)
+                self._active.setdefault(handle, []).append(self._begin(number, about, kind))
 
-    def _exchange(self, number: int, event: Any) -> None:
+    def _exchange(self, number: int, event: Event) -> None:
         self._done(number, self._begin(number, event, "send"))
         words = self._rank.list_of(event)
         if len(words) == 3:
-            about = event.copy()
-            about["peer"], about["tag"], about["bytes"] = (_signed(word) for word in words)
-            about["buffer"] = event["buffer2"] or event["buffer"]
+            peer, tag, size = map(_signed, words)
+            about = event._replace(peer=peer, tag=tag, bytes=size, buffer=event.buffer2 or event.buffer)
             self._done(number, self._begin(number, about, "receive"))
 
-    def _complete(self, number: int, event: Any) -> None:
+    def _complete(self, number: int, event: Event) -> None:
         words = self._rank.list_of(event)
         handles, sources = words, [0] * len(words)
-        if event["flags"] & MATCHED:
+        if event.flags & MATCHED:
             handles, sources = words[: len(words) // 2], words[len(words) // 2 :]
-        if not words and event["buffer2"]:
-            handles, sources = [int(event["buffer2"])], [0]
+        if not words and event.buffer2:
+            handles, sources = [event.buffer2], [0]
         for handle, word in zip(handles, sources, strict=True):
-            if (operation := self._active.pop(handle, None)) is None:
+            if not self._active.get(handle):
                 continue
-            if operation.kind == "receive" and event["flags"] & MATCHED:
+            operation = self._active[handle].pop(0)
+            if operation.kind == "receive" and event.flags & MATCHED:
                 self._learn(operation, word)
             self._done(number, operation)
 
     def _learn(self, operation: Operation, word: int) -> None:
         """Take over source and tag of a receive from any source."""
         if operation.peer == ANY:
-            operation.peer = self._rank.world_peer(int(operation.source["comm"]), _signed(word >> 32, 32))
+            operation.peer = self._rank.world_peer(operation.source.comm, _signed(word >> 32, 32))
         if operation.tag == ANY:
             operation.tag = _signed(word & 0xFFFFFFFF, 32)
 

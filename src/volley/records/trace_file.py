@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -81,6 +81,26 @@ DEVICE, DEVICE2, IN_PLACE, ANY_SOURCE, MATCHED, FAILED, LIST_LOST = (1 << bit fo
 ANY, NOBODY = -1, -2
 """Of peers and tags: any source or tag; ``MPI_PROC_NULL``."""
 STATES = ("in MPI_Init", "running", "finalized")
+
+
+class Event(NamedTuple):
+    """A call, as :data:`EVENT` has it."""
+
+    begin: int
+    end: int
+    buffer: int
+    buffer2: int
+    bytes: int
+    list: int
+    length: int
+    peer: int
+    tag: int
+    comm: int
+    call: int
+    thread: int
+    flags: int
+    element: int
+    spare: int
 
 
 class TraceInfo(Frozen, frozen=True, kw_only=True):
@@ -153,10 +173,15 @@ class RankTrace:
         members = self.members.get(comm)
         return int(members[peer]) if members is not None and 0 <= peer < len(members) else -1
 
-    def list_of(self, event: Any) -> list[int]:
+    @cached_property
+    def rows(self) -> list[Event]:
+        """The events, as Python reads them fast."""
+        return [Event(*row) for row in self.events.tolist()]
+
+    def list_of(self, event: Event) -> list[int]:
         """Return the words of an event: handles of requests, or bytes to each rank."""
-        begin = int(event["list"])
-        return [int(word) for word in self.words[begin : begin + int(event["length"])]]
+        found: list[int] = self.words[event.list : event.list + event.length].tolist()
+        return found
 
     def counted(self) -> dict[str, Any]:
         """Return the counters of the calls that were made, by name."""

@@ -19,6 +19,10 @@ MEANINGS = {
     "launch": "the numbers of the launches in the files",
     "machine": "GPUs, processor and MPI",
     "settings": "the recorded variables of MPI, UCX, CUDA and NCCL that were set",
+    # calls of an application
+    "call": "the MPI call; all calls: once through, on the slowest rank",
+    "calls": "how often the application made it, all ranks together",
+    "recorded_s": "the median time of the call when it was recorded",
     # points
     "transport": "what moves the bytes (volley transports)",
     "size_bytes": "the size of a message; of a collective, as nccl-tests counts it",

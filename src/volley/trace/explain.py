@@ -224,10 +224,13 @@ def _rest(trace: Trace, times: Split) -> Iterator[Note]:
     large = total_s / share >= _WORTH
     settings = tuned(trace.info.environment, {"MPI"})
     told = f". The environment sets {join_words(settings)}, which MPI obeys: try it without" if settings else ""
+    again = f"volley replay {escape_controls(trace.name)}"
+    name_of_first = settings[0].rpartition(" ")[2].partition("=")[0] if settings else ""
     yield finding(
         "SLOW?" if large and settings else "" if large else "OK",
         f"{_percent(rest_s, total_s)} of the time in MPI is MPI itself, {_percent(rest_s, share)} of all time: most of "
         f"it in MPI_{name}{sized}, {_time(each_s)} each{told}",
+        f"volley compare --live '{again}' 'env -u {name_of_first} {again}'" if settings else again,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from volley.records.trace_calls import ROOTED, collective_of, plain_name
-from volley.records.trace_file import ANY, DEVICE, NOBODY, RankTrace, Trace
+from volley.records.trace_file import ANY, DEVICE, NOBODY, Event, RankTrace, Trace
 from volley.text import count, grouped
 from volley.units import approximate_size, format_cpulist, format_duration
 
@@ -56,7 +56,7 @@ def _places(trace: Trace, rank: RankTrace) -> Iterator[tuple[str, float | None]]
     inside = [(thread, event) for thread in rank.threads if (event := _current(rank, thread)) is not None]
     for thread, event in inside:
         polls = int(thread["polls"])
-        begin = thread["polls_since"] if polls else event["begin"]
+        begin = thread["polls_since"] if polls else event.begin
         yield _call(rank, event, polls), float(trace.seconds(rank, begin))
     if not inside and len(rank.threads):
         thread = rank.threads[0]
@@ -67,18 +67,18 @@ def _places(trace: Trace, rank: RankTrace) -> Iterator[tuple[str, float | None]]
         yield f"is outside MPI{after}", float(trace.seconds(rank, thread["since"]))
 
 
-def _current(rank: RankTrace, thread: Any) -> Any:
+def _current(rank: RankTrace, thread: Any) -> Event | None:
     """Return the event in which a thread is; ``None`` outside MPI."""
     current = int(thread["current"])
     if current == 0:
         return None
     if current == 1:
-        return thread["event"]
-    return rank.events[current - 2] if current - 2 < len(rank.events) else None
+        return Event(*thread["event"].tolist())
+    return rank.rows[current - 2] if current - 2 < len(rank.rows) else None
 
 
-def _call(rank: RankTrace, event: Any, polls: int) -> str:
-    name = plain_name(rank.names[event["call"]])
+def _call(rank: RankTrace, event: Event, polls: int) -> str:
+    name = plain_name(rank.names[event.call])
     if polls:
         return f"polls MPI_{name}"
     text = f"is in MPI_{name}"
@@ -87,8 +87,8 @@ def _call(rank: RankTrace, event: Any, polls: int) -> str:
     return text + _with_whom(rank, event, name)
 
 
-def _with_whom(rank: RankTrace, event: Any, name: str) -> str:
-    peer, tag, comm = int(event["peer"]), int(event["tag"]), int(event["comm"])
+def _with_whom(rank: RankTrace, event: Event, name: str) -> str:
+    peer, tag, comm = event.peer, event.tag, event.comm
     receives = name.startswith(("Recv", "Irecv", "Probe", "Mprobe"))
     parts = []
     if peer >= 0:
@@ -96,16 +96,16 @@ def _with_whom(rank: RankTrace, event: Any, name: str) -> str:
         who = f"rank {world}" if world >= 0 else f"rank {peer} of communicator {comm}"
         rooted = collective_of(name) in ROOTED
         parts.append(f" with root {who}" if rooted else f" {'from' if receives else 'to'} {who}")
-        if name.startswith("Sendrecv") and event["length"] == 3:
+        if name.startswith("Sendrecv") and event.length == 3:
             source = rank.world_peer(comm, _signed(rank.list_of(event)[0]))
             parts.append(f" and from {f'rank {source}' if source >= 0 else 'any rank'}")
     elif peer in (ANY, NOBODY):
         parts.append(" from any rank" if peer == ANY else " with MPI_PROC_NULL")
     if tag >= 0:
         parts.append(f", tag {tag}")
-    if event["bytes"]:
-        size = approximate_size(int(event["bytes"])).replace(".00 ", " ")
-        parts.append(f", {size}{' on the GPU' if event['flags'] & DEVICE else ''}")
+    if event.bytes:
+        size = approximate_size(event.bytes).replace(".00 ", " ")
+        parts.append(f", {size}{' on the GPU' if event.flags & DEVICE else ''}")
     if comm and comm in rank.members:
         parts.append(f", communicator {comm} of {count(len(rank.members[comm]), 'rank')}")
     return "".join(parts)
@@ -119,15 +119,15 @@ def _signed(word: int) -> int:
     return word - (1 << 64) if word >> 63 else word
 
 
-def _requests(rank: RankTrace, event: Any) -> str:
+def _requests(rank: RankTrace, event: Event) -> str:
     """Return what the requests of a Wait are: the last call that made each of these handles."""
     handles = rank.list_of(event)
     shown = []
     for handle in handles[:_LISTED]:
-        made = (each for each in reversed(rank.events) if int(each["buffer2"]) == handle)
-        maker = next((each for each in made if _makes_request(rank.names[each["call"]])), None)
+        made = (each for each in reversed(rank.rows) if each.buffer2 == handle)
+        maker = next((each for each in made if _makes_request(rank.names[each.call])), None)
         if maker is not None:
-            name = plain_name(rank.names[maker["call"]])
+            name = plain_name(rank.names[maker.call])
             shown.append(f"MPI_{name}{_with_whom(rank, maker, name)}")
     more = f"; and {len(handles) - _LISTED} more" if len(handles) > _LISTED else ""
     return f" of {'; '.join(shown)}{more}" if shown else ""

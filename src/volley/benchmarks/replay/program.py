@@ -1,0 +1,302 @@
+"""From a trace to the program of a replay, which ``engine/src/benchmark/replay.cpp`` reads.
+
+A message is replayed if both of its sides were recorded, a collective if all of its ranks recorded it.  Receives from
+any source name the source that they had, successful tests are waits, persistent requests are made anew each time, and
+data of derived types is sent as bytes.  Buffers keep their places: an application that sends from the buffer into which
+it has received has another speed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from volley.errors import UserError
+from volley.records.trace_calls import COLLECTIVES, Calls, Operation, RankCalls
+from volley.records.trace_file import NOBODY, Trace
+
+_LARGEST = 2**31 - 1
+_LINE = 64
+_MOST_ACTIVE = 256
+"""Operations in flight at once among which shared buffers are looked for."""
+_APART = 1 << 62
+"""Added to the address of the receive buffer of MPI_Sendrecv_replace: MPI_Sendrecv needs another one."""
+_MESSAGES = ("send", "recv", "isend", "irecv", "wait", "sendrecv")
+_COLLECTIVES = {
+    **{name: name.lower() for name in ("Barrier", "Bcast", "Reduce", "Allreduce", "Allgather", "Alltoall", "Gather")},
+    "Reduce_scatter": "reduce_scatter",
+    "Reduce_scatter_block": "reduce_scatter",
+    "Scatter": "scatter",
+    "Allgatherv": "allgatherv",
+    "Alltoallv": "alltoallv",
+    "Alltoallw": "alltoallv",
+}
+_CODES = {name: code for code, name in enumerate((*_MESSAGES, *dict.fromkeys(_COLLECTIVES.values())))}
+_NOT_COMMUNICATION = (
+    "Init",
+    "Finalize",
+    "Type_free",
+    "Comm_",
+    "Cart_",
+    "Start",
+    "Request_free",
+    "Cancel",
+    "Probe",
+    "Mprobe",
+)
+_NO_SIDE = (-1, 0, 0, 0, 0, 0)
+
+
+@dataclass
+class ReplayProgram:
+    words: list[int]
+    """What the engine reads."""
+    names: list[str]
+    """The calls that are replayed."""
+    recorded: dict[str, tuple[int, float]]
+    """How often the application made each of them, and its median time, in s."""
+    left_out: dict[str, float]
+    """What is not replayed, as a share of the time in calls that communicate."""
+    span_s: float
+    """The time from the first call to the last."""
+
+
+@dataclass
+class _Rank:
+    calls: RankCalls
+    steps: list[list[int]] = field(default_factory=list)
+    slots: dict[int, int] = field(default_factory=dict)
+    """The slot of the request of each operation, by its identity."""
+    scratch_bytes: int = 0
+    emitted: list[int] = field(default_factory=list)
+    """The number of the event of each step."""
+
+
+def build(trace: Trace, calls: Calls) -> ReplayProgram:
+    """Return the program of a trace.
+
+    Raises:
+        UserError: if a rank has no trace, or if several threads of a rank call MPI.
+    """
+    if trace.missing:
+        raise UserError(f"{trace.name} lacks ranks {trace.missing}: what they sent cannot be replayed")
+    if any(len(rank.trace.threads) > 1 for rank in calls.ranks.values()):
+        raise UserError(f"{trace.name}: several threads of a rank call MPI, which volley replay does not repeat")
+    return _Builder(calls).build()
+
+
+class _Builder:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._names: dict[str, int] = {}
+        self._whole = {id(each) for group in calls.collectives if self._is_whole(group) for each in group.values()}
+        self._unverified: set[int] = set()
+        self._seeds: dict[int, int] = {}
+
+    def _is_whole(self, group: dict[int, Operation]) -> bool:
+        members = self._calls.members[next(iter(group.values())).comm]
+        kinds = {each.kind for each in group.values()}
+        blocking = all(self._calls.ranks[rank].names[each.post] == each.kind for rank, each in group.items())
+        lists = all(
+            len(self._calls.ranks[rank].trace.list_of(each.source)) >= len(members)
+            for rank, each in group.items()
+            if each.kind in ("Allgatherv", "Alltoallv", "Alltoallw", "Reduce_scatter")
+        )
+        small = all(each.nbytes * len(members) <= _LARGEST for each in group.values())
+        return (
+            len(group) == len(members)
+            and len(kinds) == 1
+            and kinds <= _COLLECTIVES.keys()
+            and blocking
+            and lists
+            and small
+        )
+
+    def build(self) -> ReplayProgram:
+        for each in self._calls.ranks.values():
+            self._find_overlaps(each)
+        members = self._calls.members
+        words = [len(members), *(word for those in members for word in (len(those), *those))]
+        durations: dict[str, list[float]] = {}
+        lost: dict[str, float] = {}
+        for _, calls in sorted(self._calls.ranks.items()):
+            rank = _Rank(calls)
+            self._emit_rank(rank)
+            words += _written(rank)
+            kept = set(rank.emitted)
+            for number, seconds in enumerate((calls.end_s - calls.begin_s).tolist()):
+                into = durations.setdefault(calls.names[number], []) if number in kept else None
+                if into is not None:
+                    into.append(seconds)
+                elif not calls.names[number].startswith(_NOT_COMMUNICATION) and "_init" not in calls.names[number]:
+                    lost[calls.names[number]] = lost.get(calls.names[number], 0.0) + seconds
+        total_s = sum(map(sum, durations.values())) + sum(lost.values())
+        first = min((float(each.begin_s[0]) for each in self._calls.ranks.values() if len(each.begin_s)), default=0.0)
+        last = max((float(each.end_s[-1]) for each in self._calls.ranks.values() if len(each.end_s)), default=0.0)
+        return ReplayProgram(
+            words,
+            list(self._names),
+            {name: (len(those), float(np.median(those))) for name, those in durations.items()},
+            {name: seconds / total_s for name, seconds in lost.items() if total_s},
+            last - first,
+        )
+
+    # ---------------------------------------------------------------------------------------------- verification
+
+    def _find_overlaps(self, rank: RankCalls) -> None:
+        """Note the messages whose buffers are shared by others in flight: filling one would change another."""
+        active: list[Operation] = []
+        for mine in rank.operations:
+            if mine.kind not in ("send", "receive"):
+                continue
+            active = [each for each in active if each.done < 0 or each.done >= mine.post][-_MOST_ACTIVE:]
+            low, high = mine.source.buffer, mine.source.buffer + mine.nbytes
+            for each in active:
+                begin = each.source.buffer
+                if begin < high and low < begin + each.nbytes and each.post != mine.post:
+                    self._unverified |= {id(each), id(mine)}
+            active.append(mine)
+
+    def _seed(self, mine: Operation) -> int:
+        send, receive = (mine, mine.match) if mine.kind == "send" else (mine.match, mine)
+        if send is None or receive is None or not self._unverified.isdisjoint((id(send), id(receive))):
+            return 0
+        return self._seeds.setdefault(id(send), len(self._seeds) + 1)
+
+    # ----------------------------------------------------------------------------------------------------- steps
+
+    def _emit_rank(self, rank: _Rank) -> None:
+        posted: dict[int, list[Operation]] = {}
+        for each in rank.calls.operations:
+            posted.setdefault(each.post, []).append(each)
+        last_end: float | None = None
+        for number, name in enumerate(rank.calls.names):
+            before = len(rank.steps)
+            gap_s = float(rank.calls.begin_s[number]) - last_end if last_end is not None else 0.0
+            gap_ns = max(int(gap_s * 1e9), 0)
+            if number in posted:
+                self._post(rank, number, name, posted[number], gap_ns)
+            elif number in rank.calls.completes:
+                done = [rank.slots.pop(id(each)) for each in rank.calls.completes[number] if id(each) in rank.slots]
+                if done:
+                    self._step(rank, number, "wait", gap_ns, numbers=done)
+            if len(rank.steps) > before:
+                last_end = float(rank.calls.end_s[number])
+        if rank.slots:  # requests that were freed, or not completed when the trace ended
+            self._step(rank, rank.emitted[-1], "wait", 0, numbers=rank.slots.values())
+
+    def _post(self, rank: _Rank, number: int, name: str, those: list[Operation], gap_ns: int) -> None:
+        if name in COLLECTIVES:
+            if id(those[0]) in self._whole:
+                self._collective(rank, number, those[0], gap_ns)
+            return
+        known = [each for each in those if _is_replayed(each)]
+        if name.startswith("Sendrecv"):
+            if known:
+                self._exchange(rank, number, those, known, gap_ns)
+            return
+        for each in known:
+            code = "send" if each.kind == "send" else "recv"
+            if each.done == number:
+                self._step(rank, number, code, gap_ns, message=each)
+            else:
+                slot = len(rank.steps)
+                rank.slots[id(each)] = slot
+                self._step(rank, number, f"i{code}", gap_ns, message=each, slot=slot)
+            gap_ns = 0
+
+    def _exchange(self, rank: _Rank, number: int, those: list[Operation], known: list[Operation], gap_ns: int) -> None:
+        self._step(rank, number, "sendrecv", gap_ns, message=those[0])
+        apart = _APART if rank.calls.names[number] == "Sendrecv_replace" else 0
+        sides = [
+            self._side(each, apart if each.kind == "receive" else 0) if each in known else _NO_SIDE for each in those
+        ]
+        rank.steps[-1][6:12] = [*sides[0], *(sides[1] if len(sides) > 1 else _NO_SIDE)]
+
+    def _collective(self, rank: _Rank, number: int, mine: Operation, gap_ns: int) -> None:
+        members = self._calls.members[mine.comm]
+        lists, nbytes = rank.calls.trace.list_of(mine.source), mine.nbytes
+        me = members.index(mine.rank)
+        if mine.kind == "Allgatherv":
+            nbytes = lists[me]
+        elif mine.kind == "Reduce_scatter":
+            nbytes, lists = sum(lists) // len(members), []
+        elif mine.kind.startswith("Alltoall") and lists:
+            lists = lists if len(lists) == 2 * len(members) else [*lists, *lists]
+        rank.scratch_bytes = max(rank.scratch_bytes, (nbytes + 8) * len(members), sum(lists))
+        self._step(rank, number, _COLLECTIVES[mine.kind], gap_ns, numbers=lists)
+        step = rank.steps[-1]
+        step[2], step[4] = mine.comm, mine.source.element
+        step[6:12] = (members.index(mine.peer) if mine.peer in members else -1, 0, nbytes, 0, 0, 0)
+
+    def _step(
+        self,
+        rank: _Rank,
+        number: int,
+        code: str,
+        gap_ns: int,
+        *,
+        numbers: Iterable[int] = (),
+        message: Operation | None = None,
+        slot: int = -1,
+    ) -> None:
+        name = self._names.setdefault(rank.calls.names[number], len(self._names))
+        comm = message.comm if message else 0
+        listed = list(numbers)
+        side = self._side(message) if message else _NO_SIDE
+        rank.steps.append([_CODES[code], name, max(comm, 0), gap_ns, 0, slot, *side, len(listed), *listed])
+        rank.emitted.append(number)
+
+    def _side(self, mine: Operation, apart: int = 0) -> tuple[int, ...]:
+        sent = mine.nbytes if mine.kind == "send" or mine.match is None else mine.match.nbytes
+        peer = -1 if mine.peer == NOBODY else self._calls.members[mine.comm].index(mine.peer)
+        return peer, max(mine.tag, 0), mine.nbytes, mine.source.buffer + apart, self._seed(mine), sent
+
+
+def _is_replayed(mine: Operation) -> bool:
+    if mine.nbytes > _LARGEST or mine.comm < 0:
+        return False
+    if mine.peer == NOBODY:
+        return True
+    return mine.match is not None and mine.match.nbytes <= _LARGEST
+
+
+def _written(rank: _Rank) -> list[int]:
+    """Return the words of a rank, with addresses replaced by places in its arena."""
+    places = _Places((step[at + 3], max(step[at + 2], step[at + 5])) for step in rank.steps for at in _sides(step))
+    body = [places.bytes, rank.scratch_bytes, max(len(rank.steps), 1), len(rank.steps)]
+    for step in rank.steps:
+        for at in _sides(step):
+            step[at + 3] = places.of(step[at + 3])
+        body += step
+    return [len(body), *body]
+
+
+def _sides(step: list[int]) -> tuple[int, ...]:
+    if step[0] == _CODES["sendrecv"]:
+        return 6, 12
+    return (6,) if step[0] < _CODES["wait"] else ()
+
+
+class _Places:
+    """Maps the buffers of an application into one block: buffers that overlap still do."""
+
+    def __init__(self, buffers: Iterable[tuple[int, int]]) -> None:
+        self._begins: list[int] = []
+        self._at: list[int] = []
+        self.bytes, end = 0, -1
+        for begin, size in sorted(set(buffers)):
+            if begin > end:
+                self._begins.append(begin)
+                self._at.append(-(-self.bytes // _LINE) * _LINE + begin % _LINE)
+                self.bytes, end = self._at[-1], begin
+            if begin + size > end:
+                self.bytes += begin + size - end
+                end = begin + size
+
+    def of(self, address: int) -> int:
+        place = bisect_right(self._begins, address) - 1
+        return self._at[place] + address - self._begins[place]

@@ -1,0 +1,189 @@
+"""The plan and the records of a replay, its launches, their results, and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from volley.benchmarks.replay import ReplayOptions
+from volley.benchmarks.replay.program import build
+from volley.document import RECORD_VERSION as VERSION
+from volley.document import Frozen, NonNegative, Number, PositiveSeconds, Seconds, Version
+from volley.errors import UserError
+from volley.files import write_file
+from volley.records.launch_series import LaunchSeries, series_of
+from volley.records.record_types import Status
+from volley.records.run_log import Observable, RunLog
+from volley.records.trace_calls import resolve
+from volley.records.trace_file import read_trace
+from volley.report.cells import ALL, Quantity, as_they_are, data_of
+from volley.report.model import Column, Note, Report, Row, Table
+from volley.run import report_parts
+from volley.run.jobs import Job, JobContext, Jobs, count_ranks, make_plan
+from volley.statistics.estimates import Estimate, median
+from volley.statistics.launches import FIRST_LOOK, over_launches
+from volley.text import join_few
+from volley.units import format_sig
+
+_LAUNCHES_WITH_GAPS = 3
+_ALL_CALLS = "all calls"
+
+
+class RecordedCalls(Frozen, frozen=True, kw_only=True):
+    """What the application did; the engine does not look at it."""
+
+    calls: Annotated[list[NonNegative], Meta(description="of each name, by all ranks.")]
+    median_s: Annotated[list[Number], Meta(description="the median time of a call of each name.")]
+    left_out: Annotated[
+        dict[str, Number], Meta(description="what is not replayed, as a share of the time in MPI.")
+    ] = {}
+
+
+class ReplayPlan(Frozen, frozen=True, kw_only=True):
+    """Which calls are repeated, and how."""
+
+    program: Annotated[list[str], Meta(description="the path of the file with the calls.", min_length=1, max_length=1)]
+    names: Annotated[list[str], Meta(description="the names of the calls.")]
+    recorded: RecordedCalls
+    gaps: Annotated[bool, Meta(description="wait between calls as long as the application did.")] = False
+    memory: Annotated[Literal["host", "device"], Meta(description="where the buffers are.")] = "host"
+    time_s: Annotated[
+        PositiveSeconds, Meta(description="repeat all calls for this time, and at least three times.")
+    ] = 1.0
+
+
+class ReplayPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="replay"):
+    """The calls of an application, repeated several times in one launch."""
+
+    version: Version = VERSION
+    status: Status
+    pass_s: Annotated[list[PositiveSeconds], Meta(description="one entry per pass: all calls, on the slowest rank.")]
+    call_s: Annotated[list[Seconds], Meta(description="of each name, the median over calls, ranks and passes.")]
+    checked: Annotated[NonNegative, Meta(description="messages that were compared byte for byte.")] = 0
+    wrong: Annotated[NonNegative, Meta(description="messages with a wrong byte.")] = 0
+
+
+def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
+    if len(options.trace) != 1:
+        raise UserError("name one trace: volley replay mpi.trace")
+    trace = read_trace(options.trace[0])
+    program = build(trace, resolve(trace))
+    if not program.names:
+        raise UserError(f"{options.trace[0]} has no call that can be replayed")
+    ranks = count_ranks(options.job, context, usual=trace.size)
+    if ranks != trace.size:
+        raise UserError(f"{options.trace[0]} has {trace.size} ranks, and this job has {ranks}")
+    path = Path(f"{options.trace[0]}.replay").absolute()
+    recorded = RecordedCalls(
+        calls=[program.recorded[name][0] for name in program.names],
+        median_s=[program.recorded[name][1] for name in program.names],
+        left_out=program.left_out,
+    )
+    part = ReplayPlan(
+        program=[str(path)],
+        names=program.names,
+        recorded=recorded,
+        gaps=options.gaps,
+        memory=options.memory,
+        time_s=options.time,
+    )
+    if not options.job.dry_run:
+        write_file(path, np.array(program.words, np.int64).tobytes(), "the calls to replay")
+    plan = make_plan("replay", part, options, ranks=ranks, verify=options.verify)
+    usual = _LAUNCHES_WITH_GAPS if options.gaps else FIRST_LOOK
+    measuring_s = options.time + (3 * program.span_s if options.gaps else 0.0)
+    return Jobs((Job(plan, measuring_s=measuring_s),), times=options.job.launches or usual)
+
+
+@dataclass(frozen=True)
+class ReplayedCall:
+    call: str
+    calls: int
+    recorded_s: float | None
+    time_s: Estimate
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    series: LaunchSeries
+    calls: list[ReplayedCall]
+    """The first one is a pass of all calls."""
+    checked: int
+    wrong: int
+
+
+def results(logs: Iterable[RunLog]) -> list[ReplayResult]:
+    return [_result(series) for series in series_of(logs)]
+
+
+def _result(series: LaunchSeries) -> ReplayResult:
+    points = [point for log in series.logs for point in log.of(ReplayPoint)]
+    found: list[ReplayedCall] = []
+    if points and series.plan:
+        plan: ReplayPlan = series.plan.options
+        found.append(ReplayedCall(_ALL_CALLS, 1, None, over_launches([point.pass_s for point in points])))
+        for place, name in enumerate(plan.names):
+            times = [[point.call_s[place]] for point in points if point.call_s[place] > 0]
+            if times:
+                recorded_s = plan.recorded.median_s[place]
+                found.append(ReplayedCall(f"MPI_{name}", plan.recorded.calls[place], recorded_s, over_launches(times)))
+    return ReplayResult(series, found, sum(each.checked for each in points), sum(each.wrong for each in points))
+
+
+def observables(log: RunLog) -> Iterator[Observable]:
+    for point in log.of(ReplayPoint):
+        names = log.run.plan.options.names if log.run else []
+        known = [(f"MPI_{name}", time_s) for name, time_s in zip(names, point.call_s, strict=False) if time_s > 0]
+        yield Observable(
+            "replay", [_ALL_CALLS, *(name for name, _ in known)], [median(point.pass_s), *(s for _, s in known)]
+        )
+
+
+TIME = Quantity("time", "µs", lambda each: each.time_s, bounds=ALL)
+RECORDED = Quantity("recorded", "µs", lambda each: each.recorded_s)
+QUANTITIES = (*as_they_are("call", "calls"), TIME, RECORDED)
+
+
+def report(result: ReplayResult) -> Report:
+    series = result.series
+    rows: list[Row] = [
+        [each.call, each.calls, RECORDED.cell(each), TIME.cell(each), _bounds(each.time_s)] for each in result.calls
+    ]
+    columns = [
+        Column("call", align="left"),
+        Column("calls"),
+        RECORDED.column(),
+        Column("replayed", "µs"),
+        Column("", "", align="left"),
+    ]
+    legend = "median time of a call over ranks and passes; all calls: once through, on the slowest rank"
+    gaps = "with gaps" if series.plan and series.plan.options.gaps else "without gaps"
+    return Report(
+        heading=report_parts.heading(series, "replay", gaps),
+        tables=[Table(columns, rows, legend=[legend])] if rows else [],
+        notes=[*_notes(result), *report_parts.notes_of(series, ("replay",))],
+        data=data_of(QUANTITIES, ("call",), result.calls),
+        runs=series.describe_runs(),
+    )
+
+
+def _bounds(time_s: Estimate) -> str:
+    return "" if time_s.kind == "single" else f"{format_sig(time_s.low * 1e6)} to {format_sig(time_s.high * 1e6)}"
+
+
+def _notes(result: ReplayResult) -> Iterator[Note]:
+    if result.wrong:
+        yield Note("error", f"{result.wrong} of {result.checked} checked messages were wrong")
+    elif result.checked:
+        yield Note("finding", f"{result.checked} messages were checked byte for byte, in passes that were not timed")
+    plan = result.series.plan
+    left_out = plan.options.recorded.left_out if plan else {}
+    shown = {name: share for name, share in left_out.items() if share >= 0.001}
+    if shown:
+        named = join_few(f"MPI_{name} ({100 * share:.2g} %)" for name, share in shown.items())
+        yield Note("missing", f"not replayed, with the share of the recorded time in MPI: {named}")

@@ -1,0 +1,33 @@
+"""Programs that make known MPI calls, and volley as a process that records them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+
+
+def mpirun(ranks: int, *words: str | Path) -> list[str]:
+    return [str(SCRIPTS / "mpirun"), "-n", str(ranks), "--map-by", ":OVERSUBSCRIBE", *map(str, words)]
+
+
+def start(*words: str, **options: object) -> subprocess.Popen[str]:
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "volley", *words],
+        env={**os.environ, **root, **options.pop("env", {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def volley(*words: str, **options: object) -> tuple[int, str, str]:
+    with start(*words, **options) as process:
+        out, err = process.communicate(timeout=120)
+    return process.returncode, out, err

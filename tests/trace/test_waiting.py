@@ -1,0 +1,135 @@
+"""What waits for what, on traces made by hand: a tick is a nanosecond, and the times are chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from volley.records import trace_file
+from volley.records.trace_calls import resolve
+from volley.records.trace_file import COMM, COUNT, EVENT, HEADER, PARTNER, SAMPLE, THREAD, RankTrace, Trace, TraceInfo
+from volley.trace.roll_call import roll_call
+from volley.trace.waiting import RankTime, split
+
+NAMES = ["Send", "Recv", "Isend", "Irecv", "Wait", "Allreduce", "Bcast", "Reduce", "Finalize", "Waitall"]
+MS = 1_000_000
+
+
+def call(name: str, begin_ms: float, end_ms: float, **fields: int) -> dict[str, int | str]:
+    return {"name": name, "begin": int(begin_ms * MS) + 1, "end": int(end_ms * MS) + 1, **fields}
+
+
+def a_rank(rank: int, size: int, calls: list[dict], delay_ms: float = 0.0) -> RankTrace:
+    header = np.zeros(1, HEADER)
+    header[["rank", "size", "state"]] = (rank, size, 2)
+    header["host"], header["tick1"], header["ns1"] = b"here", 10**9, 10**9
+    events = np.zeros(len(calls), EVENT)
+    words = [int(word) for each in calls for word in each.get("words", ())]
+    counts, at = np.zeros(len(NAMES), COUNT), 0
+    for event, each in zip(events, calls, strict=True):
+        event["call"], event["begin"], event["end"] = NAMES.index(each["name"]), each["begin"], each["end"]
+        event["peer"], event["tag"] = each.get("peer", -3), each.get("tag", 0)
+        event["bytes"], event["buffer2"] = each.get("size", 8), each.get("request", 0)
+        event["list"], event["length"], event["flags"] = at, len(each.get("words", ())), each.get("flags", 0)
+        at += len(each.get("words", ()))
+        counts["calls"][event["call"]] += 1
+        counts["ticks"][event["call"]] += each["end"] - each["begin"]
+    samples = np.zeros(2, SAMPLE)
+    samples["at"], samples["delay_ns"] = (1, 10**9), (0, int(delay_ms * MS))
+    comms = np.array([(0, size, 0, 1)], COMM)
+    kept = np.array(words, np.uint64)
+    return RankTrace(
+        header[0], NAMES, events, kept, samples, comms, np.zeros(1, THREAD), np.zeros(size, PARTNER), counts
+    )
+
+
+def times(*ranks: RankTrace) -> list[RankTime]:
+    trace = Trace(TraceInfo(), list(ranks))
+    return split(trace, resolve(trace)).ranks
+
+
+def test_a_receive_waits_until_the_send_begins() -> None:
+    waits = a_rank(0, 2, [call("Recv", 10, 15, peer=1), call("Finalize", 100, 100)])
+    sends = a_rank(1, 2, [call("Send", 13, 13.5, peer=0), call("Finalize", 100, 100)])
+    mine, theirs = times(waits, sends)
+    assert mine.late_s == pytest.approx({1: 0.003})
+    assert mine.rest_s == pytest.approx(0.002)
+    assert theirs.late_s == {}
+
+
+def test_a_buffered_send_waits_for_nobody_and_a_synchronous_one_for_the_receive() -> None:
+    for end_ms, late in ((1, {}), (6, {1: 0.004})):
+        sends = a_rank(0, 2, [call("Send", 0, end_ms, peer=1)])
+        receives = a_rank(1, 2, [call("Recv", 4, 6, peer=0)])
+        assert times(sends, receives)[0].late_s == pytest.approx(late)
+
+
+def test_a_rank_outside_mpi_with_an_unfinished_send_makes_no_progress() -> None:
+    sends = a_rank(0, 2, [call("Isend", 0, 1, peer=1, request=77), call("Wait", 9, 10, request=77)])
+    receives = a_rank(1, 2, [call("Recv", 2, 10, peer=0)])
+    mine = times(sends, receives)[1]
+    assert mine.late_s == {}
+    assert mine.absent_s == pytest.approx({0: 0.007})
+    # The receive ends while the sender still computes: the data came without it.
+    receives = a_rank(1, 2, [call("Recv", 2, 5, peer=0)])
+    assert times(sends, receives)[1].absent_s == {}
+
+
+def test_a_receive_from_any_source_has_the_source_that_its_wait_said() -> None:
+    done = [5, (2 << 32) | 4]  # the request, then source 2 and tag 4
+    waits = a_rank(
+        0,
+        3,
+        [call("Irecv", 0, 1, peer=-1, tag=-1, request=5), call("Waitall", 1, 8, words=done, flags=trace_file.MATCHED)],
+    )
+    others = [a_rank(1, 3, []), a_rank(2, 3, [call("Send", 6, 7, peer=0, tag=4)])]
+    assert times(waits, *others)[0].late_s == pytest.approx({2: 0.005})
+
+
+@pytest.mark.parametrize(
+    ("name", "root", "late"),
+    [
+        ("Allreduce", -3, [{2: 0.008}, {2: 0.007}, {}]),
+        ("Bcast", 0, [{}, {}, {}]),  # who comes after the root waits for nobody
+        ("Bcast", 2, [{2: 0.008}, {2: 0.007}, {}]),
+        ("Reduce", 0, [{2: 0.008}, {2: 0.007}, {}]),
+    ],
+)
+def test_a_collective_waits_for_the_ranks_whose_data_it_needs(name: str, root: int, late: list[dict]) -> None:
+    ranks = [a_rank(rank, 3, [call(name, begin, 9, peer=root)]) for rank, begin in enumerate((0, 1, 8))]
+    assert [each.late_s for each in times(*ranks)] == [pytest.approx(each) for each in late]
+
+
+def test_waits_of_and_for_a_rank_without_its_core_are_not_split() -> None:
+    waits = a_rank(0, 2, [call("Recv", 10, 15, peer=1), call("Finalize", 100, 100)])
+    sends = a_rank(1, 2, [call("Send", 13, 13.5, peer=0), call("Finalize", 100, 100)], delay_ms=20)
+    mine, theirs = times(waits, sends)
+    assert not theirs.has_core
+    assert mine.late_s == {}
+    assert mine.unsplit_s == pytest.approx(0.003)
+
+
+def test_the_shares_of_a_rank_add_up() -> None:
+    ranks = [
+        a_rank(rank, 3, [call("Allreduce", begin, 9), call("Finalize", 20, 21)]) for rank, begin in enumerate((0, 1, 8))
+    ]
+    for each in times(*ranks):
+        parts = sum(each.late_s.values()) + sum(each.absent_s.values()) + each.unsplit_s + each.rest_s
+        assert parts == pytest.approx(each.mpi_s)
+        assert each.mpi_s <= each.total_s
+
+
+def test_ranks_without_a_trace_are_named() -> None:
+    trace = Trace(TraceInfo(), [a_rank(0, 4, []), a_rank(2, 4, [])])
+    assert trace.missing == [1, 3]
+    assert any(line.startswith("ranks 1,3 without a trace") for line in roll_call(trace))
+
+
+def test_messages_that_share_a_request_are_all_completed() -> None:
+    """Open MPI and MPICH give every message that is buffered at once the same request."""
+    sends = [call("Isend", each, each + 1, peer=1, tag=each, request=5) for each in (0, 2)]
+    receives = [call("Recv", 4 + each, 5 + each, peer=0, tag=2 * each) for each in (0, 1)]
+    ranks = [a_rank(0, 2, [*sends, call("Waitall", 3, 4, words=[5, 5])]), a_rank(1, 2, receives)]
+    calls = resolve(Trace(TraceInfo(), ranks))
+    assert [each.done for each in calls.ranks[0].operations] == [2, 2]
+    assert calls.unmatched == 0
