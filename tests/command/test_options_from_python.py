@@ -56,8 +56,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "RECORDS…": (["a", "b"], ["a", "b"]),
     "[RECORDS…]": (["a", "b"], ["a", "b"]),
     "[-- COMMAND …]": (["pingpong", "-s", "8"], []),
-    "[-- COMMAND]": (["mpirun", "-n", "2", "./app"], []),
-    "TRACE": (["a.trace"], ["a.trace"]),
+    "[TRACE]": (["a.trace"], ["a.trace"]),
     "PATTERN": ("night*", ["night*"]),
 }
 """For what the help calls a value: one of Python, and the same as words."""
@@ -66,7 +65,6 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
 NEEDED = {
     "batch": ["--scheduler", "age"],
     "check": ["--expect", "limits.json"],
-    "explain": ["TRACE"],
     "setup": ["--root-script"],
 }
 """Words without which a command refuses some of its options."""

@@ -21,7 +21,7 @@ namespace volley {
 namespace {
 
 // In the order of the front end's _CODES.
-enum class Call : std::int64_t {
+enum class ReplayCall : std::int64_t {
   send,
   recv,
   isend,
@@ -42,7 +42,7 @@ enum class Call : std::int64_t {
 };
 
 // One side of a message, or a buffer of a collective.
-struct Side {
+struct ReplaySide {
   int peer = 0;  // of a collective the root; negative: MPI_PROC_NULL
   int tag = 0;
   std::int64_t bytes = 0;
@@ -51,21 +51,21 @@ struct Side {
   std::int64_t sent_bytes = 0;
 };
 
-struct Step {
-  Call call = Call::barrier;
+struct ReplayStep {
+  ReplayCall call = ReplayCall::barrier;
   std::size_t name = 0;
   std::size_t comm = 0;
   std::int64_t gap_ns = 0;  // from the end of the step before
   std::int64_t element = 0;
   std::int64_t slot = -1;  // of the request
-  Side first;
-  Side second;            // the receive of a sendrecv
+  ReplaySide first;
+  ReplaySide second;      // the receive of a sendrecv
   std::vector<int> list;  // slots of a wait; bytes to each rank, then from each
 };
 
 struct Program {
   std::vector<std::vector<int>> comms;
-  std::vector<Step> steps;
+  std::vector<ReplayStep> steps;
   std::int64_t arena_bytes = 0;
   std::int64_t scratch_bytes = 0;
   std::int64_t slots = 0;
@@ -101,8 +101,8 @@ class Words {
   std::size_t at_ = 0;
 };
 
-Side read_side(Words& words) {
-  Side side;
+ReplaySide read_side(Words& words) {
+  ReplaySide side;
   side.peer = words.next_as<int>();
   side.tag = words.next_as<int>();
   side.bytes = words.next();
@@ -126,15 +126,15 @@ Program read_program(const std::string& path, int rank) {
   program.scratch_bytes = words.next();
   program.slots = words.next();
   program.steps.resize(words.next_as<std::size_t>());
-  for (Step& step : program.steps) {
-    step.call = words.next_as<Call>();
+  for (ReplayStep& step : program.steps) {
+    step.call = words.next_as<ReplayCall>();
     step.name = words.next_as<std::size_t>();
     step.comm = words.next_as<std::size_t>();
     step.gap_ns = words.next();
     step.element = words.next();
     step.slot = words.next();
     step.first = read_side(words);
-    if (step.call == Call::sendrecv) step.second = read_side(words);
+    if (step.call == ReplayCall::sendrecv) step.second = read_side(words);
     step.list = words.next_list();
   }
   return program;
@@ -154,7 +154,7 @@ class Player {
   }
 
   // Makes one call; with `verify`, fills what it sends and checks what has arrived.
-  void play(const Step& step, bool verify) {
+  void play(const ReplayStep& step, bool verify) {
     if (verify) before(step);
     make(step);
     if (verify) after(step);
@@ -168,31 +168,31 @@ class Player {
   }
 
  private:
-  [[nodiscard]] std::byte* at(const Side& side) const { return arena_ + side.offset; }
+  [[nodiscard]] std::byte* at(const ReplaySide& side) const { return arena_ + side.offset; }
   static int count(std::int64_t bytes) { return static_cast<int>(bytes); }
-  static int peer(const Side& side) { return side.peer < 0 ? MPI_PROC_NULL : side.peer; }
+  static int peer(const ReplaySide& side) { return side.peer < 0 ? MPI_PROC_NULL : side.peer; }
 
-  void make(const Step& step) {
-    const MPI_Comm comm = step.call == Call::wait ? MPI_COMM_NULL : comms_[step.comm]->data.get();
-    const Side& a = step.first;
+  void make(const ReplayStep& step) {
+    const MPI_Comm comm = step.call == ReplayCall::wait ? MPI_COMM_NULL : comms_[step.comm]->data.get();
+    const ReplaySide& a = step.first;
     switch (step.call) {
-      case Call::send: VOLLEY_MPI(MPI_Send(at(a), count(a.bytes), MPI_BYTE, peer(a), a.tag, comm)); break;
-      case Call::recv:
+      case ReplayCall::send: VOLLEY_MPI(MPI_Send(at(a), count(a.bytes), MPI_BYTE, peer(a), a.tag, comm)); break;
+      case ReplayCall::recv:
         VOLLEY_MPI(MPI_Recv(at(a), count(a.bytes), MPI_BYTE, peer(a), a.tag, comm, MPI_STATUS_IGNORE));
         break;
-      case Call::isend:
+      case ReplayCall::isend:
         VOLLEY_MPI(MPI_Isend(at(a), count(a.bytes), MPI_BYTE, peer(a), a.tag, comm, &request(step.slot)));
         break;
-      case Call::irecv:
+      case ReplayCall::irecv:
         VOLLEY_MPI(MPI_Irecv(at(a), count(a.bytes), MPI_BYTE, peer(a), a.tag, comm, &request(step.slot)));
         break;
-      case Call::sendrecv: {
-        const Side& b = step.second;
+      case ReplayCall::sendrecv: {
+        const ReplaySide& b = step.second;
         VOLLEY_MPI(MPI_Sendrecv(at(a), count(a.bytes), MPI_BYTE, peer(a), a.tag, at(b), count(b.bytes), MPI_BYTE,
                                 peer(b), b.tag, comm, MPI_STATUS_IGNORE));
         break;
       }
-      case Call::wait:
+      case ReplayCall::wait:
         for (const int slot : step.list) std::memcpy(list_.add(), &request(slot), mpi_handle_bytes);
         list_.wait();
         break;
@@ -200,8 +200,8 @@ class Player {
     }
   }
 
-  void make_collective(const Step& step, MPI_Comm comm) {
-    const Side& a = step.first;
+  void make_collective(const ReplayStep& step, MPI_Comm comm) {
+    const ReplaySide& a = step.first;
     std::byte* const send = both_.send;
     std::byte* const recv = both_.recv;
     const int bytes = count(a.bytes);
@@ -210,21 +210,27 @@ class Player {
     const int* const counts = step.list.data();
     const auto ranks = comms_[step.comm]->ranks.size();
     switch (step.call) {
-      case Call::barrier: VOLLEY_MPI(MPI_Barrier(comm)); break;
-      case Call::bcast: VOLLEY_MPI(MPI_Bcast(send, bytes, MPI_BYTE, a.peer, comm)); break;
-      case Call::reduce: VOLLEY_MPI(MPI_Reduce(send, recv, elements, type, MPI_SUM, a.peer, comm)); break;
-      case Call::allreduce: VOLLEY_MPI(MPI_Allreduce(send, recv, elements, type, MPI_SUM, comm)); break;
-      case Call::reduce_scatter: VOLLEY_MPI(MPI_Reduce_scatter_block(send, recv, elements, type, MPI_SUM, comm)); break;
-      case Call::allgather: VOLLEY_MPI(MPI_Allgather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm)); break;
-      case Call::alltoall: VOLLEY_MPI(MPI_Alltoall(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm)); break;
-      case Call::gather: VOLLEY_MPI(MPI_Gather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, a.peer, comm)); break;
-      case Call::scatter: VOLLEY_MPI(MPI_Scatter(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, a.peer, comm)); break;
-      case Call::allgatherv:
+      case ReplayCall::barrier: VOLLEY_MPI(MPI_Barrier(comm)); break;
+      case ReplayCall::bcast: VOLLEY_MPI(MPI_Bcast(send, bytes, MPI_BYTE, a.peer, comm)); break;
+      case ReplayCall::reduce: VOLLEY_MPI(MPI_Reduce(send, recv, elements, type, MPI_SUM, a.peer, comm)); break;
+      case ReplayCall::allreduce: VOLLEY_MPI(MPI_Allreduce(send, recv, elements, type, MPI_SUM, comm)); break;
+      case ReplayCall::reduce_scatter:
+        VOLLEY_MPI(MPI_Reduce_scatter_block(send, recv, elements, type, MPI_SUM, comm));
+        break;
+      case ReplayCall::allgather: VOLLEY_MPI(MPI_Allgather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm)); break;
+      case ReplayCall::alltoall: VOLLEY_MPI(MPI_Alltoall(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm)); break;
+      case ReplayCall::gather:
+        VOLLEY_MPI(MPI_Gather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, a.peer, comm));
+        break;
+      case ReplayCall::scatter:
+        VOLLEY_MPI(MPI_Scatter(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, a.peer, comm));
+        break;
+      case ReplayCall::allgatherv:
         starts_.assign(ranks, 0);
         std::exclusive_scan(counts, counts + ranks, starts_.begin(), 0);
         VOLLEY_MPI(MPI_Allgatherv(send, bytes, MPI_BYTE, recv, counts, starts_.data(), MPI_BYTE, comm));
         break;
-      case Call::alltoallv:
+      case ReplayCall::alltoallv:
         starts_.assign(2 * ranks, 0);
         std::exclusive_scan(counts, counts + ranks, starts_.begin(), 0);
         std::exclusive_scan(counts + ranks, counts + 2 * ranks, starts_.begin() + static_cast<std::ptrdiff_t>(ranks),
@@ -238,31 +244,32 @@ class Player {
 
   [[nodiscard]] MPI_Request& request(std::int64_t slot) { return requests_[static_cast<std::size_t>(slot)]; }
 
-  void before(const Step& step) {
-    if (step.call == Call::send || step.call == Call::isend || step.call == Call::sendrecv) fill(step.first);
-    if (step.call == Call::irecv) pending_[static_cast<std::size_t>(step.slot)] = &step.first;
+  void before(const ReplayStep& step) {
+    if (step.call == ReplayCall::send || step.call == ReplayCall::isend || step.call == ReplayCall::sendrecv)
+      fill(step.first);
+    if (step.call == ReplayCall::irecv) pending_[static_cast<std::size_t>(step.slot)] = &step.first;
   }
-  void after(const Step& step) {
-    if (step.call == Call::recv) check(step.first);
-    if (step.call == Call::sendrecv) check(step.second);
-    if (step.call != Call::wait) return;
+  void after(const ReplayStep& step) {
+    if (step.call == ReplayCall::recv) check(step.first);
+    if (step.call == ReplayCall::sendrecv) check(step.second);
+    if (step.call != ReplayCall::wait) return;
     for (const int slot : step.list) {
-      if (const Side* const side = std::exchange(pending_[static_cast<std::size_t>(slot)], nullptr)) check(*side);
+      if (const ReplaySide* const side = std::exchange(pending_[static_cast<std::size_t>(slot)], nullptr)) check(*side);
     }
   }
 
   // The contents of messages have no guards: the buffers of an application may be next to each other.
-  void expect(const Side& side) {
+  void expect(const ReplaySide& side) {
     expected_.resize(static_cast<std::size_t>(side.sent_bytes + 7) / 8);
     const PatternWords words = Contents(mixed(static_cast<std::uint64_t>(side.seed))).words();
     for (std::size_t i = 0; i < expected_.size(); ++i) expected_[i] = words.word(i);
   }
-  void fill(const Side& side) {
+  void fill(const ReplaySide& side) {
     if (side.seed == 0) return;
     expect(side);
     memory_->copy(at(side), reinterpret_cast<const std::byte*>(expected_.data()), static_cast<std::size_t>(side.bytes));
   }
-  void check(const Side& side) {
+  void check(const ReplaySide& side) {
     if (side.seed == 0) return;
     expect(side);
     arrived_.resize(expected_.size());
@@ -279,7 +286,7 @@ class Player {
   Buffers both_;
   std::vector<std::optional<RankGroup>> comms_;
   std::vector<MPI_Request> requests_;
-  std::vector<const Side*> pending_;
+  std::vector<const ReplaySide*> pending_;
   RequestList list_;
   std::vector<int> starts_;
   std::vector<std::uint64_t> expected_;
@@ -330,7 +337,7 @@ class Replay final : public Benchmark {
     call_s_.reserve(program.steps.size() * 64);
     auto last = Clock::now();
     for (std::size_t i = 0; i < program.steps.size(); ++i) {
-      const Step& step = program.steps[i];
+      const ReplayStep& step = program.steps[i];
       if (gaps_ && !verify) {
         const double gap_s = static_cast<double>(step.gap_ns) * 1e-9;
         if (gap_s > 0.1) watchdog.progress(gap_s);

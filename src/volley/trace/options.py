@@ -30,7 +30,7 @@ class RecordOptions(Options):
         help="Calls of each rank to keep, 64 B each while the application runs; later calls are only counted.",
     )
     words: tuple[str, ...] = argument(
-        "[-- COMMAND]", positional="...", help="What starts the application: mpirun -n 4 ./app."
+        "[-- COMMAND …]", positional="...", help="What starts the application: mpirun -n 4 ./app."
     )
 
     @property
@@ -42,7 +42,7 @@ class RecordOptions(Options):
 class ExplainOptions(Options):
     """What ``volley explain`` takes."""
 
-    trace: tuple[str, ...] = argument("TRACE", help="A trace of volley record.")
+    trace: tuple[str, ...] = argument("[TRACE]", positional="*", help="A trace of volley record.")
     output: Path | None = option(
         "--output", "-o", read=option_values.new_file, panel=OUTPUT, help="Write a page to this file, NAME.html."
     )

@@ -15,7 +15,7 @@ from volley.run.benchmark import Benchmark
 class ReplayOptions(BenchmarkOptions):
     PANEL = WHAT
 
-    trace: tuple[str, ...] = argument("TRACE", help="A trace of volley record.")
+    trace: tuple[str, ...] = argument("[TRACE]", positional="*", help="A trace of volley record.")
     gaps: bool = flag(help="Wait between the calls as long as the application computed; else the calls follow at once.")
     memory: Literal["host", "device"] = option(
         read=option_values.choice("host", "device"), default="host", help="Where all buffers are: host or device."
