@@ -68,7 +68,8 @@ def judge(visits: Visits, places: Places, *, one_way: bool, shared_nodes: bool =
     if seen > math.expm1(COARSEST):  # then nothing is known of those that only look slow
         below = [part for part in kept if part.reason in ("unsure", "lone", "many") and (part.slower or 0) < seen]
         kept = [part for part in kept if part not in below]
-        kept += [] if kept else [ClusterPart("group", "undecided", [], "coarse", seen)]
+        far = sorted({rank for part in below if part.reason != "unsure" for rank in part.ranks})
+        kept += [] if kept else [ClusterPart("group", "undecided", far, "coarse", seen)]
     return Judgement([*wrong, *kept], missing, seen, hit_from)
 
 
