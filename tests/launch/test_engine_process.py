@@ -133,6 +133,12 @@ def test_few_ranks_on_other_hosts_are_not_waited_for_as_long_as_many() -> None:
     assert waits_s(0) <= waits_s(2) < 90 < waits_s(4096)
 
 
+def test_doctor_is_recommended_with_the_hosts_of_the_run(bin_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (bin_folder / "mpirun").write_text("#!/bin/sh\necho no route >&2\nexit 1\n", encoding="utf-8")
+    assert measure("--hosts", "node1,node2") == 1
+    assert capsys.readouterr().err.splitlines()[-1].endswith("volley doctor --hosts node1,node2 looks for the cause")
+
+
 def test_the_words_of_a_launcher_are_shown_after_ctrl_c(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

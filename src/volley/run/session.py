@@ -423,7 +423,8 @@ class Session:
         words = self.options.named_transports
         named = [set(choose_transports((word,), self.context)).intersection(plan.transports) for word in words]
         earlier = any("ok" in each.statuses for each in self.logs if each is not log)
-        return judge(log, process.ending, self.benchmark, named, start.hint, measured_before=earlier)
+        job = self.options.job
+        return judge(log, process.ending, self.benchmark, named, start.hint, measured_before=earlier, job=job)
 
 
 def _load_pages(benchmark: Benchmark, format_name: str) -> None:
