@@ -94,3 +94,9 @@ def test_doctor_is_asked_about_the_hosts_and_the_mpi_of_the_run() -> None:
     job = JobOptions(hosts=("a", "a", "b"), mpi="mpich")
     lines = judge(RunLog(), Ending(255, (), ("no route",)), named("pingpong"), [], None, job=job).lines
     assert lines[-1] == "volley: volley doctor --hosts a,b --mpi mpich looks for the cause"
+
+
+def test_the_words_that_explain_the_others_are_in_the_sentence() -> None:
+    said = ("ssh: Could not resolve hostname b: Name or service not known", "[mpiexec@a] Launch proxy failed.")
+    lines = judge(RunLog(), Ending(255, (), said), named("pingpong"), [], None).lines
+    assert "ended with status 255: Could not resolve hostname b" in lines[-2]

@@ -94,6 +94,11 @@ def reason_in(lines: Sequence[str]) -> str:
     return next(_reasons(lines), "").strip()
 
 
+def first_cause(lines: Sequence[str]) -> str:
+    """Return the line that no other explains better, of the loader, ssh, srun or UCX; empty if there is none."""
+    return next(_matches(_FIRST_CAUSES, lines), "").strip()
+
+
 def _reasons(lines: Sequence[str]) -> Iterator[str]:
     """Yield what may be the reason, the best first."""
     yield from _matches(_FIRST_CAUSES, lines)

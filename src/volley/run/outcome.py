@@ -12,7 +12,7 @@ from volley.command.options import JobOptions
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_USAGE
 from volley.launch.engine import Ending
 from volley.machine import ucx_protocols
-from volley.machine.mpi_words import SETTING, lost_host, names_setting, reason_in
+from volley.machine.mpi_words import SETTING, first_cause, lost_host, names_setting, reason_in
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.text import escape_controls, join_words
@@ -119,6 +119,8 @@ def _with_launcher_text(sentence: str, ending: Ending, doctor: str) -> tuple[str
     named = [setting for setting in named if names_setting(said, *setting.split("=", 1))]
     if named:
         sentence = f"{sentence}: {said}; in this shell: {join_words(named)}; {doctor} tries without"
+    elif (cause := first_cause(ending.others)) and cause not in sentence:
+        sentence = f"{sentence}: {cause}"
     return (*_last(ending.others), f"volley: {escape_controls(sentence)}")
 
 
