@@ -375,7 +375,8 @@ def cli_page() -> Iterator[str]:
         yield f"| [`{command.title}`]({_page_of(command)}) | {summary} |"
     yield from ("", "## Shared options", "", "The page of each command names those that it has.", "")
     shared = shared_options()
-    for panel in dict.fromkeys(panel for panel, _ in shared):
+    pingpong = next(each for each in _COMMANDS if each.name == "pingpong")
+    for panel in dict.fromkeys((*panels(pingpong), *(panel for panel, _ in shared))):
         yield from (f"| {panel} | default | |", "| --- | --- | --- |")
         yield from (row for its, row in shared if its == panel)
         yield ""
