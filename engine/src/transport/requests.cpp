@@ -32,9 +32,9 @@ class PersistentChannel : public MpiChannel {
       const View each = (i < different ? view : view.last()).message((i - 1) * window);
       for (std::uint64_t n = 0; n < window; ++n) {
         const View message = each.message(n);
-        VOLLEY_MPI(MPI_Send_init(message.send, count_, type_, peer_, message_tag, comm_, sends_[message.send].add()));
+        VOLLEY_MPI(MPI_Send_init(message.send, elements_, type_, peer_, message_tag, comm_, sends_[message.send].add()));
         VOLLEY_MPI(
-            MPI_Recv_init(message.recv, count_, type_, peer_, message_tag, comm_, receives_[message.recv].add()));
+            MPI_Recv_init(message.recv, elements_, type_, peer_, message_tag, comm_, receives_[message.recv].add()));
       }
     }
   }
