@@ -1,0 +1,97 @@
+"""Counts of programs in Fortran, and with threads, on the MPIs of the distribution."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from recorded_program import volley
+from volley.records.trace_calls import resolve
+from volley.records.trace_file import read_trace, totals
+
+pytestmark = pytest.mark.slow
+
+FORTRAN = """
+program p
+use {module}
+{declarations}
+integer :: r, n, e, i
+double precision :: a(10), b(10)
+call MPI_Init(e)
+call MPI_Comm_rank(MPI_COMM_WORLD, r, e)
+call MPI_Comm_size(MPI_COMM_WORLD, n, e)
+do i = 1, 20
+  call MPI_Isend(a, 10, MPI_DOUBLE_PRECISION, mod(r + 1, n), 1, MPI_COMM_WORLD, q(1), e)
+  call MPI_Irecv(b, 10, MPI_DOUBLE_PRECISION, mod(r + n - 1, n), 1, MPI_COMM_WORLD, q(2), e)
+  call MPI_Waitall(2, q, s, e)
+  call MPI_Allreduce(MPI_IN_PLACE, a, 4, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, e)
+end do
+call MPI_Finalize(e)
+end program
+"""
+DECLARATIONS = {
+    "mpi": "integer :: q(2), s(MPI_STATUS_SIZE, 2)",
+    "mpi_f08": "type(MPI_Request) :: q(2)\ntype(MPI_Status) :: s(2)",
+}
+THREADS = """
+#include <mpi.h>
+#include <pthread.h>
+static int rank;
+static void* work(void* tag) {
+  int x = 0;
+  for (int i = 0; i < 100; ++i) {
+    if (rank == 0) MPI_Send(&x, 1, MPI_INT, 1, *(int*)tag, MPI_COMM_WORLD);
+    else MPI_Recv(&x, 1, MPI_INT, 0, *(int*)tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  return 0;
+}
+int main(void) {
+  int level, tags[4] = {0, 1, 2, 3};
+  pthread_t threads[4];
+  MPI_Init_thread(0, 0, MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 0; i < 4; ++i) pthread_create(&threads[i], 0, work, &tags[i]);
+  for (int i = 0; i < 4; ++i) pthread_join(threads[i], 0);
+  MPI_Finalize();
+}
+"""
+
+
+def recorded(tmp_path: Path, mpi: str, compiler: str, source: Path, *options: str) -> Path:
+    if not shutil.which(f"{compiler}.{mpi}") or not shutil.which("gfortran"):
+        pytest.skip(f"needs {compiler}.{mpi} and gfortran")
+    built = subprocess.run(
+        [f"{compiler}.{mpi}", source, *options, "-o", tmp_path / "p"], cwd=tmp_path, capture_output=True, check=False
+    )
+    if built.returncode:
+        pytest.skip(f"{compiler}.{mpi} has no such module")
+    trace = tmp_path / "t"
+    launcher = ["mpirun.openmpi", "--oversubscribe"] if mpi == "openmpi" else ["mpiexec.mpich"]
+    code, _, err = volley("record", "-o", str(trace), "--", *launcher, "-n", "2", str(tmp_path / "p"))
+    assert code == 0, err
+    return trace
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+@pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
+def test_a_program_in_fortran_is_counted(mpi: str, module: str, tmp_path: Path) -> None:
+    source = tmp_path / "p.f90"
+    source.write_text(FORTRAN.format(module=module, declarations=DECLARATIONS[module]))
+    trace = read_trace(str(recorded(tmp_path, mpi, "mpif90", source)))
+    found = totals(trace.ranks)
+    assert {name: found[name] for name in ("Isend", "Irecv", "Waitall", "Allreduce")} == dict.fromkeys(
+        ("Isend", "Irecv", "Waitall", "Allreduce"), 40
+    )
+    assert resolve(trace).unmatched == 0
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_calls_of_several_threads_are_all_counted(mpi: str, tmp_path: Path) -> None:
+    source = tmp_path / "p.c"
+    source.write_text(THREADS)
+    trace = read_trace(str(recorded(tmp_path, mpi, "mpicc", source, "-lpthread")))
+    assert {name: totals(trace.ranks)[name] for name in ("Send", "Recv")} == {"Send": 400, "Recv": 400}
+    assert resolve(trace).unmatched == 0
