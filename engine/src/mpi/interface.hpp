@@ -107,24 +107,19 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(MPI_Wait, MPI_Request*, MPI_Status*)                                                                               \
   X(MPI_Waitall, int, MPI_Request*, MPI_Status*)
 
-// Those of one-sided communication, and of `replay`: a call of one that the library lacks throws, so only what needs it
-// is unavailable.
-#define VOLLEY_MPI_ONE_SIDED_FUNCTIONS(X)                                                                          \
-  X(MPI_Alltoallv, const void*, const int*, const int*, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, \
-    MPI_Comm)                                                                                                      \
-  X(MPI_Gather, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm)                           \
-  X(MPI_Scatter, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm)                          \
-  X(MPI_Get, void*, int, MPI_Datatype, int, MPI_Aint, int, MPI_Datatype, MPI_Win)                                  \
-  X(MPI_Put, const void*, int, MPI_Datatype, int, MPI_Aint, int, MPI_Datatype, MPI_Win)                            \
-  X(MPI_Win_allocate, MPI_Aint, int, MPI_Info, MPI_Comm, void*, MPI_Win*)                                          \
-  X(MPI_Win_create, void*, MPI_Aint, int, MPI_Info, MPI_Comm, MPI_Win*)                                            \
-  X(MPI_Win_fence, int, MPI_Win)                                                                                   \
-  X(MPI_Win_flush, int, MPI_Win)                                                                                   \
-  X(MPI_Win_free, MPI_Win*)                                                                                        \
-  X(MPI_Win_get_attr, MPI_Win, int, void*, int*)                                                                   \
-  X(MPI_Win_lock_all, int, MPI_Win)                                                                                \
-  X(MPI_Win_set_errhandler, MPI_Win, MPI_Errhandler)                                                               \
-  X(MPI_Win_sync, MPI_Win)                                                                                         \
+// Those of one-sided communication: a call of one that the library lacks throws, so only what needs it is unavailable.
+#define VOLLEY_MPI_ONE_SIDED_FUNCTIONS(X)                                               \
+  X(MPI_Get, void*, int, MPI_Datatype, int, MPI_Aint, int, MPI_Datatype, MPI_Win)       \
+  X(MPI_Put, const void*, int, MPI_Datatype, int, MPI_Aint, int, MPI_Datatype, MPI_Win) \
+  X(MPI_Win_allocate, MPI_Aint, int, MPI_Info, MPI_Comm, void*, MPI_Win*)               \
+  X(MPI_Win_create, void*, MPI_Aint, int, MPI_Info, MPI_Comm, MPI_Win*)                 \
+  X(MPI_Win_fence, int, MPI_Win)                                                        \
+  X(MPI_Win_flush, int, MPI_Win)                                                        \
+  X(MPI_Win_free, MPI_Win*)                                                             \
+  X(MPI_Win_get_attr, MPI_Win, int, void*, int*)                                        \
+  X(MPI_Win_lock_all, int, MPI_Win)                                                     \
+  X(MPI_Win_set_errhandler, MPI_Win, MPI_Errhandler)                                    \
+  X(MPI_Win_sync, MPI_Win)                                                              \
   X(MPI_Win_unlock_all, MPI_Win)
 
 // Persistent collectives, of MPI 4.0. One that the library lacks is null: whoever calls them asks first.
