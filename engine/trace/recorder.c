@@ -233,7 +233,7 @@ struct partner {
   uint64_t sent, sent_bytes, received, ticks;
 };
 
-struct sample {  // of a thread, at the begin or the end of a call, about once in a millisecond
+struct sample {  // of a thread, at the begin or the end of a call, about every 10 ms
   uint64_t at, cpu_ns, delay_ns;  // delay: ready to run, but without a core (Linux, schedstat)
   uint32_t thread, in_mpi;        // in_mpi: the interval that ends here ended with a call
 };
@@ -978,7 +978,7 @@ static Word initialise(const char* name, Word a, Word b, Word wanted, Word given
   if (result != 0) return result;
   compare_clocks(&header->tick1, &header->ns1);
   const double per_ns = (double)(header->tick1 - header->tick0) / (double)(header->ns1 - header->ns0 + 1);
-  sample_every = (uint64_t)(1e6 * per_ns);
+  sample_every = (uint64_t)(1e7 * per_ns);
   int level = 0;
   CALL_MPI(Query_thread, &level);
   several = level >= (abi.status_bytes == 32 ? 4096 : 3);  // MPI_THREAD_MULTIPLE
