@@ -204,8 +204,8 @@ _STARTS_RANKS = re.compile(
     r"(mpi|prte|orte|js|s|ap)(run|exec)|prted?$|orted$|hydra|pmi_proxy|slurmstepd|jsmd|flux|pals|pbs_|res$|sge_|apinit"
 )
 """Names of launchers, their daemons and those of batch systems, one of which is above every rank."""
-_NOWHERE = "/nonexistent"
-"""As the home folder: none of the files there is read."""
+_NOWHERE = "/dev/null/nonexistent"
+"""As the home folder, and below what is no folder: none of the files there exists."""
 _PARAMETER_FILES = "OMPI_MCA_mca_base_param_files"
 _IN_HOME = (
     "~/.openmpi/mca-params.conf",
