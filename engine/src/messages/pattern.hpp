@@ -165,11 +165,11 @@ struct Elements {
   std::uint32_t mask = 0;  // of every element
 
   // The number of the piece that element i is in, and the element's number in it.
-  struct Place {
+  struct ElementPlace {
     int piece;
     std::uint64_t element;
   };
-  [[nodiscard]] constexpr Place place(std::uint64_t i) const {
+  [[nodiscard]] constexpr ElementPlace place(std::uint64_t i) const {
     if (count == piece) return {0, i};
     const std::uint64_t pair = i / (piece + odd_piece);
     const std::uint64_t rest = i - pair * (piece + odd_piece);
@@ -177,7 +177,7 @@ struct Elements {
     return {static_cast<int>(2 * pair) + 1, rest - piece};
   }
   [[nodiscard]] constexpr std::uint32_t at(std::uint64_t i) const {
-    const Place found = place(i);
+    const ElementPlace found = place(i);
     return of.element(rank + found.piece, position + found.element) ^ mask;
   }
   [[nodiscard]] constexpr std::uint64_t word(std::uint64_t i) const {

@@ -28,18 +28,18 @@ enum class Operation {
 
 // How much of an operation's data is in a buffer: nothing, all of it, the block of this rank, or a block like this
 // rank's for each rank.
-enum class Share { none, whole, block, block_for_each };
+enum class DataShare { none, whole, block, block_for_each };
 
 struct OperationTraits {
   const char* name;
   bool reduces;
-  Share sent_by_root, sent_by_others;
-  Share received_by_root, received_by_others;
+  DataShare sent_by_root, sent_by_others;
+  DataShare received_by_root, received_by_others;
   bool own_counts = false;  // MPI is told the number of elements of each rank
 };
 
 inline constexpr auto operation_traits = [] {
-  using enum Share;
+  using enum DataShare;
   return std::to_array<OperationTraits>({
       {"barrier", false, none, none, none, none},
       {"broadcast", false, whole, none, none, whole},
@@ -86,8 +86,8 @@ struct Collective {
   [[nodiscard]] bool reduces() const { return traits().reduces; }
   // Whether each rank has a block of the larger buffer.
   [[nodiscard]] bool in_blocks() const {
-    return traits().received_by_root >= Share::block || traits().sent_by_others == Share::block ||
-           traits().received_by_others == Share::block;
+    return traits().received_by_root >= DataShare::block || traits().sent_by_others == DataShare::block ||
+           traits().received_by_others == DataShare::block;
   }
   // The length of a rank's block, and of all blocks before it, as a number of the smallest unit.
   [[nodiscard]] std::uint64_t units_of(int rank) const { return imbalance[static_cast<std::size_t>(rank) % 2]; }
@@ -99,7 +99,7 @@ struct Collective {
   [[nodiscard]] std::uint64_t units() const {
     if (!in_blocks()) return 1;
     const std::uint64_t all = units_before(ranks);
-    if (traits().received_by_root != Share::block_for_each) return all;
+    if (traits().received_by_root != DataShare::block_for_each) return all;
     return std::max(all, static_cast<std::uint64_t>(ranks) * std::max(imbalance[0], imbalance[1]));
   }
   // `bytes` rounded down to whole elements of each unit.
@@ -125,12 +125,12 @@ struct Collective {
   }
 
  private:
-  [[nodiscard]] std::uint64_t bytes_of(Share part, std::uint64_t bytes) const {
+  [[nodiscard]] std::uint64_t bytes_of(DataShare part, std::uint64_t bytes) const {
     switch (part) {
-      case Share::none: return 0;
-      case Share::whole: return in_blocks() ? block_start(bytes, ranks) : bytes;
-      case Share::block: return block(bytes);
-      case Share::block_for_each: return block(bytes) * static_cast<std::uint64_t>(ranks);
+      case DataShare::none: return 0;
+      case DataShare::whole: return in_blocks() ? block_start(bytes, ranks) : bytes;
+      case DataShare::block: return block(bytes);
+      case DataShare::block_for_each: return block(bytes) * static_cast<std::uint64_t>(ranks);
     }
     return 0;
   }

@@ -101,14 +101,14 @@ inline std::string about_copy(const Contributions& of, int rank, std::uint64_t p
                .rank = collective.reduces() ? Contributions::sum : Collective::root,
                .count = count};
   if (collective.operation == Operation::scan) all.rank = Contributions::sum_of_first(collective.self + 1);
-  const Share part = collective.traits().received_by_root;
-  const bool pieces = collective.in_blocks() && part != Share::block;
+  const DataShare part = collective.traits().received_by_root;
+  const bool pieces = collective.in_blocks() && part != DataShare::block;
   if (pieces) {  // from each rank: its block, or this rank's block of what it sends
-    const bool mine = part == Share::block_for_each;
+    const bool mine = part == DataShare::block_for_each;
     all.piece = collective.block(bytes, mine ? collective.self : 0) / element_bytes;
     all.odd_piece = collective.block(bytes, mine ? collective.self : 1) / element_bytes;
   }
-  if (part >= Share::block) all.position += collective.block_start(bytes, collective.self) / element_bytes;
+  if (part >= DataShare::block) all.position += collective.block_start(bytes, collective.self) / element_bytes;
   return all;
 }
 
@@ -142,7 +142,7 @@ class CollectiveVerifier final : public Verifier {
     std::array<std::byte, element_bytes> there{};
     memory_.copy(there.data(), message + first * element_bytes, element_bytes);
     const auto found = std::bit_cast<std::uint32_t>(there);
-    const Elements::Place place = right.place(first);
+    const Elements::ElementPlace place = right.place(first);
     const std::uint64_t position = right.position + place.element;
     diagnosis_ = collective_.reduces() ? about_sum(right.of, right.rank, position, found)
                                        : about_copy(right.of, right.rank + place.piece, position, right.piece, found);

@@ -177,12 +177,12 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
       const std::size_t others = collective.block(view.bytes, other);
       const std::size_t start = collective.block_start(view.bytes, other);
       // to a rank that gathers goes this rank's block; one that has all sends each rank its own
-      if (sends(collective.self) == Share::whole) send(view.send + start, others, other, stream_.get());
-      else if (receives(other) == Share::whole) send(view.send, mine, other, stream_.get());
-      if (receives(collective.self) == Share::whole) recv(view.recv + start, others, other, stream_.get());
-      else if (receives(collective.self) == Share::block_for_each)
+      if (sends(collective.self) == DataShare::whole) send(view.send + start, others, other, stream_.get());
+      else if (receives(other) == DataShare::whole) send(view.send, mine, other, stream_.get());
+      if (receives(collective.self) == DataShare::whole) recv(view.recv + start, others, other, stream_.get());
+      else if (receives(collective.self) == DataShare::block_for_each)
         recv(view.recv + static_cast<std::size_t>(other) * mine, mine, other, stream_.get());
-      else if (receives(collective.self) == Share::block && other == Collective::root)
+      else if (receives(collective.self) == DataShare::block && other == Collective::root)
         recv(view.recv, mine, other, stream_.get());
     }
     end_group();
