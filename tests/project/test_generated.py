@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -8,7 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 import generate
-from volley.benchmarks import named
+import other_programs
+from volley.benchmarks import named, read
 from volley.records.plan import Plan
 from volley.report.columns import MEANINGS, base
 
@@ -83,3 +85,11 @@ def test_the_schema_refuses_what_the_types_refuse(changes: dict[str, object]) ->
 def typed(document: str) -> tuple[Plan, object]:
     plan = msgspec.json.decode(document, type=Plan)
     return plan, msgspec.convert(plan.options, named(plan.benchmark).plan_type)
+
+
+def test_every_command_for_a_program_of_others_can_be_typed() -> None:
+    commands = {row.command for rows in other_programs.SUITES.values() for row in rows if row.command}
+    for command in commands:
+        benchmark, _ = read(shlex.split(command)[1:])
+        assert benchmark.command == command.split()[1]
+    assert all(row.command or row.note for rows in other_programs.SUITES.values() for row in rows)

@@ -186,9 +186,15 @@ def _of_part(  # noqa: PLR0911  a return for each reason
     return about(verdict="UNDECIDED", part=title, why=why, decides=decides)
 
 
+MOST_TIMES = 1000
+"""A slowdown is told up to here: pairs that scatter widely give numbers that mean nothing."""
+
+
 def _percent(share: float | None) -> str:
     share = share or 0.0
-    return f"{share * 100:.0f} %" if share < 10 else f"{share + 1:.0f} times"
+    if share < 10:
+        return f"{share * 100:.0f} %"
+    return f"{share + 1:.0f} times" if share < MOST_TIMES else f"more than {MOST_TIMES} times"
 
 
 def _title(part: ClusterPart, names: Names) -> str:

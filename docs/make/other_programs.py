@@ -1,0 +1,141 @@
+"""docs/other-programs.md: each program of OSU, IMB, nccl-tests and nvbandwidth, and what volley types for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+LATENCY, STREAM, RATE = "volley pingpong -t {}", "volley stream -t {}", "volley message-rate -t {} --ranks 8"
+BLOCKING = "volley collective -t {} --operation {}"
+OF_MPI = {
+    "allgather": "allgather",
+    "allgatherv": "allgatherv",
+    "allreduce": "allreduce",
+    "alltoall": "all-to-all",
+    "alltoallv": "all-to-allv",
+    "barrier": "barrier",
+    "bcast": "broadcast",
+    "gather": "gather",
+    "gatherv": "gatherv",
+    "reduce": "reduce",
+    "reduce_scatter": "reduce-scatter",
+    "scatter": "scatter",
+    "scatterv": "scatterv",
+}
+"""MPI's name of an operation, in small letters, and volley's."""
+HALOS = "volley jacobi exchanges halos with messages"
+NO_OVERLAP = "the time alone; `volley overlap` measures how much of an exchange a computation hides"
+
+
+class Row(NamedTuple):
+    """A program, the command, or why there is none (``command`` is empty), and what is different."""
+
+    program: str
+    command: str
+    note: str = ""
+
+
+def _collectives(form: str, transport: str, note: str = "") -> Iterator[Row]:
+    for name, operation in OF_MPI.items():
+        differs = "the form with equal blocks" if name == "reduce_scatter" else ""
+        yield Row(form.format(name), BLOCKING.format(transport, operation), "; ".join(filter(None, (differs, note))))
+
+
+OSU = (
+    Row("osu_latency", LATENCY.format("host")),
+    Row("osu_latency_persistent", LATENCY.format("host/persistent")),
+    Row("osu_multi_lat", "volley matrix -t host --ranks 8 --mode loaded", "every pair, not only neighbors"),
+    Row("osu_bw", STREAM.format("host")),
+    Row("osu_bibw", "volley stream -t host --direction bi"),
+    Row("osu_bw_persistent", STREAM.format("host/persistent")),
+    Row("osu_bibw_persistent", "volley stream -t host/persistent --direction bi"),
+    Row("osu_mbw_mr", RATE.format("host")),
+    Row("osu_latency_mt, osu_latency_mp", "", "volley starts one rank a process and calls MPI from one thread"),
+    Row("osu_bw_fan_in, osu_bw_fan_out", "", "volley has no pattern of one rank with many"),
+    Row(
+        "osu_put_latency", "volley stream -t host/put/blocking --window 1", "the answer of the receiver is in the time"
+    ),
+    Row("osu_get_latency", "volley stream -t host/get/blocking --window 1", "the notification is in the time"),
+    Row("osu_put_bw", STREAM.format("host/put")),
+    Row("osu_get_bw", STREAM.format("host/get")),
+    Row("osu_put_bibw", "volley stream -t host/put --direction bi"),
+    Row("osu_get_mbw", RATE.format("host/get")),
+    Row("osu_get_multi_lat", "volley matrix -t host/get --ranks 8 --mode loaded"),
+    Row(
+        "osu_acc_latency, osu_get_acc_latency, osu_fop_latency, osu_cas_latency", "", "volley has no atomic operations"
+    ),
+    *_collectives("osu_{}", "host"),
+    Row("osu_reduce_scatter_block", BLOCKING.format("host", "reduce-scatter")),
+    *_collectives("osu_i{}", "host/nonblocking", NO_OVERLAP),
+    Row("osu_ireduce_scatter_block", BLOCKING.format("host/nonblocking", "reduce-scatter"), NO_OVERLAP),
+    *_collectives("osu_{}_persistent", "host/persistent"),
+    Row(
+        "osu_alltoallw, osu_ialltoallw, osu_alltoallw_persistent",
+        "",
+        "it differs from all-to-allv in its datatypes only",
+    ),
+    Row("osu_neighbor_*, osu_ineighbor_*", "", HALOS),
+    Row("osu_init, osu_hello", "", "the line `run` of the records says how long each start took, as a whole"),
+)
+IMB_NAMES = {name: name.capitalize() for name in OF_MPI}
+IMB = (
+    Row("PingPong", LATENCY.format("host"), "with `--sizes 0:4Mi` the empty message too"),
+    Row("PingPing", "volley stream -t host --direction bi --window 1", "the acknowledgement is in the time"),
+    Row("Sendrecv, Exchange", "", "volley has no chain of ranks; `volley matrix --mode loaded` keeps all pairs busy"),
+    Row("Uniband, Biband", RATE.format("host"), "one way; both ways: `volley stream --direction bi`"),
+    *(Row(IMB_NAMES[name], BLOCKING.format("host", operation)) for name, operation in OF_MPI.items()),
+    *(Row(f"I{name}_pure", BLOCKING.format("host/nonblocking", operation)) for name, operation in OF_MPI.items()),
+    *(
+        Row(f"I{name}", BLOCKING.format("host/nonblocking", operation), NO_OVERLAP)
+        for name, operation in OF_MPI.items()
+    ),
+    Row("Unidir_put, Unidir_get", STREAM.format("host/put,host/get")),
+    Row("Bidir_put, Bidir_get", "volley stream -t host/put,host/get --direction bi"),
+    Row("One_put_all, All_put_all, Exchange_put, … (other IMB-RMA)", "", "one-sided messages are between two ranks"),
+)
+NCCL = (
+    Row("sendrecv_perf", "volley stream -t nccl --direction bi --window 1"),
+    *(
+        Row(f"{name}_perf", BLOCKING.format("nccl", operation))
+        for name, operation in {
+            "all_gather": "allgather",
+            "all_reduce": "allreduce",
+            "alltoall": "all-to-all",
+            "alltoallv": "all-to-allv",
+            "broadcast": "broadcast",
+            "gather": "gather",
+            "reduce": "reduce",
+            "reduce_scatter": "reduce-scatter",
+            "scatter": "scatter",
+        }.items()
+    ),
+    Row("hypercube_perf", "", "it is an exchange of its own, made of ncclSend and ncclRecv"),
+)
+NVBANDWIDTH = (
+    Row("device_to_device_memcpy_write_ce, …_read_ce", "volley matrix --section uni"),
+    Row("device_to_device_bidirectional_memcpy_*_ce", "volley matrix --section bi"),
+    Row("device_to_device_memcpy_*_sm", "volley matrix --section uni/kernel,bi/kernel"),
+    Row("device_to_device_latency_sm", "volley matrix --section load"),
+    Row("host_to_device_memcpy_ce, device_to_host_memcpy_ce", "volley matrix --section host-to-gpu,gpu-to-host"),
+    Row("all_to_host, host_to_all, all_to_one, one_to_all", "", "volley has no pattern of one end with many"),
+    Row("multinode_*", "", "the memory of a GPU is mapped within one node only"),
+)
+SUITES = {
+    "OSU micro-benchmarks 7.4": OSU,
+    "Intel MPI Benchmarks 2021 (MPI1, P2P, NBC, RMA)": IMB,
+    "nccl-tests 2.19": NCCL,
+    "nvbandwidth 0.9": NVBANDWIDTH,
+}
+
+
+def page() -> Iterator[str]:
+    yield "# Programs of others, and the same with volley"
+    yield ""
+    yield "`D D` and `-d cuda` of OSU: write `aware` in place of `host`. A command measures several sizes in"
+    yield "several launches, verifies what arrived, and says how certain it is; the [cookbook](cookbook.md) has more,"
+    yield "[volley beside other programs](peers.md) the numbers of both."
+    for suite, rows in SUITES.items():
+        yield from ("", f"## {suite}", "", "| program | volley | |", "| --- | --- | --- |")
+        for row in rows:
+            command = f"`{row.command}`" if row.command else "not measured"
+            yield f"| {row.program} | {command} | {row.note} |"
