@@ -74,6 +74,8 @@ def test_the_engine_s_file_compiles(tmp_path: Path) -> None:
         pytest.skip("there is no C++ compiler here")
     (source,) = (re.sub(r"^ {3}", "", each, flags=re.MULTILINE) for each in blocks("cpp"))
     (tmp_path / "barrier.cpp").write_text(source, "utf-8")
-    command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/engine/src"]
+    json_library = [f"-I{each}" for each in ROOT.glob("build/env/lib/python*/site-packages/nlohmann_json/include")]
+    warnings = ("-Wall", "-Wextra", "-Werror")
+    command = [compiler, "-std=c++20", "-fsyntax-only", *warnings, f"-I{ROOT}/engine/src", *json_library]
     done = subprocess.run([*command, "barrier.cpp"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

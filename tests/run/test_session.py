@@ -122,7 +122,11 @@ def test_a_job_of_our_own_inside_a_foreign_one_forgets_the_foreign_one(
     assert "SLURM_" not in seen
 
 
-@pytest.mark.parametrize("name", [each.name for each in BENCHMARKS if each.record_types and not each.local])
+TIMED = [each.name for each in BENCHMARKS if each.record_types and not each.local and each.name != "replay"]
+"""A replay takes as long as what was recorded."""
+
+
+@pytest.mark.parametrize("name", TIMED)
 def test_every_benchmark_says_how_long_it_takes(volley: Command, name: str) -> None:
     words = ["--ranks", "4"] if name == "rank_matrix" else []  # else it may be that of GPUs
     assert re.match(r"volley: this takes about [1-9]", volley(named(name).command, *words, "--dry-run").err)

@@ -165,7 +165,7 @@ def _text(file: Path) -> bytes:
 def try_command(dice: random.Random, folder: Path) -> None:
     """A measurement that is only planned, or a job script."""
     command = dice.choice([each for each in cli.COMMANDS if each.name in MEASURES])
-    options = [each for each in command.declared() if each.name not in NOT_TRIED]
+    options = [each for each in command.declared() if each.flags and each.name not in NOT_TRIED]
     words = [command.name]
     for _ in range(dice.choice([1, 2, 3])):
         option = dice.choice(options)
