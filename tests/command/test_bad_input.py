@@ -98,7 +98,9 @@ def test_a_long_wait_for_a_probe_is_none_that_the_system_refuses() -> None:
 
 def test_any_word_can_be_planned_and_shown_in_any_locale(volley: Command) -> None:
     odd = [f"--launcher-arg={word}" for word in ("\udcff", "é", "\x1b[2J")]
-    done = volley("pingpong", *odd, "--dry-run", LC_ALL="C", PYTHONUTF8="1", PYTHONIOENCODING="ascii")
+    done = volley(
+        "pingpong", *odd, "--tag", "\udcff", "--dry-run", LC_ALL="C", PYTHONUTF8="1", PYTHONIOENCODING="ascii"
+    )
     assert done.code == 0
     assert {"\\udcff", "é", "\x1b[2J"} <= set(json.loads(done.out)["launch"]["command"])
     assert "\x1b" not in done.out + done.err
