@@ -212,7 +212,7 @@ def test_doctor_tries_the_ranks_of_an_allocation_on_both_nodes(volley: Volley) -
     assert found["launcher"]["said"] == "openmpi: 2 ranks on 2 nodes, local ranks 0, 0"
     checks = ("launcher", "binding", "MPI, host memory", "job variables", "hosts", "names", "ports", "alike")
     assert {found[name]["status"] for name in checks} == {"good"}
-    assert "through link0" in found["MPI between hosts"]["said"]
+    assert "over link0" in found["MPI between hosts"]["said"]
 
 
 def test_doctor_tries_the_ranks_of_a_step(volley: Volley) -> None:

@@ -44,6 +44,9 @@ def hosts(join_hosts: Callable[[Wire], Lab]) -> Lab:
         assert done.returncode == 0, done.stderr
         done = lab.run([sys.executable, "-c", SAYS_1_GBIT], timeout_s=30, host=name)
         assert done.returncode == 0, done.stderr
+    for name in NAMES:  # Linux tells programs up to a second later that a link is up, and UCX takes only such links
+        carries = f"until grep -q up /sys/class/net/{QUICK}/operstate; do sleep 0.05; done"
+        lab.run(["sh", "-c", carries], timeout_s=30, host=name)
     return lab
 
 
