@@ -3,9 +3,10 @@
 # own (pretend_hosts.py starts it so), which is why nothing that was started in a host outlives it.
 # SPDX-License-Identifier: Apache-2.0
 #   lab.sh FOLDER RELAY DELAY_NS RATE_BPS
-#   lab.sh FOLDER switch
+#   lab.sh FOLDER switch HOSTS …
 # FOLDER/hosts is the hosts file, "ADDRESS NAME" a line, localhost first; FOLDER/NAME.cores is each host's processors,
 # FOLDER/NAME.hidden the device nodes of the GPUs that it does not have.
+# HOSTS: how many of the hosts are on each switch, in order; all switches are joined to the first one.
 # Prints "ready" when the wire is up, "stopped" when it is not, and leaves in FOLDER/NAME.pid the process that holds
 # each host's namespaces.
 set -eu
@@ -43,21 +44,36 @@ go_first() {
     done
 }
 
-plug_in() { # NAME ADDRESS: a cable between the host, where it is eth0, and the switch, which is a bridge
+plug_in() { # NAME ADDRESS SWITCH: a cable between the host, where it is eth0, and the switch, which is a bridge
     process=$(cat "$folder/$1.pid")
     ip link add "$1" type veth peer name eth0 netns "$process"
-    ip link set "$1" master switch up
+    ip link set "$1" master "$3" up
     nsenter --target "$process" --net sh -euc 'ip link set lo up; ip address add "$1/24" dev eth0; ip link set eth0 up' \
         host "$2"
 }
 
-if [ "$relay" = switch ]; then ip link add switch type bridge && ip link set switch up; fi
+switches=
+if [ "$relay" = switch ]; then
+    number=0
+    for size in $(shift 2 && echo "$@"); do
+        number=$((number + 1))
+        ip link add "switch$number" type bridge && ip link set "switch$number" up
+        for _ in $(seq "$size"); do switches="$switches switch$number"; done
+        if [ "$number" -gt 1 ]; then
+            ip link add "up$number" type veth peer name "down$number"
+            ip link set "up$number" master "switch$number" up
+            ip link set "down$number" master switch1 up
+        fi
+    done
+fi
+# shellcheck disable=SC2086  # a word for each host
+if [ "$relay" = switch ]; then set -- $switches; fi
 ends=
 while read -r address name; do
     if [ "$name" = localhost ]; then continue; fi
     host "$name"
     wait_for "$folder/$name.pid"
-    if [ "$relay" = switch ]; then plug_in "$name" "$address"; fi
+    if [ "$relay" = switch ]; then plug_in "$name" "$address" "$1" && shift; fi
     ends="$ends $(cat "$folder/$name.pid") $address"
 done <"$folder/hosts"
 

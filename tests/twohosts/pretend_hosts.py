@@ -167,12 +167,13 @@ def lab(folder: Path, relay: Path, wire: Wire, *, gpus: bool = False) -> Iterato
 
 
 @contextlib.contextmanager
-def switched(folder: Path, count: int) -> Iterator[Lab]:
-    """So many hosts joined by a switch; the device of each is eth0.
+def switched(folder: Path, *counts: int) -> Iterator[Lab]:
+    """So many hosts on each switch; the switches are joined, and the device of each host is eth0.
 
     Raises NoHostsError where the machine forbids them.
     """
-    with _hosts(folder, [f"volley-{letter}" for letter in ascii_lowercase[:count]], ["switch"]) as made:
+    names = [f"volley-{letter}" for letter in ascii_lowercase[: sum(counts)]]
+    with _hosts(folder, names, ["switch", *map(str, counts)]) as made:
         yield made
 
 

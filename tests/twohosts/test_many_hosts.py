@@ -91,6 +91,25 @@ def test_two_bad_cables_among_eight_hosts(hosts: Lab, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("bad", [None, 6])
+def test_two_switches_of_uneven_size(tmp_path: Path, bad: int | None) -> None:
+    """Five hosts on one switch and three on another: no cable is slow, or one of the small switch."""
+    try:
+        with switched(tmp_path / "lab", 5, 3) as hosts:
+            names = plug_in(hosts, [HALF if number == bad else GIGABIT for number in range(8)])
+            switches = tmp_path / "switches.txt"
+            switches.write_text("".join(f"{name} leaf{1 + (number > 4)} top\n" for number, name in enumerate(names)))
+            words = ("check", "--switches", str(switches), "--budget", "25", "--format", "json")
+            done = hosts.run(command(names, *words, "-o", str(tmp_path / "records.jsonl")), timeout_s=120)
+    except NoHostsError as reason:
+        pytest.skip(str(reason))
+    found = [each for each in json.loads(done.stdout)["findings"] if each["layer"].startswith("bandwidth")]
+    failed = {node for each in found if each["verdict"] == "FAIL" for node in each["nodes"]}
+    open_ = {node for each in found if each["verdict"] == "UNDECIDED" for node in each["nodes"]}
+    assert failed <= ({names[bad]} if bad is not None else set()), done.stdout
+    assert bad is None or names[bad] in failed | open_, done.stdout
+
+
 def test_a_cable_that_is_pulled_out(hosts: Lab, tmp_path: Path) -> None:
     names, records = plug_in(hosts, [GIGABIT] * 4), tmp_path / "records.jsonl"
     words = ("check", "--budget", "60", "--watchdog", "4", "--format", "json", "-o", str(records))
