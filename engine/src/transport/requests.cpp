@@ -9,34 +9,44 @@
 namespace volley {
 namespace {
 
-class NonblockingChannel : public MpiChannel {
+// A channel whose whole message is one that is started and awaited.
+template <class Channel>
+class AwaitingEach : public Channel {
  public:
   void send(const View& view) {
-    start_send(view);
-    finish();
+    this->start_send(view);
+    this->finish();
   }
   void recv(const View& view) {
-    start_recv(view);
-    finish();
+    this->start_recv(view);
+    this->finish();
   }
 };
+
+// Calls visit(message) for the messages of a call, or for the first ones of its windows, that need requests of their
+// own: in timed calls all but the last one have one place.
+template <class Visit>
+void for_each_different(const View& view, std::uint64_t count, std::uint64_t window, Visit visit) {
+  const std::uint64_t different = view.stride > 0 ? count : std::min<std::uint64_t>(count, 2);
+  for (std::uint64_t i = 1; i <= different; ++i) {
+    visit((i < different ? view : view.last()).message((i - 1) * window));
+  }
+}
 
 // The messages of a batch; each has a request of its own, so that those of a window are in flight together.
 class PersistentChannel : public MpiChannel {
  public:
   // Makes the requests for `count` windows, or round trips without one. Outside the timing.
   void make_requests(const View& view, std::uint64_t count, std::uint64_t window) {
-    const std::uint64_t different =
-        view.stride > 0 ? count : std::min<std::uint64_t>(count, 2);  // the last one differs
-    for (std::uint64_t i = 1; i <= different; ++i) {
-      const View each = (i < different ? view : view.last()).message((i - 1) * window);
+    for_each_different(view, count, window, [&](const View& each) {
       for (std::uint64_t n = 0; n < window; ++n) {
         const View message = each.message(n);
-        VOLLEY_MPI(MPI_Send_init(message.send, elements_, type_, peer_, message_tag, comm_, sends_[message.send].add()));
+        VOLLEY_MPI(
+            MPI_Send_init(message.send, elements_, type_, peer_, message_tag, comm_, sends_[message.send].add()));
         VOLLEY_MPI(
             MPI_Recv_init(message.recv, elements_, type_, peer_, message_tag, comm_, receives_[message.recv].add()));
       }
-    }
+    });
   }
 
   void free_requests() {
@@ -56,15 +66,6 @@ class PersistentChannel : public MpiChannel {
       VOLLEY_MPI(MPI_Wait(&requests->all[--requests->active], MPI_STATUS_IGNORE));
     }
     started_.clear();
-  }
-
-  void send(const View& view) {
-    start_send(view);
-    finish();
-  }
-  void recv(const View& view) {
-    start_recv(view);
-    finish();
   }
 
  private:
@@ -97,12 +98,9 @@ class PersistentCollective final : public Driver {
         MPI_Barrier_init,    MPI_Bcast_init,     MPI_Reduce_init,   MPI_Allreduce_init, MPI_Reduce_scatter_block_init,
         MPI_Scan_init,       MPI_Allgather_init, MPI_Alltoall_init, MPI_Gather_init,    MPI_Scatter_init,
         MPI_Allgatherv_init, MPI_Alltoallv_init, MPI_Gatherv_init,  MPI_Scatterv_init};
-    const std::uint64_t different =
-        view.stride > 0 ? count : std::min<std::uint64_t>(count, 2);  // the last one differs
-    for (std::uint64_t i = 1; i <= different; ++i) {
-      const View here = (i < different ? view : view.last()).message(i - 1);
+    for_each_different(view, count, 1, [&](const View& here) {
       persistent(*call_, here.send, here.recv, comm_, MPI_INFO_NULL, &requests_.emplace_back());
-    }
+    });
     repeats_ = view.stride == 0;
   }
 
@@ -128,17 +126,17 @@ class PersistentCollective final : public Driver {
 };
 
 template <class Channel>
-class Requesting : public HostDriven<Channel>, public MpiCollectives {
+class Requesting : public HostDriven<AwaitingEach<Channel>>, public MpiCollectives {
  public:
   void open(const RankGroup& group, const Buffers& buffers) override {
-    HostDriven<Channel>::open(group, buffers);
+    HostDriven<AwaitingEach<Channel>>::open(group, buffers);
     join(group);
   }
   [[nodiscard]] Collectives* collectives() override { return this; }
   [[nodiscard]] bool carries_empty_messages() const override { return true; }
 };
 
-class Nonblocking final : public Requesting<NonblockingChannel> {
+class Nonblocking final : public Requesting<MpiChannel> {
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
     static const MpiCollectiveForm<MPI_Request*> nonblocking{
         MPI_Ibarrier,    MPI_Ibcast,     MPI_Ireduce,   MPI_Iallreduce, MPI_Ireduce_scatter_block,
