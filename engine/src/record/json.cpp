@@ -61,7 +61,8 @@ std::string Json::text() const {
   if (!text_.empty()) return text_;
   std::string all;
   for (const auto& [key, value] : members_) {
-    all += (all.empty() ? "{" : ",") + in_quotes(key) + ':' + value.text();
+    all += all.empty() ? "{" : ",";
+    all += in_quotes(key) + ':' + value.text();
   }
   return (all.empty() ? "{" : all) + '}';
 }
