@@ -223,7 +223,7 @@ class Judged:
     def _of_ranks(self) -> Iterator[CheckFinding]:
         """Judge all ranks together."""
         if self.one and self.options.job.ranks == 1:
-            why = "one rank has no partner" + "; the limits do not judge it" * bool(self.known)
+            why = "one rank has no partner; the limits do not judge it" if self.known else "one rank has no partner"
             yield CheckFinding(verdict="NOT JUDGED", layer="all ranks", why=why, nodes=(self.host,))
         if self.names is None or not self.logs:
             return
