@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import product
 
 import msgspec
@@ -65,36 +64,33 @@ HOST = re.compile(
 """Words of commands that nothing inside a container can run."""
 
 
-def facts_of_all() -> Iterator[tuple[str, Facts]]:
-    for (name, change), (where, system), (batch, variables) in product(
-        {**STATES, **GPU_STATES}.items(), PLACES.items(), JOBS.items()
-    ):
+Remedy = tuple[str, Facts, Finding, str]
+
+
+@pytest.fixture(scope="module")
+def remedies() -> list[Remedy]:
+    """Every remedy for every state in every place and batch system."""
+    found = []
+    for name, change in {**STATES, **GPU_STATES}.items():
         facts = changed(GOOD, **change)
-        known = {**msgspec.to_builtins(facts.system.value), "root": False, **system}
-        environment = {**facts.environment, **variables}
-        around = msgspec.to_builtins(facts.surroundings.value)
-        around = {"batch_system": batch, "job_hosts": ["node1"] if batch else [], **around}
-        yield f"{name}; {where}; {batch}", changed(facts, system=known, environment=environment, surroundings=around)
+        known, around = (msgspec.to_builtins(each.value) for each in (facts.system, facts.surroundings))
+        for (where, system), (batch, variables) in product(PLACES.items(), JOBS.items()):
+            here = changed(
+                facts,
+                system={**known, "root": False, **system},
+                environment={**facts.environment, **variables},
+                surroundings={"batch_system": batch, "job_hosts": ["node1"] if batch else [], **around},
+            )
+            for finding in diagnose(here).findings:
+                said = filter(None, (finding.remedy, *finding.also))
+                found += [(f"{name}; {where}; {batch}", here, finding, each) for each in said]
+    assert len(found) > 5000
+    return found
 
 
-def problems() -> Iterator[tuple[str, Facts, Finding, str]]:
-    for name, facts in facts_of_all():
-        for finding in diagnose(facts).findings:
-            for remedy in (finding.remedy, *finding.also):
-                if remedy:
-                    yield name, facts, finding, remedy
-
-
-ALL = list(problems())
-
-
-def test_there_are_remedies_to_look_at() -> None:
-    assert len(ALL) > 5000
-
-
-def test_a_remedy_unsets_only_what_is_set_and_takes_nothing_that_was_not_granted() -> None:
+def test_a_remedy_unsets_only_what_is_set_and_takes_nothing_that_was_not_granted(remedies: list[Remedy]) -> None:
     wrong = []
-    for name, facts, _, remedy in ALL:
+    for name, facts, _, remedy in remedies:
         tried = {each.partition("=")[0] for trial in facts.trials.value or [] for each in trial.settings}
         tried |= {
             each.partition("=")[0]
@@ -117,9 +113,9 @@ def test_a_remedy_unsets_only_what_is_set_and_takes_nothing_that_was_not_granted
     assert wrong == []
 
 
-def test_a_remedy_inside_a_container_leaves_the_host_to_its_administrator() -> None:
+def test_a_remedy_inside_a_container_leaves_the_host_to_its_administrator(remedies: list[Remedy]) -> None:
     wrong = []
-    for name, facts, _, remedy in ALL:
+    for name, facts, _, remedy in remedies:
         known = facts.system.value
         enclosed = known and (known.container or "microsoft" in known.kernel)
         found = HOST.search(remedy) if enclosed else None
@@ -128,22 +124,22 @@ def test_a_remedy_inside_a_container_leaves_the_host_to_its_administrator() -> N
     assert wrong == []
 
 
-def test_words_about_ssh_follow_words_of_ssh() -> None:
+def test_words_about_ssh_follow_words_of_ssh(remedies: list[Remedy]) -> None:
     said = re.compile(r"ssh|publickey|Host key|Connection closed")
     assert [
-        (name, r) for name, _, finding, r in ALL if re.search(r"\bssh\b", r) and not said.search(finding.evidence)
+        (name, r) for name, _, finding, r in remedies if re.search(r"\bssh\b", r) and not said.search(finding.evidence)
     ] == []
 
 
 @pytest.mark.parametrize("kind", ["reset", "mig", "compute mode", "fabric manager"])
-def test_what_disturbs_others_says_so_first(kind: str) -> None:
+def test_what_disturbs_others_says_so_first(kind: str, remedies: list[Remedy]) -> None:
     command = {
         "reset": " -r\\b",
         "mig": "-mig 0",
         "compute mode": "-c DEFAULT",
         "fabric manager": "nvidia-fabricmanager",
     }[kind]
-    found = [remedy for *_, remedy in ALL if re.search(command, remedy)]
+    found = [remedy for *_, remedy in remedies if re.search(command, remedy)]
     assert found
     assert [each for each in found if "this disturbs" not in each[: re.search(command, each).start()]] == []  # type: ignore[union-attr]
 
