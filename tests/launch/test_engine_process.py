@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -177,6 +179,36 @@ def test_a_launcher_that_outlives_its_ranks_is_killed(
     (bin_folder / "mpirun").write_text(OUTLIVES, encoding="utf-8")
     assert fake(monkeypatch, behaviour) == 1
     assert "the launcher had not ended 0.3 s after its ranks; killed it" in capsys.readouterr().err
+
+
+WORKS_AT_THE_END = """
+import os, subprocess, sys, time
+words = sys.argv[next(number for number, word in enumerate(sys.argv) if word.endswith("volley-engine")) :]
+status = subprocess.call(words)
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+until = time.process_time() + 0.4
+while time.process_time() < until:
+    pass
+sys.exit(status)
+"""
+
+
+def test_a_launcher_that_others_keep_from_running_is_waited_for(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It needs 0.4 s of a core that six others want, and may take 1 s after its ranks."""
+    monkeypatch.setattr(engine, "_LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(start, "patience", lambda **_: Patience(end_s=1.0))
+    (bin_folder / "mpirun").write_text(f"#!{sys.executable}\n{WORKS_AT_THE_END}", encoding="utf-8")
+    core = min(os.sched_getaffinity(0))
+    spin = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    others = [subprocess.Popen([sys.executable, "-c", spin], start_new_session=True) for _ in range(6)]
+    try:
+        assert fake(monkeypatch, "good") == 0
+    finally:
+        for each in others:
+            each.kill()
+            each.wait()
 
 
 def test_the_first_record_ends_the_time_limit_of_the_start_and_teaches_that_of_the_next() -> None:

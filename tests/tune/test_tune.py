@@ -4,16 +4,18 @@ import json
 import os
 import random
 import shlex
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import fake_engine
 from example_records import collective, log, pingpong, plan
-from volley import cli
+from volley import cli, tune
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pair import PINGPONG
 from volley.benchmarks.points import guidelines, results
@@ -21,7 +23,7 @@ from volley.benchmarks.points.results import PointResult
 from volley.errors import UserError
 from volley.machine.mpi_stack import UCX_MCA, MpiAbout, Stack
 from volley.records.records_file import read_runs
-from volley.tune import candidates, files, page, search
+from volley.tune import candidates, command, files, page, search
 from volley.tune.candidates import Candidate, Knob
 from volley.tune.files import SizeRule, compose
 from volley.tune.options import TuneOptions
@@ -269,6 +271,25 @@ def test_why_a_setting_was_not_measured_again(late: bool, why: str, tmp_path: Pa
     tuning = page.Tuning("collective", "an MPI", 8, 1, settings, faster, {}, tmp_path, out_of_time=late)
     (note,) = [note.text for note in page.report(tuning, full=False).notes if settings[1].name in note.text]
     assert f"because {why}" in note
+
+
+@pytest.mark.parametrize("typed", [[], ["--budget", "300"]])
+def test_a_search_whose_launches_are_long_takes_what_it_needs_unless_the_user_named_a_time(
+    typed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    options, until = tune.COMMAND.parse(typed), time.monotonic() + 300
+    about: Any = (None, None, None, None)
+    launcher = command.SettingLauncher(*about, until, launch_s=16.0)
+    if typed:
+        with pytest.raises(
+            UserError, match=r"18 launches of 16 s, and 20 settings need 98: write --budget (\d+)"
+        ) as refused:
+            command.take_longer(options, launcher, "20 settings", 98)
+        launcher.until += float(str(refused.value).partition("write --budget ")[2].partition(",")[0]) - 300
+    else:
+        command.take_longer(options, launcher, "20 settings", 98)
+        assert "98 launches of 16 s, so this takes about 32 min" in capsys.readouterr().err
+    assert launcher.launches_left > 98
 
 
 def test_files_hold_words_of_a_machine_as_data(tmp_path: Path) -> None:

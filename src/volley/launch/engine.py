@@ -50,6 +50,9 @@ _SAY_EVERY_S = 10.0
 _LOOK_EVERY_S = 5.0
 """Without a record for this time, the front end looks whether the ranks are alive; each look may disturb them."""
 
+_SHORT_WAIT_S = 0.01
+"""Who waited less than this for a core since the last look was not kept from running by other programs."""
+
 _ENDED_S = 0.5
 """The end of a launcher is noticed within this time, also if a process that it left has its pipes."""
 
@@ -182,6 +185,8 @@ class EngineProcess:
         self._ranks_here = False  # so that their end can be seen
         self._own_session = not start.inside_launcher  # a foreign launcher ends its ranks as a process group
         self._patience = start.patience
+        self._waits_s: dict[int, float] = {}
+        """How long each thread of the job had waited for a core when its limit began, or was last looked at."""
         self._note = note
         self._program = "the engine" if Path(start.tokens[0]).name == engine_path.NAME else "the launcher"
         self._stop = stop
@@ -307,6 +312,7 @@ class EngineProcess:
 
         Call this after the last record.  The watchdog of a rank ends MPI_Finalize; a launcher has no watchdog.
         """
+        self._waits_s = self._child.waits_s()
         within_s = watchdog_s + self._patience.end_s
         sentence = f"{self._program} had not ended {within_s:g} s after the last record; killed it"
         self._limit(within_s, sentence, f"the end of {self._program}")
@@ -338,11 +344,24 @@ class EngineProcess:
                 if not ucx_protocols.is_line(line):
                     self._note(f"{self._program} says: {line}")
             self._unshown = 0
-        if now >= self._limit_from + self._within_s and not self._lines and self._process.poll() is None:
+        is_late = now >= self._limit_from + self._within_s and not self._lines and self._process.poll() is None
+        if is_late and not self._waited_for_a_core():
             said = next((advice for words, advice in _WAITS.items() if words in " ".join(self._others)), "")
             self._killed = self._killed or self._late + (said if self._others else self._advice)
             self._limit(math.inf, "", "")
             self.kill()
+
+    def _waited_for_a_core(self) -> bool:
+        """Add the time that the job was ready to run and had no core to its limit; return whether there was any.
+
+        The longest wait of a thread counts, not the sum: so a job that never ends is killed on a busy machine, too.
+        """
+        before, self._waits_s = self._waits_s, self._child.waits_s()
+        waited_s = max((wait_s - before.get(thread, 0.0) for thread, wait_s in self._waits_s.items()), default=0.0)
+        if waited_s < _SHORT_WAIT_S:
+            return False
+        self._within_s += waited_s
+        return True
 
     def _look(self, now: float) -> None:
         """Limit the time of a launcher whose ranks have ended: one has said why, or none of those here is left."""
@@ -352,6 +371,7 @@ class EngineProcess:
         elif now + end_s < self._limit_from + self._within_s and (
             self._sentences or (self._ranks_here and not self._has_ranks())
         ):
+            self._waits_s = self._child.waits_s()
             sentence = f"{self._program} had not ended {end_s:g} s after its ranks; killed it"
             self._limit(end_s, sentence, f"the end of {self._program} after that of its ranks")
 

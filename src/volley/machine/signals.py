@@ -359,6 +359,18 @@ class Child:
                         found[pid] = name.partition(" (")[2]
         return found
 
+    def waits_s(self) -> dict[int, float]:
+        """Return how long each thread of its session was ready to run and had no core, by the number of the thread.
+
+        Source: the second number of ``/proc/PID/task/TID/schedstat`` (Linux, Documentation/scheduler/sched-stats.rst).
+        """
+        found = {}
+        for pid in self.processes():
+            with contextlib.suppress(ValueError, OSError, IndexError):  # it has ended, or Linux does not say
+                for thread in Path("/proc", str(pid), "task").iterdir():
+                    found[int(thread.name)] = int((thread / "schedstat").read_text("ascii").split()[1]) * 1e-9
+        return found
+
     @staticmethod
     def _kill_session(members: Iterable[int]) -> None:
         for pid in members:

@@ -35,7 +35,7 @@ from volley.tune.search import (
     screen_launches,
     screening_rounds,
 )
-from volley.units import format_sig, round_up
+from volley.units import format_duration, format_sig, round_up
 
 
 @dataclass
@@ -160,11 +160,7 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
     if not settings:
         raise MachineError(f"volley knows no settings of {session.stack.describe()} for this benchmark")
     if (needed := fewest_launches(len(settings))) > launcher.launches_left:
-        raise UserError(
-            f"--budget {options.budget:g} leaves time for {count(int(launcher.launches_left), 'launch')} of "
-            f"{format_sig(launcher.launch_s, 2)} s, and {count(len(settings), 'setting')} need {needed}: write "
-            f"--budget {round_up((needed + 3) * launcher.launch_s * 1.2)}, or measure fewer sizes"
-        )
+        take_longer(options, launcher, count(len(settings), "setting"), needed)
     search: Search[Candidate] = Search(
         launcher, lambda: time.monotonic() < launcher.until and launcher.stop.signal is None
     )
@@ -185,6 +181,21 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
     tuning = page.Tuning(*about, settings, proofs, search.failed, folder, out_of_time=not search.going_on())
     _write(tuning)
     return tuning
+
+
+def take_longer(options: TuneOptions, launcher: SettingLauncher, settings: str, launches: int) -> None:
+    """Give the search the time that it needs here, where the user named none, and say so."""
+    whole_s = (launches + 3) * launcher.launch_s * 1.2
+    each = f"{format_sig(launcher.launch_s, 2)} s"
+    if "budget" in options.given:
+        raise UserError(
+            f"--budget {options.budget:g} leaves time for {count(int(launcher.launches_left), 'launch')} of {each}, "
+            f"and {settings} need {launches}: write --budget {round_up(whole_s)}, or measure fewer sizes"
+        )
+    launcher.until = time.monotonic() + whole_s
+    if not options.output.quiet:
+        takes = f"{settings} need {launches} launches of {each}, so this takes about {format_duration(whole_s)}"
+        print(f"volley: {takes} and not {options.budget:g} s; fewer --sizes shorten it", file=sys.stderr)
 
 
 @contextmanager

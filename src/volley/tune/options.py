@@ -55,6 +55,7 @@ class TuneOptions(Options):
     budget: float = option(
         read=option_values.seconds,
         default=BUDGET_S,
+        shown=f"{BUDGET_S:g}, or more where the fewest launches take longer",
         panel=HOW,
         help="Time of the whole search; a longer search makes more launches and finds smaller differences.",
     )
