@@ -22,7 +22,7 @@ from machine_facts import NAMES, changed, facts_of
 from screens import SCREENS, check_screen
 from the_command import BUSY, FEW, Command
 from volley.doctor.checks import CHECKS, diagnose
-from volley.doctor.findings import Finding
+from volley.doctor.findings import DoctorFinding
 from volley.machine import facts as f
 from volley.machine import nvml, settings
 from volley.machine.hardware import Hardware, at_rest
@@ -196,7 +196,7 @@ def test_a_run_that_fails_names_the_inherited_setting(volley: Command) -> None:
     assert "in this shell: OMPI_MCA_pml=ucx; volley doctor tries without" in done.err.splitlines()[-1]
 
 
-def doctor(here: Command, before: Sequence[str], variables: dict[str, str]) -> dict[str, Finding]:
+def doctor(here: Command, before: Sequence[str], variables: dict[str, str]) -> dict[str, DoctorFinding]:
     """The findings on this machine, in a state; their remedies are not for the host of a container."""
     done = here("doctor", "--capture", "-", "--timeout=30", before=before, **BUSY, **variables)
     assert done.code == 0, done.err

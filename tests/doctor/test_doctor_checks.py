@@ -10,13 +10,13 @@ from doctor_states import cuda, failed_cuda
 from machine_facts import changed, facts_of
 from screens import SCREENS, check_screen
 from volley.doctor.checks import diagnose
-from volley.doctor.findings import Finding
+from volley.doctor.findings import DoctorFinding
 from volley.machine.facts import Facts
 
 BASE = facts_of("h200x2-no-gdrcopy")
 
 
-def finding(check: str, facts: Facts = BASE, **changes: Any) -> Finding:
+def finding(check: str, facts: Facts = BASE, **changes: Any) -> DoctorFinding:
     """What is said of these facts with changes."""
     found = {each.check: each for each in diagnose(changed(facts, **changes)).findings}
     return found[check]

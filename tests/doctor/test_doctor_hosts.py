@@ -19,11 +19,11 @@ from doctor_states import GOOD, STATES
 from machine_facts import changed
 from volley.command.option_values import hosts as read_hosts
 from volley.doctor.checks import diagnose
+from volley.doctor.findings import DoctorFinding
 from volley.doctor.probes import hosts, remote
 from volley.errors import UserError
 from volley.launch.this_host import is_this_host
 from volley.machine.facts import HostFacts
-from volley.machine.finding import Finding
 from volley.machine.variables import names_no_device, port_range
 
 SSH = """#!/bin/sh
@@ -172,7 +172,7 @@ def test_the_remedy_fits_what_was_said(said: str) -> None:
     broken = [each if each.name != "b" else HostFacts(name="b", error=said) for each in document.hosts]
     memory = {"SLURM_MEM_PER_CPU": "1", "SLURM_MEM_PER_NODE": "2"}
     facts = changed(facts, hosts={"hosts": [msgspec.to_builtins(each) for each in broken]}, environment=memory)
-    finding: Finding = next(each for each in diagnose(facts).findings if each.check == "hosts")
+    finding: DoctorFinding = next(each for each in diagnose(facts).findings if each.check == "hosts")
     assert SAID[said] in finding.remedy
     assert (" ssh " in finding.remedy) <= ("ssh" in said or "publickey" in said or "Host key" in said)
 

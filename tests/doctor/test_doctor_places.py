@@ -11,8 +11,8 @@ import pytest
 from doctor_states import GOOD, STATES
 from machine_facts import changed
 from volley.doctor.checks import diagnose
+from volley.doctor.findings import DoctorFinding
 from volley.machine.facts import Facts
-from volley.machine.finding import Finding
 
 PLACES = {
     "bare": {},
@@ -64,7 +64,7 @@ HOST = re.compile(
 """Words of commands that nothing inside a container can run."""
 
 
-Remedy = tuple[str, Facts, Finding, str]
+Remedy = tuple[str, Facts, DoctorFinding, str]
 
 
 @pytest.fixture(scope="module")

@@ -17,14 +17,14 @@ from rich.text import Text
 
 from volley.doctor.checks import diagnose
 from volley.doctor.device_query import device_query
-from volley.doctor.findings import NO_GPU, Diagnosis
+from volley.doctor.findings import NO_GPU, Diagnosis, DoctorFinding
 from volley.doctor.options import DoctorOptions
 from volley.document import readable_json
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_unwritable, write_file
 from volley.launch.this_host import is_this_host
 from volley.machine.facts import Facts, encode, read_facts
-from volley.machine.finding import Finding, Status
+from volley.machine.finding import Status, in_order
 from volley.report.terminal import console_on, print_hanging, print_line
 from volley.text import ascii_json, escape_controls, grouped
 
@@ -96,9 +96,6 @@ def _devices(facts: Facts, *, as_json: bool) -> int:
 
 # --------------------------------------------------------------------------------------------- the findings
 
-_ORDER: tuple[Status, ...] = ("broken", "warning", "not tested")
-"""Problems, the worst first."""
-
 _STYLES: dict[Status, str] = {
     "good": "green",
     "warning": "yellow",
@@ -129,7 +126,7 @@ def render(diagnosis: Diagnosis, facts: Facts, out: TextIO, *, verbose: bool) ->
         problems = [each for each in diagnosis.findings if each.status not in _FINE]
         if problems:
             console.print()
-            _print(console, _together(sorted(problems, key=lambda each: _ORDER.index(each.status))), diagnosis)
+            _print(console, _together(in_order(problems)), diagnosis)
         console.print()
         _print_fine_layers(console, diagnosis)
     said = () if verbose or facts.has_gpu else ("not applicable",)
@@ -137,7 +134,7 @@ def render(diagnosis: Diagnosis, facts: Facts, out: TextIO, *, verbose: bool) ->
     console.print(Text(f"\n{counts}" + ("" if verbose else "; -v shows every finding")))
 
 
-def _together(problems: Sequence[Finding]) -> list[Finding]:
+def _together(problems: Sequence[DoctorFinding]) -> list[DoctorFinding]:
     """Make one finding of those that were not tested for one reason; what they said is a consequence."""
     found = []
     for each in grouped(problems, lambda one: one if one.status != "not tested" else one.said + one.remedy).values():
@@ -148,7 +145,7 @@ def _together(problems: Sequence[Finding]) -> list[Finding]:
     return found
 
 
-def _print(console: Console, findings: Sequence[Finding], diagnosis: Diagnosis) -> None:
+def _print(console: Console, findings: Sequence[DoctorFinding], diagnosis: Diagnosis) -> None:
     # Fixed columns, so that all tables stand in line with each other.
     first = max(len(each.status) for each in diagnosis.findings)
     second = max(len(each.check) for each in diagnosis.findings)
@@ -158,7 +155,7 @@ def _print(console: Console, findings: Sequence[Finding], diagnosis: Diagnosis) 
             (finding.status.ljust(first + _GAP), _STYLES[finding.status]), finding.check.ljust(second + _GAP)
         )
         print_hanging(console, start, said, wrap=True)
-        if finding.status in _ORDER:
+        if finding.status not in _FINE:
             more = (("also", each, "") for each in finding.also)
             for word, text, style in (("tried", finding.evidence, "dim"), ("do", finding.remedy, "bold"), *more):
                 if text:

@@ -1,4 +1,4 @@
-"""Findings, and how a check writes one."""
+"""Findings of doctor, and how a check writes one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
-from volley.errors import EXIT_FAILED, EXIT_GOOD
 from volley.machine.facts import Facts, JobFacts, Probe
-from volley.machine.finding import Finding
+from volley.machine.finding import Finding, Status, exit_code
 from volley.machine.mpi_words import reason_in
 
 DIAGNOSIS_VERSION = 1
@@ -18,6 +17,20 @@ NO_GPU = "there is no NVIDIA GPU"
 ONE_GPU = "one GPU has no peer"
 
 T = TypeVar("T")
+
+
+class DoctorFinding(Finding, frozen=True, kw_only=True):
+    """What a check concludes from the facts."""
+
+    status: Status
+    check: str = ""
+    """Its name; like its layer filled in by ``diagnose``."""
+    evidence: str = ""
+    """The command or call, and what it answered."""
+    also: tuple[str, ...] = ()
+    """Further problems of the same kind, a line each, with what to do."""
+    explains: tuple[str, ...] = ()
+    """The checks whose problems follow from this one, whatever they say."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,12 +41,12 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     captured_at: str
     note: str = ""
     counts: dict[str, int]
-    findings: list[Finding]
+    findings: list[DoctorFinding]
 
     @property
     def exit_code(self) -> int:
         """1 where something is broken."""
-        return EXIT_FAILED if any(each.status == "broken" for each in self.findings) else EXIT_GOOD
+        return exit_code(self.findings)
 
 
 @dataclass(frozen=True)
@@ -42,7 +55,7 @@ class LayerCheck:
 
     name: str
     layer: str
-    judge: Callable[[Facts], Finding]
+    judge: Callable[[Facts], DoctorFinding]
     gpu: bool = False
     """Left out if there is no GPU."""
     hosts: bool = False
@@ -59,30 +72,30 @@ class LayerCheck:
 class MissingFacts(Exception):  # noqa: N818  not an error: this is what the check finds
     """The facts lack what a check judges; ``finding`` takes the place of its own."""
 
-    def __init__(self, finding: Finding) -> None:
+    def __init__(self, finding: DoctorFinding) -> None:
         super().__init__(finding.said)
         self.finding = finding
 
 
-def good(said: str) -> Finding:
-    return Finding(status="good", said=said)
+def good(said: str) -> DoctorFinding:
+    return DoctorFinding(status="good", said=said)
 
 
-def warning(said: str, evidence: str, remedy: str, explains: tuple[str, ...] = ()) -> Finding:
+def warning(said: str, evidence: str, remedy: str, explains: tuple[str, ...] = ()) -> DoctorFinding:
     """It works, but not as well as it could."""
-    return Finding(status="warning", said=said, evidence=evidence, remedy=remedy, explains=explains)
+    return DoctorFinding(status="warning", said=said, evidence=evidence, remedy=remedy, explains=explains)
 
 
-def broken(said: str, evidence: str, remedy: str, explains: tuple[str, ...] = ()) -> Finding:
-    return Finding(status="broken", said=said, evidence=evidence, remedy=remedy, explains=explains)
+def broken(said: str, evidence: str, remedy: str, explains: tuple[str, ...] = ()) -> DoctorFinding:
+    return DoctorFinding(status="broken", said=said, evidence=evidence, remedy=remedy, explains=explains)
 
 
-def not_applicable(why: str) -> Finding:
-    return Finding(status="not applicable", said=why)
+def not_applicable(why: str) -> DoctorFinding:
+    return DoctorFinding(status="not applicable", said=why)
 
 
-def not_tested(why: str, remedy: str = "") -> Finding:
-    return Finding(status="not tested", said=why, remedy=remedy)
+def not_tested(why: str, remedy: str = "") -> DoctorFinding:
+    return DoctorFinding(status="not tested", said=why, remedy=remedy)
 
 
 def require(probe: Probe[T], what: str, remedy: str) -> T:
@@ -114,7 +127,7 @@ def peer_table(facts: Facts) -> list[list[bool]]:
     raise MissingFacts(not_tested(said) if on_bus >= 2 else not_applicable(ONE_GPU))
 
 
-def job_failed(job: JobFacts, said: str, remedy: str, largest_bytes: int) -> Finding:
+def job_failed(job: JobFacts, said: str, remedy: str, largest_bytes: int) -> DoctorFinding:
     """Return the finding about a job that did not end well; what had crossed, up to the largest message, works."""
     evidence = f"{job.command_line}: {job.why}" + (f" ({job.reason})" if job.reason and job.reason != job.why else "")
     if job.crossed(largest_bytes):

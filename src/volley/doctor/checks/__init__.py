@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from volley.doctor.checks import gpus, host, hosts, mpi
-from volley.doctor.findings import Diagnosis, LayerCheck, MissingFacts, good, not_tested
+from volley.doctor.findings import Diagnosis, DoctorFinding, LayerCheck, MissingFacts, good, not_tested
 from volley.doctor.remedies import SEND, send_by
 from volley.machine.facts import Facts
-from volley.machine.finding import STATUSES, Finding
+from volley.machine.finding import Status, counts
 from volley.text import join_words
 
 _SHELL, _DRIVER = "shell and host", "kernel and driver"
@@ -30,6 +30,7 @@ _TWO_RANKS = (*_SEEN, *_JOBS)
 _AWARE = (*_TWO_RANKS, "MPI, GPU memory")
 _RDMA = ("MPI between hosts", "MPI, GPU memory")
 
+STATUSES: tuple[Status, ...] = ("good", "warning", "broken", "not applicable", "not tested")
 _FINE = ("good", "not applicable")
 
 CHECKS: tuple[LayerCheck, ...] = (
@@ -87,7 +88,7 @@ CHECKS: tuple[LayerCheck, ...] = (
 def diagnose(facts: Facts) -> Diagnosis:
     """Judge the facts; this function reads nothing else."""
     checks = [check for check in CHECKS if check.applies(facts)]
-    judged: dict[str, Finding] = {}
+    judged: dict[str, DoctorFinding] = {}
     for check in checks:
         try:
             judged[check.name] = check.judge(facts)
@@ -121,9 +122,12 @@ def diagnose(facts: Facts) -> Diagnosis:
             found = replace(found, status="broken")  # a cause is as bad as what follows from it
         remedy = found.remedy.replace(SEND, send_by(facts.mpi))
         findings.append(replace(found, check=check.name, layer=check.layer, remedy=remedy))
-    counts: dict[str, int] = {status: sum(each.status == status for each in findings) for status in STATUSES}
     return Diagnosis(
-        volley=facts.volley, captured_at=facts.captured_at, note=facts.note, counts=counts, findings=findings
+        volley=facts.volley,
+        captured_at=facts.captured_at,
+        note=facts.note,
+        counts=counts(findings, STATUSES),
+        findings=findings,
     )
 
 

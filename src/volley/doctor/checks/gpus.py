@@ -9,6 +9,7 @@ from shlex import quote
 
 from volley.doctor.findings import (
     ONE_GPU,
+    DoctorFinding,
     MissingFacts,
     broken,
     good,
@@ -21,7 +22,6 @@ from volley.doctor.findings import (
 )
 from volley.doctor.remedies import SEND, install_volley
 from volley.machine.facts import CudaDevice, Facts
-from volley.machine.finding import Finding
 from volley.machine.hardware import Gpu
 from volley.machine.health import C2C, GpuFault, faults, of_xids
 from volley.machine.place import place_of
@@ -52,7 +52,7 @@ _OF_NVML = ("MIG", "memory errors", "GPU clocks", "NVLink")
 _OF_PEERS = ("GPUs", "peer access", "NVLink", "MPI, GPU speed", "GPU of each rank", "CUDA IPC", "peer copies")
 
 
-def devices(facts: Facts) -> Finding:
+def devices(facts: Facts) -> DoctorFinding:
     """Calls cuInit; compares the GPUs of /sys/bus/pci with those that CUDA shows."""
     place = place_of(facts)
     if facts.cuda.error and not facts.cuda.own:
@@ -93,7 +93,7 @@ def _end_of(status: int, facts: Facts) -> str:
     return place.more_gpus(otherwise) if status == _NO_GPU_SHOWN else place.unset([name]) or otherwise
 
 
-def _unusable_gpus(facts: Facts) -> Finding | None:
+def _unusable_gpus(facts: Facts) -> DoctorFinding | None:
     nvml, load = facts.nvml, facts.pcie_load
     if nvml.error and not nvml.own:
         remedy = place_of(facts).reboot() if "mismatch" in nvml.error else f"nvidia-smi; {_log(facts)}"
@@ -105,7 +105,7 @@ def _unusable_gpus(facts: Facts) -> Finding | None:
     return None
 
 
-def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> Finding:
+def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> DoctorFinding:
     said, place = f"CUDA sees {seen} of {on_bus} GPUs", place_of(facts)
     if place.batch and place.in_job and seen:
         asked = "" if len(facts.open_gpus) == seen else f"; for more of them, {place.more_gpus('')}"
@@ -126,7 +126,7 @@ def _log(facts: Facts) -> str:
     return place_of(facts).admin(look)
 
 
-def mig(facts: Facts) -> Finding:
+def mig(facts: Facts) -> DoctorFinding:
     """Asks NVML whether a GPU is divided into instances."""
     gpus = require(facts.nvml, "NVML", "nvidia-smi").gpus
     divided = ",".join(str(gpu.index) for gpu in gpus if gpu.mig)
@@ -140,7 +140,7 @@ def mig(facts: Facts) -> Finding:
     return warning(said, f"nvmlDeviceGetMigMode: enabled on {divided}", remedy, _OF_PEERS)
 
 
-def _unread(gpus: Sequence[Gpu], key: str) -> Finding | None:
+def _unread(gpus: Sequence[Gpu], key: str) -> DoctorFinding | None:
     """Return a finding if NVML could not say something, for another reason than that a GPU does not have it."""
     for gpu in gpus:
         said = gpu.unread.get(key, "")
@@ -149,7 +149,7 @@ def _unread(gpus: Sequence[Gpu], key: str) -> Finding | None:
     return None
 
 
-def _judged(found: Sequence[GpuFault], facts: Facts, call: str, explains: tuple[str, ...] = ()) -> Finding:
+def _judged(found: Sequence[GpuFault], facts: Facts, call: str, explains: tuple[str, ...] = ()) -> DoctorFinding:
     """Return the finding about faults of one part, at least one, with what ends the worst of them."""
     worst = max(found, key=lambda each: (each.broken, each.end == "replace"))
     alike = grouped(found, lambda each: each.said)
@@ -176,7 +176,7 @@ def _of_part(facts: Facts, part: str) -> list[GpuFault]:
     return [each for each in faults(facts.gpus) if each.part == part]
 
 
-def memory_errors(facts: Facts) -> Finding:
+def memory_errors(facts: Facts) -> DoctorFinding:
     """Asks NVML for errors in GPU memory that ECC could not correct, and for rows that are or must be remapped."""
     gpus = require(facts.nvml, "NVML", "nvidia-smi -q -d ECC,ROW_REMAPPER").gpus
     if found := _of_part(facts, "memory"):
@@ -187,7 +187,7 @@ def memory_errors(facts: Facts) -> Finding:
     return _unread(gpus, "ecc") or not_applicable("ECC is off, or these GPUs have none")
 
 
-def xids(facts: Facts) -> Finding:
+def xids(facts: Facts) -> DoctorFinding:
     """Reads the errors of the hardware (Xid) that the driver wrote into the kernel's messages."""
     driver = require(facts.driver, "the driver", "nvidia-smi")
     if found := list(of_xids(((each.pci, each.number) for each in driver.xids), facts.gpus)):
@@ -198,7 +198,7 @@ def xids(facts: Facts) -> Finding:
     return good("no error of the hardware since the start of the machine")
 
 
-def compute_mode(facts: Facts) -> Finding:
+def compute_mode(facts: Facts) -> DoctorFinding:
     """Asks each GPU how many processes it accepts."""
     modes = {device.index: device.attributes.get("COMPUTE_MODE") for device in _shown(facts)}
     for mode, said, judge in (
@@ -220,7 +220,7 @@ def _shown(facts: Facts) -> list[CudaDevice]:
     raise MissingFacts(not_tested("CUDA shows no device"))
 
 
-def architectures(facts: Facts) -> Finding:
+def architectures(facts: Facts) -> DoctorFinding:
     """Compares compute capabilities with the architectures that the engine was compiled for."""
     parts = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR")
     found = sorted({tuple(device.attributes.get(part, 0) for part in parts) for device in _shown(facts)})
@@ -257,7 +257,7 @@ def _listed(capabilities: Sequence[tuple[int, ...]]) -> str:
     return ", ".join(f"{major}.{minor}" for major, minor in capabilities)
 
 
-def clocks(facts: Facts) -> Finding:
+def clocks(facts: Facts) -> DoctorFinding:
     """Asks NVML what limits the clocks of each GPU: power, heat, or a setting."""
     gpus = require(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE").gpus
     if found := _of_part(facts, "clocks"):
@@ -270,7 +270,7 @@ def clocks(facts: Facts) -> Finding:
 # --------------------------------------------------------------------------------------------- interconnect
 
 
-def peer_access(facts: Facts) -> Finding:
+def peer_access(facts: Facts) -> DoctorFinding:
     """Calls cuDeviceCanAccessPeer for every ordered pair; NVML says why not."""
     table = peer_table(facts)
     reach = [(one, other) for one, row in enumerate(table) for other, yes in enumerate(row) if yes and one < other]
@@ -293,7 +293,7 @@ def peer_access(facts: Facts) -> Finding:
     )
 
 
-def nvlink(facts: Facts) -> Finding:
+def nvlink(facts: Facts) -> DoctorFinding:
     """Asks NVML for the state and the errors of every link; compares them with the product, and with the other GPUs."""
     gpus = require(facts.nvml, "NVML", "nvidia-smi nvlink -s").gpus
     if found := _of_part(facts, "NVLink"):
@@ -315,7 +315,7 @@ def nvlink(facts: Facts) -> Finding:
     return good(f"{counts} links per GPU are up, as many as this model connects; GPUs of the same model do not differ")
 
 
-def pcie(facts: Facts) -> Finding:
+def pcie(facts: Facts) -> DoctorFinding:
     """Copies to each GPU and reads the state of its link during the copy: generation and width, now and possible."""
     links = require(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE")
     if chips := sorted({device.name for device in facts.cuda_devices if C2C.search(device.name)}):
@@ -350,7 +350,7 @@ def pcie(facts: Facts) -> Finding:
     return good(f"{join_words(sorted(fine))} under load, the maximum")
 
 
-def iommu(facts: Facts) -> Finding:
+def iommu(facts: Facts) -> DoctorFinding:
     """Looks for IOMMUs and at the domain types of the GPUs' groups."""
     found = require(facts.iommu, "the IOMMU", "ls /sys/class/iommu")
     if not found.units:
@@ -376,7 +376,7 @@ def iommu(facts: Facts) -> Finding:
     )
 
 
-def acs(facts: Facts) -> Finding:
+def acs(facts: Facts) -> DoctorFinding:
     """Reads the ACS control register of every bridge above a GPU (root only)."""
     if facts.bus.value and len(facts.gpus_on_bus) < 2:
         return not_applicable(ONE_GPU)

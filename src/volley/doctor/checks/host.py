@@ -9,10 +9,9 @@ import re
 from collections.abc import Collection, Sequence
 from shlex import quote
 
-from volley.doctor.findings import NO_GPU, broken, good, not_applicable, not_tested, require, warning
+from volley.doctor.findings import NO_GPU, DoctorFinding, broken, good, not_applicable, not_tested, require, warning
 from volley.doctor.remedies import end_of_refusal, install_volley
 from volley.machine.facts import DriverFacts, Facts, TrialFacts
-from volley.machine.finding import Finding
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.place import place_of, without_needless
 from volley.machine.variables import names_no_device
@@ -42,7 +41,7 @@ _JOBS = ("engine", "MPI, host memory", "MPI, GPU memory", "launcher", "peer copi
 # ------------------------------------------------------------------------------------------------ shell
 
 
-def folder(facts: Facts) -> Finding:
+def folder(facts: Facts) -> DoctorFinding:
     """Writes 1 MiB to the folder for temporary files and starts a program there."""
     found = require(facts.surroundings, "this shell", "env")
     remedy = (
@@ -58,7 +57,7 @@ def folder(facts: Facts) -> Finding:
     return good(f"{found.folder} is writable, and programs run from there")
 
 
-def host_name(facts: Facts) -> Finding:
+def host_name(facts: Facts) -> DoctorFinding:
     """Looks up the addresses of this host's own name."""
     found, job = require(facts.surroundings, "this shell", "env"), facts.mpi_host.value
     if found.host_error is None:
@@ -69,7 +68,7 @@ def host_name(facts: Facts) -> Finding:
     return warning(said, f"getaddrinfo({found.host}): {found.host_error}", place_of(facts).add_host(found.host), _JOBS)
 
 
-def loopback(facts: Facts) -> Finding:
+def loopback(facts: Facts) -> DoctorFinding:
     """Connects from this host to itself, at 127.0.0.1."""
     error = require(facts.surroundings, "this shell", "env").loopback_error
     if error is None:
@@ -81,7 +80,7 @@ def loopback(facts: Facts) -> Finding:
     return warning(said, f"connect(127.0.0.1): {error}", place_of(facts).admin(remedy), _JOBS)
 
 
-def job(facts: Facts) -> Finding:
+def job(facts: Facts) -> DoctorFinding:
     """Compares the hosts of a batch job, as its variables name them, with this host; repeats a failed job without."""
     found = require(facts.surroundings, "this shell", "env")
     place, names = place_of(facts), join_few(found.job_hosts)
@@ -123,7 +122,7 @@ def _begin(settings: Collection[str], prefixes: Sequence[str]) -> list[str]:
     return [prefix for prefix in prefixes if any(setting.startswith(prefix) for setting in settings)]
 
 
-def settings(facts: Facts) -> Finding:
+def settings(facts: Facts) -> DoctorFinding:
     """Repeats a job that failed, or was slow, without the variables of MPI, UCX and libfabric that the shell has."""
     found = require(facts.surroundings, "the environment", "env")
     for trial in _ended(facts):
@@ -174,7 +173,7 @@ def _version(text: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def driver(facts: Facts) -> Finding:
+def driver(facts: Facts) -> DoctorFinding:
     """Reads /proc/driver/nvidia/version, opens every /dev/nvidia*, loads libcuda.so.1."""
     place = place_of(facts)
     found, on_bus = require(facts.driver, "the driver", place.install_driver()), len(facts.gpus_on_bus)
@@ -207,7 +206,7 @@ _REFUSED = "Operation not permitted"
 """EPERM: a control group of devices refuses, whoever asks; the mode of a node refuses with EACCES."""
 
 
-def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
+def _loaded_driver(facts: Facts, found: DriverFacts) -> DoctorFinding:
     call, place = facts.driver.call, place_of(facts)
     shut = [node for node, said in found.nodes.items() if said != "ok"]
     if shut and (set(_CONTROL) & set(shut) or not facts.open_gpus):
@@ -234,7 +233,7 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
     return good(found.version or "")
 
 
-def driver_age(facts: Facts) -> Finding:
+def driver_age(facts: Facts) -> DoctorFinding:
     """Compares cuDriverGetVersion with the CUDA that the engine was built with."""
     stack, cuda = facts.stack.value, facts.cuda.value
     if cuda is None or cuda.driver_version == 0:
@@ -259,7 +258,7 @@ def driver_age(facts: Facts) -> Finding:
 # ------------------------------------------------------------------------------------------------ limits
 
 
-def cpu_clock(facts: Facts) -> Finding:
+def cpu_clock(facts: Facts) -> DoctorFinding:
     """Reads the governor of every CPU's clock."""
     found = require(facts.settings, "the CPU clock", "cpupower frequency-info")
     if not found.governors:
@@ -271,7 +270,7 @@ def cpu_clock(facts: Facts) -> Finding:
     return good(said)
 
 
-def cpu_quota(facts: Facts) -> Finding:
+def cpu_quota(facts: Facts) -> DoctorFinding:
     """Reads the CPUs of this process, and the CPU quota of every control group above it; two ranks need two CPUs."""
     cpus, place = facts.surroundings.value.cpus if facts.surroundings.value else _RANKS, place_of(facts)
     inside = facts.launcher.value and facts.launcher.value.inside  # there each rank may have one of its own
@@ -289,7 +288,7 @@ def cpu_quota(facts: Facts) -> Finding:
     return good("none" if found.quota_cpus is None else f"{format_sig(found.quota_cpus, 3)} CPUs")
 
 
-def low_limits(facts: Facts) -> Finding:
+def low_limits(facts: Facts) -> DoctorFinding:
     """Reads the limits of this process, and how many processes each control group above it may have."""
     found, job = require(facts.limits, "the limits", "ulimit -Ha"), facts.mpi_host.value
     low = found.low
@@ -315,7 +314,7 @@ def low_limits(facts: Facts) -> Finding:
     return warning(said, f"ulimit -Ha; cat pids.max: {shown}", remedy, explains)
 
 
-def shm(facts: Facts) -> Finding:
+def shm(facts: Facts) -> DoctorFinding:
     """Writes 1 MiB to /dev/shm; compares what is free there with the segments of two ranks."""
     found = require(facts.limits, "/dev/shm", "df /dev/shm")
     place = place_of(facts)
@@ -344,7 +343,7 @@ def shm(facts: Facts) -> Finding:
     return good(f"{size / 2**30:.1f} GiB, writable")
 
 
-def cma(facts: Facts) -> Finding:
+def cma(facts: Facts) -> DoctorFinding:
     """Reads a sibling process's memory with process_vm_readv."""
     found = require(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
     if found.cma_error is None:
@@ -364,7 +363,7 @@ def cma(facts: Facts) -> Finding:
     )
 
 
-def memlock(facts: Facts) -> Finding:
+def memlock(facts: Facts) -> DoctorFinding:
     """Reads RLIMIT_MEMLOCK, if there is an RDMA device."""
     if not require(facts.bus, "the RDMA devices", "ls /sys/class/infiniband").infiniband:
         return not_applicable("no RDMA device")

@@ -7,10 +7,19 @@ from shlex import quote
 
 from msgspec.structs import replace
 
-from volley.doctor.findings import MissingFacts, broken, good, job_failed, not_applicable, not_tested, require, warning
+from volley.doctor.findings import (
+    DoctorFinding,
+    MissingFacts,
+    broken,
+    good,
+    job_failed,
+    not_applicable,
+    not_tested,
+    require,
+    warning,
+)
 from volley.doctor.remedies import SEND, end_of_refusal, unset_one_of
 from volley.machine.facts import BETWEEN_SIZES, Facts, HostFacts, HostsFacts
-from volley.machine.finding import Finding
 from volley.machine.paths import fallback
 from volley.machine.place import place_of
 from volley.machine.variables import names_no_device, port_range
@@ -40,7 +49,7 @@ def _answered(facts: Facts) -> list[HostFacts]:
     return found
 
 
-def answers(facts: Facts) -> Finding:
+def answers(facts: Facts) -> DoctorFinding:
     """Starts a process on each host, a bounded number at a time, with srun or ssh; each has a deadline of its own."""
     found = require(facts.hosts, "other hosts", f"{SEND} --hosts A,B --dry-run").hosts
     silent = [host for host in found if host.error]
@@ -57,7 +66,7 @@ def answers(facts: Facts) -> Finding:
     return replace(finding, also=also, explains=() if others else ("names", "ports", "alike", "interfaces", _JOB))
 
 
-def names(facts: Facts) -> Finding:
+def names(facts: Facts) -> DoctorFinding:
     """Looks up the name of each host on each host; compares the answer with the addresses that it has."""
     found = _answered(facts)
     own = {host.name: {each.partition("/")[0] for each in host.interfaces.values()} for host in found}
@@ -79,7 +88,7 @@ def names(facts: Facts) -> Finding:
     return good("each host resolves the names of the others")
 
 
-def ports(facts: Facts) -> Finding:
+def ports(facts: Facts) -> DoctorFinding:
     """Sends data from hosts to a port of others, at each of their addresses that are not of one host only."""
     hosts = _answered(facts)
     wanted = port_range(facts.environment)
@@ -106,7 +115,7 @@ def ports(facts: Facts) -> Finding:
     return good(f"every host that was tried connects to the others, e.g. to port {hosts[0].port}")
 
 
-def alike(facts: Facts) -> Finding:
+def alike(facts: Facts) -> DoctorFinding:
     """Compares the versions of MPI, UCX and the driver, and the limits, of all hosts."""
     hosts = _answered(facts)
     found = []
@@ -130,7 +139,7 @@ def alike(facts: Facts) -> Finding:
     return replace(warning(said, "the same query on each host", remedy, (_JOB,)), also=also)
 
 
-def interfaces(facts: Facts) -> Finding:
+def interfaces(facts: Facts) -> DoctorFinding:
     """Compares the interfaces of all hosts; repeats a failed job without variables and interfaces that do not fit."""
     found, hosts = _hosts(facts), _answered(facts)
     shared = Counter(each for host in hosts for name, each in host.interfaces.items() if name != "lo")
@@ -164,7 +173,7 @@ def _split(setting: str) -> tuple[str, str]:
     return name, value
 
 
-def between(facts: Facts) -> Finding:
+def between(facts: Facts) -> DoctorFinding:
     """Verified messages between two ranks on different hosts; the counters of the devices say which one they took."""
     found = _hosts(facts)
     job, points = found.job, found.job.delivered("host")
@@ -188,7 +197,7 @@ def between(facts: Facts) -> Finding:
     return good(said)
 
 
-def gpudirect(facts: Facts) -> Finding:
+def gpudirect(facts: Facts) -> DoctorFinding:
     """Reads in UCX's words how GPU memory went to another host; looks for the module that lets cards read it."""
     if not require(facts.bus, "the RDMA devices", "ls /sys/class/infiniband").infiniband:
         return not_applicable("no RDMA device")

@@ -8,6 +8,7 @@ import statistics
 from msgspec.structs import replace
 
 from volley.doctor.findings import (
+    DoctorFinding,
     MissingFacts,
     broken,
     good,
@@ -21,7 +22,6 @@ from volley.doctor.findings import (
 from volley.doctor.mpi_settings import settings_of
 from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, install_volley
 from volley.machine.facts import DEVICE_SIZES, HOST_SIZES, Facts, JobFacts, NcclFacts, PointFacts, TrialFacts
-from volley.machine.finding import Finding
 from volley.machine.mpi_words import reason_in
 from volley.machine.place import place_of
 from volley.text import count, grouped, join_words, mpi_name
@@ -43,7 +43,7 @@ _COPIES = ("copies between GPUs", f"{SEND} --transport peer,device")
 """What failed where no pair was tried, and the remedy."""
 
 
-def gdrcopy(facts: Facts) -> Finding:
+def gdrcopy(facts: Facts) -> DoctorFinding:
     """Opens /dev/gdrdrv, loads libgdrapi, maps GPU memory, writes through the mapping, reads back with CUDA."""
     found, call, place = require(facts.gdrcopy, "GDRCopy", GDRCOPY), facts.gdrcopy.call, place_of(facts)
     if found.mapped:
@@ -70,7 +70,7 @@ def gdrcopy(facts: Facts) -> Finding:
     )
 
 
-def ucx(facts: Facts) -> Finding:
+def ucx(facts: Facts) -> DoctorFinding:
     """Loads the UCX that the ranks load; every component of it looks for devices."""
     remedy = aware_wheels(facts)
     if facts.ucx.value is None and facts.ucx.skipped is not None:
@@ -85,7 +85,7 @@ def ucx(facts: Facts) -> Finding:
     return good(f"UCX {found.version} with {join_words(usable)}")
 
 
-def ucx_transfer(facts: Facts) -> Finding:
+def ucx_transfer(facts: Facts) -> DoctorFinding:
     """`ucx_perftest` between two processes, on GPU memory if there is a GPU."""
     probe = facts.ucx_transfer
     if probe.skipped is not None:
@@ -102,7 +102,7 @@ def ucx_transfer(facts: Facts) -> Finding:
 # ------------------------------------------------------------------------------------------------- MPI
 
 
-def engine(facts: Facts) -> Finding:
+def engine(facts: Facts) -> DoctorFinding:
     """Starts `volley-engine --about`, which loads the MPI library of the jobs."""
     stack = require(facts.stack, "the engine", install_volley(facts))
     if not stack.start_error and stack.engine_version not in ("", facts.volley):
@@ -115,7 +115,7 @@ def engine(facts: Facts) -> Finding:
     return broken("the engine does not start", evidence, f"{remedy}; or choose another MPI with --mpi")
 
 
-def library(facts: Facts) -> Finding:
+def library(facts: Facts) -> DoctorFinding:
     """Asks a job which library it loaded; looks for another mpirun on PATH."""
     stack = require(facts.stack, "the engine", install_volley(facts))
     loaded = next((mpi_name(job.library) for job in _jobs(facts) if job.library), None)
@@ -141,7 +141,7 @@ def _switched_off(trial: TrialFacts) -> str:
     return f"  # a way around the problem: it switches off {'shared memory' if 'NOLOCAL' in trial.change else 'RDMA'}"
 
 
-def host(facts: Facts) -> Finding:
+def host(facts: Facts) -> DoctorFinding:
     """Verified messages between two ranks; if they fail or are slow, once more with one change at a time."""
     verbose = f"{settings_of(facts.mpi_family).talk} {SEND} --transport host".strip()
     trials = facts.trials.value or []
@@ -185,7 +185,7 @@ def _sends_gpu_memory(facts: Facts) -> bool | None:
     return job.sends_gpu_memory
 
 
-def self_report(facts: Facts) -> Finding:
+def self_report(facts: Facts) -> DoctorFinding:
     """Compares ompi_info and MPIX_Query_cuda_support with the result of the transfer."""
     says: dict[str, bool] = {}
     info = facts.stack.value.ompi_info if facts.stack.value else None
@@ -207,7 +207,7 @@ def self_report(facts: Facts) -> Finding:
     return good(f"{shown}, and the transfer {'worked' if works else 'failed'}")
 
 
-def device(facts: Facts) -> Finding:
+def device(facts: Facts) -> DoctorFinding:
     """Verified messages of GPU memory, in a separate job; UCX says the protocol."""
     stack = facts.stack.value
     if stack and stack.mpi_source == "wheel" and not stack.prepared:
@@ -234,7 +234,7 @@ def device(facts: Facts) -> Finding:
     return good(_times(points) + protocol)
 
 
-def device_speed(facts: Facts) -> Finding:
+def device_speed(facts: Facts) -> DoctorFinding:
     """The same messages by MPI and staged through the host, interleaved."""
     job = facts.mpi_device.value
     if job is None:
@@ -259,7 +259,7 @@ def device_speed(facts: Facts) -> Finding:
 # ------------------------------------------------------------------------------------------- launcher
 
 
-def launcher(facts: Facts) -> Finding:
+def launcher(facts: Facts) -> DoctorFinding:
     """Starts one rank for each GPU (at least two); each reports its host and its device."""
     job = require(facts.launcher, "starting ranks", "volley transports --dry-run shows the command")
     if not job.complete:
@@ -280,7 +280,7 @@ def launcher(facts: Facts) -> Finding:
     return good(f"{job.launcher}: {count(len(job.ranks), 'rank')} on {count(nodes, 'node')}, local ranks {local}")
 
 
-def rank_gpus(facts: Facts) -> Finding:
+def rank_gpus(facts: Facts) -> DoctorFinding:
     """Compares the GPUs that the ranks use and see."""
     job = _ranks_of(facts)
     with_gpu = [rank for rank in job.ranks if rank.device]
@@ -321,7 +321,7 @@ def _ranks_of(facts: Facts) -> JobFacts:
     return job
 
 
-def binding(facts: Facts) -> Finding:
+def binding(facts: Facts) -> DoctorFinding:
     """Asks each rank which cores it may use."""
     job = _ranks_of(facts)
     family = facts.mpi_family if job.launcher in ("openmpi", "mpich") else ""
@@ -350,7 +350,7 @@ def binding(facts: Facts) -> Finding:
 # -------------------------------------------------------------------------------------------- data between GPUs
 
 
-def cuda_ipc(facts: Facts) -> Finding:
+def cuda_ipc(facts: Facts) -> DoctorFinding:
     """Two processes map each other's GPU memory (volley's `peer`)."""
     table, pairs = peer_table(facts), require(facts.peers, *_COPIES)
     reachable = [pair for pair in pairs if max(pair.gpus) < len(table) and table[pair.gpus[0]][pair.gpus[1]]]
@@ -380,7 +380,7 @@ def _translates(facts: Facts) -> bool:
     return bool(facts.iommu.value and facts.iommu.value.units)
 
 
-def integrity(facts: Facts) -> Finding:
+def integrity(facts: Facts) -> DoctorFinding:
     """Copies between pairs of GPUs; the receiving GPU compares every byte."""
     peer_table(facts)  # not judged where CUDA shows fewer than two GPUs
     pairs = require(facts.peers, *_COPIES)
@@ -404,7 +404,7 @@ def integrity(facts: Facts) -> Finding:
     return good(f"{count(tried, 'pair')} of GPUs, {verified} messages compared byte for byte by the receiving GPU")
 
 
-def nccl(facts: Facts) -> Finding:
+def nccl(facts: Facts) -> DoctorFinding:
     """Sends by NCCL between two GPUs; NCCL says its version, its plugin and what each channel goes through."""
     if facts.nccl.skipped is not None:
         return (
@@ -422,7 +422,7 @@ def nccl(facts: Facts) -> Finding:
     return good(_nccl_words(found))
 
 
-def _nccl_failed(found: NcclFacts) -> Finding | None:
+def _nccl_failed(found: NcclFacts) -> DoctorFinding | None:
     job = found.job
     if job is None:
         return not_tested("no job of NCCL was started")
@@ -442,7 +442,7 @@ def _nccl_words(found: NcclFacts) -> str:
     return f"NCCL {found.version or '(version unknown)'}{plugin}, through {join_words(found.channels) or '?'}{networks}"
 
 
-def nccl_between(facts: Facts) -> Finding:
+def nccl_between(facts: Facts) -> DoctorFinding:
     """Sends by NCCL between GPUs of two hosts; its channels say whether they use RDMA and GPUDirect."""
     found = facts.hosts.value.nccl if facts.hosts.value else None
     if found is None:
