@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -19,18 +20,28 @@ ONE_GPU = "one GPU has no peer"
 T = TypeVar("T")
 
 
-class DoctorFinding(Finding, frozen=True, kw_only=True):
+class DoctorFinding(Finding, frozen=True):
     """What a check concludes from the facts."""
 
     status: Status
-    check: str = ""
-    """Its name; like its layer filled in by ``diagnose``."""
-    evidence: str = ""
-    """The command or call, and what it answered."""
-    also: tuple[str, ...] = ()
-    """Further problems of the same kind, a line each, with what to do."""
     explains: tuple[str, ...] = ()
     """The checks whose problems follow from this one, whatever they say."""
+    also: tuple[str, ...] = ()
+    """Further problems of the same kind, a line each, with what to do."""
+    check: str = ""
+    """Its name; filled in by ``diagnose`` as its layer is."""
+    layer: str = ""
+
+
+good = partial(DoctorFinding, "good")
+not_applicable = partial(DoctorFinding, "not applicable")
+warning = partial(DoctorFinding, "warning")
+"""It works, but not as well as it could."""
+broken = partial(DoctorFinding, "broken")
+
+
+def not_tested(why: str, remedy: str = "") -> DoctorFinding:
+    return DoctorFinding("not tested", why, remedy=remedy)
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,27 +86,6 @@ class MissingFacts(Exception):  # noqa: N818  not an error: this is what the che
     def __init__(self, finding: DoctorFinding) -> None:
         super().__init__(finding.said)
         self.finding = finding
-
-
-def good(said: str) -> DoctorFinding:
-    return DoctorFinding(status="good", said=said)
-
-
-def warning(said: str, evidence: str, remedy: str, explains: tuple[str, ...] = ()) -> DoctorFinding:
-    """It works, but not as well as it could."""
-    return DoctorFinding(status="warning", said=said, evidence=evidence, remedy=remedy, explains=explains)
-
-
-def broken(said: str, evidence: str, remedy: str, explains: tuple[str, ...] = ()) -> DoctorFinding:
-    return DoctorFinding(status="broken", said=said, evidence=evidence, remedy=remedy, explains=explains)
-
-
-def not_applicable(why: str) -> DoctorFinding:
-    return DoctorFinding(status="not applicable", said=why)
-
-
-def not_tested(why: str, remedy: str = "") -> DoctorFinding:
-    return DoctorFinding(status="not tested", said=why, remedy=remedy)
 
 
 def require(probe: Probe[T], what: str, remedy: str) -> T:

@@ -27,12 +27,13 @@ EXIT_CODES: dict[Status | Verdict, int] = {
 """The most important first."""
 
 
-class Finding(Frozen, frozen=True, kw_only=True):
-    """What is known about a layer; a tool that calls a key otherwise names it (``msgspec.field(name=…)``)."""
+class Finding(Frozen, frozen=True):
+    """What is known of a part; a tool whose document calls a key otherwise says so (``msgspec.field(name=…)``)."""
 
-    layer: str = ""
     status: Status | Verdict
     said: str
+    evidence: str = ""
+    """The command or call, and what it answered; or the yardstick, what it was compared with."""
     remedy: str = ""
     """A command if one is enough, else a sentence: what ends it, or what would decide it."""
 
