@@ -13,7 +13,7 @@ from volley.launch import preflight
 from volley.launch.engine import About
 from volley.launch.preflight import Trials
 from volley.machine import path_words, paths
-from volley.machine.paths import PathCounts, RunPath
+from volley.machine.paths import LIKE_HOST, PathCounts, RunPath
 from volley.records.plan import Plan
 
 USUAL_SIZES = (8, 1 << 16, 1 << 22)
@@ -24,8 +24,6 @@ _SHORTEST_START_S = 15.0
 """Where ranks need longer to start, the path stays unknown: nobody waits twice for a start that does not come."""
 MOST_RANKS, FEW_RANKS = 512, 64
 """A larger job is not asked; of one with more than a few ranks only the longest messages are."""
-LIKE_HOST = "staged/"
-"""How transports begin whose bytes travel between the ranks as those of ``host``."""
 
 
 class PathPlan(Frozen, frozen=True, kw_only=True):

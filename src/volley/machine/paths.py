@@ -17,6 +17,8 @@ import msgspec
 from volley.text import join_few, join_words
 from volley.units import format_size
 
+LIKE_HOST = "staged/"
+"""How transports begin whose bytes travel between the ranks as those of ``host``."""
 HEADERS_BYTES = {False: 66, True: 24}
 """Of each packet that an interface counts: Ethernet 14, IPv4 20, TCP with timestamps 32 (RFC 791, 9293, 7323); of an
 RDMA device, whose counters leave out the rest: LRH 8, BTH 12, ICRC 4 (InfiniBand Architecture Specification,

@@ -6,9 +6,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from volley.launch.path_launch import LIKE_HOST
 from volley.machine import paths
-from volley.machine.paths import RunPath
+from volley.machine.paths import LIKE_HOST, RunPath
 from volley.records.command_again import command_again
 from volley.records.launch_series import LaunchSeries
 from volley.report.model import Cell, Column, Note, Table, finding

@@ -66,18 +66,22 @@ def show(options: ShowOptions) -> int:
         raise
     groups = grouped(logs, lambda log: log.file if options.each else "").values()
     logs = [log for those in groups for log in without_repeats(those, quiet=output.quiet)]
-    if output.format == "table" and not output.full and Lazy("volley.check.command.shown")(logs):
-        print(f"what was measured: {shlex.join(('volley', 'show', *options.records, '--full'))}")
-        return EXIT_GOOD if not refused and all(log.good for log in logs) else EXIT_FAILED
-    render(
-        logs,
-        BENCHMARKS,
-        output.format,
-        sys.stdout,
-        details=output.details(shlex.join(("volley", "show", *options.records))),
-        each=options.each,
-        quiet=output.quiet,
-    )
+    again = shlex.join(("volley", "show", *options.records))
+    # Only the plan of a check has rounds of its own; other records are shown without what judges those.
+    of_check = any(log.run and getattr(log.run.plan.options, "rounds", ()) for log in logs)
+    if of_check and output.format == "table" and not output.full:
+        Lazy("volley.check.command.shown")(logs)
+        print(f"what was measured: {again} --full")
+    else:
+        render(
+            logs,
+            BENCHMARKS,
+            output.format,
+            sys.stdout,
+            details=output.details(again),
+            each=options.each,
+            quiet=output.quiet,
+        )
     return EXIT_GOOD if not refused and all(log.good for log in logs) else EXIT_FAILED
 
 

@@ -110,24 +110,15 @@ class MatrixCase:
 
     @cached_property
     def numbers(self) -> Floats:
+        """What tables show, in ``unit``; NaN where a pair has no number."""
         return (self.moved_bytes or 0) / self.times_s / 1e9 if self.shows_rate else self.times_s * 1e6
 
     def shown(self, pair: Pair) -> float | None:
-        return self._number(self.numbers, pair)
-
-    def time_s(self, pair: Pair) -> float | None:
-        return self._number(self.times_s, pair)
-
-    def _number(self, matrix: Floats, pair: Pair) -> float | None:
-        if pair[0] not in self.kinds.rows or pair[1] not in self.kinds.columns:
-            return None
-        number = float(matrix[self.kinds.place(pair)])
-        return None if np.isnan(number) else number
+        return float(self.numbers[self.kinds.place(pair)]) if pair in self.times else None
 
     def rate_Bps(self, pair: Pair) -> float | None:
         """The bandwidth of a pair, both directions together."""
-        time_s = self.time_s(pair)
-        return self.moved_bytes / time_s if self.moved_bytes and time_s else None
+        return self.moved_bytes / self.times[pair] if self.moved_bytes and pair in self.times else None
 
     def of_line_rate(self, pair: Pair) -> float | None:
         rate, line_rate = self.rate_Bps(pair), self.line_rates.get(pair)

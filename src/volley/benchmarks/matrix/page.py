@@ -230,7 +230,7 @@ def _gpu_row(cases: Sequence[GpuMatrixCase], first: int) -> Iterator[Cell]:
     for case in cases:
         best_s = min((time_s for pair, time_s in case.times.items() if pair[0] != pair[1]), default=0.0)
         for second in case.second_ends:
-            share = best_s / (case.time_s((first, second)) or math.inf)
+            share = best_s / case.times.get((first, second), math.inf)
             style = next(style for least, style in _HEAT if share >= least)
             yield _cell(case, (first, second), "dim" if first == second else style)
 
