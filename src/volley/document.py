@@ -10,6 +10,12 @@ from msgspec import Meta
 from volley.text import ascii_json, escape_controls
 from volley.units import LARGEST_COUNT, LARGEST_NUMBER, LARGEST_WHOLE, LARGEST_WINDOW, LONGEST_S, SHORTEST_S
 
+
+def doc(description: str, **limits: Any) -> Meta:
+    """Return what the schema and docs/records.md say of a field, with further limits of its type (``msgspec.Meta``)."""
+    return Meta(description=description, **limits)
+
+
 PLAN_VERSION = 2
 RECORD_VERSION = 2
 

@@ -9,13 +9,11 @@ from types import MappingProxyType
 from typing import Annotated, Literal, TextIO
 from xml.sax.saxutils import quoteattr
 
-from msgspec import Meta
-
 from volley.benchmarks.matrix.rounds import PARTNERS
 from volley.check.cluster import Case
 from volley.check.evidence import ClusterPart, Judgement
 from volley.check.places import Names
-from volley.document import Frozen, readable_json
+from volley.document import Frozen, doc, readable_json
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED
 from volley.report.columns import SCHEMA
 from volley.report.prometheus import escaped
@@ -39,19 +37,17 @@ class CheckFinding(Frozen, frozen=True, kw_only=True):
     """What is known about a layer, or about a part of the cluster in it."""
 
     verdict: Verdict
-    layer: Annotated[str, Meta(description="what was measured.")]
-    part: Annotated[str, Meta(description="the part of the machine or cluster; empty: all of it.")] = ""
+    layer: Annotated[str, doc("what was measured.")]
+    part: Annotated[str, doc("the part of the machine or cluster; empty: all of it.")] = ""
     why: str
     yardstick: Annotated[
         Literal["data", "population", "limits", "reference", "line rate", "link state", "inventory", "none"],
-        Meta(description="what it was compared with; `data`: the bytes that arrived."),
+        doc("what it was compared with; `data`: the bytes that arrived."),
     ] = "none"
-    decides: Annotated[str, Meta(description="what would decide it, or what to do.")] = ""
-    nodes: Annotated[
-        tuple[str, ...], Meta(description="the nodes that this is about, as the batch system names them.")
-    ] = ()
+    decides: Annotated[str, doc("what would decide it, or what to do.")] = ""
+    nodes: Annotated[tuple[str, ...], doc("the nodes that this is about, as the batch system names them.")] = ()
     drain: Annotated[
-        bool, Meta(description="these nodes themselves failed: not a switch, a link or a pair of which one is good.")
+        bool, doc("these nodes themselves failed: not a switch, a link or a pair of which one is good.")
     ] = False
 
 
@@ -222,7 +218,7 @@ class Document(Frozen, frozen=True, kw_only=True):
 
     schema: int = SCHEMA
     exit_code: int
-    nodes: Annotated[tuple[str, ...], Meta(description="all that were asked for, as the batch system names them.")] = ()
+    nodes: Annotated[tuple[str, ...], doc("all that were asked for, as the batch system names them.")] = ()
     findings: list[CheckFinding]
 
 

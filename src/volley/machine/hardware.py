@@ -6,10 +6,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, TypeVar
 
-from msgspec import Meta
 from msgspec.structs import replace
 
-from volley.document import RECORD_VERSION, Frozen, NonNegative, Number, PositiveNumber, Version
+from volley.document import RECORD_VERSION, Frozen, NonNegative, Number, PositiveNumber, Version, doc
 from volley.text import count, join_words
 from volley.units import format_sig
 
@@ -42,13 +41,11 @@ class Device(Frozen, frozen=True, kw_only=True):
 class NvLink(Frozen, frozen=True, kw_only=True):
     """One active NVLink of a GPU."""
 
-    link: Annotated[NonNegative, Meta(description="its number on this GPU.")]
-    version: Annotated[str | None, Meta(description="of NVLink, e.g. `4.0`.")] = None
-    line_rate_bytes_per_s: Annotated[
-        PositiveNumber | None, Meta(description="in one direction, packet overhead included.")
-    ] = None
+    link: Annotated[NonNegative, doc("its number on this GPU.")]
+    version: Annotated[str | None, doc("of NVLink, e.g. `4.0`.")] = None
+    line_rate_bytes_per_s: Annotated[PositiveNumber | None, doc("in one direction, packet overhead included.")] = None
     remote: Annotated[
-        Literal["gpu", "switch", "other", "unknown"], Meta(description="what is at the other end; `switch`: NVSwitch.")
+        Literal["gpu", "switch", "other", "unknown"], doc("what is at the other end; `switch`: NVSwitch.")
     ] = "unknown"
     remote_pci: str | None = None
 
@@ -56,58 +53,50 @@ class NvLink(Frozen, frozen=True, kw_only=True):
 class Gpu(Frozen, frozen=True, kw_only=True):
     """A GPU at one moment, as NVML describes it.  What could not be read is null, and `unread` says why."""
 
-    index: Annotated[NonNegative, Meta(description="NVML's; CUDA may count in another order.")]
+    index: Annotated[NonNegative, doc("NVML's; CUDA may count in another order.")]
     uuid: str
     name: str | None = None
     pci: str | None = None
-    nvlinks: Annotated[
-        list[NvLink] | None, Meta(description="those that are active; empty where the GPU has none.")
-    ] = None
+    nvlinks: Annotated[list[NvLink] | None, doc("those that are active; empty where the GPU has none.")] = None
     nvlinks_inactive: NonNegative = 0
     nvlink_errors: Annotated[
         dict[str, NonNegative] | None,
-        Meta(
-            description="since the driver was loaded, all active links together: `replay`, `recovery`, `CRC` "
+        doc(
+            "since the driver was loaded, all active links together: `replay`, `recovery`, `CRC` "
             "(of flits), `CRC of data`; those that NVML counts."
         ),
     ] = None
-    pcie_generation: Annotated[
-        NonNegative | None, Meta(description="at this moment; a link that idles may step down.")
-    ] = None
-    pcie_generation_max: Annotated[
-        NonNegative | None, Meta(description="the most that GPU and slot allow together.")
-    ] = None
-    pcie_width: Annotated[NonNegative | None, Meta(description="lanes at this moment.")] = None
+    pcie_generation: Annotated[NonNegative | None, doc("at this moment; a link that idles may step down.")] = None
+    pcie_generation_max: Annotated[NonNegative | None, doc("the most that GPU and slot allow together.")] = None
+    pcie_width: Annotated[NonNegative | None, doc("lanes at this moment.")] = None
     pcie_width_max: NonNegative | None = None
-    pcie_replays: Annotated[NonNegative | None, Meta(description="packets that PCIe sent again.")] = None
+    pcie_replays: Annotated[NonNegative | None, doc("packets that PCIe sent again.")] = None
     sm_clock_hz: NonNegative | None = None
     sm_clock_max_hz: NonNegative | None = None
-    sm_clock_set_hz: Annotated[
-        NonNegative | None, Meta(description="the applications clock that is set (`nvidia-smi -ac`).")
-    ] = None
-    sm_clock_default_hz: Annotated[NonNegative | None, Meta(description="that of the product.")] = None
+    sm_clock_set_hz: Annotated[NonNegative | None, doc("the applications clock that is set (`nvidia-smi -ac`).")] = None
+    sm_clock_default_hz: Annotated[NonNegative | None, doc("that of the product.")] = None
     memory_clock_hz: NonNegative | None = None
     memory_clock_max_hz: NonNegative | None = None
     clocks_event_reasons: Annotated[
-        list[str] | None, Meta(description="what holds the clocks down at this moment (throttle reasons).")
+        list[str] | None, doc("what holds the clocks down at this moment (throttle reasons).")
     ] = None
     power_slowdown_s: Annotated[
-        Number | None, Meta(description="time below the application's clocks because of power; it only grows.")
+        Number | None, doc("time below the application's clocks because of power; it only grows.")
     ] = None
-    thermal_slowdown_s: Annotated[Number | None, Meta(description="the same because of heat.")] = None
+    thermal_slowdown_s: Annotated[Number | None, doc("the same because of heat.")] = None
     ecc: bool | None = None
-    ecc_corrected: Annotated[NonNegative | None, Meta(description="errors since the driver was loaded.")] = None
+    ecc_corrected: Annotated[NonNegative | None, doc("errors since the driver was loaded.")] = None
     ecc_uncorrected: NonNegative | None = None
     row_remapping: Annotated[
         Literal["none", "pending", "failed"] | None,
-        Meta(description="of faulty rows of memory: `pending` until the next reset, or `failed`."),
+        doc("of faulty rows of memory: `pending` until the next reset, or `failed`."),
     ] = None
-    processes: Annotated[NonNegative | None, Meta(description="processes that compute on it.")] = None
+    processes: Annotated[NonNegative | None, doc("processes that compute on it.")] = None
     power_w: Number | None = None
     power_limit_w: Number | None = None
     temperature_c: int | None = None
-    mig: Annotated[bool | None, Meta(description="divided into instances (MIG).")] = None
-    unread: Annotated[dict[str, str], Meta(description="keys that are null, and what NVML said.")] = {}
+    mig: Annotated[bool | None, doc("divided into instances (MIG).")] = None
+    unread: Annotated[dict[str, str], doc("keys that are null, and what NVML said.")] = {}
 
     @property
     def slowdowns(self) -> str:
@@ -135,8 +124,8 @@ def extra_for(driver: str | None) -> str | None:
 class PeerStatus(Frozen, frozen=True, kw_only=True):
     """What NVML says two GPUs can do with each other's memory: `ok`, or why not."""
 
-    first: Annotated[str, Meta(description="UUID.")]
-    second: Annotated[str, Meta(description="UUID.")]
+    first: Annotated[str, doc("UUID.")]
+    second: Annotated[str, doc("UUID.")]
     read: str | None = None
     write: str | None = None
     nvlink: str | None = None
@@ -155,8 +144,8 @@ class Hardware(Frozen, frozen=True, kw_only=True, tag_field="record", tag="hardw
     host: str
     driver_version: str | None = None
     gpus: list[Gpu] = []
-    peers: Annotated[list[PeerStatus], Meta(description="one entry a pair of those GPUs.")] = []
-    reason: Annotated[str | None, Meta(description="why nothing could be read.")] = None
+    peers: Annotated[list[PeerStatus], doc("one entry a pair of those GPUs.")] = []
+    reason: Annotated[str | None, doc("why nothing could be read.")] = None
 
 
 _OF_A_RUN = """
@@ -179,24 +168,22 @@ class Settings(Frozen, frozen=True, kw_only=True, tag_field="record", tag="setti
 
     version: Version = RECORD_VERSION
     host: str
-    clock_driver: Annotated[str | None, Meta(description="what sets the CPU clock, e.g. `intel_pstate`.")] = None
+    clock_driver: Annotated[str | None, doc("what sets the CPU clock, e.g. `intel_pstate`.")] = None
     governors: Annotated[
-        dict[str, str],
-        Meta(description='CPUs of the ranks by the governor of their clock, as in `{"performance": "0-3"}`.'),
+        dict[str, str], doc('CPUs of the ranks by the governor of their clock, as in `{"performance": "0-3"}`.')
     ] = {}
-    boost: Annotated[bool | None, Meta(description="clocks above the nominal one are allowed (turbo).")] = None
-    smt: Annotated[bool | None, Meta(description="cores run several hardware threads.")] = None
+    boost: Annotated[bool | None, doc("clocks above the nominal one are allowed (turbo).")] = None
+    smt: Annotated[bool | None, doc("cores run several hardware threads.")] = None
     siblings: Annotated[
         list[list[NonNegative]],
-        Meta(description="hardware threads of one core: one list for each core of the ranks that has several."),
+        doc("hardware threads of one core: one list for each core of the ranks that has several."),
     ] = []
-    transparent_huge_pages: Annotated[str | None, Meta(description="`always`, `madvise` or `never`.")] = None
-    numa_balancing: Annotated[bool | None, Meta(description="Linux moves pages to the node that uses them.")] = None
+    transparent_huge_pages: Annotated[str | None, doc("`always`, `madvise` or `never`.")] = None
+    numa_balancing: Annotated[bool | None, doc("Linux moves pages to the node that uses them.")] = None
     quota_cpus: Annotated[
-        PositiveNumber | None,
-        Meta(description="CPUs' worth of time that the front end's control group may use; null: no limit."),
+        PositiveNumber | None, doc("CPUs' worth of time that the front end's control group may use; null: no limit.")
     ] = None
-    unread: Annotated[dict[str, str], Meta(description="keys that could not be read, and why.")] = {}
+    unread: Annotated[dict[str, str], doc("keys that could not be read, and why.")] = {}
 
     def slow_clock(self) -> str | None:
         """Return a sentence about CPUs that are held at their lowest clock; ``None``: there are none."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
-
 from volley.command.options import JobOptions, SamplingOptions
-from volley.document import PLAN_VERSION, Count, CountOrNone, Frozen, PositiveSeconds, Version
+from volley.document import PLAN_VERSION, Count, CountOrNone, Frozen, PositiveSeconds, Version, doc
 
 
 class Sampling(Frozen, frozen=True, kw_only=True):
@@ -15,73 +13,58 @@ class Sampling(Frozen, frozen=True, kw_only=True):
 
     mode: Annotated[
         Literal["adaptive", "fixed"],
-        Meta(
-            description="`adaptive` stops by the confidence interval of the median; `fixed` takes one batch, as the "
-            "tutorial does."
+        doc(
+            "`adaptive` stops by the confidence interval of the median; `fixed` takes one batch, as the tutorial does."
         ),
     ] = "adaptive"
     ci: Annotated[
         float,
-        Meta(
-            gt=0,
-            le=1,
-            description="adaptive: stop when the 95 % confidence interval of the median is within ± this fraction.",
-        ),
+        doc("adaptive: stop when the 95 % confidence interval of the median is within ± this fraction.", gt=0, le=1),
     ] = SamplingOptions.ci
     point_time_s: Annotated[
-        PositiveSeconds, Meta(description="adaptive: stop a point after this much time, at the end of a round.")
+        PositiveSeconds, doc("adaptive: stop a point after this much time, at the end of a round.")
     ] = SamplingOptions.point_time
     size_time_s: Annotated[
         PositiveSeconds | None,
-        Meta(
-            description="time for one message size, shared equally by all transports: a transport skips the size if "
+        doc(
+            "time for one message size, shared equally by all transports: a transport skips the size if "
             "its fewest exchanges, estimated from the size before, exceed its share; null: no limit."
         ),
     ] = SamplingOptions.size_time
-    min_visits: Annotated[
-        Count, Meta(description="adaptive: the fewest rounds in which every transport is visited.")
-    ] = 3
-    warmup: Annotated[CountOrNone, Meta(description="fixed: untimed exchanges before the batch.")] = (
-        SamplingOptions.warmup
-    )
-    iterations: Annotated[Count, Meta(description="fixed: exchanges in the one timed batch.")] = (
-        SamplingOptions.iterations
-    )
-    tail: Annotated[
-        bool, Meta(description="adaptive: one exchange a sample (k = 1), so that percentiles are of messages.")
-    ] = False
+    min_visits: Annotated[Count, doc("adaptive: the fewest rounds in which every transport is visited.")] = 3
+    warmup: Annotated[CountOrNone, doc("fixed: untimed exchanges before the batch.")] = SamplingOptions.warmup
+    iterations: Annotated[Count, doc("fixed: exchanges in the one timed batch.")] = SamplingOptions.iterations
+    tail: Annotated[bool, doc("adaptive: one exchange a sample (k = 1), so that percentiles are of messages.")] = False
 
 
 class Plan(Frozen, frozen=True, kw_only=True):
     """What to measure.  One JSON document, validated before any rank measures."""
 
-    plan: Annotated[Version, Meta(description="version of this document.")] = PLAN_VERSION
-    benchmark: Annotated[str, Meta(description="its name; `options` is what this benchmark reads.")]
-    world_size: Annotated[Count, Meta(description="ranks expected; the engine refuses a job of any other size.")] = 2
+    plan: Annotated[Version, doc("version of this document.")] = PLAN_VERSION
+    benchmark: Annotated[str, doc("its name; `options` is what this benchmark reads.")]
+    world_size: Annotated[Count, doc("ranks expected; the engine refuses a job of any other size.")] = 2
     transports: Annotated[
-        list[str], Meta(description="names from the registry, e.g. `host`, `staged/pinned`; visited in this order.")
+        list[str], doc("names from the registry, e.g. `host`, `staged/pinned`; visited in this order.")
     ]
     excluded: Annotated[
-        dict[str, str],
-        Meta(description="transports of the list that must not be opened, and why, as found in a separate job."),
+        dict[str, str], doc("transports of the list that must not be opened, and why, as found in a separate job.")
     ] = {}
-    options: Annotated[Any, Meta(description="the benchmark's own part.")] = {}
+    options: Annotated[Any, doc("the benchmark's own part.")] = {}
     sampling: Sampling = Sampling()
-    verify: Annotated[bool, Meta(description="check the last message of every sample, outside the timed region.")] = (
+    verify: Annotated[bool, doc("check the last message of every sample, outside the timed region.")] = (
         SamplingOptions.verify
     )
-    share_device: Annotated[bool, Meta(description="allow two ranks on one GPU.")] = False
+    share_device: Annotated[bool, doc("allow two ranks on one GPU.")] = False
     budget_s: Annotated[
-        PositiveSeconds | None,
-        Meta(description="stop starting points after this much time in all; what is left is `skipped`."),
+        PositiveSeconds | None, doc("stop starting points after this much time in all; what is left is `skipped`.")
     ] = None
-    watchdog_s: Annotated[
-        PositiveSeconds, Meta(description="a region without progress for longer than this ends the job.")
-    ] = JobOptions.watchdog
+    watchdog_s: Annotated[PositiveSeconds, doc("a region without progress for longer than this ends the job.")] = (
+        JobOptions.watchdog
+    )
     launch: Annotated[
         dict[str, Any],
-        Meta(
-            description="what the front end knows about the launch (launcher, command, software stack, given options); "
+        doc(
+            "what the front end knows about the launch (launcher, command, software stack, given options); "
             "copied, never read."
         ),
     ] = {}

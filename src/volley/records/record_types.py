@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version
+from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version, doc
 from volley.machine.hardware import Device, Hardware, Settings
 from volley.records.plan import Plan
 from volley.text import grouped
@@ -21,8 +21,8 @@ EndedBy = Literal["ci", "time", "few", "fixed", "failure"]
 
 Work = Annotated[
     list[Seconds],
-    Meta(
-        description="seconds of a fixed piece of work (some microseconds of integer arithmetic) on the first rank, at "
+    doc(
+        "seconds of a fixed piece of work (some microseconds of integer arithmetic) on the first rank, at "
         "the start of each visit: how fast the CPU was."
     ),
 ]
@@ -31,11 +31,11 @@ Work = Annotated[
 class Mismatch(Frozen, frozen=True, kw_only=True):
     """The first wrong byte that verification found."""
 
-    rank: Annotated[NonNegative, Meta(description="the rank whose receive buffer is wrong.")]
-    offset_bytes: Annotated[int, Meta(description="from the start of the message; negative or ≥ size: a guard byte.")]
+    rank: Annotated[NonNegative, doc("the rank whose receive buffer is wrong.")]
+    offset_bytes: Annotated[int, doc("from the start of the message; negative or ≥ size: a guard byte.")]
     expected: Annotated[int, Meta(ge=0, le=255)]
     found: Annotated[int, Meta(ge=0, le=255)]
-    wrong_bytes: Annotated[Positive, Meta(description="total number of wrong bytes.")]
+    wrong_bytes: Annotated[Positive, doc("total number of wrong bytes.")]
 
 
 class EngineFacts(Frozen, frozen=True, kw_only=True):
@@ -43,23 +43,21 @@ class EngineFacts(Frozen, frozen=True, kw_only=True):
 
     version: str
     mpi_built: Annotated[
-        str | None, Meta(description="MPI that the engine was compiled against; null: none, as every engine since 0.2.")
+        str | None, doc("MPI that the engine was compiled against; null: none, as every engine since 0.2.")
     ] = None
-    cuda_built: Annotated[str | None, Meta(description="CUDA compiler version; null: built without CUDA.")] = None
+    cuda_built: Annotated[str | None, doc("CUDA compiler version; null: built without CUDA.")] = None
     cuda_architectures: list[str] = []
 
 
 class MpiFacts(Frozen, frozen=True, kw_only=True):
     """The self-report of MPI at run time."""
 
-    library: Annotated[str, Meta(description="first line of MPI_Get_library_version.")]
-    standard: Annotated[str, Meta(description="MPI_Get_version, as `major.minor`.")]
-    interface: Annotated[
-        str | None, Meta(description="its binary interface: libmpi.so.40, libmpi.so.12 or libmpi_abi.so.1.")
-    ] = None
-    cuda_query: Annotated[
-        bool | None, Meta(description="MPIX_Query_cuda_support where it exists; recorded, never relied on.")
-    ] = None
+    library: Annotated[str, doc("first line of MPI_Get_library_version.")]
+    standard: Annotated[str, doc("MPI_Get_version, as `major.minor`.")]
+    interface: Annotated[str | None, doc("its binary interface: libmpi.so.40, libmpi.so.12 or libmpi_abi.so.1.")] = None
+    cuda_query: Annotated[bool | None, doc("MPIX_Query_cuda_support where it exists; recorded, never relied on.")] = (
+        None
+    )
 
 
 class Rank(Frozen, frozen=True, kw_only=True):
@@ -67,25 +65,22 @@ class Rank(Frozen, frozen=True, kw_only=True):
 
     rank: NonNegative
     host: str
-    node: Annotated[NonNegative, Meta(description="number of the node; nodes are numbered by their lowest rank.")]
+    node: Annotated[NonNegative, doc("number of the node; nodes are numbered by their lowest rank.")]
     local_rank: NonNegative
     pid: NonNegative
-    cores: Annotated[list[NonNegative], Meta(description="logical CPUs on which the measuring thread may run.")]
-    sockets: Annotated[
-        list[NonNegative], Meta(description="processors (physical packages) of those CPUs; empty if unknown.")
-    ] = []
-    bound_by: Annotated[Literal["engine", "launcher", "nobody"], Meta(description="what restricted it to those CPUs.")]
+    cores: Annotated[list[NonNegative], doc("logical CPUs on which the measuring thread may run.")]
+    sockets: Annotated[list[NonNegative], doc("processors (physical packages) of those CPUs; empty if unknown.")] = []
+    bound_by: Annotated[Literal["engine", "launcher", "nobody"], doc("what restricted it to those CPUs.")]
     library_cpus: Annotated[
-        list[NonNegative],
-        Meta(description="logical CPUs on which threads of MPI, CUDA and transports may run; empty: as `cores`."),
+        list[NonNegative], doc("logical CPUs on which threads of MPI, CUDA and transports may run; empty: as `cores`.")
     ] = []
-    cpu: Annotated[str, Meta(description="processor model, from /proc/cpuinfo.")]
+    cpu: Annotated[str, doc("processor model, from /proc/cpuinfo.")]
     memory_available_bytes: Annotated[
-        NonNegative, Meta(description="the smaller of MemAvailable and the control group's limit, at the start.")
+        NonNegative, doc("the smaller of MemAvailable and the control group's limit, at the start.")
     ]
     device: Device | None = None
     device_chosen_late: Annotated[
-        bool, Meta(description="after MPI_Init: as asked, or because no variable of the launcher said the local rank.")
+        bool, doc("after MPI_Init: as asked, or because no variable of the launcher said the local rank.")
     ] = False
 
 
@@ -94,31 +89,30 @@ class Clock(Frozen, frozen=True, kw_only=True):
 
     name: str
     resolution_s: Seconds
-    read_s: Annotated[Seconds, Meta(description="median cost of reading it once.")]
+    read_s: Annotated[Seconds, doc("median cost of reading it once.")]
 
 
 class Startup(Frozen, frozen=True, kw_only=True):
     """When the first rank had done each step of its start, in seconds from the start of its process."""
 
-    main_s: Annotated[Seconds, Meta(description="its libraries were loaded.")]
-    placed_s: Annotated[Seconds, Meta(description="cores and GPU were chosen; CUDA has counted the GPUs.")]
-    mpi_s: Annotated[Seconds | None, Meta(description="MPI_Init returned; null: the run uses no MPI.")] = None
-    plan_s: Annotated[Seconds, Meta(description="the facts of all ranks were gathered and the plan was read.")]
+    main_s: Annotated[Seconds, doc("its libraries were loaded.")]
+    placed_s: Annotated[Seconds, doc("cores and GPU were chosen; CUDA has counted the GPUs.")]
+    mpi_s: Annotated[Seconds | None, doc("MPI_Init returned; null: the run uses no MPI.")] = None
+    plan_s: Annotated[Seconds, doc("the facts of all ranks were gathered and the plan was read.")]
 
 
 class Run(Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
     """First record of a run: machine, software, environment, placement, and the plan itself."""
 
     version: Version = RECORD_VERSION
-    started_at: Annotated[str, Meta(description="UTC, ISO 8601.")]
+    started_at: Annotated[str, doc("UTC, ISO 8601.")]
     engine: EngineFacts
-    mpi: Annotated[MpiFacts | None, Meta(description="null: the run uses no MPI.")]
+    mpi: Annotated[MpiFacts | None, doc("null: the run uses no MPI.")]
     clock: Clock
     startup: Startup | None = None
     ranks: list[Rank]
     environment: Annotated[
-        dict[str, str],
-        Meta(description="rank 0's variables that configure MPI, UCX, NCCL, CUDA or the launcher."),
+        dict[str, str], doc("rank 0's variables that configure MPI, UCX, NCCL, CUDA or the launcher.")
     ]
     plan: Plan
 
@@ -134,20 +128,18 @@ class Transport(Frozen, frozen=True, kw_only=True, tag_field="record", tag="tran
 
     version: Version = RECORD_VERSION
     transport: str
-    summary: Annotated[str, Meta(description="short description of what moves the bytes.")]
-    mpi: Annotated[bool, Meta(description="the message's bytes travel through MPI.")]
-    memory: Annotated[Literal["none", "host", "device"], Meta(description="where the message's buffers are.")]
+    summary: Annotated[str, doc("short description of what moves the bytes.")]
+    mpi: Annotated[bool, doc("the message's bytes travel through MPI.")]
+    memory: Annotated[Literal["none", "host", "device"], doc("where the message's buffers are.")]
     available: bool
-    reason: Annotated[str | None, Meta(description="why the transport is unavailable.")] = None
-    open_s: Annotated[
-        Seconds | None, Meta(description="time to open it on the first rank, waiting for the others included.")
-    ] = None
+    reason: Annotated[str | None, doc("why the transport is unavailable.")] = None
+    open_s: Annotated[Seconds | None, doc("time to open it on the first rank, waiting for the others included.")] = None
     threads: Annotated[
         dict[str, NonNegative] | None,
-        Meta(description="other threads of the first rank when it was open: their number by the CPUs they may use."),
+        doc("other threads of the first rank when it was open: their number by the CPUs they may use."),
     ] = None
     facts: Annotated[
-        dict[str, Any], Meta(description="the transport's choices, e.g. chunk sizes; keys depend on the transport.")
+        dict[str, Any], doc("the transport's choices, e.g. chunk sizes; keys depend on the transport.")
     ] = {}
 
 
@@ -156,20 +148,16 @@ class Usage(Frozen, frozen=True, kw_only=True):
 
     rank: NonNegative
     elapsed_s: Seconds
-    cpu_s: Annotated[Seconds, Meta(description="processor time of the thread, user and system.")]
+    cpu_s: Annotated[Seconds, doc("processor time of the thread, user and system.")]
     other_threads_cpu_s: Annotated[
-        Seconds | None, Meta(description="the same of all other threads of the rank, such as those of MPI and NCCL.")
+        Seconds | None, doc("the same of all other threads of the rank, such as those of MPI and NCCL.")
     ] = None
-    voluntary_switches: Annotated[NonNegative, Meta(description="the thread waited, and another one ran.")]
-    involuntary_switches: Annotated[NonNegative, Meta(description="the system took the CPU away from the thread.")]
-    minor_faults: Annotated[NonNegative, Meta(description="page faults that read no disk.")]
+    voluntary_switches: Annotated[NonNegative, doc("the thread waited, and another one ran.")]
+    involuntary_switches: Annotated[NonNegative, doc("the system took the CPU away from the thread.")]
+    minor_faults: Annotated[NonNegative, doc("page faults that read no disk.")]
     major_faults: NonNegative
-    steal_ticks: Annotated[
-        NonNegative, Meta(description="a hypervisor ran something else on the CPUs of the rank (/proc/stat).")
-    ]
-    total_ticks: Annotated[
-        NonNegative, Meta(description="all ticks of those CPUs, idle or not; 0: Linux does not say.")
-    ]
+    steal_ticks: Annotated[NonNegative, doc("a hypervisor ran something else on the CPUs of the rank (/proc/stat).")]
+    total_ticks: Annotated[NonNegative, doc("all ticks of those CPUs, idle or not; 0: Linux does not say.")]
 
 
 class End(Frozen, frozen=True, kw_only=True, tag_field="record", tag="end"):
@@ -178,14 +166,14 @@ class End(Frozen, frozen=True, kw_only=True, tag_field="record", tag="end"):
     version: Version = RECORD_VERSION
     status: Annotated[
         Literal["complete", "failed", "stopped"],
-        Meta(description="`failed`: at least one point failed; `stopped`: stopped by a signal before the last point."),
+        doc("`failed`: at least one point failed; `stopped`: stopped by a signal before the last point."),
     ]
     reason: str | None = None
     points_ok: NonNegative = 0
     points_failed: NonNegative = 0
     points_skipped: NonNegative = 0
     elapsed_s: Seconds
-    usage: Annotated[list[Usage], Meta(description="of every rank; empty where the run ended early.")] = []
+    usage: Annotated[list[Usage], doc("of every rank; empty where the run ended early.")] = []
 
 
 class LaunchTimes(Frozen, frozen=True, kw_only=True, tag_field="record", tag="launch_times"):
@@ -196,12 +184,12 @@ class LaunchTimes(Frozen, frozen=True, kw_only=True, tag_field="record", tag="la
 
     version: Version = RECORD_VERSION
     gap_s: Annotated[
-        Seconds | None, Meta(description="from the end of the launch before it to this start; null: the first launch.")
+        Seconds | None, doc("from the end of the launch before it to this start; null: the first launch.")
     ] = None
-    run_s: Annotated[Seconds | None, Meta(description="the run record arrived.")] = None
-    transports_s: Annotated[Seconds | None, Meta(description="the transports were open: their records arrived.")] = None
-    end_s: Annotated[Seconds | None, Meta(description="the end record arrived.")] = None
-    exit_s: Annotated[Seconds, Meta(description="the launcher ended.")]
+    run_s: Annotated[Seconds | None, doc("the run record arrived.")] = None
+    transports_s: Annotated[Seconds | None, doc("the transports were open: their records arrived.")] = None
+    end_s: Annotated[Seconds | None, doc("the end record arrived.")] = None
+    exit_s: Annotated[Seconds, doc("the launcher ended.")]
 
 
 COMMON = (Run, Transport, Settings, Hardware, End, LaunchTimes)

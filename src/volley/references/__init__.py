@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
-from volley.document import Frozen, PositiveNumber
+from volley.document import Frozen, PositiveNumber, doc
 from volley.errors import UserError
 from volley.files import write_file
 from volley.records.launch_series import Sweep, observed_in
@@ -38,13 +37,13 @@ EQUAL = 0.005
 class Figures(Frozen, frozen=True, kw_only=True):
     """One table of a reference, as published: a row for each place in a sweep, a column for each series."""
 
-    benchmark: Annotated[str, Meta(description="that measures the same quantity.")]
-    series: Annotated[list[str], Meta(description="the benchmark's names for what the columns are of.")]
-    titles: Annotated[list[str], Meta(description="the source's names for them.")] = []
+    benchmark: Annotated[str, doc("that measures the same quantity.")]
+    series: Annotated[list[str], doc("the benchmark's names for what the columns are of.")]
+    titles: Annotated[list[str], doc("the source's names for them.")] = []
     unit: str = "s"
-    rate: Annotated[bool, Meta(description="a figure is factor · work / seconds; else factor · seconds.")] = False
-    factor: Annotated[PositiveNumber, Meta(description="the unit in SI units.")] = 1.0
-    figures: Annotated[dict[str, list[PositiveNumber]], Meta(description="by place, one for each series.")]
+    rate: Annotated[bool, doc("a figure is factor · work / seconds; else factor · seconds.")] = False
+    factor: Annotated[PositiveNumber, doc("the unit in SI units.")] = 1.0
+    figures: Annotated[dict[str, list[PositiveNumber]], doc("by place, one for each series.")]
 
     def seconds(self, series: str, at: str, work: float | None) -> float | None:
         """Return the time of a figure, from the work that is done in it; ``None`` if either is unknown."""
@@ -58,11 +57,11 @@ class Reference(Frozen, frozen=True, kw_only=True):
     """Results of one machine."""
 
     machine: str
-    gpu: Annotated[str | None, Meta(description="CUDA's name of its GPUs, if volley measured it.")] = None
-    cpu: Annotated[str | None, Meta(description="the name of its processors, if volley measured it.")] = None
-    source: Annotated[str, Meta(description="where the figures were published.")]
-    date: Annotated[str | None, Meta(description="of the measurement; null: unknown.")] = None
-    method: Annotated[list[str], Meta(description="how the method of the source affects its numbers.")] = []
+    gpu: Annotated[str | None, doc("CUDA's name of its GPUs, if volley measured it.")] = None
+    cpu: Annotated[str | None, doc("the name of its processors, if volley measured it.")] = None
+    source: Annotated[str, doc("where the figures were published.")]
+    date: Annotated[str | None, doc("of the measurement; null: unknown.")] = None
+    method: Annotated[list[str], doc("how the method of the source affects its numbers.")] = []
     tables: list[Figures]
 
 

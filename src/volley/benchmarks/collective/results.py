@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from msgspec import Meta, field
+from msgspec import field
 
 from volley.benchmarks.collective import Operation
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord
 from volley.benchmarks.points.results import PointResult, PointSeries
-from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
+from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, doc
 from volley.records.plan import Plan
 from volley.report.cells import PLUS_MINUS, Quantity, as_they_are, scaled
 from volley.report.model import Report
@@ -23,17 +23,15 @@ Element = Literal["float", "int"]
 class CollectivePlan(Frozen, frozen=True, kw_only=True):
     """The operations of a run."""
 
-    operations: Annotated[list[Operation], Meta(min_length=1, description="operations, in this order.")]
-    sizes_bytes: Annotated[
-        list[Positive], Meta(description="bytes of the larger of a rank's two buffers; a barrier has none.")
-    ] = []
-    element: Annotated[Element, Meta(description="what is summed, 4 bytes each.")] = "float"
+    operations: Annotated[list[Operation], doc("operations, in this order.", min_length=1)]
+    sizes_bytes: Annotated[list[Positive], doc("bytes of the larger of a rank's two buffers; a barrier has none.")] = []
+    element: Annotated[Element, doc("what is summed, 4 bytes each.")] = "float"
     imbalance: Annotated[
         list[Positive],
-        Meta(
+        doc(
+            "lengths of the blocks of even and of odd ranks beside each other, in operations with counts.",
             min_length=2,
             max_length=2,
-            description="lengths of the blocks of even and of odd ranks beside each other, in operations with counts.",
         ),
     ] = field(default_factory=lambda: [1, 1])
 
@@ -49,29 +47,23 @@ class CollectivePoint(PointRecord, frozen=True, kw_only=True, tag_field="record"
     operation: Operation
     element: Element
     data_bytes: Annotated[
-        NonNegative,
-        Meta(description="`size_bytes` rounded down to whole elements, the same number for each rank; 0: a barrier."),
+        NonNegative, doc("`size_bytes` rounded down to whole elements, the same number for each rank; 0: a barrier.")
     ]
     times_s: Annotated[
         list[PositiveSeconds],
-        Meta(
-            description="one entry per sample: from the last rank's entry to the last rank's exit, / "
-            "operations_per_sample."
-        ),
+        doc("one entry per sample: from the last rank's entry to the last rank's exit, / operations_per_sample."),
     ] = field(name="operation_s", default_factory=list)
     rank_operation_s: Annotated[
         list[PositiveSeconds],
-        Meta(
-            description="one entry per sample: the mean of the ranks' own times, each from its entry to its exit, / "
+        doc(
+            "one entry per sample: the mean of the ranks' own times, each from its entry to its exit, / "
             "operations_per_sample: what nccl-tests and OSU's collectives print."
         ),
     ] = []
-    operations_per_sample: Annotated[NonNegative, Meta(description="k: operations in one timed batch.")] = 0
+    operations_per_sample: Annotated[NonNegative, doc("k: operations in one timed batch.")] = 0
     cold_s: Annotated[
         Seconds | None,
-        Meta(
-            description="the first operation of its kind, in which ranks may connect; null at all sizes but the first."
-        ),
+        doc("the first operation of its kind, in which ranks may connect; null at all sizes but the first."),
     ] = field(name="cold_operation_s", default=None)
     entry_skew_s: EntrySkew = []
     clock_error_s: ClockError = 0.0

@@ -20,6 +20,7 @@ from volley.document import (
     Seconds,
     Version,
     Window,
+    doc,
 )
 from volley.errors import MachineError
 from volley.machine.hardware import Device
@@ -38,38 +39,34 @@ class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
 
     mode: Annotated[
         Literal["isolated", "nodes", "loaded"],
-        Meta(
-            description="`isolated`: one pair at a time, all others wait; `nodes`: one pair of each node at a time; "
+        doc(
+            "`isolated`: one pair at a time, all others wait; `nodes`: one pair of each node at a time; "
             "`loaded`: all ranks are busy. In the last two, pairs meet in the rounds of a round robin, and are busy "
             "until the round ends."
         ),
     ] = "isolated"
-    latency_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of ping-pongs.")] = []
-    bandwidth_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of streams.")] = []
-    window: Annotated[Window, Meta(description="of a stream: messages in flight before one acknowledgement.")] = (
-        WindowOptions.window
-    )
+    latency_sizes_bytes: Annotated[list[Positive], doc("message sizes of ping-pongs.")] = []
+    bandwidth_sizes_bytes: Annotated[list[Positive], doc("message sizes of streams.")] = []
+    window: Annotated[Window, doc("of a stream: messages in flight before one acknowledgement.")] = WindowOptions.window
     direction: Annotated[
-        Literal["uni", "bi"], Meta(description="of a stream: `uni`: the first rank sends; `bi`: both send at once.")
+        Literal["uni", "bi"], doc("of a stream: `uni`: the first rank sends; `bi`: both send at once.")
     ] = WindowOptions.direction
     pairs: Annotated[
         list[RankPair],
-        Meta(description="first and second rank; empty: every ordered pair. In rounds: those that hold one of these."),
+        doc("first and second rank; empty: every ordered pair. In rounds: those that hold one of these."),
     ] = []
     rounds: Annotated[
         list[list[RankPair]],
-        Meta(description="`loaded`: pairs that measure at the same time, round by round; empty: a round robin."),
+        doc("`loaded`: pairs that measure at the same time, round by round; empty: a round robin."),
     ] = []
-    repeats: Annotated[
-        Count, Meta(description="visits of every pair; `isolated`: each repetition starts at another pair.")
-    ] = 1
-    samples: Annotated[bool, Meta(description="cells keep every sample.")] = False
+    repeats: Annotated[Count, doc("visits of every pair; `isolated`: each repetition starts at another pair.")] = 1
+    samples: Annotated[bool, doc("cells keep every sample.")] = False
 
 
 class FailedPair(Frozen, frozen=True, kw_only=True):
     """A pair whose data was wrong."""
 
-    rank: Annotated[NonNegative, Meta(description="the second rank.")]
+    rank: Annotated[NonNegative, doc("the second rank.")]
     reason: str
     mismatch: Mismatch | None = None
 
@@ -77,7 +74,7 @@ class FailedPair(Frozen, frozen=True, kw_only=True):
 class SkippedPairs(Frozen, frozen=True, kw_only=True):
     """Pairs that were not measured, for one reason."""
 
-    ranks: Annotated[list[NonNegative], Meta(description="the second ranks.")]
+    ranks: Annotated[list[NonNegative], doc("the second ranks.")]
     reason: str
 
 
@@ -99,39 +96,32 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
     transport: str
     mode: Literal["isolated", "nodes", "loaded"]
     pattern: Literal["pingpong", "stream"]
-    direction: Annotated[Literal["uni", "bi"] | None, Meta(description="of a stream.")] = None
-    window: Annotated[Positive | None, Meta(description="of a stream.")] = None
+    direction: Annotated[Literal["uni", "bi"] | None, doc("of a stream.")] = None
+    window: Annotated[Positive | None, doc("of a stream.")] = None
     size_bytes: Positive
-    rank: Annotated[NonNegative, Meta(description="the first rank of every pair of this row.")]
-    repeat: Annotated[NonNegative, Meta(description="which of the plan's repetitions, from 0.")] = 0
+    rank: Annotated[NonNegative, doc("the first rank of every pair of this row.")]
+    repeat: Annotated[NonNegative, doc("which of the plan's repetitions, from 0.")] = 0
     ranks: Annotated[
         list[NonNegative],
-        Meta(description="the second rank of each pair, rising; empty: every rank from 0 but the first of the pair."),
+        doc("the second rank of each pair, rising; empty: every rank from 0 but the first of the pair."),
     ] = []
-    unit_s: Annotated[PositiveSeconds, Meta(description="the unit of `medians`, `lows` and `highs` in seconds.")] = 1.0
-    medians: Annotated[
-        Units, Meta(description=f"median of the samples: {PerPair}; null where it failed or was skipped.")
-    ] = []
-    lows: Annotated[
-        Units, Meta(description="lower end of the median's 95 % interval; null with fewer than six samples.")
-    ] = []
+    unit_s: Annotated[PositiveSeconds, doc("the unit of `medians`, `lows` and `highs` in seconds.")] = 1.0
+    medians: Annotated[Units, doc(f"median of the samples: {PerPair}; null where it failed or was skipped.")] = []
+    lows: Annotated[Units, doc("lower end of the median's 95 % interval; null with fewer than six samples.")] = []
     highs: Annotated[
-        Units,
-        Meta(description="its upper end; empty where the plan repeats: a pair then has the range of its visits."),
+        Units, doc("its upper end; empty where the plan repeats: a pair then has the range of its visits.")
     ] = []
-    samples: Annotated[list[NonNegative], Meta(description="how many samples.")]
-    elapsed_s: Annotated[
-        list[Seconds], Meta(description="how long the visit took; in records of before 2026-11-23.")
-    ] = []
-    messages_timed: Annotated[NonNegative, Meta(description="of all pairs of the row.")] = 0
-    messages_verified: Annotated[NonNegative, Meta(description="of all pairs of the row.")] = 0
+    samples: Annotated[list[NonNegative], doc("how many samples.")]
+    elapsed_s: Annotated[list[Seconds], doc("how long the visit took; in records of before 2026-11-23.")] = []
+    messages_timed: Annotated[NonNegative, doc("of all pairs of the row.")] = 0
+    messages_verified: Annotated[NonNegative, doc("of all pairs of the row.")] = 0
     failed: list[FailedPair] = []
     skipped: list[SkippedPairs] = []
     samples_s: Annotated[
-        list[list[PositiveSeconds]], Meta(description="all samples of each pair, where the plan asks for them.")
+        list[list[PositiveSeconds]], doc("all samples of each pair, where the plan asks for them.")
     ] = []
-    visits: Annotated[list[list[NonNegative]], Meta(description="samples of each visit, beside `samples_s`.")] = []
-    work_s: Annotated[list[Work], Meta(description="of each visit, beside `samples_s`.")] = []
+    visits: Annotated[list[list[NonNegative]], doc("samples of each visit, beside `samples_s`.")] = []
+    work_s: Annotated[list[Work], doc("of each visit, beside `samples_s`.")] = []
 
     def __post_init__(self) -> None:
         """Refuse lists that do not fit each other, and pairs that the row does not have."""
@@ -190,29 +180,26 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
 class GpuMatrixPlan(Frozen, frozen=True, kw_only=True):
     """What is measured between the GPUs of this machine (docs/method/gpu-matrix.md)."""
 
-    sections: Annotated[list[str], Meta(min_length=1, description="their names; measured in the engine's order.")]
-    gpus: Annotated[list[NonNegative], Meta(description="CUDA's numbers; empty: all that CUDA shows.")] = []
+    sections: Annotated[list[str], doc("their names; measured in the engine's order.", min_length=1)]
+    gpus: Annotated[list[NonNegative], doc("CUDA's numbers; empty: all that CUDA shows.")] = []
     largest_bytes: Annotated[
-        int,
-        Meta(
-            ge=64 << 10, le=1 << 62, description="no message is larger; if a GPU has no room for four, they are halved."
-        ),
+        int, doc("no message is larger; if a GPU has no room for four, they are halved.", ge=64 << 10, le=1 << 62)
     ] = 512 << 20
-    quick: Annotated[
-        bool, Meta(description="smaller windows and fewer samples: an answer as soon as the CUDA sample has one.")
-    ] = False
-    samples: Annotated[bool, Meta(description="cells keep every sample.")] = False
+    quick: Annotated[bool, doc("smaller windows and fewer samples: an answer as soon as the CUDA sample has one.")] = (
+        False
+    )
+    samples: Annotated[bool, doc("cells keep every sample.")] = False
 
 
 class GpuMatrixGpus(Frozen, frozen=True, kw_only=True, tag_field="record", tag="gpu_matrix_gpus"):
     """The GPUs of the matrices, and which of them can access each other's memory."""
 
     version: Version = RECORD_VERSION
-    devices: Annotated[list[Device], Meta(description="in CUDA's order.")]
+    devices: Annotated[list[Device], doc("in CUDA's order.")]
     can_access: Annotated[
-        list[list[bool]], Meta(description="cudaDeviceCanAccessPeer: row of the reading GPU, column of the one read.")
+        list[list[bool]], doc("cudaDeviceCanAccessPeer: row of the reading GPU, column of the one read.")
     ] = []
-    reason: Annotated[str | None, Meta(description="why there is none.")] = None
+    reason: Annotated[str | None, doc("why there is none.")] = None
 
     def __post_init__(self) -> None:
         """Refuse a table that is not one of these devices."""
@@ -230,45 +217,38 @@ class GpuMatrixCell(Frozen, frozen=True, kw_only=True):
     """One pair of GPUs, or one GPU and the host."""
 
     status: Annotated[
-        Status,
-        Meta(description="`failed`: a checked message was wrong, or nothing moved any more; `skipped`: not measured."),
+        Status, doc("`failed`: a checked message was wrong, or nothing moved any more; `skipped`: not measured.")
     ]
-    reason: Annotated[str | None, Meta(description="why it failed or was skipped.")] = None
+    reason: Annotated[str | None, doc("why it failed or was skipped.")] = None
     median_s: Annotated[
-        PositiveSeconds | None,
-        Meta(description="seconds of what the row measures; null where the cell failed or was skipped."),
+        PositiveSeconds | None, doc("seconds of what the row measures; null where the cell failed or was skipped.")
     ] = None
     low_s: Annotated[
-        PositiveSeconds | None,
-        Meta(description="lower end of the median's 95 % interval; null with fewer than six samples."),
+        PositiveSeconds | None, doc("lower end of the median's 95 % interval; null with fewer than six samples.")
     ] = None
     high_s: PositiveSeconds | None = None
     samples: NonNegative = 0
-    samples_s: Annotated[list[PositiveSeconds], Meta(description="all samples, where the plan asks for them.")] = []
-    visits: Annotated[
-        list[NonNegative], Meta(description="samples of each visit, in order, where `samples_s` holds them.")
-    ] = []
+    samples_s: Annotated[list[PositiveSeconds], doc("all samples, where the plan asks for them.")] = []
+    visits: Annotated[list[NonNegative], doc("samples of each visit, in order, where `samples_s` holds them.")] = []
     work_s: Work = []
-    count_per_sample: Annotated[
-        NonNegative, Meta(description="k: round trips, windows, copies or passes in one timed batch.")
-    ] = 0
+    count_per_sample: Annotated[NonNegative, doc("k: round trips, windows, copies or passes in one timed batch.")] = 0
     elapsed_s: Seconds = 0.0
     ended_by: EndedBy | None = None
     messages_timed: NonNegative = 0
     messages_verified: NonNegative = 0
     compared_counts: Annotated[
         NonNegative | None,
-        Meta(
-            description="copies or windows of the pass after the samples, in which every message has a place of its "
+        doc(
+            "copies or windows of the pass after the samples, in which every message has a place of its "
             "own; 0: there was none; null: recorded before 0.3."
         ),
     ] = None
-    compared_in_flight: Annotated[NonNegative | None, Meta(description="messages of each of them.")] = None
-    gpu: Annotated[str, Meta(description="UUID of the second.")]
+    compared_in_flight: Annotated[NonNegative | None, doc("messages of each of them.")] = None
+    gpu: Annotated[str, doc("UUID of the second.")]
     peer_access: Annotated[
         bool | None,
-        Meta(
-            description="was on between the two; without it, CUDA copies through the host. null: one end is the host, "
+        doc(
+            "was on between the two; without it, CUDA copies through the host. null: one end is the host, "
             "or nothing was tried."
         ),
     ] = None
@@ -278,29 +258,27 @@ class GpuMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="g
     """One row of a matrix between GPUs: one GPU with each other one and within its own memory."""
 
     version: Version = RECORD_VERSION
-    section: Annotated[str, Meta(description="which matrix.")]
+    section: Annotated[str, doc("which matrix.")]
     metric: Annotated[
         Literal["bandwidth", "completion", "issue", "enqueue", "store", "load"],
-        Meta(
-            description="what the seconds are of. `bandwidth`: a window of messages until all are complete; "
+        doc(
+            "what the seconds are of. `bandwidth`: a window of messages until all are complete; "
             "`completion`: a small copy until the host sees its end; `issue`: from one to the next of many that are "
             "enqueued; `enqueue`: the host's call; `store`: half a round trip of stores; `load`: one load that waits "
             "for the last."
         ),
     ]
-    engine: Annotated[
-        Literal["copy engine", "SM"], Meta(description="what moves the bytes; `SM`: a kernel's loads and stores.")
-    ]
-    operation: Annotated[Literal["write", "read"], Meta(description="what the row's GPU does; it drives.")]
-    direction: Annotated[Literal["uni", "bi"], Meta(description="`bi`: both GPUs write at once, a window each.")]
+    engine: Annotated[Literal["copy engine", "SM"], doc("what moves the bytes; `SM`: a kernel's loads and stores.")]
+    operation: Annotated[Literal["write", "read"], doc("what the row's GPU does; it drives.")]
+    direction: Annotated[Literal["uni", "bi"], doc("`bi`: both GPUs write at once, a window each.")]
     ends: Annotated[
         Literal["gpus", "host to gpu", "gpu to host"],
-        Meta(description="with the host there is one row; its memory is pinned, and near the GPU."),
+        doc("with the host there is one row; its memory is pinned, and near the GPU."),
     ]
-    peer_access: Annotated[bool, Meta(description="was switched on for all pairs that can.")]
+    peer_access: Annotated[bool, doc("was switched on for all pairs that can.")]
     size_bytes: Positive
-    window: Annotated[Positive, Meta(description="messages in flight before completion is awaited.")]
-    gpu: Annotated[str | None, Meta(description="UUID of the first; null: the host.")]
+    window: Annotated[Positive, doc("messages in flight before completion is awaited.")]
+    gpu: Annotated[str | None, doc("UUID of the first; null: the host.")]
     cells: list[GpuMatrixCell]
 
     @property

@@ -12,14 +12,14 @@ from itertools import product
 from operator import attrgetter
 from typing import Annotated
 
-from msgspec import Meta, field
+from msgspec import field
 
 from volley.benchmarks.points.notes import broken, notes_of, too_wide
 from volley.benchmarks.points.overview import certainty
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, COLD, INTERVAL, SAMPLES, VERIFIED, cells, headers
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord, Sizes
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, one_launch, sent, summarise
-from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
+from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window, doc
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
 from volley.report.cells import (
@@ -51,10 +51,8 @@ class MessageRatePlan(Frozen, frozen=True, kw_only=True):
     """The messages of several pairs of ranks."""
 
     sizes_bytes: Sizes
-    pairs: Annotated[
-        list[Count], Meta(min_length=1, description="numbers of pairs that send at once; at most half of the ranks.")
-    ]
-    window: Annotated[Window, Meta(description="messages of a pair in flight before one acknowledgement.")] = 64
+    pairs: Annotated[list[Count], doc("numbers of pairs that send at once; at most half of the ranks.", min_length=1)]
+    window: Annotated[Window, doc("messages of a pair in flight before one acknowledgement.")] = 64
 
     @property
     def point_sizes(self) -> list[int]:
@@ -68,22 +66,22 @@ class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record
     window: Positive
     times_s: Annotated[
         list[PositiveSeconds],
-        Meta(
-            description="one entry per sample: from the first sender's entry to the last sender's exit, when its last "
+        doc(
+            "one entry per sample: from the first sender's entry to the last sender's exit, when its last "
             "window is acknowledged, / windows_per_sample."
         ),
     ] = field(name="window_s", default_factory=list)
     sender_window_s: Annotated[
         list[PositiveSeconds],
-        Meta(
-            description="one entry per sample: the mean of the senders' own times, each from its entry to its exit, "
+        doc(
+            "one entry per sample: the mean of the senders' own times, each from its entry to its exit, "
             "/ windows_per_sample: what osu_mbw_mr divides by."
         ),
     ] = []
-    windows_per_sample: Annotated[NonNegative, Meta(description="k: windows of each pair in one timed batch.")] = 0
-    cold_s: Annotated[
-        Seconds | None, Meta(description="the first window of so many pairs; null at all sizes but the first.")
-    ] = field(name="cold_window_s", default=None)
+    windows_per_sample: Annotated[NonNegative, doc("k: windows of each pair in one timed batch.")] = 0
+    cold_s: Annotated[Seconds | None, doc("the first window of so many pairs; null at all sizes but the first.")] = (
+        field(name="cold_window_s", default=None)
+    )
     entry_skew_s: EntrySkew = []
     clock_error_s: ClockError = 0.0
 

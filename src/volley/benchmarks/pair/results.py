@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, TextIO
 
-from msgspec import Meta, field
+from msgspec import field
 
 from volley.benchmarks.points import Direction
 from volley.benchmarks.points.page import BACKWARD, BANDWIDTH, CHECKED, FORWARD, LATENCY, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import PointRecord, Sizes, SizesFrom0
 from volley.benchmarks.points.results import PointResult, PointSeries, by_transport
-from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
+from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window, doc
 from volley.records.plan import Plan
 from volley.report.cells import PLUS_MINUS, Quantity
 from volley.report.model import Report
@@ -27,20 +27,18 @@ class PingPongPlan(Frozen, frozen=True, kw_only=True):
     """The messages of a ping-pong."""
 
     sizes_bytes: SizesFrom0
-    fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size, as the tutorial does.")] = (
-        False
-    )
+    fresh_buffers: Annotated[bool, doc("allocate new buffers for every size, as the tutorial does.")] = False
 
 
 class PingPong(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="pingpong"):
     """One point of a ping-pong: a message size on one transport between two ranks."""
 
-    times_s: Annotated[
-        list[PositiveSeconds], Meta(description="one entry per sample: elapsed / (2 · exchanges_per_sample).")
-    ] = field(name="half_round_trip_s", default_factory=list)
-    exchanges_per_sample: Annotated[NonNegative, Meta(description="k: round trips in one timed batch.")] = 0
+    times_s: Annotated[list[PositiveSeconds], doc("one entry per sample: elapsed / (2 · exchanges_per_sample).")] = (
+        field(name="half_round_trip_s", default_factory=list)
+    )
+    exchanges_per_sample: Annotated[NonNegative, doc("k: round trips in one timed batch.")] = 0
     cold_s: Annotated[
-        Seconds | None, Meta(description="half of the first round trip on these buffers; null if it is not the first.")
+        Seconds | None, doc("half of the first round trip on these buffers; null if it is not the first.")
     ] = field(name="cold_half_round_trip_s", default=None)
 
 
@@ -48,9 +46,9 @@ class StreamPlan(Frozen, frozen=True, kw_only=True):
     """The messages of a windowed stream."""
 
     sizes_bytes: Sizes
-    fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size.")] = False
-    window: Annotated[Window, Meta(description="messages in flight before one acknowledgement.")] = 64
-    direction: Annotated[Direction, Meta(description="`uni`: the first rank sends; `bi`: both send at once.")] = "uni"
+    fresh_buffers: Annotated[bool, doc("allocate new buffers for every size.")] = False
+    window: Annotated[Window, doc("messages in flight before one acknowledgement.")] = 64
+    direction: Annotated[Direction, doc("`uni`: the first rank sends; `bi`: both send at once.")] = "uni"
 
 
 class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="stream"):
@@ -60,18 +58,16 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
     window: Positive
     forward_s: Annotated[
         list[PositiveSeconds],
-        Meta(
-            description="one entry per sample: time of one window from the first to the second rank, acknowledgement "
+        doc(
+            "one entry per sample: time of one window from the first to the second rank, acknowledgement "
             "included; `uni` is timed by the sender, `bi` by the receiver."
         ),
     ] = []
-    backward_s: Annotated[
-        list[PositiveSeconds], Meta(description="`bi` only: the same from the second to the first rank.")
-    ] = []
-    windows_per_sample: Annotated[NonNegative, Meta(description="k: windows in one timed batch.")] = 0
-    cold_s: Annotated[
-        Seconds | None, Meta(description="the first window on these buffers; null if it is not the first.")
-    ] = field(name="cold_window_s", default=None)
+    backward_s: Annotated[list[PositiveSeconds], doc("`bi` only: the same from the second to the first rank.")] = []
+    windows_per_sample: Annotated[NonNegative, doc("k: windows in one timed batch.")] = 0
+    cold_s: Annotated[Seconds | None, doc("the first window on these buffers; null if it is not the first.")] = field(
+        name="cold_window_s", default=None
+    )
 
     @property
     def times_s(self) -> Sequence[float]:

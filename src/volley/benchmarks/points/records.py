@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import Meta
-
 from volley.benchmarks.points import Direction
-from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version
+from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version, doc
 from volley.records.record_types import EndedBy, Mismatch, Status, Work
 from volley.units import format_size
 
-SizesFrom0 = Annotated[list[NonNegative], Meta(min_length=1, description="message sizes, in this order; 0: empty.")]
-Sizes = Annotated[list[Positive], Meta(min_length=1, description="message sizes, in this order.")]
+SizesFrom0 = Annotated[list[NonNegative], doc("message sizes, in this order; 0: empty.", min_length=1)]
+Sizes = Annotated[list[Positive], doc("message sizes, in this order.", min_length=1)]
 
 EntrySkew = Annotated[
     list[Seconds],
-    Meta(
-        description="one entry per sample: from the first rank's entry into the batch to the last rank's; of message "
+    doc(
+        "one entry per sample: from the first rank's entry into the batch to the last rank's; of message "
         "rates the senders' entries."
     ),
 ]
-ClockError = Annotated[
-    Seconds, Meta(description="how far the clocks of two nodes may be apart at most; 0 on one node.")
-]
+ClockError = Annotated[Seconds, doc("how far the clocks of two nodes may be apart at most; 0 on one node.")]
 
 
 class PointRecord(Frozen, frozen=True, kw_only=True):
@@ -32,50 +28,40 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
 
     version: Version = RECORD_VERSION
     transport: str
-    ranks: Annotated[
-        list[NonNegative], Meta(min_length=2, description="world ranks that take part; of a pair first and second.")
-    ]
+    ranks: Annotated[list[NonNegative], doc("world ranks that take part; of a pair first and second.", min_length=2)]
     size_bytes: NonNegative
-    status: Annotated[
-        Status, Meta(description="`failed`: a checked message was wrong; `skipped`: not measured; see `reason`.")
-    ]
-    reason: Annotated[str | None, Meta(description="why it failed or was skipped.")] = None
-    visits: Annotated[
-        list[Positive], Meta(description="samples of each visit, in order; their sum is the number of samples.")
-    ] = []
+    status: Annotated[Status, doc("`failed`: a checked message was wrong; `skipped`: not measured; see `reason`.")]
+    reason: Annotated[str | None, doc("why it failed or was skipped.")] = None
+    visits: Annotated[list[Positive], doc("samples of each visit, in order; their sum is the number of samples.")] = []
     work_s: Work = []
     empty_sample_s: Annotated[
-        Seconds | None,
-        Meta(description="time of a batch besides its k counts: clock, call, what is done once a batch."),
+        Seconds | None, doc("time of a batch besides its k counts: clock, call, what is done once a batch.")
     ] = None
     ended_by: Annotated[
         EndedBy | None,
-        Meta(
-            description="`ci`: CI reached; `time`: time limit; `few`: the fewest samples, of an exchange over 50 ms; "
+        doc(
+            "`ci`: CI reached; `time`: time limit; `few`: the fewest samples, of an exchange over 50 ms; "
             "`fixed`: fixed sampling; `failure`: wrong data."
         ),
     ] = None
-    messages_timed: Annotated[NonNegative, Meta(description="messages inside timed batches, both directions.")] = 0
+    messages_timed: Annotated[NonNegative, doc("messages inside timed batches, both directions.")] = 0
     messages_verified: Annotated[
         NonNegative,
-        Meta(
-            description="messages compared byte for byte: the last of every sample, and all of the pass after the "
-            "samples."
-        ),
+        doc("messages compared byte for byte: the last of every sample, and all of the pass after the samples."),
     ] = 0
     compared_counts: Annotated[
         NonNegative | None,
-        Meta(
-            description="round trips, windows or operations of the pass, a call of the timed function in which every "
+        doc(
+            "round trips, windows or operations of the pass, a call of the timed function in which every "
             "message has a place of its own; 0: there was none; null: recorded before 0.3."
         ),
     ] = None
     compared_in_flight: Annotated[
         NonNegative | None,
-        Meta(description="messages of each of them in one direction; fewer than the window where there is no room."),
+        doc("messages of each of them in one direction; fewer than the window where there is no room."),
     ] = None
     mismatch: Mismatch | None = None
-    elapsed_s: Annotated[Seconds, Meta(description="wall time of the whole point, untimed parts included.")] = 0.0
+    elapsed_s: Annotated[Seconds, doc("wall time of the whole point, untimed parts included.")] = 0.0
 
     # What follows is ``None`` or nothing unless the record of a benchmark has a field of this name.
 

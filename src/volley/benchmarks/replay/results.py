@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from msgspec import Meta
 
 from volley.benchmarks.replay import ReplayOptions
 from volley.benchmarks.replay.program import build
 from volley.document import RECORD_VERSION as VERSION
-from volley.document import Frozen, NonNegative, Number, PositiveSeconds, Seconds, Version
+from volley.document import Frozen, NonNegative, Number, PositiveSeconds, Seconds, Version, doc
 from volley.errors import UserError
 from volley.files import write_file
 from volley.records.launch_series import LaunchSeries, series_of
@@ -37,24 +36,20 @@ _ALL_CALLS = "all calls"
 class RecordedCalls(Frozen, frozen=True, kw_only=True):
     """What the application did; the engine does not look at it."""
 
-    calls: Annotated[list[NonNegative], Meta(description="of each name, by all ranks.")]
-    median_s: Annotated[list[Number], Meta(description="the median time of a call of each name.")]
-    left_out: Annotated[
-        dict[str, Number], Meta(description="what is not replayed, as a share of the time in MPI.")
-    ] = {}
+    calls: Annotated[list[NonNegative], doc("of each name, by all ranks.")]
+    median_s: Annotated[list[Number], doc("the median time of a call of each name.")]
+    left_out: Annotated[dict[str, Number], doc("what is not replayed, as a share of the time in MPI.")] = {}
 
 
 class ReplayPlan(Frozen, frozen=True, kw_only=True):
     """Which calls are repeated, and how."""
 
-    program: Annotated[list[str], Meta(description="the path of the file with the calls.", min_length=1, max_length=1)]
-    names: Annotated[list[str], Meta(description="the names of the calls.")]
+    program: Annotated[list[str], doc("the path of the file with the calls.", min_length=1, max_length=1)]
+    names: Annotated[list[str], doc("the names of the calls.")]
     recorded: RecordedCalls
-    gaps: Annotated[bool, Meta(description="wait between calls as long as the application did.")] = False
-    memory: Annotated[Literal["host", "device"], Meta(description="where the buffers are.")] = "host"
-    time_s: Annotated[
-        PositiveSeconds, Meta(description="repeat all calls for this time, and at least three times.")
-    ] = 1.0
+    gaps: Annotated[bool, doc("wait between calls as long as the application did.")] = False
+    memory: Annotated[Literal["host", "device"], doc("where the buffers are.")] = "host"
+    time_s: Annotated[PositiveSeconds, doc("repeat all calls for this time, and at least three times.")] = 1.0
 
 
 class ReplayPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="replay"):
@@ -62,10 +57,10 @@ class ReplayPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="re
 
     version: Version = VERSION
     status: Status
-    pass_s: Annotated[list[PositiveSeconds], Meta(description="one entry per pass: all calls, on the slowest rank.")]
-    call_s: Annotated[list[Seconds], Meta(description="of each name, the median over calls, ranks and passes.")]
-    checked: Annotated[NonNegative, Meta(description="messages that were compared byte for byte.")] = 0
-    wrong: Annotated[NonNegative, Meta(description="messages with a wrong byte.")] = 0
+    pass_s: Annotated[list[PositiveSeconds], doc("one entry per pass: all calls, on the slowest rank.")]
+    call_s: Annotated[list[Seconds], doc("of each name, the median over calls, ranks and passes.")]
+    checked: Annotated[NonNegative, doc("messages that were compared byte for byte.")] = 0
+    wrong: Annotated[NonNegative, doc("messages with a wrong byte.")] = 0
 
 
 def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
