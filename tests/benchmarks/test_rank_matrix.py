@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -232,9 +233,9 @@ def test_a_row_is_compared_as_a_whole_by_the_median_of_its_visits() -> None:
 
 def said_next(logs: list[RunLog], *, inside_launcher: bool = False) -> tuple[bool, list[str]]:
     said: list[str] = []
-    job = next_job(
-        logs, sum(log.end.elapsed_s for log in logs if log.end), said.append, inside_launcher=inside_launcher
-    )
+    budget_s = (logs[0].run.plan.budget_s if logs and logs[0].run else None) or math.inf
+    left_s = budget_s - sum(log.end.elapsed_s for log in logs if log.end)
+    job = next_job(logs, left_s, said.append, inside_launcher=inside_launcher)
     return job is not None, said + ([job.note] if job and job.note else [])
 
 

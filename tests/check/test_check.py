@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import random
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
@@ -285,7 +286,7 @@ def test_each_launch_is_read_and_judged_once(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(cluster, "judge", counted)
     measured = cluster.Measured(ClusterMap(), 60.0)
     logs = [matrix_log(4, rows(4))]
-    measured.next_job(logs, 0.0)
+    measured.next_job(logs, math.inf)
     assert measured.judgements(logs)
     assert judged == [12]
     assert not logs[0].records

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import example_records
-from comparison_records import SIZES, launches, write
+from comparison_records import SIZES, in_turn, launches, write
 from gpu_records import log as gpu_log
 from screens import SCREENS, check_screen
 from the_command import check_transcript
@@ -38,8 +38,8 @@ Capture = pytest.CaptureFixture[str]
 Logs = list[RunLog]
 
 
-def compared(first: Logs, second: Logs, within: float = 0.05, **options: bool) -> Comparison:
-    return compare(Side.of("a", first), Side.of("b", second), within, **options)
+def compared(first: Logs, second: Logs, within: float = 0.05) -> Comparison:
+    return compare(Side.of("a", first), Side.of("b", second), within)
 
 
 def run_with(log: RunLog, **changes: Any) -> RunLog:
@@ -164,7 +164,7 @@ def test_the_verdicts_fit_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> 
 def test_launches_in_pairs_are_compared_with_each_other() -> None:
     drift, later = drifting(), drifting(aware=1.05)
     assert not compared(drift, later).of("changed").size
-    paired = compared(drift, later, paired=True)
+    paired = compared(in_turn(drift), in_turn(later))
     assert list(paired.by_series(paired.of("changed"))) == ["aware"]
 
 
@@ -173,7 +173,7 @@ def test_pairs_without_a_partner_are_left_out() -> None:
     del second[3].records[0]
     for log in (*first[:4], *second[4:]):
         del log.records[-1]
-    found = compared(first, second, paired=True)
+    found = compared(in_turn(first), in_turn(second))
     assert [those.tolist() for those in found.differences.launches] == [[7, 8, 8, 8, 8]] * 2
     assert len(compared(first, second).at) == 6
 
@@ -275,8 +275,8 @@ def test_a_gate_sees_the_changes_that_it_says_it_sees() -> None:
 @pytest.mark.parametrize(("comparisons", "sees"), [(1, True), (2, False)])
 def test_a_gate_of_several_runs_sees_what_its_level_lets_it_see(comparisons: int, sees: bool) -> None:
     """Seven pairs can show a change of one run, and not of one of two."""
-    first, second = Side.of("a", launches(1, 7)), Side.of("b", launches(2, 7))
-    found = compare(first, second, 0.05, paired=True, comparisons=comparisons)
+    first, second = (Side.of(name, in_turn(launches(seed, 7))) for name, seed in (("a", 1), ("b", 2)))
+    found = compare(first, second, 0.05, comparisons=comparisons)
     assert found.possible == sees
     assert np.isfinite(found.detectable(0.05)).all() == sees
     assert page.gate(found, FailOn("--fail-on slower:90%", 0.9))[0] == (0 if sees else 4)

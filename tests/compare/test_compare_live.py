@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from comparison_records import launches, write
+from comparison_records import in_turn, launches, write
 from the_command import gone, until
 from volley import cli
 from volley.benchmarks import BENCHMARKS
-from volley.compare.command import variants_of
 from volley.compare.comparison import Side, compare
+from volley.compare.live import variants_of
 from volley.compare.page import too_few
 from volley.records.records_file import read_runs
 from volley.statistics.two_runs import min_to_decide
@@ -137,8 +137,8 @@ def test_three_command_lines_are_compared_with_the_first(fake: str, tmp_path: Pa
 
 
 def test_one_pair_is_too_few() -> None:
-    one, other = (Side.of(str(seed), launches(seed, 1)) for seed in (1, 2))
-    assert too_few(compare(one, other, 0.05, paired=True)).startswith("1 pair is too few to show a change: use ")
+    one, other = (Side.of(str(seed), in_turn(launches(seed, 1))) for seed in (1, 2))
+    assert too_few(compare(one, other, 0.05)).startswith("1 pair is too few to show a change: use ")
 
 
 def test_the_values_of_a_variable_take_turns(fake: str, capsys: Capture) -> None:

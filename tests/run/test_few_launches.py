@@ -9,6 +9,7 @@ import pytest
 import jacobi_records
 import message_rate_records
 import overlap_records
+from comparison_records import in_turn
 from example_records import collective, log, pingpong, stream, transport
 from screens import shown
 from volley.benchmarks import BENCHMARKS
@@ -132,8 +133,8 @@ def test_a_comparison_of_few_pairs_shows_their_range() -> None:
     for count in (3, 5, 6):
         logs = [[transports(f, lambda times, name, size: pingpong(times, size, name)) for f in factors]
                 for factors in ([1.0] * count, TIMES[count])]  # fmt: skip
-        sides = [Side.of(str(number), those, "") for number, those in enumerate(logs)]
-        report = page.report(compare(*sides, 0.05, paired=True), full=True)
+        sides = [Side.of(str(number), in_turn(those), "") for number, those in enumerate(logs)]
+        report = page.report(compare(*sides, 0.05), full=True)
         kinds = {row["interval"] for row in report.data.rows}
         quotients = [high / low for low, high in (*bounds_of_marks([report]), *bounds_in_data([report]))]
         if count < 6:

@@ -63,7 +63,7 @@ def launched(described: Jobs, times_s: Sequence[float], launch_s: float) -> list
     """The jobs of a run whose launches take ``launch_s`` each and find these times."""
     made, logs = list(described.planned), [log(times_s[0])]
     for time_s in times_s[1:]:
-        job = described.next_job and described.next_job(logs, launch_s * len(logs), print)
+        job = described.next_job and described.next_job(logs, described.budget_s - launch_s * len(logs), print)
         if job is None:
             break
         made.append(job)
@@ -115,7 +115,7 @@ def said_and_took(
     usable = msgspec.structs.replace(job.plan, transports=usable_transports(job.plan, JobContext(about)))
 
     def expected_s(size: int) -> float:
-        return PointForecast(usable, [size]).whole_s()
+        return PointForecast(usable, [size]).whole_s
 
     logs: list[RunLog] = []
     now_s = before_s
@@ -185,7 +185,7 @@ def test_launches_measure_half_before_there_is_one_fewer() -> None:
         times=LaunchTimes(exit_s=5.0),
     )
     # 22 s are left: for four launches as long as the first, or for the five that six need.
-    job = described.next_job([first], 8.0, print)
+    job = described.next_job([first], described.budget_s - 8.0, print)
     assert job
     assert job.plan.budget_s == pytest.approx(22.0 / 5 - 3.0)
 
@@ -233,7 +233,7 @@ def test_a_budget_without_an_interval_is_told_with_one_that_has_an_interval() ->
     done = log(1e-6)
     done.times = LaunchTimes(exit_s=8.9)
     said: list[str] = []
-    assert described.next_job([done], 9.0, said.append) is None
+    assert described.next_job([done], described.budget_s - 9.0, said.append) is None
     assert said == ["in 9 s there was time for 1 launch of 8.9 s; a 95 % interval needs 6: write --budget 59"]
     assert described.count.too_few(1.0, 2.9, 6) is None
     assert jobs(plan(budget_s=9.0), launches=2).count.too_few(5.0, 0.0, 1) is None  # no interval was asked for
@@ -246,7 +246,7 @@ def test_a_budget_that_is_known_to_be_too_short_is_told_once_before_the_first_la
     done = log(1e-6)
     done.times = LaunchTimes(exit_s=0.9)
     said: list[str] = []
-    assert described.next_job([done], 1.0, said.append) is None
+    assert described.next_job([done], described.budget_s - 1.0, said.append) is None
     assert said == []
     assert jobs(plan(budget_s=9.0)).note is None
 
@@ -254,12 +254,12 @@ def test_a_budget_that_is_known_to_be_too_short_is_told_once_before_the_first_la
 def test_the_time_before_the_first_launch_is_not_that_of_a_launch() -> None:
     done = log(1e-6)
     done.times = LaunchTimes(exit_s=2.0)
-    assert jobs(plan(budget_s=9.0)).next_job([done], 6.0, print)  # after a preflight of 4 s
+    assert jobs(plan(budget_s=9.0)).next_job([done], 3.0, print)  # after a preflight of 4 s
 
 
 def test_a_failure_ends_a_run_that_would_go_on() -> None:
     described = jobs()
-    assert described.next_job([log(1e-6, status="failed")], 0.1, print) is None
+    assert described.next_job([log(1e-6, status="failed")], 10.0, print) is None
     cut = log(1e-6)
     cut.end = None
-    assert described.next_job([cut], 0.1, print) is None
+    assert described.next_job([cut], 10.0, print) is None

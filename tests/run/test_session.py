@@ -25,9 +25,8 @@ from volley.benchmarks.matrix import GPUS
 from volley.errors import MachineError
 from volley.launch import start
 from volley.run import progress, session
-from volley.run.jobs import FIRST_SHARE, START_S, Job, Jobs
+from volley.run.jobs import FIRST_SHARE, START_S, Job, Jobs, LaunchCount
 from volley.run.outcome import RunOutcome
-from volley.run.progress import LaunchCount
 
 
 def test_a_good_run_is_shown_and_kept(bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 import example_records
 from volley.records.records_file import encode_line
@@ -46,3 +49,14 @@ def write(path: Path, logs: Sequence[RunLog]) -> Path:
     records = [each for log in logs for each in (log.run, *log.transports, *log.records, log.end)]
     path.write_bytes(b"".join(encode_line(each) for each in records if each is not None))
     return path
+
+
+def in_turn(logs: Sequence[RunLog]) -> list[RunLog]:
+    """The launches with the marks of ``compare --live``: those of two sides that have the same marks are pairs."""
+    found = []
+    for number, each in enumerate(logs):
+        assert each.run
+        launch = {**each.run.plan.launch, "live": {"of": "these", "round": number}}
+        marked = msgspec.structs.replace(each.run, plan=msgspec.structs.replace(each.run.plan, launch=launch))
+        found.append(replace(each, run=marked))
+    return found

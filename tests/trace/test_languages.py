@@ -10,7 +10,7 @@ import pytest
 
 from recorded_program import volley
 from volley.records.trace_calls import resolve
-from volley.records.trace_file import read_trace, totals
+from volley.records.trace_file import read_trace
 
 pytestmark = pytest.mark.slow
 
@@ -81,8 +81,8 @@ def test_a_program_in_fortran_is_counted(mpi: str, module: str, tmp_path: Path) 
     source = tmp_path / "p.f90"
     source.write_text(FORTRAN.format(module=module, declarations=DECLARATIONS[module]))
     trace = read_trace(str(recorded(tmp_path, mpi, "mpif90", source)))
-    found = totals(trace.ranks)
-    assert {name: found[name] for name in ("Isend", "Irecv", "Waitall", "Allreduce")} == dict.fromkeys(
+    found = trace.totals
+    assert {name: found[name].calls for name in ("Isend", "Irecv", "Waitall", "Allreduce")} == dict.fromkeys(
         ("Isend", "Irecv", "Waitall", "Allreduce"), 40
     )
     assert resolve(trace).unmatched == 0
@@ -93,5 +93,5 @@ def test_calls_of_several_threads_are_all_counted(mpi: str, tmp_path: Path) -> N
     source = tmp_path / "p.c"
     source.write_text(THREADS)
     trace = read_trace(str(recorded(tmp_path, mpi, "mpicc", source, "-lpthread")))
-    assert {name: totals(trace.ranks)[name] for name in ("Send", "Recv")} == {"Send": 400, "Recv": 400}
+    assert {name: trace.totals[name].calls for name in ("Send", "Recv")} == {"Send": 400, "Recv": 400}
     assert resolve(trace).unmatched == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from recorded_program import mpirun, start, volley
 from volley.records.trace_calls import resolve
-from volley.records.trace_file import TraceInfo, read_folder, read_trace, totals
+from volley.records.trace_file import TraceInfo, read_folder, read_trace
 
 KNOWN = {"Isend": 100, "Irecv": 102, "Waitall": 110, "Allreduce": 102, "Send": 54, "Recv": 50, "Barrier": 2}
 """Calls of both ranks of ``program known``."""
@@ -20,8 +20,8 @@ KNOWN |= {"Sendrecv": 2, "Alltoallv": 2, "Comm_dup": 2, "Comm_split": 2, "Comm_f
 
 
 def test_every_call_is_counted_once(known: Path) -> None:
-    found = totals(read_trace(str(known)).ranks)
-    assert {name: found[name] for name in KNOWN} == KNOWN
+    found = read_trace(str(known)).totals
+    assert {name: found[name].calls for name in KNOWN} == KNOWN
     assert "Put" not in found
 
 
@@ -55,7 +55,7 @@ def test_calls_beyond_the_kept_ones_are_counted(program: Path, tmp_path: Path) -
     assert "are only counted" in err
     found = read_trace(str(trace))
     assert {len(rank.events) for rank in found.ranks} == {20}
-    assert {name: totals(found.ranks)[name] for name in KNOWN} == KNOWN
+    assert {name: found.totals[name].calls for name in KNOWN} == KNOWN
     assert "only the calls that were kept are split" in volley("explain", str(trace))[1]
 
 

@@ -95,12 +95,11 @@ class Measured:
         note = f"{ranks} ranks measure at once, in {len(rounds)} rounds: about {format_duration(expected_s)}"
         return Jobs((Job(plan),), next_job=None if alone else self.next_job, note=f"{note} after the start")
 
-    def next_job(self, logs: Sequence[RunLog], elapsed_s: float, _say: object = None) -> Job | None:
+    def next_job(self, logs: Sequence[RunLog], left_s: float, _say: object = None) -> Job | None:
         """Return the launch in which undecided parts meet good ones; ``None`` if all is decided or the time is over."""
         last = logs[-1] if logs else None
         if last is None or last.run is None or last.end is None or not last.complete or len(logs) == LOOKS:
             return None
-        left_s = self.budget_s - elapsed_s
         if left_s < last.end.elapsed_s or not any(each.again for each in self.judgements(logs).values()):
             return None
         leaves = Names(last.run.ranks, self.map).places.leaf.tolist()

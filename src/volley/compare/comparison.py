@@ -54,10 +54,8 @@ class Side:
     observed: Observed
     failed: int
     """How many points failed."""
-    repeats: bool = True
-    """False: one number for each point, whose spread over launches is not known."""
     reference: Reference | None = None
-    """The published results, if the side is not of launches."""
+    """The published results, if the side is not of launches: one number for each point, of unknown spread."""
     file: str = ""
     """Where its records are; empty if they are in no file that could be read again."""
 
@@ -75,6 +73,10 @@ class Side:
         for log in side.logs:
             log.records.clear()
         return side
+
+    @property
+    def repeats(self) -> bool:
+        return self.reference is None
 
     @property
     def rounds(self) -> list[tuple[str, str]]:
@@ -147,7 +149,7 @@ def published_side(name: str, reference: Reference, second: Side) -> Side:
             f"{second.name} measures nothing that {name} has: {join_few(dict.fromkeys(names))} at {places[0]} to "
             f"{places[-1]}; see volley references {name}"
         )
-    return Side(name, [], replace(observed, columns=[column]), failed=0, repeats=False, reference=reference)
+    return Side(name, [], replace(observed, columns=[column]), failed=0, reference=reference)
 
 
 def refuse_shared(sides: Sequence[tuple[str, Sequence[Run]]]) -> None:
@@ -327,14 +329,11 @@ def compare_all(sides: Sequence[Side], within: float) -> list[Comparison]:
     ]
 
 
-def compare(
-    first: Side, second: Side, within: float, *, paired: bool = False, name: str = "B", comparisons: int = 1
-) -> Comparison:
+def compare(first: Side, second: Side, within: float, *, name: str = "B", comparisons: int = 1) -> Comparison:
     """Compare two sides; launches that were measured in turn, and have the same order on both sides, are pairs."""
     sweeps, sweep, at, rows = _common(first.observed.rows, second.observed.rows)
     whole = min(len(first.logs), len(second.logs))
-    in_turn = 0 < whole <= len(first.rounds) and first.rounds[:whole] == second.rounds[:whole]
-    paired = first.repeats and (paired or in_turn)
+    paired = 0 < whole <= len(first.rounds) and first.rounds[:whole] == second.rounds[:whole]
     times = [side.seconds[those] for side, those in zip((first, second), rows, strict=True)]
     if paired:
         launches = min(each.shape[1] for each in times)

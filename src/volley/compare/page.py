@@ -94,18 +94,15 @@ def title(sides: Sequence[Side]) -> str:
 def headline(comparison: Comparison) -> str:
     changed, same, points = comparison.of("changed"), comparison.of("same"), len(comparison.at)
     if not comparison.first.repeats:
-        name, ratios = comparison.first.name, comparison.differences.ratio
-        why = (
-            f"{name} has no repeats, so there are ratios only"
-            if comparison.first.reference
-            else f"only the medians of {name} count"
-        )
+        ratios = comparison.differences.ratio
         middles = [
             f"{series} {format_sig(float(np.median(ratios[those])), 3)}"
             for series, those in comparison.by_series().items()
         ]
-        quotient = f"time of {comparison.letter} / time of A"
-        return f"NO VERDICT: {why}; {quotient}: {join_few(middles, 4)} (medians of {count(points, 'point')})"
+        return (
+            f"NO VERDICT: {comparison.first.name} has no repeats, so there are ratios only; time of "
+            f"{comparison.letter} / time of A: {join_few(middles)} (medians of {count(points, 'point')})"
+        )
     if not comparison.possible:
         return f"NO VERDICT: {too_few(comparison)}"
     if not changed.size:

@@ -7,12 +7,11 @@ to the n-th receive.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
-from volley.records.trace_file import ANY, FAILED, MATCHED, NOBODY, Event, RankTrace, Trace
+from volley.records.trace_file import ANY, FAILED, MATCHED, NOBODY, Event, RankTrace, Trace, plain_name
 
 ROOTED = ("Bcast", "Reduce", "Gather", "Gatherv", "Scatter", "Scatterv")
 COLLECTIVES = (
@@ -22,12 +21,6 @@ COLLECTIVES = (
 )
 _SENDS = ("Send", "Bsend", "Ssend", "Rsend")
 _COMPLETING = ("Wait", "Waitall", "Waitany", "Waitsome", "Test", "Testall", "Testany", "Testsome")
-_LARGE = "_c"
-
-
-def plain_name(name: str) -> str:
-    """Return the name of a call without the mark of its variant for large counts."""
-    return name.removesuffix(_LARGE)
 
 
 def collective_of(name: str) -> str:
@@ -160,21 +153,9 @@ class _Reader:
         about = event
         if self._calls.names[number] in ("Mrecv", "Imrecv"):
             about = self._found(event)
-        comm, peer, tag = about.comm, about.peer, about.tag
-        members = self._rank.members.get(comm)
-        world = peer if peer == NOBODY else ANY
-        if members is not None and 0 <= peer < len(members):
-            world = int(members[peer])
-        made = Operation(
-            self._rank.rank,
-            number,
-            kind,
-            world,
-            tag,
-            self._calls.comms.get(comm, -1),
-            event.bytes,
-            source=event,
-        )
+        peer = NOBODY if about.peer == NOBODY else self._rank.world_peer(about.comm, about.peer)
+        comm = self._calls.comms.get(about.comm, -1)
+        made = Operation(self._rank.rank, number, kind, peer, about.tag, comm, event.bytes, source=event)
         self._calls.operations.append(made)
         return made
 
@@ -202,7 +183,7 @@ class _Reader:
         self._done(number, self._begin(number, event, "send"))
         words = self._rank.list_of(event)
         if len(words) == 3:
-            peer, tag, size = map(_signed, words)
+            peer, tag, size = map(signed, words)
             about = event._replace(peer=peer, tag=tag, bytes=size, buffer=event.buffer2 or event.buffer)
             self._done(number, self._begin(number, about, "receive"))
 
@@ -224,19 +205,20 @@ class _Reader:
     def _learn(self, operation: Operation, word: int) -> None:
         """Take over source and tag of a receive from any source."""
         if operation.peer == ANY:
-            operation.peer = self._rank.world_peer(operation.source.comm, _signed(word >> 32, 32))
+            operation.peer = self._rank.world_peer(operation.source.comm, signed(word >> 32, 32))
         if operation.tag == ANY:
-            operation.tag = _signed(word & 0xFFFFFFFF, 32)
+            operation.tag = signed(word & 0xFFFFFFFF, 32)
 
 
-def _signed(word: int, bits: int = 64) -> int:
+def signed(word: int, bits: int = 64) -> int:
+    """Return the number of which a word holds the two's complement."""
     return word - (1 << bits) if word >> (bits - 1) & 1 else word
 
 
 def _match_messages(calls: Calls) -> None:
     sent: dict[tuple[int, int, int, int], list[Operation]] = {}
     received: dict[tuple[int, int, int, int], list[Operation]] = {}
-    for each in operations(calls):
+    for each in chain.from_iterable(rank.operations for rank in calls.ranks.values()):
         if each.peer < 0 or each.cancelled or each.kind not in ("send", "receive"):
             continue
         pair = (each.rank, each.peer) if each.kind == "send" else (each.peer, each.rank)
@@ -249,20 +231,11 @@ def _match_messages(calls: Calls) -> None:
                 one.match, other.match = other, one
 
 
-def operations(calls: Calls) -> Iterator[Operation]:
-    for rank in calls.ranks.values():
-        yield from rank.operations
-
-
 def _match_collectives(calls: Calls) -> None:
     found: dict[tuple[int, int], dict[int, Operation]] = {}
     for rank, its in calls.ranks.items():
         numbers: dict[int, int] = {}
-        for each in _collectives(its.operations):
+        for each in (each for each in its.operations if each.kind not in ("send", "receive")):
             numbers[each.comm] = numbers.get(each.comm, -1) + 1
             found.setdefault((each.comm, numbers[each.comm]), {})[rank] = each
     calls.collectives = [group for (comm, _), group in found.items() if comm >= 0]
-
-
-def _collectives(found: Iterable[Operation]) -> Iterator[Operation]:
-    return (each for each in found if each.kind not in ("send", "receive"))

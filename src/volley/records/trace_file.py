@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -83,6 +82,11 @@ ANY, NOBODY = -1, -2
 STATES = ("in MPI_Init", "running", "finalized")
 
 
+def plain_name(name: str) -> str:
+    """Return the name of a call without the mark of its variant for large counts."""
+    return name.removesuffix("_c")
+
+
 class Event(NamedTuple):
     """A call, as :data:`EVENT` has it."""
 
@@ -148,6 +152,10 @@ class RankTrace:
         return bytes(self.header["host"]).decode(errors="replace")
 
     @property
+    def library(self) -> str:
+        return bytes(self.header["library"]).decode(errors="replace")
+
+    @property
     def place(self) -> str:
         return f"rank {self.rank}" if self.rank >= 0 else f"process {int(self.header['pid'])} on {self.host}"
 
@@ -186,6 +194,19 @@ class RankTrace:
     def counted(self) -> dict[str, Any]:
         """Return the counters of the calls that were made, by name."""
         return {name: count for name, count in zip(self.names, self.counts, strict=True) if count["calls"]}
+
+
+@dataclass
+class CallTotal:
+    calls: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+    on_device: int = 0
+    """Calls with a buffer in GPU memory."""
+    polls: int = 0
+    """Calls that found nothing."""
+    sizes: Any = field(default_factory=lambda: np.zeros(COUNT["sizes"].shape, np.uint64))
+    """Calls with less than 2^n bytes, and not less than 2^(n-1)."""
 
 
 @dataclass
@@ -229,8 +250,24 @@ class Trace:
         since = np.asarray(ticks).astype(np.int64) - tick0
         return (since * ratio + (ns0 - self.origin_ns)) * 1e-9
 
-    def duration(self, rank: RankTrace, ticks: Any) -> Any:
-        return np.asarray(ticks).astype(np.float64) * (self._clock(rank)[2] * 1e-9)
+    def duration(self, rank: RankTrace, ticks: Any) -> float:
+        """Return a number of ticks in s."""
+        return float(ticks) * self._clock(rank)[2] * 1e-9
+
+    @cached_property
+    def totals(self) -> dict[str, CallTotal]:
+        """What all ranks counted, by the names of the calls; the variant for large counts counts as the usual call."""
+        found: dict[str, CallTotal] = {}
+        for rank in self.ranks:
+            for name, each in rank.counted().items():
+                into = found.setdefault(plain_name(name), CallTotal())
+                into.calls += int(each["calls"])
+                into.seconds += self.duration(rank, each["ticks"])
+                into.bytes += int(each["bytes"])
+                into.on_device += int(each["on_device"])
+                into.polls += int(each["polls"])
+                into.sizes += each["sizes"]
+        return found
 
 
 # ------------------------------------------------------------------------------------------------- files of ranks
@@ -304,12 +341,3 @@ def _rank_of(arrays: dict[str, Any], number: int) -> RankTrace:
     if header.dtype != HEADER or any(sections[name].dtype != kind for name, kind in _SECTIONS.items()):
         raise ValueError("other structures")
     return RankTrace(header[0], arrays[f"{number}.names"].tobytes().decode().split("\0"), **sections)
-
-
-def totals(ranks: Sequence[RankTrace]) -> dict[str, int]:
-    """Return how often each call was made, by all ranks."""
-    found: dict[str, int] = {}
-    for rank in ranks:
-        for name, count in rank.counted().items():
-            found[name] = found.get(name, 0) + int(count["calls"])
-    return found

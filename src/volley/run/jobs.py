@@ -23,13 +23,14 @@ from volley.machine.nvidia_driver import gpu_count
 from volley.machine.transports import without_fault
 from volley.records.plan import Plan, Sampling
 from volley.records.run_log import RunLog
-from volley.run.progress import Forecast, LaunchCount
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, enough
 from volley.text import count, did_you_mean, escape_controls, join_words
+from volley.units import format_sig, round_up
 
 if TYPE_CHECKING:
     from volley.launch.engine import About
+    from volley.run.progress import Forecast
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,45 @@ class Job:
 
 
 NextJob = Callable[[Sequence[RunLog], float, Callable[[str], None]], Job | None]
-"""From the logs of all launches so far, the seconds since the session began and a function that shows a message: one
-more job, or ``None``."""
+"""From the logs of all launches so far, the seconds that are left of the budget (infinite without one) and a function
+that shows a message: one more job, or ``None``."""
+
+
+@dataclass(frozen=True)
+class LaunchCount:
+    """How many launches a run has, and how they share its time."""
+
+    minimum: int
+    """However long they take."""
+    maximum: int
+    time_s: float | None = None
+    """No launch after the first ``aim`` starts if it would end after this time; ``None``: no limit."""
+    aim: int = 1
+    """So many launches share the time: before them, a launch starts if there is time for a quarter of one."""
+
+    def another(self, done: int, left_s: float, launch_s: float) -> bool:
+        """Return whether there is time for one more launch after ``done`` of them, if it takes ``launch_s``."""
+        if done < self.minimum or done >= self.maximum:
+            return done < self.maximum
+        return (launch_s / 4 if done < self.aim else launch_s) <= left_s
+
+    def too_few(self, launch_s: float, before_s: float = 0.0, done: int | None = None) -> str | None:
+        """Return a sentence if the time is too short for an interval over launches.
+
+        Args:
+            launch_s: the time of a launch; as expected, where there was none yet.
+            before_s: the time before the first launch.
+            done: the launches for which there was time; ``None``: as many as are expected.
+        """
+        if self.time_s is None or self.maximum < FIRST_LOOK:
+            return None
+        expected = max(self.minimum, int((self.time_s - before_s) / launch_s)) if done is None else done
+        if expected >= FIRST_LOOK:
+            return None
+        there_was = f"in {self.time_s:.3g} s there {'is' if done is None else 'was'} time for"
+        made = f"{there_was} {count(expected, 'launch')} of {format_sig(launch_s, 2)} s"
+        budget = round_up((before_s + FIRST_LOOK * launch_s) * 1.1)
+        return f"{made}; a 95 % interval needs {FIRST_LOOK}: write --budget {budget}"
 
 
 @dataclass(frozen=True)
@@ -93,14 +131,18 @@ class Jobs:
         number = len(self.planned) * self.times
         return self.launches or LaunchCount(number, number)
 
+    @property
+    def budget_s(self) -> float:
+        """The time of all launches, from the start of the command on; infinite without a limit."""
+        return self.count.time_s or self.planned[0].plan.budget_s or math.inf
+
     def expected_s(self, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
         """Return how long all launches are expected to take, from the start of the command to the last one."""
         each_s = [starts_in_s(job.plan, context) + measures_in_s(job, context, forecast) for job in self.planned]
         if self.launches is not None:
-            return min(self.launches.maximum * each_s[0], self.launches.time_s or math.inf)
+            return min(self.launches.maximum * each_s[0], self.budget_s)
         tried_s = (1 + (self.trial is not None)) * trial_in_s(self.planned[0].plan, context)
-        budgets_s = [job.plan.budget_s or math.inf for job in self.planned]
-        return min(tried_s + self.times * sum(each_s), *budgets_s)
+        return min(tried_s + self.times * sum(each_s), self.budget_s)
 
     def each(
         self,
@@ -119,18 +161,17 @@ class Jobs:
         """
         for job in self.planned:
             for _ in range(self.times):
-                yield _within_budget(job, elapsed_s() + start_s(job.plan), self.count.time_s)
-        while self.next_job and (another := self.next_job(logs, elapsed_s(), say)):
+                yield _with_part(job, 1 - (elapsed_s() + start_s(job.plan)) / self.budget_s)
+        while self.next_job and (another := self.next_job(logs, self.budget_s - elapsed_s(), say)):
             yield another
 
 
-def _within_budget(job: Job, spent_s: float, whole_s: float | None) -> Job:
-    """Return the job with the same part of what is left of a budget of ``whole_s``, or of its own, after a time."""
+def _with_part(job: Job, part: float) -> Job:
+    """Return the job with this part of its budget, if it has one."""
     own_s = job.plan.budget_s
     if own_s is None:
         return job
-    left_s = max(own_s * (1 - spent_s / (whole_s or own_s)), min(SHORTEST_S, own_s))
-    return replace(job, plan=msgspec.structs.replace(job.plan, budget_s=left_s))
+    return replace(job, plan=msgspec.structs.replace(job.plan, budget_s=max(own_s * part, min(SHORTEST_S, own_s))))
 
 
 # ------------------------------------------------------------------------------------------------ parts of a plan
@@ -311,10 +352,11 @@ def repeated(
 
     short_of = launches.too_few(start_s + measuring_s if number else shortest_s) if asked_s else None
 
-    def next_job(logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None]) -> Job | None:
+    def next_job(logs: Sequence[RunLog], left_s: float, say: Callable[[str], None]) -> Job | None:
         timed = [log.times.exit_s + (log.times.gap_s or 0) for log in logs if log.times]
+        elapsed_s = (launches.time_s or math.inf) - left_s
         launch_s = sum(timed) / len(timed) if timed else elapsed_s / len(logs)
-        if not launches.another(len(logs), elapsed_s, launch_s):
+        if not launches.another(len(logs), left_s, launch_s):
             if not short_of and (note := launches.too_few(launch_s, elapsed_s - sum(timed), len(logs))):
                 say(note)
             return None
@@ -323,22 +365,26 @@ def repeated(
             return None
         if plan.budget_s is None:
             return Job(plan)
-        left_s = plan.budget_s - elapsed_s
-        if number is None:
-            ended = [(log, log.times.exit_s, log.end.elapsed_s) for log in logs if log.times and log.end]
-            outside_s = median([exit_s - elapsed_s for _, exit_s, elapsed_s in ended] or [start_s])
-            points_s = [sum(getattr(each, "elapsed_s", 0.0) for each in log.records) for log, *_ in ended]
-            # What a launch takes besides its points: to start, to prepare, to end.
-            beside_s = median([exit_s - s for (_, exit_s, _), s in zip(ended, points_s, strict=True)] or [start_s])
-            # Another launch with half of the points is worth more than all points in each.
-            fit = int(left_s / (beside_s + min(beside_s, points_s[0] / 2 if points_s else beside_s)))
-            left_s = left_s / max(min(launches.aim - len(logs), fit), 1) - outside_s
-        else:
-            left_s /= number - len(logs)
-        return Job(msgspec.structs.replace(plan, budget_s=max(left_s, SHORTEST_S)))
+        share_s = _share_s(logs, left_s, launches.aim, start_s) if number is None else left_s / (number - len(logs))
+        return Job(msgspec.structs.replace(plan, budget_s=max(share_s, SHORTEST_S)))
 
     advice = None if options.sampling.budget else BUDGET
     return Jobs((Job(first),), next_job=next_job, note=short_of, launches=launches, advice=advice)
+
+
+def _share_s(logs: Sequence[RunLog], left_s: float, aim: int, start_s: float) -> float:
+    """Return the time of the points of the next launch, of what is left for it and the others up to ``aim``.
+
+    ``start_s``: what a launch is expected to take besides its points, where no launch has shown it.
+    """
+    ended = [(log, log.times.exit_s, log.end.elapsed_s) for log in logs if log.times and log.end]
+    outside_s = median([exit_s - elapsed_s for _, exit_s, elapsed_s in ended] or [start_s])
+    points_s = [sum(getattr(each, "elapsed_s", 0.0) for each in log.records) for log, *_ in ended]
+    # What a launch takes besides its points: to start, to prepare, to end.
+    beside_s = median([exit_s - s for (_, exit_s, _), s in zip(ended, points_s, strict=True)] or [start_s])
+    # Another launch with half of the points is worth more than all points in each.
+    fit = int(left_s / (beside_s + min(beside_s, points_s[0] / 2 if points_s else beside_s)))
+    return left_s / max(min(aim - len(logs), fit), 1) - outside_s
 
 
 SHORTEST_S = 0.1
@@ -393,5 +439,5 @@ def trial_in_s(plan: Plan, context: JobContext) -> float:
 def measures_in_s(job: Job, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
     """Return how long its ranks are expected to measure, without the transports that this machine cannot have."""
     usable = msgspec.structs.replace(job.plan, transports=usable_transports(job.plan, context))
-    measuring_s = forecast(usable).whole_s() if job.measuring_s is None else job.measuring_s
+    measuring_s = forecast(usable).whole_s if job.measuring_s is None else job.measuring_s
     return measuring_s if job.plan.budget_s is None else min(measuring_s, job.plan.budget_s)

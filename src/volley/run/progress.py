@@ -8,16 +8,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
-from volley.records.record_types import COMMON, Transport
+from volley.records.record_types import COMMON
 from volley.records.run_log import RunLog
+from volley.run.jobs import LaunchCount
 from volley.statistics.estimates import median
-from volley.statistics.launches import FIRST_LOOK
 from volley.text import count, escape_controls, grouped
-from volley.units import format_duration, format_sig, round_up
+from volley.units import format_duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,69 +27,21 @@ LINES_EVERY_S = 10.0
 """Without a bar, a line is shown at most this often; a failure is shown at once, but once only."""
 
 
-@dataclass(frozen=True)
-class LaunchCount:
-    """How many launches a run has, and how they share its time."""
-
-    minimum: int
-    """However long they take."""
-    maximum: int
-    time_s: float | None = None
-    """No launch after the first ``aim`` starts if it would end after this time; ``None``: no limit."""
-    aim: int = 1
-    """So many launches share the time: before them, a launch starts if there is time for a quarter of one."""
-
-    def another(self, done: int, elapsed_s: float, launch_s: float) -> bool:
-        """Return whether there is time for one more launch after ``done`` of them, if it takes ``launch_s``."""
-        if done < self.minimum or done >= self.maximum:
-            return done < self.maximum
-        needed_s = launch_s / 4 if done < self.aim else launch_s
-        return self.time_s is None or elapsed_s + needed_s <= self.time_s
-
-    def too_few(self, launch_s: float, before_s: float = 0.0, done: int | None = None) -> str | None:
-        """Return a sentence if the time is too short for an interval over launches.
-
-        Args:
-            launch_s: the time of a launch; as expected, where there was none yet.
-            before_s: the time before the first launch.
-            done: the launches for which there was time; ``None``: as many as are expected.
-        """
-        if self.time_s is None or self.maximum < FIRST_LOOK:
-            return None
-        expected = max(self.minimum, int((self.time_s - before_s) / launch_s)) if done is None else done
-        if expected >= FIRST_LOOK:
-            return None
-        there_was = f"in {self.time_s:.3g} s there {'is' if done is None else 'was'} time for"
-        made = f"{there_was} {count(expected, 'launch')} of {format_sig(launch_s, 2)} s"
-        budget = round_up((before_s + FIRST_LOOK * launch_s) * 1.1)
-        return f"{made}; a 95 % interval needs {FIRST_LOOK}: write --budget {budget}"
-
-
 class Forecast:
-    """How many steps a launch has, such as the rows of a matrix, and how many are done.
+    """How far a launch is: ``done`` of ``total`` steps, such as the rows of a matrix, within its budget.
 
     ``forecast`` of a ``Benchmark`` returns one for a plan.
     """
 
-    def __init__(self, total: int = 1, budget_s: float | None = None) -> None:
-        self.total = total
-        self.done = 0
-        self.budget_s = budget_s
+    def __init__(self, total: float = 1, budget_s: float | None = None, whole_s: float = 0.0) -> None:
+        self.total, self.done, self.budget_s = total, 0.0, budget_s
+        self.whole_s = whole_s
+        """How long the ranks are expected to measure; 0 if nothing is known."""
 
-    def note(self, transport: Transport) -> None:
-        """Process a transport record, before the first measurement; here, steps become shorter and not fewer."""
-
-    def add(self, record: Any) -> str | None:  # noqa: ARG002  subclasses use it
-        """Count a record of this benchmark; return its summary, or ``None`` if it deserves no line."""
-        self.done += 1
+    def add(self, record: Any) -> str | None:
+        """Take a record of the launch; return the summary of one that deserves a line."""
+        self.done += not isinstance(record, COMMON)
         return None
-
-    def part_done(self) -> float:
-        return self.done / self.total if self.total else 1.0
-
-    def whole_s(self) -> float:
-        """Return how long the ranks are expected to measure, before they begin; 0 if nothing is known."""
-        return 0.0
 
 
 class Progress:
@@ -155,10 +106,6 @@ class Progress:
     def on_record(self, record: Any) -> None:
         if self._forecast is None:
             return
-        if isinstance(record, Transport):
-            self._forecast.note(record)
-        if isinstance(record, COMMON):
-            return
         text = self._forecast.add(record)
         if text is None:
             return
@@ -195,7 +142,8 @@ class Progress:
         elapsed_s, known = now - self._begun, self._launches.maximum
         whole_s = self._launches.time_s or (self._forecast.budget_s if known == 1 else None)
         before = 0 if self._launch > known else self._launch - 1
-        steps = (before + self._forecast.part_done()) / (1 if self._launch > known else known)
+        part = self._forecast.done / self._forecast.total if self._forecast.total else 1.0
+        steps = (before + part) / (1 if self._launch > known else known)
         if steps >= 1:
             return 1.0, 0.0
         done = max(steps, elapsed_s / whole_s) if whole_s else steps

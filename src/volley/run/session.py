@@ -67,6 +67,8 @@ WORTH_SAYING_S, WORTH_ADVICE_S = 2.0, 10.0
 """The user is told the time of a run from the first on, and how it gets shorter from the second on."""
 
 
+_ONE_PROCESS = LaunchSpec(engine=(), ranks=1, gpus=True)
+
 Part = tuple[Benchmark, BenchmarkOptions]
 
 
@@ -80,8 +82,7 @@ def measure(*parts: Part) -> int:
     begun = time.monotonic()
     benchmark, options = parts[-1]
     dry_run = options.job.dry_run
-    one_process = LaunchSpec(engine=(), ranks=1, gpus=True)
-    if benchmark.local and not dry_run and (by_jsrun := volley_with_jsrun(options.job, one_process)):
+    if benchmark.local and not dry_run and (by_jsrun := volley_with_jsrun(options.job, _ONE_PROCESS)):
         become(by_jsrun)  # it cannot be prepared on a node without GPUs
     with Stop() as stop:
         sessions, outcomes = _prepared(parts, stop)
@@ -90,11 +91,11 @@ def measure(*parts: Part) -> int:
             return 128 + stop.signal
         largest = max((job.plan for job in sessions[-1].jobs.planned), key=lambda plan: plan.world_size)
         by_jsrun = volley_with_jsrun(options.job, sessions[-1].ranks(largest))
-        writer = None if dry_run or by_jsrun else _run(sessions, outcomes, stop, begun)
-    if dry_run:
-        return worst([session.show_only(by_jsrun) for session in sessions])
-    if writer is None:
-        become(by_jsrun)
+        if dry_run:
+            return worst([session.show_only(by_jsrun) for session in sessions])
+        if by_jsrun:
+            become(by_jsrun)
+        writer = _run(sessions, outcomes, stop, begun)
     return _show(sessions, outcomes, writer)
 
 
@@ -201,8 +202,8 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Sess
         raise MachineError(f"this engine was built without CUDA and sees no GPU{hint}")
     stack = assemble(mpi, about.mpi, about.cuda_built) if mpi else Stack(cuda_built=about.cuda_built)
     session = Session(benchmark, options, jobs, context, path, stack)
-    # reversed: of several jobs with as many ranks, the first decides
-    session.starts = {job.plan.world_size: session.start_for(job.plan) for job in reversed(jobs.planned)}
+    for job in jobs.planned:
+        session.start_of(job.plan)
     return session
 
 
@@ -215,6 +216,7 @@ class Session:
     path: Path
     stack: Stack
     starts: dict[int, Start] = field(default_factory=dict)
+    """By the number of ranks: of several jobs with as many, the first decides."""
     logs: list[RunLog] = field(default_factory=list)
     outcomes: list[RunOutcome] = field(default_factory=list)
     ended: float | None = None
@@ -227,7 +229,13 @@ class Session:
     def __post_init__(self) -> None:
         self.node = NodeState(wanted=self.jobs.hardware, all_gpus=self.benchmark.local)
 
-    def start_for(self, plan: Plan) -> Start:
+    def start_of(self, plan: Plan) -> Start:
+        """Return how the ranks of a plan are started; a UserError if they cannot be."""
+        if plan.world_size not in self.starts:
+            self.starts[plan.world_size] = self._new_start(plan)
+        return self.starts[plan.world_size]
+
+    def _new_start(self, plan: Plan) -> Start:
         job = self.options.job
         if self.benchmark.local:
             environment = inside_launcher.scrubbed(os.environ)
@@ -262,7 +270,7 @@ class Session:
         )
 
     def _complete(self, plan: Plan, tried: Preflight | None = None) -> Plan:
-        start = self.starts[plan.world_size]
+        start = self.start_of(plan)
         granted = self.context.allocation
         launch: dict[str, Any] = {**start.facts(self.stack), "allocation": granted.facts() if granted else None}
         launch["asked"] = asked(self.options.typed)
@@ -286,7 +294,7 @@ class Session:
         for plan in (self._complete(job.plan) for job in self.jobs.planned):
             sys.stdout.write(readable_json(plan))
             sys.stdout.flush()
-            line = shlex.join(again) if again else self.starts[plan.world_size].line()
+            line = shlex.join(again) if again else self.start_of(plan).line()
             print(escape_controls(line), file=sys.stderr)
         return EXIT_GOOD
 
@@ -299,17 +307,22 @@ class Session:
         with announced() if self.context.on_this_host else nullcontext() as others:
             for note in filter(None, (*self._notes(writer), others)):
                 progress.note(note)
-            self.tried = self.tried or self._preflight(progress, stop)
+            if self.tried is None:
+                self.tried = self._preflight(progress, stop)
             if self.paths is None:
-                self.paths = self._paths(self.tried, progress, stop)
-            for job in self.jobs.each(
+                self.paths = self._paths(progress, stop)
+            launches = self.jobs.each(
                 self.logs, lambda: time.monotonic() - begun, progress.note, lambda plan: starts_in_s(plan, self.context)
-            ):
+            )
+            for job in launches:
                 if stop.signal is not None:
                     return
                 if job.note:
                     progress.note(job.note)
-                outcome = self._outcome_of(job.plan, writer, progress, stop)
+                try:
+                    outcome = self._launch(self._complete(job.plan, self.tried), writer, progress, stop)
+                except UserError as error:  # earlier results are still shown
+                    outcome = RunOutcome(error.exit_code, (f"volley: {error}",), ends_session=True)
                 self.outcomes.append(outcome)
                 if outcome.ends_session:
                     return
@@ -330,12 +343,9 @@ class Session:
         """Test in a separate job whether MPI accepts device memory: an MPI that does not crashes."""
         plans = [job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR]
         plan = next((plan for plan in plans if self.context.about.risky(plan.transports)), None)
-        if plan is None or not has_driver():
+        if plan is None or not has_driver() or not needs_trial(plan, self.context):
             return None
-        risky, trial = self.context.about.risky(plan.transports), self.jobs.trial
-        if not needs_trial(plan, self.context):
-            return None
-        start = self.starts[plan.world_size]
+        risky, trial, start = self.context.about.risky(plan.transports), self.jobs.trial, self.start_of(plan)
         trials = Trials(start, self.stack, stop, plan.watchdog_s, progress.note)
         if start.inside_launcher:
             progress.note("testing MPI on device memory: a separate process sends to itself")
@@ -354,35 +364,24 @@ class Session:
             found.excluded.update(more.excluded)
         return found
 
-    def _paths(self, tried: Preflight | None, progress: Progress, stop: Stop) -> list[RunPath] | None:
+    def _paths(self, progress: Progress, stop: Stop) -> list[RunPath] | None:
         """Ask what carries the messages, where that may be one thing or another, and where the run is long enough."""
-        plan = next(
-            (job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR and job.plan.transports), None
-        )
-        start = self.starts[plan.world_size] if plan else None
-        if plan is None or start is None or start.inside_launcher or self.benchmark.local:
+        plans = [job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR and job.plan.transports]
+        if not plans or self.benchmark.local or self.start_of(plans[0]).inside_launcher:
             return None
+        plan = plans[0]
         several = not self.context.on_this_host or bool(self.ranks(plan).gpus and self.context.sees_gpus)
         expected_s = self.jobs.expected_s(self.context, self.benchmark.forecast)
         if (self.budget_s or math.inf) < PATHS_WORTH_S or (not several and expected_s < PATHS_WORTH_S):
             return None
         from volley.launch import path_launch  # noqa: PLC0415  start-up: many runs are short
 
-        trials = Trials(start, self.stack, stop, plan.watchdog_s, progress.note)
-        return path_launch.found(plan, self.context.about, [*(tried.excluded if tried else ())], trials)
-
-    def _outcome_of(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
-        """Launch a plan; after an error earlier results are still shown."""
-        try:
-            if plan.world_size not in self.starts:
-                self.starts[plan.world_size] = self.start_for(plan)
-            return self._launch(self._complete(plan, self.tried), writer, progress, stop)
-        except UserError as error:
-            return RunOutcome(error.exit_code, (f"volley: {error}",), ends_session=True)
+        trials = Trials(self.start_of(plan), self.stack, stop, plan.watchdog_s, progress.note)
+        return path_launch.found(plan, self.context.about, [*(self.tried.excluded if self.tried else ())], trials)
 
     def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
         """Run one job; each record goes to the file, to memory and to the progress display as it arrives."""
-        start = self.starts[plan.world_size]
+        start = self.start_of(plan)
         on_gpus = self.benchmark.local or self.ranks(plan).gpus
         writer.launches += 1
         log = RunLog(file=str(writer.path or ""), number=writer.launches)

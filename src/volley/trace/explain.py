@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from volley.document import readable_json
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_input, write_file
 from volley.machine.variables import tuned
-from volley.records.trace_calls import Calls, plain_name, resolve
+from volley.records.trace_calls import Calls, resolve
 from volley.records.trace_file import Trace, read_trace
 from volley.report.model import (
+    EMPTY,
     Axis,
     Cell,
     Chart,
@@ -25,9 +26,11 @@ from volley.report.model import (
     Note,
     Overview,
     Report,
+    Row,
     Table,
     finding,
 )
+from volley.run.render import Sections
 from volley.text import count, escape_controls, join_few, join_words
 from volley.trace.options import ExplainOptions
 from volley.trace.roll_call import roll_call
@@ -52,7 +55,7 @@ def run(options: ExplainOptions) -> int:
     if options.output:
         refuse_existing(options.output, force=options.force)
         refuse_input(options.output, options.trace)
-        write_file(options.output, _page(report).encode(), "the page")
+        write_file(options.output, Sections(report.heading[0], [report], ()).page().encode(), "the page")
         print(f"page: {escape_controls(str(options.output))}", file=sys.stderr)
     if options.format == "json":
         sys.stdout.write(readable_json(_document(report)))
@@ -61,18 +64,6 @@ def run(options: ExplainOptions) -> int:
 
         terminal.render([report], sys.stdout, Details(options.full, f"volley explain {escape_controls(trace.name)}"))
     return EXIT_GOOD
-
-
-def _page(report: Report) -> str:
-    try:
-        from volley.report import html  # noqa: PLC0415  start-up, and it needs an extra
-    except ImportError as error:
-        raise MachineError(
-            f"the page needs the Python package {error.name}; install volley with its extra report"
-        ) from None
-    out = io.StringIO()
-    html.render(report.heading[0], [report], [[]], [], out)
-    return out.getvalue()
 
 
 def _document(report: Report) -> dict[str, Any]:
@@ -102,7 +93,7 @@ def explanation(trace: Trace, calls: Calls) -> Report:
     command = " ".join(trace.info.command) or trace.name
     heading = [
         f"{command}: {count(len(times.ranks), 'rank')}, {_time(longest_s)} from MPI_Init to MPI_Finalize",
-        f"hosts: {join_few(trace.hosts)}; MPI: {join_few(dict.fromkeys(map(_library, trace.ranks)))}",
+        f"hosts: {join_few(trace.hosts)}; MPI: {join_few(dict.fromkeys(rank.library for rank in trace.ranks))}",
     ]
     notes = [
         *_endings(trace),
@@ -121,10 +112,6 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         summary=lambda: Overview(line, by_rank),
         charts=[_timeline(calls), _partners(trace), _shares(times)],
     )
-
-
-def _library(rank: Any) -> str:
-    return bytes(rank.header["library"]).decode(errors="replace")
 
 
 def _endings(trace: Trace) -> Iterator[Note]:
@@ -146,10 +133,10 @@ def _percent(part: float, whole: float) -> str:
 def _waits(times: Split) -> Iterator[Note]:
     total_s, all_s = sum(each.mpi_s for each in times.ranks), sum(each.total_s for each in times.ranks)
     for what in ("late_s", "absent_s"):
-        found: dict[int, float] = {}
+        found: defaultdict[int, float] = defaultdict(float)
         for each in times.ranks:
             for partner, seconds in getattr(each, what).items():
-                found[partner] = found.get(partner, 0.0) + seconds
+                found[partner] += seconds
         for partner, seconds in sorted(found.items(), key=lambda item: -item[1])[:3]:
             if total_s and seconds / total_s >= _WORTH and seconds / all_s >= _WORTH_OF_ALL:
                 yield _wait_note(times, what, partner, seconds, total_s)
@@ -200,27 +187,21 @@ def _kept(trace: Trace, times: Split) -> Iterator[Note]:
 
 
 def _buffers(trace: Trace) -> Iterator[Note]:
-    found: dict[str, tuple[int, int]] = {}
-    for rank in trace.ranks:
-        for name, each in rank.counted().items():
-            if each["on_device"]:
-                calls, size = found.get(name, (0, 0))
-                found[name] = calls + int(each["on_device"]), size + int(each["bytes"])
+    found = [f"{each.on_device} of MPI_{name}" for name, each in trace.totals.items() if each.on_device]
     if found:
-        named = join_few(f"{calls} of MPI_{plain_name(name)}" for name, (calls, _) in found.items())
-        yield Note("finding", f"calls with buffers in GPU memory: {named}", first=True)
+        yield Note("finding", f"calls with buffers in GPU memory: {join_few(found)}", first=True)
 
 
 def _rest(trace: Trace, times: Split) -> Iterator[Note]:
     total_s, rest_s = sum(each.mpi_s for each in times.ranks), sum(each.rest_s for each in times.ranks)
     if not total_s or rest_s / total_s < 0.5 or not all(each.has_core for each in times.ranks):
         return
-    rows = _by_call(trace, times)
-    rows.pop("Finalize", None)
-    name, (calls, seconds, waited_s, size, _) = max(rows.items(), key=lambda row: row[1][1] - row[1][2])
+    calls, waited_s = {**trace.totals}, times.waited_s
+    calls.pop("Finalize", None)
+    name, most = max(calls.items(), key=lambda call: call[1].seconds - waited_s[call[0]])
     share = sum(each.total_s for each in times.ranks)
-    each_s = (seconds - waited_s) / calls
-    sized = f" of {approximate_size(size / calls)}" if size else ""
+    each_s = (most.seconds - waited_s[name]) / most.calls
+    sized = f" of {approximate_size(most.bytes / most.calls)}" if most.bytes else ""
     large = total_s / share >= _WORTH
     settings = tuned(trace.info.environment, {"MPI"})
     told = f". The environment sets {join_words(settings)}, which MPI obeys: try it without" if settings else ""
@@ -237,30 +218,6 @@ def _rest(trace: Trace, times: Split) -> Iterator[Note]:
 # -------------------------------------------------------------------------------------------- tables and charts
 
 
-def _by_call(trace: Trace, times: Split) -> dict[str, tuple[int, float, float, int, int]]:
-    """Return calls, seconds, seconds waited, bytes, and unsuccessful polls, by name; those with the most time first."""
-    found: dict[str, tuple[int, float, float, int, int]] = {}
-    waited: dict[str, float] = {}
-    for wait in times.waits:
-        waited[wait.name] = waited.get(wait.name, 0.0) + wait.late_s + wait.absent_s
-    for rank in trace.ranks:
-        for full, each in rank.counted().items():
-            name = plain_name(full)
-            calls, seconds, _, size, polls = found.get(name, (0, 0.0, 0.0, 0, 0))
-            found[name] = (
-                calls + int(each["calls"]),
-                seconds + float(trace.duration(rank, each["ticks"])),
-                waited.get(name, 0.0),
-                size + int(each["bytes"]),
-                polls + int(each["polls"]),
-            )
-    return dict(sorted(found.items(), key=lambda row: -row[1][1]))
-
-
-def _most(waits: Mapping[int, float]) -> str:
-    return f"rank {max(waits, key=waits.__getitem__)}" if waits else ""
-
-
 def _rank_table(times: Split) -> Table:
     columns = [
         Column("rank"),
@@ -273,28 +230,28 @@ def _rank_table(times: Split) -> Table:
         Column("the rest", "%", 3, group="of the time in MPI"),
         Column("without core", "%", 3),
     ]
-    rows = [[*_rank_row(each)] for each in times.ranks]
     legend = (
         "late: the partner had not begun; absent: the partner was outside MPI while its message waited; without core: "
         f"ready to run, but another program ran (not split from {LOST_CORE:.0%} on)"
     )
-    return Table(columns, rows, "Time of each rank", legend=[legend])
+    return Table(columns, [_rank_row(each) for each in times.ranks], "Time of each rank", legend=[legend])
 
 
-def _rank_row(each: RankTime) -> Iterator[Cell | float | int | str]:
+def _rank_row(each: RankTime) -> Row:
     def share(part: float, whole: float) -> float:
         return 100 * part / whole if whole > 0 else 0.0
 
-    late_s, absent_s = sum(each.late_s.values()), sum(each.absent_s.values())
-    yield each.rank
-    yield each.total_s
-    yield share(each.mpi_s, each.total_s)
-    yield share(late_s, each.mpi_s)
-    yield Cell(text=_most(each.late_s))
-    yield share(absent_s, each.mpi_s)
-    yield share(each.unsplit_s, each.mpi_s)
-    yield share(each.rest_s, each.mpi_s)
-    yield Cell(share(each.lost_s, each.total_s), style="" if each.has_core else "bad")
+    return [
+        each.rank,
+        each.total_s,
+        share(each.mpi_s, each.total_s),
+        share(sum(each.late_s.values()), each.mpi_s),
+        f"rank {max(each.late_s, key=each.late_s.__getitem__)}" if each.late_s else "",
+        share(sum(each.absent_s.values()), each.mpi_s),
+        share(each.unsplit_s, each.mpi_s),
+        share(each.rest_s, each.mpi_s),
+        Cell(share(each.lost_s, each.total_s), style="" if each.has_core else "bad"),
+    ]
 
 
 def _call_table(trace: Trace, times: Split) -> Table:
@@ -306,16 +263,16 @@ def _call_table(trace: Trace, times: Split) -> Table:
         Column("mean size", align="left"),
         Column("polls"),
     ]
-    rows = [
+    rows: list[Row] = [
         [
-            Cell(f"MPI_{name}"),
-            calls,
-            seconds,
-            100 * min(waited_s / seconds, 1.0) if seconds else 0.0,
-            Cell(size / calls, text=approximate_size(size / calls) if size else ""),
-            polls or Cell(text=""),
+            f"MPI_{name}",
+            each.calls,
+            each.seconds,
+            100 * min(times.waited_s[name] / each.seconds, 1.0) if each.seconds else 0.0,
+            Cell(each.bytes / each.calls, text=approximate_size(each.bytes / each.calls) if each.bytes else ""),
+            each.polls or EMPTY,
         ]
-        for name, (calls, seconds, waited_s, size, polls) in _by_call(trace, times).items()
+        for name, each in sorted(trace.totals.items(), key=lambda call: -call[1].seconds)
     ]
     return Table(columns, rows, "Calls", legend=["polls: calls that found nothing; they are counted, not kept"])
 
@@ -332,13 +289,11 @@ def _partner_table(trace: Trace) -> Table:
 
 
 def _size_table(trace: Trace) -> Table:
-    found: dict[tuple[str, int], int] = {}
-    for rank in trace.ranks:
-        for name, each in rank.counted().items():
-            for power in np.flatnonzero(each["sizes"]).tolist():
-                key = plain_name(name), power
-                found[key] = found.get(key, 0) + int(each["sizes"][power])
-    rows = [[Cell(f"MPI_{name}"), 2**power - 1, number] for (name, power), number in sorted(found.items())]
+    rows = [
+        [f"MPI_{name}", 2**power - 1, int(each.sizes[power])]
+        for name, each in sorted(trace.totals.items())
+        for power in np.flatnonzero(each.sizes).tolist()
+    ]
     return Table([Column("call", align="left"), Column("up to", "B"), Column("calls")], rows, "Sizes")
 
 
@@ -349,9 +304,9 @@ def _timeline(calls: Calls) -> Chart:
     marks = []
     for rank, each in calls.ranks.items():
         # The time in MPI up to a moment is a line with a knee at each begin and end.
-        ends = np.maximum.accumulate(each.end_s) if len(each.end_s) else np.zeros(0)
+        ends = np.maximum.accumulate(each.end_s)
         knees = np.stack([each.begin_s, ends], 1).ravel()
-        spent = np.concatenate([np.stack([np.zeros_like(ends), ends - each.begin_s], 1).ravel().cumsum()])
+        spent = np.stack([np.zeros_like(ends), ends - each.begin_s], 1).ravel().cumsum()
         inside = np.diff(np.interp(edges, knees, spent)) if len(knees) else np.zeros(_BINS)
         width = edges[1] - edges[0]
         for number, value in enumerate(inside.tolist()):

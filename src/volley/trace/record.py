@@ -65,17 +65,13 @@ def run(options: RecordOptions) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     variables = {"VOLLEY_TRACE_FOLDER": str(folder), "VOLLEY_TRACE_EVENTS": str(options.events)}
-    variables |= _preloaded(preload([str(recorder)]), os.environ)
+    variables |= preload([str(recorder)])
+    variables["LD_PRELOAD"] = ":".join(filter(None, (variables["LD_PRELOAD"], os.environ.get("LD_PRELOAD"))))
     trace = _record(options.command, _command(options.command, variables), {**os.environ, **variables}, folder)
     if trace.ranks:
         write_trace(options.output, trace)
     shutil.rmtree(folder)
     return _report(options.output, trace)
-
-
-def _preloaded(ours: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    own = environment.get("LD_PRELOAD", "")
-    return {**ours, "LD_PRELOAD": ":".join(filter(None, (ours["LD_PRELOAD"], own)))}
 
 
 def _command(command: Sequence[str], variables: Mapping[str, str]) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from volley.records.trace_calls import ROOTED, collective_of, plain_name
-from volley.records.trace_file import ANY, DEVICE, NOBODY, Event, RankTrace, Trace
+from volley.records.trace_calls import ROOTED, collective_of, signed
+from volley.records.trace_file import ANY, DEVICE, NOBODY, Event, RankTrace, Trace, plain_name
 from volley.text import count, grouped
 from volley.units import approximate_size, format_cpulist, format_duration
 
@@ -97,7 +97,7 @@ def _with_whom(rank: RankTrace, event: Event, name: str) -> str:
         rooted = collective_of(name) in ROOTED
         parts.append(f" with root {who}" if rooted else f" {'from' if receives else 'to'} {who}")
         if name.startswith("Sendrecv") and event.length == 3:
-            source = rank.world_peer(comm, _signed(rank.list_of(event)[0]))
+            source = rank.world_peer(comm, signed(rank.list_of(event)[0]))
             parts.append(f" and from {f'rank {source}' if source >= 0 else 'any rank'}")
     elif peer in (ANY, NOBODY):
         parts.append(" from any rank" if peer == ANY else " with MPI_PROC_NULL")
@@ -111,23 +111,15 @@ def _with_whom(rank: RankTrace, event: Event, name: str) -> str:
     return "".join(parts)
 
 
-def _makes_request(name: str) -> bool:
-    return name.startswith("I") or "_init" in name
-
-
-def _signed(word: int) -> int:
-    return word - (1 << 64) if word >> 63 else word
-
-
 def _requests(rank: RankTrace, event: Event) -> str:
     """Return what the requests of a Wait are: the last call that made each of these handles."""
     handles = rank.list_of(event)
     shown = []
     for handle in handles[:_LISTED]:
-        made = (each for each in reversed(rank.rows) if each.buffer2 == handle)
-        maker = next((each for each in made if _makes_request(rank.names[each.call])), None)
-        if maker is not None:
-            name = plain_name(rank.names[maker.call])
-            shown.append(f"MPI_{name}{_with_whom(rank, maker, name)}")
+        for each in reversed(rank.rows):
+            name = plain_name(rank.names[each.call])
+            if each.buffer2 == handle and (name.startswith("I") or "_init" in name):
+                shown.append(f"MPI_{name}{_with_whom(rank, each, name)}")
+                break
     more = f"; and {len(handles) - _LISTED} more" if len(handles) > _LISTED else ""
     return f" of {'; '.join(shown)}{more}" if shown else ""

@@ -8,8 +8,10 @@ its side of the message unfinished and the call ends only after it has come back
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,9 +51,9 @@ class RankTime:
     """Ready to run, but without a core."""
     kept_s: float
     """The time of the calls that were kept, which alone are split."""
-    late_s: dict[int, float] = field(default_factory=dict)
+    late_s: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
     """By the rank that was waited for."""
-    absent_s: dict[int, float] = field(default_factory=dict)
+    absent_s: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
     unsplit_s: float = 0.0
 
     @property
@@ -69,6 +71,14 @@ class Split:
     ranks: list[RankTime]
     waits: list[Wait]
 
+    @cached_property
+    def waited_s(self) -> defaultdict[str, float]:
+        """How long calls waited for partners, by name."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for wait in self.waits:
+            found[wait.name] += wait.late_s + wait.absent_s
+        return found
+
 
 def split(trace: Trace, calls: Calls) -> Split:
     times = {
@@ -83,9 +93,9 @@ def split(trace: Trace, calls: Calls) -> Split:
             mine.unsplit_s += wait.late_s + wait.absent_s
             continue
         if wait.late_s:
-            mine.late_s[wait.partner] = mine.late_s.get(wait.partner, 0.0) + wait.late_s
+            mine.late_s[wait.partner] += wait.late_s
         if wait.absent_s:
-            mine.absent_s[wait.partner] = mine.absent_s.get(wait.partner, 0.0) + wait.absent_s
+            mine.absent_s[wait.partner] += wait.absent_s
     return Split(list(times.values()), waits)
 
 
@@ -102,7 +112,7 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
         rank.rank,
         rank.host,
         total_s=end - begin,
-        mpi_s=float(trace.duration(rank, ticks)),
+        mpi_s=trace.duration(rank, ticks),
         lost_s=max(lost, default=0.0),
         kept_s=float((calls.end_s - calls.begin_s)[main].sum()) if len(calls.end_s) else 0.0,
     )

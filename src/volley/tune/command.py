@@ -17,7 +17,8 @@ from volley.machine.signals import Stop
 from volley.records.records_file import Writer, open_writer
 from volley.records.saved_runs import state_folder
 from volley.run.benchmark import Benchmark
-from volley.run.progress import LaunchCount, Progress
+from volley.run.jobs import LaunchCount
+from volley.run.progress import Progress
 from volley.run.render import render_reports
 from volley.run.session import Session, prepare
 from volley.statistics.launches import MIN_LAUNCHES

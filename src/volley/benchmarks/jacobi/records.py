@@ -242,17 +242,12 @@ def _domain_on(grid: Grid, last: Grid, options: JacobiOptions) -> tuple[int, int
 
 
 class JacobiForecast(Forecast):
-    """Repeats what the engine says, which knows its transports."""
-
-    _part = 0.0
+    """Repeats what the engine says, which knows its transports: ``done`` is a part of 1."""
 
     def add(self, record: Any) -> str | None:
         """Take what the engine says: ``host: 350 iterations``."""
         if not isinstance(record, JacobiProgress):
             return None
         whole_s = record.elapsed_s + record.left_s
-        self._part = record.elapsed_s / whole_s if whole_s else 0.0
+        self.done = record.elapsed_s / whole_s if whole_s else 0.0
         return f"{record.transport}: {count(record.iterations, 'iteration')}"
-
-    def part_done(self) -> float:
-        return self._part

@@ -127,13 +127,13 @@ class RankMatrixForecast(Forecast):
 
 
 def next_job(
-    logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None], *, inside_launcher: bool, anyway: bool = False
+    logs: Sequence[RunLog], left_s: float, say: Callable[[str], None], *, inside_launcher: bool, anyway: bool = False
 ) -> Job | None:
     """Return the job that measures undecided suspects again; ``None`` if there is none, or no time.
 
     Args:
         logs: the launches so far.
-        elapsed_s: the time since the session began.
+        left_s: the time that is left of the budget; infinite without one.
         say: shows a message.
         inside_launcher: a launcher started this process, so that no second launch is possible.
         anyway: also where ranks share CPUs, which makes pairs slow that wait for others.
@@ -145,7 +145,6 @@ def next_job(
     if plan is None:
         return None
     if first.plan.budget_s is not None:
-        left_s = first.plan.budget_s - elapsed_s
         if left_s <= 0:
             say("the time budget is too short to measure slow pairs again")
             return None

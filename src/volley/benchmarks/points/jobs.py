@@ -60,7 +60,6 @@ class PointForecast(Forecast):
     def __init__(self, plan: Plan, sizes_bytes: Sequence[int] = ()) -> None:
         """Prepare for points of these sizes on each transport of the plan; usually those of its points."""
         sizes_bytes = sizes_bytes or getattr(plan.options, "point_sizes", None) or plan.options.sizes_bytes
-        super().__init__(len(sizes_bytes) * len(plan.transports), plan.budget_s)
         sampling, window = plan.sampling, getattr(plan.options, "window", None)
         adaptive = sampling.mode == "adaptive"
         exchanges = sampling.warmup + sampling.iterations
@@ -68,15 +67,19 @@ class PointForecast(Forecast):
         self._passes, self._timed_s = passes, min(sampling.point_time_s, _GUESSED_POINT_S) if adaptive else 0.0
         self._left: dict[str, list[int]] = {name: list(sizes_bytes) for name in plan.transports}
         self._transports: list[Transport] = []
+        whole_s = sum(self._point_s(name, size) for name, sizes in self._left.items() for size in sizes)
+        super().__init__(len(sizes_bytes) * len(plan.transports), plan.budget_s, whole_s)
 
-    def note(self, transport: Transport) -> None:
-        """Keep the record: a transport without buffers has no bandwidth, and an unavailable one no points."""
-        self._transports.append(transport)
-        if not transport.available:
-            self.total -= len(self._left.pop(transport.transport, []))
+    def add(self, record: Any) -> str | None:
+        """Count a point and return its summary: ``host 64 KiB: 3.41 µs, 19.2 GB/s``.
 
-    def add(self, record: PointRecord) -> str:
-        """Count a point and return its summary: ``host 64 KiB: 3.41 µs, 19.2 GB/s``."""
+        A transport without buffers has no bandwidth, and an unavailable one no points.
+        """
+        if isinstance(record, Transport):
+            self._transports.append(record)
+            self.total -= 0 if record.available else len(self._left.pop(record.transport, []))
+        if not isinstance(record, PointRecord):
+            return None
         left = self._left.get(record.transport, [])
         if record.size_bytes in left:
             left.remove(record.size_bytes)
@@ -86,9 +89,6 @@ class PointForecast(Forecast):
             return f"{record.label}: {'FAILED' if record.status == 'failed' else 'skipped'}{why}"
         (point,) = self.results([RunLog(transports=self._transports, records=[record])])[0].points
         return ": ".join(filter(None, (record.label, point.short)))
-
-    def whole_s(self) -> float:
-        return sum(self._point_s(name, size) for name, sizes in self._left.items() for size in sizes)
 
     def _point_s(self, transport: str, size: int) -> float:
         untimed_s = UNTIMED_S

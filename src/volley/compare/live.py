@@ -1,0 +1,199 @@
+"""Command lines of volley in turn (``--live``, ``--sweep``), so that a drift of the machine affects all of them."""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from volley.benchmarks import BENCHMARKS, commands
+from volley.compare.comparison import Side, compare_all, letter
+from volley.compare.options import MAX_SIDES
+from volley.document import UNREADABLE
+from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, MachineError, UserError
+from volley.machine.signals import Child, Stop
+from volley.records.launch_series import observed_in
+from volley.records.record_types import Run
+from volley.records.records_file import encode_line, open_writer, parse_runs
+from volley.records.run_log import RunLog
+from volley.text import clean, count, escape_controls
+
+_MAX_LINES = 5
+"""Of the messages of a command that failed."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A command line of volley that makes one launch, and what is different in its environment."""
+
+    words: Sequence[str]
+    """With the option for one launch; without options about records and format."""
+    variables: Mapping[str, str | None] = field(default_factory=dict)
+    """``None``: the variable is not set."""
+    name: str = ""
+    """What messages call it."""
+
+
+def variants_of(lines: Sequence[str], sweep: tuple[str, tuple[str | None, ...]] | None) -> list[Variant]:
+    """Split the command lines into words; variables may stand before the command, as in a shell.
+
+    With ``sweep``, a variable and its values, one command line is a variant for each value.
+    """
+    if sweep is None:
+        if not 2 <= len(lines) <= MAX_SIDES:
+            raise UserError(
+                f"--live takes 2 to {MAX_SIDES} command lines, not {len(lines)}: write volley compare --live "
+                "'volley …' 'volley …'"
+            )
+        return [Variant([*words, *one_launch], name=shlex.join(words)) for words, one_launch in map(_words, lines)]
+    if len(lines) != 1:
+        raise UserError(f"--sweep takes one command line, not {len(lines)}: write --sweep X=1,2 'volley …'")
+    (words, one_launch), (variable, values) = _words(lines[0]), sweep
+    names = [f"{variable} not set" if value is None else f"{variable}={value}" for value in values]
+    line = [*words, *one_launch]
+    return [Variant(line, {variable: value}, name) for value, name in zip(values, names, strict=True)]
+
+
+def _words(line: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the words, and the option for one launch; a matrix has no such option, and is one launch without it."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UserError(f"--live: {escape_controls(line)!r} is not a command line: {error}") from None
+    if not words:
+        raise UserError("--live: a command line is empty: write e.g. 'volley pingpong'")
+    if "=" in words[0]:
+        words = ["env", *words]
+    command = None  # another program may start volley
+    for place, word in enumerate(words):
+        if "=" not in word and Path(word).name == "volley":
+            name = [*words[place + 1 :], "-"][0]
+            if name.startswith("-"):
+                raise UserError("--live: volley without a command makes several launches: write e.g. 'volley pingpong'")
+            command = next((each for each in commands() if name in (each.name, *each.aliases)), None)
+            break
+    has_it = command is None or any(each.name == "--launches" for each in command.declared())
+    return words, ("--launches", "1") if has_it else ()
+
+
+def measure(
+    variants: Sequence[Variant], rounds: int, folder: Path | None, *, force: bool, quiet: bool
+) -> tuple[list[Side], int]:
+    """Run the command lines in turn, keep their records, and return those of whole rounds, and the exit code.
+
+    Ctrl-C, SIGTERM and SIGHUP stop the running command and with it the comparison.  Records go to ``folder``, or to the
+    state folder; with ``force`` they replace what is in their files.
+    """
+    try:
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--records: cannot write to {escape_controls(str(folder))}: {error.strerror}") from None
+    letters = [letter(place).lower() for place in range(len(variants))]
+    files = [folder and folder / f"{each}.jsonl" for each in letters]
+    writers = [open_writer(file, f"compare-{each}", force=force) for file, each in zip(files, letters, strict=True)]
+    launches: list[list[list[RunLog]]] = [[] for _ in variants]
+    code, stop, what = EXIT_GOOD, Stop(), "pair" if len(variants) == 2 else "round"
+    try:
+        with stop:
+            for number, which, data in _in_turn(variants, rounds, stop, "" if quiet else what):
+                writers[which].write(data)
+                own, name = launches[which], variants[which].name
+                own.append(parse_runs(data, BENCHMARKS, name))
+                if not observed_in([*own[0], *own[-1]], BENCHMARKS).rows:
+                    raise UserError(f"{name} measures no point: there is nothing to compare")
+                if number == 1 and all(launches):  # told now, not after all launches
+                    named = zip(variants, launches, strict=True)
+                    compare_all([Side.of(each.name, those[0], "") for each, those in named], 0.0)
+    except KeyboardInterrupt:
+        code = 128 + (stop.signal or signal.SIGINT)
+        if not (whole := min(map(len, launches))):
+            _say("stopped")
+            raise SystemExit(code) from None
+        launches = [those[:whole] for those in launches]
+        _say(f"stopped after {count(whole, what)}")
+    finally:
+        for writer in writers:
+            writer.close()
+            for line in (writer.trouble and f"volley: {writer.trouble}", None if quiet else writer.last_line()):
+                if line:
+                    print(line, file=sys.stderr)
+    if code == EXIT_GOOD and any(writer.trouble for writer in writers):
+        code = EXIT_MACHINE
+    sides = zip(variants, launches, writers, strict=True)
+    return [Side.of(each.name, list(chain(*those)), str(writer.path or "")) for each, those, writer in sides], code
+
+
+def _in_turn(variants: Sequence[Variant], rounds: int, stop: Stop, what: str) -> Iterator[tuple[int, int, bytes]]:
+    """Launch every variant once in each round; yield the round, from 1 on, the place of the variant and the records.
+
+    The order within each round is drawn: then all orders that could have been are equally likely, whatever the machine
+    does meanwhile, and that is what a verdict compares with.  ``what`` messages call a round; empty: there are none.
+
+    Raises:
+        KeyboardInterrupt: a signal stopped the launches.
+        UserError: a command line is wrong.
+        MachineError: a command failed, or wrote no records.
+    """
+    name = os.urandom(8).hex()
+    with TemporaryDirectory(prefix="volley-") as folder:
+        for number in range(1, rounds + 1):
+            for place, which in enumerate(random.sample(range(len(variants)), len(variants)), start=1):
+                if what:
+                    _say(f"{what} {number} of {rounds}: {letter(which)}")
+                data = _launch(variants[which], Path(folder, "records.jsonl"), stop)
+                yield number, which, _marked(data, {"of": name, "round": number, "place": place})
+
+
+def _marked(data: bytes, mark: Mapping[str, str | int]) -> bytes:
+    """Return the records with a mark in each plan: what the front end knows of the launch."""
+    lines = data.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        with suppress(*UNREADABLE):  # another record
+            record = msgspec.json.decode(line, type=Run)
+            record.plan.launch["live"] = mark
+            lines[number] = encode_line(record)
+    return b"".join(lines)
+
+
+def _launch(variant: Variant, records: Path, stop: Stop) -> bytes:
+    records.unlink(missing_ok=True)
+    line = [*variant.words, "-o", str(records), "-f", "csv"]
+    # This volley may have been started by its path.
+    search = [os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)]
+    changed = {**os.environ, "PATH": os.pathsep.join(search), **variant.variables}
+    environment = {name: value for name, value in changed.items() if value is not None}
+    try:
+        command = Child(line, environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    except MachineError as error:  # the words are the user's
+        raise UserError(str(error)) from None
+    with command:
+        stop.watch(command)
+        _, said = command.process.communicate()
+        stop.watch(None)
+    status = command.process.returncode
+    if stop.signal is not None or status in (EXIT_INTERRUPTED, -2):
+        raise KeyboardInterrupt
+    if status or not records.is_file():
+        # With CSV standard error has all notes, such as why a transport is unavailable; the records are deleted.
+        lines = [line for line in clean(said).splitlines() if not line.startswith("records: ")]
+        last = "\n  ".join(lines[-_MAX_LINES:]) or "it said nothing"
+        failure = UserError if status == UserError.exit_code else MachineError
+        what = f"failed with exit code {status}" if status else "wrote no records"
+        raise failure(f"{escape_controls(variant.name or shlex.join(variant.words))} {what}:\n  {last}")
+    return records.read_bytes()
+
+
+def _say(message: str) -> None:
+    print(f"volley: {message}", file=sys.stderr)
