@@ -109,7 +109,3 @@ class BatchOptions(Options):
             raise UserError(f"name the batch system: --scheduler {join_words(SCHEDULERS, 'or')}")
         if self.node_resource and self.scheduler != "age":
             raise UserError(f"--node-resource is Grid Engine's: leave it out for {self.scheduler}")
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        return self.command[1:] if self.command[:1] == ("--",) else self.command

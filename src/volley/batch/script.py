@@ -87,14 +87,14 @@ def run(options: BatchOptions) -> int:
 
 def write(options: BatchOptions) -> tuple[str, str, list[str]]:
     """Return the script that runs ``volley WORDS``, the command that submits it, and notes about it."""
-    if options.words[:1] == ("check",):
+    if options.command[:1] == ("check",):
         benchmark, asked = Lazy("volley.check.command.for_batch")(
-            options.words[1:], options.nodes, options.gpus_per_node
+            options.command[1:], options.nodes, options.gpus_per_node
         )
         if "excl" not in " ".join(options.directive).lower() and (alone := _EXCLUSIVE.get(options.scheduler)):
             options = replace(options, directive=(alone, *options.directive))
     else:
-        benchmark, asked = benchmarks.read(options.words)
+        benchmark, asked = benchmarks.read(options.command)
     _check(options, asked)
     resources, notes = (_one_process if benchmark.local else _ranks)(benchmark, options, asked)
     submit = resources.fill(SCHEDULERS[options.scheduler].submit)
@@ -186,7 +186,7 @@ def _check(options: BatchOptions, asked: Any) -> None:
         *(("--module", module) for module in options.module),
         *(("--directive", directive) for directive in options.directive),
         ("--output", str(options.output or "")),
-        *(("after --", word) for word in (*options.words, *this_volley())),
+        *(("after --", word) for word in (*options.command, *this_volley())),
     ):
         if not value.isprintable():  # a line break would end a directive or a command in the middle
             raise UserError(f"{name}: a job script cannot contain the control character in {escape_controls(value)!r}")
@@ -224,7 +224,7 @@ def _no_resources(options: BatchOptions) -> list[str]:
 def _command(options: BatchOptions, *, local: bool) -> str:
     """Return the line that measures: volley finds the job's nodes itself, and chooses the launcher except under Slurm,
     where srun makes the ranks a step of the job."""
-    words = options.words
+    words = options.command
     command = words[:1] if words and not words[0].startswith("-") else ()
     launcher = "srun" if options.scheduler == "slurm" and options.launcher == "auto" else options.launcher
     added = [] if local or launcher == "auto" else ["--launcher", launcher]

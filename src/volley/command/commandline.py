@@ -142,10 +142,12 @@ def flag(*flags: str, default: bool = False, **about: Any) -> Any:
 
 
 def argument(metavar: str, *, positional: str = "+", help: str) -> Any:  # noqa: A002
-    """Declare the positional arguments; ``positional`` is argparse's ``nargs``."""
-    own = Option(
-        metavar=metavar, positional=positional, help=help, panel=_ARGUMENTS, read=lambda _, words: tuple(words)
-    )
+    """Declare the positional arguments; ``positional`` is argparse's ``nargs``.  A ``--`` before them is none."""
+
+    def read(_: str, words: Sequence[str]) -> tuple[str, ...]:
+        return tuple(words)[words[:1] == ["--"] :]
+
+    own = Option(metavar=metavar, positional=positional, help=help, panel=_ARGUMENTS, read=read)
     return field(default=(), metadata={"option": own})
 
 

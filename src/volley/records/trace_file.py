@@ -208,6 +208,10 @@ class CallTotal:
     sizes: Any = field(default_factory=lambda: np.zeros(COUNT["sizes"].shape, np.uint64))
     """Calls with less than 2^n bytes, and not less than 2^(n-1)."""
 
+    @property
+    def mean_bytes(self) -> float:
+        return self.bytes / self.calls
+
 
 @dataclass
 class Trace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_input, write_file
 from volley.machine.variables import tuned
 from volley.records.trace_calls import Calls, resolve
-from volley.records.trace_file import Trace, read_trace
+from volley.records.trace_file import CallTotal, Trace, read_trace
 from volley.report.model import (
     EMPTY,
     Axis,
@@ -26,7 +26,6 @@ from volley.report.model import (
     Note,
     Overview,
     Report,
-    Row,
     Table,
     finding,
 )
@@ -127,7 +126,7 @@ def _time(seconds: float) -> str:
 
 
 def _percent(part: float, whole: float) -> str:
-    return f"{format_sig(100 * part / whole, 2)} %" if whole else "0 %"
+    return f"{format_sig(_share(part, whole), 2)} %"
 
 
 def _waits(times: Split) -> Iterator[Note]:
@@ -201,7 +200,7 @@ def _rest(trace: Trace, times: Split) -> Iterator[Note]:
     name, most = max(calls.items(), key=lambda call: call[1].seconds - waited_s[call[0]])
     share = sum(each.total_s for each in times.ranks)
     each_s = (most.seconds - waited_s[name]) / most.calls
-    sized = f" of {approximate_size(most.bytes / most.calls)}" if most.bytes else ""
+    sized = f" of {approximate_size(most.mean_bytes)}" if most.bytes else ""
     large = total_s / share >= _WORTH
     settings = tuned(trace.info.environment, {"MPI"})
     told = f". The environment sets {join_words(settings)}, which MPI obeys: try it without" if settings else ""
@@ -218,63 +217,51 @@ def _rest(trace: Trace, times: Split) -> Iterator[Note]:
 # -------------------------------------------------------------------------------------------- tables and charts
 
 
+def _share(part: float, whole: float) -> float:
+    return 100 * part / whole if whole > 0 else 0.0
+
+
+def _table(title: str, columns: Mapping[Column, Callable[[Any], Any]], those: Iterable[Any], *legend: str) -> Table:
+    return Table([*columns], [[of(each) for of in columns.values()] for each in those], title, legend=legend)
+
+
 def _rank_table(times: Split) -> Table:
-    columns = [
-        Column("rank"),
-        Column("time", "s"),
-        Column("in MPI", "%", 3),
-        Column("late", "%", 3, group="of the time in MPI"),
-        Column("for", align="left", group="of the time in MPI"),
-        Column("absent", "%", 3, group="of the time in MPI"),
-        Column("not split", "%", 3, group="of the time in MPI"),
-        Column("the rest", "%", 3, group="of the time in MPI"),
-        Column("without core", "%", 3),
-    ]
+    of_mpi = "of the time in MPI"
+    columns: dict[Column, Callable[[RankTime], Any]] = {
+        Column("rank"): lambda each: each.rank,
+        Column("time", "s"): lambda each: each.total_s,
+        Column("in MPI", "%", 3): lambda each: _share(each.mpi_s, each.total_s),
+        Column("late", "%", 3, group=of_mpi): lambda each: _share(sum(each.late_s.values()), each.mpi_s),
+        Column("for", align="left", group=of_mpi): lambda each: (
+            f"rank {max(each.late_s, key=each.late_s.__getitem__)}" if each.late_s else ""
+        ),
+        Column("absent", "%", 3, group=of_mpi): lambda each: _share(sum(each.absent_s.values()), each.mpi_s),
+        Column("not split", "%", 3, group=of_mpi): lambda each: _share(each.unsplit_s, each.mpi_s),
+        Column("the rest", "%", 3, group=of_mpi): lambda each: _share(each.rest_s, each.mpi_s),
+        Column("without core", "%", 3): lambda each: Cell(
+            _share(each.lost_s, each.total_s), style="" if each.has_core else "bad"
+        ),
+    }
     legend = (
         "late: the partner had not begun; absent: the partner was outside MPI while its message waited; without core: "
         f"ready to run, but another program ran (not split from {LOST_CORE:.0%} on)"
     )
-    return Table(columns, [_rank_row(each) for each in times.ranks], "Time of each rank", legend=[legend])
-
-
-def _rank_row(each: RankTime) -> Row:
-    def share(part: float, whole: float) -> float:
-        return 100 * part / whole if whole > 0 else 0.0
-
-    return [
-        each.rank,
-        each.total_s,
-        share(each.mpi_s, each.total_s),
-        share(sum(each.late_s.values()), each.mpi_s),
-        f"rank {max(each.late_s, key=each.late_s.__getitem__)}" if each.late_s else "",
-        share(sum(each.absent_s.values()), each.mpi_s),
-        share(each.unsplit_s, each.mpi_s),
-        share(each.rest_s, each.mpi_s),
-        Cell(share(each.lost_s, each.total_s), style="" if each.has_core else "bad"),
-    ]
+    return _table("Time of each rank", columns, times.ranks, legend)
 
 
 def _call_table(trace: Trace, times: Split) -> Table:
-    columns = [
-        Column("call", align="left"),
-        Column("calls"),
-        Column("time", "s"),
-        Column("waited", "%", 3),
-        Column("mean size", align="left"),
-        Column("polls"),
-    ]
-    rows: list[Row] = [
-        [
-            f"MPI_{name}",
-            each.calls,
-            each.seconds,
-            100 * min(times.waited_s[name] / each.seconds, 1.0) if each.seconds else 0.0,
-            Cell(each.bytes / each.calls, text=approximate_size(each.bytes / each.calls) if each.bytes else ""),
-            each.polls or EMPTY,
-        ]
-        for name, each in sorted(trace.totals.items(), key=lambda call: -call[1].seconds)
-    ]
-    return Table(columns, rows, "Calls", legend=["polls: calls that found nothing; they are counted, not kept"])
+    columns: dict[Column, Callable[[tuple[str, CallTotal]], Any]] = {
+        Column("call", align="left"): lambda call: f"MPI_{call[0]}",
+        Column("calls"): lambda call: call[1].calls,
+        Column("time", "s"): lambda call: call[1].seconds,
+        Column("waited", "%", 3): lambda call: min(_share(times.waited_s[call[0]], call[1].seconds), 100.0),
+        Column("mean size", align="left"): lambda call: Cell(
+            call[1].mean_bytes, text=approximate_size(call[1].mean_bytes) if call[1].bytes else ""
+        ),
+        Column("polls"): lambda call: call[1].polls or EMPTY,
+    }
+    calls = sorted(trace.totals.items(), key=lambda call: -call[1].seconds)
+    return _table("Calls", columns, calls, "polls: calls that found nothing; they are counted, not kept")
 
 
 def _partner_table(trace: Trace) -> Table:

@@ -33,10 +33,6 @@ class RecordOptions(Options):
         "[-- COMMAND …]", positional="...", help="What starts the application: mpirun -n 4 ./app."
     )
 
-    @property
-    def command(self) -> tuple[str, ...]:
-        return self.words[1:] if self.words[:1] == ("--",) else self.words
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions(Options):

@@ -49,7 +49,7 @@ class _Application:
 
 
 def run(options: RecordOptions) -> int:
-    if not options.command:
+    if not options.words:
         raise UserError("the command to record is missing: volley record -- mpirun -n 4 ./app")
     recorder = Path(engine_path()).with_name(_LIBRARY)
     if not recorder.is_file():
@@ -67,7 +67,7 @@ def run(options: RecordOptions) -> int:
     variables = {"VOLLEY_TRACE_FOLDER": str(folder), "VOLLEY_TRACE_EVENTS": str(options.events)}
     variables |= preload([str(recorder)])
     variables["LD_PRELOAD"] = ":".join(filter(None, (variables["LD_PRELOAD"], os.environ.get("LD_PRELOAD"))))
-    trace = _record(options.command, _command(options.command, variables), {**os.environ, **variables}, folder)
+    trace = _record(options.words, _command(options.words, variables), {**os.environ, **variables}, folder)
     if trace.ranks:
         write_trace(options.output, trace)
     shutil.rmtree(folder)
