@@ -20,8 +20,8 @@ from volley.benchmarks.matrix.records import row_in_short
 from volley.benchmarks.points.jobs import PointForecast
 from volley.records.plan import Plan
 from volley.records.run_log import RunLog
-from volley.run.jobs import LaunchCount
-from volley.run.progress import Forecast, Progress
+from volley.run.jobs import Forecast, LaunchCount
+from volley.run.progress import Progress
 
 
 class Terminal(io.StringIO):

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from volley.records.plan import Plan
     from volley.records.record_types import Run
     from volley.records.run_log import Observable, RunLog
-    from volley.run.jobs import JobContext, Jobs
-    from volley.run.progress import Forecast
+    from volley.run.jobs import Forecast, JobContext, Jobs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +38,7 @@ class Benchmark:
     jobs: Callable[[Any, JobContext], Jobs]
     """Describes the jobs that options ask for; raises UserError if they do not fit the job, the engine or the
     machine."""
-    forecast: Callable[[Plan], Forecast] = lambda _: Lazy("volley.run.progress.Forecast")()
+    forecast: Callable[[Plan], Forecast] = lambda _: Lazy("volley.run.jobs.Forecast")()
     """Returns how far a launch is, if it writes more than one record of the benchmark."""
     results: Lazy
     """Computes results from the records of runs, one result object for each series of launches."""

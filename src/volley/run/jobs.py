@@ -22,6 +22,7 @@ from volley.launch.start import left_over
 from volley.machine.nvidia_driver import gpu_count
 from volley.machine.transports import without_fault
 from volley.records.plan import Plan, Sampling
+from volley.records.record_types import COMMON
 from volley.records.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, enough
@@ -30,7 +31,6 @@ from volley.units import format_sig, round_up
 
 if TYPE_CHECKING:
     from volley.launch.engine import About
-    from volley.run.progress import Forecast
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,23 @@ class Job:
     note: str | None = None
     measuring_s: float | None = None
     """How long the ranks are expected to measure; ``None``: the forecast of the benchmark says it before it begins."""
+
+
+class Forecast:
+    """How far a launch is: ``done`` of ``total`` steps, such as the rows of a matrix, within its budget.
+
+    ``forecast`` of a ``Benchmark`` returns one for a plan.
+    """
+
+    def __init__(self, total: float = 1, budget_s: float | None = None, whole_s: float = 0.0) -> None:
+        self.total, self.done, self.budget_s = total, 0.0, budget_s
+        self.whole_s = whole_s
+        """How long the ranks are expected to measure; 0 if nothing is known."""
+
+    def add(self, record: Any) -> str | None:
+        """Take a record of the launch; return the summary of one that deserves a line."""
+        self.done += not isinstance(record, COMMON)
+        return None
 
 
 NextJob = Callable[[Sequence[RunLog], float, Callable[[str], None]], Job | None]

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
-from volley.records.record_types import COMMON
 from volley.records.run_log import RunLog
-from volley.run.jobs import LaunchCount
+from volley.run.jobs import Forecast, LaunchCount
 from volley.statistics.estimates import median
 from volley.text import count, escape_controls, grouped
 from volley.units import format_duration
@@ -25,23 +24,6 @@ if TYPE_CHECKING:
 
 LINES_EVERY_S = 10.0
 """Without a bar, a line is shown at most this often; a failure is shown at once, but once only."""
-
-
-class Forecast:
-    """How far a launch is: ``done`` of ``total`` steps, such as the rows of a matrix, within its budget.
-
-    ``forecast`` of a ``Benchmark`` returns one for a plan.
-    """
-
-    def __init__(self, total: float = 1, budget_s: float | None = None, whole_s: float = 0.0) -> None:
-        self.total, self.done, self.budget_s = total, 0.0, budget_s
-        self.whole_s = whole_s
-        """How long the ranks are expected to measure; 0 if nothing is known."""
-
-    def add(self, record: Any) -> str | None:
-        """Take a record of the launch; return the summary of one that deserves a line."""
-        self.done += not isinstance(record, COMMON)
-        return None
 
 
 class Progress:

@@ -26,6 +26,7 @@ from volley.errors import UserError
 from volley.launch.launchers import PAIR, cores
 from volley.records.record_types import Mismatch, Status
 from volley.run.jobs import (
+    Forecast,
     Job,
     JobContext,
     Jobs,
@@ -34,7 +35,6 @@ from volley.run.jobs import (
     make_plan,
     usable_transports,
 )
-from volley.run.progress import Forecast
 from volley.text import count, join_words
 from volley.units import LARGEST_COUNT
 

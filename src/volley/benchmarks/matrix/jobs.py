@@ -19,8 +19,7 @@ from volley.launch.launchers import PAIR, cores
 from volley.machine.transports import HOST_RATE_BPS, through_host
 from volley.records.plan import Plan
 from volley.records.run_log import RunLog
-from volley.run.jobs import Job, JobContext, Jobs, choose_transports, count_ranks, make_plan
-from volley.run.progress import Forecast
+from volley.run.jobs import Forecast, Job, JobContext, Jobs, choose_transports, count_ranks, make_plan
 from volley.text import count
 from volley.units import format_duration, format_size
 

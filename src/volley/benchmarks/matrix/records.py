@@ -27,8 +27,7 @@ from volley.machine.hardware import Device
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.records.plan import Plan
 from volley.records.record_types import EndedBy, Mismatch, Status, Work
-from volley.run.jobs import BUDGET, Job, JobContext, Jobs, make_plan
-from volley.run.progress import Forecast
+from volley.run.jobs import BUDGET, Forecast, Job, JobContext, Jobs, make_plan
 from volley.units import LONGEST_S, format_sig
 
 RankPair = Annotated[list[NonNegative], Meta(min_length=2, max_length=2)]

@@ -12,8 +12,7 @@ from volley.machine.transports import HOST_RATE_BPS, family_of, through_host
 from volley.records.plan import Plan
 from volley.records.record_types import Transport
 from volley.records.run_log import RunLog
-from volley.run.jobs import JobContext, Jobs, choose_transports, make_plan, repeated
-from volley.run.progress import Forecast
+from volley.run.jobs import Forecast, JobContext, Jobs, choose_transports, make_plan, repeated
 from volley.statistics.estimates import Estimate
 
 
