@@ -82,7 +82,7 @@ def test_persistent_messages_and_collectives_are_measured_and_checked(volley: Co
         volley("pingpong", *words, *QUICK),
         volley("stream", "--direction", "bi", *words, *QUICK),
         volley("message-rate", "--ranks", "2", *words, *QUICK),
-        volley("matrix", "--ranks", "2", "--mode", "loaded", "-t", "host/persistent"),
+        volley("matrix", "--ranks", "2", "--mode", "loaded", *words[:2], "--bandwidth", "1000", "--iterations", "3"),
     ]
     for (log,) in (done.records for done in runs):
         transports = [transport for transport in log.transports if not transport.available]
