@@ -19,7 +19,6 @@ from screens import check_formats, shown
 from the_command import engine_words
 from volley import benchmarks
 from volley.benchmarks import matrix as options
-from volley.benchmarks.jacobi.records import JacobiPlan
 from volley.benchmarks.matrix import MatrixOptions
 from volley.benchmarks.matrix.records import GpuMatrixGpus, GpuMatrixPlan, jobs
 from volley.command.commandline import declared
@@ -247,13 +246,6 @@ def test_the_engine_needs_no_mpi_between_gpus(engine: Path) -> None:
     assert [type(record) for record in (records[0], records[-1])] == [Run, End]
     assert records[0].mpi is None
     assert ended.returncode in {0, 3}, ended.stderr  # with GPUs, or without
-
-
-def test_a_benchmark_between_ranks_needs_an_mpi_library(engine: Path) -> None:
-    jacobi = Plan(benchmark="jacobi", world_size=1, transports=["host"], options=JacobiPlan(grid=[1, 1], domain=[8, 8]))
-    ended = performed([str(engine), "--plan", "-"], jacobi)
-    assert (ended.returncode, ended.stdout) == (2, b"")
-    assert b"`jacobi` is between ranks: --mpi-library names the MPI library" in ended.stderr
 
 
 def test_one_rank_of_mpi_measures_the_gpus_of_its_machine_too(engine: Path) -> None:

@@ -741,13 +741,6 @@ def test_a_rank_that_hangs_fails(volley: Command, tmp_path: Path) -> None:
     assert {log.run.plan.watchdog_s for log in read_runs(tmp_path / "r.jsonl", BENCHMARKS) if log.run} == {2.0}
 
 
-def test_a_corrupting_transport_fails(volley: Command, tmp_path: Path) -> None:
-    words = ("--format", "json", "--ranks", "2", "--transport", "host+flip", "--budget", "60")
-    done = volley("check", *words, "-o", str(tmp_path / "r.jsonl"))
-    assert done.code == 1, done.err
-    assert any(each["yardstick"] == "data" for each in json.loads(done.out)["findings"])
-
-
 def test_wrong_data_is_judged_before_limits(volley: Command, tmp_path: Path) -> None:
     file = tmp_path / "limits.json"
     checked = limits.Checked(host="a", machine=THIS, seconds={"x": 1.0})

@@ -95,33 +95,6 @@ def test_digits_keep_the_value(value: float, significant: int) -> None:
     assert float(format_sig(value, significant)) == pytest.approx(value, rel=0.51 * 10 ** (1 - significant))
 
 
-def test_lists_of_cpus_and_lengths_of_time() -> None:
-    assert format_cpulist([8, 0, 1, 2, 3, 3]) == "0-3,8"
-    assert [format_duration(each) for each in (7.6, 200, 7500)] == ["8 s", "3 min 20 s", "2 h 5 min"]
-    assert [format_duration(each) for each in (59.4, 59.6, 3599.6)] == ["59 s", "1 min 0 s", "1 h 0 min"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "8",
-        "0",
-        "0:8",
-        "0,8",
-        "8:1Gi",
-        "8:1Gi:x4",
-        "4Ki:16Mi:x8",
-        "64Ki,8",
-        "8,64Ki",
-        "1,3,5",
-        "8,16,48",
-        "1Mi:8Mi:+1Mi",
-    ],
-)
-def test_sizes_are_written_as_they_are_typed(text: str) -> None:
-    assert format_sizes(parse_sizes(text)) == text
-
-
 @given(st.lists(st.just(0) | SIZES, min_size=1, max_size=9, unique=True))
 def test_written_sizes_are_read_again(sizes: list[int]) -> None:
     assert list(parse_sizes(format_sizes(sizes))) == sizes

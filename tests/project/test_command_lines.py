@@ -1,7 +1,8 @@
 """Every command line of the pages that people begin with is typed as it stands: it runs, or is refused with a reason.
 
-What measures is typed with ``--dry-run``: its options, ranks and launcher are settled, and nothing is started.  The
-lines for compilers and mpirun are typed in tests/packaging.
+What measures is typed with ``--dry-run``: its options, ranks and launcher are settled, and nothing is started.  A check
+judges a kept one, but for the one that is to be learned from.  The lines for compilers and mpirun are typed in
+tests/packaging.
 """
 
 from __future__ import annotations
@@ -57,12 +58,14 @@ def typed(page: str) -> Iterator[str]:
 
 
 def without_starting(line: str) -> str:
-    """Return the line with ``--dry-run`` where its command has that."""
+    """Return the line with ``--dry-run`` where its command has that; a check of this machine with kept records."""
     match = re.search(r"\bvolley\b(?: (?P<command>[a-z][a-z-]*)(?= |$))?", line)
     assert match, line
-    if (match["command"] or "") not in WITH_DRY_RUN or "--dry-run" in line:
-        return line
-    return f"{line[: match.end()]} --dry-run{line[match.end() :]}"
+    if match["command"] == "check":
+        instead = "" if re.search("--hosts|--learn", line) else " --from results/two-cores/check.jsonl.gz"
+    else:
+        instead = " --dry-run" if (match["command"] or "") in WITH_DRY_RUN and "--dry-run" not in line else ""
+    return line[: match.end()] + instead + line[match.end() :]
 
 
 @pytest.mark.parametrize("page", PAGES)

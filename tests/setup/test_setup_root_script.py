@@ -25,7 +25,6 @@ FEDORA = {"ID": "fedora", "VERSION_ID": "42"}
 SLES = {"ID": "sles", "ID_LIKE": "suse", "VERSION_ID": "15.6"}
 LEAP = {"ID": "opensuse-leap", "ID_LIKE": "suse opensuse", "VERSION_ID": "15.6"}
 ALL = [DEBIAN, UBUNTU, ROCKY8, RHEL9, FEDORA, SLES, LEAP]
-REPOS = "https://developer.download.nvidia.com/compute/cuda/repos"
 
 _CALLED = '#!/bin/sh\necho "$(basename "$0") $*" >> "{root}/called"\n'
 _FOLDERS = (
