@@ -18,14 +18,14 @@ from volley.benchmarks.matrix.records import RankMatrixRow
 FEW = ("--iterations", "3", "--latency", "8", "--bandwidth", "4k", "--window", "4")
 
 
-@pytest.mark.parametrize("mode", ["isolated", "nodes", "loaded"])
-def test_every_pair_of_four_ranks_is_measured_and_verified(volley: Command, mode: str) -> None:
-    done = volley("matrix", "--ranks", "4", "--mode", mode, "--no-remeasure", "--format", "csv", *FEW)
+def test_every_pair_of_four_ranks_is_measured_and_verified(volley: Command) -> None:
+    """In every mode, with wrong data and without time for all pairs: engine/tests/mpi_rank_matrix.cpp."""
+    done = volley("matrix", "--ranks", "4", "--mode", "loaded", "--no-remeasure", "--format", "csv", *FEW)
     assert done.code == 0, done.err
     found = list(csv.DictReader(io.StringIO(done.out)))
     pairs = [(int(row["first_rank"]), int(row["second_rank"])) for row in found if row["pattern"] == "pingpong"]
     assert pairs == sorted((a, b) for a in range(4) for b in range(4) if a != b)
-    assert {(row["status"], row["mode"]) for row in found} == {("ok", mode)}
+    assert {(row["status"], row["mode"]) for row in found} == {("ok", "loaded")}
     assert all(float(row["time_s"]) > 0 for row in found)
     assert all(float(row["bandwidth_Bps"]) > 0 for row in found)
     (log,) = done.records
@@ -42,17 +42,6 @@ def test_an_odd_number_of_ranks_takes_part_as_well(volley: Command) -> None:
     assert [row["status"] for row in series["data"]] == ["ok"] * 6
     rows = done.records[0].of(RankMatrixRow)
     assert all(list(map(len, row.samples_s)) == list(map(sum, row.visits)) == [1, 1] for row in rows)
-
-
-def test_wrong_data_fails_its_cells_and_no_others(volley: Command) -> None:
-    done = volley("matrix", "--ranks", "3", "--transport", "host+flip,host", "--no-remeasure", *FEW)
-    assert done.code == 1
-    assert "FAILED: host+flip at 8 B, rank 0 → 1: the message that rank" in done.out
-    (log,) = done.records
-    assert {(row.transport, status) for row in log.of(RankMatrixRow) for status in row.statuses} == {
-        ("host+flip", "failed"),
-        ("host", "ok"),
-    }
 
 
 def test_a_pair_that_hangs_is_named(volley: Command) -> None:
@@ -87,12 +76,6 @@ def test_a_delayed_pair_is_measured_again_and_flagged(volley: Command) -> None:
     assert "host+delay at 8 B: rank 0 → 1 takes" in done.out
     shown = volley("show", done.err.splitlines()[-1].removeprefix("records: "))
     assert "host+delay at 8 B: rank 0 → 1 takes" in shown.out
-
-
-def test_what_a_budget_leaves_out_is_skipped(volley: Command) -> None:
-    done = volley("matrix", "--ranks", "3", "--budget", "1e-9", *FEW)
-    assert done.code == 3
-    assert "skipped rank 0 → 1, 0 → 2, 1 → 0, 1 → 2, 2 → 0 and 2 → 1: the time budget was too short" in done.out
 
 
 @pytest.mark.parametrize("mode", ["isolated", "loaded"])

@@ -172,19 +172,6 @@ def test_a_reference_is_read_from_standard_input(home: Path, monkeypatch: pytest
     assert "aware" in capsys.readouterr().out
 
 
-def test_a_baseline_and_a_condition_set_the_exit_code(home: Path) -> None:
-    baseline = str(write(home / "baseline.jsonl", launches(1)))
-    later = str(write(home / "later.jsonl", launches(2, slower={"aware": 1.2})))
-    assert cli.main(["compare", baseline, later]) == 0
-    assert cli.main(["compare", baseline, later, "--fail-on", "slower:30%"]) == 0
-    assert cli.main(["compare", baseline, later, "--fail-on", "slower:10%"]) == 1
-    assert cli.main(["compare", later, baseline, "--fail-on", "slower:10%"]) == 0
-    failed = launches(3)
-    failed[0].records.append(example_records.pingpong(size=16, status="failed"))
-    bad = str(write(home / "f.jsonl", failed))
-    assert cli.main(["compare", baseline, bad, "--fail-on", "slower:30%"]) == 1
-
-
 def test_misuse_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     write(home / "records", launches(1))
     write(home / "empty", [example_records.log(example_records.pingpong(status="skipped"))])

@@ -30,6 +30,7 @@ def found() -> list[RunPath]:
     return [path for path in paths or [] if path.transport == "host"]
 
 
+@pytest.mark.alone  # the bytes of other programs would be counted
 def test_ranks_of_one_host_send_through_its_memory() -> None:
     paths = found()
     assert len(paths) == path_launch.MOST_SIZES_HERE
@@ -47,6 +48,7 @@ def test_open_mpi_says_how_it_copies(monkeypatch: pytest.MonkeyPatch, single_cop
     assert copies == {"sm and cma for large messages" if single_copy == "cma" else "sm"}
 
 
+@pytest.mark.alone
 def test_messages_over_the_loopback_are_counted_and_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMPI_MCA_pml", "ob1")
     monkeypatch.setenv("OMPI_MCA_btl", "tcp,self")

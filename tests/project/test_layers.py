@@ -56,13 +56,5 @@ def test_no_class_of_the_engine_has_the_name_of_another() -> None:
 
 
 def test_no_test_file_imports_another() -> None:
-    for file in (ROOT / "tests").rglob("test_*.py"):
-        nodes = [
-            node
-            for node in ast.walk(ast.parse(file.read_text("utf-8")))
-            if isinstance(node, ast.Import | ast.ImportFrom)
-        ]
-        names = [getattr(node, "module", "") or "" for node in nodes] + [
-            each.name for node in nodes for each in node.names
-        ]
-        assert [name for name in names if name.split(".")[0].startswith("test_")] == [], file.name
+    imports = re.compile(r"^\s*(?:from|import) test_", re.MULTILINE)
+    assert [file.name for file in (ROOT / "tests").rglob("*.py") if imports.search(file.read_text("utf-8"))] == []
