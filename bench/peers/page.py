@@ -54,8 +54,8 @@ HOW = """\
   CUDA-aware program it samples like the tutorial: 5 exchanges to warm up, one batch of 50, fresh buffers.
 - OSU's benchmarks run fewer iterations than their default for 1 GiB (`-i`, in the records); up to 64 KiB they use
   their defaults.
-- Each window of volley's stream ends with an acknowledgement of the whole window; osu_bibw has no acknowledgement,
-  so its windows overlap. The table shows both numbers without a requirement.
+- Each window of volley's stream in one direction ends with an acknowledgement of the whole window, as in osu_bw. In
+  both directions the next window is the acknowledgement, as in osu_bibw and sendrecv_perf.
 - nvbandwidth prints a number for each direction: the table uses the larger one between two GPUs, and the smaller one
   for links to the host.
 - Separate pages compare the small programs of examples/ and loops written by hand:

@@ -80,7 +80,7 @@ OSU = (
 IMB_NAMES = {name: name.capitalize() for name in OF_MPI}
 IMB = (
     Row("PingPong", LATENCY.format("host"), "with `--sizes 0:4Mi` the empty message too"),
-    Row("PingPing", "volley stream -t host --direction bi --window 1", "the acknowledgement is in the time"),
+    Row("PingPing", "volley stream -t host --direction bi --window 1", "a message each way"),
     Row("Sendrecv, Exchange", "", "volley has no chain of ranks; `volley matrix --mode loaded` keeps all pairs busy"),
     Row("Uniband, Biband", RATE.format("host"), "one way; both ways: `volley stream --direction bi`"),
     *(Row(IMB_NAMES[name], BLOCKING.format("host", operation)) for name, operation in OF_MPI.items()),

@@ -56,6 +56,11 @@ struct Window {
   // Whether the first rank, which leads, or the other one sends and receives messages.
   [[nodiscard]] bool sends(bool leads) const { return leads || direction == Direction::bi; }
   [[nodiscard]] bool receives(bool leads) const { return !leads || direction == Direction::bi; }
+  // Whether window `i` of `count`, counted from 1, is acknowledged. In both directions the next window says that this
+  // one has arrived: the other rank begins it when it has received this one.
+  [[nodiscard]] bool acknowledged(std::uint64_t i, std::uint64_t count) const {
+    return direction == Direction::uni || i == count;
+  }
 };
 
 // The current message: where it is sent from, where it arrives, how long it is. `send` and `recv` are in the buffers

@@ -65,6 +65,7 @@ class HostDriven : public Transport, public Messages {
         for (std::uint64_t n = 0; n < messages; ++n) channel_.start_send(each.message(n));
       }
       channel_.finish();
+      if (!window.acknowledged(i, count)) continue;
       if (receives) channel_.acknowledge();
       if (sends) channel_.await_acknowledgement();
     }

@@ -71,7 +71,7 @@ class Messages : public Driver {
   // only when the whole message has arrived.
   virtual void round_trips(const View& view, std::uint64_t exchanges) = 0;
 
-  // `count` times: `window.messages` messages in flight at once, then one acknowledgement.
+  // `count` times: `window.messages` messages in flight at once, then one acknowledgement (Window::acknowledged).
   virtual void windows(const View& view, std::uint64_t count, const Window& window) = 0;
 };
 

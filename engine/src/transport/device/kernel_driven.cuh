@@ -10,7 +10,7 @@
 //                     message has arrived, without a grid-wide barrier
 //   acknowledge(number), await_acknowledgement(number)   of a window; only the receiver's first block acknowledges
 //   put_and_announce(from, to, number)                   optional: both in one
-//   end_window(number)                                   optional: from announce() to await_acknowledgement()
+//   end_window(acknowledged)                             optional: from announce() to await_acknowledgement()
 //   with_wire(launch, body)                              optional, static: calls body(wire) with all threads
 #pragma once
 
@@ -56,7 +56,8 @@ __global__ void __launch_bounds__(max_threads, 1) long_round_trips(const typenam
 }
 
 // The messages of a window are put one after the other and announced together. Their order does not matter: they have
-// one place and equal contents, or a place each. The sender begins the next window only when this one has arrived.
+// one place and equal contents, or a place each. The sender begins the next window only when this one has arrived or,
+// in both directions, when all blocks have the other rank's messages of this one (Window::acknowledged).
 template <class Wire>
 __global__ void __launch_bounds__(max_threads, 1) exchange_windows(const typename Wire::Launch launch) {
   with_wire<Wire>(launch, [&](const auto& wire) {
@@ -70,15 +71,16 @@ __global__ void __launch_bounds__(max_threads, 1) exchange_windows(const typenam
           wire.put(from + place, to + place);
         }
       }
-      if constexpr (requires { wire.end_window(number); }) {
-        wire.end_window(number);
+      const bool acknowledged = !launch.sends || !launch.receives || window == launch.count;
+      if constexpr (requires { wire.end_window(acknowledged); }) {
+        wire.end_window(acknowledged);
       } else {
         if (launch.sends) wire.announce(number);
-        if (launch.receives && blockIdx.x == 0) {
+        if (launch.receives && (blockIdx.x == 0 || !acknowledged)) {
           if (!wire.await(number)) return;
-          wire.acknowledge(number);
+          if (acknowledged) wire.acknowledge(number);
         }
-        if (launch.sends && !wire.await_acknowledgement(number)) return;
+        if (launch.sends && acknowledged && !wire.await_acknowledgement(number)) return;
       }
     }
   });

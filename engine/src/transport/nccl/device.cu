@@ -92,10 +92,10 @@ struct LsaWire {
     return true;
   }
   // The second meeting acknowledges what the first announced.
-  __device__ void end_window(std::uint64_t) const {
+  __device__ void end_window(bool acknowledged) const {
     __syncthreads();
     meet(cuda::memory_order_release, cuda::memory_order_acquire);
-    meet(cuda::memory_order_release, cuda::memory_order_acquire);
+    if (acknowledged) meet(cuda::memory_order_release, cuda::memory_order_acquire);
     __syncthreads();
   }
 };

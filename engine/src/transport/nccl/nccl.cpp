@@ -93,6 +93,7 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
         if (receives) recv(each.message(n).recv, view.bytes, peer_, stream_.get());
       }
       end_group();
+      if (!window.acknowledged(i, count)) continue;
       begin_group();
       if (receives) send(signal_.data(), signal_bytes, peer_, stream_.get());
       if (sends) recv(signal_.data() + signal_bytes, signal_bytes, peer_, stream_.get());

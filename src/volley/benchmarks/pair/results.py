@@ -59,8 +59,8 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
     forward_s: Annotated[
         list[PositiveSeconds],
         doc(
-            "one entry per sample: time of one window from the first to the second rank, acknowledgement "
-            "included; `uni` is timed by the sender, `bi` by the receiver."
+            "one entry per sample: time of one window from the first to the second rank; `uni` is timed by the "
+            "sender, acknowledgement included, `bi` by the receiver."
         ),
     ] = []
     backward_s: Annotated[list[PositiveSeconds], doc("`bi` only: the same from the second to the first rank.")] = []
