@@ -79,6 +79,12 @@ class LayerCheck:
     def applies(self, facts: Facts) -> bool:
         return (facts.has_gpu or not self.gpu) and (facts.hosts.skipped is None or not self.hosts)
 
+    def finding(self, facts: Facts) -> DoctorFinding:
+        try:
+            return self.judge(facts)
+        except MissingFacts as missing:
+            return missing.finding
+
 
 class MissingFacts(Exception):  # noqa: N818  not an error: this is what the check finds
     """The facts lack what a check judges; ``finding`` takes the place of its own."""

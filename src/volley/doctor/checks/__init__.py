@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from volley.doctor.checks import gpus, host, hosts, mpi
-from volley.doctor.findings import Diagnosis, DoctorFinding, LayerCheck, MissingFacts, good, not_tested
+from volley.doctor.findings import Diagnosis, LayerCheck, good, not_tested
 from volley.doctor.remedies import SEND, send_by
 from volley.machine.facts import Facts
 from volley.machine.finding import Status, counts
@@ -88,20 +88,10 @@ CHECKS: tuple[LayerCheck, ...] = (
 def diagnose(facts: Facts) -> Diagnosis:
     """Judge the facts; this function reads nothing else."""
     checks = [check for check in CHECKS if check.applies(facts)]
-    judged: dict[str, DoctorFinding] = {}
+    judged = {check.name: check.finding(facts) for check in checks}
     for check in checks:
-        try:
-            judged[check.name] = check.judge(facts)
-        except MissingFacts as missing:
-            judged[check.name] = missing.finding
-    for check in checks:
-        # What needs it was tried and is good.
-        if (
-            check.tried_by in judged
-            and judged[check.tried_by].status == "good"
-            and judged[check.name].status == "broken"
-        ):
-            found = judged[check.name]
+        found, tried = judged[check.name], judged.get(check.tried_by)
+        if found.status == "broken" and tried and tried.status == "good":
             judged[check.name] = good(f"{check.tried_by} works; doctor's own attempt did not: {found.said}")
     causes: dict[str, list[str]] = {}
     for check in checks:

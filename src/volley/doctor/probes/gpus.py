@@ -102,27 +102,29 @@ def gdrcopy() -> GdrcopyFacts:
         major, minor = ctypes.c_int(), ctypes.c_int()
         library.gdr_runtime_get_version(ctypes.byref(major), ctypes.byref(minor))
         version = f"{major.value}.{minor.value}"
-    mapped, error = _try_mapping(library) if library and node == "ok" else (None, None)
+    mapped, error = None, None
+    try:
+        mapped = _maps(library) if library and node == "ok" else None
+    except (CudaError, Skip) as prevented:
+        error = str(prevented)
+    except OSError as failed:
+        mapped, error = False, str(failed)
     return GdrcopyFacts(node=node, module=module, library=version, mapped=mapped, map_error=error)
 
 
-def _try_mapping(library: ctypes.CDLL) -> tuple[bool | None, str | None]:
-    """Return whether a mapping works, and if not the reason; ``None`` if CUDA prevents the attempt."""
-    try:
-        driver = CudaDriver()
-        devices = driver.start()
-        if not devices:
-            return None, None
-        driver.retain(devices[0])
-        _map(library, driver)
-    except (CudaError, Skip) as error:
-        return None, str(error)
-    except OSError as error:
-        return False, str(error)
-    return True, None
+def _maps(library: ctypes.CDLL) -> bool | None:
+    """Map memory of the first GPU, write through the mapping, and read with CUDA; ``None``: CUDA shows no GPU.
 
+    Raises:
+        CudaError, Skip: if CUDA prevents the attempt.
+        OSError: if GDRCopy fails.
+    """
+    driver = CudaDriver()
+    devices = driver.start()
+    if not devices:
+        return None
+    driver.retain(devices[0])
 
-def _map(library: ctypes.CDLL, driver: CudaDriver) -> None:
     def call(name: str, *arguments: object) -> None:
         status = getattr(library, name)(*arguments)
         if status:
@@ -144,6 +146,7 @@ def _map(library: ctypes.CDLL, driver: CudaDriver) -> None:
         raise OSError("CUDA reads different bytes from those written through the mapping")
     call("gdr_unmap", gdr, handle, at, size)
     call("gdr_unpin_buffer", gdr, handle)
+    return True
 
 
 # ----------------------------------------------------------------------------------------------------- UCX

@@ -18,6 +18,10 @@ import sys
 import threading
 import time
 
+TYPE_CHECKING = False  # to import collections.abc takes time on each host
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MARK = "volley-host: "
 _CALLS = (0x8915, 0x891B)
 """SIOCGIFADDR and SIOCGIFNETMASK (netdevice(7))."""
@@ -113,32 +117,32 @@ def _version_of(launcher: str) -> str:
     """Ask this launcher, as PATH may have another one here."""
     if not launcher:
         return ""
-    answers, ours = os.pipe()
-    actions = [(os.POSIX_SPAWN_DUP2, ours, 1), (os.POSIX_SPAWN_CLOSE, answers)]
-    with contextlib.suppress(OSError):
-        child = os.posix_spawn(launcher, [launcher, "--version"], os.environ, file_actions=actions)
-        os.close(ours)
-        with open(answers, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            said = file.read()
-        os.waitpid(child, 0)
-        return next((line.strip() for line in said.splitlines() if any(map(str.isdigit, line))), "")
-    return ""
+    said = _said_by(lambda: os.execv(launcher, [launcher, "--version"]))  # noqa: S606  no shell is needed
+    return next((line.strip() for line in said.splitlines() if any(map(str.isdigit, line))), "")
 
 
 def _ucx(library: str) -> str:
-    """Return the version of UCX.  A child asks: a library may crash."""
-    if not library:
-        return ""
+    """Return the version of UCX."""
+
+    def ask() -> None:
+        parts = [ctypes.c_uint() for _ in range(3)]
+        ctypes.CDLL(library).ucp_get_version(*map(ctypes.byref, parts))
+        os.write(1, ".".join(str(part.value) for part in parts).encode())
+
+    return _said_by(ask) if library else ""
+
+
+def _said_by(work: Callable[[], None]) -> str:
+    """Return what a child prints: a program may be missing, and a library may crash."""
     answers, ours = os.pipe()
     child = os.fork()
     if child == 0:
         with contextlib.suppress(OSError, AttributeError):
-            parts = [ctypes.c_uint() for _ in range(3)]
-            ctypes.CDLL(library).ucp_get_version(*map(ctypes.byref, parts))
-            os.write(ours, ".".join(str(part.value) for part in parts).encode())
+            os.dup2(ours, 1)
+            work()
         os._exit(0)
     os.close(ours)
-    with open(answers, encoding="ascii") as file:  # noqa: PTH123
+    with open(answers, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
         said = file.read()
     os.waitpid(child, 0)
     return said
