@@ -42,6 +42,10 @@ def why_unreadable(error: Exception) -> str:
     return "JSON nested too deeply" if isinstance(error, RecursionError) else escape_controls(str(error))
 
 
+class Fact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A part of a document of facts: written without what is at its default; unknown keys are ignored."""
+
+
 class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The base of a document type: immutable, rejects unknown keys."""
 

@@ -23,7 +23,7 @@ from volley.doctor.findings import DoctorFinding
 from volley.doctor.probes import hosts, remote
 from volley.errors import UserError
 from volley.launch.this_host import is_this_host
-from volley.machine.facts import HostFacts
+from volley.machine.job_facts import HostFacts
 from volley.machine.variables import names_no_device, port_range
 
 SSH = """#!/bin/sh

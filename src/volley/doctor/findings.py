@@ -9,8 +9,9 @@ from typing import TypeVar
 
 import msgspec
 
-from volley.machine.facts import Facts, JobFacts, Probe
+from volley.machine.facts import Facts, Probe
 from volley.machine.finding import Finding, Status, exit_code
+from volley.machine.job_facts import JobFacts
 from volley.machine.mpi_words import reason_in
 
 DIAGNOSIS_VERSION = 1

@@ -11,8 +11,9 @@ from shlex import quote
 
 from volley.doctor.findings import NO_GPU, DoctorFinding, broken, good, not_applicable, not_tested, require, warning
 from volley.doctor.remedies import end_of_refusal, install_volley
-from volley.machine.facts import DriverFacts, Facts, TrialFacts
+from volley.machine.facts import DriverFacts, Facts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
+from volley.machine.job_facts import TrialFacts
 from volley.machine.place import place_of, without_needless
 from volley.machine.variables import names_no_device
 from volley.text import count, join_few, join_words

@@ -19,7 +19,8 @@ from volley.doctor.findings import (
     warning,
 )
 from volley.doctor.remedies import SEND, end_of_refusal, unset_one_of
-from volley.machine.facts import BETWEEN_SIZES, Facts, HostFacts, HostsFacts
+from volley.machine.facts import Facts
+from volley.machine.job_facts import BETWEEN_SIZES, HostFacts, HostsFacts
 from volley.machine.paths import fallback
 from volley.machine.place import place_of
 from volley.machine.variables import names_no_device, port_range

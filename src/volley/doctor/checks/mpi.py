@@ -21,7 +21,8 @@ from volley.doctor.findings import (
 )
 from volley.doctor.mpi_settings import settings_of
 from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, install_volley
-from volley.machine.facts import DEVICE_SIZES, HOST_SIZES, Facts, JobFacts, NcclFacts, PointFacts, TrialFacts
+from volley.machine.facts import Facts
+from volley.machine.job_facts import DEVICE_SIZES, HOST_SIZES, JobFacts, NcclFacts, PointFacts, TrialFacts
 from volley.machine.mpi_words import reason_in
 from volley.machine.place import place_of
 from volley.text import count, grouped, join_words, mpi_name

@@ -18,8 +18,9 @@ from volley.launch.inside_launcher import note_joined, rank_info
 from volley.machine import capture as machine
 from volley.machine import cuda_driver, nvml, settings, sysfs
 from volley.machine.capture import Attempt, isolated
-from volley.machine.facts import Facts, TrialFacts
+from volley.machine.facts import Facts
 from volley.machine.hardware import at_rest
+from volley.machine.job_facts import TrialFacts
 from volley.text import join_few
 
 

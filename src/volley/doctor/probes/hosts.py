@@ -30,7 +30,7 @@ from volley.errors import UserError
 from volley.launch.this_host import is_this_host
 from volley.machine.capture import Skip
 from volley.machine.cuda_driver import cuda_gpu_count
-from volley.machine.facts import HostFacts, HostsFacts, NcclFacts, TrialFacts
+from volley.machine.job_facts import HostFacts, HostsFacts, NcclFacts, TrialFacts
 from volley.machine.mpi_choice import Choice, choose_mpi, installed_file
 from volley.machine.mpi_stack import UCX_WHEELS
 from volley.machine.mpi_words import SETTING, names_setting, reason_in

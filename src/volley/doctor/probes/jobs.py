@@ -33,12 +33,12 @@ from volley.launch.start import Patience
 from volley.machine import nccl_words, ucx_protocols
 from volley.machine.capture import Skip
 from volley.machine.cuda_driver import cuda_gpu_count
-from volley.machine.facts import (
+from volley.machine.facts import Facts
+from volley.machine.job_facts import (
     BETWEEN_SIZES,
     COPY_SIZES,
     DEVICE_SIZES,
     HOST_SIZES,
-    Facts,
     JobFacts,
     NcclFacts,
     PairFacts,
