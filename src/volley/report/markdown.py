@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from volley.report.cells import cells_of, written
-from volley.report.model import FURTHER, USUAL, Column, Details, Note, Overview, Report, Table
+from volley.report.model import FURTHER, USUAL, Details, Note, Overview, Report, Table
 from volley.text import escape_controls
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|&~$])")
@@ -50,7 +50,8 @@ def _notes(notes: Sequence[Note]) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     """Yield the title, the table and its legend; a line between rows becomes a row with one cell."""
     yield f"**{_text(table.title)}**" if table.title else ""
-    lines = [_row(map(_header, table.columns))]
+    headers = ((column.group, column.flat_title, column.unit) for column in table.columns)
+    lines = [_row("<br>".join(_inline(line) for line in header if line) for header in headers)]
     lines.append(_row("---" if column.align == "left" else "--:" for column in table.columns))
     for number, row in enumerate(table.rows):
         if number in table.sections:
@@ -63,11 +64,6 @@ def _table(table: Table) -> Iterator[str]:
 
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _header(column: Column) -> str:
-    lines = [column.group, column.flat_title, column.unit]
-    return "<br>".join(_inline(line) for line in lines if line)
 
 
 def _text(text: str) -> str:

@@ -219,7 +219,9 @@ def delete(options: DeleteOptions) -> int:
     if by_age == bool(options.runs):
         wrong = "takes either runs or --older-than and --keep, not both" if by_age else "does not know what to delete"
         raise UserError(f"volley delete {wrong}: write volley delete last, or volley delete --older-than 30d --keep 20")
-    found: dict[SavedRun, None] = dict.fromkeys(_old(options) if by_age else ())
+    before_s = time.time() - (options.older_than or 0.0)
+    old = (run for run in saved_runs()[options.keep or 0 :] if run.begun_s <= before_s) if by_age else ()
+    found = dict.fromkeys(run for run in old if not run.known.name and not run.running)
     for word in options.runs:
         run, shown = run_named(word), escape_controls(word)
         if run is None:
@@ -230,12 +232,6 @@ def delete(options: DeleteOptions) -> int:
             raise UserError(f"{shown} is the file {escape_controls(str(run.path))}, which -o named: rm deletes it")
         found[run] = None
     return _delete(list(found), ask=not options.yes)
-
-
-def _old(options: DeleteOptions) -> list[SavedRun]:
-    before_s = time.time() - (options.older_than or 0.0)
-    old = [run for run in saved_runs()[options.keep or 0 :] if run.begun_s <= before_s]
-    return [run for run in old if not run.known.name and not run.running]
 
 
 def _delete(runs: Sequence[SavedRun], *, ask: bool) -> int:

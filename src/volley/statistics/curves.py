@@ -136,10 +136,10 @@ class Order:
 
     def faster(self, one: str, other: str, size: int) -> bool:
         """Return whether a curve is faster than another one at a size, for certain."""
-        return self._logarithm.get((one, other, size), 0.0) > self._needed.get((one, other, size), math.inf)
+        return (one, other, size) in self._certain
 
-    @cached_property
     def _ratios(self) -> dict[tuple[str, str, int], Estimate]:
+        """The time of the second curve / that of the first one, for each two curves and each size."""
         found = {}
         for (first, one), (second, other) in combinations(self.curves.items(), 2):
             for size in sorted(one.keys() & other.keys()):
@@ -148,16 +148,11 @@ class Order:
         return found
 
     @cached_property
-    def _logarithm(self) -> dict[tuple[str, str, int], float]:
-        """The logarithm of the other time / the one, both ways."""
-        there = {place: math.log(quotient.median) for place, quotient in self._ratios.items()}
-        return there | {(other, one, size): -each for (one, other, size), each in there.items()}
-
-    @cached_property
-    def _needed(self) -> dict[tuple[str, str, int], float]:
-        """What the logarithm must exceed, both ways."""
-        sizes = sorted({size for _, _, size in self._ratios})
-        own = {place: _half_width(quotient) for place, quotient in self._ratios.items()}
+    def _certain(self) -> set[tuple[str, str, int]]:
+        """Two curves and a size at which the first one is faster for certain."""
+        ratios = self._ratios()
+        sizes = sorted({size for _, _, size in ratios})
+        own = {place: _half_width(quotient) for place, quotient in ratios.items()}
         near = {}
         for number, size in enumerate(sizes):
             start = max(0, min(number - NEIGHBOURS // 2, len(sizes) - NEIGHBOURS))
@@ -167,11 +162,12 @@ class Order:
         for place, each in most.items():
             together[place[2]] = max(each, together.get(place[2], 0.0))
         stricter = _stricter((len(self.curves) - 1) * len(sizes))
-        there = {
-            place: together[place[2]] if self._ratios[place].widened else each * stricter
-            for place, each in most.items()
-        }
-        return there | {(other, one, size): each for (one, other, size), each in there.items()}
+        found = set()
+        for (one, other, size), quotient in ratios.items():
+            needed = together[size] if quotient.widened else most[one, other, size] * stricter
+            if abs(lead := math.log(quotient.median)) > needed:
+                found.add((one, other, size) if lead > 0 else (other, one, size))
+        return found
 
 
 def _half_width(quotient: Estimate) -> float:

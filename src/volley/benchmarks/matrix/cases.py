@@ -193,10 +193,9 @@ def _repetitions(identity: tuple[object, ...], again: Sequence[RunLog]) -> list[
     for number, log in enumerate(again):
         for row in (row for row in log.of(RankMatrixRow) if identity_of(row) == identity):
             times = found.setdefault((number, row.repeat), {})
-            least = (low_s or median_s for low_s, median_s in zip(row.lows_s, row.times_s, strict=True))
-            times.update(
-                {(row.rank, second): time_s for second, time_s in zip(row.partners, least, strict=True) if time_s}
-            )
+            for second, low, middle in zip(row.partners, row.lows, row.medians, strict=True):
+                if least := low or middle:
+                    times[row.rank, second] = least * row.unit_s
     return list(found.values())
 
 

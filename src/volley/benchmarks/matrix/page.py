@@ -191,19 +191,16 @@ def _rank_table(case: RankMatrixCase) -> Table:
 
 
 def _rank_cell(case: RankMatrixCase, pair: Pair) -> Cell:
+    """Return a cell in its colour; a suspect that was measured again and not confirmed has none."""
     if pair[0] == pair[1]:
         return Cell(text="·", style="dim")
-    return _cell(case, pair, _rank_style(case, pair))
-
-
-def _rank_style(case: RankMatrixCase, pair: Pair) -> Style:
-    """Return the colour of a cell; a suspect that was measured again and not confirmed has none."""
     compared, again = case.comparison.at(pair), case.remeasured.get(pair)
-    if compared is None or (again and not again.flagged and compared.ratio > SUSPECT_FROM):
-        return ""
-    if compared.ratio > _RED_FROM:
-        return "bad"
-    return "warning" if compared.ratio > SUSPECT_FROM else "good" if compared.ratio < 1 / SUSPECT_FROM else ""
+    style: Style = ""
+    if compared and compared.ratio < 1 / SUSPECT_FROM:
+        style = "good"
+    elif compared and compared.ratio > SUSPECT_FROM and not (again and not again.flagged):
+        style = "bad" if compared.ratio > _RED_FROM else "warning"
+    return _cell(case, pair, style)
 
 
 def _gpu_tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
@@ -353,23 +350,27 @@ def _rank_columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
     row, where = case.row, case.there
     number = int(np.count_nonzero(where))
     firsts, seconds = (np.array(case.firsts)[place].tolist() for place in np.nonzero(where))
-    judged: dict[str, list[Any]] = {
-        "status": ["ok"] * number,
-        **{name: [None] * number for name in ("reason", "mismatch", "of_line_rate", *_AGAIN)},
-    }
+    of_few = ("reason", "mismatch", "of_line_rate", "ratio_again", "ratio_again_low", "ratio_again_high", "flagged")
+    judged: dict[str, list[Any]] = {"status": ["ok"] * number, **{name: [None] * number for name in of_few}}
     place_of = np.cumsum(where).reshape(where.shape) - 1
+
+    def put(pair: Pair, **values: Any) -> None:
+        for name, value in values.items():
+            judged[name][int(place_of[case.kinds.place(pair)])] = value
+
     for pair, missing in case.unmeasured.items():
-        place = int(place_of[case.kinds.place(pair)])
-        for name in ("status", "reason", "mismatch"):
-            judged[name][place] = getattr(missing, name)
+        put(pair, status=missing.status, reason=missing.reason, mismatch=missing.mismatch)
     for pair, found in case.remeasured.items():
-        place = int(place_of[case.kinds.place(pair)])
-        for name, value in zip(
-            _AGAIN, (found.again.median, found.again.low, found.again.high, found.flagged), strict=True
-        ):
-            judged[name][place] = value
+        again = found.again
+        put(
+            pair,
+            ratio_again=again.median,
+            ratio_again_low=again.low,
+            ratio_again_high=again.high,
+            flagged=found.flagged,
+        )
     for pair in case.line_rates:
-        judged["of_line_rate"][int(place_of[case.kinds.place(pair)])] = case.of_line_rate(pair)
+        put(pair, of_line_rate=case.of_line_rate(pair))
     rates = (case.moved_bytes or np.nan) / case.times_s[where]
     ratios = case.comparison.ratios[where]
     return {
@@ -386,9 +387,6 @@ def _rank_columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
         "comparable_pairs": _or_none(case.comparison.comparable[where], np.isnan(ratios)),
         **judged,
     }
-
-
-_AGAIN = ("ratio_again", "ratio_again_low", "ratio_again_high", "flagged")
 
 
 def _or_none(numbers: Floats | Integers, unknown: Booleans | None = None) -> list[Any]:

@@ -77,7 +77,6 @@ class SkippedPairs(Frozen, frozen=True, kw_only=True):
     reason: str
 
 
-Times = list[PositiveSeconds | None]
 Units = list[Positive | None]
 PerPair = "one number for each pair, in the order of `ranks`"
 
@@ -147,15 +146,8 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         return len(self.medians)
 
     @property
-    def times_s(self) -> Times:
-        return self._in_seconds(self.medians)
-
-    @property
-    def lows_s(self) -> Times:
-        return self._in_seconds(self.lows)
-
-    def _in_seconds(self, numbers: Sequence[float | None]) -> Times:
-        return [number and number * self.unit_s for number in numbers]
+    def times_s(self) -> Sequence[float | None]:
+        return [number and number * self.unit_s for number in self.medians]
 
     @property
     def partners(self) -> Sequence[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
 from operator import attrgetter
@@ -13,7 +13,7 @@ from volley.benchmarks.overlap import LIMITS, MAX_PROGRESS_CALLS, Limit
 from volley.benchmarks.points.notes import broken, notes_of
 from volley.benchmarks.points.page import CHECKED, INTERVAL, cells
 from volley.benchmarks.points.records import PointRecord, Sizes
-from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, sent
+from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, sent, summarise
 from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds, doc
 from volley.records.command_again import command_again, launch_again
 from volley.records.launch_series import LaunchSeries, series_of
@@ -110,7 +110,7 @@ class OverlapResult(PointResult):
     Ratios are formed within each launch; their interval is over launches.
     """
 
-    computation: Limit = "memory"
+    computation = property(lambda self: self.record.computation)
 
     @cached_property
     def exchange(self) -> Repeated | None:
@@ -197,7 +197,7 @@ KEYS = ("computation", "transport", "ranks", "size_bytes")
 
 
 def results(logs: Iterable[RunLog]) -> list[OverlapSeries]:
-    return [ResultSeries(series, list(_points(series))) for series in series_of(logs)]
+    return [ResultSeries(series, _points(series)) for series in series_of(logs)]
 
 
 def times(logs: Sequence[RunLog]) -> list[Estimate]:
@@ -206,15 +206,10 @@ def times(logs: Sequence[RunLog]) -> list[Estimate]:
     return [each.estimate for point in points for each in (point.exchange, point.repeated) if each]
 
 
-def _points(series: LaunchSeries) -> Iterator[OverlapResult]:
-    found: dict[tuple[str, Limit], dict[int, dict[int, OverlapPoint]]] = {}
-    for launch, log in enumerate(series.logs, start=1):
-        for point in log.of(OverlapPoint):
-            sizes = found.setdefault((point.transport, point.computation), {})
-            sizes.setdefault(point.size_bytes, {})[launch] = point
-    for (_, computation), sizes in found.items():
-        for _, by_launch in sorted(sizes.items()):
-            yield OverlapResult(series, by_launch, computation=computation)
+def _points(series: LaunchSeries) -> list[OverlapResult]:
+    """Return the points ordered by transport, computation and size."""
+    found = grouped(summarise(series, OverlapResult), attrgetter("transport", "computation"))
+    return [point for points in found.values() for point in points]
 
 
 def _hidden(exchange: Repeated, alone: Repeated, both: Repeated) -> Estimate | None:
@@ -266,7 +261,7 @@ def report(result: OverlapSeries) -> Report:
 
 def _tables(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Table]:
     verified = report_parts.ALL_VERIFIED if report_parts.Account.of(points).all_verified else ""
-    columns = [Column("size"), *(each.column() for each in COLUMNS), CHECKED.column(all_true=verified)]
+    columns = [Column("size"), *(each.column() for each in (*COLUMNS, replace(CHECKED, all_true=verified)))]
     sections: dict[int, str] = {}
     rows: list[Row] = []
     here = [point for point in points if point.computation == limit and point.status != "skipped"]

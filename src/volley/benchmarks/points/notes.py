@@ -309,8 +309,8 @@ def _summary(points: Sequence[PointResult], half: float | None) -> str:
         return f"{parts[0]}, the overhead of the measurement: this transport sends nothing"
     both = " in both directions together" if best.direction == "bi" else ""
     parts.append(f"peak {format_sig(best.bandwidth_Bps / 1e9, 3)} GB/s at {format_size(best.size_bytes)}{both}")
-    if best.of_line_rate is not None:
-        parts.append(f"{percent(best.of_line_rate, 0)} of line rate")
+    if best.of_line_rate:
+        parts.append(f"{percent(best.of_line_rate.median, 0)} of line rate")
     if half is not None:
         parts.append(f"N½ {approximate_size(half)}")
     return ", ".join(parts)

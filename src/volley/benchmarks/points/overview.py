@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from volley.benchmarks.points.notes import broken, doubts, notes_of, slower_than_needed
+from volley.benchmarks.points.notes import broken, slower_than_needed
 from volley.benchmarks.points.results import PointResult, PointSeries, ResultSeries, by_name, by_transport, one_launch
 from volley.report.cells import bounds_of, digits_cell, launches_of, ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Note, Overview, Table, finding
 from volley.run.report_parts import Account, over_launches
-from volley.statistics.estimates import Estimate
 from volley.text import grouped
 from volley.units import format_sig, format_size
 
@@ -83,10 +82,6 @@ def certainty(result: ResultSeries[Any]) -> str:
 # -------------------------------------------------------------------------------------------- conclusions
 
 
-def notes(result: PointSeries) -> Iterator[Note]:
-    return notes_of(result, doubts([point for point in result.points if point.sends], result.series.plan))
-
-
 def findings(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
     """Yield the conclusions of the summary; ``ucx_operation`` as in ``page.report_of``."""
     plan, points = result.series.plan, [point for point in result.points if point.sends]
@@ -99,15 +94,15 @@ def _shares(points: Sequence[PointResult]) -> Iterator[Note]:
     """Judge by the line rate the transport of MPI, or else the fastest; one that is far below the rate is slow."""
     direct = by_transport(point for point in points if point.rate and not point.transport.startswith("staged/"))
     judged = [
-        max(those, key=lambda point: point.bandwidth_Bps or 0)
+        max(those, key=_rate)
         for those in direct.values()
         if any(each.line_rate and each.size_bytes / each.line_rate.one_way_Bps >= JUDGED_FROM_S for each in those)
     ]
-    fastest = max(judged, key=lambda point: point.bandwidth_Bps or 0, default=None)
-    leading = next((point for point in judged if point.transport == "aware"), fastest)
+    leading = next((point for point in judged if point.transport == "aware"), max(judged, key=_rate, default=None))
     good = f"{GOOD_SHARE * 100:.0f} %"
     for point in sorted(judged, key=lambda point: point is not leading):
-        share, text = _of_line_rate(point), _share(point, points)
+        share, text = point.of_line_rate, _share(point, points)
+        assert share
         unsure = f"; too few launches to tell whether that is above {good}"
         if share.interval and not share.widened:
             unsure = f"; may be above or below {good} ({bounds_of(share, 100, '%')})"
@@ -121,11 +116,8 @@ def _shares(points: Sequence[PointResult]) -> Iterator[Note]:
             yield finding("NOISY", text + unsure)
 
 
-def _of_line_rate(point: PointResult) -> Estimate:
-    line = point.line_rate_Bps
-    assert point.rate
-    assert line
-    return point.rate.map(lambda rate: rate / line)
+def _rate(point: PointResult) -> float:
+    return point.bandwidth_Bps or 0.0
 
 
 def _share(point: PointResult, points: Sequence[PointResult]) -> str:
@@ -134,10 +126,9 @@ def _share(point: PointResult, points: Sequence[PointResult]) -> str:
     If the baseline skipped that size, the speed-up is that at the largest size which both have.
     """
     assert point.line_rate
-    assert point.of_line_rate is not None
-    rate = format_sig((point.bandwidth_Bps or 0) / 1e9, 3)
-    text = f"{point.transport} reaches {rate} GB/s at {format_size(point.size_bytes)}"
-    text += f": {point.of_line_rate * 100:.0f} % of line rate ({point.line_rate.over})"
+    assert point.of_line_rate
+    text = f"{point.transport} reaches {format_sig(_rate(point) / 1e9, 3)} GB/s at {format_size(point.size_bytes)}"
+    text += f": {point.of_line_rate.median * 100:.0f} % of line rate ({point.line_rate.over})"
     same = [each for each in points if each.name == point.name and each.speedup]
     compared = point if point.speedup else max(same, key=lambda each: each.size_bytes, default=point)
     if compared.speedup and (compared.speedup.above(1) or compared.speedup.below(1)):
@@ -154,8 +145,7 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     # A transport with a limit of length, such as one word, has the first size only.
     last = {those[-1].size_bytes for those in by_name(point for point in points if point.rate).values()}
     largest = min(last - {sizes[0]} or last)
-    timed = [sizes[0], *_nearest(sizes, LATENCIES)] if points[0].latency else []
-    timed = list(dict.fromkeys(timed))
+    timed = list(dict.fromkeys([sizes[0], *_nearest(sizes, LATENCIES)])) if points[0].latency else []
     rated = sorted({*_nearest(sizes, BANDWIDTHS[1:] if timed else BANDWIDTHS), largest, sizes[-1]})
     over = next((point.speedup_over for point in points if point.speedup), None)
     compared = sorted({point.size_bytes for point in points if point.transport == over}.intersection(sizes))
@@ -171,15 +161,16 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
             here = {point.size_bytes: point for point in those}
             ratios = {size: point.speedup for size, point in here.items()}
             # one size, such as a word, has no peak
-            best = max(those, key=lambda point: point.bandwidth_Bps or 0) if len(those) > 1 else None
-            share = best.of_line_rate if best else None
+            best = max(those, key=_rate) if len(those) > 1 else None
+            share = best.of_line_rate.median * 100 if best and best.of_line_rate else None
+            line = EMPTY if share is None else Cell(share, text=f"{share:.0f} %")
             rows.append(
                 [
                     Cell(f"  {name}"),
                     *(digits_cell(here[size].time, 1e6) if size in here else EMPTY for size in timed),
                     *(digits_cell(here[size].rate, 1e-9) if size in here else EMPTY for size in rated),
                     digits_cell(best.rate if best else None, 1e-9),
-                    *([EMPTY if share is None else Cell(share * 100, text=f"{share * 100:.0f} %")] if shares else []),
+                    *([line] if shares else []),
                     *(one if name == over and size in here else ratio_cell(ratios.get(size)) for size in compared),
                 ]
             )
@@ -200,7 +191,8 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
             for size, spare in zip(compared, _SPARE_RATIOS, strict=False)
         ),
     ]
-    return Table(columns, rows, legend=list(_legend(points)), sections=sections)
+    both = ["bandwidth: of both directions, twice that of the slower one"] if points[0].direction == "bi" else []
+    return Table(columns, rows, legend=both, sections=sections)
 
 
 def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
@@ -225,8 +217,3 @@ def _sections(result: PointSeries, points: Sequence[PointResult]) -> dict[str, d
         order = math.inf if on_host else -(rate.one_way_Bps if rate else 0.0)
         found.setdefault((order, path), {})[name] = those
     return {name: found[order, name] for order, name in sorted(found)}
-
-
-def _legend(points: Sequence[PointResult]) -> Iterator[str]:
-    if points[0].direction == "bi":
-        yield "bandwidth: of both directions, twice that of the slower one"

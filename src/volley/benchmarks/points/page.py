@@ -7,11 +7,11 @@ speed-ups, a fitted line for each curve, charts and data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from volley.benchmarks.points.notes import details, ucx_ranges
-from volley.benchmarks.points.overview import findings, notes, overview
+from volley.benchmarks.points.notes import details, doubts, notes_of, ucx_ranges
+from volley.benchmarks.points.overview import findings, overview
 from volley.benchmarks.points.results import (
     TAIL_FRACTIONS,
     PointResult,
@@ -108,7 +108,7 @@ def report_of(
         heading=report_parts.heading(series, series.plan.benchmark if series.plan else "", *alone),
         tables=Later(lambda: [*_tables(result, columns_of, about), *path_table(series)]),
         charts=Later(lambda: [chart for table in result.tables for chart in _charts(table, result, ucx_operation)]),
-        notes=Later(lambda: notes(result)),
+        notes=Later(lambda: notes_of(result, doubts([each for each in result.points if each.sends], series.plan))),
         findings=Later(lambda: findings(result, ucx_operation)),
         details=Later(lambda: details(result, ucx_operation)),
         summary=lambda: overview(result),
@@ -154,7 +154,7 @@ def _points(points: list[PointResult], result: PointSeries, columns_of: Columns,
 def headers(names: Iterable[str], columns: Sequence[Quantity], known: dict[str, Transport]) -> list[Column]:
     """Return these columns for each transport, below its name if there are several."""
     groups = [name + report_parts.not_mpi(known.get(name)) for name in names]
-    return [column.column(group=group if len(groups) > 1 else "") for group in groups for column in columns]
+    return [replace(each.column(), group=group if len(groups) > 1 else "") for group in groups for each in columns]
 
 
 def _size(size_bytes: int, of: PointResult) -> Cell:

@@ -251,8 +251,9 @@ class PointResult:
         return self.line_rate.of(self.direction) if self.line_rate else None
 
     @property
-    def of_line_rate(self) -> float | None:
-        return self.rate.median / self.line_rate_Bps if self.rate and self.line_rate_Bps else None
+    def of_line_rate(self) -> Estimate | None:
+        line = self.line_rate_Bps
+        return self.rate.map(lambda rate: rate / line) if self.rate and line else None
 
     @property
     def half_width(self) -> float:
@@ -346,7 +347,7 @@ def summarise(series: LaunchSeries, kind: type[Result]) -> list[Result]:
     found: dict[tuple[object, ...], dict[int, PointRecord]] = {}
     for launch, log in enumerate(series.logs, start=1):
         for point in log.of(PointRecord):
-            flow = (point.operation, point.direction, point.window)
+            flow = (point.operation, point.direction, point.window, getattr(point, "computation", None))
             what = (type(point), point.transport, tuple(point.ranks), point.size_bytes, flow)
             found.setdefault(what, {})[launch] = point
     order = {name: number for number, name in enumerate(series.transports)}

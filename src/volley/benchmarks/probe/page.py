@@ -6,7 +6,8 @@ from volley.benchmarks.probe import ProbeOptions
 from volley.document import Frozen
 from volley.launch.launchers import PAIR
 from volley.records.launch_series import LaunchSeries
-from volley.report.model import Column, Data, Report, Row, Table
+from volley.report.cells import as_they_are, data_of
+from volley.report.model import Column, Report, Row, Table
 from volley.run import report_parts
 from volley.run.jobs import Job, JobContext, Jobs, choose_transports, count_ranks, make_plan
 
@@ -38,6 +39,6 @@ def report(series: LaunchSeries) -> Report:
         heading=[*report_parts.heading(series, "transports"), *here],
         tables=[table] if rows else [],
         notes=list(report_parts.notes_of(series, ())),
-        data=Data(COLUMNS, ("transport",), [{name: getattr(each, name) for name in COLUMNS} for each in transports]),
+        data=data_of(as_they_are(*COLUMNS), ("transport",), transports),
         runs=series.describe_runs(),
     )
