@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from example_records import log, pingpong, transport
-from volley.benchmarks.points.notes import details, slower_than_needed
+from volley.benchmarks.points.findings import slower_than_needed
+from volley.benchmarks.points.notes import details
 from volley.benchmarks.points.results import results
 from volley.records.run_log import RunLog
 

@@ -10,7 +10,8 @@ from operator import attrgetter
 from typing import Annotated
 
 from volley.benchmarks.overlap import LIMITS, MAX_PROGRESS_CALLS, Limit
-from volley.benchmarks.points.notes import broken, notes_of
+from volley.benchmarks.points.findings import broken
+from volley.benchmarks.points.notes import notes_of
 from volley.benchmarks.points.page import CHECKED, INTERVAL, cells
 from volley.benchmarks.points.records import PointRecord, Sizes
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, sent, summarise

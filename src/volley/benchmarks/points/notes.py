@@ -1,15 +1,13 @@
-"""The notes below a table of points: failures, missing points, findings, UCX's protocols, warnings and advice."""
+"""The notes below a table of points, what failed, is missing or doubtful; and the conclusions that ``--full`` adds."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import compress, pairwise, product
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from volley.benchmarks.points.guidelines import WORTH, violations
+from volley.benchmarks.points.findings import AWARE, RENDEZVOUS, again, only, ucx_ranges
 from volley.benchmarks.points.results import (
     PointResult,
     PointSeries,
@@ -23,55 +21,19 @@ from volley.benchmarks.points.results import (
     order_of,
 )
 from volley.machine.ucx_protocols import SizeRange, of_plan
-from volley.records.command_again import command_again, launch_again
+from volley.records.command_again import launch_again
 from volley.records.plan import Plan
 from volley.references import beside_equal, gpus_of
 from volley.report.cells import launches_of, percent, range_text
 from volley.report.model import Note, finding
 from volley.run import report_parts
-from volley.statistics.curves import Fit, above_of_many
-from volley.statistics.launches import FIRST_LOOK, ratio
+from volley.statistics.curves import Fit
+from volley.statistics.launches import FIRST_LOOK
 from volley.text import count, grouped, join_words
 from volley.units import approximate_size, format_cpulist, format_sig, format_size
 
-_AWARE = "aware"
-
 _HOST_MEMORY = re.compile(r"^\w+/memory$")
 """UCX's transports through host memory (posix, sysv, cma, xpmem, knem) have one device: ``memory``."""
-
-RENDEZVOUS = "rendezvous"
-"""The beginning of the names of these protocols."""
-
-
-def ucx_ranges(
-    measured: Iterable[PointResult], plan: Plan | None, operation: str
-) -> list[tuple[SizeRange, list[PointResult]]]:
-    """Return the ranges of sizes with one protocol each for GPU memory, with the points of MPI in each.
-
-    Args:
-        measured: points with a time and a rate.
-        plan: contains UCX's protocols if the preflight recorded them.
-        operation: the name of the measured MPI calls in UCX's tables.
-    """
-    points = [point for point in measured if point.transport == _AWARE]
-    protocols = of_plan(plan.launch) if plan and points and operation else None
-    # The table of the operation to the other rank, where only one can be meant.
-    others = [table for table in protocols.sends if " self " not in f" {table.connection} "] if protocols else []
-    called = [table for table in others if operation in table.operation]
-    table = called[0] if len(called) == 1 else others[0] if len(others) == 1 else None
-    merged: list[SizeRange] = []
-    for each in table.ranges if table else ():
-        last = merged[-1] if merged else None
-        if last and (last.protocol, last.lanes) == (each.protocol, each.lanes):
-            merged[-1] = SizeRange(last.first_bytes, each.last_bytes, last.protocol, last.lanes, last.estimated)
-        else:
-            merged.append(each)
-    found = []
-    for each in merged:
-        end = float("inf") if each.last_bytes is None else each.last_bytes
-        if here := [point for point in points if each.first_bytes <= point.size_bytes <= end]:
-            found.append((each, here))
-    return found
 
 
 def _ucx_sends(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> Iterator[str]:
@@ -82,7 +44,7 @@ def _ucx_sends(measured: Sequence[PointResult], plan: Plan | None, operation: st
         # The side that moves the data reports the lanes of a rendezvous; the sender only estimates them.
         known = {each.lanes for table in protocols.rendezvous for each in table.ranges if each.lanes}
         lanes = known.pop() if len(known) == 1 else None
-        yield f"{_AWARE}: UCX sends {'; '.join(_range(each, found, lanes) for each in found)}"
+        yield f"{AWARE}: UCX sends {'; '.join(_range(each, found, lanes) for each in found)}"
 
 
 def _range(each: SizeRange, found: list[SizeRange], rendezvous: str | None) -> str:
@@ -96,51 +58,6 @@ def _range(each: SizeRange, found: list[SizeRange], rendezvous: str | None) -> s
     through = " through host memory" if _HOST_MEMORY.match(lanes) else ""
     return f"{sizes} by {each.protocol}{through} ({lanes})"
 
-
-def slower_than_needed(points: Sequence[PointResult], plan: Plan | None, operation: str) -> list[Note]:
-    """Return what takes longer than it has to: messages for which UCX uses a slower protocol, then other violations.
-
-    The arguments are those of ``ucx_ranges``.
-    """
-    found = list(_ucx_inversions([point for point in points if point.rate], plan, operation))
-    found += violations(point for point in points if not found or point.transport != _AWARE)
-    return [replace(note, first=number < MAX_SLOWER) for number, note in enumerate(found)]
-
-
-def _ucx_inversions(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> Iterator[Note]:
-    """Describe the changes of protocol where a smaller message takes significantly longer than a larger one.
-
-    Not of ranks that share a GPU: what they wait for is each other's turn, whatever the protocol.
-    """
-    if plan and plan.share_device:
-        return
-    for (lower, below), (upper, above) in pairwise(ucx_ranges(measured, plan, operation)):
-        pairs = [
-            (small, large, found)
-            for small, large in product(below, above)
-            if small.latency and large.latency and (found := ratio(small.repeated, large.repeated))
-        ]
-        if slower := list(compress(pairs, above_of_many([found for *_, found in pairs], WORTH))):
-            pair = min(slower, key=lambda each: (each[0].size_bytes, -each[2].median))[:2]
-            times = [
-                f"{format_size(point.size_bytes)} in {format_sig(point.latency.median * 1e6, 3)} µs"
-                for point in pair
-                if point.latency
-            ]
-            command = ""
-            if upper.protocol.startswith(RENDEZVOUS) and not lower.protocol.startswith(RENDEZVOUS):
-                again = command_again(pair[0].benchmark, plan, transport=_AWARE, sizes="8:64Ki")
-                command = f"UCX_RNDV_THRESH=8 {again}"
-            yield finding(
-                "SLOW",
-                f"{_AWARE}: small messages take longer than larger ones because UCX uses another protocol for them: "
-                f"{' but '.join(times)}",
-                command,
-            )
-
-
-MAX_SLOWER = 2
-"""The summary has at most this many messages that take longer than they have to."""
 
 _MAX_REASONS = 3
 """The notes list at most this many reasons for the skipped sizes of one transport."""
@@ -192,16 +109,6 @@ def doubts(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
 # ----------------------------------------------------------------------------------- what failed or is missing
 
 
-def broken(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
-    failed = [point for point in points if point.status == "failed"]
-    for name, those in list(by_name(failed).items())[:1]:
-        others = len(failed) - len(those)
-        more = f"; {count(others, 'point')} of other transports failed too" if others else ""
-        yield finding(
-            "BROKEN", f"{name} failed at {count(len(those), 'point')}{more}", again([those[0]], plan, size=True)
-        )
-
-
 def failure(point: PointResult) -> str:
     reason = point.reason or "no reason is recorded"
     wrong = point.mismatch
@@ -209,21 +116,6 @@ def failure(point: PointResult) -> str:
         return reason
     guard = "" if 0 <= wrong.offset_bytes < point.size_bytes else "a guard byte, "
     return f"{reason} ({guard}0x{wrong.found:02x} instead of 0x{wrong.expected:02x})"
-
-
-def _only(points: Sequence[PointResult]) -> dict[str, str]:
-    operations = ",".join(dict.fromkeys(point.operation for point in points if point.operation))
-    return {"transport": ",".join(by_transport(points)), **({"operation": operations} if operations else {})}
-
-
-def again(points: Sequence[PointResult], plan: Plan | None, *, size: bool = False, **changes: Any) -> str:
-    """Return the command that measures the transports of points again, with the options of the run but for changes.
-
-    ``size``: only at the size of the first point.
-    """
-    first = points[0]
-    sizes = {"sizes": str(first.size_bytes)} if size and first.sized else {}
-    return command_again(first.benchmark.replace("_", "-"), plan, **_only(points), **sizes, **changes)
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -462,7 +354,7 @@ def _warning(hits: Sequence[tuple[PointResult, PointWarning]], where: str, plan:
     where += f" (worst: {most}, {worst.place})" if len(points) > 1 else f" ({most})"
     if warning.kind == "drift":
         # From that number on, the launches of this run already show what drifts.
-        repeat = launch_again(plan.benchmark, FIRST_LOOK, plan, **_only(points))
+        repeat = launch_again(plan.benchmark, FIRST_LOOK, plan, **only(points))
         more = "" if launches_of(points) >= FIRST_LOOK else f"; repeat with {repeat} for a CI that includes the drift"
         return f"the samples drifted: {where}: clock frequencies or other load changed{more}"
     shown = f"; {again(points, plan, tail=True)} shows the length of the interruptions" if points[0].latency else ""

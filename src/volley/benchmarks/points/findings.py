@@ -1,0 +1,284 @@
+"""The conclusions of the summary of points: what failed, is far below the line rate, or takes longer than it has to.
+
+What an MPI violates against itself: no user should gain by writing an operation as others of the same library
+(J. L. Träff, W. D. Gropp and R. Thakur, Self-Consistent MPI Performance Guidelines, IEEE TPDS 21 (2010) 698-709).  The
+ratio is formed within each launch; a violation is one whose whole interval lies above ``WORTH``, with those of all that
+were compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import compress, pairwise, product
+from typing import Any
+
+from volley.benchmarks.points.results import PointResult, PointSeries, by_name, by_transport
+from volley.machine.ucx_protocols import SizeRange, of_plan
+from volley.records.command_again import command_again
+from volley.records.plan import Plan
+from volley.report.cells import bounds_of
+from volley.report.model import Note, finding
+from volley.statistics.curves import above_of_many
+from volley.statistics.estimates import Estimate
+from volley.statistics.launches import of_ratios, ratio
+from volley.text import count, grouped, join_words
+from volley.units import format_sig, format_size
+
+GOOD_SHARE = 0.7
+"""The part of the line rate from which a transport between GPUs is called OK.  Packet headers take 5 to 20 %, and of
+the transports of this program on two H200s the slowest reaches 74 % (docs/peers.md)."""
+
+JUDGED_FROM_S = 0.25e-3
+"""A transport none of whose messages takes as long as this at the line rate is not judged by it: the start of each
+message takes a part of its time, however good the link is.  Between two H200s nccl, the slowest to rise, reaches 70 %
+at 128 MiB, which take 0.28 ms (docs/method/comparing.md)."""
+
+_LOOK_AT = {"aware": "volley doctor", "nccl": "volley tune pingpong -t nccl"}
+"""What helps a transport far below the line rate; of others ``volley matrix`` measures the link that they use."""
+
+MAX_SLOWER = 2
+"""The summary has at most this many messages that take longer than they have to."""
+
+WORTH = 1.05
+"""Equal times differ by a few per cent, and many pairs are compared."""
+
+IN_CACHE_BYTES = 256 << 10
+"""A ping-pong sends the same buffer again and again.  A longer message would not be in the caches as its pieces are, so
+only up to this size may pieces be compared with the whole."""
+
+_PARTS = (
+    ("allreduce", ("reduce-scatter", "allgather")),
+    ("allreduce", ("reduce", "broadcast")),
+    ("reduce", ("allreduce",)),
+    ("reduce-scatter", ("allreduce",)),
+    ("allgather", ("all-to-all",)),
+)
+"""An operation, and operations of the same size that give the same result one after the other, and more."""
+
+_OF_LIBRARIES = ("host", "aware", "nccl")
+"""Transports whose messages a library sends, which has settings."""
+
+AWARE = "aware"
+
+RENDEZVOUS = "rendezvous"
+"""The beginning of the names of these protocols."""
+
+
+def findings(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
+    """Yield the conclusions of the summary; ``ucx_operation`` as in ``page.report_of``."""
+    plan, points = result.series.plan, [point for point in result.points if point.sends]
+    yield from broken(result.points, plan)
+    yield from _shares(points)
+    yield from slower_than_needed(points, plan, ucx_operation)
+
+
+def broken(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
+    failed = [point for point in points if point.status == "failed"]
+    for name, those in list(by_name(failed).items())[:1]:
+        others = len(failed) - len(those)
+        more = f"; {count(others, 'point')} of other transports failed too" if others else ""
+        yield finding(
+            "BROKEN", f"{name} failed at {count(len(those), 'point')}{more}", again([those[0]], plan, size=True)
+        )
+
+
+def only(points: Sequence[PointResult]) -> dict[str, str]:
+    operations = ",".join(dict.fromkeys(point.operation for point in points if point.operation))
+    return {"transport": ",".join(by_transport(points)), **({"operation": operations} if operations else {})}
+
+
+def again(points: Sequence[PointResult], plan: Plan | None, *, size: bool = False, **changes: Any) -> str:
+    """Return the command that measures the transports of points again, with the options of the run but for changes.
+
+    ``size``: only at the size of the first point.
+    """
+    first = points[0]
+    sizes = {"sizes": str(first.size_bytes)} if size and first.sized else {}
+    return command_again(first.benchmark.replace("_", "-"), plan, **only(points), **sizes, **changes)
+
+
+def _shares(points: Sequence[PointResult]) -> Iterator[Note]:
+    """Judge by the line rate the transport of MPI, or else the fastest; one that is far below the rate is slow."""
+    direct = by_transport(point for point in points if point.rate and not point.transport.startswith("staged/"))
+    judged = [
+        max(those, key=_rate)
+        for those in direct.values()
+        if any(each.line_rate and each.size_bytes / each.line_rate.one_way_Bps >= JUDGED_FROM_S for each in those)
+    ]
+    leading = next((point for point in judged if point.transport == "aware"), max(judged, key=_rate, default=None))
+    good = f"{GOOD_SHARE * 100:.0f} %"
+    for point in sorted(judged, key=lambda point: point is not leading):
+        share, text = point.of_line_rate, _share(point, points)
+        assert share
+        unsure = f"; too few launches to tell whether that is above {good}"
+        if share.interval and not share.widened:
+            unsure = f"; may be above or below {good} ({bounds_of(share, 100, '%')})"
+        if share.below(GOOD_SHARE):
+            yield finding("SLOW", text, _LOOK_AT.get(point.transport, "volley matrix"))
+        elif share.median < GOOD_SHARE:
+            yield finding("SLOW?", text + unsure, _LOOK_AT.get(point.transport, "volley matrix"))
+        elif point is leading and share.above(GOOD_SHARE):
+            yield finding("OK", text)
+        elif point is leading:
+            yield finding("NOISY", text + unsure)
+
+
+def _rate(point: PointResult) -> float:
+    return point.bandwidth_Bps or 0.0
+
+
+def _share(point: PointResult, points: Sequence[PointResult]) -> str:
+    """Describe a peak: ``aware reaches 393 GB/s at 1 GiB: 82 % of line rate (NVLink), 158 × staged/pageable``.
+
+    If the baseline skipped that size, the speed-up is that at the largest size which both have.
+    """
+    assert point.line_rate
+    assert point.of_line_rate
+    text = f"{point.transport} reaches {format_sig(_rate(point) / 1e9, 3)} GB/s at {format_size(point.size_bytes)}"
+    text += f": {point.of_line_rate.median * 100:.0f} % of line rate ({point.line_rate.over})"
+    same = [each for each in points if each.name == point.name and each.speedup]
+    compared = point if point.speedup else max(same, key=lambda each: each.size_bytes, default=point)
+    if compared.speedup and (compared.speedup.above(1) or compared.speedup.below(1)):
+        text += f", {format_sig(compared.speedup.median, 3)} × {compared.speedup_over}"
+        text += "" if compared is point else f" at {format_size(compared.size_bytes)}"
+    return text
+
+
+def slower_than_needed(points: Sequence[PointResult], plan: Plan | None, operation: str) -> list[Note]:
+    """Return what takes longer than it has to: messages for which UCX uses a slower protocol, then other violations.
+
+    The arguments are those of ``ucx_ranges``.
+    """
+    found = list(_ucx_inversions([point for point in points if point.rate], plan, operation))
+    found += violations(point for point in points if not found or point.transport != AWARE)
+    return [replace(note, first=number < MAX_SLOWER) for number, note in enumerate(found)]
+
+
+# ------------------------------------------------------------------------------------------ protocols of UCX
+
+
+def ucx_ranges(
+    measured: Iterable[PointResult], plan: Plan | None, operation: str
+) -> list[tuple[SizeRange, list[PointResult]]]:
+    """Return the ranges of sizes with one protocol each for GPU memory, with the points of MPI in each.
+
+    Args:
+        measured: points with a time and a rate.
+        plan: contains UCX's protocols if the preflight recorded them.
+        operation: the name of the measured MPI calls in UCX's tables.
+    """
+    points = [point for point in measured if point.transport == AWARE]
+    protocols = of_plan(plan.launch) if plan and points and operation else None
+    # The table of the operation to the other rank, where only one can be meant.
+    others = [table for table in protocols.sends if " self " not in f" {table.connection} "] if protocols else []
+    called = [table for table in others if operation in table.operation]
+    table = called[0] if len(called) == 1 else others[0] if len(others) == 1 else None
+    merged: list[SizeRange] = []
+    for each in table.ranges if table else ():
+        last = merged[-1] if merged else None
+        if last and (last.protocol, last.lanes) == (each.protocol, each.lanes):
+            merged[-1] = SizeRange(last.first_bytes, each.last_bytes, last.protocol, last.lanes, last.estimated)
+        else:
+            merged.append(each)
+    found = []
+    for each in merged:
+        end = float("inf") if each.last_bytes is None else each.last_bytes
+        if here := [point for point in points if each.first_bytes <= point.size_bytes <= end]:
+            found.append((each, here))
+    return found
+
+
+def _ucx_inversions(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> Iterator[Note]:
+    """Describe the changes of protocol where a smaller message takes significantly longer than a larger one.
+
+    Not of ranks that share a GPU: what they wait for is each other's turn, whatever the protocol.
+    """
+    if plan and plan.share_device:
+        return
+    for (lower, below), (upper, above) in pairwise(ucx_ranges(measured, plan, operation)):
+        pairs = [
+            (small, large, found)
+            for small, large in product(below, above)
+            if small.latency and large.latency and (found := ratio(small.repeated, large.repeated))
+        ]
+        if slower := list(compress(pairs, above_of_many([found for *_, found in pairs], WORTH))):
+            pair = min(slower, key=lambda each: (each[0].size_bytes, -each[2].median))[:2]
+            times = [
+                f"{format_size(point.size_bytes)} in {format_sig(point.latency.median * 1e6, 3)} µs"
+                for point in pair
+                if point.latency
+            ]
+            command = ""
+            if upper.protocol.startswith(RENDEZVOUS) and not lower.protocol.startswith(RENDEZVOUS):
+                again = command_again(pair[0].benchmark, plan, transport=AWARE, sizes="8:64Ki")
+                command = f"UCX_RNDV_THRESH=8 {again}"
+            yield finding(
+                "SLOW",
+                f"{AWARE}: small messages take longer than larger ones because UCX uses another protocol for them: "
+                f"{' but '.join(times)}",
+                command,
+            )
+
+
+# ---------------------------------------------------------------------------------------------- guidelines
+
+
+Violation = tuple[str, PointResult, str, Estimate]
+"""Its kind, the point, what takes less time in its place (``64 KiB``, ``reduce-scatter and allgather``), and how many
+times as long the point takes."""
+
+
+def violations(points: Iterable[PointResult]) -> list[Note]:
+    """Return the largest violation of each kind by each transport, the largest of all first."""
+    named = (point for point in points if point.transport.partition("/")[0] in _OF_LIBRARIES)
+    timed = [point for point in named if point.latency and point.repeated and point.sends]
+    tried = grouped([*_by_parts(timed), *_by_size(timed)], lambda each: each[1].transport).values()
+    found = [each for those in tried for each in compress(those, above_of_many([each[3] for each in those], WORTH))]
+    found.sort(key=lambda each: -each[3].median)
+    worst = {(kind, point.name): (point, instead, ratio) for kind, point, instead, ratio in reversed(found)}
+    return [_conclusion(*each) for each in sorted(worst.values(), key=lambda each: -each[2].median)]
+
+
+def _conclusion(point: PointResult, instead: str, ratio: Estimate) -> Note:
+    """Return the sentence, and the command line that looks for settings without the violation."""
+    longer = f"takes {format_sig(ratio.median, 3)} times as long as {instead}"
+    ranks = f" --ranks {len(point.ranks)}" if len(point.ranks) > 2 else ""
+    what = f"collective --operation {point.operation}" if point.operation else point.benchmark
+    return finding(
+        "SLOW",
+        f"{point.name} of {format_size(point.size_bytes)} {longer} ({bounds_of(ratio)})",
+        f"volley tune {what} -t {point.transport}{ranks}",
+    )
+
+
+def _by_parts(timed: Sequence[PointResult]) -> Iterator[Violation]:
+    known = {(point.transport, point.size_bytes, point.operation): point for point in timed}
+    for operation, parts in _PARTS:
+        for point in (each for each in timed if each.operation == operation):
+            others = [known.get((point.transport, point.size_bytes, part)) for part in parts]
+            if all(others):
+                yield from _compared("parts", point, join_words(parts), [each for each in others if each])
+
+
+def _by_size(timed: Sequence[PointResult]) -> Iterator[Violation]:
+    for those in grouped(timed, lambda point: (point.name, point.ranks)).values():
+        ordered = sorted((point for point in those if point.rate), key=lambda point: point.size_bytes)
+        for number, small in enumerate(ordered):
+            for large in ordered[number + 1 :]:
+                yield from _compared("longer", small, format_size(large.size_bytes), [large])
+                times, rest = divmod(large.size_bytes, small.size_bytes)
+                if not rest and small.operation is None and large.size_bytes <= IN_CACHE_BYTES:
+                    instead = f"{times} messages of {format_size(small.size_bytes)}"
+                    yield from _compared("split", large, instead, [small], times)
+
+
+def _compared(
+    kind: str, point: PointResult, instead: str, parts: Sequence[PointResult], times: int = 1
+) -> Iterator[Violation]:
+    """Yield how many times as long the point takes as the parts together, that many times; one launch is too few."""
+    own, *others = [each.repeated.medians if each.repeated else {} for each in (point, *parts)]
+    common = sorted(set(own).intersection(*others))
+    ratio = of_ratios([own[at] / sum(each[at] for each in others) / times for at in common]) if common else None
+    if ratio and ratio.interval:
+        yield kind, point, instead, ratio
