@@ -119,7 +119,7 @@ def flagged(machine: Machine, ranks: int) -> set[Pair]:
     usual = {pair: median([times[pair] for times in passes]) for pair in pairs}
     at_best = {pair: min(times[pair] for times in passes) for pair in pairs}
     ratios, best_ratios = (compare(*matrix_of(times, kinds)) for times in (usual, at_best))
-    _, found = slow_pairs.groups_and_suspects(ratios, best_ratios, [0] * ranks, ["node"] * ranks)
+    found = slow_pairs.suspects(ratios, best_ratios, slow_pairs.slow_groups(ratios, [0] * ranks, ["node"] * ranks))
     controls = slow_pairs.controls(ratios, found)
     remeasured: dict[Pair, slow_pairs.Remeasurement] = {}
     again: list[Mapping[Pair, float]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Literal
 
 from msgspec import field
@@ -11,11 +12,10 @@ from msgspec import field
 from volley.benchmarks.collective import Operation
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord
-from volley.benchmarks.points.results import PointResult, PointSeries
+from volley.benchmarks.points.results import PointResult
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, doc
 from volley.records.plan import Plan
 from volley.report.cells import PLUS_MINUS, Quantity, as_they_are, scaled
-from volley.report.model import Report
 
 Element = Literal["float", "int"]
 
@@ -126,5 +126,4 @@ def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
     return text if point.operation == "barrier" else f"{text}; bus: bus bandwidth, as nccl-tests defines it"
 
 
-def report(result: PointSeries) -> Report:
-    return report_of(result, _columns, _about, quantities=COLLECTIVE, keys=("operation", *KEYS))
+report = partial(report_of, columns_of=_columns, about=_about, quantities=COLLECTIVE, keys=("operation", *KEYS))

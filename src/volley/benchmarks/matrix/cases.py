@@ -237,7 +237,8 @@ def _rank_case(
     least[:, failed] = np.nan
     usual, at_best = (slow_pairs.compare(of(least), kinds) for of in (medians_of, np.fmin.reduce))
     hosts, nodes = hosts_and_nodes(ranks, known)
-    groups, found = slow_pairs.groups_and_suspects(usual, at_best, nodes, hosts)
+    groups = slow_pairs.slow_groups(usual, nodes, hosts)
+    found = slow_pairs.suspects(usual, at_best, groups)
     controls = slow_pairs.controls(usual, found)
     judged = {each.pair: slow_pairs.judge(each, repetitions, controls, len(found)) for each in found}
     silent = any(each.transport == first.transport and each.memory == "none" for log in logs for each in log.transports)

@@ -211,8 +211,8 @@ def in_turn(*orders: Sequence[Pair]) -> list[Pair]:
     return list(dict.fromkeys(pair for each in zip_longest(*orders) for pair in each if pair is not None))
 
 
-def suspects(usual: PairComparison, at_best: PairComparison, apart: Booleans | None = None) -> list[PairRatio]:
-    """Return the suspects, the most likely ones first.
+def suspects(usual: PairComparison, at_best: PairComparison, groups: Sequence[SlowGroup] = ()) -> list[PairRatio]:
+    """Return the suspects, the most likely ones first: some of each group, then slow pairs of no group.
 
     Either order alone can be misled.  The order by the median of the visits puts a good pair among the slowest if
     something disturbed two of its three visits.  The order by the best visit does so with many good pairs if a single
@@ -220,9 +220,10 @@ def suspects(usual: PairComparison, at_best: PairComparison, apart: Booleans | N
     """
     pairs = np.count_nonzero(~np.isnan(usual.ratios))
     most = max(MAX_SUSPECTS, min(int(MAX_SHARE * pairs), MAX_OF_A_LARGE_MATRIX))
-    without = np.zeros(usual.ratios.shape, bool) if apart is None else apart
-    slow = in_turn(at_best.slowest(most, without), usual.slowest(most, without))[:most]
-    return [found for pair in slow if (found := usual.at(pair))]
+    explained = np.any([np.zeros(usual.ratios.shape, bool), *(group.places for group in groups)], axis=0)
+    slow = in_turn(at_best.slowest(most, explained), usual.slowest(most, explained))[:most]
+    standing = in_turn(*(group.again for group in groups))
+    return [found for pair in (*standing, *slow) if (found := usual.at(pair))]
 
 
 NEARLY_ALL = 3 / 4
@@ -421,17 +422,6 @@ class Remeasurement:
     @property
     def undecided(self) -> bool:
         return not self.flagged and not self.cleared
-
-
-def groups_and_suspects(
-    usual: PairComparison, at_best: PairComparison, nodes: Sequence[int], hosts: Sequence[str]
-) -> tuple[list[SlowGroup], list[PairRatio]]:
-    """Return the groups of slow pairs, and the suspects: some of each group, then slow pairs of no group."""
-    groups = slow_groups(usual, nodes, hosts)
-    explained = np.any([group.places for group in groups], axis=0) if groups else None
-    pairs = in_turn(*(group.again for group in groups))
-    standing = [found for pair in pairs if (found := usual.at(pair))]
-    return groups, standing + suspects(usual, at_best, explained)
 
 
 def controls(comparison: PairComparison, suspects: Sequence[PairRatio]) -> list[PairRatio]:

@@ -334,7 +334,7 @@ def _judged(result: OverlapSeries) -> Iterator[Note]:
     for limit in LIMITS:
         here = {name: hidden for (name, beside), hidden in shares.items() if beside == limit}
         best = max(here, key=lambda name: here[name].median, default="")
-        if best and _hides(here[best]):
+        if best and here[best].above(0):
             others = [hidden for name, hidden in here.items() if name != best]
             above = bool(others) and all(each.below((here[best].interval or (0.0,))[0]) for each in others)
             most = ", the largest share" * above
@@ -342,8 +342,8 @@ def _judged(result: OverlapSeries) -> Iterator[Note]:
             text = f"{best} hides {share} % of an exchange of {size} behind a computation bound by {limit}"
             yield finding("", f"{text} ({bounds}){most}")
     by_name = grouped(shares.items(), lambda share: share[0][0])
-    idle = {name: [hidden for _, hidden in those] for name, those in by_name.items()}
-    idle = {name: those for name, those in idle.items() if not any(map(_hides, those))}
+    both = {name: [hidden for _, hidden in those] for name, those in by_name.items()}
+    idle = {name: those for name, those in both.items() if not any(each.above(0) for each in those)}
     nothing = [name for name, those in idle.items() if all(each.interval and each.interval[1] <= 0 for each in those)]
     plan, known = result.series.plan, result.series.transports
     if nothing:
@@ -357,7 +357,3 @@ def _judged(result: OverlapSeries) -> Iterator[Note]:
         launches = 2 * max(FIRST_LOOK, *(point.launches for point in largest))
         again = launch_again("overlap", launches, plan, transport=",".join(unsure))
         yield finding("NOISY", f"no overlap shown for {join_words(unsure)} at {size} ({why})", again)
-
-
-def _hides(hidden: Estimate) -> bool:
-    return hidden.above(0)

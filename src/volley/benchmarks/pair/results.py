@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, TextIO
 
 from msgspec import field
@@ -19,7 +20,6 @@ from volley.benchmarks.points.results import PointResult, PointSeries, by_transp
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window, doc
 from volley.records.plan import Plan
 from volley.report.cells import PLUS_MINUS, Quantity
-from volley.report.model import Report
 from volley.text import escape_controls, join_words
 
 
@@ -129,8 +129,7 @@ UCX_PINGPONG = "(fast-completion)"
 """``ucp_tag_send_nbx`` for MPI_Send (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)."""
 
 
-def pingpong_report(result: PointSeries) -> Report:
-    return report_of(result, _pingpong_columns, _about_pingpong, UCX_PINGPONG)
+pingpong_report = partial(report_of, columns_of=_pingpong_columns, about=_about_pingpong, ucx_operation=UCX_PINGPONG)
 
 
 def _stream_columns(point: PointResult, _plan: Plan | None, alone: bool) -> Sequence[Quantity]:
@@ -153,5 +152,4 @@ UCX_STREAM = "(multi)"
 """``ucp_tag_send_nbx`` for MPI_Isend (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)."""
 
 
-def stream_report(result: PointSeries) -> Report:
-    return report_of(result, _stream_columns, _about_stream, UCX_STREAM)
+stream_report = partial(report_of, columns_of=_stream_columns, about=_about_stream, ucx_operation=UCX_STREAM)
