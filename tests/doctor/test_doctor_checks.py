@@ -161,6 +161,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         ("GPU clocks", {"nvml": {"gpus": [CLOCKS, {**CLOCKS, "index": 1, "clocks_event_reasons": each}]}})
         for each in (None, [], ["idle"], ["idle", "hardware power brake"])
     ),
+    ("PCIe", {"nvml": {"gpus": [{**CLOCKS, "pcie_width": 8, "pcie_width_max": 16}]}}),
+    # a distribution whose own driver is older than the engine needs
+    ("driver age", {"system": {"os_id": "debian", "os_like": []}, "cuda": {"driver_version": 12020}}),
     # two ranks on the only GPU
     (
         "GPU of each rank",

@@ -11,6 +11,7 @@ methods return commands, or sentences where no command of this user ends the pro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
@@ -78,6 +79,10 @@ _OF_HOST: dict[Need, str] = {
 """What remains for the host where a container's own options do not reach."""
 
 
+_TOO_NEW_FOR_DEBIAN = 13
+"""Debian 12 has driver 535 and Debian 13 has 550, which know CUDA 12."""
+
+
 @dataclass(frozen=True)
 class Place:
     distribution: Distribution = field(default_factory=Distribution)
@@ -96,6 +101,8 @@ class Place:
     """By the number of each GPU with any: how many processes use it."""
     gpu_ids: tuple[int, ...] = ()
     """PCI device numbers of the GPUs."""
+    cuda: int = 0
+    """The major version of CUDA that the engine was built with, which the driver must know; 0: none, or unknown."""
 
     # ------------------------------------------------------------------------------------------ who must do it
 
@@ -208,6 +215,11 @@ class Place:
         if known.family == "other":
             guide = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
             return self.admin(f"install the NVIDIA driver: {guide}")
+        if known.id == "debian" and self.cuda >= _TOO_NEW_FOR_DEBIAN:
+            branch = f"580{'-proprietary' if self.old_gpus else ''}"
+            return self.reboot(
+                f"volley setup --root-script --driver {branch} > root.sh; less root.sh; {{sudo}}bash root.sh"
+            )
         packages = f"{known.package('kernel headers')} {known.package('old driver' if self.old_gpus else 'driver')}"
         return self.reboot(f"{known.sources()}{{sudo}}{known.installer} {packages}")
 
@@ -252,6 +264,7 @@ def place_of(facts: Facts) -> Place:
     release = {"ID": known.os_id, "ID_LIKE": " ".join(known.os_like), "VERSION_ID": known.os_version} if known else {}
     wsl = bool(known and "microsoft" in known.kernel.lower())
     by_variable = next((kind for name, kind in _JOBS.items() if name in facts.environment), "")
+    built = re.match(r"\d{1,4}", (facts.stack.value.cuda_built if facts.stack.value else None) or "")
     batch = around.batch_system if around and around.batch_system in _BATCH else by_variable
     return Place(
         distribution=distribution(release, root=bool(known and known.root)),
@@ -263,6 +276,7 @@ def place_of(facts: Facts) -> Place:
         in_job=not around or not around.batch_system or around.in_job,
         environment=facts.environment,
         processes={gpu.index: gpu.processes for gpu in facts.gpus if gpu.processes},
+        cuda=int(built[0]) if built else 0,
         gpu_ids=tuple(int(gpu.device_id, 16) for gpu in facts.gpus_on_bus if _is_hexadecimal(gpu.device_id)),
     )
 

@@ -47,6 +47,7 @@ _EXCLUSIVE, _PROHIBITED = 3, 2
 _TRANSLATE = ("intel_iommu=on", "amd_iommu=on", "iommu=force", "iommu=nopt")
 _REDIRECT = 0x04 | 0x08
 """ACS control: P2P Request Redirect and P2P Completion Redirect (PCI Express Base Specification 7.7.12.3)."""
+_RESEAT = "reseat the card, use a slot with all lanes, or raise the slot's speed in the firmware"
 _JOBS_ON_GPUS = ("MPI, GPU memory", "MPI, GPU speed", "GPU of each rank", "CUDA IPC", "peer copies")
 _OF_NVML = ("MIG", "memory errors", "GPU clocks", "NVLink")
 _OF_PEERS = ("GPUs", "peer access", "NVLink", "MPI, GPU speed", "GPU of each rank", "CUDA IPC", "peer copies")
@@ -166,6 +167,8 @@ def _judged(found: Sequence[GpuFault], facts: Facts, call: str, explains: tuple[
         remedy = place.admin(clocks, f"whoever set the clocks of GPU {numbers}")
     elif worst.part == "clocks":
         remedy = "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE"
+    elif worst.part == "PCIe":
+        remedy = place.admin(_RESEAT)
     else:
         again = place.admin("{sudo}systemctl restart nvidia-fabricmanager", "everybody who uses its GPUs")
         remedy = f"{place.admin('{sudo}dmesg | grep -i xid')}; nvidia-smi nvlink -e; with an NVSwitch, {again}"
@@ -320,6 +323,8 @@ def pcie(facts: Facts) -> DoctorFinding:
     links = require(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE")
     if chips := sorted({device.name for device in facts.cuda_devices if C2C.search(device.name)}):
         return not_applicable(f"{join_words(chips)}: NVLink-C2C joins processor and GPU")
+    if found := _of_part(facts, "PCIe"):
+        return _judged(found, facts, "nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth")
     # NVML's maximum is that of GPU and slot together, that of sysfs of the device alone.
     most = {gpu.address: (gpu.generation_max, gpu.width_max) for gpu in facts.gpus_on_bus}
     for each in facts.nvml.value.gpus if facts.nvml.value else []:
@@ -339,9 +344,7 @@ def pcie(facts: Facts) -> DoctorFinding:
         return warning(
             f"{count(len(slow), 'link')} below the maximum: {join_words(slow)}",
             "current_link_speed and current_link_width while copies ran",
-            place_of(facts).admin(
-                "reseat the card, use a slot with all lanes, or raise the slot's speed in the firmware"
-            ),
+            place_of(facts).admin(_RESEAT),
         )
     if unknown or not fine:
         where = "in a virtual machine" if place_of(facts).virtual else "here"

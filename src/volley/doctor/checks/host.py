@@ -14,7 +14,7 @@ from volley.doctor.remedies import end_of_refusal, install_volley
 from volley.machine.facts import DriverFacts, Facts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.job_facts import TrialFacts
-from volley.machine.place import place_of, without_needless
+from volley.machine.place import Need, place_of, without_needless
 from volley.machine.variables import names_no_device
 from volley.text import count, join_few, join_words
 from volley.units import format_sig, format_size
@@ -227,7 +227,8 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> DoctorFinding:
     if "/dev/nvidia-uvm" not in found.nodes and not facts.cuda_devices:
         said = "the driver is loaded, but /dev/nvidia-uvm is missing: CUDA does not start without it"
         evidence = f"{call}: {f'only {join_words(found.nodes)}' if found.nodes else 'no /dev/nvidia*'}"
-        return broken(said, evidence, place.or_in_container("uvm", "{sudo}nvidia-modprobe -u -c=0"))
+        lacks: Need = "uvm" if found.nodes else "gpus"
+        return broken(said, evidence, place.or_in_container(lacks, "{sudo}nvidia-modprobe -u -c=0"))
     if found.library:
         remedy = place.start_with("driver") if place.container else place.install_driver()
         return broken("the driver is loaded, but its library is missing", f"{call}: {found.library}", remedy)
