@@ -62,7 +62,7 @@ class Measured:
         self.visits: dict[Case, Visits] = {}
         self.times: dict[str, list[float]] = {}
         """The median of all pairs in seconds, of each repetition, by what was measured."""
-        self.launches = self.repetitions = 0
+        self.launches = self.repetitions = self.rounds = 0
         self.judged: dict[Case, Judgement] = {}
         self.reasons: dict[Case, str] = {}
         """Why pairs were skipped."""
@@ -155,8 +155,8 @@ class Measured:
             if len(keys):
                 turn = round_of[np.minimum(np.searchsorted(keys[in_order], first * ranks + second), len(keys) - 1)]
             time_s = np.where(np.isnan(lows_s), medians_s, lows_s)
-            launch = np.full(len(first), self.launches)
-            its = Visits(first, second, repetition, repetition * blocks + turn // BLOCK, launch, time_s, wrong)
+            block = repetition * blocks + turn // BLOCK
+            its = Visits(first, second, repetition, block, self.rounds + turn, time_s, wrong)
             self.visits[case] = joined(self.visits[case], its) if case in self.visits else its
             transport, pattern, size_bytes = case
             name = f"{pattern} {TOGETHER} {ranks} ranks: {transport}, {format_size(size_bytes)}"
@@ -167,3 +167,4 @@ class Measured:
         log.records = [row for row in log.records if row.failed]
         self.launches += 1
         self.repetitions += repeats
+        self.rounds += max(len(rounds), 1)

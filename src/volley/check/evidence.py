@@ -38,7 +38,8 @@ class Visits(NamedTuple):
     """Visits of one repetition were close in time, and are compared with each other."""
     block: Integers
     """Neighboring rounds of a repetition: a disturbance hits all visits of a block alike."""
-    launch: Integers
+    round: Integers
+    """Its number in all launches: a pair has the same companions, and so the same load, in all visits of a round."""
     time_s: Floats
     """NaN: not measured."""
     wrong: Booleans
@@ -124,9 +125,12 @@ class Pairs:
 
     An end is a rank; where only the first rank of a pair sends, it has two ends: ``rank`` sends, ``ranks + rank``
     receives.
+
+    ``by_round``: two ranks on different switches are another pair in each round in which they meet, to be compared with
+    what met in this round.
     """
 
-    def __init__(self, visits: Visits, places: Places, *, one_way: bool) -> None:
+    def __init__(self, visits: Visits, places: Places, *, one_way: bool, by_round: bool = False) -> None:
         self.places, self.ranks = places, len(places.node)
         self.ends = self.ranks * (1 + one_way)
         logs = np.log(visits.time_s)
@@ -134,17 +138,18 @@ class Pairs:
         first, second = visits.first, visits.second
         if not one_way:
             first, second = np.minimum(first, second), np.maximum(first, second)
-        keys, self.of_visit = np.unique(first * self.ranks + second, return_inverse=True)
-        self.first, self.second = keys // self.ranks, keys % self.ranks
-        self.value = group_quantile(self.of_visit, logs, 0.25, len(keys))
-        # In a launch a pair has the same companions in all of its visits, and so the same load.
-        _, together = np.unique(self.of_visit * (int(visits.launch.max()) + 1) + visits.launch, return_inverse=True)
+        apart = by_round & (places.leaf[first] != places.leaf[second])
+        keys = ((visits.round + 1) * apart * self.ranks + first) * self.ranks + second
+        keys, of_visit = np.unique(keys, return_inverse=True)
+        self.first, self.second = keys // self.ranks % self.ranks, keys % self.ranks
+        self.value = group_quantile(of_visit, logs, 0.25, len(keys))
+        _, together = np.unique(of_visit * (int(visits.round.max()) + 1) + visits.round, return_inverse=True)
         self.off = logs - group_quantile(together, logs, 0.25, int(together.max()) + 1)[together]
-        visits_of = np.bincount(self.of_visit)
+        visits_of = np.bincount(of_visit)
         deviation = 1.4826 * float(np.median(np.abs(self.off)))
         self.error = 1.2533 * deviation / math.sqrt(float(np.median(visits_of)))
         """The standard error of a value: 1.2533 σ/√n is that of the median of a normal distribution."""
         # Each pair is two edges: from one of its ends to the other.
         one, other = self.first, self.second + self.ranks * one_way
         self.end, self.partner = np.concatenate([one, other]), np.concatenate([other, one])
-        self.edge_value = np.tile(self.value, 2)
+        self.edge_value, self.edge_round = np.tile(self.value, 2), np.tile(keys // self.ranks**2, 2)

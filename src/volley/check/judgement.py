@@ -28,6 +28,8 @@ FEWEST_VISITS = 12
 """A rank with fewer is missing."""
 SHARED = 0.8
 """A rank that is in this share of the wrong pairs of a switch explains them better than the switch."""
+LOADED = 0.9
+"""Rounds differ in load if the comparison within each has standard errors below this share of those over all."""
 HIT_FROM = float(np.log(1.05))
 HIT_BEYOND = 0.99
 """A visit that is slower than this, and than this share of all, counts against both its ranks."""
@@ -55,8 +57,8 @@ def judge(visits: Visits, places: Places, *, one_way: bool, shared_nodes: bool =
         return Judgement(wrong, missing)
     if len(np.unique(places.node)) < FEWEST:
         return Judgement([*wrong, ClusterPart("group", "undecided", list(range(ranks)), "two")])
-    pairs = Pairs(clean, places, one_way=one_way)
-    among = Neighbors(pairs)
+    among = _neighbors(clean, places, one_way=one_way)
+    pairs = among.pairs
     groups = Groups(pairs, among)
     parts = list(_named(among, groups))
     slow = np.isin(np.arange(ranks), [rank for part in parts for rank in part.ranks])
@@ -71,6 +73,15 @@ def judge(visits: Visits, places: Places, *, one_way: bool, shared_nodes: bool =
         far = sorted({rank for part in below if part.reason != "unsure" for rank in part.ranks})
         kept += [] if kept else [ClusterPart("group", "undecided", far, "coarse", seen)]
     return Judgement([*wrong, *kept], missing, seen, hit_from)
+
+
+def _neighbors(visits: Visits, places: Places, *, one_way: bool) -> Neighbors:
+    """Compare neighbors in all rounds together, or within each round where load makes the rounds differ."""
+    in_all = Neighbors(Pairs(visits, places, one_way=one_way))
+    if places.leaf.max() < 1:
+        return in_all
+    in_each = Neighbors(Pairs(visits, places, one_way=one_way, by_round=True))
+    return in_each if in_each.usual_error < LOADED * in_all.usual_error else in_all
 
 
 def _named(among: Neighbors, groups: Groups) -> Iterator[ClusterPart]:

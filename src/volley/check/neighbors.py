@@ -5,6 +5,7 @@ So the distance cancels, whatever it is.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -88,7 +89,9 @@ class Neighbors:
         rank, partner = pairs.end % pairs.ranks, pairs.partner % pairs.ranks
         self.inside = self.group[rank] == self.group[partner]
         sends = (pairs.end >= pairs.ranks).astype(int)
-        self.cell = (sends * self.groups + self.group[rank]) * self.groups + self.group[partner]
+        side = pairs.edge_round * 2 + sends
+        self.cell = (side * self.groups + self.group[rank]) * self.groups + self.group[partner]
+        self.meetings, self.of_meeting = np.unique(pairs.end * pairs.ends + pairs.partner, return_inverse=True)
         self.slow = np.zeros(pairs.ends, bool)
         for _ in range(LOOKS):  # a slow end is no yardstick, neither as a neighbor nor as a partner
             self._compare()
@@ -117,13 +120,18 @@ class Neighbors:
         self.of_edge = of_edge
         self.all = self.test(self.usable)
         self.within, self.across = (self.test(self.usable & where) for where in (self.inside, ~self.inside))
+        tested = self.across.number >= FEWEST
+        self.usual_error = float(np.median(self.across.error[tested])) if tested.any() else math.inf
 
     def test(self, chosen: Booleans) -> Test:
         """Test the mean difference of each end over the chosen edges."""
-        ends, its = self.pairs.ends, self.pairs.end[chosen]
+        ends = self.pairs.ends
+        visited = np.bincount(self.of_meeting[chosen], minlength=len(self.meetings))
+        sums = np.bincount(self.of_meeting[chosen], self.difference[chosen], len(self.meetings))
+        its, values = self.meetings[visited > 0] // ends, (sums / np.maximum(visited, 1))[visited > 0]
         number = np.bincount(its, minlength=ends)
-        low, high = (group_quantile(its, self.difference[chosen], q, ends)[its] for q in (0.1, 0.9))
-        values = np.clip(self.difference[chosen], low, high)  # a slow pair says nothing about a rank
+        low, high = (group_quantile(its, values, q, ends)[its] for q in (0.1, 0.9))
+        values = np.clip(values, low, high)  # a slow pair says nothing about a rank
         mean = np.bincount(its, values, ends) / np.maximum(number, 1)
         around = np.bincount(its, (values - mean[its]) ** 2, ends) / np.maximum(number - 1, 1)
         own = np.maximum(np.sqrt(1.5 * around), self.pairs.error)  # 1.5: clipping makes it smaller
@@ -133,7 +141,8 @@ class Neighbors:
         edges = np.bincount(self.of_edge[chosen], minlength=len(self.reference_error))
         owner = np.zeros(len(edges), int)
         owner[self.of_edge] = self.pairs.end
-        shared = np.bincount(owner, (edges * self.reference_error) ** 2, ends) / np.maximum(number, 1) ** 2
+        total = np.bincount(self.pairs.end[chosen], minlength=ends)
+        shared = np.bincount(owner, (edges * self.reference_error) ** 2, ends) / np.maximum(total, 1) ** 2
         error = np.sqrt(spread**2 / np.maximum(number, 1) + shared)
         return Test(number, np.where(number > 0, mean, np.nan), spread, error, 2 * LOOKS * ends)
 
