@@ -36,7 +36,7 @@ def found(*pairs: tuple[DeviceShare | None, list[DeviceShare]]) -> list[tuple[An
     launch = {"paths": msgspec.to_builtins([*small, *paths])}
     of_all = RunLog(run=run(plan("rank_matrix", world_size=len(ranks), launch=launch), ranks=ranks))
     names = Names(ranks, ClusterMap(nodes=frozenset(NODES)))
-    return [(each.verdict, each.nodes, each.why) for each in by_paths(of_all, names)]
+    return [(each.status, each.nodes, each.said) for each in by_paths(of_all, names)]
 
 
 def test_nodes_that_differ_from_the_others_are_named() -> None:

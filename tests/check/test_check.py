@@ -26,7 +26,7 @@ from volley.benchmarks.pair.results import PingPong
 from volley.check import cluster, findings, inventory, limits, machine
 from volley.check.cluster import repeats_of
 from volley.check.evidence import Judgement, Places, Visits
-from volley.check.findings import CheckFinding, exit_code, in_order, of_cluster
+from volley.check.findings import CheckFinding, of_cluster
 from volley.check.judgement import judge
 from volley.check.limits import Limits
 from volley.check.options import CheckOptions
@@ -34,6 +34,7 @@ from volley.check.places import Names
 from volley.errors import UserError
 from volley.launch import cluster_map
 from volley.launch.cluster_map import ClusterMap
+from volley.machine.finding import exit_code, in_order
 from volley.machine.inventory import Inventory, Seen
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
@@ -222,6 +223,20 @@ def test_load_between_switches_hides_no_slow_node_and_condemns_no_good_one() -> 
     assert not [part for part in good.open if part.reason in ("lone", "many")], "the pairs differ more than that"
 
 
+def test_load_that_rounds_bring_hides_no_slow_node() -> None:
+    """All pairs that leave a switch in a round share its links, and the traffic of the rounds differs."""
+    found = []
+    for slow in (touches(17), nowhere):
+        launch = visits(slow)
+        leaf = PLACES.leaf[np.stack([launch.first, launch.second])]
+        load = np.random.default_rng(7).lognormal(0, 1.5, (launch.round.max() + 1, NODES // LEAF))
+        shared = np.where(leaf[0] == leaf[1], 1.0, load[launch.round, leaf].max(axis=0))
+        found.append(judge(launch._replace(time_s=launch.time_s * shared), PLACES, one_way=False))
+    assert [(part.kind, part.ranks) for part in found[0].bad] == [("node", [17])]
+    assert not [part for part in found[1].parts if part.reason in ("neighbors", "unsure", "coarse")]
+    assert found[1].seen_from < 0.1
+
+
 def test_a_slow_node_of_a_small_switch_is_not_the_switch() -> None:
     places = in_leaves(np.repeat([0, 1, 2, 3, 4], [1, 2, 3, 5, 6]))
     for bad in (3, 4, 5):
@@ -241,7 +256,7 @@ def test_what_was_skipped_says_why() -> None:
     reasons = {("aware", "pingpong", 8): "ranks 0 and 2 are on one GPU: --share-gpu allows that"}
     judged = {("aware", "pingpong", 8): Judgement([], [0, 2])}
     (finding,) = of_cluster(judged, names_of(3), reasons)
-    assert (finding.verdict, finding.why) == ("UNDECIDED", "not measured: ranks 0 and 2 are on one GPU")
+    assert (finding.status, finding.said) == ("UNDECIDED", "not measured: ranks 0 and 2 are on one GPU")
 
 
 @pytest.mark.parametrize("slower", [0.1, 1.0])
@@ -253,7 +268,7 @@ def test_a_node_that_is_slow_at_times(slower: float) -> None:
     assert [(part.kind, part.ranks, part.state) for part in judged.bad] == [("node", [17], "at times")]
     several = Names([msgspec.structs.replace(each, host=f"cn{each.rank}") for each in ranks(NODES)], ClusterMap())
     (finding,) = of_cluster({("host", "pingpong", 8): judged}, several)
-    assert finding.why.startswith(f"at times {slower * 10:.0f}")
+    assert finding.said.startswith(f"at times {slower * 10:.0f}")
     assert (finding.nodes, finding.drain) == (("cn17",), True)
 
 
@@ -272,7 +287,7 @@ def test_the_records_of_a_cluster() -> None:
     assert log.run is not None
     found = list(of_cluster(judged, Names(log.run.ranks, ClusterMap())))
     assert [each.layer for each in found] == ["latency, 8 B, host"]
-    assert found[0].verdict == "UNDECIDED", "three visits of a rank say too little"
+    assert found[0].status == "UNDECIDED", "three visits of a rank say too little"
 
 
 def test_each_launch_is_read_and_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,20 +405,20 @@ def test_one_bad_check_of_five_changes_a_limit_little(bad: float) -> None:
 def test_a_limit_far_above_the_usual_judges_nothing() -> None:
     checks = [limits.Checked(host="a", machine=THIS, seconds={"x": each}) for each in (1.0, 2.0, 5.0, 9.0, 300.0)]
     found = limits.by_limits("all", {"x": [1.0]}, Limits(checks=checks), 1)
-    assert (found.verdict, "times the usual" in found.why) == ("UNDECIDED", True)
+    assert (found.status, "times the usual" in found.said) == ("UNDECIDED", True)
 
 
 def test_what_is_missing_fails() -> None:
     checks = [limits.Checked(host="a", machine=THIS, seconds={"x": 1.0, "aware": 1.0})] * 5
     one_gpu = msgspec.structs.replace(THIS, gpus=("H100",))
-    assert [each.why for each in limits.missing(one_gpu, ["x"], Limits(checks=checks))] == [
+    assert [each.said for each in limits.missing(one_gpu, ["x"], Limits(checks=checks))] == [
         "1 GPU of 2 that the good nodes with this processor have"
     ]
     (found,) = limits.missing(THIS, ["x"], Limits(checks=checks))
-    assert (found.verdict, found.part) == ("FAIL", "aware")
+    assert (found.status, found.part) == ("FAIL", "aware")
     assert not list(limits.missing(THIS, ["x", "aware+delay"], Limits(checks=checks)))
     (found,) = limits.missing(msgspec.structs.replace(THIS, cpu="Xeon"), ["x"], Limits(checks=checks))
-    assert (found.verdict, "other machines" in found.why) == ("UNDECIDED", True)
+    assert (found.status, "other machines" in found.said) == ("UNDECIDED", True)
 
 
 def test_limits_of_another_number_of_ranks_judge_only_what_does_not_depend_on_it() -> None:
@@ -414,9 +429,9 @@ def test_limits_of_another_number_of_ranks_judge_only_what_does_not_depend_on_it
     assert [each.part for each in limits.missing(THIS, ["pingpong: host, 8 B"], known)] == [[*seconds][1]]
     together = {f"pingpong {cluster.TOGETHER} 2 ranks: host, 8 B": [9.0]}
     found = limits.by_limits("all ranks", together, known.of(two), 1, ranks=2)
-    assert (found.verdict, "16 ranks together, and this check has 2" in found.why) == ("NOT JUDGED", True)
+    assert (found.status, "16 ranks together, and this check has 2" in found.said) == ("NOT JUDGED", True)
     (first, *_) = seconds
-    assert limits.by_limits("host", {first: [9.0]}, known.of(two), 1).verdict == "FAIL"
+    assert limits.by_limits("host", {first: [9.0]}, known.of(two), 1).status == "FAIL"
 
 
 def test_an_inventory() -> None:
@@ -427,19 +442,19 @@ def test_an_inventory() -> None:
     (found,) = inventory.by_inventory(
         msgspec.structs.replace(asked, nodes=""), [msgspec.structs.replace(whole, nics=[])]
     )
-    assert (found.verdict, found.why, found.nodes) == ("FAIL", "no NIC mlx5_0", ("cn1",))
+    assert (found.status, found.said, found.nodes) == ("FAIL", "no NIC mlx5_0", ("cn1",))
     poor = Seen(node="cn2", cpu="Xeon", gpus=["A100"], nvlinks=[17], nics=("mlx5_0",), memory_bytes=1 << 29)
-    assert [each.why for each in inventory.by_inventory(asked, [whole, poor])] == [
+    assert [each.said for each in inventory.by_inventory(asked, [whole, poor])] == [
         "no rank ran there", "its processor is Xeon, not EPYC", "1 GPU of 2", "GPUs are A100, not H100",
         "GPU 0: 17 of 18 NVLinks active", "0 of 1 GiB of memory",
     ]  # fmt: skip
-    assert "do not contain" in [*inventory.by_inventory(asked, [Seen(node="cn1", cpu="EPYC")])][-1].why
+    assert "do not contain" in [*inventory.by_inventory(asked, [Seen(node="cn1", cpu="EPYC")])][-1].said
     (found,) = inventory.by_inventory(msgspec.structs.replace(asked, nodes="cn1"), [whole])
-    assert (found.verdict, found.yardstick) == ("PASS", "inventory")
-    assert found.why == "all is there: 1 node, processor, GPUs, kind of GPU, NVLinks, NICs and memory"
+    assert (found.status, found.evidence) == ("PASS", "inventory")
+    assert found.said == "all is there: 1 node, processor, GPUs, kind of GPU, NVLinks, NICs and memory"
     none = Inventory(gpus=0)
     verdicts = [
-        next(inventory.by_inventory(none, [each])).verdict for each in (whole, msgspec.structs.replace(whole, gpus=[]))
+        next(inventory.by_inventory(none, [each])).status for each in (whole, msgspec.structs.replace(whole, gpus=[]))
     ]
     assert verdicts == ["FAIL", "PASS"]
 
@@ -457,11 +472,11 @@ def gpu_log() -> RunLog:
 
 def judged_gpus(*logs: RunLog) -> list[CheckFinding]:
     found = [*machine.judge(machine.Layer("GPUs", ("matrix",)), GPUS, logs, None, 1), *machine.states(logs)]
-    return [each for each in found if (each.verdict, each.yardstick) != ("PASS", "link state")]
+    return [each for each in found if (each.status, each.evidence) != ("PASS", "link state")]
 
 
 def test_gpus_are_as_fast_as_the_published_ones() -> None:
-    assert [(each.verdict, each.yardstick) for each in judged_gpus(gpu_log())] == [("PASS", "reference")]
+    assert [(each.status, each.evidence) for each in judged_gpus(gpu_log())] == [("PASS", "reference")]
 
 
 @pytest.mark.parametrize(
@@ -480,18 +495,18 @@ def test_a_slow_gpu_is_one_finding_and_not_one_a_pair(
     times |= {(5, 6): 2.0} if gpus > 6 else {}
     devices = [gpu_records.device(number) for number in range(gpus)]
     log = gpu_records.log(gpus, ["uni"], changed={"uni": gpu_records.rows("uni", devices, slow=times)})
-    assert [(each.verdict, each.part) for each in judged_gpus(*[log] * machine.TIMES)] == findings
-    assert [each.verdict for each in judged_gpus(log)][:1] != ["PASS"]  # too few visits
+    assert [(each.status, each.part) for each in judged_gpus(*[log] * machine.TIMES)] == findings
+    assert [each.status for each in judged_gpus(log)][:1] != ["PASS"]  # too few visits
 
 
 def test_a_gpu_that_works_for_another_program_is_found() -> None:
     """Records of two H100s, one of which multiplied matrices meanwhile."""
     logs = read_runs(ROOT / "results" / "h100-x2" / "check-loaded.jsonl.gz", BENCHMARKS)
     found = judged_gpus(*(log for log in logs if log.run and log.run.plan.benchmark == "gpu_matrix"))
-    assert ("FAIL", "GPU 1", "link state") in [(each.verdict, each.part, each.yardstick) for each in found]
-    (slow,) = (each for each in found if each.yardstick == "reference")
-    assert slow.verdict == "UNDECIDED"
-    assert "SM write, 1 → 1" in slow.why
+    assert ("FAIL", "GPU 1", "link state") in [(each.status, each.part, each.evidence) for each in found]
+    (slow,) = (each for each in found if each.evidence == "reference")
+    assert slow.status == "UNDECIDED"
+    assert "SM write, 1 → 1" in slow.said
 
 
 @pytest.mark.parametrize(("lanes", "verdict"), [(16, "PASS"), (32, "UNDECIDED")])
@@ -505,8 +520,8 @@ def test_links_are_judged_where_nothing_else_can(lanes: int, verdict: str) -> No
             gpus = [msgspec.structs.replace(gpu, **changes) for gpu in hardware.gpus]
             log.hardware[place] = msgspec.structs.replace(hardware, gpus=gpus)
     (found,) = judged_gpus(*logs)
-    assert (found.verdict, found.yardstick) == (verdict, "line rate")
-    assert ("host → 0" in found.why) == (lanes == 32)
+    assert (found.status, found.evidence) == (verdict, "line rate")
+    assert ("host → 0" in found.said) == (lanes == 32)
 
 
 def test_a_gpu_with_a_program_of_somebody_else_does_not_pass() -> None:
@@ -515,7 +530,7 @@ def test_a_gpu_with_a_program_of_somebody_else_does_not_pass() -> None:
     log.hardware[0] = msgspec.structs.replace(
         log.hardware[0], gpus=[msgspec.structs.replace(first, processes=1), *others]
     )
-    assert ("UNDECIDED", "another program computes on it") in [(each.verdict, each.why) for each in judged_gpus(log)]
+    assert ("UNDECIDED", "another program computes on it") in [(each.status, each.said) for each in judged_gpus(log)]
 
 
 def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -523,12 +538,12 @@ def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     references.add("good-node", str(ROOT / "results" / "h200-x2" / "matrix.jsonl"), BENCHMARKS)
     (finding,) = judged_gpus(gpu_log())
-    assert (finding.verdict, finding.yardstick) == ("PASS", "reference")
-    assert finding.why.startswith("as fast as good-node")
+    assert (finding.status, finding.evidence) == ("PASS", "reference")
+    assert finding.said.startswith("as fast as good-node")
     other = gpu_log()
     assert other.run is not None
     other.run = msgspec.structs.replace(other.run, ranks=[])
-    assert "good-node" not in judged_gpus(other)[0].why
+    assert "good-node" not in judged_gpus(other)[0].said
 
 
 def test_clocks_that_are_held_down() -> None:
@@ -539,8 +554,8 @@ def test_clocks_that_are_held_down() -> None:
             first, *others = log.hardware[place].gpus
             gpus = [msgspec.structs.replace(first, clocks_event_reasons=["idle", "hardware thermal slowdown"]), *others]
             log.hardware[place] = msgspec.structs.replace(log.hardware[place], gpus=gpus)
-        (found,) = (each for each in judged_gpus(log) if each.yardstick == "link state")
-        assert (found.verdict, found.why) == (verdict, "clocks: hardware thermal slowdown" + missing)
+        (found,) = (each for each in judged_gpus(log) if each.evidence == "link state")
+        assert (found.status, found.said) == (verdict, "clocks: hardware thermal slowdown" + missing)
 
 
 def test_a_link_that_is_down_and_errors_during_the_check() -> None:
@@ -554,9 +569,9 @@ def test_a_link_that_is_down_and_errors_during_the_check() -> None:
         first, *others = log.hardware[place].gpus
         gpus = [msgspec.structs.replace(first, **changes), *others]
         log.hardware[place] = msgspec.structs.replace(log.hardware[place], gpus=gpus)
-    found = [each for each in judged_gpus(log) if each.yardstick == "link state"]
-    assert [each.verdict for each in found] == ["FAIL", "FAIL", "UNDECIDED"]
-    assert found[0].why.startswith("NVLink: 2 of 20 down")
+    found = [each for each in judged_gpus(log) if each.evidence == "link state"]
+    assert [each.status for each in found] == ["FAIL", "FAIL", "UNDECIDED"]
+    assert found[0].said.startswith("NVLink: 2 of 20 down")
 
 
 @pytest.mark.parametrize(("errors", "verdicts"), [(99, []), (101, ["UNDECIDED"])])
@@ -568,7 +583,7 @@ def test_corrected_errors_are_judged_by_their_rate(errors: int, verdicts: list[s
         first, *others = log.hardware[place].gpus
         gpus = [msgspec.structs.replace(first, nvlink_errors={"CRC of data": count}), *others]
         log.hardware[place] = msgspec.structs.replace(log.hardware[place], gpus=gpus)
-    assert [each.verdict for each in judged_gpus(log) if each.yardstick == "link state"] == verdicts
+    assert [each.status for each in judged_gpus(log) if each.evidence == "link state"] == verdicts
 
 
 def test_links_that_a_bridge_leaves_free_are_no_fault() -> None:
@@ -576,7 +591,7 @@ def test_links_that_a_bridge_leaves_free_are_no_fault() -> None:
     for place, hardware in enumerate(log.hardware):
         changed = [msgspec.structs.replace(gpu, name="NVIDIA H100 NVL", nvlinks_inactive=6) for gpu in hardware.gpus]
         log.hardware[place] = msgspec.structs.replace(hardware, gpus=changed)
-    assert not [each for each in judged_gpus(log) if each.yardstick == "link state"]
+    assert not [each for each in judged_gpus(log) if each.evidence == "link state"]
 
 
 def good_checks(seconds: dict[str, list[float]]) -> Limits:
@@ -593,9 +608,9 @@ def test_times_above_the_limits_fail() -> None:
     for factor, verdict in ((1.0, "PASS"), (0.5, "FAIL")):
         spread = [factor * (1 + number / 100) for number in range(6)]
         known = good_checks({name: [seconds[0] * each for each in spread] for name, seconds in times.items()})
-        assert [each.verdict for each in machine.judge(layer, GPUS, [log], known, 1)] == [verdict]
+        assert [each.status for each in machine.judge(layer, GPUS, [log], known, 1)] == [verdict]
     known = Limits(checks=[])
-    assert [each.verdict for each in machine.judge(layer, GPUS, [log], known, 1)] == ["UNDECIDED"]
+    assert [each.status for each in machine.judge(layer, GPUS, [log], known, 1)] == ["UNDECIDED"]
 
 
 def test_a_faulty_transport_is_judged_by_what_is_known_of_the_good_one() -> None:
@@ -608,7 +623,7 @@ def test_a_faulty_transport_is_judged_by_what_is_known_of_the_good_one() -> None
     known = good_checks({name: [each * 1.02**n for n in range(-2, 3)] for name, each in good_s.items()})
 
     def judged(known: Limits | None) -> list[tuple[str, str]]:
-        return [(each.verdict, each.yardstick) for each in machine.judge(layer, benchmark, logs, known, 20)]
+        return [(each.status, each.evidence) for each in machine.judge(layer, benchmark, logs, known, 20)]
 
     assert (judged(None), judged(known)) == ([("PASS", "reference")], [("PASS", "limits")])
     for log in logs:
@@ -620,10 +635,10 @@ def test_a_faulty_transport_is_judged_by_what_is_known_of_the_good_one() -> None
 
 
 FINDINGS = in_order([
-    CheckFinding(verdict="PASS", layer="bandwidth", why="all of them are equal", yardstick="population"),
-    CheckFinding(verdict="FAIL", layer='latency "8 B"', part="node cn3", why="12 % <", nodes=("cn3",), drain=True),
-    CheckFinding(verdict="NOT JUDGED", layer="allreduce", why="1 point correct; nothing to compare its speed with"),
-    CheckFinding(verdict="UNDECIDED", layer="latency", part="node cn4", why="perhaps", decides="a longer --budget"),
+    CheckFinding(status="PASS", layer="bandwidth", said="all of them are equal", evidence="population"),
+    CheckFinding(status="FAIL", layer='latency "8 B"', part="node cn3", said="12 % <", nodes=("cn3",), drain=True),
+    CheckFinding(status="NOT JUDGED", layer="allreduce", said="1 point correct; nothing to compare its speed with"),
+    CheckFinding(status="UNDECIDED", layer="latency", part="node cn4", said="perhaps", remedy="a longer --budget"),
 ])  # fmt: skip
 
 
@@ -661,7 +676,7 @@ def test_the_page_begins_with_what_the_screen_shows(volley: Command) -> None:
 def test_a_command_stands_on_one_line() -> None:
     command = "volley pingpong " + " ".join(f"--option-{number} value" for number in range(20))
     out = io.StringIO()
-    finding = CheckFinding(verdict="UNDECIDED", layer="x", why="y", decides=f"limits, or {command}")
+    finding = CheckFinding(status="UNDECIDED", layer="x", said="y", remedy=f"limits, or {command}")
     findings.render([finding], "table", out)
     assert any(line.endswith(command) for line in out.getvalue().splitlines())
 
@@ -671,11 +686,11 @@ def bad_nodes(number: int, layers: int = 2) -> list[CheckFinding]:
     long = "slower than the other nodes, " * 8
     names = [f"layer {layer}" for layer in range(layers)]
     found = [
-        CheckFinding(verdict="FAIL", layer=layer, part=f"node cn{node:05}", why=long, nodes=(f"cn{node:05}",))
+        CheckFinding(status="FAIL", layer=layer, part=f"node cn{node:05}", said=long, nodes=(f"cn{node:05}",))
         for layer in names
         for node in range(number)
     ]
-    found += [CheckFinding(verdict="UNDECIDED", layer=each, why=long, decides=long) for each in names]
+    found += [CheckFinding(status="UNDECIDED", layer=each, said=long, remedy=long) for each in names]
     return in_order([*found, FINDINGS[-1]])
 
 
@@ -770,13 +785,16 @@ def test_a_check_of_one_rank(volley: Command, tmp_path: Path) -> None:
 
 
 def test_healthy_machines_pass(volley: Command, tmp_path: Path) -> None:
-    """Kept checks of a machine without GPUs, and of two GPUs: of these the last layer was not kept."""
+    """Kept checks of a machine without GPUs, and of two GPUs: of these the last layer was not kept, and is named."""
     done = volley("check", "--from", str(ROOT / "results" / "two-cores" / "check.jsonl.gz"))
     assert done.code == 0, done.out
     assert "PASS         messages in host memory: as fast as two-cores" in done.out
     done = volley("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "-f", "json")
     found = json.loads(done.out)["findings"]
-    assert {each["layer"] for each in found if each["verdict"] != "PASS"} == {"all ranks"}
+    assert done.code == 0, done.out
+    assert {(each["layer"], each["verdict"]) for each in found if each["verdict"] != "PASS"} == {
+        ("all ranks", "NOT JUDGED")
+    }
     file = tmp_path / "node.json"
     file.write_text('{"gpus": 2, "nics": ["mlx5_0"]}')
     done = volley("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "--inventory", str(file))
@@ -792,7 +810,24 @@ def test_a_busy_machine_is_reported_and_not_judged() -> None:
         ]
     layer = machine.layers(0)[0]
     (found,) = machine.judge(layer, benchmarks.read(layer.words)[0], logs, None, 1)
-    assert (found.verdict, "others may use these cores" in found.why) == ("NOT JUDGED", True)
+    assert (found.status, "others may use these cores" in found.said) == ("NOT JUDGED", True)
+
+
+def test_what_kept_records_lack_is_undecided_if_it_was_asked_for(volley: Command, tmp_path: Path) -> None:
+    """By the name of a transport, or by limits, which are of all layers."""
+    kept = str(ROOT / "results" / "h100-x2" / "check.jsonl.gz")
+    file = tmp_path / "limits.json"
+    file.write_bytes(msgspec.json.encode(Limits(checks=[])))
+    for words, asked in (
+        ((), set()),
+        (("-t", "aware"), set()),
+        (("-t", "staged"), {"all ranks", "staged"}),
+        (("--expect", str(file)), {"all ranks"}),
+    ):
+        done = volley("check", "--from", kept, "-f", "json", *words)
+        found = [each for each in json.loads(done.out)["findings"] if "do not contain" in each["why"]]
+        assert {each["layer"] for each in found if each["verdict"] == "UNDECIDED"} == asked
+        assert done.code == (4 if asked else 0)
 
 
 def test_records_of_something_else_are_no_check(volley: Command) -> None:

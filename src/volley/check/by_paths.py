@@ -39,13 +39,13 @@ def by_paths(log: RunLog, names: Names) -> Iterator[CheckFinding]:
         most = of_node[like[0]][2]
         said = f"{len(like)} of {count(len(of_node), 'node')}: {most.in_short()}"
         slow = paths.fallback(most, log.run.environment if log.run else {}, format_size(largest))
-        finding = partial(CheckFinding, layer=f"path, {format_size(largest)}, {transport}", yardstick="population")
+        finding = partial(CheckFinding, layer=f"path, {format_size(largest)}, {transport}", evidence="population")
         if others:
             why = f"{of_node[others[0]][2].in_short()}; {said}"
             decides = f"volley doctor --hosts {quote(f'{others[0]},{like[0]}')}"
-            yield finding(verdict="UNDECIDED", part=join_few(others, NAMED), why=why, decides=decides, nodes=others)
+            yield finding(status="UNDECIDED", part=join_few(others, NAMED), said=why, remedy=decides, nodes=others)
         elif slow or not most.kind:
             decides = f"volley doctor --hosts {quote(','.join(like[:2]))}"
-            yield finding(verdict="NOT JUDGED", why=slow.text if slow else said, decides=decides)
+            yield finding(status="NOT JUDGED", said=slow.text if slow else said, remedy=decides)
         else:
-            yield finding(verdict="PASS", why=said)
+            yield finding(status="PASS", said=said)

@@ -19,7 +19,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import RANKS
 from volley.check import COMMAND, cluster, inventory, limits, machine
 from volley.check.by_paths import by_paths
-from volley.check.findings import CheckFinding, Verdict, exit_code, in_order, of_cluster, render
+from volley.check.findings import CheckFinding, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.check.places import Names
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
@@ -27,6 +27,7 @@ from volley.launch import cluster_map
 from volley.launch.allocation import allocation
 from volley.launch.cluster_map import ClusterMap
 from volley.launch.inside_launcher import rank_info
+from volley.machine.finding import Verdict, exit_code, in_order
 from volley.machine.inventory import Inventory, Seen, nics_here
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
@@ -60,15 +61,15 @@ class Check:
     def launches(self, layer: str, benchmark: Benchmark, options: Any) -> list[RunLog]:
         """Run a benchmark and return its records; what prevents it, or ends it early, becomes a finding."""
         chosen = self.options.output
-        finding = partial(CheckFinding, layer=layer, decides="volley doctor")
+        finding = partial(CheckFinding, layer=layer, remedy="volley doctor")
         if self.left_s <= 0:
             why = f"the {self.budget_s:g} s of this check were over"
-            self.findings.append(finding(verdict="UNDECIDED", why=why, decides="a longer --budget"))
+            self.findings.append(finding(status="UNDECIDED", said=why, remedy="a longer --budget"))
             return []
         try:
             session = prepare(benchmark, options, self.stop)
         except MachineError as error:
-            self.findings.append(finding(verdict="NOT POSSIBLE", why=str(error)))
+            self.findings.append(finding(status="NOT POSSIBLE", said=str(error)))
             return []
         shown = "table" if chosen.format == "table" else "json"
         with Progress(shown, session.jobs.count, quiet=chosen.quiet) as progress:
@@ -79,7 +80,7 @@ class Check:
                 said = [line.removeprefix("volley: ") for line in outcome.lines if not line.endswith(LOOKS_FOR)]
                 why = " ".join(said[-1:])
                 verdict: Verdict = "FAIL" if began and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"
-                self.findings.append(finding(verdict=verdict, why=why or "no reason"))
+                self.findings.append(finding(status=verdict, said=why or "no reason"))
         return session.logs
 
 
@@ -224,20 +225,18 @@ class Judged:
         """Judge all ranks together."""
         if self.one and self.options.job.ranks == 1:
             why = "one rank has no partner; the limits do not judge it" if self.known else "one rank has no partner"
-            yield CheckFinding(verdict="NOT JUDGED", layer="all ranks", why=why, nodes=(self.host,))
+            yield CheckFinding(status="NOT JUDGED", layer="all ranks", said=why, nodes=(self.host,))
         if self.names is None or not self.logs:
             return
         absent = {each.transport: each.reason for log in self.logs for each in log.transports if not each.available}
         for transport, reason in absent.items():
             verdict: Verdict = "NOT POSSIBLE" if transport in self.options.transport else "NOT JUDGED"
-            yield CheckFinding(
-                verdict=verdict, layer="all ranks", why=f"{transport}: {reason}", decides="volley doctor"
-            )
+            yield CheckFinding(status=verdict, layer="all ranks", said=f"{transport}: {reason}", remedy="volley doctor")
         if not self.one:
             yield from by_paths(self.logs[0], self.names)
         found = list(of_cluster(self.of_ranks, self.names, self.together.reasons))
-        if self.known and self.together.times and not any(each.verdict == "FAIL" for each in found):
-            found = [each for each in found if each.verdict != "NOT JUDGED"]
+        if self.known and self.together.times and not any(each.status == "FAIL" for each in found):
+            found = [each for each in found if each.status != "NOT JUDGED"]
             known = self.known.of(self.this)
             found.append(limits.by_limits("all ranks", self.together.times, known, len(self.times), self.this.ranks))
         yield from (replace_nodes(each, self.host) if self.one else each for each in found)
@@ -265,7 +264,7 @@ class Judged:
 
 def replace_nodes(finding: CheckFinding, host: str) -> CheckFinding:
     """Return a finding of one machine with its name."""
-    return msgspec.structs.replace(finding, nodes=(host,), drain=finding.verdict == "FAIL")
+    return msgspec.structs.replace(finding, nodes=(host,), drain=finding.status == "FAIL")
 
 
 def _without_rank(logs: list[RunLog], asked: int) -> Iterator[CheckFinding]:
@@ -274,7 +273,7 @@ def _without_rank(logs: list[RunLog], asked: int) -> Iterator[CheckFinding]:
     if seen < asked:
         why = f"the ranks were on {seen} of {count(asked, 'node')}"
         how = f"--ranks {asked} or more, spread over the nodes"
-        yield CheckFinding(verdict="UNDECIDED", layer="all ranks", why=why, decides=how)
+        yield CheckFinding(status="UNDECIDED", layer="all ranks", said=why, remedy=how)
 
 
 def _learn(options: CheckOptions, judged: Judged, code: int) -> None:
@@ -293,7 +292,11 @@ def is_check(log: RunLog) -> bool:
 
 
 def of_records(logs: Sequence[RunLog], options: CheckOptions, where: ClusterMap | None = None) -> Found:
-    """Judge the records of a check."""
+    """Judge what the records of a check hold.
+
+    A layer that they do not hold is NOT JUDGED; it is UNDECIDED if it was asked for: by limits, which are of all
+    layers, or by the name of its transport.
+    """
     ranks = [log for log in logs if is_check(log)]
     others = [log for log in logs if log.run and log not in ranks]
     if not ranks and len({log.run.plan.benchmark for log in others if log.run}) == 1:
@@ -301,9 +304,8 @@ def of_records(logs: Sequence[RunLog], options: CheckOptions, where: ClusterMap 
     gpus = max((len(log.gpus("before")) for log in logs), default=0)
     named = list(dict.fromkeys(name for log in others if log.run for name in log.run.plan.transports))
     of_layers: list[LayerLogs] = []
-    absent: list[CheckFinding] = []
+    absent: list[str] = []
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
-    missing = partial(CheckFinding, verdict="UNDECIDED", why="these records do not contain it", decides="another check")
     for layer in machine.layers(gpus, named):
         benchmark, asked = benchmarks.read(layer.words)
         wanted = set(asked.named_transports)
@@ -315,13 +317,18 @@ def of_records(logs: Sequence[RunLog], options: CheckOptions, where: ClusterMap 
         if those:
             of_layers.append((layer, benchmark, those))
         elif one:
-            absent.append(missing(layer=layer.name))
-    absent += [] if ranks else [missing(layer="all ranks")]
+            absent.append(layer.name)
+    absent += [] if ranks else ["all ranks"]
+    unmeasured = [
+        name for name in options.transport if not any(log.run and name in log.run.plan.transports for log in logs)
+    ]
+    status: Verdict = "UNDECIDED" if options.expect or unmeasured else "NOT JUDGED"
+    missing = partial(CheckFinding, status=status, said="these records do not contain it", remedy="another check")
     together = cluster.Measured(where or ClusterMap(), 0.0)
     known = limits.read_limits(options.expect) if options.expect else None
     asked_for = inventory.read_inventory(options.inventory) if options.inventory else None
     judged = Judged(options, of_layers, ranks, together, known, asked_for)
-    return Found([*judged.findings(), *absent], judged.nodes())
+    return Found([*judged.findings(), *(missing(layer=each) for each in (*absent, *unmeasured))], judged.nodes())
 
 
 def shown(logs: Sequence[RunLog]) -> bool:

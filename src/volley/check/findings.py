@@ -6,59 +6,42 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Literal, TextIO
+from typing import Annotated, Literal, TextIO, get_args
 from xml.sax.saxutils import quoteattr
+
+import msgspec
 
 from volley.benchmarks.matrix.rounds import PARTNERS
 from volley.check.cluster import Case
 from volley.check.evidence import ClusterPart, Judgement
 from volley.check.places import Names
 from volley.document import Frozen, doc, readable_json
-from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED
+from volley.machine.finding import Finding, Verdict, counts, exit_code
 from volley.report.columns import SCHEMA
 from volley.report.prometheus import escaped
 from volley.text import count, escape_controls, grouped, join_few, wrapped
 from volley.units import format_cpulist, format_size
 
-Verdict = Literal["FAIL", "UNDECIDED", "NOT POSSIBLE", "NOT JUDGED", "PASS"]
-EXIT_CODES: dict[Verdict, int] = {
-    "FAIL": EXIT_FAILED,
-    "UNDECIDED": EXIT_UNDECIDED,
-    "NOT POSSIBLE": EXIT_MACHINE,
-    "NOT JUDGED": EXIT_GOOD,
-    "PASS": EXIT_GOOD,
-}
-"""The most important first.  NOT JUDGED: the data is correct, and there is nothing to compare the speed with."""
 NAMED = 8
 """A sentence names at most this many parts of a list."""
 
 
-class CheckFinding(Frozen, frozen=True, kw_only=True):
+class CheckFinding(Finding, frozen=True, kw_only=True):
     """What is known about a layer, or about a part of the cluster in it."""
 
-    verdict: Verdict
+    status: Verdict = msgspec.field(name="verdict")
     layer: Annotated[str, doc("what was measured.")]
     part: Annotated[str, doc("the part of the machine or cluster; empty: all of it.")] = ""
-    why: str
-    yardstick: Annotated[
+    said: str = msgspec.field(name="why")
+    evidence: Annotated[
         Literal["data", "population", "limits", "reference", "line rate", "link state", "inventory", "none"],
         doc("what it was compared with; `data`: the bytes that arrived."),
-    ] = "none"
-    decides: Annotated[str, doc("what would decide it, or what to do.")] = ""
+    ] = msgspec.field(default="none", name="yardstick")
+    remedy: Annotated[str, doc("what would decide it, or what to do.")] = msgspec.field(default="", name="decides")
     nodes: Annotated[tuple[str, ...], doc("the nodes that this is about, as the batch system names them.")] = ()
     drain: Annotated[
         bool, doc("these nodes themselves failed: not a switch, a link or a pair of which one is good.")
     ] = False
-
-
-def exit_code(findings: Sequence[CheckFinding]) -> int:
-    """Return the exit code: 0 only if there are findings and none of them failed, is undecided or was not possible."""
-    return EXIT_CODES[in_order(findings)[0].verdict] if findings else EXIT_MACHINE
-
-
-def in_order(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
-    """Return the findings, the most important first."""
-    return sorted(findings, key=lambda each: [*EXIT_CODES].index(each.verdict))
 
 
 def of_cluster(
@@ -80,7 +63,7 @@ def of_cluster(
             why = f"not measured: {skipped}" if skipped else "not measured, or too rarely"
             decides = "a longer --budget, or the reason why the run ended"
             part_names = join_few(lost, NAMED)
-            yield finding(verdict="UNDECIDED", part=part_names, why=why, decides=decides, nodes=_hosts(lost, names))
+            yield finding(status="UNDECIDED", part=part_names, said=why, remedy=decides, nodes=_hosts(lost, names))
         if parts or judgement.missing:
             continue
         if names.one_node:
@@ -91,7 +74,7 @@ def of_cluster(
         good = f"{seen}, among {total} nodes ({count(min(PARTNERS, len(names.ranks) - 1), 'partner')} each)"
         unseen = "this does not see a single bad pair (volley matrix), nor what comes and goes and costs less than "
         unseen += f"{_percent(judgement.hit_from)} (volley pingpong --tail)"
-        yield finding(verdict="PASS", why=good, yardstick="population", decides=unseen)
+        yield finding(status="PASS", said=good, evidence="population", remedy=unseen)
 
 
 def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names: Names) -> CheckFinding:
@@ -99,12 +82,12 @@ def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names:
     ranks = count(len(names.ranks), "rank")
     if not judgement.parts:
         why = f"a rank slower by {_percent(judgement.seen_from)} would have been found, among {ranks} of this machine"
-        return finding(verdict="PASS", why=why, yardstick="population")
+        return finding(status="PASS", said=why, evidence="population")
     slow = [part for part in judgement.bad if part.state == "slow" and part.ranks]
     cores = join_few([f"rank {rank}" for part in slow for rank in part.ranks], NAMED)
     seen = f"; {cores}: {_percent(max(part.slower or 0 for part in slow))} slower than the others" if slow else ""
     why = f"the data of {ranks} is correct{seen}; the speed of single cores is not judged"
-    return finding(verdict="NOT JUDGED", why=why)
+    return finding(status="NOT JUDGED", said=why)
 
 
 def _hosts(names_of_nodes: Sequence[str], names: Names) -> tuple[str, ...]:
@@ -119,40 +102,40 @@ def _of_part(  # noqa: PLR0911  a return for each reason
     nodes = names.nodes(part.ranks)
     slower, several = _percent(part.slower), join_few(nodes, NAMED)
     switch = names.switch(part.ranks[0]) if part.ranks else ""
-    about = partial(finding, nodes=_hosts(nodes, names) if nodes else (), yardstick="population")
+    about = partial(finding, nodes=_hosts(nodes, names) if nodes else (), evidence="population")
     if part.state == "wrong":
         titles = {"node": _title(part, names), "group": f"a link of switch {switch}", "pair": f"the pair {several}"}
         why = f"wrong data arrived in {count(part.pairs, 'pair')}" if part.pairs else "wrong data arrived"
         if part.kind == "pair":
             why += ": one of the two is at fault"
         drain = part.kind == "node"
-        return about(verdict="FAIL", part=titles[part.kind], why=why, yardstick="data", drain=drain)
+        return about(status="FAIL", part=titles[part.kind], said=why, evidence="data", drain=drain)
     if part.state == "at times":
         why = f"at times {slower} slower than usual ({count(part.pairs, 'visit')}), more often than other nodes"
-        return about(verdict="FAIL", part=_title(part, names), why=why, drain=True)
+        return about(status="FAIL", part=_title(part, names), said=why, drain=True)
     fewer = f"({count(part.pairs, 'pair')})" if part.pairs else ""
     if part.reason == "neighbors":
         why = f"{slower} slower than its neighbors towards the same places {fewer}"
-        return about(verdict="FAIL", part=_title(part, names), why=why, drain=True)
+        return about(status="FAIL", part=_title(part, names), said=why, drain=True)
     if part.reason == "beyond":
         why = f"{several} is {slower} slower with nodes of other switches, and good with those of its own"
-        return about(verdict="FAIL", part=f"a link of switch {switch}", why=why)
+        return about(status="FAIL", part=f"a link of switch {switch}", said=why)
     if part.reason == "far":
         why = f"{slower} slower than the slowest of the others: more than any distance"
-        return about(verdict="FAIL", part=_title(part, names), why=why, drain=part.kind == "node")
+        return about(status="FAIL", part=_title(part, names), said=why, drain=part.kind == "node")
     if part.reason == "uplinks":
         why = f"{slower} slower than comparable switches towards others"
-        return about(verdict="FAIL", part=f"the links of switch {switch} to other switches", why=why)
+        return about(status="FAIL", part=f"the links of switch {switch} to other switches", said=why)
     if part.reason == "inside":
         why = f"its nodes are {slower} slower with each other than those of other switches"
         if part.state == "slow":
-            return about(verdict="FAIL", part=f"switch {switch}", why=why)
+            return about(status="FAIL", part=f"switch {switch}", said=why)
         return about(
-            verdict="UNDECIDED", part=f"switch {switch}", why=why, decides="a check with nodes of more switches"
+            status="UNDECIDED", part=f"switch {switch}", said=why, remedy="a check with nodes of more switches"
         )
     if part.reason == "two":
         why = "the data is correct; of two nodes nobody can say which one is slow"
-        return about(verdict="NOT JUDGED", why=why, yardstick="none")
+        return about(status="NOT JUDGED", said=why, evidence="none")
     why, decides = {
         "lone": (
             f"{slower} slower than the others: slow, or farther away",
@@ -179,7 +162,7 @@ def _of_part(  # noqa: PLR0911  a return for each reason
         ),
     }[part.reason]
     title = _title(part, names) if part.kind == "node" else several
-    return about(verdict="UNDECIDED", part=title, why=why, decides=decides)
+    return about(status="UNDECIDED", part=title, said=why, remedy=decides)
 
 
 MOST_TIMES = 1000
@@ -238,10 +221,8 @@ def _name(finding: CheckFinding) -> str:
 
 def _table(findings: Sequence[CheckFinding]) -> list[str]:
     """Show the first findings of each verdict and layer, as many as the screen has room for, and count the others."""
-    totals = [
-        f"{number} {verdict}" for verdict in EXIT_CODES if (number := sum(each.verdict == verdict for each in findings))
-    ]
-    sections = list(grouped(findings, lambda each: (each.verdict, each.layer)).values())
+    totals = [f"{number} {verdict}" for verdict, number in counts(findings, get_args(Verdict)).items() if number]
+    sections = list(grouped(findings, lambda each: (each.status, each.layer)).values())
     room = MOST_LINES - 2  # without the first and the last line
     for most in range(room, -1, -1):
         lines = [line for place, those in enumerate(sections) for line in _section(those, most or int(place == 0))]
@@ -256,30 +237,29 @@ def _section(findings: Sequence[CheckFinding], most: int) -> list[str]:
     """Return the lines of at most so many findings of one verdict and layer, and a line about the others."""
     lines = []
     for each in findings[:most]:
-        yardstick = f" [{each.yardstick}]" if each.yardstick != "none" else ""
-        text = f"{each.verdict:<12} {_name(each)}: {escape_controls(each.why)}{yardstick}"
+        yardstick = f" [{each.evidence}]" if each.evidence != "none" else ""
+        text = f"{each.status:<12} {_name(each)}: {escape_controls(each.said)}{yardstick}"
         lines += wrapped(text, WIDTH, others=" " * 13)[:3]
-        if each.decides and each.verdict != "PASS":
-            lines += wrapped(f"→ {escape_controls(each.decides)}", WIDTH, " " * 13, " " * 15)
+        if each.remedy and each.status != "PASS":
+            lines += wrapped(f"→ {escape_controls(each.remedy)}", WIDTH, " " * 13, " " * 15)
     if others := findings[most:]:
-        which = ", ".join(escape_controls(each.part or each.why) for each in others[:NAMED])
+        which = ", ".join(escape_controls(each.part or each.said) for each in others[:NAMED])
         which += ", …" if len(others) > NAMED else ""
         text = f"{len(others)}{' more' if most else ''}: {escape_controls(others[0].layer)}: {which}"
-        lines.append(f"{others[0].verdict:<12} {textwrap.shorten(text, WIDTH - 13, placeholder=' …')}")
+        lines.append(f"{others[0].status:<12} {textwrap.shorten(text, WIDTH - 13, placeholder=' …')}")
     return lines
 
 
 def _junit(findings: Sequence[CheckFinding]) -> list[str]:
     """A FAIL is a failure; what is undecided or not possible is an error, because it did not pass."""
-    failed = sum(each.verdict == "FAIL" for each in findings)
-    skipped = sum(each.verdict == "NOT JUDGED" for each in findings)
-    errors = sum(each.verdict in ("UNDECIDED", "NOT POSSIBLE") for each in findings)
+    failed, undecided, not_possible, skipped, _ = counts(findings, get_args(Verdict)).values()
+    errors = undecided + not_possible
     totals = f'tests="{len(findings)}" failures="{failed}" errors="{errors}" skipped="{skipped}"'
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<testsuite name="volley check" {totals}>']
     for each in findings:
-        tag = {"FAIL": "failure", "NOT JUDGED": "skipped"}.get(each.verdict, "error")
-        message = quoteattr(escape_controls(f"{each.verdict}: {each.why}"))
-        inside = "" if each.verdict == "PASS" else f"<{tag} message={message}/>"
+        tag = {"FAIL": "failure", "NOT JUDGED": "skipped"}.get(each.status, "error")
+        message = quoteattr(escape_controls(f"{each.status}: {each.said}"))
+        inside = "" if each.status == "PASS" else f"<{tag} message={message}/>"
         lines.append(f"  <testcase classname={quoteattr(each.layer)} name={quoteattr(_name(each))}>{inside}</testcase>")
     return [*lines, "</testsuite>"]
 
@@ -293,7 +273,7 @@ def _prometheus(findings: Sequence[CheckFinding]) -> list[str]:
         "# TYPE volley_check_finding gauge",
     ]
     samples = (
-        f'volley_check_finding{{verdict="{each.verdict}",layer="{escaped(each.layer)}",part="{escaped(each.part)}"}} 1'
+        f'volley_check_finding{{verdict="{each.status}",layer="{escaped(each.layer)}",part="{escaped(each.part)}"}} 1'
         for each in findings
     )
     return [*lines, *dict.fromkeys(samples)]

@@ -30,12 +30,12 @@ def read_inventory(path: Path) -> Inventory:
 
 def by_inventory(asked: Inventory, seen: Sequence[Seen]) -> Iterator[CheckFinding]:
     """Name what is not there; what the records do not contain is undecided."""
-    finding = partial(CheckFinding, layer="inventory", yardstick="inventory")
+    finding = partial(CheckFinding, layer="inventory", evidence="inventory")
     nodes = expand(asked.nodes) if asked.nodes else ()
     there = {each.node for each in seen}
     absent = [node for node in nodes if node not in there]
     if absent:
-        yield finding(verdict="FAIL", part=join_few(absent, NAMED), why="no rank ran there", nodes=tuple(absent))
+        yield finding(status="FAIL", part=join_few(absent, NAMED), said="no rank ran there", nodes=tuple(absent))
     good = {count(len(nodes), "node"): True} if nodes else {}
     unseen, failed = dict[str, bool](), bool(absent)
     for each in seen:
@@ -43,10 +43,10 @@ def by_inventory(asked: Inventory, seen: Sequence[Seen]) -> Iterator[CheckFindin
             (unseen if said is None else good)[name] = True
             for why in said or ():
                 failed = True
-                yield finding(verdict="FAIL", part=f"node {each.node}", why=why, nodes=(each.node,), drain=True)
+                yield finding(status="FAIL", part=f"node {each.node}", said=why, nodes=(each.node,), drain=True)
     if unseen:
         why = f"the records of this check do not contain: {join_few([*unseen], NAMED)}"
-        yield finding(verdict="UNDECIDED", why=why, decides="volley check --inventory FILE on each node")
+        yield finding(status="UNDECIDED", said=why, remedy="volley check --inventory FILE on each node")
     elif not failed:
         what = join_few([*good], NAMED)
-        yield finding(verdict="PASS" if what else "NOT JUDGED", why=f"all is there: {what}" if what else "it is empty")
+        yield finding(status="PASS" if what else "NOT JUDGED", said=f"all is there: {what}" if what else "it is empty")

@@ -160,7 +160,7 @@ def by_limits(
     if ranks is not None and learned and ranks not in learned:
         others = join_few(sorted(map(str, learned)), NAMED)
         why = f"the limits are of {others} ranks together, and this check has {ranks}: they do not judge it"
-        return CheckFinding(verdict="NOT JUDGED", layer=layer, why=why, decides=f"--ranks {max(learned)}")
+        return CheckFinding(status="NOT JUDGED", layer=layer, said=why, remedy=f"--ranks {max(learned)}")
     over, open_, unknown, wide = [], [], [], []
     for name, seconds in times.items():
         limit = limits.limit_s(without_fault(name), judged)
@@ -172,21 +172,21 @@ def by_limits(
             over.append(f"{name} {(median(seconds) / limit[0] - 1) * 100:.0f} % above its limit")
         elif median(seconds) > limit[0]:
             open_.append(name)
-    finding = partial(CheckFinding, layer=layer, yardstick="limits")
+    finding = partial(CheckFinding, layer=layer, evidence="limits")
     if over:
-        return finding(verdict="FAIL", why=join_few(over, NAMED))
+        return finding(status="FAIL", said=join_few(over, NAMED))
     if unknown:
         why = f"fewer than {FEWEST} good checks of such a machine measured {join_few(unknown, 2)}"
-        return finding(verdict="UNDECIDED", why=why, decides="on good nodes: --learn")
+        return finding(status="UNDECIDED", said=why, remedy="on good nodes: --learn")
     if wide:
         why = f"the limit judges nothing, because the good checks differ too much: {join_few(wide, 2)}"
-        return finding(verdict="UNDECIDED", why=why, decides="a new file, learned on nodes where nothing else runs")
+        return finding(status="UNDECIDED", said=why, remedy="a new file, learned on nodes where nothing else runs")
     if open_:
         why = f"some launches are above the limit: {join_few(open_, NAMED)}"
-        return finding(verdict="UNDECIDED", why=why, decides="another check")
+        return finding(status="UNDECIDED", said=why, remedy="another check")
     why = f"within this site's limits (a good node fails them once in {1 / FALSE_ALARM:.0f} checks)"
     why += f"; {_finds(limits, times)}"
-    return finding(verdict="PASS", why=why)
+    return finding(status="PASS", said=why)
 
 
 def missing(machine: Machine, times: Iterable[str] | None, limits: Limits) -> Iterator[CheckFinding]:
@@ -194,22 +194,22 @@ def missing(machine: Machine, times: Iterable[str] | None, limits: Limits) -> It
 
     ``times``: what this check measured; ``None``: the user chose it, so that nothing of it is missing.
     """
-    finding = partial(CheckFinding, verdict="FAIL", layer="what must be there", yardstick="limits")
+    finding = partial(CheckFinding, status="FAIL", layer="what must be there", evidence="limits")
     same = [each for each in limits.checks if each.machine.cpu == machine.cpu]
     fewest = min((len(each.machine.gpus) for each in same), default=0)
     if len(machine.gpus) < fewest:
         why = f"{count(len(machine.gpus), 'GPU')} of {fewest} that the good nodes with this processor have"
-        yield finding(part="GPUs", why=why)
+        yield finding(part="GPUs", said=why)
     known = limits.of(machine).checks
     # What all ranks measured together has their number in its name.
     usual = [{name for name in each.seconds if TOGETHER not in name} for each in known]
     usual = [{*each.seconds} for each in known if each.machine.ranks == machine.ranks] or usual
     if absent := sorted(set.intersection(*usual) - {*map(without_fault, times)}) if usual and times is not None else []:
-        yield finding(part=join_few(absent, NAMED), why="measured on every good node, and not here")
+        yield finding(part=join_few(absent, NAMED), said="measured on every good node, and not here")
     if limits.checks and not known and len(machine.gpus) >= fewest:
         kinds = join_few(dict.fromkeys(_words(each.machine) for each in limits.checks), 2)
         why = f"the limits are of other machines: {kinds}; this one is {_words(machine)}"
-        yield finding(verdict="UNDECIDED", why=why, decides="on good nodes of this kind: --learn")
+        yield finding(status="UNDECIDED", said=why, remedy="on good nodes of this kind: --learn")
 
 
 def _words(machine: Machine) -> str:

@@ -17,9 +17,10 @@ from volley.benchmarks.matrix.results import results as matrix_results
 from volley.benchmarks.matrix.slow_pairs import Pair
 from volley.check import judgement
 from volley.check.evidence import Judgement, Places, Visits, joined
-from volley.check.findings import NAMED, CheckFinding, Verdict
+from volley.check.findings import NAMED, CheckFinding
 from volley.check.limits import Limits, by_limits
 from volley.check.neighbors import FEWEST as SMALLEST
+from volley.machine.finding import Verdict
 from volley.machine.hardware import Gpu
 from volley.machine.health import faults
 from volley.machine.transports import family_of, without_fault
@@ -93,15 +94,15 @@ def judge(
     """Say what the launches of a layer say; ``judged``: how many times of all layers are compared with limits."""
     again, finding = f"volley {' '.join(layer.words)}", partial(CheckFinding, layer=layer.name)
     if any("failed" in log.statuses for log in logs):
-        yield finding(verdict="FAIL", why="wrong data arrived", yardstick="data", decides=again)
+        yield finding(status="FAIL", said="wrong data arrived", evidence="data", remedy=again)
         return
     unavailable = {each.transport: each.reason for log in logs for each in log.transports if not each.available}
     for transport, reason in unavailable.items():
-        yield finding(verdict="NOT POSSIBLE", why=f"{transport}: {reason}", decides="volley doctor")
+        yield finding(status="NOT POSSIBLE", said=f"{transport}: {reason}", remedy="volley doctor")
     times = measured(benchmark, logs)
     if not times or not all(log.good for log in logs):
         if not unavailable:
-            yield finding(verdict="UNDECIDED", why="not everything was measured", decides=again)
+            yield finding(status="UNDECIDED", said="not everything was measured", remedy=again)
         return
     sections = list(_sections(benchmark, logs))
     slow = list(_slow(layer, sections))
@@ -116,15 +117,15 @@ def judge(
 
 def _by_hardware(layer: Layer, sections: Sequence[Section], points: int) -> CheckFinding:
     """Judge without limits and references: the GPUs by each other if these are enough, else by their links."""
-    finding = partial(CheckFinding, layer=layer.name, yardstick="population")
+    finding = partial(CheckFinding, layer=layer.name, evidence="population")
     of_gpus = [judged for _, gpus, _, judged in sections if len(gpus) >= SMALLEST]
     if any(each.open or each.missing for each in of_gpus):
         why = "the data cannot show whether a GPU is slower than the others"
-        return finding(verdict="UNDECIDED", why=why, decides=LEARN)
+        return finding(status="UNDECIDED", said=why, remedy=LEARN)
     if of_gpus:
         seen = max(each.seen_from for each in of_gpus)
         why = f"a GPU slower than the others by {math.ceil(seen * 100)} % would have been found"
-        return finding(verdict="PASS", why=why)
+        return finding(status="PASS", said=why)
     best: dict[tuple[str, Pair], float] = {}
     for name, _, cases, _ in sections:
         for case in cases:
@@ -132,13 +133,13 @@ def _by_hardware(layer: Layer, sections: Sequence[Section], points: int) -> Chec
             best |= {(name, pair): max(share, best.get((name, pair), 0.0)) for pair, share in shares.items()}
     if not best:
         why = f"{count(points, 'point')} correct; nothing to compare {'its' if points == 1 else 'their'} speed with"
-        return finding(verdict="NOT JUDGED", why=why, yardstick="none", decides=LEARN)
+        return finding(status="NOT JUDGED", said=why, evidence="none", remedy=LEARN)
     low = sorted(f"{name}, {_pair(pair)}" for (name, pair), share in best.items() if share < OF_LINE_RATE)
     why = f"copies reach {min(best.values()) * 100:.0f} % of the line rate of their links, or more"
     verdict: Verdict = "UNDECIDED" if low else "PASS"
     below = f"; less than {OF_LINE_RATE * 100:.0f} %: {join_few(low, NAMED)}" if low else ""
     below = below or f"; less than {OF_LINE_RATE * 100:.0f} % would not pass"
-    return finding(verdict=verdict, why=why + below, yardstick="line rate", decides="volley topo" if low else "")
+    return finding(status=verdict, said=why + below, evidence="line rate", remedy="volley topo" if low else "")
 
 
 def _sections(benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[Section]:
@@ -166,7 +167,7 @@ def _judged(cases: Sequence[GpuMatrixCase], gpus: Sequence[int]) -> Judgement:
 
 def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
     """Name slow GPUs, and pairs of others that were slower than comparable pairs in every launch, and in some."""
-    finding = partial(CheckFinding, layer=layer.name, yardstick="population")
+    finding = partial(CheckFinding, layer=layer.name, evidence="population")
     for name, gpus, cases, judged in sections:
         slow: set[int] = set()
         for part in judged.bad:
@@ -175,17 +176,17 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
             which = f"GPU{'s' * (len(numbers) > 1)} {format_cpulist(numbers)}"
             often = "at times " if part.state == "at times" else ""
             why = f"{name}: {often}{(part.slower or 0) * 100:.0f} % slower than the other GPUs"
-            yield finding(verdict="FAIL", part=which, why=why)
+            yield finding(status="FAIL", part=which, said=why)
         pairs = [{each.pair: each.ratio for each in case.suspects if slow.isdisjoint(each.pair)} for case in cases]
         for pair in dict.fromkeys(pair for launch in pairs for pair in launch):
             ratios = [launch[pair] for launch in pairs if pair in launch]
             always = len(ratios) == len(cases) >= TIMES
             yield finding(
-                verdict="FAIL" if always else "UNDECIDED",
+                status="FAIL" if always else "UNDECIDED",
                 part=f"GPUs {_pair(pair)}",
-                why=f"{name}: {(median(ratios) - 1) * 100:.0f} % slower than comparable pairs in {len(ratios)} of "
+                said=f"{name}: {(median(ratios) - 1) * 100:.0f} % slower than comparable pairs in {len(ratios)} of "
                 f"{count(len(cases), 'launch')}",
-                decides="" if always else f"volley {' '.join(layer.words)}",
+                remedy="" if always else f"volley {' '.join(layer.words)}",
             )
 
 
@@ -203,7 +204,7 @@ def _by_reference(layer: Layer, ratios: tuple[str, dict[str, list[float]]], agai
         decides = f"limits of this site (--expect FILE), or {again}"
     else:
         why += f"; {(near - 1) * 100:.0f} % slower would not pass"
-    return CheckFinding(verdict=verdict, layer=layer.name, why=why, yardstick="reference", decides=decides)
+    return CheckFinding(status=verdict, layer=layer.name, said=why, evidence="reference", remedy=decides)
 
 
 def _pair(pair: Pair) -> str:
@@ -214,17 +215,17 @@ def states(logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
     """Say what NVML says of the GPUs before and after the launches, and what it counted meanwhile."""
     before = {gpu.uuid: gpu for log in reversed(logs) for gpu in log.gpus("before")}
     after = {gpu.uuid: gpu for log in logs for gpu in log.gpus("after")}
-    finding, good = partial(CheckFinding, layer="state of the GPUs", yardstick="link state"), bool(after)
+    finding, good = partial(CheckFinding, layer="state of the GPUs", evidence="link state"), bool(after)
     found = [{(each.gpu, each.part, each.end): each for each in faults([*gpus.values()])} for gpus in (before, after)]
     for key, fault in (found[0] | found[1]).items():
         always = key in found[0] and key in found[1]
         good = False
         fails = fault.broken or (always and fault.part == "clocks" and fault.end == "look")
         yield finding(
-            verdict="FAIL" if fails else "UNDECIDED",
+            status="FAIL" if fails else "UNDECIDED",
             part=f"GPU {fault.gpu}",
-            why=f"{fault.part}: {fault.said}{'' if always else ', before or after the measurement only'}",
-            decides="" if fails else "another check" if fault.end == "look" else "volley doctor",
+            said=f"{fault.part}: {fault.said}{'' if always else ', before or after the measurement only'}",
+            remedy="" if fails else "another check" if fault.end == "look" else "volley doctor",
         )
     seconds = max(1.0, LaunchSeries(tuple(logs)).span_s or 0.0)
     for uuid, gpu in after.items():
@@ -232,7 +233,7 @@ def states(logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
         if first.processes:
             good = False
             why, how = "another program computes on it", "a check while nothing else runs there"
-            yield finding(verdict="UNDECIDED", part=f"GPU {gpu.index}", why=why, decides=how)
+            yield finding(status="UNDECIDED", part=f"GPU {gpu.index}", said=why, remedy=how)
         for name, number in _growth(first, gpu):
             usual = USUAL_PER_S.get(name, 0.0)
             if number > usual * seconds:
@@ -240,9 +241,9 @@ def states(logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
                 why = f"{name}: {number:g} more than before in {seconds:.0f} s"
                 why += f"; good GPUs count up to {usual * seconds:.0f} in this time" if usual else ""
                 how = "another check; a number that keeps growing is a fault"
-                yield finding(verdict="UNDECIDED", part=f"GPU {gpu.index}", why=why, decides=how)
+                yield finding(status="UNDECIDED", part=f"GPU {gpu.index}", said=why, remedy=how)
     if good:
-        yield finding(verdict="PASS", why=f"links, clocks and memory of {count(len(after), 'GPU')} have no fault")
+        yield finding(status="PASS", said=f"links, clocks and memory of {count(len(after), 'GPU')} have no fault")
 
 
 def _growth(before: Gpu, after: Gpu) -> Iterator[tuple[str, float]]:
