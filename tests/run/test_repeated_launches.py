@@ -119,7 +119,7 @@ def said_and_took(
 
     logs: list[RunLog] = []
     now_s = before_s
-    for next_one in described.each(logs, lambda: now_s, print, lambda _: expected_start_s):  # noqa: B023  it rises
+    for next_one in described.each(JobContext(about), logs, lambda: now_s, print):  # noqa: B023  it rises
         points, elapsed_s = [], opening_s
         for size in next_one.plan.options.sizes_bytes:
             point_s = expected_s(0) / 2 + speed * (expected_s(size) - expected_s(0))

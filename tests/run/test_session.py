@@ -24,8 +24,9 @@ from volley.benchmarks import read as read_command
 from volley.benchmarks.matrix import GPUS
 from volley.errors import MachineError
 from volley.launch import start
+from volley.launch.engine import About
 from volley.run import progress, session
-from volley.run.jobs import FIRST_SHARE, START_S, Job, Jobs, LaunchCount
+from volley.run.jobs import FIRST_SHARE, START_S, Job, JobContext, Jobs, LaunchCount
 from volley.run.outcome import RunOutcome
 
 
@@ -148,14 +149,14 @@ def test_a_budget_counts_from_the_start_of_the_command(
     assert first.budget_s <= (4 - START_S - 0.3) / FIRST_SHARE
     part = Job(example_records.plan(budget_s=6.0))
     for whole, left_s in ((None, 3.0), (LaunchCount(1, 9, 18.0), 5.0)):
-        job = next(Jobs((part,), launches=whole).each([], lambda: 2.0, print, lambda _: 1.0))
+        job = next(Jobs((part,), launches=whole).each(JobContext(About()), [], lambda: 3.0 - START_S, print))
         assert job.plan.budget_s == left_s
 
 
 def test_any_number_of_launches_is_planned_at_once() -> None:
     many = Jobs((Job(example_records.plan()),), times=10**12)
     assert many.count.maximum == 10**12
-    jobs = many.each([], lambda: 0.0, print, lambda _: 1.0)
+    jobs = many.each(JobContext(About()), [], lambda: 0.0, print)
     assert next(jobs) == next(jobs) == many.planned[0]
 
 

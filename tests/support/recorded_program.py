@@ -8,6 +8,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from volley.records.trace_calls import Calls
+
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 
 
@@ -31,3 +33,9 @@ def volley(*words: str, **options: object) -> tuple[int, str, str]:
     with start(*words, **options) as process:
         out, err = process.communicate(timeout=120)
     return process.returncode, out, err
+
+
+def unmatched(calls: Calls) -> int:
+    """The sides of messages whose other side is not known."""
+    messages = (each for rank in calls.ranks.values() for each in rank.operations if each.kind in ("send", "receive"))
+    return sum(each.match is None and each.peer >= 0 and not each.cancelled for each in messages)

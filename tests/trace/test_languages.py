@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recorded_program import volley
+from recorded_program import unmatched, volley
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import read_trace
 
@@ -85,7 +85,7 @@ def test_a_program_in_fortran_is_counted(mpi: str, module: str, tmp_path: Path) 
     assert {name: found[name].calls for name in ("Isend", "Irecv", "Waitall", "Allreduce")} == dict.fromkeys(
         ("Isend", "Irecv", "Waitall", "Allreduce"), 40
     )
-    assert resolve(trace).unmatched == 0
+    assert unmatched(resolve(trace)) == 0
 
 
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
@@ -94,4 +94,4 @@ def test_calls_of_several_threads_are_all_counted(mpi: str, tmp_path: Path) -> N
     source.write_text(THREADS)
     trace = read_trace(str(recorded(tmp_path, mpi, "mpicc", source, "-lpthread")))
     assert {name: trace.totals[name].calls for name in ("Send", "Recv")} == {"Send": 400, "Recv": 400}
-    assert resolve(trace).unmatched == 0
+    assert unmatched(resolve(trace)) == 0

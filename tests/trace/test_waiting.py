@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from recorded_program import unmatched
 from volley.records import trace_file
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import COMM, COUNT, EVENT, HEADER, PARTNER, SAMPLE, THREAD, RankTrace, Trace, TraceInfo
@@ -132,4 +133,4 @@ def test_messages_that_share_a_request_are_all_completed() -> None:
     ranks = [a_rank(0, 2, [*sends, call("Waitall", 3, 4, words=[5, 5])]), a_rank(1, 2, receives)]
     calls = resolve(Trace(TraceInfo(), ranks))
     assert [each.done for each in calls.ranks[0].operations] == [2, 2]
-    assert calls.unmatched == 0
+    assert unmatched(calls) == 0

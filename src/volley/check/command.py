@@ -73,7 +73,7 @@ class Check:
             return []
         shown = "table" if chosen.format == "table" else "json"
         with Progress(shown, session.jobs.count, quiet=chosen.quiet) as progress:
-            session.run(self.writer, progress, self.stop)
+            session.run(self.writer, progress)
         began = any(log.run for log in session.logs)
         for outcome in session.outcomes:
             if outcome.code != EXIT_GOOD and not any("failed" in log.statuses for log in session.logs):

@@ -11,7 +11,7 @@ import numpy as np
 
 from volley.benchmarks import named
 from volley.command.commandline import declared
-from volley.compare.comparison import Comparison, Side, Verdict
+from volley.compare.comparison import Comparison, Part, Side, Verdict
 from volley.compare.environment import EnvironmentDifference, environment_differences
 from volley.compare.options import FailOn
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_UNDECIDED
@@ -234,21 +234,23 @@ def _sides(comparison: Comparison) -> Iterator[str]:
 
 def _parts(comparison: Comparison) -> Table:
     """What many points share, the largest part first."""
-    columns = [
-        Column(align="left"),
-        Column("at", align="left"),
-        Column("points"),
-        Column("ratio", "median", digits=4),
-        Column("", align="left"),
-    ]
-    rows: list[Row] = []
-    for part in sorted(comparison.parts, key=lambda part: -part.points.size):
-        ratio = float(np.median(comparison.differences.ratio[part.points]))
-        words = Cell(text=slower_or_faster(ratio), style="bad" if ratio > 1 else "good")
-        rows.append([part.series, part.name, part.points.size, Cell(ratio, text=f"{ratio:.3f}"), words])
-    legend = [f"and {count(len(rows) - MAX_CHANGED, 'more part')}"] if len(rows) > MAX_CHANGED else []
+
+    def ratio(part: Part) -> float:
+        return float(np.median(comparison.differences.ratio[part.points]))
+
+    columns: dict[Column, Callable[[Part], Cell | str | int]] = {
+        Column(align="left"): lambda part: part.series,
+        Column("at", align="left"): lambda part: part.name,
+        Column("points"): lambda part: part.points.size,
+        Column("ratio", "median", digits=4): lambda part: Cell(ratio(part), text=f"{ratio(part):.3f}"),
+        Column("", align="left"): lambda part: Cell(
+            text=slower_or_faster(ratio(part)), style="bad" if ratio(part) > 1 else "good"
+        ),
+    }
+    parts = sorted(comparison.parts, key=lambda part: -part.points.size)
+    legend = [f"and {count(len(parts) - MAX_CHANGED, 'more part')}"] if len(parts) > MAX_CHANGED else []
     title = "changed as a group" if comparison.possible else "observed differences (too few launches to test)"
-    return Table(columns, rows[:MAX_CHANGED], title=title, legend=legend)
+    return Table.of(columns, parts[:MAX_CHANGED], title=title, legend=legend)
 
 
 def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
@@ -261,33 +263,29 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
     if not points.size:
         return
     shown = points if full else points[:MAX_CHANGED]
-    columns = [
-        Column(align="left"),
-        Column("at", align="left"),
-        Column("A", "µs"),
-        Column(comparison.letter, "µs"),
-        Column("ratio", f"{comparison.letter} / A", digits=4),
-        Column("95 % interval" if "ci" in found.shown.kind else "range", align="left"),
-        Column("verdict", align="left"),
-    ]
-    rows = [_row(comparison, point) for point in shown.tolist()]
+    styles: dict[Verdict, Style] = {"same": "good", "undecided": "dim"}
+
+    def verdict(point: int) -> Cell:
+        changed: Style = "bad" if found.ratio[point] > 1 else "good"
+        return Cell(verdict_words(comparison, point), style=styles.get(comparison.verdicts[point], changed))
+
+    columns: dict[Column, Callable[[int], Cell | str | float]] = {
+        Column(align="left"): lambda point: comparison.sweeps[comparison.sweep[point]][1],
+        Column("at", align="left"): lambda point: comparison.at[point],
+        Column("A", "µs"): lambda point: float(comparison.seconds[0][point]) * 1e6,
+        Column(comparison.letter, "µs"): lambda point: float(comparison.seconds[1][point]) * 1e6,
+        Column("ratio", f"{comparison.letter} / A", digits=4): lambda point: Cell(
+            float(found.ratio[point]), text=f"{found.ratio[point]:.3f}"
+        ),
+        Column("95 % interval" if "ci" in found.shown.kind else "range", align="left"): lambda point: _interval(
+            found.shown, point
+        ),
+        Column("verdict", align="left"): verdict,
+    }
     hidden = len(points) - len(shown)
     legend = [f"and {count(hidden, 'more changed point')}: --full shows all"] if hidden else []
     title = "all points" if full else "changed individually" if comparison.parts else "changed"
-    yield Table(columns, rows, title=title, legend=legend)
-
-
-def _row(comparison: Comparison, point: int) -> Row:
-    ratio = float(comparison.differences.ratio[point])
-    styles: dict[Verdict, Style] = {"changed": "bad" if ratio > 1 else "good", "same": "good", "undecided": "dim"}
-    return [
-        comparison.sweeps[comparison.sweep[point]][1],
-        comparison.at[point],
-        *(float(seconds[point]) * 1e6 for seconds in comparison.seconds),
-        Cell(ratio, text=f"{ratio:.3f}"),
-        _interval(comparison.differences.shown, point),
-        Cell(verdict_words(comparison, point), style=styles[comparison.verdicts[point]]),
-    ]
+    yield Table.of(columns, shown.tolist(), title=title, legend=legend)
 
 
 def _interval(found: Bounds, point: int) -> str:

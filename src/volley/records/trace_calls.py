@@ -8,7 +8,7 @@ to the n-th receive.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import chain, zip_longest
+from itertools import chain
 from typing import Any
 
 from volley.records.trace_file import ANY, FAILED, MATCHED, NOBODY, Event, RankTrace, Trace, plain_name
@@ -82,8 +82,6 @@ class Calls:
     ranks: dict[int, RankCalls]
     members: list[tuple[int, ...]]
     """Of each communicator, as ranks in MPI_COMM_WORLD."""
-    unmatched: int = 0
-    """Messages of which only one side is known."""
     collectives: list[dict[int, Operation]] = field(default_factory=list)
     """Each collective: its operation on each rank."""
 
@@ -223,12 +221,9 @@ def _match_messages(calls: Calls) -> None:
             continue
         pair = (each.rank, each.peer) if each.kind == "send" else (each.peer, each.rank)
         (sent if each.kind == "send" else received).setdefault((*pair, each.comm, each.tag), []).append(each)
-    for key in sent.keys() | received.keys():
-        for one, other in zip_longest(sent.get(key, ()), received.get(key, ())):
-            if one is None or other is None:
-                calls.unmatched += 1
-            else:
-                one.match, other.match = other, one
+    for key in sent.keys() & received.keys():
+        for one, other in zip(sent[key], received[key], strict=False):
+            one.match, other.match = other, one
 
 
 def _match_collectives(calls: Calls) -> None:

@@ -81,6 +81,11 @@ class Table:
     model: bool = False
     """A table of fitted curves or of paths, not of measurements: the terminal shows it only on request."""
 
+    @classmethod
+    def of(cls, columns: Mapping[Column, Callable[[Any], Cell | Value]], items: Iterable[Any], **about: Any) -> Table:
+        """Return a table with a row for each item; ``columns`` say how each of its cells is made of the item."""
+        return cls([*columns], [[cell(item) for cell in columns.values()] for item in items], **about)
+
     @property
     def lines(self) -> list[str]:
         """The legend with the meanings of the columns that are shown."""

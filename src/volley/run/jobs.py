@@ -162,23 +162,19 @@ class Jobs:
         return min(tried_s + self.times * sum(each_s), self.budget_s)
 
     def each(
-        self,
-        logs: Sequence[RunLog],
-        elapsed_s: Callable[[], float],
-        say: Callable[[str], None],
-        start_s: Callable[[Plan], float],
+        self, context: JobContext, logs: Sequence[RunLog], elapsed_s: Callable[[], float], say: Callable[[str], None]
     ) -> Iterator[Job]:
         """Yield one launch after the other, each with its part of what is left of the budget.
 
         Args:
+            context: that of the jobs.
             logs: those of the launches so far; they grow between two jobs.
             elapsed_s: returns the seconds since the command began, from which a budget counts.
             say: shows a message.
-            start_s: returns how long a launch of a plan is expected to take to start and to end.
         """
         for job in self.planned:
             for _ in range(self.times):
-                yield _with_part(job, 1 - (elapsed_s() + start_s(job.plan)) / self.budget_s)
+                yield _with_part(job, 1 - (elapsed_s() + starts_in_s(job.plan, context)) / self.budget_s)
         while self.next_job and (another := self.next_job(logs, self.budget_s - elapsed_s(), say)):
             yield another
 

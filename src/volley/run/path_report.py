@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from volley.machine import paths
 from volley.machine.paths import LIKE_HOST, RunPath
 from volley.records.command_again import command_again
 from volley.records.launch_series import LaunchSeries
+from volley.report.cells import scaled
 from volley.report.model import Cell, Column, Note, Table, finding
 from volley.text import escape_controls, grouped, join_few, join_words
 from volley.units import format_size
@@ -79,21 +80,14 @@ def path_table(series: LaunchSeries) -> Iterator[Table]:
     found = _paths_of(series)
     if not found:
         return
-    columns = [
-        Column("transport", align="left"),
-        Column("size"),
-        Column("path", align="left"),
-        Column("counted", "%", 3, meaning="counted: the part of the bytes that the counters of the devices saw"),
-        Column("idle", align="left", meaning="idle: devices that are up on both hosts"),
-    ]
-    rows = [
-        [
-            Cell(path.transport),
-            Cell(path.size_bytes, text=format_size(path.size_bytes)),
-            Cell(path.words()),
-            Cell(None if path.counted is None else path.counted * 100),
-            Cell(join_words(map(paths.device_words, path.idle))),
-        ]
-        for path in found
-    ]
-    yield Table(columns, rows, title="what carried the bytes, in a launch of its own", model=True)
+    counted, idle = "the part of the bytes that the counters of the devices saw", "devices that are up on both hosts"
+    columns: dict[Column, Callable[[RunPath], Cell | str | float | None]] = {
+        Column("transport", align="left"): lambda path: path.transport,
+        Column("size"): lambda path: Cell(path.size_bytes, text=format_size(path.size_bytes)),
+        Column("path", align="left"): lambda path: path.words(),
+        Column("counted", "%", 3, meaning=f"counted: {counted}"): lambda path: scaled(path.counted, 100),
+        Column("idle", align="left", meaning=f"idle: {idle}"): lambda path: join_words(
+            map(paths.device_words, path.idle)
+        ),
+    }
+    yield Table.of(columns, found, title="what carried the bytes, in a launch of its own", model=True)

@@ -163,13 +163,8 @@ def _started_bar(screen: TextIO) -> Bar | None:
             yield from (Text(task.description) for task in self.tasks)
 
     columns = (BarColumn(bar_width=16), TaskProgressColumn(), TextColumn("{task.fields[left]}", markup=False))
-    quietly: dict[str, Any] = {
-        "auto_refresh": False,
-        "transient": True,
-        "redirect_stdout": False,
-        "redirect_stderr": False,
-    }
-    bar = TwoLines(*columns, console=console, **quietly)
+    quietly: dict[str, Any] = dict.fromkeys(("auto_refresh", "redirect_stdout", "redirect_stderr"), False)
+    bar = TwoLines(*columns, console=console, transient=True, **quietly)
     bar.start()
     return bar
 

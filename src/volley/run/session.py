@@ -47,13 +47,7 @@ from volley.records.record_types import End, Run
 from volley.records.records_file import LineReader, Writer, encode_line, open_writer
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import (
-    JobContext,
-    Jobs,
-    choose_transports,
-    needs_trial,
-    starts_in_s,
-)
+from volley.run.jobs import JobContext, Jobs, choose_transports, needs_trial
 from volley.run.node_state import NodeState
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize
@@ -122,7 +116,7 @@ def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop, be
             with Progress(chosen.format, session.jobs.count, begun=begun, quiet=quiet) as progress:
                 if session is sessions[0] and (note := time_note(sessions)):
                     progress.note(note)
-                session.run(writer, progress, stop, begun)
+                session.run(writer, progress, begun)
                 if chosen.verbose and (times := summarize(session.logs)):
                     progress.note(times)
             begun = time.monotonic()
@@ -201,7 +195,7 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions, stop: Stop) -> Sess
         hint = f"; {benchmark.hint}" if benchmark.hint else ""
         raise MachineError(f"this engine was built without CUDA and sees no GPU{hint}")
     stack = assemble(mpi, about.mpi, about.cuda_built) if mpi else Stack(cuda_built=about.cuda_built)
-    session = Session(benchmark, options, jobs, context, path, stack)
+    session = Session(benchmark, options, jobs, context, path, stack, stop)
     for job in jobs.planned:
         session.start_of(job.plan)
     return session
@@ -215,6 +209,7 @@ class Session:
     context: JobContext
     path: Path
     stack: Stack
+    stop: Stop
     starts: dict[int, Start] = field(default_factory=dict)
     """By the number of ranks: of several jobs with as many, the first decides."""
     logs: list[RunLog] = field(default_factory=list)
@@ -269,7 +264,8 @@ class Session:
             variables=self.stack.environment,
         )
 
-    def _complete(self, plan: Plan, tried: Preflight | None = None) -> Plan:
+    def _complete(self, plan: Plan) -> Plan:
+        """Return a plan with what is known of its launch."""
         start = self.start_of(plan)
         granted = self.context.allocation
         launch: dict[str, Any] = {**start.facts(self.stack), "allocation": granted.facts() if granted else None}
@@ -279,12 +275,12 @@ class Session:
         risky = self.context.about.risky(plan.transports)
         if self.paths is not None:
             launch["paths"] = msgspec.to_builtins(self.paths)
-        if tried and risky:
-            plan = msgspec.structs.replace(plan, excluded=tried.excluded)
+        if self.tried and risky:
+            plan = msgspec.structs.replace(plan, excluded=self.tried.excluded)
             if start.inside_launcher:
                 launch["tried_alone"] = risky
-            if tried.protocols:
-                launch["stack"] = {**launch["stack"], "ucx_protocols": msgspec.to_builtins(tried.protocols)}
+            if self.tried.protocols:
+                launch["stack"] = {**launch["stack"], "ucx_protocols": msgspec.to_builtins(self.tried.protocols)}
         return msgspec.structs.replace(plan, launch=utf8(launch))
 
     def show_only(self, again: Sequence[str]) -> int:
@@ -298,7 +294,7 @@ class Session:
             print(escape_controls(line), file=sys.stderr)
         return EXIT_GOOD
 
-    def run(self, writer: Writer, progress: Progress, stop: Stop, begun: float | None = None) -> None:
+    def run(self, writer: Writer, progress: Progress, begun: float | None = None) -> None:
         """Run one job after another until none is left or one ends the session.
 
         ``begun`` is when its time began, as ``time.monotonic`` says it: now, if it is ``None``.
@@ -308,19 +304,16 @@ class Session:
             for note in filter(None, (*self._notes(writer), others)):
                 progress.note(note)
             if self.tried is None:
-                self.tried = self._preflight(progress, stop)
+                self.tried = self._preflight(progress)
             if self.paths is None:
-                self.paths = self._paths(progress, stop)
-            launches = self.jobs.each(
-                self.logs, lambda: time.monotonic() - begun, progress.note, lambda plan: starts_in_s(plan, self.context)
-            )
-            for job in launches:
-                if stop.signal is not None:
+                self.paths = self._paths(progress)
+            for job in self.jobs.each(self.context, self.logs, lambda: time.monotonic() - begun, progress.note):
+                if self.stop.signal is not None:
                     return
                 if job.note:
                     progress.note(job.note)
                 try:
-                    outcome = self._launch(self._complete(job.plan, self.tried), writer, progress, stop)
+                    outcome = self._launch(self._complete(job.plan), writer, progress)
                 except UserError as error:  # earlier results are still shown
                     outcome = RunOutcome(error.exit_code, (f"volley: {error}",), ends_session=True)
                 self.outcomes.append(outcome)
@@ -339,14 +332,14 @@ class Session:
             names = join_words(sorted(removed))
             yield f"not passed on to the ranks, because a surrounding job set them: {names}"
 
-    def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:
+    def _preflight(self, progress: Progress) -> Preflight | None:
         """Test in a separate job whether MPI accepts device memory: an MPI that does not crashes."""
         plans = [job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR]
         plan = next((plan for plan in plans if self.context.about.risky(plan.transports)), None)
         if plan is None or not has_driver() or not needs_trial(plan, self.context):
             return None
         risky, trial, start = self.context.about.risky(plan.transports), self.jobs.trial, self.start_of(plan)
-        trials = Trials(start, self.stack, stop, plan.watchdog_s, progress.note)
+        trials = Trials(start, self.stack, self.stop, plan.watchdog_s, progress.note)
         if start.inside_launcher:
             progress.note("testing MPI on device memory: a separate process sends to itself")
             apart = replace(start, environment=inside_launcher.scrubbed(start.environment), inside_launcher=False)
@@ -359,12 +352,12 @@ class Session:
         progress.note("testing MPI on device memory in a separate job")
         found = preflight.between_two(msgspec.structs.replace(plan, transports=risky), trials)
         left = [name for name in risky if name not in found.excluded]
-        if trial and left and stop.signal is None:
+        if trial and left and self.stop.signal is None:
             more = preflight.rehearsed(msgspec.structs.replace(trial, transports=left), trials)
             found.excluded.update(more.excluded)
         return found
 
-    def _paths(self, progress: Progress, stop: Stop) -> list[RunPath] | None:
+    def _paths(self, progress: Progress) -> list[RunPath] | None:
         """Ask what carries the messages, where that may be one thing or another, and where the run is long enough."""
         plans = [job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR and job.plan.transports]
         if not plans or self.benchmark.local or self.start_of(plans[0]).inside_launcher:
@@ -376,10 +369,10 @@ class Session:
             return None
         from volley.launch import path_launch  # noqa: PLC0415  start-up: many runs are short
 
-        trials = Trials(self.start_of(plan), self.stack, stop, plan.watchdog_s, progress.note)
+        trials = Trials(self.start_of(plan), self.stack, self.stop, plan.watchdog_s, progress.note)
         return path_launch.found(plan, self.context.about, [*(self.tried.excluded if self.tried else ())], trials)
 
-    def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
+    def _launch(self, plan: Plan, writer: Writer, progress: Progress) -> RunOutcome:
         """Run one job; each record goes to the file, to memory and to the progress display as it arrives."""
         start = self.start_of(plan)
         on_gpus = self.benchmark.local or self.ranks(plan).gpus
@@ -392,7 +385,7 @@ class Session:
                 writer.write(encode_line(record))
                 log.add(record)
 
-        with EngineProcess(start, stop, progress.note) as process:
+        with EngineProcess(start, self.stop, progress.note) as process:
             self.logs.append(log)
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
             read = LineReader((self.benchmark,))
@@ -413,7 +406,7 @@ class Session:
         self.ended = process.ended
         if self.options.output.verbose and (steps := describe(log)):
             progress.note(steps)
-        if stop.signal is not None:
+        if self.stop.signal is not None:
             if log.run is None:  # it had not begun
                 self.logs.pop()
             return RunOutcome(EXIT_GOOD, ends_session=True)  # the exit code is that of the signal

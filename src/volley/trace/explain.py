@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from volley.report.model import (
     Table,
     finding,
 )
-from volley.run.render import Sections
+from volley.run.render import Sections, render_reports
 from volley.text import count, escape_controls, join_few, join_words
 from volley.trace.options import ExplainOptions
 from volley.trace.roll_call import roll_call
@@ -59,9 +59,8 @@ def run(options: ExplainOptions) -> int:
     if options.format == "json":
         sys.stdout.write(readable_json(_document(report)))
     elif not options.output:
-        from volley.report import terminal  # noqa: PLC0415  start-up: JSON does without
-
-        terminal.render([report], sys.stdout, Details(options.full, f"volley explain {escape_controls(trace.name)}"))
+        details = Details(options.full, f"volley explain {escape_controls(trace.name)}")
+        render_reports([report], "table", sys.stdout, details)
     return EXIT_GOOD
 
 
@@ -221,10 +220,6 @@ def _share(part: float, whole: float) -> float:
     return 100 * part / whole if whole > 0 else 0.0
 
 
-def _table(title: str, columns: Mapping[Column, Callable[[Any], Any]], those: Iterable[Any], *legend: str) -> Table:
-    return Table([*columns], [[of(each) for of in columns.values()] for each in those], title, legend=legend)
-
-
 def _rank_table(times: Split) -> Table:
     of_mpi = "of the time in MPI"
     columns: dict[Column, Callable[[RankTime], Any]] = {
@@ -246,7 +241,7 @@ def _rank_table(times: Split) -> Table:
         "late: the partner had not begun; absent: the partner was outside MPI while its message waited; without core: "
         f"ready to run, but another program ran (not split from {LOST_CORE:.0%} on)"
     )
-    return _table("Time of each rank", columns, times.ranks, legend)
+    return Table.of(columns, times.ranks, title="Time of each rank", legend=[legend])
 
 
 def _call_table(trace: Trace, times: Split) -> Table:
@@ -261,7 +256,8 @@ def _call_table(trace: Trace, times: Split) -> Table:
         Column("polls"): lambda call: call[1].polls or EMPTY,
     }
     calls = sorted(trace.totals.items(), key=lambda call: -call[1].seconds)
-    return _table("Calls", columns, calls, "polls: calls that found nothing; they are counted, not kept")
+    legend = ["polls: calls that found nothing; they are counted, not kept"]
+    return Table.of(columns, calls, title="Calls", legend=legend)
 
 
 def _partner_table(trace: Trace) -> Table:

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,6 @@ class Wait:
     """What one call waited for, in s."""
 
     rank: int
-    event: int
     name: str
     partner: int
     late_s: float = 0.0
@@ -44,7 +42,6 @@ class RankTime:
     """The time of one rank, in s."""
 
     rank: int
-    host: str
     total_s: float
     mpi_s: float
     lost_s: float
@@ -106,20 +103,15 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
     if "Finalize" in calls.names:
         end = float(calls.begin_s[calls.names.index("Finalize")])
     ticks = int(rank.counts["ticks"].sum()) - int(rank.counts["ticks"][rank.names.index("Finalize")])
-    lost = [_lost_s(rank.samples[rank.samples["thread"] == thread]) for thread in range(len(rank.threads))]
+    delays_ns = (rank.samples["delay_ns"][rank.samples["thread"] == thread] for thread in range(len(rank.threads)))
     main = rank.events["thread"] == 0
     return RankTime(
         rank.rank,
-        rank.host,
         total_s=end - begin,
         mpi_s=trace.duration(rank, ticks),
-        lost_s=max(lost, default=0.0),
+        lost_s=max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each)), default=0) * 1e-9,
         kept_s=float((calls.end_s - calls.begin_s)[main].sum()) if len(calls.end_s) else 0.0,
     )
-
-
-def _lost_s(samples: Any) -> float:
-    return float(int(samples["delay_ns"][-1]) - int(samples["delay_ns"][0])) * 1e-9 if len(samples) else 0.0
 
 
 # ----------------------------------------------------------------------------------------------------- messages
@@ -133,7 +125,7 @@ def _message_waits(calls: Calls) -> Iterator[Wait]:
             if found:
                 late_s, absent_s, partner = max(found)
                 if late_s or absent_s:
-                    yield Wait(done[0].rank, number, mine.names[number], partner, late_s, absent_s)
+                    yield Wait(done[0].rank, mine.names[number], partner, late_s, absent_s)
 
 
 def _message_wait(calls: Calls, mine: Operation, begin: float, end: float) -> tuple[float, float, int]:
@@ -177,7 +169,7 @@ def _collective_waits(calls: Calls) -> Iterator[Wait]:
             if needed and (last := max(needed, key=arrived.__getitem__)) != rank:
                 late_s = min(max(arrived[last] - begin, 0.0), end - begin)
                 if late_s:
-                    yield Wait(rank, number, its.names[number], last, late_s)
+                    yield Wait(rank, its.names[number], last, late_s)
 
 
 def _needed(mine: Operation, arrived: dict[int, float], end: float) -> list[int]:

@@ -83,7 +83,7 @@ class SettingLauncher:
                 self.sessions[candidate] = replace(prepared, jobs=replace(prepared.jobs, next_job=None))
             session = self.sessions[candidate]
             before = len(session.logs)
-            session.run(self.writer, self.progress, self.stop)
+            session.run(self.writer, self.progress)
         except UserError as error:
             refused = str(error)
         if self.stop.signal is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -113,22 +113,18 @@ def _proven(tuning: Tuning, chosen: Candidate) -> Table:
 
 
 def _others(tuning: Tuning, others: Sequence[Candidate]) -> Table:
-    columns = [
-        Column(align="left"),
-        Column("faster at", align="left"),
-        Column("slower at", align="left"),
-        Column("verdict", align="left"),
-    ]
-    rows: list[Row] = []
-    for each in others:
-        found = tuning.proofs[each]
-        cells = [
-            join_few((f"{name} ({bounds})" for name, bounds, _ in _ranges(found, which)), 2) or "none"
-            for which in (found.faster, found.slower)
-        ]
-        verdict = "slower somewhere" if found.slower.any() else "proven" if found.faster.any() else "not proven"
-        rows.append([each.name, *cells, verdict])
-    return Table(columns, rows, title="confirmed, but not written")
+    def where(found: Proof, which: Booleans) -> str:
+        return join_few((f"{name} ({bounds})" for name, bounds, _ in _ranges(found, which)), 2) or "none"
+
+    columns: dict[Column, Callable[[tuple[Candidate, Proof]], str]] = {
+        Column(align="left"): lambda each: each[0].name,
+        Column("faster at", align="left"): lambda each: where(each[1], each[1].faster),
+        Column("slower at", align="left"): lambda each: where(each[1], each[1].slower),
+        Column("verdict", align="left"): lambda each: (
+            "slower somewhere" if each[1].slower.any() else "proven" if each[1].faster.any() else "not proven"
+        ),
+    }
+    return Table.of(columns, [(each, tuning.proofs[each]) for each in others], title="confirmed, but not written")
 
 
 def _notes(tuning: Tuning, *, full: bool) -> Iterator[Note]:
