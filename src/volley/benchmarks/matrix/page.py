@@ -99,10 +99,9 @@ def _heading(results: MatrixResults) -> list[str]:
 
 
 def _tables(results: MatrixResults) -> Iterator[Table]:
-    cases, launches = results.cases, len(results.series.logs)
+    cases, launches, legend = results.cases, len(results.series.logs), []
     if not cases and not results.of_gpus:
         return
-    legend = []
     if results.of_gpus and launches > 1:
         legend.append(f"each cell is the median of the medians of {count(launches, 'launch')}")
     shown = [case for case in results.rank_cases if len(case.firsts) <= MAX_IN_TABLES]
@@ -170,14 +169,13 @@ def _rank_table(case: RankMatrixCase) -> Table:
         "loaded": "all ranks busy",
     }[case.row.mode]
     legend = ["rows: first rank, columns: second"]
-    legend += ["latency: half round trip"] if case.row.window is None else []
-    legend += ["GB/s: 10^9 B/s"] if case.shows_rate else []
+    legend += ["latency: half round trip"] * (case.row.window is None) + ["GB/s: 10^9 B/s"] * case.shows_rate
     legend += [report_parts.ALL_VERIFIED] if case.moved_bytes and account([case]).all_verified else []
     widths = np.fmax(case.highs_s / case.times_s - 1, 1 - case.lows_s / case.times_s)
     digits = 3
     if not np.isnan(widths).all():  # how far the bounds of a cell are from its number: a table has no room for them
         middle, most = float(np.nanmedian(widths)), float(np.nanmax(widths))
-        digits = min(digits, known_digits(middle))
+        digits = min(3, known_digits(middle))
         legend.append(f"cells vary by {percent(middle, 1, '±')} in the median, by at most {percent(most, 1, '±')}")
     return Table(
         columns=[Column("rank"), *(Column(str(second), digits=digits) for second in case.second_ends)],
@@ -289,14 +287,15 @@ def heat_map(case: MatrixCase) -> Chart:
     if isinstance(case, GpuMatrixCase):
         rows, columns = ("GPU that drives", "other GPU") if case.row.ends == "gpus" else ("", "GPU")
     nodes = case.nodes if isinstance(case, RankMatrixCase) else ()
-    numbers = case.numbers.copy()
+    numbers, caption = case.numbers.copy(), case.unit
+    names = [list(map(_end, ends)) for ends in (case.firsts, case.second_ends)]
     square = case.firsts == case.second_ends
     if square:
         np.fill_diagonal(numbers, np.nan)
-    ends, order = case.firsts, np.arange(len(case.firsts))
-    caption = f"{case.unit}, without the pairs of an end with itself" if square else case.unit
-    if square and len(ends) > MAX_DRAWN:
-        of = np.array(nodes if len(set(nodes)) > 1 else ends, np.int64)
+        caption += ", without the pairs of an end with itself"
+    if square and len(case.firsts) > MAX_DRAWN:
+        what, of_ends = ("node", nodes) if len(set(nodes)) > 1 else ("rank", case.firsts)
+        of = np.array(of_ends, np.int64)
         units = np.unique(of)
         some = -(-len(units) // MAX_DRAWN)
         first_units = units[::some]
@@ -305,18 +304,14 @@ def heat_map(case: MatrixCase) -> Chart:
         starts = np.searchsorted(block_of[order], np.arange(len(first_units)))
         slowest = np.fmin if case.shows_rate else np.fmax
         numbers = slowest.reduceat(slowest.reduceat(numbers[np.ix_(order, order)], starts), starts, axis=1)
-        what = "node" if len(set(nodes)) > 1 else "rank"
         rows, columns = (f"{what} of the {title}" if what == "node" else title for title in (rows, columns))
-        labels = [str(unit) for unit in first_units.tolist()]
+        names = [list(map(str, first_units.tolist()))] * 2
         ends_of = f"two {what}s" if some == 1 else f"{some} {what}s and {some} {what}s"
         caption += f"; each cell is the slowest pair between {ends_of}"
-        row_names, column_names = labels, labels
-    else:
-        row_names, column_names = [_end(end) for end in case.firsts], [_end(end) for end in case.second_ends]
     marks = [
         Mark(column, row, value=None if np.isnan(number) else number)
-        for row, those in zip(row_names, numbers.tolist(), strict=True)
-        for column, number in zip(column_names, those, strict=True)
+        for row, those in zip(names[0], numbers.tolist(), strict=True)
+        for column, number in zip(names[1], those, strict=True)
     ]
     return Chart("heat map", case.name, Axis(columns), Axis(rows), marks, Axis(case.name, case.unit), (), caption)
 
