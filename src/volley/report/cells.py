@@ -9,7 +9,7 @@ from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
-from volley.report.model import EMPTY, Cell, Column, ColumnRows, Data, Mark, Row, Table, Value
+from volley.report.model import EMPTY, Cell, Column, ColumnRows, Data, Mark, Row, Table
 from volley.statistics.estimates import Estimate
 from volley.text import escape_controls
 from volley.units import format_sig
@@ -49,14 +49,9 @@ class Quantity:
     digits: int = 4
     csv: bool = True
     """Whether CSV has it; JSON has everything."""
-    group: str = ""
-    """The header that its column shares with its neighbours."""
-    all_true: str = ""
-    """As in :class:`Column`."""
 
-    def column(self) -> Column:
-        title = self.name if self.title is None else self.title
-        return Column(title, self.unit, self.digits, group=self.group, all_true=self.all_true)
+    def column(self, **changes: Any) -> Column:
+        return Column(self.name if self.title is None else self.title, self.unit, self.digits, **changes)
 
     def cell(self, result: Any) -> Cell:
         value = self.of(result)
@@ -88,14 +83,6 @@ class Quantity:
 def as_they_are(*names: str) -> list[Quantity]:
     """Return quantities that results have as fields of these names."""
     return [Quantity(name, "", attrgetter(name)) for name in names]
-
-
-def table_of(
-    head: str, name: Callable[[Any], Cell | Value], quantities: Sequence[Quantity], results: Iterable[Any], **more: Any
-) -> Table:
-    """Return a table with a row for each result: its name below ``head``, then its quantities."""
-    columns = [Column(head, align="left"), *(each.column() for each in quantities)]
-    return Table(columns, [[name(result), *(each.cell(result) for each in quantities)] for result in results], **more)
 
 
 def data_of(quantities: Sequence[Quantity], keys: Sequence[str], results: Sequence[Any]) -> Data:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import TextIO
 
@@ -21,18 +20,8 @@ from volley.records.command_again import command_again
 from volley.records.record_types import Status
 from volley.records.run_log import RunLog
 from volley.references import beside_equal, gpus_of
-from volley.report.cells import (
-    ALL,
-    PLUS_MINUS,
-    Quantity,
-    as_they_are,
-    bounds_of,
-    data_of,
-    scaled,
-    table_of,
-    with_bounds,
-)
-from volley.report.model import EMPTY, Axis, Cell, Chart, Later, Mark, Note, ReferenceLine, Report, Table
+from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, bounds_of, data_of, scaled, with_bounds
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, Mark, Note, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
 from volley.statistics.estimates import median
 from volley.statistics.launches import of_numbers, of_ratios, ratio
@@ -96,17 +85,17 @@ def _processors(solution: Solution) -> str:
     return count(solution.point.threads, "thread") if solution.point.threads else ""
 
 
-TRANSPORT = attrgetter("transport")
 ITERATION = Quantity("iteration", "ms", attrgetter("time"))
 UPDATES = Quantity("updates", "GLU/s", attrgetter("updates_per_s"))
-COLD = (
-    Quantity("first", "ms", attrgetter("first_s"), group="cold start"),
-    Quantity("halos", "µs", lambda each: each.cold_exchange_s if each.messages_timed else EMPTY, group="cold start"),
-)
+RUN = Quantity("run", "s", attrgetter("run_s"))
+FIRST = Quantity("first", "ms", attrgetter("first_s"))
+HALOS = Quantity("halos", "µs", lambda each: each.cold_exchange_s if each.messages_timed else EMPTY)
+COPY = Quantity("copy", "GB/s", attrgetter("copy_Bps"))
+DEVIATION = Quantity("deviation", "", attrgetter("point.deviation"), digits=3)
+(VERIFIED,) = as_they_are("verified")
 
 
 def _table(solutions: Sequence[Solution], result: JacobiResults) -> Table:
-    all_verified = report_parts.Account.of(result.solutions).all_verified
     wanted = (
         Quantity("residual", "", lambda each: Cell(None if each.residual is None else f"{each.residual:.6f}")),
         ITERATION,
@@ -114,13 +103,18 @@ def _table(solutions: Sequence[Solution], result: JacobiResults) -> Table:
         UPDATES,
         Quantity("compulsory", "GB/s", attrgetter("compulsory_Bps")),
         Quantity("of copy", "%", attrgetter("of_copy")),
-        Quantity("verified", "", attrgetter("verified"), all_true=report_parts.ALL_VERIFIED if all_verified else ""),
     )
+    quantities = with_bounds(wanted, solutions)
+    columns = [Column("transport", align="left"), *(each.column() for each in quantities)]
+    all_verified = report_parts.Account.of(result.solutions).all_verified
+    columns.append(VERIFIED.column(all_true=report_parts.ALL_VERIFIED if all_verified else ""))
+    rows: list[Row] = [
+        [each.transport, *(quantity.cell(each) for quantity in (*quantities, VERIFIED))] for each in solutions
+    ]
     compulsory = f"compulsory: {solutions[0].compulsory_bytes} B per update, 10^9 B/s"
     bounds = report_parts.bounds_legend(solutions, result.series, "batches")
     meaning = "; ".join([*bounds, "updates: 10^9 points per second", compulsory])
-    legend = [*_endings(solutions), *slower_parts(solutions), meaning]
-    return table_of("transport", TRANSPORT, with_bounds(wanted, solutions), solutions, legend=legend)
+    return Table(columns, rows, legend=[*_endings(solutions), *slower_parts(solutions), meaning])
 
 
 def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
@@ -132,18 +126,18 @@ def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
     on_gpu = solutions[0].point.memory == "device"
     unit, group = ("µs", "parts of an iteration") if on_gpu else ("%", "of the ranks' time")
     spent = attrgetter("parts_s" if on_gpu else "shares")
-    wanted = (
-        *(Quantity(part, unit, lambda each, part=part: spent(each).get(part), digits=3, group=group) for part in named),  # type: ignore[misc]
-        Quantity("run", "s", attrgetter("run_s")),
-        *COLD,
-        Quantity("copy", "GB/s", attrgetter("copy_Bps")),
-        Quantity("deviation", "", attrgetter("point.deviation"), digits=3),
-    )
+    parts = [Quantity(part, unit, lambda each, part=part: spent(each).get(part), digits=3) for part in named]  # type: ignore[misc]
+    quantities = [*parts, RUN, FIRST, HALOS, COPY, DEVIATION]
+    groups = {**dict.fromkeys(named, group), FIRST.name: "cold start", HALOS.name: "cold start"}
+    columns = [
+        Column("transport", align="left"),
+        *(each.column(group=groups.get(each.name, "")) for each in quantities),
+    ]
+    rows: list[Row] = [[each.transport, *(quantity.cell(each) for quantity in quantities)] for each in solutions]
     legend = "parts overlap where possible; " if on_gpu else ""
     legend += "run: all iterations, including the first; cold start: the first iteration and the first halos; "
     legend += "copy: the same field, copied by all ranks together before and after; "
-    legend += "deviation: the largest from the exact solution"
-    yield table_of("transport", TRANSPORT, wanted, solutions, legend=[legend])
+    yield Table(columns, rows, legend=[legend + "deviation: the largest from the exact solution"])
 
 
 def _endings(solutions: Sequence[Solution]) -> Iterator[str]:
@@ -196,20 +190,6 @@ def _told_apart(names: Sequence[str], chains: Sequence[Sequence[ScalingStep]]) -
     return [f"{name}, {start}" if names.count(name) > 1 else name for name, start in zip(names, starts, strict=True)]
 
 
-def _excess(step: ScalingStep) -> Cell:
-    if step.solution.ranks == 1:
-        return EMPTY
-    return Cell(None if step.beyond_s is None else f"{step.beyond_s * 1e6:+.1f}")
-
-
-STEP = (
-    replace(ITERATION, of=attrgetter("solution.time")),
-    replace(UPDATES, of=attrgetter("solution.updates_per_s")),
-    Quantity("efficiency", "%", lambda step: Cell(step.efficiency and f"{step.efficiency * 100:.1f}")),
-    Quantity("excess over ideal", "µs", _excess),
-)
-
-
 def _scaling_tables(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Table]:
     where = {"strong": "in all", "weak": "a process"}
     titles = [
@@ -217,16 +197,25 @@ def _scaling_tables(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Table]:
         f"{one.solution.point.precision}"
         for one, *_ in chains
     ]
+    columns = [
+        Column("processes", align="left"),
+        ITERATION.column(),
+        UPDATES.column(),
+        Column("efficiency", "%"),
+        Column("excess over ideal", "µs"),
+    ]
     for chain, title in zip(chains, _told_apart(titles, chains), strict=True):
-        legend = ["efficiency and ideal: relative to one process"]
-        yield table_of(
-            "processes",
-            lambda step: "{} × {}".format(*step.solution.point.grid),
-            STEP,
-            chain,
-            title=title,
-            legend=legend,
-        )
+        rows: list[Row] = [
+            [
+                f"{step.solution.point.grid[0]} × {step.solution.point.grid[1]}",
+                ITERATION.cell(step.solution),
+                UPDATES.cell(step.solution),
+                None if step.efficiency is None else f"{step.efficiency * 100:.1f}",
+                EMPTY if step is chain[0] else None if step.beyond_s is None else f"{step.beyond_s * 1e6:+.1f}",
+            ]
+            for step in chain
+        ]
+        yield Table(columns, rows, title, ["efficiency and ideal: relative to one process"])
 
 
 def _other_threads(chain: Sequence[ScalingStep]) -> str:

@@ -14,19 +14,9 @@ from typing import Annotated
 
 from msgspec import field
 
-from volley.benchmarks.points.findings import broken
+from volley.benchmarks.points.findings import broken, certainty
 from volley.benchmarks.points.notes import notes_of, too_wide
-from volley.benchmarks.points.page import (
-    BANDWIDTH,
-    CHECKED,
-    COLD,
-    INTERVAL,
-    SAMPLES,
-    VERIFIED,
-    cells,
-    certainty,
-    headers,
-)
+from volley.benchmarks.points.page import BANDWIDTH, CHECKED, COLD, INTERVAL, SAMPLES, VERIFIED, cells, headers
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord, Sizes
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, one_launch, sent, summarise
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window, doc

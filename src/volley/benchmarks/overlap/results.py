@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
 from operator import attrgetter
@@ -262,7 +262,7 @@ def report(result: OverlapSeries) -> Report:
 
 def _tables(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Table]:
     verified = report_parts.ALL_VERIFIED if report_parts.Account.of(points).all_verified else ""
-    columns = [Column("size"), *(each.column() for each in (*COLUMNS, replace(CHECKED, all_true=verified)))]
+    columns = [Column("size"), *(each.column() for each in COLUMNS), CHECKED.column(all_true=verified)]
     sections: dict[int, str] = {}
     rows: list[Row] = []
     here = [point for point in points if point.computation == limit and point.status != "skipped"]

@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
-from volley.benchmarks.points.findings import findings, ucx_ranges
+from volley.benchmarks.points.findings import certainty, findings, ucx_ranges
 from volley.benchmarks.points.notes import details, doubts, notes_of
 from volley.benchmarks.points.results import (
     TAIL_FRACTIONS,
     PointResult,
     PointSeries,
-    ResultSeries,
     TransportCurve,
     baseline,
     by_name,
@@ -35,7 +34,6 @@ from volley.report.cells import (
     data_of,
     digits_cell,
     kinds_of,
-    launches_of,
     ratio_cell,
     unclear,
     with_bounds,
@@ -158,7 +156,7 @@ def _points(points: list[PointResult], result: PointSeries, columns_of: Columns,
 def headers(names: Iterable[str], columns: Sequence[Quantity], known: dict[str, Transport]) -> list[Column]:
     """Return these columns for each transport, below its name if there are several."""
     groups = [name + report_parts.not_mpi(known.get(name)) for name in names]
-    return [replace(each.column(), group=group if len(groups) > 1 else "") for group in groups for each in columns]
+    return [column.column(group=group if len(groups) > 1 else "") for group in groups for column in columns]
 
 
 def _size(size_bytes: int, of: PointResult) -> Cell:
@@ -337,28 +335,6 @@ def overview(result: PointSeries) -> Overview | None:
     if rows < 2 or (operations == 1 and few):
         return None
     return Overview(certainty(result), _summary_table(result, points))
-
-
-def certainty(result: ResultSeries[Any]) -> str:
-    """Say how much was measured: ``all 234 points verified byte for byte; 200 within ±1 % (95 % CI over 8 launches in
-    15 s)``, or ``6 of 61 points FAILED, 55 verified byte for byte``.
-
-    One launch says nothing of others; of fewer than six the intervals are wide, and people see the range.
-    """
-    plan, points = result.series.plan, [point for point in result.points if point.sends]
-    parts = [report_parts.Account.of(result.points).words()]
-    if plan and plan.sampling.mode == "adaptive" and points:
-        aim = f"±{plan.sampling.ci * 100:g} %"
-        close = sum(point.half_width <= plan.sampling.ci for point in points if point.time and point.time.interval)
-        several = {point.time.kind for point in points if point.time}
-        over = report_parts.over_launches(launches_of(points), result.series)
-        how = "within one launch" if one_launch(points) else f"95 % CI over {over}" if "ci" in several else over
-        parts.append(f"{close or 'none'} {'within' if 'ci' in several else 'known to within'} {aim} ({how})")
-    # An operation without data, a barrier, has no row in the table.
-    parts += [
-        f"{point.name} {digits_cell(point.time, 1e6).text} µs" for point in points if point.operation == "barrier"
-    ]
-    return "; ".join(parts)
 
 
 def _summary_table(result: PointSeries, points: Sequence[PointResult]) -> Table:
