@@ -67,9 +67,9 @@ def test_a_node_where_others_compute_is_not_checked(tmp_path: Path) -> None:
 def test_only_nodes_that_failed_themselves_are_drained(tmp_path: Path) -> None:
     program(tmp_path, "scontrol", 'echo "$@" >> asked')
     found = [
-        CheckFinding(verdict="FAIL", layer="bandwidth", why=f"slow {EVIL}", nodes=("cn1",), drain=True),
-        CheckFinding(verdict="FAIL", layer="bandwidth", why="a link", nodes=("cn2", "cn3")),
-        CheckFinding(verdict="UNDECIDED", layer="bandwidth", why="perhaps", nodes=("cn4",)),
+        CheckFinding(status="FAIL", layer="bandwidth", said=f"slow {EVIL}", nodes=("cn1",), drain=True),
+        CheckFinding(status="FAIL", layer="bandwidth", said="a link", nodes=("cn2", "cn3")),
+        CheckFinding(status="UNDECIDED", layer="bandwidth", said="perhaps", nodes=("cn4",)),
     ]
     out = io.StringIO()
     findings.render(found, "json", out)
@@ -87,7 +87,7 @@ def test_shellcheck_has_nothing_to_say() -> None:
 
 
 def test_a_check_follows_its_schema() -> None:
-    finding = CheckFinding(verdict="UNDECIDED", layer="all ranks", why="no yardstick")
+    finding = CheckFinding(status="UNDECIDED", layer="all ranks", said="no yardstick")
     out = io.StringIO()
     findings.render([finding], "json", out, ["cn1"])
     text = out.getvalue()
@@ -129,7 +129,7 @@ def test_ramble_finds_verdict_and_latency_in_the_json(monkeypatch: pytest.Monkey
     words = (sys.executable, "-m", "volley", "show", "results/h200-x2/volley.jsonl", "--format", "json")
     measured = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     out = io.StringIO()
-    findings.render([CheckFinding(verdict="UNDECIDED", layer="all ranks", why="no yardstick")], "json", out)
+    findings.render([CheckFinding(status="UNDECIDED", layer="all ranks", said="no yardstick")], "json", out)
     checked = out.getvalue()
     [(_, success)] = calls["success_criteria"]
     regexes = {words[0]: named["fom_regex"] for words, named in calls["figure_of_merit"]}
