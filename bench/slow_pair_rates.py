@@ -88,11 +88,11 @@ def visits_of(path: Path) -> dict[str, list[Visit]]:
     least_s: dict[tuple[str, int, Pair], float] = {}
     elapsed_s: dict[tuple[str, int, Pair], float] = {}
     for row in rows:
-        for second, low_s, spent_s in zip(row.partners, row.lows_s, row.elapsed_s, strict=True):
-            if low_s is None:
+        for second, low, spent_s in zip(row.partners, row.lows, row.elapsed_s, strict=True):
+            if low is None:
                 raise ValueError(f"a visit of ranks {row.rank} and {second} holds no time")
             where = (row.pattern, row.repeat, (row.rank, second))
-            least_s[where], elapsed_s[where] = low_s, spent_s
+            least_s[where], elapsed_s[where] = low * row.unit_s, spent_s
     patterns = list(dict.fromkeys(pattern for pattern, _, _ in least_s))
     pairs = sorted({pair for _, _, pair in least_s})
     repeats = sorted({repeat for _, repeat, _ in least_s})

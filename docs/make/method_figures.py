@@ -74,7 +74,7 @@ RECORDED = ("noise-2-ranks", "noise-4-ranks")
 
 def least_disturbed() -> Iterator[str]:
     """Yield how far visits of a pair of ranks are off, by their median and when disturbed least."""
-    falls = [f"from {_off(name, 'times_s'):.0%} to {_off(name, 'lows_s'):.0%}" for name in RECORDED]
+    falls = [f"from {_off(name, 'medians'):.0%} to {_off(name, 'lows'):.0%}" for name in RECORDED]
     yield (
         "On the bandwidths that were used to choose the limits (`noise-2-ranks`, `noise-4-ranks`) the 95th percentile "
         f"of the deviation of a visit decreases {falls[0]} with 2 ranks and {falls[1]} with 4 ranks "
@@ -89,8 +89,8 @@ def _off(name: str, which: str) -> float:
         row for log in read_runs(RESULTS / "two-cores" / f"{name}.jsonl", BENCHMARKS) for row in log.of(RankMatrixRow)
     ]
     for row in (row for row in rows if row.pattern == "stream"):
-        for second, time_s in zip(row.partners, getattr(row, which), strict=True):
-            times.setdefault((row.rank, second), []).append(time_s)
+        for second, number in zip(row.partners, getattr(row, which), strict=True):
+            times.setdefault((row.rank, second), []).append(number * row.unit_s)
     off = sorted(abs(time / median(those) - 1) for those in times.values() for time in those)
     return off[len(off) * 95 // 100]
 
