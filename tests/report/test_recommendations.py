@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import example_records
-from comparison_records import launches
+from comparison_records import in_turn, launches
 from volley import cli
 from volley.benchmarks import BENCHMARKS, Benchmark, plain
 from volley.benchmarks.pair import PINGPONG
@@ -124,12 +124,12 @@ def test_noisy_points_recommend_what_can_be_typed(count: int, benchmark: str) ->
 
 def test_comparisons_recommend_what_can_be_typed() -> None:
     commands = [COMMANDS["compare"]]
-    few, two, many = Side.of("x", launches(1, 2)), Side.of("y", launches(2, 2)), Side.of("x", launches(1, 8))
-    for first, second, paired in ((few, two, False), (few, two, True), (many, Side.of("y", launches(2, 8)), False)):
-        found = page.report(compare(first, second, 0.05, paired=paired), full=False)
+    few, two, many = launches(1, 2), launches(2, 2), launches(1, 8)
+    for first, second in ((few, two), (in_turn(few), in_turn(two)), (many, launches(2, 8))):
+        found = page.report(compare(Side.of("x", first), Side.of("y", second), 0.05), full=False)
         check([found], commands)
-    summit = published_side("summit", published()["summit"], many)
-    check([page.report(compare(summit, many, 0.05), full=False)], commands)
+    summit = published_side("summit", published()["summit"], Side.of("x", many))
+    check([page.report(compare(summit, Side.of("x", many), 0.05), full=False)], commands)
 
 
 def test_a_recommendation_is_found_and_refused() -> None:

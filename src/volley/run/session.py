@@ -301,8 +301,9 @@ class Session:
         """
         begun = time.monotonic() if begun is None else begun
         with announced() if self.context.on_this_host else nullcontext() as others:
-            for note in filter(None, (*self._notes(writer), others)):
-                progress.note(note)
+            if not self.logs:  # else it is run again, as tune does
+                for note in filter(None, (*self._notes(writer), others)):
+                    progress.note(note)
             if self.tried is None:
                 self.tried = self._preflight(progress)
             if self.paths is None:
