@@ -4,9 +4,6 @@ A line rate is what the wires carry, headers included.  No transport reaches it;
 packets' overhead is not taken off.
 """
 
-# GB/s and B/s keep their capital letter in names.
-# ruff: noqa: N815
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

@@ -38,7 +38,7 @@ class Fit:
 
     latency_s: float
     """α: the time of a message of 0 bytes."""
-    bandwidth_Bps: float  # noqa: N815  B/s
+    bandwidth_Bps: float
     """β: the bandwidth of an infinitely long message."""
     median_deviation: float
     """Median over the sizes of abs(t(n) / measured - 1)."""

@@ -1,8 +1,5 @@
 """The topology of a machine: processors, GPUs, network cards, their links, and its words; all computed from facts."""
 
-# B/s keeps its capital letter in names.
-# ruff: noqa: N815
-
 from __future__ import annotations
 
 from collections import Counter, defaultdict

@@ -3,13 +3,10 @@
 All quantities are in SI units.  docs/method derives them.
 """
 
-# B/s keeps its capital letter in names.
-# ruff: noqa: N802
-
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -36,6 +33,20 @@ COMPULSORY_VALUES = 2
 VALUE_BYTES = {"double": 8, "float": 4}
 
 PARTS = ("interior", "edges", "pack", "exchange", "reduction")
+
+
+def _halos_s(point: JacobiPoint) -> float:
+    return sum(parts.pack_s + parts.exchange_s for parts in point.parts) / max(1, len(point.parts))
+
+
+def _over_launches(of: Callable[[JacobiPoint], Sequence[float | None]]) -> property:
+    """Return the median of what the points of all launches have; ``None`` if they have nothing."""
+
+    def value(self: Solution) -> float | None:
+        found = [each for point in self.measured.values() for each in of(point) if each is not None]
+        return median(found) if found else None
+
+    return property(value)
 
 
 @dataclass(frozen=True)
@@ -103,31 +114,16 @@ class Solution:
     def iteration_s(self) -> float | None:
         return self.time.median if self.time else None
 
-    @property
-    def run_s(self) -> float | None:
-        """Seconds of all iterations, the first included."""
-        return _median(sum(point.batch_s) for point in self.measured.values())
-
-    @property
-    def first_s(self) -> float | None:
-        """Seconds of the first iteration, on fresh memory."""
-        return _median(point.batch_s[0] for point in self.measured.values())
-
-    @property
-    def communication_s(self) -> float | None:
-        """Seconds of packing, sending and awaiting halos in all iterations, the median over launches; of a single
-        process 0."""
-        return _median(map(_halos_s, self.measured.values()))
-
-    @property
-    def cold_exchange_s(self) -> float | None:
-        """Seconds of the first exchange of halos."""
-        return _median(each.cold_exchange_s for each in self.measured.values() if each.cold_exchange_s is not None)
-
-    @property
-    def copy_Bps(self) -> float | None:
-        """Bytes read and written a second while all ranks copy the same field."""
-        return _median(point.copy_bytes / copy_s for point in self.measured.values() for copy_s in point.copy_s)
+    run_s = _over_launches(lambda point: [sum(point.batch_s)])
+    """Seconds of all iterations, the first included."""
+    first_s = _over_launches(lambda point: point.batch_s[:1])
+    """Seconds of the first iteration, on fresh memory."""
+    communication_s = _over_launches(lambda point: [_halos_s(point)])
+    """Seconds of packing, sending and awaiting halos in all iterations; of a single process 0."""
+    cold_exchange_s = _over_launches(lambda point: [point.cold_exchange_s])
+    """Seconds of the first exchange of halos."""
+    copy_Bps = _over_launches(lambda point: [point.copy_bytes / copy_s for copy_s in point.copy_s])
+    """Bytes read and written a second while all ranks copy the same field."""
 
     @cached_property
     def _spent_s(self) -> dict[str, float]:
@@ -184,15 +180,6 @@ class Solution:
     def verified(self) -> bool | None:
         """Halos were compared and all were right; ``None``: a process without neighbours has none."""
         return None if self.ranks == 1 else self.status == "ok" and self.messages_verified > 0
-
-
-def _halos_s(point: JacobiPoint) -> float:
-    return sum(parts.pack_s + parts.exchange_s for parts in point.parts) / max(1, len(point.parts))
-
-
-def _median(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return median(found) if found else None
 
 
 @dataclass(frozen=True)

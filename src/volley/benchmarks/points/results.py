@@ -3,9 +3,6 @@
 All quantities are in SI units: seconds and bytes per second.  docs/method derives them.
 """
 
-# GB/s and B/s keep their capital letter in names.
-# ruff: noqa: N802
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
