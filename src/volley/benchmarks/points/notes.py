@@ -177,14 +177,11 @@ def _sentences(result: PointSeries) -> Iterator[str]:
 
 def _compared(points: Iterable[PointResult]) -> Iterator[str]:
     """Say where the pass that compares every message had fewer messages in flight than the samples, or was missing."""
-    fewer = [
-        point for point in points if point.compared and point.size_bytes and point.compared[1] < (point.window or 1)
-    ]
-    for (in_flight, window), alike in grouped(
-        fewer, lambda point: (point.compared and point.compared[1], point.window)
-    ).items():
-        named = "; ".join(f"{name} at {size_range(those)}" for name, those in by_name(alike).items())
-        yield report_parts.compared_fewer(in_flight or 0, window, named)
+    known = [point for point in points if point.size_bytes and point.compared_in_flight is not None]
+    for (in_flight, window), alike in grouped(known, attrgetter("compared_in_flight", "window")).items():
+        if in_flight < (window or 1):
+            named = "; ".join(f"{name} at {size_range(those)}" for name, those in by_name(alike).items())
+            yield report_parts.compared_fewer(in_flight, window, named)
 
 
 def _summary(points: Sequence[PointResult], half: float | None) -> str:

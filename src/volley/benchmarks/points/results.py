@@ -108,11 +108,11 @@ class PointResult:
     samples = property(lambda self: sum(len(point.times_s) for point in self._good.values()))
 
     @property
-    def compared(self) -> tuple[int, int] | None:
-        """Windows (or round trips) of the pass that compared every message, and messages of each; the launch with the
-        fewest.  ``None``: the records do not say."""
-        passes = [(each.compared_counts, each.compared_in_flight or 0) for each in self.measured.values()]
-        return min(((counts, many) for counts, many in passes if counts is not None), default=None)
+    def compared_in_flight(self) -> int | None:
+        """Messages in flight of the pass that compared every one, in the launch with the fewest; 0: there was no pass.
+        ``None``: the records do not say."""
+        known = (each for each in self.measured.values() if each.compared_counts is not None)
+        return min((each.compared_in_flight or 0 for each in known), default=None)
 
     @property
     def entry_skew_s(self) -> float | None:
