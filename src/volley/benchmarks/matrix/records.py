@@ -150,6 +150,10 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         return [number and number * self.unit_s for number in self.medians]
 
     @property
+    def lows_s(self) -> Sequence[float | None]:
+        return [number and number * self.unit_s for number in self.lows]
+
+    @property
     def partners(self) -> Sequence[int]:
         """The second rank of each pair."""
         if self.ranks or not self.pairs:
