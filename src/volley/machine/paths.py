@@ -35,7 +35,7 @@ _LEAST_SEEN = 0.5
 """The path is unknown if all devices of an end together counted less of what was sent."""
 _FASTER = 1.5
 """A device that does nothing is worth a word if it is so many times as fast as the one that carried the bytes."""
-_ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
+ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
 """How interfaces begin that lead to nothing but containers and virtual machines of one host."""
 
 
@@ -256,7 +256,7 @@ def _part(device: CountedDevice, amounts: Mapping[str, float]) -> float:
 
 def _idle(counts: PathCounts, ends: Sequence[PathEnd]) -> list[DeviceShare]:
     first, second = (
-        {each.name: each for each in end.devices if each.up and not each.name.startswith(_ONLY_HERE)}
+        {each.name: each for each in end.devices if each.up and not each.name.startswith(ONLY_HERE)}
         for end in counts.ends
     )
     used = {device.name for end in ends for device in end.devices}

@@ -1,6 +1,6 @@
 """More than one host: each looks at itself and connects to others, and then a job of MPI runs over some of them.
 
-However many hosts there are, only ``_AT_ONCE`` of them are talked to at a time; each has a deadline of its own.
+Many hosts are talked to in groups, whose hosts connect to each other: a silent host holds up its own group alone.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import selectors
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from ast import literal_eval
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import join
@@ -34,6 +35,7 @@ from volley.machine.job_facts import HostFacts, HostsFacts, NcclFacts, TrialFact
 from volley.machine.mpi_choice import Choice, choose_mpi, installed_file
 from volley.machine.mpi_stack import UCX_WHEELS
 from volley.machine.mpi_words import SETTING, names_setting, reason_in
+from volley.machine.paths import ONLY_HERE
 from volley.machine.variables import captured, names_no_device, port_range
 from volley.text import clean
 
@@ -43,12 +45,12 @@ this one do; of so many, UCX is not compared, because loading it takes a host as
 _ANSWER_S, _SHORTEST_S, _TIMES = 15.0, 6.0, 3.0
 """A login takes seconds where the home folder or the directory of users is slow; ssh itself gives up after 10 s, or 5.
 Where many hosts have answered, the others have so many times as long as the slowest of these."""
+_LOOK_EVERY_S = 0.5
+"""How often a group that waits looks whether that time is over."""
 _MOST_BYTES = 1 << 16
 """Kept of what a host prints."""
 _JOB_HOSTS = 8
 """A job over more hosts needs longer to start and shows no other layer."""
-ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
-"""How interfaces begin that lead to nothing but containers and virtual machines of one host."""
 
 
 def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
@@ -85,31 +87,18 @@ def _look(mpi: Choice, *, many: bool = False) -> list[str]:
     return ["env", *(f"{key}={value}" for key, value in captured(os.environ)), *words]
 
 
-@dataclass(eq=False)
 class _Talk:
-    """One host that is talked to: it says what it is, and then, once it was asked, which others it reaches."""
+    """One host that is talked to: it says what it is, and then, each time it is asked, which others it reaches."""
 
-    name: str
-    process: subprocess.Popen[bytes]
-    began: float = field(default_factory=time.monotonic)
-    """When it was asked last."""
-    wanted: int = 1
-    """Answers that it has been asked for."""
-    said: bytes = b""
-    answers: list[dict[str, Any]] = field(default_factory=list)
-
-    def read(self) -> bool:
-        """Take what there is; return false at the end."""
-        piece = os.read(self.process.stdout.fileno(), 1 << 16)  # type: ignore[union-attr]
-        *lines, rest = (self.said + piece).split(b"\n")
-        mark = remote.MARK.encode()
-        for line in lines:
-            _, found, answer = line.partition(mark)
-            if found:
-                with contextlib.suppress(ValueError, SyntaxError):
-                    self.answers.append(literal_eval(answer.decode()))
-        self.said = b"\n".join([*(line for line in lines if mark not in line), rest])[-_MOST_BYTES:]
-        return bool(piece)
+    def __init__(self, name: str, command: Sequence[str]) -> None:
+        self.name, self.command = name, command
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
+        )
+        self.answers: list[dict[str, Any]] = []
+        self.error = ""
+        """Why it gives no answer any more."""
+        self._said = b""
 
     def ask(self, others: Iterable[_Talk]) -> None:
         """Let it connect to others, and look up their names."""
@@ -119,78 +108,98 @@ class _Talk:
             if other is not self
             for address in _addresses(other.answers[0])
         ]
-        self.wanted, self.began = self.wanted + 1, time.monotonic()
         with contextlib.suppress(OSError):
             self.process.stdin.write((" ".join([*words, self.name]) + "\n").encode())  # type: ignore[union-attr]
-            self.process.stdin.flush()  # type: ignore[union-attr]
+
+    def read(self) -> None:
+        """Take what there is."""
+        piece: bytes = self.process.stdout.read(1 << 16)  # type: ignore[union-attr]
+        *lines, rest = (self._said + piece).split(b"\n")
+        mark = remote.MARK.encode()
+        for line in lines:
+            _, found, answer = line.partition(mark)
+            if found:
+                with contextlib.suppress(ValueError, SyntaxError):
+                    self.answers.append(literal_eval(answer.decode()))
+        self._said = b"\n".join([*(line for line in lines if mark not in line), rest])[-_MOST_BYTES:]
+        if not piece:
+            ended = "" if self.answers else "\n".join(self.lines()[-20:])
+            self.error = ended or f"it ended with status {self.process.wait()} and no message"
 
     def lines(self) -> list[str]:
-        return [line for each in self.said.splitlines() if (line := clean(each).strip())]
+        return [line for each in self._said.splitlines() if (line := clean(each).strip())]
 
-    def facts(self, error: str = "") -> HostFacts:
+    def facts(self) -> HostFacts:
         answer = {key: value for each in self.answers for key, value in each.items()}
         for key in ("reached", "names"):  # of all that it was asked
             answer[key] = {name: said for each in self.answers for name, said in each.get(key, {}).items()}
         try:
-            return msgspec.convert({**answer, "name": self.name, "error": error}, HostFacts)
+            return msgspec.convert({**answer, "name": self.name, "error": self.error}, HostFacts)
         except msgspec.ValidationError as wrong:
             return HostFacts(name=self.name, error=f"it answered something else: {wrong}")
 
     def end(self) -> None:
         self.process.kill()
-        for pipe in (self.process.stdin, self.process.stdout):
-            with contextlib.suppress(OSError):
-                pipe.close()  # type: ignore[union-attr]
-        self.process.wait()
+        self.process.communicate()
 
 
 class _Conversation:
-    """Ask hosts what they are, a bounded number at a time, and let those that answer connect to each other."""
+    """Let hosts say what they are, and connect to each other in groups and to this host; some groups at a time."""
 
     def __init__(self, names: Sequence[str], look: Sequence[str], answer_s: float, limit_s: float) -> None:
-        self._names, self._look = names, look
-        self._answer_s = self._most_s = answer_s
-        self._slowest_s, self._until = 0.0, time.monotonic() + limit_s
-        few = len(names) <= _FEW
-        self._size = _FEW if few else _GROUP
-        self._here = {name for name in names if is_this_host(name, look_up=few)}
-        self._waiting = deque(dict.fromkeys(names))
+        self._names, self._look = list(dict.fromkeys(names)), look
+        self._most_s, self._until = answer_s, time.monotonic() + limit_s
+        self._few = len(self._names) <= _FEW
+        self._here = [name for name in self._names if is_this_host(name, look_up=self._few)]
         self._overlap = ["--overlap"]
-        self._talks: list[_Talk] = []
-        self._group: list[_Talk] = []
-        """Those of the talks that wait for others to connect to."""
-        self._meetings: list[tuple[list[_Talk], int]] = []
-        """Hosts that connect to each other, and how many answers this host has given when it has connected to them."""
-        self._found: dict[str, HostFacts] = {}
-        self._head: _Talk | None = None
-        """This host, which every group connects to."""
+        self._slowest_s, self._answered = 0.0, 0
+        self._head: list[_Talk] = []
+        """This host, if it is one of them: every group connects to it."""
+        self._asks_head = threading.Lock()
 
     def run(self) -> list[HostFacts]:
+        here = self._here[:1]
+        others = [name for name in self._names if name not in here]
+        size = _FEW if self._few else _GROUP
+        groups = [others[first : first + size] for first in range(0, len(others), size)]
+        self._head = [_Talk(name, self._on(name)) for name in here]
         try:
-            while self._waiting or self._talks:
-                while self._waiting and len(self._talks) < _AT_ONCE:
-                    self._start(self._waiting.popleft())
-                more, head = bool(self._waiting) or not all(each.answers for each in self._talks), self._head
-                if self._group and (len(self._group) >= self._size or not more):
-                    self._meet()
-                elif head and not more and self._talks == [head] and len(head.answers) >= head.wanted:
-                    self._leave(head)
-                else:
-                    self._move()
-                    self._end_meetings()
+            self._answers(self._head)
+            with ThreadPoolExecutor(_AT_ONCE // _GROUP) as pool:
+                found = [each for those in pool.map(self._group, groups) for each in those]
+            found += [each.facts() for each in self._head]
         finally:
-            for each in self._talks:
+            for each in self._head:
                 each.end()
-        return [self._found[name] for name in dict.fromkeys(self._names)]
+        return sorted(found, key=lambda each: self._names.index(each.name))
 
-    def _start(self, name: str) -> None:
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    def _group(self, names: Sequence[str]) -> list[HostFacts]:
+        """Let hosts say what they are, and then connect to each other and to this host."""
+        if time.monotonic() > self._until:
+            return [HostFacts(name=name, error="not asked: no time was left") for name in names]
+        talks: list[_Talk] = []
+        lost: list[HostFacts] = []
         try:
-            process: subprocess.Popen[bytes] = subprocess.Popen(self._on(name), **pipes)  # type: ignore[call-overload]
-        except OSError as error:
-            self._found[name] = HostFacts(name=name, error=str(error))
-            return
-        self._talks.append(_Talk(name, process))
+            for name in names:
+                try:
+                    talks.append(_Talk(name, self._on(name)))
+                except OSError as error:  # there is no ssh or srun
+                    lost.append(HostFacts(name=name, error=str(error)))
+            hosts, head = self._answers(talks), [each for each in self._head if not each.error]
+            for each in hosts:
+                each.ask([*hosts, *head])
+            with self._asks_head:
+                for each in head:
+                    each.ask(hosts)
+                self._answers(head)
+            self._answers(hosts)
+            if any("--overlap" in each.error and "--overlap" in each.command for each in talks):  # Slurm before 20.11
+                self._overlap = []
+                return self._group(names)
+            return [*lost, *(each.facts() for each in talks)]
+        finally:
+            for each in talks:
+                each.end()
 
     def _on(self, name: str) -> list[str]:
         """Return the command as it is started on a host: with srun in a job of Slurm, else with ssh."""
@@ -198,72 +207,33 @@ class _Conversation:
             return [*self._look]
         if "SLURM_JOB_ID" in os.environ and shutil.which("srun"):
             return ["srun", *self._overlap, "--nodes=1", "--ntasks=1", f"--nodelist={name}", *self._look]
-        connect = f"-oConnectTimeout={10 if len(self._names) <= _FEW else 5}"
+        connect = f"-oConnectTimeout={10 if self._few else 5}"
         return ["ssh", "-oBatchMode=yes", connect, name, join(self._look)]
 
-    def _move(self) -> None:
-        """Read what hosts have said; leave those that have ended or are late."""
-        due = [each for each in self._talks if len(each.answers) < each.wanted]
+    def _answers(self, talks: Sequence[_Talk]) -> list[_Talk]:
+        """Read until each host has answered once more, has ended, or is late; return those that have answered."""
+        began, wanted = time.monotonic(), {each.name: len(each.answers) + 1 for each in talks}
         with selectors.DefaultSelector() as selector:
-            for each in self._talks:
+            for each in talks:
                 selector.register(each.process.stdout, selectors.EVENT_READ, each)  # type: ignore[arg-type]
-            left_s = min([self._until, *(each.began + self._answer_s for each in due)]) - time.monotonic()
-            for key, _ in selector.select(max(left_s, 0.0)):
-                self._listen(key.data)
-        now = time.monotonic()
-        for late in [each for each in due if each in self._talks and len(each.answers) < each.wanted]:
-            said = "".join(f": {line}" for line in [reason_in(late.lines())] if line)
-            if now > self._until:  # what is known of the others is worth more
-                self._leave(late, f"no answer when the time of this test was over{said}")
-            elif now > late.began + self._answer_s:
-                self._leave(late, f"no answer within {self._answer_s:g} s{said}")
-        if now > self._until:
-            self._found |= {each: HostFacts(name=each, error="not asked: no time was left") for each in self._waiting}
-            self._waiting.clear()
+            while selector.get_map():
+                now, answer_s = time.monotonic(), self._answer_s()
+                if now > min(self._until, began + answer_s):
+                    late = "when the time of this test was over" if now > self._until else f"within {answer_s:g} s"
+                    for key in selector.get_map().values():
+                        key.data.error = ": ".join(filter(None, (f"no answer {late}", reason_in(key.data.lines()))))
+                    break
+                for key, _ in selector.select(_LOOK_EVERY_S):
+                    key.data.read()
+                    if key.data.error or len(key.data.answers) >= wanted[key.data.name]:
+                        selector.unregister(key.fileobj)
+                        self._slowest_s, self._answered = max(self._slowest_s, now - began), self._answered + 1
+        return [each for each in talks if not each.error]
 
-    def _listen(self, talk: _Talk) -> None:
-        known, going_on = len(talk.answers), talk.read()
-        if len(talk.answers) > known:
-            self._slowest_s = max(self._slowest_s, time.monotonic() - talk.began)
-            if len(self._found) > _FEW:  # so many have answered that others need not be waited for much longer
-                self._answer_s = min(self._most_s, max(_SHORTEST_S, _TIMES * self._slowest_s))
-            if known == 0 and self._head is None and talk.name in self._here:
-                self._head = talk
-            elif known == 0:
-                self._group.append(talk)
-        elif not going_on:
-            lines = talk.lines()
-            old = "--overlap" in str(talk.process.args) and any("--overlap" in line for line in lines)
-            if known == 0 and old:  # Slurm before 20.11
-                self._overlap = []
-                self._waiting.appendleft(talk.name)
-            ended = "" if known else "\n".join(lines[-20:])
-            self._leave(talk, ended or f"it ended with status {talk.process.wait()} and no message")
-
-    def _leave(self, talk: _Talk, error: str = "") -> None:
-        self._talks.remove(talk)
-        self._group = [each for each in self._group if each is not talk]
-        self._found[talk.name] = talk.facts(error)
-        talk.end()
-
-    def _end_meetings(self) -> None:
-        """Leave the hosts of a meeting when all have answered, this one as well: until then, others connect to them."""
-        for meeting in [*self._meetings]:
-            hosts, of_head = meeting
-            left = [each for each in hosts if each in self._talks]
-            waits = self._head and self._head in self._talks and len(self._head.answers) < of_head
-            if not waits and all(len(each.answers) >= each.wanted for each in left):
-                self._meetings.remove(meeting)
-                for each in left:
-                    self._leave(each)
-
-    def _meet(self) -> None:
-        """Let the hosts of a group, and this one, connect to each other."""
-        group, self._group = self._group, []
-        every = [*(each for each in self._talks if each is self._head), *group]
-        for each in every:
-            each.ask(every)
-        self._meetings.append((group, self._head.wanted if self._head else 0))
+    def _answer_s(self) -> float:
+        """Return how long a host may take: less where so many have answered that others need not be waited for."""
+        shorter = max(_SHORTEST_S, _TIMES * self._slowest_s)
+        return min(self._most_s, shorter) if self._answered > _FEW else self._most_s
 
 
 def _addresses(answer: Mapping[str, Any]) -> list[str]:
