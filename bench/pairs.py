@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from volley.compare.comparison import Comparison, Side, compare
+from volley.compare.comparison import Side, compare
 from volley.compare.page import headline
 from volley.records.records_file import read_file
 
@@ -39,12 +39,6 @@ def measure(first: Path, second: Path, words: list[str], *, live: bool) -> None:
             part.rename(path)
 
 
-def compared(first: Path, second: Path, *, live: bool) -> Comparison:
-    """Compare one pair with the defaults of ``volley compare``."""
-    sides = [Side.read(*read_file(str(path))) for path in (first, second)]
-    return compare(*sides, 0.05, paired=live)
-
-
 def main() -> None:
     """Measure what is missing, compare all pairs, and print how many were called different."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -61,10 +55,10 @@ def main() -> None:
         first, second = (options.folder / f"{number:03d}-{letter}.jsonl" for letter in "ab")
         if not (first.exists() and second.exists()):
             measure(first, second, options.words, live=options.live)
-        found = compared(first, second, live=options.live)
-        different += bool(found.of("changed"))
-        points += len(found.points)
-        held += sum(point.difference.ratio.low <= 1 <= point.difference.ratio.high for point in found.points)
+        found = compare(*(Side.read(*read_file(str(path))) for path in (first, second)), 0.05)
+        different += found.of("changed").size > 0
+        points += len(found.at)
+        held += int(((found.differences.low <= 1) & (found.differences.high >= 1)).sum())
         print(f"pair {number}: {headline(found)}", flush=True)
     print(f"{different} of {options.pairs} pairs were called different; {held} of {points} intervals contain 1")
 
