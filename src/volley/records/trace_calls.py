@@ -7,8 +7,10 @@ to the n-th receive.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
 from volley.records.trace_file import ANY, FAILED, MATCHED, NOBODY, Event, RankTrace, Trace, plain_name
@@ -70,10 +72,8 @@ class RankCalls:
     begin_s: Any
     end_s: Any
     """One entry for each event; the end of a call that did not return is that of the trace."""
-    comms: dict[int, int]
-    """The common number of each communicator of this rank."""
     operations: list[Operation] = field(default_factory=list)
-    completes: dict[int, list[Operation]] = field(default_factory=dict)
+    completes: defaultdict[int, list[Operation]] = field(default_factory=lambda: defaultdict(list))
     """What each event completed."""
 
 
@@ -108,92 +108,81 @@ def _resolve_rank(trace: Trace, rank: RankTrace, numbers: dict[tuple[tuple[int, 
     if len(end_s):
         unfinished = rank.events["end"] == 0
         end_s[unfinished] = max(begin_s.max(), end_s.max())
-    found = RankCalls(rank, names, begin_s, end_s, comms)
-    reader = _Reader(found)
-    for number, event in enumerate(rank.rows):
+    found = RankCalls(rank, names, begin_s, end_s)
+    reader = _Reader(found, comms)
+    for number, (event, name) in enumerate(zip(rank.rows, names, strict=True)):
         if not event.flags & FAILED:
-            reader.read(number, event)
+            reader.read(number, event, name)
     return found
 
 
 class _Reader:
     """Follows the requests of one rank through its events."""
 
-    def __init__(self, calls: RankCalls) -> None:
-        self._calls = calls
-        self._rank = calls.trace
-        self._active: dict[int, list[Operation]] = {}
+    def __init__(self, calls: RankCalls, comms: Mapping[int, int]) -> None:
+        """Read into ``calls``; ``comms`` has the common number of each communicator of this rank."""
+        self._calls, self._rank, self._comms = calls, calls.trace, comms
+        self._active: defaultdict[int, list[Operation]] = defaultdict(list)
         """By request; MPIs give all messages that are buffered at once the same one."""
         self._persistent: dict[int, tuple[str, Event]] = {}
-        self._probed: list[tuple[int, Event]] = []
-        """Messages that MPI_Mprobe found: their handles and events."""
+        self._probed: dict[int, Event] = {}
+        """The events of MPI_Mprobe, by the handles of the messages that it found."""
 
-    def read(self, number: int, event: Event) -> None:
-        name = self._calls.names[number]
+    def read(self, number: int, event: Event, name: str) -> None:
         if name in _COMPLETING:
             self._complete(number, event)
         elif name.endswith("_init"):
             self._persistent[event.buffer2] = (kind_of_message(name), event)
-        elif name in ("Start", "Startall", "Cancel"):
-            self._start(number, event, name)
+        elif name == "Cancel":
+            for each in (each for handle in self._rank.list_of(event) for each in self._active[handle]):
+                each.cancelled = True
+        elif name in ("Start", "Startall"):
+            for handle in filter(self._persistent.__contains__, self._rank.list_of(event)):
+                kind, about = self._persistent[handle]
+                self._active[handle].append(self._begin(number, about, about, kind))
         elif name in ("Mprobe", "Improbe"):
-            self._probed.append((event.buffer2, event))
+            self._probed[event.buffer2] = event
         elif name in ("Sendrecv", "Sendrecv_replace"):
             self._exchange(number, event)
         elif kind := kind_of_message(name) or collective_of(name):
-            operation = self._begin(number, event, kind)
+            about = event
+            if name in ("Mrecv", "Imrecv") and self._probed:  # MPI_Imrecv has replaced the handle: the last one
+                handle = event.buffer2 if event.buffer2 in self._probed else [*self._probed][-1]
+                about = self._probed.pop(handle)
+            operation = self._begin(number, event, about, kind)
             if name.startswith("I"):
-                self._active.setdefault(event.buffer2, []).append(operation)
+                self._active[event.buffer2].append(operation)
             else:
                 self._done(number, operation)
 
-    def _begin(self, number: int, event: Event, kind: str) -> Operation:
-        about = event
-        if self._calls.names[number] in ("Mrecv", "Imrecv"):
-            about = self._found(event)
+    def _begin(self, number: int, event: Event, about: Event, kind: str) -> Operation:
+        """Add an operation; ``about`` says with whom."""
         peer = NOBODY if about.peer == NOBODY else self._rank.world_peer(about.comm, about.peer)
-        comm = self._calls.comms.get(about.comm, -1)
+        comm = self._comms.get(about.comm, -1)
         made = Operation(self._rank.rank, number, kind, peer, about.tag, comm, event.bytes, source=event)
         self._calls.operations.append(made)
         return made
 
-    def _found(self, event: Event) -> Event:
-        """Return the event of the probe that found a message; the last one if MPI_Imrecv has replaced the handle."""
-        handles = [handle for handle, _ in self._probed]
-        handle = event.buffer2
-        place = handles.index(handle) if handle in handles else -1
-        return self._probed.pop(place)[1] if self._probed else event
-
     def _done(self, number: int, operation: Operation) -> None:
         operation.done = number
-        self._calls.completes.setdefault(number, []).append(operation)
-
-    def _start(self, number: int, event: Event, name: str) -> None:
-        for handle in self._rank.list_of(event):
-            if name == "Cancel":
-                for each in self._active.get(handle, ()):
-                    each.cancelled = True
-            elif handle in self._persistent:
-                kind, about = self._persistent[handle]
-                self._active.setdefault(handle, []).append(self._begin(number, about, kind))
+        self._calls.completes[number].append(operation)
 
     def _exchange(self, number: int, event: Event) -> None:
-        self._done(number, self._begin(number, event, "send"))
+        self._done(number, self._begin(number, event, event, "send"))
         words = self._rank.list_of(event)
         if len(words) == 3:
             peer, tag, size = map(signed, words)
             about = event._replace(peer=peer, tag=tag, bytes=size, buffer=event.buffer2 or event.buffer)
-            self._done(number, self._begin(number, about, "receive"))
+            self._done(number, self._begin(number, about, about, "receive"))
 
     def _complete(self, number: int, event: Event) -> None:
         words = self._rank.list_of(event)
-        handles, sources = words, [0] * len(words)
-        if event.flags & MATCHED:
-            handles, sources = words[: len(words) // 2], words[len(words) // 2 :]
+        half = len(words) // 2 if event.flags & MATCHED else len(words)
+        handles, sources = words[:half], words[half:]
         if not words and event.buffer2:
-            handles, sources = [event.buffer2], [0]
-        for handle, word in zip(handles, sources, strict=True):
-            if not self._active.get(handle):
+            handles = [event.buffer2]
+        for handle, word in zip_longest(handles, sources, fillvalue=0):
+            if not self._active[handle]:
                 continue
             operation = self._active[handle].pop(0)
             if operation.kind == "receive" and event.flags & MATCHED:
@@ -214,15 +203,14 @@ def signed(word: int, bits: int = 64) -> int:
 
 
 def _match_messages(calls: Calls) -> None:
-    sent: dict[tuple[int, int, int, int], list[Operation]] = {}
-    received: dict[tuple[int, int, int, int], list[Operation]] = {}
+    sides: dict[str, defaultdict[tuple[int, int, int, int], list[Operation]]]
+    sides = {"send": defaultdict(list), "receive": defaultdict(list)}
     for each in chain.from_iterable(rank.operations for rank in calls.ranks.values()):
-        if each.peer < 0 or each.cancelled or each.kind not in ("send", "receive"):
-            continue
-        pair = (each.rank, each.peer) if each.kind == "send" else (each.peer, each.rank)
-        (sent if each.kind == "send" else received).setdefault((*pair, each.comm, each.tag), []).append(each)
-    for key in sent.keys() & received.keys():
-        for one, other in zip(sent[key], received[key], strict=False):
+        if each.peer >= 0 and not each.cancelled and each.kind in sides:
+            first, second = (each.rank, each.peer) if each.kind == "send" else (each.peer, each.rank)
+            sides[each.kind][first, second, each.comm, each.tag].append(each)
+    for key, sent in sides["send"].items():
+        for one, other in zip(sent, sides["receive"][key], strict=False):
             one.match, other.match = other, one
 
 
