@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -36,6 +37,12 @@ def test_every_message_and_collective_is_matched(known: Path) -> None:
     assert sorted(map(len, calls.members)) == [1, 1, 2, 2]
     world = [group for group in calls.collectives if len(group) == 2]
     assert len(world) == 50 + 1 + 1  # Allreduce, Alltoallv, Allreduce in place; the barriers are of one rank
+
+
+def test_a_command_names_a_trace_as_a_shell_reads_it(known: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "it's a trace; rm"
+    odd.write_bytes(known.read_bytes())
+    assert shlex.join(["volley", "explain", str(odd)]) in volley("explain", str(odd))[1]
 
 
 def test_the_data_of_vectors_and_partners(known: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -59,7 +60,7 @@ def run(options: ExplainOptions) -> int:
     if options.format == "json":
         sys.stdout.write(readable_json(_document(report)))
     elif not options.output:
-        details = Details(options.full, f"volley explain {escape_controls(trace.name)}")
+        details = Details(options.full, escape_controls(shlex.join(["volley", "explain", trace.name])))
         render_reports([report], "table", sys.stdout, details)
     return EXIT_GOOD
 
@@ -203,13 +204,15 @@ def _rest(trace: Trace, times: Split) -> Iterator[Note]:
     large = total_s / share >= _WORTH
     settings = tuned(trace.info.environment, {"MPI"})
     told = f". The environment sets {join_words(settings)}, which MPI obeys: try it without" if settings else ""
-    again = f"volley replay {escape_controls(trace.name)}"
-    name_of_first = settings[0].rpartition(" ")[2].partition("=")[0] if settings else ""
+    again = escape_controls(shlex.join(["volley", "replay", trace.name]))
+    if settings:
+        variable = settings[0].rpartition(" ")[2].partition("=")[0]
+        again = shlex.join(["volley", "compare", "--live", again, f"env -u {variable} {again}"])
     yield finding(
         "SLOW?" if large and settings else "" if large else "OK",
         f"{_percent(rest_s, total_s)} of the time in MPI is MPI itself, {_percent(rest_s, share)} of all time: most of "
         f"it in MPI_{name}{sized}, {_time(each_s)} each{told}",
-        f"volley compare --live '{again}' 'env -u {name_of_first} {again}'" if settings else again,
+        again,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -140,7 +141,7 @@ def _report(output: Path, trace: Trace) -> int:
         f"trace: {escape_controls(str(output))}: {count(len(trace.ranks), 'rank')}, {calls} calls{more}",
         file=sys.stderr,
     )
-    print(f"volley explain {escape_controls(str(output))}", file=sys.stderr)
+    print(escape_controls(shlex.join(["volley", "explain", str(output)])), file=sys.stderr)
     if info.stopped:
         return EXIT_INTERRUPTED
     return EXIT_FAILED if info.status else EXIT_GOOD
