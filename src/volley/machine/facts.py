@@ -291,6 +291,11 @@ class Facts(Fact, frozen=True, kw_only=True):
         return host is not None and host.fast and not sends
 
     @property
+    def ended_by(self) -> list[TrialFacts]:
+        """The changes that ended a problem of MPI."""
+        return [trial for trial in self.trials.value or [] if trial.works]
+
+    @property
     def gpus_on_bus(self) -> list[PciGpu]:
         return self.bus.value.gpus if self.bus.value else []
 

@@ -4,9 +4,7 @@ settings of its CPUs."""
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, TypeVar
-
-from msgspec.structs import replace
+from typing import Annotated, Literal
 
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Number, PositiveNumber, Version, doc
 from volley.text import count, join_words
@@ -20,7 +18,6 @@ SLOWDOWNS = (
     "hardware power brake",
 )
 """NVML's reasons for reduced clocks that are power or heat; the low clocks of an idle GPU are none of them."""
-T = TypeVar("T", bound=Frozen)
 _SCALED_BY_LOAD = ("intel_pstate", "amd-pstate-epp")
 """With these drivers, ``powersave`` is the name of a governor that follows the load (Linux, admin-guide/pm/intel_pstate
 and amd-pstate).  With all others it is the lowest clock."""
@@ -146,18 +143,6 @@ class Hardware(Frozen, frozen=True, kw_only=True, tag_field="record", tag="hardw
     gpus: list[Gpu] = []
     peers: Annotated[list[PeerStatus], doc("one entry a pair of those GPUs.")] = []
     reason: Annotated[str | None, doc("why nothing could be read.")] = None
-
-
-_OF_A_RUN = """
-memory_clock_hz memory_clock_max_hz power_w power_limit_w temperature_c ecc_corrected
-pcie_replays power_slowdown_s thermal_slowdown_s boost smt transparent_huge_pages numa_balancing
-"""
-"""Keys that say something only when runs are compared."""
-
-
-def at_rest(record: T) -> T:
-    """Return GPUs or settings as doctor judges them and topo draws them."""
-    return replace(record, **dict.fromkeys({*_OF_A_RUN.split()} & {*record.__struct_fields__}))
 
 
 class Settings(Frozen, frozen=True, kw_only=True, tag_field="record", tag="settings"):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
 from volley.document import Frozen, NonNegative
+from volley.machine import sysfs
 from volley.text import count, join_few
 
 NAMED = 8
@@ -68,8 +67,4 @@ def wrong(asked: Inventory, seen: Seen) -> Iterator[tuple[str, list[str] | None]
 
 def nics_here() -> list[str]:
     """Return the RDMA devices and network interfaces of this machine."""
-    found: list[str] = []
-    for folder in ("/sys/class/infiniband", "/sys/class/net"):
-        with suppress(OSError):
-            found += sorted(path.name for path in Path(folder).iterdir())
-    return found
+    return [*sysfs.names("class/infiniband"), *sysfs.names("class/net")]

@@ -146,6 +146,11 @@ class TrialFacts(Fact, frozen=True, kw_only=True):
     works: bool = False
     reason: str = ""
 
+    @property
+    def remedy(self) -> str:
+        """What makes the change in a shell for good."""
+        return self.change if self.settings else f"export {self.change}"
+
 
 class PairFacts(Fact, frozen=True, kw_only=True):
     """Copies between two GPUs, each verified by the other side."""

@@ -19,7 +19,7 @@ import msgspec
 from volley.errors import MachineError
 from volley.machine.capture import Attempt, Skip, isolated
 from volley.machine.facts import NvmlFacts
-from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus, at_rest
+from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
 from volley.machine.sysfs import pci_address
 from volley.text import escape_controls
 
@@ -252,11 +252,6 @@ def facts(uuids: Collection[str] | None = None) -> NvmlFacts:
             nvml.nvmlShutdown()
 
 
-def facts_at_rest() -> NvmlFacts:
-    found = facts()
-    return msgspec.structs.replace(found, gpus=[at_rest(gpu) for gpu in found.gpus])
-
-
 def _gpu(device: _Device) -> Gpu:
     answers = {key: device.ask(key, question) for key, question in _QUESTIONS.items()}
     states = device.ask("nvlinks", _link_states)
@@ -285,4 +280,4 @@ def _gpu(device: _Device) -> Gpu:
     )
 
 
-NVML = Attempt("nvml", "nvmlInit, nvmlDeviceGetNvLinkState, nvmlDeviceGetP2PStatus", facts_at_rest)
+NVML = Attempt("nvml", "nvmlInit, nvmlDeviceGetNvLinkState, nvmlDeviceGetP2PStatus", facts)

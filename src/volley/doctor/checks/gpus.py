@@ -231,20 +231,7 @@ def architectures(facts: Facts) -> DoctorFinding:
     if stack.cuda_built is None:
         remedy = install_volley(facts, variables="VOLLEY_CUDA=ON")
         return broken("the engine was built without CUDA", "volley-engine --about: no CUDA", remedy)
-    # Machine code runs on the same major capability and the same or a later minor one (CUDA C++ Programming Guide).
-    # PTX (`-virtual`) is compiled by the driver for any later one.
-    built = [
-        (*divmod(int("".join(filter(str.isdigit, each)) or 0), 10), each.endswith("-virtual"))
-        for each in stack.cuda_architectures
-    ]
-    lacking = [
-        (major, minor)
-        for major, minor in found
-        if not any(
-            (major == each and least <= minor) or (ptx and (each, least) <= (major, minor))
-            for each, least, ptx in built
-        )
-    ]
+    lacking = [each for each in found if not any(_runs_on(each, name) for name in stack.cuda_architectures)]
     compiled = f"compiled for {', '.join(stack.cuda_architectures)}"
     if lacking:
         wanted = ";".join(f"{major}{minor}" for major, minor in lacking)
@@ -254,6 +241,17 @@ def architectures(facts: Facts) -> DoctorFinding:
             install_volley(facts, variables=f"VOLLEY_CUDA_ARCHITECTURES='{wanted}'"),
         )
     return good(f"compute capability {_listed(found)}: {compiled}")
+
+
+def _runs_on(capability: tuple[int, ...], architecture: str) -> bool:
+    """Return whether a GPU runs what was compiled for ``90``, or, as PTX, for ``90-virtual``.
+
+    Machine code runs on the same major capability and the same or a later minor one; the driver compiles PTX for any
+    later one (CUDA C++ Programming Guide).
+    """
+    major, minor = divmod(int("".join(filter(str.isdigit, architecture)) or 0), 10)
+    newer = (major, minor) <= capability
+    return newer and (major == capability[0] or architecture.endswith("-virtual"))
 
 
 def _listed(capabilities: Sequence[tuple[int, ...]]) -> str:

@@ -149,7 +149,7 @@ def settings(facts: Facts) -> DoctorFinding:
 
 def _ended(facts: Facts) -> list[TrialFacts]:
     """Return the trials that ended a problem by taking variables away."""
-    return [trial for trial in facts.trials.value or [] if trial.works and trial.settings]
+    return [trial for trial in facts.ended_by if trial.settings]
 
 
 def _why(facts: Facts) -> str:
@@ -167,11 +167,6 @@ def _why(facts: Facts) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ driver
-
-
-def _version(text: str) -> tuple[int, int] | None:
-    found = re.search(r"(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else None
 
 
 def driver(facts: Facts) -> DoctorFinding:
@@ -237,22 +232,21 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> DoctorFinding:
 
 def driver_age(facts: Facts) -> DoctorFinding:
     """Compares cuDriverGetVersion with the CUDA that the engine was built with."""
-    stack, cuda = facts.stack.value, facts.cuda.value
+    place, cuda = place_of(facts), facts.cuda.value
     if cuda is None or cuda.driver_version == 0:
         return not_tested(facts.cuda.skipped or facts.cuda.error or "the driver does not report its version")
     major = cuda.driver_version // 1000
     said = f"supports CUDA {major}.{cuda.driver_version % 1000 // 10}"
-    built = _version((stack.cuda_built if stack else None) or "")
-    if built is None:
+    if not (facts.stack.value and place.cuda):
         return not_tested(f"the driver {said}; the engine was built without CUDA")
-    built_with = f"the engine was built with {built[0]}.{built[1]}"
-    if major >= built[0]:
+    built_with = f"the engine was built with {facts.stack.value.cuda_built}"
+    if major >= place.cuda:
         return good(f"the driver {said}; {built_with}")
-    remedy = place_of(facts).install_driver()
+    remedy = place.install_driver()
     if major >= _OLDEST_CUDA:
         again = install_volley(facts, variables="CUDACXX=/path/to/cuda-12/bin/nvcc")
         remedy += f"; or, without root, reinstall volley with the CUDA {major} toolkit: {again}"
-    which = f", which needs driver {OLDEST_DRIVERS[built[0]]} or newer" if built[0] in OLDEST_DRIVERS else ""
+    which = f", which needs driver {OLDEST_DRIVERS[place.cuda]} or newer" if place.cuda in OLDEST_DRIVERS else ""
     evidence = f"cuDriverGetVersion: {cuda.driver_version}"
     return broken(f"the driver is too old: it {said}, {built_with}{which}", evidence, remedy)
 

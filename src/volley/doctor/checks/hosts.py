@@ -148,15 +148,20 @@ def interfaces(facts: Facts) -> DoctorFinding:
     trial, why = None if found.job.complete else found.trial, f"{found.job.command_line}: {found.job.why}"
     if trial and trial.works and trial.settings:
         setting = join_words(trial.settings)
-        lacks = [host for host in hosts for one in trial.settings if names_no_device(*_split(one), host.interfaces)]
+        lacks = [
+            host
+            for host in hosts
+            for one in trial.settings
+            if names_no_device(*one.partition("=")[::2], host.interfaces)
+        ]
         said = f"{setting}: MPI fails with it between the hosts and works without it"
         if lacks:
             said = f"{setting} names no interface of {lacks[0].name}, which has {join_few(lacks[0].interfaces)}"
-        return broken(said, why, trial.change, (_JOB,))
+        return broken(said, why, trial.remedy, (_JOB,))
     if trial and trial.works:
         said = f"{join_words(twice)} is the address of several hosts" if twice else "it exists on one host only"
         said = f"MPI uses an interface that does not reach the other hosts: {said}"
-        return broken(said, why, f"export {trial.change}", (_JOB,))
+        return broken(said, why, trial.remedy, (_JOB,))
     crossed = found.job.complete or found.job.crossed(BETWEEN_SIZES[-1])
     for name, value in facts.environment.items():
         for host in hosts if not crossed or name.startswith("NCCL_SOCKET") else ():
@@ -167,11 +172,6 @@ def interfaces(facts: Facts) -> DoctorFinding:
     also = f"; {join_words(twice)} on several hosts, which MPI does not use" if twice else ""
     names = join_few(f"{name} ({each})" for name, each in hosts[0].interfaces.items() if name != "lo")
     return good(f"{hosts[0].name}: {names}{also}")
-
-
-def _split(setting: str) -> tuple[str, str]:
-    name, _, value = setting.partition("=")
-    return name, value
 
 
 def between(facts: Facts) -> DoctorFinding:

@@ -147,8 +147,8 @@ def host(facts: Facts) -> DoctorFinding:
     verbose = f"{settings_of(facts.mpi_family).talk} {SEND} --transport host".strip()
     trials = facts.trials.value or []
     remedy = f"{verbose} shows what MPI tries{'; none of the other settings that doctor tried works' if trials else ''}"
-    if ended := [trial for trial in trials if trial.works]:
-        remedy = f"{'export ' if not ended[0].settings else ''}{ended[0].change}{_switched_off(ended[0])}"
+    if ended := facts.ended_by:
+        remedy = f"{ended[0].remedy}{_switched_off(ended[0])}"
     job = require(facts.mpi_host, "MPI between two ranks", remedy)
     if wrong := _wrong_bytes(job, "host"):
         return broken("MPI delivered wrong bytes between two ranks", f"{job.command_line}: {wrong}", remedy)
@@ -217,8 +217,8 @@ def device(facts: Facts) -> DoctorFinding:
         remedy = f"OMPI_MCA_pml=ucx {SEND} --transport {_AWARE}"
     else:
         remedy = f"{AWARE_SOURCE}  # or choose a CUDA-aware MPI of the site with --mpi"
-    if facts.fails_on_gpus and (ended := [trial for trial in facts.trials.value or [] if trial.works]):
-        remedy = f"{'' if ended[0].settings else 'export '}{ended[0].change}"
+    if facts.fails_on_gpus and facts.ended_by:
+        remedy = facts.ended_by[0].remedy
     job = require(facts.mpi_device, "MPI on GPU memory", remedy)
     refused = [each.reason for each in job.transports if each.transport == _AWARE and not each.available]
     if refused:
@@ -377,14 +377,10 @@ def cuda_ipc(facts: Facts) -> DoctorFinding:
     return good(f"{count(len(tried), 'pair')} of processes mapped each other's GPU memory")
 
 
-def _translates(facts: Facts) -> bool:
-    return bool(facts.iommu.value and facts.iommu.value.units)
-
-
 def integrity(facts: Facts) -> DoctorFinding:
     """Copies between pairs of GPUs; the receiving GPU compares every byte."""
     peer_table(facts)  # not judged where CUDA shows fewer than two GPUs
-    pairs = require(facts.peers, *_COPIES)
+    pairs, translates = require(facts.peers, *_COPIES), facts.iommu.value and facts.iommu.value.units
     for pair in pairs:
         one, other = pair.gpus
         send = f"{SEND} --gpus {one},{other} --transport"
@@ -393,7 +389,7 @@ def integrity(facts: Facts) -> DoctorFinding:
             return broken(
                 f"GPUs {one} and {other}: {transport} delivered wrong bytes",
                 f"{send} {transport}: {wrong[0].reason}",
-                place_of(facts).boot_without_translation() if _translates(facts) else f"{send} {transport},device",
+                place_of(facts).boot_without_translation() if translates else f"{send} {transport},device",
             )
         if not pair.job.complete:
             said = f"GPUs {one} and {other}: the job that copies between them failed"

@@ -19,7 +19,6 @@ from volley.machine import capture as machine
 from volley.machine import cuda_driver, nvml, settings, sysfs
 from volley.machine.capture import Attempt, isolated
 from volley.machine.facts import Facts
-from volley.machine.hardware import at_rest
 from volley.machine.job_facts import TrialFacts
 from volley.text import join_few
 
@@ -54,7 +53,7 @@ def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[
         Attempt(
             "settings",
             "cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor; cat /sys/fs/cgroup/cpu.max",
-            lambda: at_rest(settings.read()),
+            settings.read,
         ),
         *([between] if len(names) > 1 else []),
     )
