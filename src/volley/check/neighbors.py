@@ -143,7 +143,7 @@ class Neighbors:
         owner[self.of_edge] = self.pairs.end
         total = np.bincount(self.pairs.end[chosen], minlength=ends)
         shared = np.bincount(owner, (edges * self.reference_error) ** 2, ends) / np.maximum(total, 1) ** 2
-        error = np.sqrt(spread**2 / np.maximum(number, 1) + shared)
+        error = np.where(number >= FEWEST, np.sqrt(spread**2 / np.maximum(number, 1) + shared), np.inf)
         return Test(number, np.where(number > 0, mean, np.nan), spread, error, 2 * LOOKS * ends)
 
 
