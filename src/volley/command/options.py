@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from volley.command import option_values
 from volley.command.commandline import Options, flag, group, option
 from volley.text import join_words
-
-if TYPE_CHECKING:
-    from volley.report.model import Details
 
 WHAT, HOW, WHERE, OUTPUT = "What to measure", "How to measure", "Where to run", "Output"
 WHICH = "Which records"
@@ -157,12 +154,6 @@ class OutputOptions(Options):
     full: bool = flag(help="Show all tables, all notes and the fitted curves α + n/β instead of the summary.")
     verbose: bool = flag("--verbose", "-v", help="Show how long each step of a launch takes.")
     quiet: bool = flag("--quiet", "-q", help="Show no progress and no messages except errors.")
-
-    def details(self, command: str) -> Details:
-        """Return what to show of a report, and the command line that shows it again."""
-        from volley.report.model import Details  # noqa: PLC0415  start-up: --help does without
-
-        return Details(self.full, command)
 
 
 def table_or_json(what: str) -> Any:

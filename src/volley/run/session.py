@@ -145,6 +145,7 @@ def _show(sessions: Sequence[Session], outcomes: Sequence[RunOutcome], writer: W
     count_missing(logs)
     try:
         if any(log.run or log.statuses for log in logs):
+            from volley.report.model import Details  # noqa: PLC0415  start-up: already loaded
             from volley.run.render import render  # noqa: PLC0415  start-up: already loaded
 
             render(
@@ -152,7 +153,7 @@ def _show(sessions: Sequence[Session], outcomes: Sequence[RunOutcome], writer: W
                 [session.benchmark for session in sessions],
                 chosen.format,
                 sys.stdout,
-                details=chosen.details(writer.command()),
+                details=Details(chosen.full, writer.command()),
                 quiet=chosen.quiet,
             )
             sys.stdout.flush()

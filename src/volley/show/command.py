@@ -20,7 +20,7 @@ from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.records.command_again import launches_asked
 from volley.records.records_file import first_and_last, read_all, without_repeats
 from volley.records.saved_runs import TIME, SavedRun, run_named, saved_runs, state_folder
-from volley.report.model import Cell, Column, Data, Report, Row, Table
+from volley.report.model import Cell, Column, Data, Details, Report, Row, Table
 from volley.run.render import render, render_reports
 from volley.text import count, escape_controls, grouped, join_words
 from volley.units import format_duration
@@ -78,7 +78,7 @@ def show(options: ShowOptions) -> int:
             BENCHMARKS,
             output.format,
             sys.stdout,
-            details=output.details(again),
+            details=Details(output.full, again),
             each=options.each,
             quiet=output.quiet,
         )
