@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import compress, pairwise, product
+from itertools import compress, groupby, pairwise, product
+from operator import attrgetter
 from typing import Any
+
+import msgspec
 
 from volley.benchmarks.points.results import PointResult, PointSeries, ResultSeries, by_name, by_transport, one_launch
 from volley.machine.ucx_protocols import SizeRange, of_plan
@@ -197,18 +200,13 @@ def ucx_ranges(
     others = [table for table in protocols.sends if " self " not in f" {table.connection} "] if protocols else []
     called = [table for table in others if operation in table.operation]
     table = called[0] if len(called) == 1 else others[0] if len(others) == 1 else None
-    merged: list[SizeRange] = []
-    for each in table.ranges if table else ():
-        last = merged[-1] if merged else None
-        if last and (last.protocol, last.lanes) == (each.protocol, each.lanes):
-            merged[-1] = SizeRange(last.first_bytes, each.last_bytes, last.protocol, last.lanes, last.estimated)
-        else:
-            merged.append(each)
     found = []
-    for each in merged:
-        end = float("inf") if each.last_bytes is None else each.last_bytes
-        if here := [point for point in points if each.first_bytes <= point.size_bytes <= end]:
-            found.append((each, here))
+    for _, alike in groupby(table.ranges if table else (), attrgetter("protocol", "lanes")):
+        first, *further = alike
+        whole = msgspec.structs.replace(first, last_bytes=[first, *further][-1].last_bytes)
+        end = float("inf") if whole.last_bytes is None else whole.last_bytes
+        if here := [point for point in points if whole.first_bytes <= point.size_bytes <= end]:
+            found.append((whole, here))
     return found
 
 
