@@ -66,7 +66,7 @@ _OF_LIBRARIES = ("host", "aware", "nccl")
 AWARE = "aware"
 
 RENDEZVOUS = "rendezvous"
-"""The beginning of the names of these protocols."""
+"""How the names of UCX's protocols for long messages begin."""
 
 
 def certainty(result: ResultSeries[Any]) -> str:
@@ -110,6 +110,7 @@ def broken(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
 
 
 def only(points: Sequence[PointResult]) -> dict[str, str]:
+    """Return the options that measure the transports and the operations of these points alone."""
     operations = ",".join(dict.fromkeys(point.operation for point in points if point.operation))
     return {"transport": ",".join(by_transport(points)), **({"operation": operations} if operations else {})}
 
@@ -132,7 +133,7 @@ def _shares(points: Sequence[PointResult]) -> Iterator[Note]:
         for those in direct.values()
         if any(each.line_rate and each.size_bytes / each.line_rate.one_way_Bps >= JUDGED_FROM_S for each in those)
     ]
-    leading = next((point for point in judged if point.transport == "aware"), max(judged, key=_rate, default=None))
+    leading = next((point for point in judged if point.transport == AWARE), max(judged, key=_rate, default=None))
     good = f"{GOOD_SHARE * 100:.0f} %"
     for point in sorted(judged, key=lambda point: point is not leading):
         share, text = point.of_line_rate, _share(point, points)
@@ -202,8 +203,8 @@ def ucx_ranges(
     table = called[0] if len(called) == 1 else others[0] if len(others) == 1 else None
     found = []
     for _, alike in groupby(table.ranges if table else (), attrgetter("protocol", "lanes")):
-        first, *further = alike
-        whole = msgspec.structs.replace(first, last_bytes=[first, *further][-1].last_bytes)
+        rows: list[SizeRange] = list(alike)
+        whole = msgspec.structs.replace(rows[0], last_bytes=rows[-1].last_bytes)
         end = float("inf") if whole.last_bytes is None else whole.last_bytes
         if here := [point for point in points if whole.first_bytes <= point.size_bytes <= end]:
             found.append((whole, here))
