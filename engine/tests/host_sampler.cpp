@@ -164,7 +164,7 @@ void a_long_first_batch_is_not_ended() {
   sampling.iterations = 1;
   PausingDriver slow(std::chrono::milliseconds(1200));
   LocalControl control(0, 1);
-  Watchdog watchdog("test", 0.3);
+  Watchdog watchdog("test", 0.5);
   const Workload workload = round_trip_workload();
   Sampler sampler(control, sampling, workload, watchdog);
   EXPECT(measured(sampler, {&slow}, std::size_t{1} << 30)[0].first_samples.size() == 1);
@@ -209,7 +209,7 @@ void a_long_first_fill_is_not_ended() {
     all[0].verifier = &verified;
     all[1].verifier = &written;
     all[1].verify = false;
-    Watchdog watchdog("test", 0.3);
+    Watchdog watchdog("test", 0.5);
     Sampler(control, sampling, workload, watchdog).measure(all);
     for (const auto& series : all) EXPECT(!series.first_samples.empty());
   }

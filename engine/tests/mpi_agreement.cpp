@@ -164,7 +164,7 @@ struct SlowToOpen : HostDriven<MpiChannel> {
 std::unique_ptr<Transport> make_slow_to_open() { return std::make_unique<SlowToOpen>(); }
 
 void each_transport_has_time_to_open(const Context& context, const RankGroup& pair) {
-  Watchdog watchdog("rank " + std::to_string(context.rank), 1.5);
+  Watchdog watchdog("rank " + std::to_string(context.rank), 2.5);
   std::array<TransportEntry, 3> entries{};
   entries.fill({"one", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, false, make_slow_to_open});
   entries[1].name = "two";

@@ -100,10 +100,16 @@ def test_a_follower_without_anybody_to_follow_ends_the_job(volley: Command) -> N
     assert "volley-engine: rank 0: no plan" in done.err
 
 
-def test_a_rank_that_hangs_at_the_end_of_mpi_is_ended(engine: Path, tmp_path: Path) -> None:
-    source, library = tmp_path / "hang.c", tmp_path / "hang.so"
-    source.write_text("int pause(void);\nint MPI_Finalize(void) { return pause(); }\n")
+def compiled(folder: Path, function: str) -> Path:
+    """A library with a function that takes the place of MPI's."""
+    source, library = folder / "hang.c", folder / "hang.so"
+    source.write_text(f"#include <fcntl.h>\n#include <unistd.h>\n{function}\n")
     subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
+
+
+def test_a_rank_that_hangs_at_the_end_of_mpi_is_ended(engine: Path, tmp_path: Path) -> None:
+    library = compiled(tmp_path, "int MPI_Finalize(void) { return pause(); }")
     alone = {"plan": 2, "benchmark": "self_send", "transports": ["host"], "world_size": 1, "watchdog_s": 1}
     command = ["env", f"LD_PRELOAD={library}", *engine_words(engine)]
     done = finish_with(command, json.dumps({**alone, "options": {"sizes_bytes": []}}))
@@ -113,15 +119,15 @@ def test_a_rank_that_hangs_at_the_end_of_mpi_is_ended(engine: Path, tmp_path: Pa
 
 
 def test_a_rank_that_hangs_in_mpi_init_ends_with_its_launcher(engine: Path, tmp_path: Path) -> None:
-    source, library = tmp_path / "hang.c", tmp_path / "hang.so"
-    source.write_text("int pause(void);\nint MPI_Init_thread(int *a, char ***b, int c, int *d) { return pause(); }\n")
-    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, source], check=True)
+    there = tmp_path / "in MPI_Init"
+    hang = f'{{ creat("{there}", 0600); return pause(); }}'
+    library = compiled(tmp_path, f"int MPI_Init_thread(int *a, char ***b, int c, int *d) {hang}")
     script = '"$@" </dev/null & echo $!; wait'
     variables = {**os.environ, "OMPI_COMM_WORLD_LOCAL_RANK": "0", "LD_PRELOAD": str(library)}
     command = ["sh", "-c", script, "sh", *engine_words(engine)]
     with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE) as launcher:
         rank = int(launcher.stdout.readline())
-        time.sleep(1)  # the rank comes to MPI_Init
+        until(there.exists, "the rank does not come to MPI_Init")
         assert alive(rank)
         launcher.kill()
         gone(rank)
@@ -160,11 +166,12 @@ def when_measured(
     """Start a run, and ``act`` on its process once so many records of a type are ``there``."""
     process = volley.start(*words, "-o", str(records), **variables)
     kind, number = there
-    deadline = time.monotonic() + 60
-    while not records.exists() or records.read_bytes().count(f'"record":"{kind}"'.encode()) < number:
+
+    def measured() -> bool:
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "nothing was measured"
-        time.sleep(0.05)
+        return records.exists() and records.read_bytes().count(f'"record":"{kind}"'.encode()) >= number
+
+    until(measured, "nothing was measured")
     act(process.pid)
     return finish(process)
 

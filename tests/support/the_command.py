@@ -160,7 +160,7 @@ def check_transcript(
     check_screen(path, "\n".join(parts))
 
 
-def until(true: Callable[[], bool], otherwise: str, limit_s: float = 30) -> None:
+def until(true: Callable[[], bool], otherwise: str, limit_s: float = 120) -> None:
     """Wait for something to become true."""
     deadline = time.monotonic() + limit_s
     while not true():

@@ -8,10 +8,10 @@ import shlex
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 from recorded_program import mpirun, start, unmatched, volley
+from the_command import until
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import TraceInfo, read_folder, read_trace
 
@@ -66,13 +66,6 @@ def test_calls_beyond_the_kept_ones_are_counted(program: Path, tmp_path: Path) -
     assert "only the calls that were kept are split" in volley("explain", str(trace))[1]
 
 
-def wait_until(reached: object, seconds: float = 20.0) -> None:
-    until = time.monotonic() + seconds
-    while not reached():  # type: ignore[operator]
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
 def ranks_in(folder: Path) -> list[int]:
     """Return the number of events of each rank in the folder of a recording."""
     return [len(rank.events) for rank in read_folder(folder, TraceInfo()).ranks]
@@ -93,7 +86,7 @@ def test_the_roll_call_of_a_deadlock(program: Path, tmp_path: Path) -> None:
     folder = Path(f"{trace}.ranks")
     with start("record", "-o", str(trace), "--", *mpirun(4, program, "deadlock", "1")) as process:
         try:
-            wait_until(lambda: sorted(ranks_in(folder)) == [1, 2, 2, 3])
+            until(lambda: sorted(ranks_in(folder)) == [1, 2, 2, 3], "the ranks do not stop")
         finally:
             process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
@@ -111,7 +104,7 @@ def test_the_roll_call_after_sigkill(program: Path, tmp_path: Path) -> None:
     folder = Path(f"{trace}.ranks")
     with start("record", "-o", str(trace), "--", *mpirun(4, program, "deadlock", "0")) as process:
         try:
-            wait_until(lambda: sorted(ranks_in(folder)) == [1, 2, 2, 3])
+            until(lambda: sorted(ranks_in(folder)) == [1, 2, 2, 3], "the ranks do not stop")
         except BaseException:
             process.terminate()
             raise

@@ -23,7 +23,7 @@ NAMES = ("volley-a", "volley-b")
 # 192.0.2.0/24 is set aside for documentation (RFC 5737): it is nobody's real network.
 NETWORK = "192.0.2"
 ADDRESSES = (f"{NETWORK}.1", f"{NETWORK}.2")
-READY_TIMEOUT_S = 20
+READY_TIMEOUT_S = 60
 
 # Sizes in bytes of what a full TCP segment holds the wire for: see the rule at the top of relay.c.
 MTU = 1500
