@@ -89,17 +89,17 @@ def run(options: CheckOptions) -> int:
     granted = allocation(os.environ)
     hosts = list(options.job.hosts) or list(granted.hosts if granted else ())
     where = _map(options, hosts)
+    known = limits.read_limits(options.expect) if options.expect and not options.learn else None
+    asked = inventory.read_inventory(options.inventory) if options.inventory else None
     if options.records:
         kept = [log for name in options.records for log in read_runs(name, BENCHMARKS)]
-        return _show(of_records(kept, options, where), options)
+        return _of_records(kept, options, where, known, asked)
     one = not rank_info(os.environ) and len(options.job.hosts) <= 1 and (granted is None or granted.nodes == 1)
     if not one and not options.output.quiet:
         known_words = where.words if where.known else "unknown, so that a far node cannot be told from a slow one"
         print(f"volley: the switches: {known_words}", file=sys.stderr)
     if options.expect and not one:
         raise UserError("--expect has limits of one machine: leave it out, or check each machine by itself")
-    known = limits.read_limits(options.expect) if options.expect and not options.learn else None
-    asked = inventory.read_inventory(options.inventory) if options.inventory else None
     with Stop() as stop:
         writer = open_writer(options.output.output, "check", force=options.output.force)
         usual_s = (GPUS_S if has_driver() else MACHINE_S) if one else CLUSTER_S
@@ -122,22 +122,20 @@ def run(options: CheckOptions) -> int:
     check.findings += judged.findings()
     check.findings += _without_rank(logs, len(set(hosts)) or (granted.nodes if granted else 1))
     if options.learn and options.expect:
-        _learn(options, judged, exit_code(check.findings))
-    code = _show(Found(check.findings, judged.nodes(hosts)), options)
+        said = f"{options.expect}: nothing was learned, because this check did not pass"
+        if exit_code(check.findings) == EXIT_GOOD:
+            said = limits.learn(options.expect, judged.host, judged.this, judged.times)
+        print(said, file=sys.stderr)
+    code = _show(check.findings, judged.nodes(hosts), options)
     if not options.output.quiet and (line := writer.last_line()):
         print(escape_controls(line), file=sys.stderr)
     return code
 
 
-@dataclass(frozen=True)
-class Found:
-    findings: list[CheckFinding]
-    nodes: Sequence[str]
-
-
-def _show(found: Found, options: CheckOptions) -> int:
-    render(in_order(found.findings), options.output.format, sys.stdout, found.nodes)
-    return exit_code(found.findings)
+def _show(findings: Sequence[CheckFinding], nodes: Sequence[str], options: CheckOptions) -> int:
+    """Show the findings; return the exit code."""
+    render(in_order(findings), options.output.format, sys.stdout, nodes)
+    return exit_code(findings)
 
 
 def _map(options: CheckOptions, hosts: Sequence[str]) -> ClusterMap:
@@ -186,7 +184,7 @@ class Judged:
         self.times: dict[str, list[float]] = {}
         for _, benchmark, those in self.of_layers:
             self.times |= measured(benchmark, those)
-        self.one = self.names is not None and self.names.one_node
+        self.one = self.names is None or self.names.one_node
         self.times |= self.together.times if self.one else {}
 
     @property
@@ -207,25 +205,26 @@ class Judged:
         return list(dict.fromkeys([*hosts, *self.names.nodes(range(len(self.names.ranks)))]))
 
     def findings(self) -> list[CheckFinding]:
-        return [*self._of_machine(), *self._of_ranks(), *self._of_inventory()]
+        found = [*self._of_machine(), *self._of_ranks()]
+        if self.one:
+            named = partial(msgspec.structs.replace, nodes=(self.host,))
+            found = [named(each, drain=each.status == "FAIL") for each in found]
+        return [*found, *self._of_inventory()]
 
     def _of_machine(self) -> Iterator[CheckFinding]:
-        """Judge each layer; a finding of a machine is about this host."""
+        """Judge each layer."""
         known = self.known.of(self.this) if self.known else None
         for layer, benchmark, logs in self.of_layers:
-            for each in machine.judge(layer, benchmark, logs, known, len(self.times)):
-                yield replace_nodes(each, self.host)
-        for each in machine.states([log for *_, logs in self.of_layers for log in logs]):
-            yield replace_nodes(each, self.host)
+            yield from machine.judge(layer, benchmark, logs, known, len(self.times))
+        yield from machine.states([log for *_, logs in self.of_layers for log in logs])
         if self.known and self.times:
-            for each in limits.missing(self.this, None if self.options.transport else self.times, self.known):
-                yield replace_nodes(each, self.host)
+            yield from limits.missing(self.this, None if self.options.transport else self.times, self.known)
 
     def _of_ranks(self) -> Iterator[CheckFinding]:
         """Judge all ranks together."""
         if self.one and self.options.job.ranks == 1:
             why = "one rank has no partner; the limits do not judge it" if self.known else "one rank has no partner"
-            yield CheckFinding(status="NOT JUDGED", layer="all ranks", said=why, nodes=(self.host,))
+            yield CheckFinding(status="NOT JUDGED", layer="all ranks", said=why)
         if self.names is None or not self.logs:
             return
         absent = {each.transport: each.reason for log in self.logs for each in log.transports if not each.available}
@@ -239,7 +238,7 @@ class Judged:
             found = [each for each in found if each.status != "NOT JUDGED"]
             known = self.known.of(self.this)
             found.append(limits.by_limits("all ranks", self.together.times, known, len(self.times), self.this.ranks))
-        yield from (replace_nodes(each, self.host) if self.one else each for each in found)
+        yield from found
 
     def _of_inventory(self) -> Iterator[CheckFinding]:
         if self.asked is None or self.names is None:
@@ -262,11 +261,6 @@ class Judged:
         yield from inventory.by_inventory(self.asked, seen)
 
 
-def replace_nodes(finding: CheckFinding, host: str) -> CheckFinding:
-    """Return a finding of one machine with its name."""
-    return msgspec.structs.replace(finding, nodes=(host,), drain=finding.status == "FAIL")
-
-
 def _without_rank(logs: list[RunLog], asked: int) -> Iterator[CheckFinding]:
     first = next((log.run for log in logs if log.run), None)
     seen = len({rank.host for rank in first.ranks}) if first else asked
@@ -276,68 +270,52 @@ def _without_rank(logs: list[RunLog], asked: int) -> Iterator[CheckFinding]:
         yield CheckFinding(status="UNDECIDED", layer="all ranks", said=why, remedy=how)
 
 
-def _learn(options: CheckOptions, judged: Judged, code: int) -> None:
-    """Add what was measured to the limits, if nothing was wrong."""
-    assert options.expect is not None
-    if code != EXIT_GOOD:
-        print(f"{options.expect}: nothing was learned, because this check did not pass", file=sys.stderr)
-        return
-    print(limits.learn(options.expect, judged.host, judged.this, judged.times), file=sys.stderr)
-
-
 def is_check(log: RunLog) -> bool:
     """Return whether a launch is one of a check: only these have rounds of their own."""
     plan = log.run.plan if log.run else None
     return bool(plan and plan.benchmark == RANKS.name and plan.options.rounds)
 
 
-def of_records(logs: Sequence[RunLog], options: CheckOptions, where: ClusterMap | None = None) -> Found:
-    """Judge what the records of a check hold.
+def _of_records(
+    logs: Sequence[RunLog],
+    options: CheckOptions,
+    where: ClusterMap,
+    known: limits.Limits | None = None,
+    asked: Inventory | None = None,
+) -> int:
+    """Judge what the records of a check hold; return the exit code.
 
     A layer that they do not hold is NOT JUDGED; it is UNDECIDED if it was asked for: by limits, which are of all
     layers, or by the name of its transport.
     """
     ranks = [log for log in logs if is_check(log)]
-    others = [log for log in logs if log.run and log not in ranks]
-    if not ranks and len({log.run.plan.benchmark for log in others if log.run}) == 1:
+    others = [(log, log.run.plan) for log in logs if log.run and log not in ranks]
+    if not ranks and len({plan.benchmark for _, plan in others}) == 1:
         raise UserError("--from: these records are not those of a check")
-    gpus = max((len(log.gpus("before")) for log in logs), default=0)
-    named = list(dict.fromkeys(name for log in others if log.run for name in log.run.plan.transports))
     of_layers: list[LayerLogs] = []
-    absent: list[str] = []
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
-    for layer in machine.layers(gpus, named):
-        benchmark, asked = benchmarks.read(layer.words)
-        wanted = set(asked.named_transports)
-        those = [
-            log
-            for log in others
-            if log.run and log.run.plan.benchmark == benchmark.name and wanted.issubset(log.run.plan.transports)
-        ]
-        if those:
-            of_layers.append((layer, benchmark, those))
-        elif one:
-            absent.append(layer.name)
-    absent += [] if ranks else ["all ranks"]
-    unmeasured = [
-        name for name in options.transport if not any(log.run and name in log.run.plan.transports for log in logs)
-    ]
-    status: Verdict = "UNDECIDED" if options.expect or unmeasured else "NOT JUDGED"
+    absent = [] if ranks else ["all ranks"]
+    transports = [name for _, plan in others for name in plan.transports]
+    for layer in machine.layers(max((len(log.gpus("before")) for log in logs), default=0), transports) if one else ():
+        benchmark, words = benchmarks.read(layer.words)
+        wanted = {*words.named_transports}
+        those = [log for log, plan in others if plan.benchmark == benchmark.name and wanted <= {*plan.transports}]
+        of_layers += [(layer, benchmark, those)] if those else []
+        absent += [] if those else [layer.name]
+    held = {name for log in logs if log.run for name in log.run.plan.transports}
+    unmeasured = [name for name in options.transport if name not in held]
+    status: Verdict = "UNDECIDED" if known or unmeasured else "NOT JUDGED"
     missing = partial(CheckFinding, status=status, said="these records do not contain it", remedy="another check")
-    together = cluster.Measured(where or ClusterMap(), 0.0)
-    known = limits.read_limits(options.expect) if options.expect else None
-    asked_for = inventory.read_inventory(options.inventory) if options.inventory else None
-    judged = Judged(options, of_layers, ranks, together, known, asked_for)
-    return Found([*judged.findings(), *(missing(layer=each) for each in (*absent, *unmeasured))], judged.nodes())
+    judged = Judged(options, of_layers, ranks, cluster.Measured(where, 0.0), known, asked)
+    return _show([*judged.findings(), *(missing(layer=each) for each in absent + unmeasured)], judged.nodes(), options)
 
 
 def shown(logs: Sequence[RunLog]) -> bool:
     """Show the verdicts of kept records, if they are those of a check; return whether they are."""
-    if not any(map(is_check, logs)):
-        return False
-    found = of_records(logs, CheckOptions())
-    render(in_order(found.findings), "table", sys.stdout, found.nodes)
-    return True
+    its = any(map(is_check, logs))
+    if its:
+        _of_records(logs, CheckOptions(), ClusterMap())
+    return its
 
 
 def for_batch(words: Sequence[str], nodes: int, gpus: int | None) -> tuple[Benchmark, CheckOptions]:

@@ -82,17 +82,19 @@ class Neighbors:
     """
 
     def __init__(self, pairs: Pairs) -> None:
-        self.pairs, places = pairs, pairs.places
+        self.pairs, places, ends = pairs, pairs.places, pairs.ends
         leaf = np.where(places.leaf >= 0, places.leaf, places.leaf.max() + 1 + places.node)
         _, self.group = np.unique(leaf * (int(places.kind.max()) + 1) + places.kind, return_inverse=True)
         self.groups = int(self.group.max()) + 1
-        rank, partner = pairs.end % pairs.ranks, pairs.partner % pairs.ranks
-        self.inside = self.group[rank] == self.group[partner]
-        sends = (pairs.end >= pairs.ranks).astype(int)
-        side = pairs.edge_round * 2 + sends
-        self.cell = (side * self.groups + self.group[rank]) * self.groups + self.group[partner]
-        self.meetings, self.of_meeting = np.unique(pairs.end * pairs.ends + pairs.partner, return_inverse=True)
-        self.slow = np.zeros(pairs.ends, bool)
+        one, other = self.group[pairs.end % pairs.ranks], self.group[pairs.partner % pairs.ranks]
+        self.inside = one == other
+        side = pairs.edge_round * 2 + (pairs.end >= pairs.ranks)
+        _, cell = np.unique((side * self.groups + one) * self.groups + other, return_inverse=True)
+        # A unit are the edges of an end in a cell, those of a meeting are between the same two ends.
+        units, self.of_edge = np.unique(cell * ends + pairs.end, return_inverse=True)
+        self.cell, self.end = units // ends, units % ends
+        self.meetings, self.of_meeting = np.unique(pairs.end * ends + pairs.partner, return_inverse=True)
+        self.slow = np.zeros(ends, bool)
         for _ in range(LOOKS):  # a slow end is no yardstick, neither as a neighbor nor as a partner
             self._compare()
             found = (self.all.slow | self.within.slow) & ~self.slow
@@ -103,21 +105,18 @@ class Neighbors:
 
     def _compare(self) -> None:
         """Take from each edge the median of the neighbors' edges towards the same group."""
-        pairs = self.pairs
+        pairs, of_edge, units = self.pairs, self.of_edge, len(self.end)
         clean = ~self.slow[pairs.partner]
-        units, of_edge = np.unique(self.cell * pairs.ends + pairs.end, return_inverse=True)
-        end, cell = units % pairs.ends, units // pairs.ends
-        middle = group_quantile(of_edge[clean], pairs.edge_value[clean], 0.5, len(units), middle=True)
-        there = ~np.isnan(middle) & ~self.slow[end]
-        others, reference = _median_of_others(cell, middle, there)
-        deviation, inside = np.full(len(units), pairs.error), cell // self.groups % self.groups == cell % self.groups
+        middle = group_quantile(of_edge[clean], pairs.edge_value[clean], 0.5, units, middle=True)
+        others, reference = _median_of_others(self.cell, middle, ~np.isnan(middle) & ~self.slow[self.end])
+        deviation, inside = np.full(units, pairs.error), np.zeros(units, bool)
+        inside[of_edge] = self.inside
         for its in (inside, ~inside):  # load makes pairs with other groups differ more
             offs = np.abs(middle - reference)[its & (others > 1)]
             deviation[its] = 1.4826 * float(np.nanmedian(offs)) if len(offs) else pairs.error
         self.difference = pairs.edge_value - reference[of_edge]
         self.usable = clean & (others[of_edge] > 0) & ~np.isnan(self.difference)
         self.reference_error = np.maximum(deviation, pairs.error) * 1.2533 / np.sqrt(np.maximum(others, 1))
-        self.of_edge = of_edge
         self.all = self.test(self.usable)
         self.within, self.across = (self.test(self.usable & where) for where in (self.inside, ~self.inside))
         tested = self.across.number >= FEWEST
@@ -138,33 +137,24 @@ class Neighbors:
         many = number >= MANY
         spread = np.where(many, np.maximum(own, np.quantile(own[many], 0.25)), own) if many.any() else own
         # The reference of a cell is shared by all edges of the end in it.
-        edges = np.bincount(self.of_edge[chosen], minlength=len(self.reference_error))
-        owner = np.zeros(len(edges), int)
-        owner[self.of_edge] = self.pairs.end
+        edges = np.bincount(self.of_edge[chosen], minlength=len(self.end))
         total = np.bincount(self.pairs.end[chosen], minlength=ends)
-        shared = np.bincount(owner, (edges * self.reference_error) ** 2, ends) / np.maximum(total, 1) ** 2
+        shared = np.bincount(self.end, (edges * self.reference_error) ** 2, ends) / np.maximum(total, 1) ** 2
         error = np.where(number >= FEWEST, np.sqrt(spread**2 / np.maximum(number, 1) + shared), np.inf)
         return Test(number, np.where(number > 0, mean, np.nan), spread, error, 2 * LOOKS * ends)
 
 
 def _median_of_others(cell: Integers, value: Floats, there: Booleans) -> tuple[Integers, Floats]:
     """Return of each value how many others its cell has, and their median; only values that are ``there`` count."""
-    order = np.lexsort((value, cell, ~there))
-    count = int(there.sum())
-    cells, start, size = np.unique(cell[order[:count]], return_index=True, return_counts=True)
-    place = np.searchsorted(cells, cell)
-    known = (place < len(cells)) & (cells[np.minimum(place, len(cells) - 1)] == cell) if count else there
-    place = np.where(known, place, 0)
-    position = np.full(len(cell), len(cell))
-    if not count:
-        return np.zeros(len(cell), int), np.full(len(cell), np.nan)
-    position[order[:count]] = np.arange(count) - start[np.searchsorted(cells, cell[order[:count]])]
-    others = np.where(known, size[place] - there, 0)
-    sorted_values = value[order[:count]]
+    size = np.bincount(cell[there], minlength=int(cell.max()) + 1)
+    start, others = np.cumsum(size) - size, size[cell] - there
+    order = np.flatnonzero(there)[np.lexsort((value[there], cell[there]))]
+    own = np.full(len(cell), len(cell))
+    own[order] = np.arange(len(order)) - start[cell[order]]
 
-    def at(rank: Integers) -> Floats:
-        rank = rank + (there & (rank >= position))
-        found: Floats = sorted_values[np.minimum(start[place] + rank, count - 1)]
+    def at(place: Integers) -> Floats:
+        place = start[cell] + place + (there & (place >= own))  # a value is none of the others
+        found: Floats = np.append(value[order], np.nan)[np.minimum(place, len(order))]
         return found
 
     middle = (at(np.maximum(others - 1, 0) // 2) + at(others // 2)) / 2
