@@ -29,6 +29,7 @@ from volley.launch import inside_launcher
 from volley.machine import capture as machine
 from volley.machine import facts as f
 from volley.machine.capture import Skip, isolated, without_home
+from volley.machine.job_facts import HostFacts, TrialFacts
 from volley.machine.variables import captured
 from volley.setup import wheels
 
@@ -164,12 +165,12 @@ def test_a_job_that_fails_on_gpu_memory_alone_is_the_one_that_is_tried_again(mon
     mpich = changed(facts, stack={"mpi_family": "mpich"})
     asked = "MPICH_GPU_SUPPORT_ENABLED"
     monkeypatch.setattr(jobs, "mpi_device", lambda _: works if asked in os.environ else facts.mpi_device.value)
-    assert jobs.trials(mpich, JobOptions(), 20.0)[-1] == f.TrialFacts(change=f"{asked}=1", works=True)
+    assert jobs.trials(mpich, JobOptions(), 20.0)[-1] == TrialFacts(change=f"{asked}=1", works=True)
     monkeypatch.setattr(jobs, "mpi_device", lambda _: facts.mpi_device.value)
     assert not any(each.works for each in jobs.trials(facts, JobOptions(), 20.0))
 
 
-def repeat(monkeypatch: pytest.MonkeyPatch, facts: f.Facts, works: Callable[[], bool]) -> f.TrialFacts:
+def repeat(monkeypatch: pytest.MonkeyPatch, facts: f.Facts, works: Callable[[], bool]) -> TrialFacts:
     """The last trial, if a job between two ranks works as a function says."""
     good, bad = GOOD.mpi_host.value, state("MPI fails for a reason of its own").mpi_host.value
     monkeypatch.setattr(jobs, "mpi_host", lambda _: good if works() else bad)
@@ -229,7 +230,7 @@ def test_interfaces_are_left_out_in_the_words_of_the_mpi(
     monkeypatch.setattr(os, "environ", dict(os.environ))
     monkeypatch.setattr(jobs, "over_hosts", lambda *_: GOOD.mpi_host.value)
     interfaces = {"eth0": "192.0.2.1/24", "docker0": "172.17.0.1/16"}
-    here = f.HostFacts(name="a", interfaces=interfaces, settings={"MPI": version})
+    here = HostFacts(name="a", interfaces=interfaces, settings={"MPI": version})
     trial = hosts._trial([here], ("a", "b"), family, [], JobOptions())
     assert [word.partition("=")[0] for word in trial.change.split()] == variables
 

@@ -59,7 +59,7 @@ def test_where_an_installed_volley_came_from(
     installed: Path, monkeypatch: pytest.MonkeyPatch, source: object, given: str
 ) -> None:
     monkeypatch.setattr(metadata, "distribution", lambda _: Installed(source))
-    assert packages.requirement("x") == given
+    assert packages.with_extra(packages.requirement(), "x") == given
 
 
 def test_a_wheel_file_that_is_still_there_is_named(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:

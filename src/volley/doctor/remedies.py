@@ -11,6 +11,7 @@ from shlex import quote
 from volley.machine.facts import Facts
 from volley.machine.hardware import extra_for
 from volley.machine.mpi_words import reason_in
+from volley.machine.packages import with_extra
 from volley.machine.place import Place, place_of
 
 MESSAGES = "pingpong"
@@ -35,8 +36,7 @@ def install_volley(facts: Facts, extra: str = "", variables: str = "") -> str:
         extra: a set of optional dependencies, such as ``cuda13``; nothing is built again for them.
         variables: the environment of the build, such as ``CUDACXX=…``.
     """
-    name, at, url = facts.requirement.partition(" @ ")  # of a package that came from a URL
-    requirement = f"{name}[{extra}]{at}{url}" if extra else facts.requirement
+    requirement = with_extra(facts.requirement, extra)
     # A shell knows the home folder by a ~ outside of quotes only.
     home = "~/" if requirement.startswith("~/") else ""
     word = home + quote(requirement.removeprefix(home))

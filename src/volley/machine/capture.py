@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from shlex import join
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
@@ -115,8 +115,12 @@ def isolated(
             descriptors that they inherited.
         grace_s: between asking it to stop and killing it.
     """
-    answers, ours = os.pipe()
-    with tempfile.TemporaryFile() as printed, contextlib.closing(ChildGuard()) as guard:
+    read, ours = os.pipe()
+    with (
+        os.fdopen(read, "rb") as answers,
+        tempfile.TemporaryFile() as printed,
+        contextlib.closing(ChildGuard()) as guard,
+    ):
         pid = 0
         status: int | None = None
         try:
@@ -131,11 +135,11 @@ def isolated(
                 if pid == 0:
                     _run(work, guard, ours, printed.fileno(), own_session)
                 os.close(ours)
-            line = _read_line(answers, limit_s)
+            line = _answer(answers, limit_s)
             late = line is None
             if late:
                 os.kill(pid, signal.SIGTERM)
-                line = _read_line(answers, grace_s)
+                line = _answer(answers, grace_s)
             status = _wait(pid, _EXIT_S)
         except BaseException:  # Ctrl-C: a probe that started a job ends it first
             if pid:
@@ -144,7 +148,6 @@ def isolated(
                     status = _wait(pid, grace_s)
             raise
         finally:
-            os.close(answers)
             if pid:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)  # what is left of its session's first group
@@ -191,26 +194,19 @@ def _run(work: Callable[[], Any], guard: ChildGuard, answers: int, printed: int,
             answer = {"error": str(error)}
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}", "own": True}
-        left = msgspec.json.encode(answer) + b"\n"
-        while left:
-            left = left[os.write(answers, left) :]
+        with os.fdopen(answers, "wb") as file:
+            file.write(msgspec.json.encode(answer) + b"\n")
         os._exit(0)
     finally:
         os._exit(1)
 
 
-def _read_line(answers: int, limit_s: float) -> bytes | None:
+def _answer(answers: BinaryIO, limit_s: float) -> bytes | None:
     """Read one line; ``None`` where it did not come in time, empty where the process ended without one."""
-    until = time.monotonic() + min(limit_s, _LONGEST_WAIT_S)
-    found = b""
-    while not found.endswith(b"\n"):
-        if not select.select([answers], [], [], max(0.0, until - time.monotonic()))[0]:
-            return None
-        piece = os.read(answers, 1 << 16)
-        if not piece:
-            return b""
-        found += piece
-    return found
+    if not select.select([answers], [], [], min(limit_s, _LONGEST_WAIT_S))[0]:
+        return None
+    line = answers.readline()  # it is written at once
+    return line if line.endswith(b"\n") else b""
 
 
 def _wait(pid: int, limit_s: float) -> int | None:

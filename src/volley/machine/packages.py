@@ -170,7 +170,13 @@ def install_command(extra: str = "", python: str = "") -> str:
         python: the Python to install into; this one unless given.
     """
     again = ["--force-reinstall", "--no-cache-dir"] if not extra and not python else []
-    return join([*installer(python), *again, requirement(extra)])
+    return join([*installer(python), *again, with_extra(requirement(), extra)])
+
+
+def with_extra(requirement: str, extra: str) -> str:
+    """Return the argument of pip with a set of optional dependencies, if one is named."""
+    name, at, url = requirement.partition(" @ ")  # of a package that came from a URL
+    return f"{name}[{extra}]{at}{url}" if extra else requirement
 
 
 def installer(python: str = "") -> list[str]:
@@ -180,23 +186,22 @@ def installer(python: str = "") -> list[str]:
     return [python or sys.executable, "-m", "pip", "install"]
 
 
-def requirement(extra: str = "") -> str:
+def requirement() -> str:
     """Return the argument of pip: a checkout, a wheel file or a URL."""
-    extras = f"[{extra}]" if extra else ""
     checkout = Path(__file__).resolve().parents[3]
     if (checkout / "pyproject.toml").is_file() and (checkout / "build_backend").is_dir():
-        return f"{checkout}{extras}"
+        return str(checkout)
     source = _source()
     if "vcs_info" in source:
         vcs = source["vcs_info"]
         revision = vcs.get("requested_revision") or vcs.get("commit_id")
-        return f"{DISTRIBUTION}{extras} @ {vcs['vcs']}+{source['url']}" + (f"@{revision}" if revision else "")
+        return f"{DISTRIBUTION} @ {vcs['vcs']}+{source['url']}" + (f"@{revision}" if revision else "")
     url = urlsplit(source.get("url", ""))
     if url.scheme == "file" and Path(unquote(url.path)).exists():
-        return f"{unquote(url.path)}{extras}"
+        return unquote(url.path)
     if url.scheme in ("http", "https"):
-        return f"{DISTRIBUTION}{extras} @ {source['url']}"
-    return f"/path/to/volley{extras}"
+        return f"{DISTRIBUTION} @ {source['url']}"
+    return "/path/to/volley"
 
 
 def _source() -> dict[str, Any]:

@@ -264,6 +264,7 @@ def place_of(facts: Facts) -> Place:
     release = {"ID": known.os_id, "ID_LIKE": " ".join(known.os_like), "VERSION_ID": known.os_version} if known else {}
     wsl = bool(known and "microsoft" in known.kernel.lower())
     by_variable = next((kind for name, kind in _JOBS.items() if name in facts.environment), "")
+    ids = (gpu.device_id for gpu in facts.gpus_on_bus)
     built = re.match(r"\d{1,4}", (facts.stack.value.cuda_built if facts.stack.value else None) or "")
     batch = around.batch_system if around and around.batch_system in _BATCH else by_variable
     return Place(
@@ -277,12 +278,8 @@ def place_of(facts: Facts) -> Place:
         environment=facts.environment,
         processes={gpu.index: gpu.processes for gpu in facts.gpus if gpu.processes},
         cuda=int(built[0]) if built else 0,
-        gpu_ids=tuple(int(gpu.device_id, 16) for gpu in facts.gpus_on_bus if _is_hexadecimal(gpu.device_id)),
+        gpu_ids=tuple(int(each, 16) for each in ids if re.fullmatch("0x[0-9a-fA-F]{2,}", each)),
     )
-
-
-def _is_hexadecimal(text: str) -> bool:
-    return text.startswith("0x") and len(text) > 3 and all(each in "0123456789abcdefABCDEF" for each in text[2:])
 
 
 def without_needless(beginnings: Sequence[str]) -> str:

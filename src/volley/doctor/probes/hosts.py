@@ -264,11 +264,8 @@ def _changes(found: Sequence[HostFacts], family: str, said: Sequence[str]) -> It
     names = [each for each in os.environ if SETTING.match(each)]
     missing = [each for each in names if any(names_no_device(each, os.environ[each], one.interfaces) for one in found)]
     text = " ".join(said)
-    yield from map(jobs.without, ([each] for each in missing))
-    yield from map(
-        jobs.without,
-        ([each] for each in names if each not in missing and names_setting(text, each, os.environ[each])),
-    )
+    blamed = [each for each in names if names_setting(text, each, os.environ[each])]
+    yield from (jobs.without([each]) for each in dict.fromkeys([*missing, *blamed]))
     bridges = sorted({name for one in found for name in one.interfaces if name.startswith(ONLY_HERE)} - {"lo"})
     others = [name for name in found[0].interfaces if not name.startswith(ONLY_HERE)]
     if bridges and others:
