@@ -748,6 +748,7 @@ def test_a_node_without_a_rank_does_not_pass(volley: Command, tmp_path: Path) ->
     assert "the ranks were on 1 of 2 nodes" in done.out
 
 
+@pytest.mark.slow
 def test_a_rank_that_hangs_fails(volley: Command, tmp_path: Path) -> None:
     words = ("--ranks", "2", "--transport", "host+hang", "--watchdog", "2", "--budget", "60")
     done = volley("check", *words, "-o", str(tmp_path / "r.jsonl"))
@@ -777,6 +778,7 @@ def test_a_wrong_name_is_refused_before_anything_is_measured(volley: Command, tm
     assert not list(read_runs(tmp_path / "r.jsonl", BENCHMARKS)) if (tmp_path / "r.jsonl").exists() else True
 
 
+@pytest.mark.slow
 def test_a_check_of_one_rank(volley: Command, tmp_path: Path) -> None:
     done = volley("check", "--ranks", "1", "-f", "json", "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 0, done.err

@@ -11,7 +11,10 @@ ONE_SIDED = {"host/put", "host/put/blocking", "host/put/fence", "host/get", "hos
 QUICK = ("--launches", "1", "--point-time", "0.01", "--sizes", "1,100001")
 
 
-@pytest.mark.parametrize("words", [("pingpong", *QUICK), ("stream", *QUICK, "--direction", "bi", "--window", "1")])
+BOTH_WAYS = ("stream", *QUICK, "--direction", "bi", "--window", "1")
+
+
+@pytest.mark.parametrize("words", [("pingpong", *QUICK), pytest.param(BOTH_WAYS, marks=pytest.mark.slow)])
 def test_every_message_is_verified(volley: Command, words: tuple[str, ...]) -> None:
     (log,) = volley(*words, "--transport", "put,get").records
     points = log.of(PointRecord)
