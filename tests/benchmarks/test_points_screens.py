@@ -456,11 +456,6 @@ def test_the_rest_is_one_option_away(monkeypatch: pytest.MonkeyPatch) -> None:
     check_formats("h200-x2/pingpong-all-full", logs, "table", details=Details(full=True))
 
 
-def test_where_no_curve_is_fitted_the_reason_is_told() -> None:
-    text, _ = shown(read_runs(RECORDS / "stream-uni.jsonl", BENCHMARKS), details=Details(full=True))
-    assert "\nno fitted curves: a stream has no latency" in text
-
-
 @pytest.mark.parametrize("columns", [30, 60, 250])
 def test_transports_that_do_not_fit_go_into_further_blocks(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
