@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, MachineError, UserError
+from volley.errors import EXIT_FAILED, EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_unwritable
 from volley.launch.engine_path import engine_path
 from volley.machine.mpi_choice import family_of
@@ -68,11 +68,12 @@ def run(options: RecordOptions) -> int:
     variables = {"VOLLEY_TRACE_FOLDER": str(folder), "VOLLEY_TRACE_EVENTS": str(options.events)}
     variables |= preload([str(recorder)])
     variables["LD_PRELOAD"] = ":".join(filter(None, (variables["LD_PRELOAD"], os.environ.get("LD_PRELOAD"))))
-    trace = _record(options.words, _command(options.words, variables), {**os.environ, **variables}, folder)
+    trace, stopped_by = _record(options.words, _command(options.words, variables), {**os.environ, **variables}, folder)
     if trace.ranks:
         write_trace(options.output, trace)
     shutil.rmtree(folder)
-    return _report(options.output, trace)
+    failed = _report(options.output, trace)
+    return failed if stopped_by is None else 128 + stopped_by
 
 
 def _command(command: Sequence[str], variables: Mapping[str, str]) -> list[str]:
@@ -86,7 +87,10 @@ def _command(command: Sequence[str], variables: Mapping[str, str]) -> list[str]:
     return [program, *(passed if launcher and family_of(program) == "openmpi" else ()), *command[1:]]
 
 
-def _record(typed: Sequence[str], command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Trace:
+def _record(
+    typed: Sequence[str], command: Sequence[str], environment: Mapping[str, str], folder: Path
+) -> tuple[Trace, int | None]:
+    """Return what was recorded, and the signal that stopped it."""
     started, begun = datetime.now(timezone.utc), time.monotonic()
     stdin = subprocess.DEVNULL if sys.stdin is None or sys.stdin.isatty() else None  # another session cannot read it
     with Stop() as stop, Child(command, environment, stdin=stdin) as child:
@@ -110,7 +114,7 @@ def _record(typed: Sequence[str], command: Sequence[str], environment: Mapping[s
     trace = read_folder(folder, info)
     lines = application.lines or (roll_call(trace, _now_s(trace)) if trace.ranks else [])
     trace.info = msgspec.structs.replace(info, roll_call=lines)
-    return trace
+    return trace, stop.signal
 
 
 def _now_s(trace: Trace) -> float:
@@ -142,6 +146,4 @@ def _report(output: Path, trace: Trace) -> int:
         file=sys.stderr,
     )
     print(escape_controls(shlex.join(["volley", "explain", str(output)])), file=sys.stderr)
-    if info.stopped:
-        return EXIT_INTERRUPTED
     return EXIT_FAILED if info.status else EXIT_GOOD
