@@ -63,7 +63,7 @@ class BatchOptions(Options):
         help=f"The batch system: {join_words(SCHEDULERS, 'or')} (Grid Engine).",
     )
     nodes: int = option(read=option_values.number(), default=1, help="Nodes; the ranks are spread over them.")
-    ranks: int | None = option("--ranks", "-n", read=option_values.number(), shown="the command's", help="Ranks.")
+    ranks: int | None = option("-n", read=option_values.number(), shown="the command's", help="Ranks.")
     gpus_per_node: int | None = option(
         read=option_values.number(), shown="what the site gives", help="GPUs of each node."
     )
@@ -76,12 +76,11 @@ class BatchOptions(Options):
     )
     directive: tuple[str, ...] = option(
         read=_more_directives,
-        default=(),
         repeat=True,
         help="One more directive, as the batch system writes it, e.g. --directive=--exclusive; may be repeated.",
     )
     module: tuple[str, ...] = option(
-        read=_modules, default=(), repeat=True, panel=_SCRIPT, help="A module to load; may be repeated."
+        read=_modules, repeat=True, panel=_SCRIPT, help="A module to load; may be repeated."
     )
     launcher: str = option(
         read=option_values.choice(*LAUNCHERS),
@@ -92,7 +91,6 @@ class BatchOptions(Options):
         "engine's own mpirun. Under LSF without jsrun: openmpi or mpich.",
     )
     output: Path | None = option(
-        "--output",
         "-o",
         read=option_values.new_file,
         shown="standard output",

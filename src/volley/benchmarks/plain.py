@@ -67,7 +67,6 @@ class PlainOptions(Options):
     completion: str | None = option(
         "--show-completion",
         read=option_values.choice("bash", "zsh", "fish", "tcsh"),
-        metavar="bash|zsh|fish|tcsh",
         help='Print the completion script of this shell and exit: eval "$(volley --show-completion bash)".',
     )
 

@@ -32,12 +32,9 @@ class CheckOptions(BenchmarkOptions):
     PANEL = WHAT
 
     transport: tuple[str, ...] = option(
-        "--transport",
         "-t",
         read=option_values.names,
-        default=(),
         shown="host; between nodes with GPUs also aware,nccl",
-        metavar="NAME,…",
         help="Transports between the ranks, separated by commas (volley transports).",
     )
     switches: Path | None = option(
@@ -56,7 +53,6 @@ class CheckOptions(BenchmarkOptions):
     records: tuple[str, ...] = option(
         "--from",
         read=option_values.names,
-        default=(),
         metavar="RECORDS,…",
         help="Judge the records of an earlier check again, without measuring.",
     )

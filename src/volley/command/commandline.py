@@ -40,7 +40,7 @@ class Options:
 @dataclass(frozen=True, kw_only=True)
 class Option:
     flags: tuple[str, ...] = ()
-    """``("--sizes", "-s")``; if empty, the flag is the field's name with dashes."""
+    """``("-s",)``; without a long form, that is the field's name with dashes."""
     help: str = ""
     """Without one the option is accepted, and in no list."""
     panel: str = ""
@@ -128,12 +128,14 @@ class Option:
 
 
 def option(*flags: str, read: Callable[[str, Sequence[str]], Any], default: Any = None, **about: Any) -> Any:
-    """Declare an option with a value: ``sizes: tuple[int, ...] = option("--sizes", "-s", read=…, help=…)``.
+    """Declare an option with a value: ``sizes: tuple[int, ...] = option("-s", read=…, help=…)``.
 
-    What the help calls the value (``metavar``) follows from the reader, where that says it.
+    What the help calls the value (``metavar``) follows from the reader, where that says it.  A list is empty if it is
+    not given.
     """
-    about = {"metavar": getattr(read, "metavar", ""), **about}
-    return field(default=default, metadata={"option": Option(flags=flags, read=read, **about)})
+    metavar = getattr(read, "metavar", "")
+    default = () if default is None and (about.get("repeat") or metavar.endswith(",…")) else default
+    return field(default=default, metadata={"option": Option(flags=flags, read=read, **{"metavar": metavar, **about})})
 
 
 def flag(*flags: str, default: bool = False, **about: Any) -> Any:
@@ -176,7 +178,8 @@ def declared(options: type[Options]) -> Iterator[Option]:
     """
     for each in dataclasses.fields(options):
         if own := each.metadata.get("option"):
-            flags = own.flags or (() if own.positional else (f"--{each.name.replace('_', '-')}",))
+            has_long = own.positional or any(flag_.startswith("--") for flag_ in own.flags)
+            flags = own.flags if has_long else (f"--{each.name.replace('_', '-')}", *own.flags)
             panel = own.panel or options.PANEL
             yield dataclasses.replace(own, flags=flags, panel=panel, place=each.name, default=each.default)
         if changes := each.metadata.get("changes"):

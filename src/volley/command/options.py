@@ -76,16 +76,14 @@ class JobOptions(Options):
         panel=HOW,
         help="Number of launches; the confidence interval is over the medians of the launches.",
     )
-    ranks: int | None = option("--ranks", "-n", read=option_values.number(), shown="2", help="Ranks to start.")
+    ranks: int | None = option("-n", read=option_values.number(), shown="2", help="Ranks to start.")
     hosts: tuple[str, ...] = option(
         read=option_values.hosts,
-        default=(),
         shown="this host, or those of the allocation",
         help="Hosts of the ranks, in the order of the ranks, e.g. a,b or 'n[1-3,07]'.",
     )
     gpus: tuple[int, ...] = option(
         read=option_values.numbers,
-        default=(),
         shown="one for each rank",
         help="GPUs of the ranks, in the order of the ranks.",
     )
@@ -108,7 +106,6 @@ class JobOptions(Options):
     )
     launcher_arg: tuple[str, ...] = option(
         read=option_values.texts,
-        default=(),
         repeat=True,
         help="Additional word for the launcher's command line, e.g. --launcher-arg=--mca; may be repeated.",
     )
@@ -125,7 +122,6 @@ class OutputOptions(Options):
     PANEL = OUTPUT
 
     output: Path | None = option(
-        "--output",
         "-o",
         read=option_values.new_file,
         shown="a new file in the state folder, shown at the end",
@@ -139,12 +135,10 @@ class OutputOptions(Options):
     )
     tag: tuple[str, ...] = option(
         read=option_values.texts,
-        default=(),
         repeat=True,
         help="Mark the run, e.g. --tag nightly (volley list --tag nightly); may be repeated.",
     )
     format: str = option(
-        "--format",
         "-f",
         read=option_values.choice(*FORMATS),
         default="table",
@@ -152,14 +146,13 @@ class OutputOptions(Options):
         help=f"{join_words(FORMATS, 'or')}.",
     )
     full: bool = flag(help="Show all tables, all notes and the fitted curves α + n/β instead of the summary.")
-    verbose: bool = flag("--verbose", "-v", help="Show how long each step of a launch takes.")
-    quiet: bool = flag("--quiet", "-q", help="Show no progress and no messages except errors.")
+    verbose: bool = flag("-v", help="Show how long each step of a launch takes.")
+    quiet: bool = flag("-q", help="Show no progress and no messages except errors.")
 
 
 def table_or_json(what: str) -> Any:
     """Declare the field ``format`` of a tool whose report is no table of results; ``what`` is the JSON document."""
     return option(
-        "--format",
         "-f",
         read=option_values.choice("table", "json"),
         default="table",

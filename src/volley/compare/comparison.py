@@ -321,7 +321,6 @@ def _only(first: Rows, second: Rows) -> list[Key]:
 
 
 def compare_all(sides: Sequence[Side], within: float) -> list[Comparison]:
-    """Compare each other side with the first one."""
     first, *others = sides
     return [
         compare(first, other, within, name=letter(place), comparisons=len(others))

@@ -75,7 +75,6 @@ class CompareOptions(Options):
     launches: int | None = option(
         read=option_values.number(),
         shown="8, or as many as show a change",
-        metavar="N",
         panel=HOW,
         help="With --live and --sweep: launches of each command line.",
     )
@@ -83,7 +82,6 @@ class CompareOptions(Options):
         read=option_values.percentage,
         default=0.05,
         shown="5%",
-        metavar="PERCENT",
         panel=HOW,
         help="Call points equal if the interval lies within ± this percentage.",
     )

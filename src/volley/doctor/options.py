@@ -23,7 +23,6 @@ class DoctorOptions(Options):
     )
     hosts: tuple[str, ...] = option(
         read=option_values.hosts,
-        default=(),
         metavar="A,B",
         shown="those of the job",
         panel=WHAT,
@@ -42,5 +41,5 @@ class DoctorOptions(Options):
     )
     force: bool = flag(help="Overwrite an existing file of facts.")
     device_query: bool = flag(help="Print the CUDA properties of each GPU instead, in the layout of deviceQuery.")
-    verbose: bool = flag("--verbose", "-v", help="Show every finding, in the order of the layers.")
+    verbose: bool = flag("-v", help="Show every finding, in the order of the layers.")
     format: str = table_or_json("the findings")

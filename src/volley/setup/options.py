@@ -50,7 +50,6 @@ class SetupOptions(Options):
     )
     source: tuple[str, ...] = option(
         read=option_values.texts,
-        default=(),
         repeat=True,
         shown="releases, with their checksums",
         metavar="NAME=WHERE",
@@ -59,7 +58,7 @@ class SetupOptions(Options):
         "repeated.",
     )
     without: tuple[str, ...] = option(
-        read=option_values.texts, default=(), repeat=True, metavar="gdrcopy", help="Do not build GDRCopy."
+        read=option_values.texts, repeat=True, metavar="gdrcopy", help="Do not build GDRCopy."
     )
     cuda: str | None = option(
         read=_cuda,
@@ -69,14 +68,13 @@ class SetupOptions(Options):
     )
     configure: tuple[str, ...] = option(
         read=option_values.texts,
-        default=(),
         repeat=True,
         metavar="NAME=ARGUMENT",
         help="One more argument for a component's configure (gdrcopy: for its make), such as openmpi=--with-slurm; "
         "may be repeated.",
     )
     jobs: int | None = option(
-        "--jobs", "-j", read=option_values.number(), shown="one per core", help="Number of compilers that run at once."
+        "-j", read=option_values.number(), shown="one per core", help="Number of compilers that run at once."
     )
     root_script: bool = flag(
         panel=_ROOT,

@@ -36,7 +36,6 @@ class ShowOptions(Options):
     )
     each: Literal["run", "launch"] | None = option(
         read=option_values.choice("run", "launch"),
-        metavar="run|launch",
         panel=OUTPUT,
         help="Show every file, or every launch, by itself.",
     )
@@ -106,7 +105,7 @@ class ListOptions(Options):
         read=option_values.text, default="*", metavar="PATTERN", help="Only runs whose name matches this pattern."
     )
     tag: tuple[str, ...] = option(
-        read=option_values.texts, default=(), repeat=True, help="Only runs with this tag; may be repeated."
+        read=option_values.texts, repeat=True, help="Only runs with this tag; may be repeated."
     )
     output: OutputOptions = group(
         OutputOptions,
@@ -131,7 +130,7 @@ class DeleteOptions(Options):
         panel=WHICH,
         help="Runs without a name, except this many of the newest runs.",
     )
-    yes: bool = flag("--yes", "-y", panel=OUTPUT, help="Delete without asking.")
+    yes: bool = flag("-y", panel=OUTPUT, help="Delete without asking.")
 
 
 def report(runs: Sequence[SavedRun], heading: str, *, full: bool = True) -> Report:

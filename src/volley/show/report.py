@@ -34,25 +34,21 @@ class ReportOptions(Options):
         help="Files of records, or ids or names of saved runs (volley list); - is standard input.",
     )
     output: Path = option(
-        "--output",
         "-o",
         read=option_values.file,
         default=Path("report.html"),
-        shown="report.html",
         panel=OUTPUT,
         help="The file to write.",
     )
     force: bool = flag(panel=OUTPUT, help="Let the report replace what is in its file.")
     format: Literal["html", "svg", "png"] | None = option(
-        "--format",
         "-f",
         read=option_values.choice("html", "svg", "png"),
         shown="by the name of the file",
-        metavar="html|svg|png",
         panel=OUTPUT,
         help="html: a page with charts, tables and the records; svg, png: a picture of the charts.",
     )
-    quiet: bool = flag("--quiet", "-q", panel=OUTPUT, help="Show no message except errors.")
+    quiet: bool = flag("-q", panel=OUTPUT, help="Show no message except errors.")
 
 
 _NOTE = "from the records of the run: these name no CPUs and no PCIe switches; volley topo draws them"

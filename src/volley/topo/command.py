@@ -39,7 +39,7 @@ def run(options: TopoOptions) -> int:
         # Of all probes those that start no job and take no measurement.
         facts = capture.capture((sysfs.BUS, cuda_driver.CUDA, nvml.NVML, sysfs.TOPOLOGY))
     topology = topology_of(facts)
-    path = path_of(topology, options.transport, options.gpus) if options.transport is not None else None
+    path = path_of(topology, options.transport, options.gpus or None) if options.transport is not None else None
     if options.output:
         from volley.topo.picture import picture  # noqa: PLC0415  start-up: the page does without
 
@@ -61,7 +61,7 @@ def run(options: TopoOptions) -> int:
 
 
 def _check(options: TopoOptions) -> None:
-    if options.gpus is not None and options.transport is None:
+    if options.gpus and options.transport is None:
         raise UserError("--gpus needs --transport: it chooses the GPUs of a message, e.g. --transport aware")
     if options.output is None:
         return

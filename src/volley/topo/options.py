@@ -15,13 +15,12 @@ class TopoOptions(Options):
     PANEL = WHAT
 
     transport: str | None = option(
-        "--transport",
         "-t",
         read=option_values.text,
         metavar="NAME",
         help="Draw the path of a message in this transport, e.g. staged/pageable, aware or peer.",
     )
-    gpus: tuple[int, ...] | None = option(
+    gpus: tuple[int, ...] = option(
         read=option_values.numbers,
         shown="the first two",
         metavar="N,N",
@@ -34,7 +33,6 @@ class TopoOptions(Options):
         help="Draw the machine whose facts volley doctor --capture saved; - is standard input.",
     )
     output: Path | None = option(
-        "--output",
         "-o",
         read=option_values.file,
         panel=OUTPUT,

@@ -17,10 +17,8 @@ MOST_EVENTS = 1 << 26
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOptions(Options):
-    """What ``volley record`` takes."""
-
     output: Path = option(
-        "--output", "-o", read=option_values.new_file, default=Path(TRACE), panel=OUTPUT, help="File for the trace."
+        "-o", read=option_values.new_file, default=Path(TRACE), panel=OUTPUT, help="File for the trace."
     )
     force: bool = flag(panel=OUTPUT, help="Overwrite an existing file.")
     events: int = option(
@@ -36,11 +34,9 @@ class RecordOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions(Options):
-    """What ``volley explain`` takes."""
-
     trace: tuple[str, ...] = argument("[TRACE]", positional="*", help="A trace of volley record.")
     output: Path | None = option(
-        "--output", "-o", read=option_values.new_file, panel=OUTPUT, help="Write a page to this file, NAME.html."
+        "-o", read=option_values.new_file, panel=OUTPUT, help="Write a page to this file, NAME.html."
     )
     force: bool = flag(panel=OUTPUT, help="Overwrite an existing file.")
     full: bool = flag(panel=OUTPUT, help="Show all tables.")

@@ -119,7 +119,6 @@ def _variables(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def run(options: TuneOptions) -> int:
-    """Run the command; return the exit code."""
     benchmark, asked = benchmarks.read(options.words())
     asked = replace(asked, job=replace(options.job, launches=MIN_LAUNCHES), output=replace(asked.output, quiet=True))
     until = time.monotonic() + options.budget

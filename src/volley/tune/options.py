@@ -20,8 +20,6 @@ BUDGET_S, WATCHDOG_S = 300.0, 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class TuneOptions(Options):
-    """What ``volley tune`` takes."""
-
     PANEL = WHAT
 
     benchmark: tuple[str, ...] = argument(
@@ -30,15 +28,12 @@ class TuneOptions(Options):
         help=f"The benchmark to make faster: {join_words(TUNED, 'or')}; the default is pingpong.",
     )
     transport: tuple[str, ...] = option(
-        "--transport",
         "-t",
         read=option_values.names,
         default=(USUAL_TRANSPORT,),
-        shown=USUAL_TRANSPORT,
         help="Transports, separated by commas (volley transports): host, aware, nccl, …",
     )
     sizes: tuple[int, ...] = option(
-        "--sizes",
         "-s",
         read=option_values.sizes,
         default=parse_sizes(SIZES),
@@ -47,9 +42,7 @@ class TuneOptions(Options):
     )
     operation: tuple[str, ...] = option(
         read=option_values.names,
-        default=(),
         shown=USUAL_OPERATION,
-        metavar="NAME,…",
         help="The operations of collective, separated by commas.",
     )
     budget: float = option(

@@ -127,8 +127,6 @@ class Proof:
 
 @dataclass
 class Search(Generic[Setting]):
-    """A search while it launches."""
-
     launch: Callable[[Setting | None], Times]
     """Launches a setting once, or the default (``None``); raises ``LaunchFailedError``."""
     going_on: Callable[[], bool] = lambda: True

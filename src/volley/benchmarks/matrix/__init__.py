@@ -84,7 +84,6 @@ class MatrixOptions(TransportOptions, SampledOptions):
     section: tuple[str, ...] = option(
         read=_sections,
         repeat=True,
-        default=(),
         shown=f"all but issue and enqueue; with --format {CUDA_SAMPLES} those of the CUDA sample",
         help=f"Between GPUs: matrices, separated by commas; all: every one of {join_words(SECTIONS)}.",
     )

@@ -34,7 +34,6 @@ class MessageRateOptions(SweepOptions):
 
     pairs: tuple[int, ...] = option(
         read=_pairs,
-        default=(),
         shown="1, 2, 4 and so on, and half of the ranks",
         help="Numbers of pairs that send at once.",
     )

@@ -29,17 +29,14 @@ class PointOptions(Options):
     PANEL = WHAT
 
     transport: tuple[str, ...] = option(
-        "--transport",
         "-t",
         read=option_values.names,
         repeat=True,
-        default=(),
         shown="all that send data, without one-sided MPI",
         help="Transports to compare, separated by commas; a part of a name, such as staged or put: all with that part; "
         "all: every transport (see volley transports).",
     )
     sizes: tuple[int, ...] = option(
-        "--sizes",
         "-s",
         read=option_values.sizes,
         default=parse_sizes("8:1Gi"),
