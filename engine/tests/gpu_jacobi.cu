@@ -68,13 +68,13 @@ void on_domains_of_all_kinds(const Context& context) {
 template <class Real>
 void a_nan_anywhere_is_seen() {
   const Grid grid({1, 1}, {130, 40}, 0);
-  const gpu::DeviceBuffer memory(sizeof(ResidualMax));
-  auto* residual = reinterpret_cast<ResidualMax*>(memory.data());
+  const gpu::DeviceValues<ResidualMax> memory(1);
+  ResidualMax* const residual = memory.data();
   for (const auto [x, y] :
        std::initializer_list<std::array<std::int64_t, 2>>{{0, 5}, {1, 1}, {64, 39}, {63, 20}, {128, 38}, {129, 7}}) {
     const DeviceField<Real> field(grid);
     const Real nan = std::numeric_limits<Real>::quiet_NaN();
-    gpu::copy_to_device(field.before(0).row(y) + x, &nan, sizeof nan);
+    gpu::copy<gpu::to_device>(field.before(0).row(y) + x, &nan, sizeof nan);
     const auto where = field.first_broken(0);
     EXPECT(where && (*where)[0] == x && (*where)[1] == y);
     gpu::zero(memory.data(), sizeof(ResidualMax));
@@ -88,7 +88,7 @@ void a_nan_anywhere_is_seen() {
     sweep_interior<Real, true><<<static_cast<unsigned>(job.tiles), sweep_warps * warp_threads>>>(job);
     gpu::check_launch();
     ResidualMax found{};
-    gpu::copy_to_host(&found, residual, sizeof found);
+    gpu::copy<gpu::to_host>(&found, residual, sizeof found);
     EXPECT(std::isnan(std::bit_cast<double>(found.bits)));
   }
 }

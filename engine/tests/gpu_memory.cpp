@@ -17,7 +17,7 @@ constexpr int nothing_to_test_on = 77;
 // The message and its guards, as the host sees them.
 std::vector<std::byte> copied(const std::byte* message, std::size_t bytes) {
   std::vector<std::byte> host(bytes + 2 * guard_bytes);
-  gpu::copy_to_host(host.data(), message - guard_bytes, host.size());
+  gpu::copy<gpu::to_host>(host.data(), message - guard_bytes, host.size());
   return host;
 }
 
@@ -43,15 +43,15 @@ void every_place_is_looked_at(Memory& memory, std::byte* message) {
     for (std::size_t i = 0; i < bytes + 2 * guard_bytes; i += bytes > 1000 ? 37 : 1) {
       std::byte* const place = message - guard_bytes + i;
       std::byte kept{};
-      gpu::copy_to_host(&kept, place, 1);
+      gpu::copy<gpu::to_host>(&kept, place, 1);
       const std::byte flipped = kept ^ std::byte{16};
-      gpu::copy_to_device(place, &flipped, 1);
+      gpu::copy<gpu::to_device>(place, &flipped, 1);
       const auto found = memory.check(message, bytes, 8);
       const auto offset = static_cast<std::int64_t>(i) - static_cast<std::int64_t>(guard_bytes);
       EXPECT(found && found->offset_bytes == offset && found->wrong_bytes == 1);
       EXPECT(found && found->found == static_cast<std::uint8_t>(flipped) &&
              found->expected == static_cast<std::uint8_t>(kept));
-      gpu::copy_to_device(place, &kept, 1);
+      gpu::copy<gpu::to_device>(place, &kept, 1);
     }
   }
 }

@@ -1,10 +1,10 @@
 // At 1, 2 and 4 ranks: what one rank cannot do is known to all ranks of its group, and nobody waits.
 #include "benchmark/transport_set.hpp"
 #include "expect.hpp"
+#include "group/agreement.hpp"
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 #include "start_mpi.hpp"
-#include "transport/agreement.hpp"
 #include "transport/host_driven.hpp"
 #include "transport/registry.hpp"
 #include "transport/shared_segment.hpp"

@@ -165,8 +165,9 @@ void messages_in_place_of_poison_are_verified() {
 }
 
 // The pass after the samples by hand: operations with a place each; true where a rank finds one of them wrong.
-bool wrong(Fault fault, const Context& context, const RankGroup& group, const Collective& collective,
+bool wrong(Fault fault, const Context& context, const RankGroup& group, Collective collective,
            std::string_view transport) {
+  collective.comm = group.data.get();
   constexpr std::uint64_t count = 4;
   const auto made = find_transport(transport)->make();
   const auto memory = make_host_memory();

@@ -71,10 +71,10 @@ void the_field_is_the_same(const Context& context, const JacobiOptions& options)
   EXPECT(!run.halos.wrong());
   const auto expected = plainly<Real>(options.iterations);
   bool same = true;
-  for (std::int64_t y = 0; y < run.grid.rows(); ++y) {
+  for (std::int64_t y = 0; y < run.grid.rows; ++y) {
     const auto first = static_cast<std::size_t>((run.grid.first_row() + y) * wide + run.grid.first_column());
     same = same && std::memcmp(run.solver.field().now().row(y), expected.data() + first,
-                               sizeof(Real) * static_cast<std::size_t>(run.grid.columns())) == 0;
+                               sizeof(Real) * static_cast<std::size_t>(run.grid.columns)) == 0;
   }
   EXPECT(same);
   run.halos.close();

@@ -117,7 +117,13 @@ def compile_library(path: Path, names: list[str], *words: str) -> None:
     subprocess.run([compiler, "-shared", "-fPIC", "-o", path, source, "-Wl,--no-as-needed", *words], check=True)
 
 
-NEEDED = re.findall(r"  X\((MPI_\w+)", HEADER.read_text().partition("VOLLEY_MPI_ONE_SIDED_FUNCTIONS")[0])
+_LISTS = HEADER.read_text().partition("VOLLEY_MPI_ONE_SIDED_FUNCTIONS")[0]
+_COLLECTIVES = re.findall(r"  Form\(X, \w+, (\w+), (\w+)", _LISTS)
+NEEDED = [
+    *re.findall(r"  X\((MPI_\w+)[,)]", _LISTS),
+    *(f"MPI_{name}" for name, _ in _COLLECTIVES),
+    *(f"MPI_I{name}" for _, name in _COLLECTIVES),
+]
 """The functions without which a library is too old."""
 
 

@@ -124,7 +124,7 @@ class JacobiRun {
     }
   }
 
-  void enter(const TransportSolve& solve) { run_.watchdog.enter("transport " + std::string(solve.entry().name)); }
+  void enter(const TransportSolve& solve) { run_.watchdog.enter("transport " + solve.entry().name); }
 
   // Without records of progress a long solve looks like a hang.
   void write_progress(Solves solves, const TransportSolve& solve) {

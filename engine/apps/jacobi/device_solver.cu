@@ -30,13 +30,9 @@ template <class Real>
 class DeviceSolver final : public Solver {
  public:
   DeviceSolver(const Context& context, const JacobiOptions& options, const Grid& grid, Halos& halos)
-      : Solver(context, options, grid, halos),
-        field_(grid),
-        residual_memory_(2 * sizeof(ResidualMax)),
-        report_memory_(sizeof(ResidualReport)) {
+      : Solver(context, options, grid, halos), field_(grid), residual_memory_(2), report_(1) {
     gpu::zero(residual_memory_.data(), 2 * sizeof(ResidualMax));
-    gpu::synchronize();
-    *report() = {0, 0};
+    *report_.data() = {0, 0};
   }
 
   int threads() const override { return 0; }
@@ -66,10 +62,7 @@ class DeviceSolver final : public Solver {
   std::optional<std::array<std::int64_t, 2>> first_broken() override { return field_.first_broken(done_); }
 
  private:
-  [[nodiscard]] ResidualMax* residual(std::uint64_t iteration) const {
-    return reinterpret_cast<ResidualMax*>(residual_memory_.data()) + iteration % 2;
-  }
-  [[nodiscard]] ResidualReport* report() const { return reinterpret_cast<ResidualReport*>(report_memory_.data()); }
+  [[nodiscard]] ResidualMax* residual(std::uint64_t iteration) const { return residual_memory_.data() + iteration % 2; }
   [[nodiscard]] bool is_unread(std::uint64_t iteration) const {
     return std::find(unread_.begin(), unread_.end(), iteration) != unread_.end();
   }
@@ -127,7 +120,7 @@ class DeviceSolver final : public Solver {
     job.upwards = k % 2 == 1;
     job.residual = due ? residual(k) : nullptr;
     job.previous = k > 0 && is_unread(k - 1) ? residual(k - 1) : nullptr;
-    job.report = report();
+    job.report = report_.data();
     job.number = k;
     const auto kernel = due ? sweep_interior<Real, true> : sweep_interior<Real, false>;
     enqueue(timed, interior_watch_, interior_, [&] {
@@ -143,8 +136,8 @@ class DeviceSolver final : public Solver {
     EdgeSweep<Real> job{};
     job.from = field_.before(k);
     job.to = field_.before(k + 1);
-    job.columns = grid_.columns();
-    job.rows = grid_.rows();
+    job.columns = grid_.columns;
+    job.rows = grid_.rows;
     const auto regions = grid_.edges();
     for (std::size_t i = 0; i < regions.size(); ++i) {
       job.regions[i] = regions[i];
@@ -196,9 +189,9 @@ class DeviceSolver final : public Solver {
   void read_residuals(std::uint64_t iteration) {
     while (!unread_.empty() && unread_.front() <= iteration && !over()) {
       const std::uint64_t next = unread_.front();
-      const std::atomic_ref number(report()->number);
+      const std::atomic_ref number(report_.data()->number);
       poll_until([&] { return number.load(std::memory_order_acquire) == next + 1; });
-      reduce(next, report()->bits);
+      reduce(next, report_.data()->bits);
       unread_.pop_front();
       if (over()) done_ = next + 1;
     }
@@ -210,7 +203,7 @@ class DeviceSolver final : public Solver {
     if (launched_ > 0 && !over() && is_unread(launched_ - 1)) {
       const std::uint64_t k = launched_ - 1;
       interior_.wait_for(edged_[k % 2]);
-      publish_last_residual<<<1, 1, 0, interior_.get()>>>(residual(k), report(), k + 1);
+      publish_last_residual<<<1, 1, 0, interior_.get()>>>(residual(k), report_.data(), k + 1);
       gpu::check_launch();
       read_residuals(k);
     }
@@ -237,8 +230,8 @@ class DeviceSolver final : public Solver {
   std::array<gpu::Event, 2> edged_{gpu::Event::make(), gpu::Event::make()};
   gpu::Event left_ = gpu::Event::make();
   gpu::Event arrived_ = gpu::Event::make();
-  gpu::DeviceBuffer residual_memory_;  // two, used alternately
-  gpu::PinnedBuffer report_memory_;
+  gpu::DeviceValues<ResidualMax> residual_memory_;  // two, used alternately
+  gpu::PinnedValues<ResidualReport> report_;
   std::deque<std::uint64_t> unread_;  // iterations whose residuals the host has not read
   std::uint64_t launched_ = 0;        // iterations
   std::uint64_t timed_ = 0;           // iterations of this batch whose parts are timed

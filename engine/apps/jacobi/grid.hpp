@@ -27,47 +27,46 @@ struct Region {
   [[nodiscard]] std::int64_t points() const { return empty() ? 0 : (x1 - x0) * (y1 - y0); }
 };
 
-// One process of a grid; ranks fill it row by row. Both arrays: along x and y.
-class Grid {
- public:
-  Grid(std::array<int, 2> processes, std::array<std::int64_t, 2> domain, int rank)
-      : processes_x_(processes[0]),
-        processes_y_(processes[1]),
-        columns_(domain[0]),
-        rows_(domain[1]),
-        x_(rank % processes[0]),
-        y_(rank / processes[0]) {}
+// One process of a grid; ranks fill it row by row.
+struct Grid {
+  std::int64_t processes_x, processes_y;
+  std::int64_t columns, rows;  // of the local domain
+  std::int64_t x, y;           // the place of this process in the grid
 
-  [[nodiscard]] std::int64_t columns() const { return columns_; }  // of the local domain
-  [[nodiscard]] std::int64_t rows() const { return rows_; }
-  [[nodiscard]] std::int64_t all_columns() const { return processes_x_ * columns_; }  // of the global domain
-  [[nodiscard]] std::int64_t all_rows() const { return processes_y_ * rows_; }
-  [[nodiscard]] std::int64_t first_column() const { return x_ * columns_; }  // of the local domain, globally
-  [[nodiscard]] std::int64_t first_row() const { return y_ * rows_; }
-  // The place of this process in the grid.
-  [[nodiscard]] std::int64_t x() const { return x_; }
-  [[nodiscard]] std::int64_t y() const { return y_; }
+  // Both arrays: along x and y.
+  Grid(std::array<int, 2> processes, std::array<std::int64_t, 2> domain, int rank)
+      : processes_x(processes[0]),
+        processes_y(processes[1]),
+        columns(domain[0]),
+        rows(domain[1]),
+        x(rank % processes[0]),
+        y(rank / processes[0]) {}
+
+  [[nodiscard]] std::int64_t all_columns() const { return processes_x * columns; }  // of the global domain
+  [[nodiscard]] std::int64_t all_rows() const { return processes_y * rows; }
+  [[nodiscard]] std::int64_t first_column() const { return x * columns; }  // of the local domain, globally
+  [[nodiscard]] std::int64_t first_row() const { return y * rows; }
 
   [[nodiscard]] std::optional<int> neighbour(Side side) const {
-    const std::int64_t x = x_ + (side == Side::right ? 1 : side == Side::left ? -1 : 0);
-    const std::int64_t y = y_ + (side == Side::down ? 1 : side == Side::up ? -1 : 0);
-    if (x < 0 || x >= processes_x_ || y < 0 || y >= processes_y_) return std::nullopt;
-    return static_cast<int>(y * processes_x_ + x);
+    const std::int64_t at_x = x + (side == Side::right ? 1 : side == Side::left ? -1 : 0);
+    const std::int64_t at_y = y + (side == Side::down ? 1 : side == Side::up ? -1 : 0);
+    if (at_x < 0 || at_x >= processes_x || at_y < 0 || at_y >= processes_y) return std::nullopt;
+    return static_cast<int>(at_y * processes_x + at_x);
   }
 
   [[nodiscard]] std::uint64_t messages() const {
-    return 2 * static_cast<std::uint64_t>((processes_x_ - 1) * processes_y_ + (processes_y_ - 1) * processes_x_);
+    return 2 * static_cast<std::uint64_t>((processes_x - 1) * processes_y + (processes_y - 1) * processes_x);
   }
 
-  [[nodiscard]] Region all() const { return {0, columns_, 0, rows_}; }
+  [[nodiscard]] Region all() const { return {0, columns, 0, rows}; }
   // The points of the local domain that are not fixed.
   [[nodiscard]] Region free() const {
-    return {neighbour(Side::left) ? 0 : 1, columns_ - (neighbour(Side::right) ? 0 : 1), neighbour(Side::up) ? 0 : 1,
-            rows_ - (neighbour(Side::down) ? 0 : 1)};
+    return {neighbour(Side::left) ? 0 : 1, columns - (neighbour(Side::right) ? 0 : 1), neighbour(Side::up) ? 0 : 1,
+            rows - (neighbour(Side::down) ? 0 : 1)};
   }
 
   // The points whose new values need no halo.
-  [[nodiscard]] Region interior() const { return {1, columns_ - 1, 1, rows_ - 1}; }
+  [[nodiscard]] Region interior() const { return {1, columns - 1, 1, rows - 1}; }
   // The free points that are not interior, in the order of Side: a line for each neighbour; columns have the corners.
   [[nodiscard]] std::array<Region, 4> edges() const {
     const Region all = free();
@@ -75,14 +74,6 @@ class Grid {
     return {Region{all.x0, inner.x0, all.y0, all.y1}, Region{inner.x1, all.x1, all.y0, all.y1},
             Region{inner.x0, inner.x1, all.y0, inner.y0}, Region{inner.x0, inner.x1, inner.y1, all.y1}};
   }
-
- private:
-  std::int64_t processes_x_;
-  std::int64_t processes_y_;
-  std::int64_t columns_;
-  std::int64_t rows_;
-  std::int64_t x_;
-  std::int64_t y_;
 };
 
 inline constexpr double pi = std::numbers::pi;
@@ -175,9 +166,9 @@ inline constexpr std::int64_t pitch_bytes = 512;
 // The global column and row of the first point that is not finite; `row_at(y)` is where row y of the domain is.
 template <class RowAt>
 [[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken_point(const Grid& grid, const RowAt& row_at) {
-  for (std::int64_t y = 0; y < grid.rows(); ++y) {
+  for (std::int64_t y = 0; y < grid.rows; ++y) {
     const auto* const row = row_at(y);
-    for (std::int64_t x = 0; x < grid.columns(); ++x) {
+    for (std::int64_t x = 0; x < grid.columns; ++x) {
       if (!std::isfinite(row[x])) return std::array{grid.first_column() + x, grid.first_row() + y};
     }
   }

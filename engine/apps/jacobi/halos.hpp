@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "group/agreement.hpp"
 #include "jacobi/grid.hpp"
-#include "transport/agreement.hpp"
 #include "transport/registry.hpp"
 
 namespace volley::jacobi {
@@ -23,9 +23,9 @@ template <class Real>
 std::pair<Real*, std::int64_t> line_of_points(const Plane<Real>& plane, const Grid& grid, Side side, int outside) {
   switch (side) {
     case Side::left: return {plane.row(0) - outside, plane.stride};
-    case Side::right: return {plane.row(0) + grid.columns() - 1 + outside, plane.stride};
+    case Side::right: return {plane.row(0) + grid.columns - 1 + outside, plane.stride};
     case Side::up: return {plane.row(-outside), 1};
-    case Side::down: return {plane.row(grid.rows() - 1 + outside), 1};
+    case Side::down: return {plane.row(grid.rows - 1 + outside), 1};
   }
   return {};
 }
@@ -36,11 +36,11 @@ class Halos {
   Halos(const Context& context, const Grid& grid, const TransportEntry& entry, std::size_t point_bytes)
       : context_(context), grid_(grid), entry_(entry), places_(entry.memory == MemoryKind::device ? 2 : 1) {
     // In each of these four rounds a process belongs to at most one pair.
-    for (const bool even : {true, false}) pair_up(Side::right, (grid.x() % 2 == 0) == even);
-    for (const bool even : {true, false}) pair_up(Side::down, (grid.y() % 2 == 0) == even);
+    for (const bool even : {true, false}) pair_up(Side::right, (grid.x % 2 == 0) == even);
+    for (const bool even : {true, false}) pair_up(Side::down, (grid.y % 2 == 0) == even);
     for (auto& neighbour : neighbours_) {
       const bool is_column = neighbour.side == Side::left || neighbour.side == Side::right;
-      neighbour.points = static_cast<std::size_t>(is_column ? grid.rows() : grid.columns());
+      neighbour.points = static_cast<std::size_t>(is_column ? grid.rows : grid.columns);
       neighbour.bytes = neighbour.points * point_bytes;
       neighbour.stride = round_up(neighbour.bytes + 2 * guard_bytes, place_alignment);
     }

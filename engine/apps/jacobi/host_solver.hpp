@@ -61,8 +61,8 @@ class HostField {
  public:
   // Boundary values and zeros, written by the threads that will work on them.
   HostField(const Grid& grid, ThreadTeam& team) : grid_(grid), team_(team) {
-    const std::uint64_t bytes = host_field_bytes(grid.columns(), grid.rows(), sizeof(Real));
-    const std::int64_t stride = host_stride_bytes(grid.columns(), sizeof(Real)) / std::int64_t{sizeof(Real)};
+    const std::uint64_t bytes = host_field_bytes(grid.columns, grid.rows, sizeof(Real));
+    const std::int64_t stride = host_stride_bytes(grid.columns, sizeof(Real)) / std::int64_t{sizeof(Real)};
     around_caches_ = bytes / static_cast<std::uint64_t>(team.size()) > cached_bytes_per_thread;
     for (std::size_t i = 0; i < planes_.size(); ++i) {
       memory_[i] = Mapping(bytes / 2);
@@ -85,7 +85,7 @@ class HostField {
   // Both from now() to next().
   [[nodiscard]] Real sweep(const Region& region) const { return jacobi::sweep(now(), next(), region, around_caches_); }
   void copy() const {
-    const std::size_t bytes = static_cast<std::size_t>(grid_.columns()) * sizeof(Real);
+    const std::size_t bytes = static_cast<std::size_t>(grid_.columns) * sizeof(Real);
     team_.run([&](int thread) {
       const Region mine = rows_of(thread);
       for (std::int64_t y = mine.y0; y < mine.y1; ++y) {
@@ -103,7 +103,7 @@ class HostField {
       const Real* row = now().row(y);
       const std::uint64_t first = point_number(grid_, y);
       std::uint64_t sum = 0;
-      for (std::int64_t x = 0; x < grid_.columns(); ++x) {
+      for (std::int64_t x = 0; x < grid_.columns; ++x) {
         sum += point_hash(first + static_cast<std::uint64_t>(x), std::bit_cast<Bits>(row[x]));
       }
       return sum;
@@ -112,7 +112,7 @@ class HostField {
   }
 
   [[nodiscard]] double deviation() const {
-    std::vector<double> profile(static_cast<std::size_t>(grid_.columns()));
+    std::vector<double> profile(static_cast<std::size_t>(grid_.columns));
     for (std::size_t x = 0; x < profile.size(); ++x) {
       profile[x] = exact_profile(grid_, grid_.first_column() + static_cast<std::int64_t>(x));
     }
@@ -136,15 +136,15 @@ class HostField {
  private:
   static constexpr std::int64_t points_in_front = cache_line_bytes / std::int64_t{sizeof(Real)};
 
-  [[nodiscard]] Region rows_of(int thread) const { return share_of(grid_.all(), grid_.rows(), thread, team_.size()); }
+  [[nodiscard]] Region rows_of(int thread) const { return share_of(grid_.all(), grid_.rows, thread, team_.size()); }
 
   void write_initial_rows(const Plane<Real>& plane, std::int64_t y0, std::int64_t y1) const {
     const Region free = grid_.free();
     for (std::int64_t y = y0; y < y1; ++y) {
       Real* row = plane.row(y);
       std::fill_n(row - points_in_front, plane.stride, Real(0));
-      if (y < 0 || y >= grid_.rows()) continue;
-      for (const std::int64_t x : {std::int64_t{0}, grid_.columns() - 1}) {  // all other fixed points are 0
+      if (y < 0 || y >= grid_.rows) continue;
+      for (const std::int64_t x : {std::int64_t{0}, grid_.columns - 1}) {  // all other fixed points are 0
         const bool fixed = x < free.x0 || x >= free.x1;
         if (fixed) row[x] = static_cast<Real>(boundary_value(grid_, grid_.first_column() + x, grid_.first_row() + y));
       }
@@ -241,7 +241,7 @@ class HostSolver final : public Solver {
     constexpr std::int64_t rows_between_progress = 32;
     if (region.empty()) return;
     team_.run([&](int thread) {
-      Region left = share_of(region, grid_.rows(), thread, team_.size());
+      Region left = share_of(region, grid_.rows, thread, team_.size());
       double& largest = shares_[static_cast<std::size_t>(thread)].largest_change;
       const bool progresses = thread == 0 && exchanging;
       while (!left.empty()) {

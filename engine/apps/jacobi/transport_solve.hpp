@@ -122,7 +122,7 @@ class TransportSolve {
   }
 
   void expect_pass() {
-    const auto bytes = field_bytes(entry_.memory, grid_.columns(), grid_.rows(), options_.point_bytes());
+    const auto bytes = field_bytes(entry_.memory, grid_.columns, grid_.rows, options_.point_bytes());
     run_.watchdog.progress(static_cast<double>(bytes) / slowest_bytes_per_s);
   }
 
@@ -207,8 +207,7 @@ class TransportSolve {
     }
     Json residuals = Json::array();
     for (const auto& [iteration, value] : solver_->residuals().kept()) {
-      const Json number = std::isfinite(value) ? Json(value) : Json(nullptr);  // JSON has finite numbers only
-      residuals.push_back({{"iteration", iteration}, {"residual", number}});
+      residuals.push_back({{"iteration", iteration}, {"residual", value}});
     }
     measure_copies();
     const double points = static_cast<double>(grid_.all_columns()) * static_cast<double>(grid_.all_rows());

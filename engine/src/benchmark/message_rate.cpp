@@ -1,14 +1,21 @@
 // The benchmark `message_rate`: several pairs of ranks send windows of messages at once. Rank i of the first half sends
 // to rank i of the second half, which acknowledges each window.
-#include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
 #include "group/backoff_wait.hpp"
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"
-#include "transport/agreement.hpp"
 
 namespace volley {
 namespace {
+
+// The ranks of these pairs, of `half` pairs: their first ranks, then their second ones.
+std::vector<int> ranks_of_pairs(int begin, int end, int half) {
+  std::vector<int> ranks;
+  for (const int first : {0, half}) {
+    for (int pair = begin; pair < end; ++pair) ranks.push_back(first + pair);
+  }
+  return ranks;
+}
 
 // The agreements of all ranks. A sample lasts from the first sender's entry into the batch to the last sender's exit,
 // when its last window is acknowledged: all that was sent was sent in this time. The mean of the senders' own times is
@@ -28,7 +35,7 @@ class PairsControl final : public GroupControl {
 
   [[nodiscard]] Elapsed elapsed(const Span& mine) override {
     if (!active_) backoff_.receive(0, end_tag);
-    for (int rank : leads() ? idle_ranks() : std::vector<int>{}) {
+    for (const int rank : leads() ? ranks_of_pairs(pairs_, half_, half_) : std::vector<int>{}) {
       send_text("", rank, end_tag, world_);
     }
     const bool counts = active_ && sender_;
@@ -48,14 +55,6 @@ class PairsControl final : public GroupControl {
 
  private:
   static constexpr int end_tag = 70;
-
-  [[nodiscard]] std::vector<int> idle_ranks() const {
-    std::vector<int> ranks;
-    for (const int first : {0, half_}) {
-      for (int pair = pairs_; pair < half_; ++pair) ranks.push_back(first + pair);
-    }
-    return ranks;
-  }
 
   MPI_Comm world_;
   BackoffWait backoff_;
@@ -178,13 +177,9 @@ class MessageRateBenchmark final : public Benchmark {
 
   // The first rank has counted the messages of its own pair; all pairs send and check the same number.
   Json record(const PairsPoint& point, Series series, int half, double clock_error_s) const {
-    std::vector<int> ranks;
-    for (const int first : {0, half}) {
-      for (int pair = 0; pair < point.pairs; ++pair) ranks.push_back(first + pair);
-    }
     series.messages_timed *= static_cast<std::uint64_t>(point.pairs);
     series.messages_verified *= static_cast<std::uint64_t>(point.pairs);
-    return point_record("message_rate", ranks, series,
+    return point_record("message_rate", ranks_of_pairs(0, point.pairs, half), series,
                         {{"transport", point.transport},
                          {"pairs", point.pairs},
                          {"window", window_.messages},

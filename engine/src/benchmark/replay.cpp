@@ -11,57 +11,49 @@
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
-#include "gpu/gpu.hpp"
-#include "group/context.hpp"
-#include "measure/timing_loop.hpp"
-#include "messages/pattern.hpp"
-#include "mpi/mpi.hpp"
+#include "transport/collectives.hpp"
 
 namespace volley {
 namespace {
 
-// In the order of the front end's _CODES.
-enum class ReplayCall : std::int64_t {
-  send,
-  recv,
-  isend,
-  irecv,
-  wait,
-  sendrecv,
-  barrier,
-  bcast,
-  reduce,
-  allreduce,
-  allgather,
-  alltoall,
-  gather,
-  reduce_scatter,
-  scatter,
-  allgatherv,
-  alltoallv
-};
+// In the order of the front end's _CODES, as the collectives that follow.
+enum class ReplayCall : std::int64_t { send, recv, isend, irecv, wait, sendrecv, first_collective };
+constexpr std::array replayed{Operation::barrier,    Operation::broadcast,      Operation::reduce,
+                              Operation::allreduce,  Operation::allgather,      Operation::all_to_all,
+                              Operation::gather,     Operation::reduce_scatter, Operation::scatter,
+                              Operation::allgatherv, Operation::all_to_allv};
 
-// One side of a message, or a buffer of a collective.
+// One side of a message, or a buffer of a collective; as in the file.
 struct ReplaySide {
-  int peer = 0;  // of a collective the root; negative: MPI_PROC_NULL
-  int tag = 0;
-  std::int64_t bytes = 0;
-  std::int64_t offset = 0;  // of the buffer, in the arena
-  std::int64_t seed = 0;    // of the contents when they are verified; 0: they are not
-  std::int64_t sent_bytes = 0;
+  std::int64_t peer;  // of a collective the root; negative: MPI_PROC_NULL
+  std::int64_t tag;
+  std::int64_t bytes;
+  std::int64_t offset;  // of the buffer, in the arena
+  std::int64_t seed;    // of the contents when they are verified; 0: they are not
+  std::int64_t sent_bytes;
 };
 
-struct ReplayStep {
-  ReplayCall call = ReplayCall::barrier;
-  std::size_t name = 0;
-  std::size_t comm = 0;
-  std::int64_t gap_ns = 0;  // from the end of the step before
-  std::int64_t element = 0;
-  std::int64_t slot = -1;  // of the request
+// As in the file, too.
+struct ReplayHead {
+  ReplayCall call;
+  std::size_t name;
+  std::size_t comm;
+  std::int64_t gap_ns;  // from the end of the step before
+  std::int64_t element;
+  std::int64_t slot;  // of the request
   ReplaySide first;
+};
+
+struct ReplayStep : ReplayHead {
   ReplaySide second;      // the receive of a sendrecv
   std::vector<int> list;  // slots of a wait; bytes to each rank, then from each
 };
+
+// Its place in `replayed`, if it is not one of the other calls.
+std::size_t collective_of(const ReplayStep& step) {
+  constexpr auto first = static_cast<std::size_t>(ReplayCall::first_collective);
+  return std::max(static_cast<std::size_t>(step.call), first) - first;
+}
 
 struct Program {
   std::vector<std::vector<int>> comms;
@@ -71,9 +63,9 @@ struct Program {
   std::int64_t slots = 0;
 };
 
-class Words {
+class ProgramFile {
  public:
-  explicit Words(const std::string& path) {
+  explicit ProgramFile(const std::string& path) {
     std::ifstream file(path, std::ios::binary | std::ios::ate);
     if (!file) throw UsageError("cannot read " + path + ", the calls to replay: all hosts must reach it");
     words_.resize(static_cast<std::size_t>(file.tellg()) / sizeof(std::int64_t));
@@ -81,60 +73,49 @@ class Words {
     file.read(reinterpret_cast<char*>(words_.data()),
               static_cast<std::streamsize>(words_.size() * sizeof(std::int64_t)));
   }
-  [[nodiscard]] std::int64_t next() {
-    if (at_ >= words_.size()) throw UsageError("the file of the calls to replay is cut off");
-    return words_[at_++];
+  template <class Part>
+  void read(Part& part) {
+    constexpr std::size_t count = sizeof(Part) / sizeof(std::int64_t);
+    if (words_.size() - at_ < count) throw UsageError("the file of the calls to replay is cut off");
+    std::memcpy(&part, words_.data() + at_, sizeof part);
+    at_ += count;
   }
-  template <class Number>
-  [[nodiscard]] Number next_as() {
-    return static_cast<Number>(next());
+  template <class Number = std::int64_t>
+  [[nodiscard]] Number next() {
+    std::int64_t word = 0;
+    read(word);
+    return static_cast<Number>(word);
   }
   [[nodiscard]] std::vector<int> next_list() {
-    std::vector<int> list(next_as<std::size_t>() % (words_.size() + 1));
-    for (int& each : list) each = next_as<int>();
+    std::vector<int> list(next<std::size_t>() % (words_.size() + 1));
+    for (int& each : list) each = next<int>();
     return list;
   }
-  void skip(std::int64_t words) { at_ += static_cast<std::size_t>(words); }
+  void skip(std::size_t words) { at_ += std::min(words, words_.size() - at_); }
 
  private:
   std::vector<std::int64_t> words_;
   std::size_t at_ = 0;
 };
 
-ReplaySide read_side(Words& words) {
-  ReplaySide side;
-  side.peer = words.next_as<int>();
-  side.tag = words.next_as<int>();
-  side.bytes = words.next();
-  side.offset = words.next();
-  side.seed = words.next();
-  side.sent_bytes = words.next();
-  return side;
-}
-
 Program read_program(const std::string& path, int rank) {
-  Words words(path);
+  ProgramFile words(path);
   Program program;
-  program.comms.resize(words.next_as<std::size_t>());
+  program.comms.resize(words.next<std::size_t>());
   for (auto& members : program.comms) members = words.next_list();
   for (int other = 0;; ++other) {
-    const auto length = words.next();
+    const auto length = words.next<std::size_t>();
     if (other == rank) break;
     words.skip(length);
   }
   program.arena_bytes = words.next();
   program.scratch_bytes = words.next();
   program.slots = words.next();
-  program.steps.resize(words.next_as<std::size_t>());
+  program.steps.resize(words.next<std::size_t>());
   for (ReplayStep& step : program.steps) {
-    step.call = words.next_as<ReplayCall>();
-    step.name = words.next_as<std::size_t>();
-    step.comm = words.next_as<std::size_t>();
-    step.gap_ns = words.next();
-    step.element = words.next();
-    step.slot = words.next();
-    step.first = read_side(words);
-    if (step.call == ReplayCall::sendrecv) step.second = read_side(words);
+    words.read<ReplayHead>(step);
+    if (collective_of(step) >= replayed.size()) throw UsageError("the file of the calls to replay has an unknown call");
+    if (step.call == ReplayCall::sendrecv) words.read(step.second);
     step.list = words.next_list();
   }
   return program;
@@ -169,27 +150,29 @@ class Player {
 
  private:
   [[nodiscard]] std::byte* at(const ReplaySide& side) const { return arena_ + side.offset; }
-  static int count(std::int64_t bytes) { return static_cast<int>(bytes); }
-  static int peer(const ReplaySide& side) { return side.peer < 0 ? MPI_PROC_NULL : side.peer; }
+  static int as_int(std::int64_t word) { return static_cast<int>(word); }
+  static int peer(const ReplaySide& side) { return side.peer < 0 ? MPI_PROC_NULL : as_int(side.peer); }
 
   void make(const ReplayStep& step) {
     const MPI_Comm comm = step.call == ReplayCall::wait ? MPI_COMM_NULL : comms_[step.comm]->data.get();
     const ReplaySide& a = step.first;
     switch (step.call) {
-      case ReplayCall::send: VOLLEY_MPI(MPI_Send(at(a), count(a.bytes), MPI_BYTE, peer(a), a.tag, comm)); break;
+      case ReplayCall::send:
+        VOLLEY_MPI(MPI_Send(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm));
+        break;
       case ReplayCall::recv:
-        VOLLEY_MPI(MPI_Recv(at(a), count(a.bytes), MPI_BYTE, peer(a), a.tag, comm, MPI_STATUS_IGNORE));
+        VOLLEY_MPI(MPI_Recv(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm, MPI_STATUS_IGNORE));
         break;
       case ReplayCall::isend:
-        VOLLEY_MPI(MPI_Isend(at(a), count(a.bytes), MPI_BYTE, peer(a), a.tag, comm, &request(step.slot)));
+        VOLLEY_MPI(MPI_Isend(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm, &request(step.slot)));
         break;
       case ReplayCall::irecv:
-        VOLLEY_MPI(MPI_Irecv(at(a), count(a.bytes), MPI_BYTE, peer(a), a.tag, comm, &request(step.slot)));
+        VOLLEY_MPI(MPI_Irecv(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm, &request(step.slot)));
         break;
       case ReplayCall::sendrecv: {
         const ReplaySide& b = step.second;
-        VOLLEY_MPI(MPI_Sendrecv(at(a), count(a.bytes), MPI_BYTE, peer(a), a.tag, at(b), count(b.bytes), MPI_BYTE,
-                                peer(b), b.tag, comm, MPI_STATUS_IGNORE));
+        VOLLEY_MPI(MPI_Sendrecv(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), at(b), as_int(b.bytes),
+                                MPI_BYTE, peer(b), as_int(b.tag), comm, MPI_STATUS_IGNORE));
         break;
       }
       case ReplayCall::wait:
@@ -201,45 +184,29 @@ class Player {
   }
 
   void make_collective(const ReplayStep& step, MPI_Comm comm) {
-    const ReplaySide& a = step.first;
-    std::byte* const send = both_.send;
-    std::byte* const recv = both_.recv;
-    const int bytes = count(a.bytes);
-    const MPI_Datatype type = step.element == 8 ? MPI_DOUBLE : MPI_FLOAT;
-    const int elements = count((a.bytes + (step.element == 8 ? 7 : 3)) / (step.element == 8 ? 8 : 4));
-    const int* const counts = step.list.data();
-    const auto ranks = comms_[step.comm]->ranks.size();
-    switch (step.call) {
-      case ReplayCall::barrier: VOLLEY_MPI(MPI_Barrier(comm)); break;
-      case ReplayCall::bcast: VOLLEY_MPI(MPI_Bcast(send, bytes, MPI_BYTE, a.peer, comm)); break;
-      case ReplayCall::reduce: VOLLEY_MPI(MPI_Reduce(send, recv, elements, type, MPI_SUM, a.peer, comm)); break;
-      case ReplayCall::allreduce: VOLLEY_MPI(MPI_Allreduce(send, recv, elements, type, MPI_SUM, comm)); break;
-      case ReplayCall::reduce_scatter:
-        VOLLEY_MPI(MPI_Reduce_scatter_block(send, recv, elements, type, MPI_SUM, comm));
-        break;
-      case ReplayCall::allgather: VOLLEY_MPI(MPI_Allgather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm)); break;
-      case ReplayCall::alltoall: VOLLEY_MPI(MPI_Alltoall(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm)); break;
-      case ReplayCall::gather:
-        VOLLEY_MPI(MPI_Gather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, a.peer, comm));
-        break;
-      case ReplayCall::scatter:
-        VOLLEY_MPI(MPI_Scatter(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, a.peer, comm));
-        break;
-      case ReplayCall::allgatherv:
-        starts_.assign(ranks, 0);
-        std::exclusive_scan(counts, counts + ranks, starts_.begin(), 0);
-        VOLLEY_MPI(MPI_Allgatherv(send, bytes, MPI_BYTE, recv, counts, starts_.data(), MPI_BYTE, comm));
-        break;
-      case ReplayCall::alltoallv:
-        starts_.assign(2 * ranks, 0);
-        std::exclusive_scan(counts, counts + ranks, starts_.begin(), 0);
-        std::exclusive_scan(counts + ranks, counts + 2 * ranks, starts_.begin() + static_cast<std::ptrdiff_t>(ranks),
-                            0);
-        VOLLEY_MPI(MPI_Alltoallv(send, counts, starts_.data(), MPI_BYTE, recv, counts + ranks, starts_.data() + ranks,
-                                 MPI_BYTE, comm));
-        break;
-      default: throw UsageError("the file of the calls to replay has an unknown call");
+    const std::int64_t bytes = step.first.bytes;
+    const std::int64_t element = step.element == 8 ? 8 : 4;
+    call_.operation = replayed[collective_of(step)];
+    call_.comm = comm;
+    call_.root = as_int(step.first.peer);
+    call_.type = MPI_BYTE;
+    call_.count = as_int(bytes);
+    const OperationTraits& traits = traits_of(call_.operation);
+    if (traits.reduces) {
+      call_.type = element == 8 ? MPI_DOUBLE : MPI_FLOAT;
+      call_.count = as_int((bytes + element - 1) / element);
     }
+    if (traits.own_counts) {
+      const auto arriving = step.list.begin() + comms_[step.comm]->size();
+      set_counts(call_.counts, call_.starts, {step.list.begin(), arriving});
+      set_counts(call_.arriving, call_.arriving_starts, {arriving, step.list.end()});
+    }
+    blocking_collectives(call_, both_.send, both_.recv);
+  }
+  static void set_counts(std::vector<int>& counts, std::vector<int>& starts, std::span<const int> given) {
+    counts.assign(given.begin(), given.end());
+    starts.resize(given.size());
+    std::exclusive_scan(given.begin(), given.end(), starts.begin(), 0);
   }
 
   [[nodiscard]] MPI_Request& request(std::int64_t slot) { return requests_[static_cast<std::size_t>(slot)]; }
@@ -288,7 +255,7 @@ class Player {
   std::vector<MPI_Request> requests_;
   std::vector<const ReplaySide*> pending_;
   RequestList list_;
-  std::vector<int> starts_;
+  MpiCall call_;  // the latest collective; every rank is a root, and sends from one buffer
   std::vector<std::uint64_t> expected_;
   std::vector<std::uint64_t> arrived_;
   std::uint64_t checked_ = 0;
@@ -352,51 +319,35 @@ class Replay final : public Benchmark {
     watchdog.progress();
   }
 
-  // The median time of a call of each name, of all ranks and passes.
   void write(const Run& run, const Player& player, const Program& program, const std::vector<double>& pass_s,
              MPI_Comm world) const {
-    std::vector<std::vector<float>> by_name(names_.size());
+    std::vector<std::string> by_name(names_.size());  // seconds of calls, as bytes
     for (std::size_t i = 0; i < call_s_.size(); ++i) {
-      by_name.at(program.steps[i % program.steps.size()].name).push_back(call_s_[i]);
+      std::string& times = by_name.at(program.steps[i % program.steps.size()].name);
+      times.append(reinterpret_cast<const char*>(&call_s_[i]), sizeof call_s_[i]);
     }
-    std::string mine;
-    for (const auto& times : by_name) {
-      const auto number = times.size();
-      mine.append(reinterpret_cast<const char*>(&number), sizeof number);
-      mine.append(reinterpret_cast<const char*>(times.data()), number * sizeof(float));
-    }
-    const std::uint64_t counts[2] = {player.checked(), player.wrong()};
-    std::uint64_t sums[2] = {0, 0};
-    VOLLEY_MPI(MPI_Allreduce(counts, sums, 2, MPI_UINT64_T, MPI_SUM, world));
-    const auto all = mpi::gather(mine, world);
-    if (run.job.rank != 0) return;
+    std::vector<double> medians_s;
+    for (const auto& times : by_name) medians_s.push_back(median_s(mpi::gather(times, world)));
+    std::array sums{player.checked(), player.wrong()};
+    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, sums.data(), 2, MPI_UINT64_T, MPI_SUM, world));
     run.records.write_point({{"record", "replay"},
                              {"version", record_version},
                              {"status", sums[1] == 0 ? "ok" : "failed"},
                              {"pass_s", pass_s},
-                             {"call_s", medians(all)},
+                             {"call_s", medians_s},
                              {"checked", sums[0]},
                              {"wrong", sums[1]}});
   }
 
-  [[nodiscard]] std::vector<double> medians(const std::vector<std::string>& all) const {
-    std::vector<std::size_t> at(all.size(), 0);
-    std::vector<double> found;
-    for (std::size_t name = 0; name < names_.size(); ++name) {
-      std::vector<float> times;
-      for (std::size_t rank = 0; rank < all.size(); ++rank) {
-        std::size_t number = 0;
-        std::memcpy(&number, all[rank].data() + at[rank], sizeof number);
-        const std::size_t before = times.size();
-        times.resize(before + number);
-        std::memcpy(times.data() + before, all[rank].data() + at[rank] + sizeof number, number * sizeof(float));
-        at[rank] += sizeof number + number * sizeof(float);
-      }
-      const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-      std::nth_element(times.begin(), middle, times.end());
-      found.push_back(times.empty() ? 0.0 : static_cast<double>(*middle));
-    }
-    return found;
+  // The median of all ranks' times; 0 if there are none.
+  [[nodiscard]] static double median_s(const std::vector<std::string>& of_ranks) {
+    const std::string all = joined(of_ranks, "");
+    std::vector<float> times(all.size() / sizeof(float));
+    if (times.empty()) return 0;
+    std::memcpy(times.data(), all.data(), all.size());
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
+    return *middle;
   }
 
   std::string program_;

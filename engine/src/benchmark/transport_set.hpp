@@ -2,7 +2,7 @@
 #pragma once
 
 #include "benchmark/benchmark.hpp"
-#include "transport/agreement.hpp"
+#include "group/agreement.hpp"
 #include "transport/collectives.hpp"
 #include "transport/registry.hpp"
 
@@ -81,7 +81,7 @@ class TransportSet {
     for (const auto& name : plan.transports) {
       tell_watchdog("checking", name);
       const TransportEntry* entry = find(name);
-      const bool lacks = entry->make == nullptr || (collectives && entry->collectives == nullptr);
+      const bool lacks = entry->make == nullptr || (collectives && entry->collectives.empty());
       auto transport = lacks ? nullptr : entry->make();
       std::string reason = ruled_out(context, group.ranks, plan, *entry, collectives);
       if (reason.empty()) reason = transport->unavailable(context, group);
@@ -166,7 +166,6 @@ class TransportSet {
 
   // Allocates buffers for the largest of `sizes` that fits, and opens every available transport on them. A transport
   // that cannot be opened on one of the ranks is unavailable from then on. Collective over the group.
-
   void open(const std::vector<std::uint64_t>& sizes) {
     for (auto& [key, arena] : arenas_) {
       if (!arena.memory) continue;
@@ -186,7 +185,6 @@ class TransportSet {
   }
 
   // Closes all transports, then frees the buffers, of which none is mapped any more. Collective over the group.
-
   void close() {
     for (auto& candidate : candidates_) {
       if (candidate.open) candidate.transport->close();
@@ -207,7 +205,7 @@ class TransportSet {
         record["threads"] = Json::object();
         for (const auto& [cpus, number] : candidate.threads) record["threads"][cpus] = number;
       }
-      if (collectives_ && candidate.entry->collectives != nullptr) record["summary"] = candidate.entry->collectives;
+      if (collectives_ && !candidate.entry->collectives.empty()) record["summary"] = candidate.entry->collectives;
       records.write(record);
     }
   }

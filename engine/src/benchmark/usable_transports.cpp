@@ -1,6 +1,5 @@
 // The benchmarks `probe`, which finds the transports that two ranks can use, and `self_send`, in which a rank sends to
 // itself where no second one can be started. They measure nothing.
-#include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
 
 namespace volley {

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <future>
-#include <string_view>
 
 #include "measure/timing_loop.hpp"
 #include "messages/memory.hpp"

@@ -34,14 +34,21 @@ using Owned = std::unique_ptr<Object, Destroy<function>>;
 
 // --- copies by the copy engines; inline: several are called inside timed regions ---
 
-inline void copy_to_host(void* host, const void* device, std::size_t bytes) {
-  VOLLEY_CUDA_CHECK(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
+inline constexpr cudaMemcpyKind to_host = cudaMemcpyDeviceToHost;
+inline constexpr cudaMemcpyKind to_device = cudaMemcpyHostToDevice;
+inline constexpr cudaMemcpyKind on_device = cudaMemcpyDeviceToDevice;
+inline constexpr cudaMemcpyKind anywhere = cudaMemcpyDefault;  // between any two places
+
+// From pageable memory to a device this may return as soon as the driver has the bytes, before they are on the device
+// (CUDA Runtime API, "API synchronization behavior"); synchronize_default_stream() waits for them.
+template <cudaMemcpyKind way>
+void copy(void* to, const void* from, std::size_t bytes) {
+  VOLLEY_CUDA_CHECK(cudaMemcpy(to, from, bytes, way));
 }
 
-// From pageable memory this may return as soon as the driver has the bytes, before they are on the device
-// (CUDA Runtime API, "API synchronization behavior"); synchronize_default_stream() waits for them.
-inline void copy_to_device(void* device, const void* host, std::size_t bytes) {
-  VOLLEY_CUDA_CHECK(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
+template <cudaMemcpyKind way>
+void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle cuda_stream) {
+  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, way, cuda_stream));
 }
 
 // Copies `count` elements. On the device each element is `pitch_bytes` after the one before.
@@ -51,69 +58,56 @@ inline void copy_column_to_device(void* device, std::size_t pitch_bytes, const v
       cudaMemcpy2D(device, pitch_bytes, host, element_bytes, element_bytes, count, cudaMemcpyHostToDevice));
 }
 
-// Between any two places; complete at the end.
-inline void copy(void* to, const void* from, std::size_t bytes) {
-  VOLLEY_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
-  VOLLEY_CUDA_CHECK(cudaStreamSynchronize(nullptr));
-}
-
-inline void zero(void* device, std::size_t bytes) { VOLLEY_CUDA_CHECK(cudaMemset(device, 0, bytes)); }
-
-inline void copy_to_host_async(void* host, const void* device, std::size_t bytes, StreamHandle cuda_stream) {
-  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda_stream));
-}
-
-inline void copy_to_device_async(void* device, const void* host, std::size_t bytes, StreamHandle cuda_stream) {
-  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, cuda_stream));
-}
-
-inline void copy_on_device_async(void* to, const void* from, std::size_t bytes, StreamHandle cuda_stream) {
-  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cuda_stream));
-}
-
-inline void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle cuda_stream) {
-  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda_stream));
-}
-
 // Between two devices; through the host if there is no peer access.
-inline void copy_peer_async(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
+inline void copy_peer_async(void* to, int receiver, const void* from, int sender, std::size_t bytes,
                             StreamHandle cuda_stream) {
-  VOLLEY_CUDA_CHECK(cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes, cuda_stream));
+  VOLLEY_CUDA_CHECK(cudaMemcpyPeerAsync(to, receiver, from, sender, bytes, cuda_stream));
 }
 
 inline void synchronize() { VOLLEY_CUDA_CHECK(cudaDeviceSynchronize()); }
 inline void synchronize_default_stream() { VOLLEY_CUDA_CHECK(cudaStreamSynchronize(nullptr)); }
 
-// Bytes that `free` releases.
-template <auto free>
-class OwnedBytes {
+// Complete at the end, as is what was launched on the default stream before.
+inline void zero(void* device, std::size_t bytes) {
+  VOLLEY_CUDA_CHECK(cudaMemset(device, 0, bytes));
+  synchronize_default_stream();
+}
+
+// Values that `free` releases. They are not initialised.
+template <class Value, auto free>
+class OwnedValues {
  public:
-  [[nodiscard]] std::byte* data() const noexcept { return handle_.get(); }
+  [[nodiscard]] Value* data() const noexcept { return handle_.get(); }
 
  protected:
-  Owned<std::byte, free> handle_;
+  Owned<Value, free> handle_;
 };
 
-struct DeviceBuffer : OwnedBytes<cudaFree> {
-  DeviceBuffer() = default;
-  explicit DeviceBuffer(std::size_t bytes) {
+template <class Value>
+struct DeviceValues : OwnedValues<Value, cudaFree> {
+  DeviceValues() = default;
+  explicit DeviceValues(std::size_t count) {
     void* data = nullptr;
-    VOLLEY_CUDA_CHECK(cudaMalloc(&data, bytes));
-    handle_.reset(static_cast<std::byte*>(data));
+    VOLLEY_CUDA_CHECK(cudaMalloc(&data, count * sizeof(Value)));
+    this->handle_.reset(static_cast<Value*>(data));
   }
 };
+using DeviceBuffer = DeviceValues<std::byte>;
 
-struct PinnedBuffer : OwnedBytes<cudaFreeHost> {
-  PinnedBuffer() = default;
-  explicit PinnedBuffer(std::size_t bytes) {
+// In page-locked host memory.
+template <class Value>
+struct PinnedValues : OwnedValues<Value, cudaFreeHost> {
+  PinnedValues() = default;
+  explicit PinnedValues(std::size_t count) {
     void* data = nullptr;
-    VOLLEY_CUDA_CHECK(cudaHostAlloc(&data, bytes, cudaHostAllocDefault));
-    handle_.reset(static_cast<std::byte*>(data));
+    VOLLEY_CUDA_CHECK(cudaHostAlloc(&data, count * sizeof(Value), cudaHostAllocDefault));
+    this->handle_.reset(static_cast<Value*>(data));
   }
 };
+using PinnedBuffer = PinnedValues<std::byte>;
 
 // Page-locks host memory for the current device. The memory must outlive the registration.
-struct Registration : OwnedBytes<cudaHostUnregister> {
+struct Registration : OwnedValues<std::byte, cudaHostUnregister> {
   Registration() = default;
   Registration(std::byte* memory, std::size_t bytes) {
     VOLLEY_CUDA_CHECK(cudaHostRegister(memory, bytes, cudaHostRegisterDefault));
@@ -124,7 +118,7 @@ struct Registration : OwnedBytes<cudaHostUnregister> {
 // Names an allocation for other processes; it can be sent as bytes.
 using IpcHandle = cudaIpcMemHandle_t;
 
-[[nodiscard]] inline IpcHandle ipc_handle(std::byte* base) {
+[[nodiscard]] inline IpcHandle ipc_handle(void* base) {
   IpcHandle handle{};
   VOLLEY_CUDA_CHECK(cudaIpcGetMemHandle(&handle, base));
   return handle;
@@ -135,7 +129,7 @@ using IpcHandle = cudaIpcMemHandle_t;
 // A mapping must be closed before the process that allocated the memory frees it: the other order is undefined (CUDA
 // Runtime API, cudaIpcOpenMemHandle). One allocation may be mapped several times; the driver counts. The device of the
 // memory need not be visible to this process.
-struct IpcMapping : OwnedBytes<cudaIpcCloseMemHandle> {
+struct IpcMapping : OwnedValues<std::byte, cudaIpcCloseMemHandle> {
   IpcMapping() = default;
   explicit IpcMapping(const IpcHandle& handle) {
     void* data = nullptr;

@@ -16,19 +16,14 @@ class BackoffWait {
         watchdog_(watchdog),
         longest_us_(std::min(poll_interval_us * context.local_size, longest_sleep_us)) {}
 
-  // Waits for a message from `source` with `tag`; returns its length in bytes.
-  int wait_for_message(int source, int tag) const {
+  // Receives a text, which may be empty, from `source` with `tag`; send_text() sends it.
+  std::string receive(int source, int tag) const {
     MPI_Status status;
     until([&](int* there) { VOLLEY_MPI(MPI_Iprobe(source, tag, world_, there, &status)); });
     int length = 0;
-    VOLLEY_MPI(MPI_Get_count(&status, MPI_BYTE, &length));
-    return length;
-  }
-
-  // Receives a text, which may be empty, from `source` with `tag`; send_text() sends it.
-  std::string receive(int source, int tag) const {
-    std::string text(static_cast<std::size_t>(wait_for_message(source, tag)), '\0');
-    VOLLEY_MPI(MPI_Recv(text.data(), static_cast<int>(text.size()), MPI_CHAR, source, tag, world_, MPI_STATUS_IGNORE));
+    VOLLEY_MPI(MPI_Get_count(&status, MPI_CHAR, &length));
+    std::string text(static_cast<std::size_t>(length), '\0');
+    VOLLEY_MPI(MPI_Recv(text.data(), length, MPI_CHAR, source, tag, world_, MPI_STATUS_IGNORE));
     return text;
   }
 

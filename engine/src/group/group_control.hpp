@@ -121,11 +121,12 @@ inline void answer(int messages, MPI_Comm comm) {
   }
 }
 
-// n ranks. Each rank has its own clock pair around a batch, and all tell each other when they entered it and left it.
-// Ranks of one node read one monotonic clock. Between nodes each node's clock is compared with that of the first rank:
-// of several messages there and back the shortest says how far apart the clocks are, to half of its own time (D. L.
-// Mills, RFC 5905, section 8; F. Cristian, 1989). They are compared again every `batches_between` batches or
-// `seconds_between` of batches, and NodeClock takes the drift between two comparisons into account.
+// n ranks, which contribute to one message and check one result. Each rank has its own clock pair around a batch, and
+// all tell each other when they entered it and left it. Ranks of one node read one monotonic clock. Between nodes each
+// node's clock is compared with that of the first rank: of several messages there and back the shortest says how far
+// apart the clocks are, to half of its own time (D. L. Mills, RFC 5905, section 8; F. Cristian, 1989). They are
+// compared again every `batches_between` batches or `seconds_between` of batches, and NodeClock takes the drift between
+// two comparisons into account.
 class GroupControl : public RankControl {
  public:
   GroupControl(const Context& context, const RankGroup& group) : RankControl(group) {
@@ -138,10 +139,6 @@ class GroupControl : public RankControl {
     clocks_.resize(first_of_node_.size());
     compare_clocks();
   }
-
-  // All contribute to the same message, and check the same result.
-  [[nodiscard]] int sends() const override { return 0; }
-  [[nodiscard]] int receives() const override { return 0; }
 
   void ready() override {
     if (++batches_ == batches_between || static_cast<double>(batches_ns_) > seconds_between * 1e9) compare_clocks();

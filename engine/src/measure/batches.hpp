@@ -1,16 +1,13 @@
 // Batches of a series: each is announced to the watchdog, which then knows how long it may take.
 #pragma once
 
-#include "measure/control.hpp"
 #include "measure/series.hpp"
-#include "measure/watchdog.hpp"
 
 namespace volley {
 
-class Batches {
+class Batches : Measuring {
  public:
-  Batches(Control& control, const Workload& workload, Watchdog& watchdog)
-      : control_(control), workload_(workload), watchdog_(watchdog) {}
+  explicit Batches(const Measuring& of) : Measuring(of) {}
 
   // The batch of `count`, in seconds. Its length is estimated by the series' count_s.
   double run(Series& series, const View& view, std::uint64_t count) {
@@ -59,9 +56,6 @@ class Batches {
   [[nodiscard]] bool is_long(const Series& series) const { return series.count_s > workload_.limits.long_exchange_s; }
 
  private:
-  Control& control_;
-  const Workload& workload_;
-  Watchdog& watchdog_;
   Elapsed latest_;
 };
 

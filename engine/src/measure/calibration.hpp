@@ -6,10 +6,9 @@
 
 namespace volley {
 
-class Calibration {
+class Calibration : Measuring {
  public:
-  Calibration(Control& control, const Sampling& sampling, const Workload& workload, Batches& batches)
-      : control_(control), sampling_(sampling), workload_(workload), batches_(batches) {}
+  Calibration(const Measuring& of, Batches& batches) : Measuring(of), batches_(batches) {}
 
   // Sets empty_s, count and count_s; from the last size of the series, where that is enough. Not before the first
   // exchange, which is the cold one: an empty batch of one-sided MPI communicates.
@@ -23,9 +22,6 @@ class Calibration {
   void find_count(Series& series);
   [[nodiscard]] double shortest_batch_s(Series& series, std::uint64_t count);
 
-  Control& control_;
-  const Sampling& sampling_;
-  const Workload& workload_;
   Batches& batches_;
 };
 

@@ -30,8 +30,8 @@ class Control {
   // The ends, e.g. "pair 0-1".
   [[nodiscard]] virtual std::string name() const = 0;
   // The direction of what this end sends, and of what it receives, as in Stamp: each direction has its own contents.
-  [[nodiscard]] virtual int sends() const = 0;
-  [[nodiscard]] virtual int receives() const = 0;
+  [[nodiscard]] virtual int sends() const { return 0; }
+  [[nodiscard]] virtual int receives() const { return 0; }
 
   // Waits until all ends have finished with their buffers. They then enter the batch as close together as possible.
   virtual void ready() = 0;
@@ -67,8 +67,6 @@ class LocalControl : public Control {
   [[nodiscard]] std::string name() const override {
     return "pair " + std::to_string(ids_[0]) + "-" + std::to_string(ids_[1]);
   }
-  [[nodiscard]] int sends() const override { return 0; }
-  [[nodiscard]] int receives() const override { return 0; }
   void ready() override {}
   void share(void*, std::size_t, int) override {}
   [[nodiscard]] int first_of(bool mine) override { return mine ? 0 : -1; }

@@ -3,7 +3,6 @@
 
 #include <map>
 
-#include "measure/control.hpp"
 #include "measure/series.hpp"
 
 namespace volley {
@@ -11,10 +10,9 @@ namespace volley {
 // The samples of a visit, at least: those of a long exchange.
 inline constexpr int min_samples_a_visit = 2;
 
-class Forecast {
+class Forecast : Measuring {
  public:
-  Forecast(Control& control, const Sampling& sampling, const Workload& workload)
-      : control_(control), sampling_(sampling), workload_(workload) {}
+  explicit Forecast(const Measuring& of) : Measuring(of) {}
 
   // The results of a series at its last size.
   struct Last {
@@ -47,9 +45,6 @@ class Forecast {
     return static_cast<std::uint64_t>(sampling_.min_visits) * (min_samples_a_visit + 1);
   }
 
-  Control& control_;
-  const Sampling& sampling_;
-  const Workload& workload_;
   std::map<std::string, Last> last_;
 };
 

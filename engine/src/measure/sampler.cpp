@@ -34,13 +34,10 @@ double clock_read_s() {
 }
 
 Sampler::Sampler(Control& control, const Sampling& sampling, const Workload& workload, Watchdog& watchdog)
-    : control_(control),
-      sampling_(sampling),
-      workload_(workload),
-      watchdog_(watchdog),
-      batches_(control, workload, watchdog),
-      forecast_(control, sampling, workload),
-      calibration_(control, sampling, workload, batches_) {}
+    : Measuring{control, sampling, workload, watchdog},
+      batches_(*this),
+      forecast_(*this),
+      calibration_(*this, batches_) {}
 
 void Sampler::sample(std::vector<Series>& all, double left_s) {
   forecast_.skip_slow(all);

@@ -14,7 +14,7 @@ namespace volley {
 // With a rotation each series would always follow the same one.
 [[nodiscard]] std::vector<std::size_t> order_of_round(std::size_t count, std::uint64_t round);
 
-class Sampler {
+class Sampler : Measuring {
  public:
   Sampler(Control& control, const Sampling& sampling, const Workload& workload, Watchdog& watchdog);
 
@@ -46,10 +46,6 @@ class Sampler {
   void end_round(std::vector<Series>& all, int rounds);
   void collect(Series& series);
 
-  Control& control_;
-  const Sampling& sampling_;
-  const Workload& workload_;
-  Watchdog& watchdog_;
   Batches batches_;
   Forecast forecast_;
   Calibration calibration_;

@@ -1,7 +1,9 @@
 // A series: the samples of a transport (or of a cell of a GPU matrix) at one message size.
 #pragma once
 
+#include "measure/control.hpp"
 #include "measure/stopping.hpp"
+#include "measure/watchdog.hpp"
 #include "measure/workload.hpp"
 #include "messages/message_check.hpp"
 
@@ -56,6 +58,14 @@ struct SeriesProgress {
 struct Series : SeriesRequest, SeriesResult, SeriesProgress {
   [[nodiscard]] bool verified() const { return verifier != nullptr && verify; }
   [[nodiscard]] bool open() const { return skipped.empty() && ended_by == EndedBy::open; }
+};
+
+// What all that take part in sampling work with.
+struct Measuring {
+  Control& control_;
+  const Sampling& sampling_;
+  const Workload& workload_;
+  Watchdog& watchdog_;
 };
 
 }  // namespace volley

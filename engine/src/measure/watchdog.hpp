@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <limits>
 #include <mutex>
 #include <string>
 #include <thread>

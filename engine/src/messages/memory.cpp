@@ -179,18 +179,14 @@ std::uint64_t available_memory_bytes(const std::string& root) {
   return std::min(mem_available(root), control_group_room(root));
 }
 
-Mapping::Mapping(std::size_t bytes)
-    : Mapping(-1, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, "mmap of a message buffer") {}
-
-Mapping::Mapping(int descriptor, std::size_t bytes)
-    : Mapping(descriptor, bytes, MAP_SHARED, "mmap of a shared segment") {}
-
-Mapping::Mapping(int descriptor, std::size_t bytes, int flags, const char* call) {
+Mapping::Mapping(std::size_t bytes, int descriptor) {
+  const bool shared = descriptor >= 0;
+  const int flags = shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, descriptor, 0);
   const int problem = errno;
-  if (descriptor >= 0) close(descriptor);
+  if (shared) close(descriptor);
   errno = problem;
-  check_system(mapped != MAP_FAILED, call);
+  check_system(mapped != MAP_FAILED, shared ? "mmap of a shared segment" : "mmap of a message buffer");
   data_ = {static_cast<std::byte*>(mapped), Unmap{bytes}};
 }
 

@@ -107,10 +107,9 @@ class Memory : public Verifier {
 class Mapping {
  public:
   Mapping() = default;
-  // Anonymous pages. The first thread that writes a page determines its NUMA node.
-  explicit Mapping(std::size_t bytes);
-  // The beginning of an open file, shared with other processes. Closes the descriptor.
-  Mapping(int descriptor, std::size_t bytes);
+  // Anonymous pages, each on the NUMA node of the first thread that writes it; or, of an open file, its beginning,
+  // shared with other processes. Closes the descriptor.
+  explicit Mapping(std::size_t bytes, int descriptor = -1);
   [[nodiscard]] std::byte* data() const noexcept { return data_.get(); }
 
  private:
@@ -118,7 +117,6 @@ class Mapping {
     std::size_t bytes;
     void operator()(std::byte* data) const noexcept;
   };
-  Mapping(int descriptor, std::size_t bytes, int flags, const char* call);
   std::unique_ptr<std::byte, Unmap> data_;
 };
 

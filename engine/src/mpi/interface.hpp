@@ -35,17 +35,41 @@ inline constexpr int MPI_SUCCESS = 0;
 inline constexpr int MPI_MAX_ERROR_STRING = 512;             // the largest of all
 inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of all
 
+// The collectives: Form(X, operation, Name, name, the arguments before the communicator).
+// clang-format off
+#define VOLLEY_MPI_COLLECTIVES(Form, X)                                                                                \
+  Form(X, barrier, Barrier, barrier)                                                                                   \
+  Form(X, broadcast, Bcast, bcast, void*, int, MPI_Datatype, int)                                                      \
+  Form(X, reduce, Reduce, reduce, const void*, void*, int, MPI_Datatype, MPI_Op, int)                                  \
+  Form(X, allreduce, Allreduce, allreduce, const void*, void*, int, MPI_Datatype, MPI_Op)                              \
+  Form(X, reduce_scatter, Reduce_scatter_block, reduce_scatter_block, const void*, void*, int, MPI_Datatype, MPI_Op)   \
+  Form(X, allgather, Allgather, allgather, const void*, int, MPI_Datatype, void*, int, MPI_Datatype)                   \
+  Form(X, all_to_all, Alltoall, alltoall, const void*, int, MPI_Datatype, void*, int, MPI_Datatype)                    \
+  Form(X, gather, Gather, gather, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int)                       \
+  Form(X, scatter, Scatter, scatter, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int)                    \
+  Form(X, scan, Scan, scan, const void*, void*, int, MPI_Datatype, MPI_Op)                                             \
+  Form(X, allgatherv, Allgatherv, allgatherv, const void*, int, MPI_Datatype, void*, const int*, const int*,           \
+       MPI_Datatype)                                                                                                   \
+  Form(X, all_to_allv, Alltoallv, alltoallv, const void*, const int*, const int*, MPI_Datatype, void*, const int*,     \
+       const int*, MPI_Datatype)                                                                                       \
+  Form(X, gatherv, Gatherv, gatherv, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int) \
+  Form(X, scatterv, Scatterv, scatterv, const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype,   \
+       int)
+// clang-format on
+
+// Their forms, and a list of the names of one.
+#define VOLLEY_MPI_BLOCKING(X, operation, Name, name, ...) X(MPI_##Name, __VA_ARGS__ __VA_OPT__(, ) MPI_Comm)
+#define VOLLEY_MPI_NONBLOCKING(X, operation, Name, name, ...) \
+  X(MPI_I##name, __VA_ARGS__ __VA_OPT__(, ) MPI_Comm, MPI_Request*)
+#define VOLLEY_MPI_PERSISTENT(X, operation, Name, name, ...) \
+  X(MPI_##Name##_init, __VA_ARGS__ __VA_OPT__(, ) MPI_Comm, MPI_Info, MPI_Request*)
+#define VOLLEY_MPI_NAME(name, ...) name,
+
 // Name and arguments; each returns an int. A library without one of these is too old.
 #define VOLLEY_MPI_FUNCTIONS(X)                                                                                        \
+  VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_BLOCKING, X)                                                                       \
+  VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_NONBLOCKING, X)                                                                    \
   X(MPI_Abort, MPI_Comm, int)                                                                                          \
-  X(MPI_Allgather, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm)                                 \
-  X(MPI_Allgatherv, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, MPI_Comm)             \
-  X(MPI_Allreduce, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm)                                            \
-  X(MPI_Alltoall, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm)                                  \
-  X(MPI_Alltoallv, const void*, const int*, const int*, MPI_Datatype, void*, const int*, const int*, MPI_Datatype,     \
-    MPI_Comm)                                                                                                          \
-  X(MPI_Barrier, MPI_Comm)                                                                                             \
-  X(MPI_Bcast, void*, int, MPI_Datatype, int, MPI_Comm)                                                                \
   X(MPI_Comm_create_group, MPI_Comm, MPI_Group, int, MPI_Comm*)                                                        \
   X(MPI_Comm_dup, MPI_Comm, MPI_Comm*)                                                                                 \
   X(MPI_Comm_free, MPI_Comm*)                                                                                          \
@@ -57,44 +81,19 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(MPI_Error_string, int, char*, int*)                                                                                \
   X(MPI_Finalize)                                                                                                      \
   X(MPI_Finalized, int*)                                                                                               \
-  X(MPI_Gather, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm)                               \
-  X(MPI_Gatherv, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int, MPI_Comm)           \
   X(MPI_Get_count, const MPI_Status*, MPI_Datatype, int*)                                                              \
   X(MPI_Get_library_version, char*, int*)                                                                              \
   X(MPI_Get_version, int*, int*)                                                                                       \
   X(MPI_Group_free, MPI_Group*)                                                                                        \
   X(MPI_Group_incl, MPI_Group, int, const int*, MPI_Group*)                                                            \
-  X(MPI_Iallgather, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Request*)                  \
-  X(MPI_Iallgatherv, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, MPI_Comm,            \
-    MPI_Request*)                                                                                                      \
-  X(MPI_Iallreduce, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*)                             \
-  X(MPI_Ialltoall, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Request*)                   \
-  X(MPI_Ialltoallv, const void*, const int*, const int*, MPI_Datatype, void*, const int*, const int*, MPI_Datatype,    \
-    MPI_Comm, MPI_Request*)                                                                                            \
-  X(MPI_Ibarrier, MPI_Comm, MPI_Request*)                                                                              \
-  X(MPI_Ibcast, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Request*)                                                 \
-  X(MPI_Igather, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Request*)                \
-  X(MPI_Igatherv, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int, MPI_Comm,          \
-    MPI_Request*)                                                                                                      \
   X(MPI_Init_thread, int*, char***, int, int*)                                                                         \
   X(MPI_Initialized, int*)                                                                                             \
   X(MPI_Iprobe, int, int, MPI_Comm, int*, MPI_Status*)                                                                 \
   X(MPI_Irecv, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                             \
-  X(MPI_Ireduce, const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Request*)                           \
-  X(MPI_Ireduce_scatter_block, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*)                  \
-  X(MPI_Iscan, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*)                                  \
-  X(MPI_Iscatter, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Request*)               \
-  X(MPI_Iscatterv, const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm,         \
-    MPI_Request*)                                                                                                      \
   X(MPI_Isend, const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                       \
   X(MPI_Recv, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*)                                               \
   X(MPI_Recv_init, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                         \
-  X(MPI_Reduce, const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm)                                          \
-  X(MPI_Reduce_scatter_block, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm)                                 \
   X(MPI_Request_free, MPI_Request*)                                                                                    \
-  X(MPI_Scan, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm)                                                 \
-  X(MPI_Scatter, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm)                              \
-  X(MPI_Scatterv, const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm)          \
   X(MPI_Send, const void*, int, MPI_Datatype, int, int, MPI_Comm)                                                      \
   X(MPI_Send_init, const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                   \
   X(MPI_Sendrecv, const void*, int, MPI_Datatype, int, int, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*) \
@@ -123,25 +122,7 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(MPI_Win_unlock_all, MPI_Win)
 
 // Persistent collectives, of MPI 4.0. One that the library lacks is null: whoever calls them asks first.
-#define VOLLEY_MPI_PERSISTENT_FUNCTIONS(X)                                                                             \
-  X(MPI_Allgather_init, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*)    \
-  X(MPI_Allgatherv_init, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, MPI_Comm,        \
-    MPI_Info, MPI_Request*)                                                                                            \
-  X(MPI_Allreduce_init, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request*)               \
-  X(MPI_Alltoall_init, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*)     \
-  X(MPI_Alltoallv_init, const void*, const int*, const int*, MPI_Datatype, void*, const int*, const int*,              \
-    MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*)                                                                    \
-  X(MPI_Barrier_init, MPI_Comm, MPI_Info, MPI_Request*)                                                                \
-  X(MPI_Bcast_init, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request*)                                   \
-  X(MPI_Gather_init, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request*)  \
-  X(MPI_Gatherv_init, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int, MPI_Comm,      \
-    MPI_Info, MPI_Request*)                                                                                            \
-  X(MPI_Reduce_init, const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Info, MPI_Request*)             \
-  X(MPI_Reduce_scatter_block_init, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request*)    \
-  X(MPI_Scan_init, const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request*)                    \
-  X(MPI_Scatter_init, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request*) \
-  X(MPI_Scatterv_init, const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm,     \
-    MPI_Info, MPI_Request*)
+#define VOLLEY_MPI_PERSISTENT_FUNCTIONS(X) VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_PERSISTENT, X)
 
 // Type, name, and the value in Open MPI (or the variable of its library at whose address the object is), in MPICH and
 // in the interface of MPI 5.0.
@@ -178,17 +159,17 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(int, MPI_WIN_MODEL, 11, 0x66000009, 605)                                        \
   X(int, MPI_WIN_UNIFIED, 0, 2, 321)
 
-#define VOLLEY_DECLARE(name, ...) extern int (*name)(__VA_ARGS__);
-VOLLEY_MPI_FUNCTIONS(VOLLEY_DECLARE)
-VOLLEY_MPI_ONE_SIDED_FUNCTIONS(VOLLEY_DECLARE)
-VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_DECLARE)
-#undef VOLLEY_DECLARE
-#define VOLLEY_DECLARE(type, name, ...) extern type name;
-VOLLEY_MPI_CONSTANTS(VOLLEY_DECLARE)
-#undef VOLLEY_DECLARE
+#define VOLLEY_DEFINE(name, ...) inline int (*name)(__VA_ARGS__) = nullptr;
+VOLLEY_MPI_FUNCTIONS(VOLLEY_DEFINE)
+VOLLEY_MPI_ONE_SIDED_FUNCTIONS(VOLLEY_DEFINE)
+VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_DEFINE)
+#undef VOLLEY_DEFINE
+#define VOLLEY_DEFINE(type, name, ...) inline type name{};
+VOLLEY_MPI_CONSTANTS(VOLLEY_DEFINE)
+#undef VOLLEY_DEFINE
 
 // Bytes of a handle in an array of them.
-extern std::size_t mpi_handle_bytes;
+inline std::size_t mpi_handle_bytes = sizeof(void*);
 
 // Loads this library and sets everything above; before anything of it is used. Throws UnsupportedError if that cannot
 // be.

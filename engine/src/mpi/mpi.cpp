@@ -11,16 +11,6 @@
 
 namespace volley {
 
-#define VOLLEY_DEFINE(name, ...) int (*name)(__VA_ARGS__) = nullptr;
-VOLLEY_MPI_FUNCTIONS(VOLLEY_DEFINE)
-VOLLEY_MPI_ONE_SIDED_FUNCTIONS(VOLLEY_DEFINE)
-VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_DEFINE)
-#undef VOLLEY_DEFINE
-#define VOLLEY_DEFINE(type, name, ...) type name{};
-VOLLEY_MPI_CONSTANTS(VOLLEY_DEFINE)
-#undef VOLLEY_DEFINE
-std::size_t mpi_handle_bytes = sizeof(void*);
-
 namespace {
 
 enum class Interface { open_mpi, mpich, standard };

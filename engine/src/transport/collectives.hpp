@@ -9,22 +9,9 @@
 
 namespace volley {
 
-enum class Operation {
-  barrier,
-  broadcast,
-  reduce,
-  allreduce,
-  reduce_scatter,
-  allgather,
-  all_to_all,
-  gather,
-  scatter,
-  scan,
-  allgatherv,
-  all_to_allv,
-  gatherv,
-  scatterv
-};
+#define VOLLEY_OPERATION(X, operation, ...) operation,
+enum class Operation { VOLLEY_MPI_COLLECTIVES(VOLLEY_OPERATION, ) };
+#undef VOLLEY_OPERATION
 
 // How much of an operation's data is in a buffer: nothing, all of it, the block of this rank, or a block like this
 // rank's for each rank.
@@ -81,6 +68,7 @@ struct Collective {
   int self = 0;
   // The blocks of even and of odd ranks are as long as these numbers say; operations without own counts have 1 and 1.
   std::array<std::uint64_t, 2> imbalance{1, 1};
+  MPI_Comm comm{};  // of these ranks, where MPI makes it
 
   [[nodiscard]] const OperationTraits& traits() const { return traits_of(operation); }
   [[nodiscard]] bool reduces() const { return traits().reduces; }
@@ -182,54 +170,46 @@ inline std::unique_ptr<Driver> Collectives::driver(const Collective& collective)
 }
 
 // An operation with what MPI wants to know of its buffers. Where each rank has counts of its own, they and the starts
-// are counted in elements, by rank; those of what is received are of `self`'s block from each rank.
+// are counted in elements, by rank.
 struct MpiCall {
-  MpiCall(const Collective& collective, std::uint64_t bytes)
-      : operation(collective.operation),
-        root(collective.self == Collective::root),
-        type(collective.element == Element::float32 ? MPI_FLOAT : MPI_INT32_T),
-        count(static_cast<int>((collective.in_blocks() ? collective.block(bytes) : bytes) / element_bytes)) {
-    if (!collective.traits().own_counts) return;
-    for (int rank = 0; rank < collective.ranks; ++rank) {
-      counts.push_back(static_cast<int>(collective.block(bytes, rank) / element_bytes));
-      starts.push_back(static_cast<int>(collective.block_start(bytes, rank) / element_bytes));
-      own_counts.push_back(count);
-      own_starts.push_back(rank * count);
-    }
-  }
-
-  Operation operation;
-  bool root;
-  MPI_Datatype type;
-  int count;  // elements of the whole message, or of this rank's block
-  std::vector<int> counts, starts;
-  std::vector<int> own_counts, own_starts;
+  Operation operation = Operation::barrier;
+  MPI_Comm comm{};
+  int root = Collective::root;
+  bool is_root = true;
+  MPI_Datatype type = MPI_BYTE;
+  int count = 0;                 // elements of the whole message, or of this rank's block
+  std::vector<int> counts = {};  // of the blocks of all ranks
+  std::vector<int> starts = {};
+  std::vector<int> arriving = {};  // of an all-to-all: of what arrives from each rank
+  std::vector<int> arriving_starts = {};
 };
+
+[[nodiscard]] inline MpiCall mpi_call(const Collective& collective, std::uint64_t bytes) {
+  MpiCall call{.operation = collective.operation,
+               .comm = collective.comm,
+               .is_root = collective.self == Collective::root,
+               .type = collective.element == Element::float32 ? MPI_FLOAT : MPI_INT32_T,
+               .count = static_cast<int>((collective.in_blocks() ? collective.block(bytes) : bytes) / element_bytes)};
+  for (int rank = 0; collective.traits().own_counts && rank < collective.ranks; ++rank) {
+    call.counts.push_back(static_cast<int>(collective.block(bytes, rank) / element_bytes));
+    call.starts.push_back(static_cast<int>(collective.block_start(bytes, rank) / element_bytes));
+    call.arriving.push_back(call.count);
+    call.arriving_starts.push_back(rank * call.count);
+  }
+  return call;
+}
 
 // The functions of one form of MPI's collectives: blocking, non-blocking (MPI_I...) or persistent (MPI_..._init).
 // `More` are the arguments at their ends.
 template <class... More>
 struct MpiCollectiveForm {
-  template <class... Arguments>
-  using Function = int (*&)(Arguments..., MPI_Comm, More...);
-  using Type = MPI_Datatype;
-  using Counts = const int*;
-
-  Function<> barrier;
-  Function<void*, int, Type, int> broadcast;
-  Function<const void*, void*, int, Type, MPI_Op, int> reduce;
-  Function<const void*, void*, int, Type, MPI_Op> allreduce, reduce_scatter, scan;
-  Function<const void*, int, Type, void*, int, Type> allgather, all_to_all;
-  Function<const void*, int, Type, void*, int, Type, int> gather, scatter;
-  Function<const void*, int, Type, void*, Counts, Counts, Type> allgatherv;
-  Function<const void*, Counts, Counts, Type, void*, Counts, Counts, Type> all_to_allv;
-  Function<const void*, int, Type, void*, Counts, Counts, Type, int> gatherv;
-  Function<const void*, Counts, Counts, Type, void*, int, Type, int> scatterv;
+#define VOLLEY_FUNCTION(X, operation, Name, name, ...) int (*&operation)(__VA_ARGS__ __VA_OPT__(, ) MPI_Comm, More...);
+  VOLLEY_MPI_COLLECTIVES(VOLLEY_FUNCTION, )
+#undef VOLLEY_FUNCTION
 
   // One call of it. A root's buffer of a broadcast is only read.
-  void operator()(const MpiCall& call, const void* from, void* to, MPI_Comm comm, More... more) const {
-    constexpr int root = Collective::root;
-    const auto& [operation, is_root, type, count, counts, starts, own_counts, own_starts] = call;
+  void operator()(const MpiCall& call, const void* from, void* to, More... more) const {
+    const auto& [operation, comm, root, is_root, type, count, counts, starts, arriving, arriving_starts] = call;
     switch (operation) {
       case Operation::barrier: VOLLEY_MPI(barrier(comm, more...)); break;
       case Operation::broadcast:
@@ -247,8 +227,8 @@ struct MpiCollectiveForm {
         VOLLEY_MPI(allgatherv(from, count, type, to, counts.data(), starts.data(), type, comm, more...));
         break;
       case Operation::all_to_allv:
-        VOLLEY_MPI(all_to_allv(from, counts.data(), starts.data(), type, to, own_counts.data(), own_starts.data(), type,
-                               comm, more...));
+        VOLLEY_MPI(all_to_allv(from, counts.data(), starts.data(), type, to, arriving.data(), arriving_starts.data(),
+                               type, comm, more...));
         break;
       case Operation::gatherv:
         VOLLEY_MPI(gatherv(from, count, type, to, counts.data(), starts.data(), type, root, comm, more...));
@@ -260,26 +240,15 @@ struct MpiCollectiveForm {
   }
 };
 
+inline const MpiCollectiveForm<> blocking_collectives{VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_BLOCKING, VOLLEY_MPI_NAME)};
+
 // MPI's collectives, from and to whatever memory the view points at.
 class MpiCollectives : public Collectives {
  public:
-  void join(const RankGroup& group) { comm_ = group.data.get(); }
-
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
-    const MpiCall call(collective, view.bytes);
-    for_each_operation(view, count, [&](const View& here) { once(call, here.send, here.recv); });
+    const MpiCall call = mpi_call(collective, view.bytes);
+    for_each_operation(view, count, [&](const View& here) { blocking_collectives(call, here.send, here.recv); });
   }
-
- protected:
-  void once(const MpiCall& call, const void* from, void* to) const {
-    static const MpiCollectiveForm<> blocking{
-        MPI_Barrier,    MPI_Bcast,     MPI_Reduce,   MPI_Allreduce, MPI_Reduce_scatter_block,
-        MPI_Scan,       MPI_Allgather, MPI_Alltoall, MPI_Gather,    MPI_Scatter,
-        MPI_Allgatherv, MPI_Alltoallv, MPI_Gatherv,  MPI_Scatterv};
-    blocking(call, from, to, comm_);
-  }
-
-  MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
 }  // namespace volley

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <new>
 
-#include "transport/agreement.hpp"
+#include "group/agreement.hpp"
 #include "transport/collectives.hpp"
 #include "transport/registry.hpp"
 

@@ -157,10 +157,6 @@ class MpiChannel {
 // `host` and `aware`.
 class MpiTransport : public HostDriven<MpiChannel>, public HaloExchange, public MpiCollectives {
  public:
-  void open(const RankGroup& group, const Buffers& buffers) override {
-    HostDriven::open(group, buffers);
-    join(group);
-  }
   [[nodiscard]] HaloExchange* halo() override { return this; }
   [[nodiscard]] Collectives* collectives() override { return this; }
   [[nodiscard]] bool carries_empty_messages() const override { return true; }

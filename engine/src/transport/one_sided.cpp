@@ -6,7 +6,7 @@
 //   get/blocking   the same, and each message of a window is completed before the next one starts
 #include <atomic>
 
-#include "transport/agreement.hpp"
+#include "group/agreement.hpp"
 #include "transport/host_driven.hpp"
 
 namespace volley {

@@ -109,7 +109,7 @@ class PeerChannel {
   void await_acknowledgement() { signals_.await(); }
 
   void copy(const View& view, gpu::StreamHandle cuda_stream) {
-    gpu::copy_on_device_async(buffers_.opposite(view.recv), view.send, view.bytes, cuda_stream);
+    gpu::copy_async<gpu::on_device>(buffers_.opposite(view.recv), view.send, view.bytes, cuda_stream);
   }
 
  private:

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gpu/runtime.hpp"
-#include "transport/agreement.hpp"
+#include "group/agreement.hpp"
 #include "transport/transport.hpp"
 
 namespace volley {

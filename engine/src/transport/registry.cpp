@@ -117,23 +117,18 @@ const TransportEntry* find_transport(std::string_view name) {
   const auto fault = std::ranges::find(faults(), name.substr(plus + 1), &FaultEntry::name);
   if (fault == faults().end()) return nullptr;
 
-  struct Named {
-    std::string name;
-    std::string summary;
-    TransportEntry entry;
-  };
-  static std::list<Named> kept;
-  Named& made = kept.emplace_back(Named{std::string(name), std::string("test: ") + fault->summary, *found});
-  made.entry.name = made.name.c_str();
-  made.entry.summary = made.summary.c_str();
-  if (found->collectives != nullptr) made.entry.collectives = made.entry.summary;
-  made.entry.fault = fault->fault;
+  static std::list<TransportEntry> kept;
+  TransportEntry& made = kept.emplace_back(*found);
+  made.name = name;
+  made.summary = std::string("test: ") + fault->summary;
+  if (!made.collectives.empty()) made.collectives = made.summary;
+  made.fault = fault->fault;
   if (found->make) {
-    made.entry.make = [make = found->make, fault, memory = found->memory] {
+    made.make = [make = found->make, fault, memory = found->memory] {
       return with_fault(make(), fault->fault, memory);
     };
   }
-  return &made.entry;
+  return &made;
 }
 
 std::string ruled_out(const Context& context, const std::vector<int>& ranks, const Plan& plan,
@@ -145,10 +140,10 @@ std::string ruled_out(const Context& context, const std::vector<int>& ranks, con
   // A transport is excluded because opening it may end the process; a rank alone opens nothing.
   const auto excluded = plan.excluded.find(entry.name);
   if (excluded != plan.excluded.end() && ranks.size() > 1) return excluded->second;
-  if (collectives && entry.collectives == nullptr) {
+  if (collectives && entry.collectives.empty()) {
     return "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory";
   }
-  return entry.make == nullptr ? entry.missing : "";
+  return entry.make ? "" : entry.missing;
 }
 
 std::uint64_t memory_share(const Context& context, MemoryKind kind, const Memory* memory, MPI_Comm comm) {

@@ -18,15 +18,15 @@ enum class Tier {
 };
 
 struct TransportEntry {
-  const char* name;
-  const char* summary;  // what moves the bytes, for people
+  std::string name;
+  std::string summary;  // what moves the bytes, for people
   ThroughMpi mpi;
   MemoryKind memory;  // where the message's buffers are
   Tier tier;
   bool halos;                                        // carries halos too
   std::function<std::unique_ptr<Transport>()> make;  // null where there is none
-  const char* missing = "";                          // and why there is none
-  const char* collectives = nullptr;                 // what moves the bytes of those; null where it carries none
+  std::string missing = "";                          // and why there is none
+  std::string collectives = "";                      // what moves the bytes of those; empty where it carries none
   Fault fault = Fault::none;                         // on purpose
 };
 

@@ -89,17 +89,15 @@ class PersistentChannel : public MpiChannel {
 // A collective whose requests are made before a batch: of MPI_..._init all ranks make the same calls in the same order.
 class PersistentCollective final : public Driver {
  public:
-  PersistentCollective(const Collective& collective, MPI_Comm comm) : collective_(collective), comm_(comm) {}
+  explicit PersistentCollective(const Collective& collective) : collective_(collective) {}
 
-  void prepare(const View& view, const std::optional<Window>&) override { call_.emplace(collective_, view.bytes); }
+  void prepare(const View& view, const std::optional<Window>&) override { call_ = mpi_call(collective_, view.bytes); }
 
   void arm(const View& view, std::uint64_t count) override {
     static const MpiCollectiveForm<MPI_Info, MPI_Request*> persistent{
-        MPI_Barrier_init,    MPI_Bcast_init,     MPI_Reduce_init,   MPI_Allreduce_init, MPI_Reduce_scatter_block_init,
-        MPI_Scan_init,       MPI_Allgather_init, MPI_Alltoall_init, MPI_Gather_init,    MPI_Scatter_init,
-        MPI_Allgatherv_init, MPI_Alltoallv_init, MPI_Gatherv_init,  MPI_Scatterv_init};
+        VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_PERSISTENT, VOLLEY_MPI_NAME)};
     for_each_different(view, count, 1, [&](const View& here) {
-      persistent(*call_, here.send, here.recv, comm_, MPI_INFO_NULL, &requests_.emplace_back());
+      persistent(call_, here.send, here.recv, MPI_INFO_NULL, &requests_.emplace_back());
     });
     repeats_ = view.stride == 0;
   }
@@ -119,8 +117,7 @@ class PersistentCollective final : public Driver {
 
  private:
   const Collective collective_;
-  const MPI_Comm comm_;
-  std::optional<MpiCall> call_;
+  MpiCall call_;
   std::vector<MPI_Request> requests_;
   bool repeats_ = false;
 };
@@ -128,10 +125,6 @@ class PersistentCollective final : public Driver {
 template <class Channel>
 class Requesting : public HostDriven<AwaitingEach<Channel>>, public MpiCollectives {
  public:
-  void open(const RankGroup& group, const Buffers& buffers) override {
-    HostDriven<AwaitingEach<Channel>>::open(group, buffers);
-    join(group);
-  }
   [[nodiscard]] Collectives* collectives() override { return this; }
   [[nodiscard]] bool carries_empty_messages() const override { return true; }
 };
@@ -139,13 +132,11 @@ class Requesting : public HostDriven<AwaitingEach<Channel>>, public MpiCollectiv
 class Nonblocking final : public Requesting<MpiChannel> {
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
     static const MpiCollectiveForm<MPI_Request*> nonblocking{
-        MPI_Ibarrier,    MPI_Ibcast,     MPI_Ireduce,   MPI_Iallreduce, MPI_Ireduce_scatter_block,
-        MPI_Iscan,       MPI_Iallgather, MPI_Ialltoall, MPI_Igather,    MPI_Iscatter,
-        MPI_Iallgatherv, MPI_Ialltoallv, MPI_Igatherv,  MPI_Iscatterv};
-    const MpiCall call(collective, view.bytes);
+        VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_NONBLOCKING, VOLLEY_MPI_NAME)};
+    const MpiCall call = mpi_call(collective, view.bytes);
     for_each_operation(view, count, [&](const View& here) {
       MPI_Request request{};
-      nonblocking(call, here.send, here.recv, comm_, &request);
+      nonblocking(call, here.send, here.recv, &request);
       VOLLEY_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
     });
   }
@@ -166,7 +157,7 @@ class Persistent final : public Requesting<PersistentChannel> {
   void arm(const View& view, std::uint64_t count) override { channel_.make_requests(view, count, window_); }
   void disarm() override { channel_.free_requests(); }
   [[nodiscard]] std::unique_ptr<Driver> driver(const Collective& collective) override {
-    return std::make_unique<PersistentCollective>(collective, comm_);
+    return std::make_unique<PersistentCollective>(collective);
   }
 
   std::uint64_t window_ = 1;

@@ -10,8 +10,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "group/agreement.hpp"
 #include "messages/memory.hpp"
-#include "transport/agreement.hpp"
 
 namespace volley {
 
@@ -50,7 +50,7 @@ class SharedSegment {
              << "); make it larger (a container: --shm-size=1g; otherwise: mount -o remount,size=1g /dev/shm)";
       throw std::runtime_error(reason.str());
     }
-    segment.mapping_ = Mapping(file, bytes);
+    segment.mapping_ = Mapping(bytes, file);
     return segment;
   }
 
@@ -58,7 +58,7 @@ class SharedSegment {
     SharedSegment segment;
     const int file = shm_open(name.c_str(), O_RDWR, 0);
     check_system(file >= 0, "shm_open of the other rank's segment");
-    segment.mapping_ = Mapping(file, bytes);
+    segment.mapping_ = Mapping(bytes, file);
     return segment;
   }
 

@@ -1,5 +1,4 @@
 // The benchmark `collective`: operations among all ranks; seconds from the last rank's entry to the last rank's exit.
-#include "benchmark/benchmark.hpp"
 #include "benchmark/collective/verifier.hpp"
 #include "benchmark/transport_set.hpp"
 #include "group/group_control.hpp"
@@ -78,6 +77,7 @@ class CollectiveBenchmark final : public Benchmark {
         if (!candidate.listed) continue;
         Point& point = points.emplace_back();
         point.collective = {operation, element_, group.size(), group.self};
+        point.collective.comm = group.data.get();
         if (point.collective.traits().own_counts) std::ranges::copy(imbalance_, point.collective.imbalance.begin());
         point.size_bytes = bytes;
         point.transport = candidate.entry->name;

@@ -53,7 +53,7 @@ class GpuMatrix final : public Benchmark {
     std::vector<std::string> names;
     for (const auto& section : sections()) names.emplace_back(section.name);
     for (std::size_t i = 0; i < options_.sections.size(); ++i) {
-      if (find_section(options_.sections[i]) != nullptr) continue;
+      if (std::ranges::count(names, options_.sections[i]) > 0) continue;
       options.complain(PlanObject::place("sections", i),
                        "there is no section `" + options_.sections[i] + "`; there are " + joined(names));
     }

@@ -13,13 +13,7 @@ namespace {
 
 namespace kernels = gpu::kernels;
 
-// In host memory.
-struct Latch {
-  std::uint64_t open;     // the last ticket that may continue
-  std::uint64_t expired;  // a ticket whose deadline has passed
-};
-
-__global__ void hold(Latch* latch, std::uint64_t ticket, std::uint64_t timeout_ns) {
+__global__ void hold(StreamBlocker::Latch* latch, std::uint64_t ticket, std::uint64_t timeout_ns) {
   kernels::poll<1>(
       timeout_ns, [&] { return kernels::is_raised(latch->open, ticket); },
       [&](bool expired) {
@@ -27,8 +21,6 @@ __global__ void hold(Latch* latch, std::uint64_t ticket, std::uint64_t timeout_n
         return expired;
       });
 }
-
-Latch& latch_in(const gpu::PinnedBuffer& memory) { return *reinterpret_cast<Latch*>(memory.data()); }
 
 // Starting a thread takes as long as checking a message of a few megabytes.
 constexpr std::size_t bytes_worth_a_thread = std::size_t{8} << 20;
@@ -38,18 +30,18 @@ Contents of_route(const Contents& there, const Route& route) { return {there.see
 
 }  // namespace
 
-StreamBlocker::StreamBlocker() : memory_(sizeof(Latch)) { latch_in(memory_) = {}; }
+StreamBlocker::StreamBlocker() : latch_(1) { *latch_.data() = {}; }
 
 void StreamBlocker::close(const gpu::Stream& cuda_stream, Seconds timeout) {
   const auto timeout_ns = static_cast<std::uint64_t>(1e9 * timeout.count());
-  hold<<<1, 1, 0, cuda_stream.get()>>>(&latch_in(memory_), ++ticket_, timeout_ns);
+  hold<<<1, 1, 0, cuda_stream.get()>>>(latch_.data(), ++ticket_, timeout_ns);
   gpu::check_launch();
 }
 
-void StreamBlocker::open() { std::atomic_ref(latch_in(memory_).open).store(ticket_, std::memory_order_release); }
+void StreamBlocker::open() { std::atomic_ref(latch_.data()->open).store(ticket_, std::memory_order_release); }
 
 bool StreamBlocker::expired() const {
-  return std::atomic_ref(latch_in(memory_).expired).load(std::memory_order_acquire) != 0;
+  return std::atomic_ref(latch_.data()->expired).load(std::memory_order_acquire) != 0;
 }
 
 void await(const gpu::Stream& cuda_stream, Seconds timeout) {
@@ -63,7 +55,7 @@ void await(const gpu::Stream& cuda_stream, Seconds timeout) {
 
 void GpuLink::fill(std::byte* message, std::size_t bytes, const Contents& contents) {
   const auto offset = message - buffers().send;
-  for (const auto& route : routes()) {
+  for (const auto& route : setup_.routes) {
     select(route.from);
     route.from.verifier->fill(route.from.at + offset, bytes, of_route(contents, route));
   }
@@ -71,7 +63,7 @@ void GpuLink::fill(std::byte* message, std::size_t bytes, const Contents& conten
 
 void GpuLink::poison(std::byte* message, std::size_t bytes, const Contents& expected) {
   const auto offset = message - buffers().recv;
-  for (const auto& route : routes()) {
+  for (const auto& route : setup_.routes) {
     select(route.to);
     route.to.verifier->poison(route.to.at + offset, bytes, of_route(expected, route));
   }
@@ -92,7 +84,7 @@ std::optional<Mismatch> GpuLink::check(const std::byte* message, std::size_t byt
                      return place.verifier->check(place.at + offset, bytes, contents);
                    })});
   };
-  for (const auto& route : routes()) {
+  for (const auto& route : setup_.routes) {
     start_check(route.to, "where it arrived", of_route(expected, route));
     if (route.over_link)
       start_check(*route.over_link, "as the other GPU loads it over the link", of_route(expected, route));
@@ -132,12 +124,12 @@ class Copies : public GpuLink {
 
   // The first copy of a link may hang, so it has a deadline. Later small ones have none: that is faster.
   void prepare(const View& view, const std::optional<Window>&) override {
-    if (hangs()) {  // a test: nobody opens the blocker in time
-      gpu::select(routes().front().driver->device);
-      routes().front().driver->blocker->close(routes().front().cuda_stream(), 3 * timeout());
+    if (setup_.hangs) {  // a test: nobody opens the blocker in time
+      gpu::select(setup_.routes.front().driver->device);
+      setup_.routes.front().driver->blocker->close(setup_.routes.front().cuda_stream(), 3 * setup_.timeout);
     }
     const std::uint64_t bytes = std::min(view.bytes, first_copy_bytes);
-    for (const auto& route : routes()) copy(route, route.from.at, route.to.at, bytes);
+    for (const auto& route : setup_.routes) copy(route, route.from.at, route.to.at, bytes);
     finish(bytes);
   }
 
@@ -147,19 +139,19 @@ class Copies : public GpuLink {
       const std::uint64_t before = (turn - 1) * static_cast<std::uint64_t>(messages);
       for (int message = 0; message < messages; ++message) {
         const std::uint64_t offset = (before + static_cast<std::uint64_t>(message)) * view.stride;
-        for (const auto& route : routes()) {
+        for (const auto& route : setup_.routes) {
           copy(route, route.source(view, turn, count) + offset, route.to.at + offset, view.bytes);
         }
       }
-      if (section().metric == Metric::completion) synchronize();
+      if (setup_.section.metric == Metric::completion) synchronize();
     }
-    if (section().metric == Metric::bandwidth) finish(count * view.bytes * static_cast<std::uint64_t>(messages));
+    if (setup_.section.metric == Metric::bandwidth) finish(count * view.bytes * static_cast<std::uint64_t>(messages));
   }
 
  protected:
   virtual void copy(const Route& route, const std::byte* from, std::byte* to, std::uint64_t bytes) {
     if (route.from.device < 0 || route.to.device < 0) {
-      gpu::copy_async(to, from, bytes, route.cuda_stream().get());
+      gpu::copy_async<gpu::anywhere>(to, from, bytes, route.cuda_stream().get());
     } else {
       gpu::copy_peer_async(to, route.to.device, from, route.from.device, bytes, route.cuda_stream().get());
     }
@@ -167,11 +159,11 @@ class Copies : public GpuLink {
 
  private:
   void synchronize() {
-    for (const auto& route : routes()) route.cuda_stream().synchronize();
+    for (const auto& route : setup_.routes) route.cuda_stream().synchronize();
   }
   void finish(std::uint64_t bytes) {
-    const Seconds enough = timeout() + Seconds(timeout_s_per_byte * static_cast<double>(bytes));
-    for (const auto& route : routes()) await(route.cuda_stream(), enough);
+    const Seconds enough = setup_.timeout + Seconds(timeout_s_per_byte * static_cast<double>(bytes));
+    for (const auto& route : setup_.routes) await(route.cuda_stream(), enough);
   }
 };
 
@@ -196,7 +188,7 @@ class GatedCopies final : public GpuLink {
 
   void arm(const View& view, std::uint64_t count) override {
     gpu::select(route().driver->device);
-    blocker().close(route().cuda_stream(), timeout());
+    blocker().close(route().cuda_stream(), setup_.timeout);
     if (!enqueues_) enqueue(view, count);
   }
 
@@ -209,11 +201,11 @@ class GatedCopies final : public GpuLink {
     if (enqueues_) open_and_wait();
     if (!blocker().expired()) return;
     throw HungError("enqueueing small copies did not end within " +
-                    std::to_string(static_cast<int>(timeout().count())) + " s");
+                    std::to_string(static_cast<int>(setup_.timeout.count())) + " s");
   }
 
  private:
-  [[nodiscard]] const Route& route() const { return routes().front(); }
+  [[nodiscard]] const Route& route() const { return setup_.routes.front(); }
   [[nodiscard]] StreamBlocker& blocker() const { return *route().driver->blocker; }
 
   void enqueue(const View& view, std::uint64_t count) {
@@ -226,11 +218,11 @@ class GatedCopies final : public GpuLink {
 
   void open_and_wait() {
     blocker().open();
-    await(route().cuda_stream(), timeout());
+    await(route().cuda_stream(), setup_.timeout);
   }
 
   // Otherwise what is timed is the time of the copies.
-  const bool enqueues_ = section().metric == Metric::enqueue;
+  const bool enqueues_ = setup_.section.metric == Metric::enqueue;
 };
 
 // --- loads and stores of one thread ----------------------------------------------------------------------------------
@@ -257,79 +249,73 @@ class RemoteLoads final : public GpuLink {
   using GpuLink::GpuLink;
 
   void run(const View& view, std::uint64_t passes, const std::optional<Window>&) override {
-    const Route& route = routes().front();
+    const Route& route = setup_.routes.front();
     gpu::select(route.driver->device);
     chase<<<1, 1, 0, route.cuda_stream().get()>>>(reinterpret_cast<const std::uint64_t*>(route.from.at),
                                                   reinterpret_cast<const std::uint64_t*>(route.source(view, 1, 1)),
                                                   reinterpret_cast<std::uint64_t*>(route.to.at),
                                                   view.bytes / sizeof(std::uint64_t), passes, 0);
     gpu::check_launch();
-    await(route.cuda_stream(), timeout());
+    await(route.cuda_stream(), setup_.timeout);
   }
 };
 
 // The kernels of both sides, which run at the same time, store words into each other's memory.
 class RemoteStores final : public GpuLink {
  public:
-  explicit RemoteStores(LinkSetup setup) : GpuLink(std::move(setup)), report_(sizeof(kernels::PollReport)) {
+  explicit RemoteStores(LinkSetup setup) : GpuLink(std::move(setup)), report_(1) {
     for (std::size_t side = 0; side < inboxes_.size(); ++side) {
-      select(routes()[side].from);
-      inboxes_[side] = gpu::DeviceBuffer(sizeof(kernels::Inbox));
+      select(setup_.routes[side].from);
+      inboxes_[side] = gpu::DeviceValues<kernels::Inbox>(1);
     }
   }
 
   // Numbers start again with empty inboxes.
   void prepare(const View&, const std::optional<Window>&) override {
     last_ = 0;
-    report() = {kernels::PollStatus::ready, 0};
+    *report_.data() = {kernels::PollStatus::ready, 0};
     for (std::size_t side = 0; side < inboxes_.size(); ++side) {
-      select(routes()[side].from);
+      select(setup_.routes[side].from);
       gpu::zero(inboxes_[side].data(), sizeof(kernels::Inbox));
-      gpu::synchronize_default_stream();
     }
   }
 
   void run(const View& view, std::uint64_t exchanges, const std::optional<Window>&) override {
     for (std::size_t side = 0; side < inboxes_.size(); ++side) start(side, view, exchanges);
-    for (const auto& route : routes()) await(route.cuda_stream(), 2 * timeout());
+    for (const auto& route : setup_.routes) await(route.cuda_stream(), 2 * setup_.timeout);
     last_ += exchanges;
-    if (std::atomic_ref(report().status).load(std::memory_order_acquire) == kernels::PollStatus::ready) return;
+    if (std::atomic_ref(report_.data()->status).load(std::memory_order_acquire) == kernels::PollStatus::ready) return;
     throw std::runtime_error("8 bytes that one GPU's kernel stored did not arrive at the other's within " +
-                             std::to_string(static_cast<int>(timeout().count())) + " s (message " +
-                             std::to_string(report().number) + ")");
+                             std::to_string(static_cast<int>(setup_.timeout.count())) + " s (message " +
+                             std::to_string(report_.data()->number) + ")");
   }
 
  private:
-  [[nodiscard]] kernels::PollReport& report() const { return *reinterpret_cast<kernels::PollReport*>(report_.data()); }
-  [[nodiscard]] kernels::Inbox* inbox(std::size_t side) const {
-    return reinterpret_cast<kernels::Inbox*>(inboxes_[side].data());
-  }
-
   // Route `side` leaves this side; the other route arrives here.
   void start(std::size_t side, const View& view, std::uint64_t exchanges) {
-    const Route& out = routes()[side];
+    const Route& out = setup_.routes[side];
     kernels::Launch launch{};
     launch.send = out.from.at;
-    launch.recv = routes()[1 - side].to.at;
+    launch.recv = setup_.routes[1 - side].to.at;
     launch.bytes = view.bytes;
     launch.last_offset = view.last_offset;
-    launch.inbox = inbox(side);
-    launch.inbox_there = inbox(1 - side);
+    launch.inbox = inboxes_[side].data();
+    launch.inbox_there = inboxes_[1 - side].data();
     launch.last = last_;
     launch.count = exchanges;
     launch.window_messages = 1;
     launch.leads = side == 0;
-    launch.wait = {.report = &report(),
-                   .peer_gave_up = &inbox(side)->gave_up,
-                   .gave_up = &inbox(1 - side)->gave_up,
-                   .timeout_ns = static_cast<std::uint64_t>(1e9 * timeout().count())};
+    launch.wait = {.report = report_.data(),
+                   .peer_gave_up = &inboxes_[side].data()->gave_up,
+                   .gave_up = &inboxes_[1 - side].data()->gave_up,
+                   .timeout_ns = static_cast<std::uint64_t>(1e9 * setup_.timeout.count())};
     gpu::select(out.from.device);
     kernels::word_round_trips<std::uint64_t><<<1, 1, 0, out.cuda_stream().get()>>>(launch);
     gpu::check_launch();
   }
 
-  gpu::PinnedBuffer report_;
-  std::array<gpu::DeviceBuffer, 2> inboxes_;
+  gpu::PinnedValues<kernels::PollReport> report_;
+  std::array<gpu::DeviceValues<kernels::Inbox>, 2> inboxes_;
   std::uint64_t last_ = 0;
 };
 

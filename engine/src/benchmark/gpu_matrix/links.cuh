@@ -12,6 +12,10 @@ using Seconds = std::chrono::duration<double>;
 // A kernel that blocks a stream: work after it begins when the blocker is opened, or after a deadline.
 class StreamBlocker {
  public:
+  struct Latch {
+    std::uint64_t open;     // the last ticket that may continue
+    std::uint64_t expired;  // a ticket whose deadline has passed
+  };
   StreamBlocker();
   // Work that is enqueued on the stream from now on waits. The stream's device must be the current one.
   void close(const gpu::Stream& cuda_stream, Seconds timeout);
@@ -20,7 +24,7 @@ class StreamBlocker {
   [[nodiscard]] bool expired() const;
 
  private:
-  gpu::PinnedBuffer memory_;
+  gpu::PinnedValues<Latch> latch_;
   std::uint64_t ticket_ = 0;
 };
 
@@ -106,17 +110,13 @@ class GpuLink : public Driver, public Verifier {
   [[nodiscard]] bool peers() const { return setup_.peers; }
   // Of the messages there.
   [[nodiscard]] Buffers buffers() const {
-    return {routes().front().from.at, routes().front().to.at, setup_.room_bytes};
+    return {setup_.routes.front().from.at, setup_.routes.front().to.at, setup_.room_bytes};
   }
 
  protected:
-  [[nodiscard]] const Section& section() const { return setup_.section; }
-  [[nodiscard]] const std::vector<Route>& routes() const { return setup_.routes; }
-  [[nodiscard]] Seconds timeout() const { return setup_.timeout; }
-  [[nodiscard]] bool hangs() const { return setup_.hangs; }
+  const LinkSetup setup_;
 
  private:
-  LinkSetup setup_;
   std::string complaint_;
 };
 

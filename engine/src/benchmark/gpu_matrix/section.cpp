@@ -66,11 +66,6 @@ constexpr std::array table{
 
 std::span<const Section> sections() { return table; }
 
-const Section* find_section(std::string_view name) {
-  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& each) { return each.name == name; });
-  return found == table.end() ? nullptr : &*found;
-}
-
 Section quick(const Section& section) {
   Section changed = section;
   if (section.metric != Metric::bandwidth || section.ends != Ends::gpus) return changed;

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/errors.hpp"
@@ -49,8 +48,6 @@ struct Section {
 
 // All sections in the order in which they are measured: first those without peer access, then those with it.
 [[nodiscard]] std::span<const Section> sections();
-
-[[nodiscard]] const Section* find_section(std::string_view name);
 
 // The section of the quick mode: its windows take less time.
 [[nodiscard]] Section quick(const Section& section);

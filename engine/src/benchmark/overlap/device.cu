@@ -70,10 +70,10 @@ __global__ void multiply_add(double m, double a, std::uint64_t steps, StepCounts
 }
 
 template <class Value>
-Value on_host(const gpu::DeviceBuffer& buffer) {
+Value on_host(const gpu::DeviceValues<Value>& device) {
   Value value;
   gpu::synchronize();
-  gpu::copy_to_host(&value, buffer.data(), sizeof value);
+  gpu::copy<gpu::to_host>(&value, device.data(), sizeof value);
   return value;
 }
 
@@ -147,19 +147,18 @@ class DeviceComputation : public Computation {
 
 class MemoryBoundKernel final : public DeviceComputation {
  public:
-  MemoryBoundKernel() : x_(bytes), y_(bytes), wrong_(sizeof(unsigned long long)) {
-    begin_arrays<<<blocks_for(elements / threads), threads>>>(x(), y(), elements);
+  MemoryBoundKernel() : x_(elements), y_(elements), wrong_(1) {
+    begin_arrays<<<blocks_for(elements / threads), threads>>>(x_.data(), y_.data(), elements);
     gpu::check_launch();
     gpu::zero(wrong_.data(), sizeof(unsigned long long));
-    gpu::synchronize();
   }
 
   void compute(std::uint64_t steps) override {
     // No two steps of a launch are about the same element.
     for (std::uint64_t left = steps; left > 0;) {
       const std::uint64_t now = std::min(left, elements / threads);
-      add_product<<<blocks_for(now), threads, 0, streams_.computation.get()>>>(1.0, x(), y(), added_ % elements, now,
-                                                                               elements);
+      add_product<<<blocks_for(now), threads, 0, streams_.computation.get()>>>(1.0, x_.data(), y_.data(),
+                                                                               added_ % elements, now, elements);
       gpu::check_launch();
       added_ += now * threads;
       left -= now;
@@ -168,11 +167,10 @@ class MemoryBoundKernel final : public DeviceComputation {
 
   std::string wrong() override {
     gpu::synchronize();
-    count_wrong<<<blocks_for(elements / threads), threads>>>(y(), added_ % elements,
-                                                             static_cast<double>(added_ / elements), elements,
-                                                             reinterpret_cast<unsigned long long*>(wrong_.data()));
+    count_wrong<<<blocks_for(elements / threads), threads>>>(
+        y_.data(), added_ % elements, static_cast<double>(added_ / elements), elements, wrong_.data());
     gpu::check_launch();
-    return miscounted(on_host<unsigned long long>(wrong_), "results");
+    return miscounted(on_host(wrong_), "results");
   }
 
   std::size_t working_set_bytes() const override { return 2 * bytes; }
@@ -182,31 +180,24 @@ class MemoryBoundKernel final : public DeviceComputation {
   static constexpr std::uint64_t elements = bytes / sizeof(double);
   static_assert(elements % threads == 0);
 
-  double* x() { return reinterpret_cast<double*>(x_.data()); }
-  double* y() { return reinterpret_cast<double*>(y_.data()); }
-
-  gpu::DeviceBuffer x_;
-  gpu::DeviceBuffer y_;
-  gpu::DeviceBuffer wrong_;
+  gpu::DeviceValues<double> x_;
+  gpu::DeviceValues<double> y_;
+  gpu::DeviceValues<unsigned long long> wrong_;
   std::uint64_t added_ = 0;  // elements
 };
 
 class ArithmeticBoundKernel final : public DeviceComputation {
  public:
-  ArithmeticBoundKernel() : counts_(sizeof(StepCounts)) {
-    gpu::zero(counts_.data(), sizeof(StepCounts));
-    gpu::synchronize();
-  }
+  ArithmeticBoundKernel() : counts_(1) { gpu::zero(counts_.data(), sizeof(StepCounts)); }
 
   void compute(std::uint64_t steps) override {
-    multiply_add<<<blocks_for(steps), threads, 0, streams_.computation.get()>>>(
-        1.0, 1.0, steps, reinterpret_cast<StepCounts*>(counts_.data()));
+    multiply_add<<<blocks_for(steps), threads, 0, streams_.computation.get()>>>(1.0, 1.0, steps, counts_.data());
     gpu::check_launch();
     steps_ += steps;
   }
 
   std::string wrong() override {
-    const auto counts = on_host<StepCounts>(counts_);
+    const auto counts = on_host(counts_);
     if (counts.done != steps_) {
       return std::to_string(counts.done) + " of " + std::to_string(steps_) + " steps of the computation were made";
     }
@@ -214,7 +205,7 @@ class ArithmeticBoundKernel final : public DeviceComputation {
   }
 
  private:
-  gpu::DeviceBuffer counts_;
+  gpu::DeviceValues<StepCounts> counts_;
   std::uint64_t steps_ = 0;
 };
 

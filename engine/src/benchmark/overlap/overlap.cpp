@@ -3,7 +3,6 @@
 #include "benchmark/transport_set.hpp"
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"
-#include "transport/agreement.hpp"
 
 namespace volley::overlap {
 namespace {
@@ -180,8 +179,8 @@ class Overlap final : public PairBenchmark {
     }
   }
 
-  static Json record(const std::vector<int>& ranks, const char* transport, const Case& which, const Series& exchange,
-                     const Series& alone, const Series& both, const std::string& wrong) {
+  static Json record(const std::vector<int>& ranks, const std::string& transport, const Case& which,
+                     const Series& exchange, const Series& alone, const Series& both, const std::string& wrong) {
     const auto part = [](const Series& series, TimedPart which_part) {
       return series.parts.empty() ? std::vector<double>{} : series.parts[which_part];
     };

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
 
 namespace volley {

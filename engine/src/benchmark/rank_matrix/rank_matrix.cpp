@@ -1,7 +1,6 @@
 // The benchmark `rank_matrix`: every ordered pair of ranks, one pair at a time, one of each node, or all ranks at once.
 // Each rank makes the lines of the rows in which it is the first of the pairs; the first rank of all writes them.
 #include <numeric>
-#include <set>
 #include <tuple>
 
 #include "benchmark/rank_matrix/matrix_rows.hpp"
@@ -36,21 +35,20 @@ class PairMeasurement {
 
   // Measures every case while no other pair measures. Collective over the two; complete on the first rank.
   [[nodiscard]] PairResult isolated() {
-    PairResult result{.second = pair_.rank(1), .transports = {}, .series = {}};
+    std::vector<Series> measured;
     for (const auto& matrix_case : cases_) {
       auto all = series_of(matrix_case);
       Sampler(control_, run_.plan.sampling, matrix_case.workload, run_.watchdog).measure(all);
-      std::ranges::move(all, std::back_inserter(result.series));
+      std::ranges::move(all, std::back_inserter(measured));
     }
-    finish(result);
-    return result;
+    return finished(std::move(measured));
   }
 
   // Measures every case while all other pairs of the round do the same. All pairs begin a transport of a case together;
   // a pair that has finished continues without recording until all have finished. Collective over the world: a rank
   // without a partner takes part in the barriers.
   [[nodiscard]] PairResult loaded(const BackoffWait& backoff) {
-    PairResult result{.second = pair_.rank(1), .transports = {}, .series = {}};
+    std::vector<Series> measured;
     for (const auto& matrix_case : cases_) {
       for (auto& series : series_of(matrix_case)) {  // one transport at a time, the same on all pairs
         std::vector<Series> alone{std::move(series)};
@@ -61,11 +59,10 @@ class PairMeasurement {
         VOLLEY_MPI(MPI_Ibarrier(run_.context->world.get(), &all_done));
         keep_busy(matrix_case.workload, alone[0], all_done, backoff);
         sampler.verify(alone);  // when no pair samples any more
-        result.series.push_back(std::move(alone[0]));
+        measured.push_back(std::move(alone[0]));
       }
     }
-    finish(result);
-    return result;
+    return finished(std::move(measured));
   }
 
  private:
@@ -89,12 +86,14 @@ class PairMeasurement {
     backoff.wait(all_done);
   }
 
-  void finish(PairResult& result) {
+  [[nodiscard]] PairResult finished(std::vector<Series> series) {
+    PairResult result{.second = pair_.rank(1), .transports = {}, .series = std::move(series)};
     for (const auto& each : transports_.candidates()) {
       result.transports.push_back((each.reason.empty() ? '+' : '-') +
                                   transport_record(*each.entry, each.reason, each.facts()).text());
     }
     transports_.close();
+    return result;
   }
 
   const Run& run_;
@@ -160,19 +159,17 @@ struct MatrixRun {
     return PairMeasurement(run, cases, ends).isolated();
   }
 
-  // The first rank of a row tells each second one when its turn has come, or that there is no time left for it.
+  // The first rank of a row tells each second one when its turn has come, or why it is skipped.
   void measure_row(int first, int repeat, MatrixRows& rows) {
     for (const int second : seconds_of(first)) {
-      int out_of_time = context.rank == first && budget_left_s(run.plan, run.records) < 0 ? 1 : 0;
       if (context.rank == first) {
-        VOLLEY_MPI(MPI_Send(&out_of_time, 1, MPI_INT, second, turn_tag, context.world.get()));
+        const std::string skipped = budget_left_s(run.plan, run.records) < 0 ? budget_reason : "";
+        send_text(skipped, second, turn_tag, context.world.get());
         rows.add(first, repeat,
-                 out_of_time != 0 ? skipped_result(cells(), second, budget_reason) : measure_pair({first, second}));
+                 skipped.empty() ? measure_pair({first, second}) : skipped_result(cells(), second, skipped));
       } else if (context.rank == second) {
         run.watchdog.enter("waiting for its turn");
-        backoff.wait_for_message(first, turn_tag);
-        VOLLEY_MPI(MPI_Recv(&out_of_time, 1, MPI_INT, first, turn_tag, context.world.get(), MPI_STATUS_IGNORE));
-        if (out_of_time == 0) static_cast<void>(measure_pair({first, second}));
+        if (backoff.receive(first, turn_tag).empty()) static_cast<void>(measure_pair({first, second}));
       }
     }
     run.watchdog.enter("waiting while other ranks measure");
@@ -197,17 +194,6 @@ struct MatrixRun {
       // Each repeat begins with another row: a drift of the machine affects all pairs equally.
       std::rotate(firsts.begin(), firsts.begin() + 1, firsts.end());
     }
-  }
-
-  // Before the first row. A transport is available if a pair can use it, of those that were measured until then.
-  void write_transports(const std::vector<std::string>& known) {
-    for (const auto& each : known) run.records.write_lines(each.substr(each.empty() ? 0 : 1));
-    transports_written = true;
-  }
-
-  void write(const std::string& lines, const MatrixLines::Counts& counts) {
-    run.records.write_lines(lines);
-    for (std::size_t i = 0; i < counts.size(); ++i) run.records.add_points(MatrixLines::statuses[i], counts[i]);
   }
 
   // --- many pairs at once ---
@@ -245,16 +231,20 @@ struct MatrixRun {
   void collect(MatrixRows& rows) {
     run.watchdog.enter("collecting the results");
     MatrixLines mine = rows.take();
-    if (!transports_written) {
+    // A transport is available if a pair can use it, of those that were measured before the first row.
+    if (!std::exchange(transports_written, true)) {
       for (const auto& known : mpi::gather(joined(rows.known(), "\n"), context.world.get())) {
         const auto lines = split(known, '\n');
         rows.learn({lines.begin(), lines.end()});
       }
-      write_transports(rows.known());
+      for (const auto& each : rows.known()) run.records.write_lines(each.substr(each.empty() ? 0 : 1));
     }
     VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, mine.counts.data(), static_cast<int>(mine.counts.size()), MPI_INT, MPI_SUM,
                              context.world.get()));
-    write(mine.text, mine.counts);
+    run.records.write_lines(mine.text);
+    for (std::size_t i = 0; i < mine.counts.size(); ++i) {
+      run.records.add_points(MatrixLines::statuses[i], mine.counts[i]);
+    }
     if (context.rank != 0) {
       MPI_Request sent = MPI_REQUEST_NULL;
       VOLLEY_MPI(MPI_Isend(mine.text.data(), static_cast<int>(mine.text.size()), MPI_CHAR, 0, result_tag,

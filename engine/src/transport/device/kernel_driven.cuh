@@ -118,7 +118,7 @@ class KernelDriven : public Transport, public Messages {
     leads_ = pair.leads();
     agreed_step(pair, [&] {
       stream_ = gpu::Stream::make();
-      report_ = gpu::PinnedBuffer(sizeof(PollReport));
+      report_ = gpu::PinnedValues<PollReport>(1);
       blocks_ = std::min({max_blocks, gpu::resident_blocks(kernels, max_threads)...});
     });
     blocks_ = std::min(blocks_, exchanged_with_peer(blocks_, pair));
@@ -126,11 +126,10 @@ class KernelDriven : public Transport, public Messages {
 
   // Numbers start again when the memory has been cleared that the other device signals in. The caller agrees on this
   // step with the other rank, whose first message comes after that.
-  void reset(std::byte* signals, std::size_t bytes) {
+  void reset(void* signals, std::size_t bytes) {
     last_ = 0;
-    *report() = {PollStatus::ready, 0};
+    *report_.data() = {PollStatus::ready, 0};
     gpu::zero(signals, bytes);
-    gpu::synchronize();
   }
 
   // The parameters of the next launch, for `count` exchanges; a derived class adds the memory of the signals.
@@ -146,7 +145,7 @@ class KernelDriven : public Transport, public Messages {
     launch.window_messages = 1;
     launch.leads = leads_;
     launch.sends = launch.receives = true;
-    launch.wait = {.report = report(), .peer_gave_up = nullptr, .gave_up = nullptr, .timeout_ns = timeout_ns()};
+    launch.wait = {.report = report_.data(), .peer_gave_up = nullptr, .gave_up = nullptr, .timeout_ns = timeout_ns()};
     return launch;
   }
   [[nodiscard]] static Launch windows_of(Launch launch, const Window& window) {
@@ -158,22 +157,21 @@ class KernelDriven : public Transport, public Messages {
   // Waits for a launch that used `numbers` numbers. Throws if its messages did not arrive.
   void complete(const Launch& launch, std::uint64_t numbers) {
     stream_.synchronize();
-    if (report()->status != PollStatus::ready) {
+    if (report_.data()->status != PollStatus::ready) {
       const char* what = launch.window_messages > 1 ? "window " : "message ";
-      fail(what + std::to_string(report()->number) + " of " + std::to_string(launch.bytes) + " B",
+      fail(what + std::to_string(report_.data()->number) + " of " + std::to_string(launch.bytes) + " B",
            launch.wait.timeout_ns);
     }
     last_ += numbers;
   }
 
   void check_halos() const {
-    const auto status = std::atomic_ref(report()->status).load(std::memory_order_acquire);
-    if (status != PollStatus::ready) fail("halo " + std::to_string(report()->number), timeout_ns());
+    const auto status = std::atomic_ref(report_.data()->status).load(std::memory_order_acquire);
+    if (status != PollStatus::ready) fail("halo " + std::to_string(report_.data()->number), timeout_ns());
   }
 
   [[nodiscard]] double timeout_s() const { return timeout_s_; }  // how long a kernel may wait for the other one
   [[nodiscard]] std::uint64_t timeout_ns() const { return static_cast<std::uint64_t>(1e9 * timeout_s_); }
-  [[nodiscard]] PollReport* report() const { return reinterpret_cast<PollReport*>(report_.data()); }
   [[nodiscard]] const gpu::Stream& stream() const { return stream_; }
   [[nodiscard]] unsigned blocks() const { return blocks_; }  // of a launch at most, the same on both ranks
   // The number of the last message, window or halo, the same on both ranks; complete() counts it up, or this.
@@ -185,7 +183,7 @@ class KernelDriven : public Transport, public Messages {
     const std::string begin = name_ + std::string(": ");
     const std::string mine = std::to_string(ranks_[0]);
     const std::string other = "the device of rank " + std::to_string(ranks_[1]);
-    if (report()->status == PollStatus::peer_gave_up) {
+    if (report_.data()->status == PollStatus::peer_gave_up) {
       throw std::runtime_error(begin + other + " timed out; rank " + mine + " stopped waiting for " + what);
     }
     throw std::runtime_error(begin + "the device of rank " + mine + " waited " +
@@ -200,7 +198,7 @@ class KernelDriven : public Transport, public Messages {
   unsigned blocks_ = 1;
   std::uint64_t last_ = 0;
   gpu::Stream stream_;
-  gpu::PinnedBuffer report_;
+  gpu::PinnedValues<PollReport> report_;
 };
 
 // A transport whose messages, or those that are not short, go over a wire.
@@ -260,14 +258,14 @@ class InboxDriven : public Base {
     this->open_launches(pair);
     gpu::IpcHandle handle{};
     agreed_step(pair, [&] {
-      mine_ = gpu::DeviceBuffer(sizeof(Inbox));
+      mine_ = gpu::DeviceValues<Inbox>(1);
       handle = gpu::ipc_handle(mine_.data());
     });
     const gpu::IpcHandle theirs = exchanged_with_peer(handle, pair);
     agreed_step(pair, [&] { theirs_ = mapped_from_peer(theirs, pair); });
   }
 
-  [[nodiscard]] Inbox* mine() const { return reinterpret_cast<Inbox*>(mine_.data()); }
+  [[nodiscard]] Inbox* mine() const { return mine_.data(); }
   [[nodiscard]] Inbox* theirs() const { return reinterpret_cast<Inbox*>(theirs_.data()); }
 
   [[nodiscard]] Launch with_inboxes(Launch launch) const {
@@ -280,7 +278,7 @@ class InboxDriven : public Base {
 
  private:
   MPI_Comm control_ = MPI_COMM_NULL;
-  gpu::DeviceBuffer mine_;
+  gpu::DeviceValues<Inbox> mine_;
   gpu::IpcMapping theirs_;
 };
 

@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "base/shared_library.hpp"
 #include "gpu/runtime.hpp"
-#include "transport/agreement.hpp"
+#include "group/agreement.hpp"
 
 namespace volley::nccl {
 

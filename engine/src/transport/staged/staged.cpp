@@ -11,8 +11,6 @@
 // `staged/shared`: through one segment of host memory that both ranks map and register with their devices. The sender's
 // copy engine writes a chunk, the receiver's reads it; neither MPI nor a processor core copies data.
 #include "gpu/runtime.hpp"
-#include "transport/agreement.hpp"
-#include "transport/host_driven.hpp"
 #include "transport/shared_segment.hpp"
 #include "transport/staged/chunks.hpp"
 
@@ -25,9 +23,11 @@ namespace {
 class BlockingCopies {
  public:
   void open() {}
-  void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) { gpu::copy_to_host(host, device, bytes); }
+  void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) {
+    gpu::copy<gpu::to_host>(host, device, bytes);
+  }
   void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) {
-    gpu::copy_to_device(device, host, bytes);
+    gpu::copy<gpu::to_device>(device, host, bytes);
   }
   void synchronize() { gpu::synchronize_default_stream(); }
 
@@ -50,11 +50,11 @@ class AsyncCopies {
     in_.cuda_stream = gpu::Stream::make();
   }
   void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) {
-    gpu::copy_to_host_async(host, device, bytes, out_.cuda_stream.get());
+    gpu::copy_async<gpu::to_host>(host, device, bytes, out_.cuda_stream.get());
     out_.cuda_stream.synchronize();
   }
   void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) {
-    gpu::copy_to_device_async(device, host, bytes, in_.cuda_stream.get());
+    gpu::copy_async<gpu::to_device>(device, host, bytes, in_.cuda_stream.get());
     in_.cuda_stream.synchronize();
   }
   void synchronize() {}  // every copy was seen complete
@@ -65,11 +65,11 @@ class AsyncCopies {
     }
   }
   void begin_out(std::uint64_t slot, std::byte* host, const std::byte* device, std::size_t bytes) {
-    gpu::copy_to_host_async(host, device, bytes, out_.cuda_stream.get());
+    gpu::copy_async<gpu::to_host>(host, device, bytes, out_.cuda_stream.get());
     out_.events[slot].record(out_.cuda_stream);
   }
   void begin_in(std::uint64_t slot, std::byte* device, const std::byte* host, std::size_t bytes) {
-    gpu::copy_to_device_async(device, host, bytes, in_.cuda_stream.get());
+    gpu::copy_async<gpu::to_device>(device, host, bytes, in_.cuda_stream.get());
     in_.events[slot].record(in_.cuda_stream);
   }
   [[nodiscard]] bool out_done(std::uint64_t slot) { return out_.events[slot].complete(); }
@@ -155,7 +155,7 @@ class Whole : public HostDriven<WholeChannel<Buffer, Copies>>, public HaloExchan
   }
   [[nodiscard]] bool staged_through_host() const override { return true; }
   void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
-    gpu::copy_to_host_async(halo_out_.data(), view.send, view.bytes, cuda_stream);
+    gpu::copy_async<gpu::to_host>(halo_out_.data(), view.send, view.bytes, cuda_stream);
   }
   void start(const View& view) override {
     const View host{halo_out_.data(), halo_in_.data(), view.bytes};
@@ -165,7 +165,7 @@ class Whole : public HostDriven<WholeChannel<Buffer, Copies>>, public HaloExchan
   void progress() override { this->channel_.transport().progress(); }
   void finish() override { this->channel_.transport().finish(); }
   void enqueue_recv(const View& view, gpu::StreamHandle cuda_stream) override {
-    gpu::copy_to_device_async(view.recv, halo_in_.data(), view.bytes, cuda_stream);
+    gpu::copy_async<gpu::to_device>(view.recv, halo_in_.data(), view.bytes, cuda_stream);
   }
   void close() override {
     Base::close();
@@ -194,10 +194,6 @@ class PageableBuffer {
 // receives is copied to the device, one after the other.
 class StagedPinned final : public Whole<gpu::PinnedBuffer, AsyncCopies>, public MpiCollectives {
  public:
-  void open(const RankGroup& group, const Buffers& buffers) override {
-    Whole::open(group, buffers);
-    join(group);
-  }
   void close() override {
     Whole::close();
     sent_ = {};
@@ -213,12 +209,12 @@ class StagedPinned final : public Whole<gpu::PinnedBuffer, AsyncCopies>, public 
   }
 
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
-    const MpiCall call(collective, view.bytes);
+    const MpiCall call = mpi_call(collective, view.bytes);
     const std::size_t sent = collective.sent_bytes(view.bytes);
     const std::size_t received = collective.received_bytes(view.bytes);
     for_each_operation(view, count, [&](const View& here) {
       if (sent > 0) channel_.copies().copy_out(sent_.data(), here.send, sent);
-      once(call, sent_.data(), received_.data());
+      blocking_collectives(call, sent_.data(), received_.data());
       if (received > 0) channel_.copies().copy_in(here.recv, received_.data(), received);
     });
   }
