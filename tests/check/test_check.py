@@ -59,7 +59,7 @@ def in_leaves(leaf: Sequence[int] | Integers, kind: Sequence[int] | None = None,
 
 
 PLACES = in_leaves(np.arange(NODES) // LEAF)
-UNKNOWN = Places.unknown(range(NODES))
+UNKNOWN = in_leaves([-1] * NODES)
 TWO_A_NODE = Places(np.arange(NODES) // 2, np.zeros((NODES, 1), int), np.zeros(NODES, int))
 
 
@@ -152,7 +152,7 @@ def of_old(first: Integers, second: Integers) -> Booleans:
 
 
 def alone(slower: float, leaf: list[int], *, told: bool, bad: int = 15) -> tuple[Visits, Places, bool]:
-    places = in_leaves(leaf) if told else Places.unknown(range(16))
+    places = in_leaves(leaf) if told else in_leaves([-1] * 16)
     return visits(touches(bad), slower, places=places, distance=leaves_apart(leaf)), places, False
 
 
@@ -189,7 +189,7 @@ CASES: dict[str, tuple[Visits, Places, bool]] = {
     "one slow pair": (visits(pair_of(ALL), 1.0), PLACES, True),
     "node 30 missing": (ALL.but(~touches(30)(ALL.first, ALL.second)), PLACES, True),
     "all missing": (ALL.but(ALL.first < 0), PLACES, True),
-    "two nodes": (visits(touches(1), places=Places.unknown(range(2))), Places.unknown(range(2)), False),
+    "two nodes": (visits(touches(1), places=in_leaves([-1] * 2)), in_leaves([-1] * 2), False),
 }  # fmt: skip
 
 

@@ -68,12 +68,6 @@ class Places:
     """The number of its kind of hardware."""
     kinds_known: bool = True
 
-    @classmethod
-    def unknown(cls, node: Sequence[int] | Integers) -> Places:
-        """Return places of ranks of which only the nodes are known."""
-        numbers = np.asarray(node)
-        return cls(numbers, np.full((len(numbers), 1), -1), np.zeros(len(numbers), int))
-
     @property
     def leaf(self) -> Integers:
         return self.path[:, 0]

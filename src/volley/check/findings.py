@@ -63,7 +63,7 @@ def of_cluster(
             why = f"not measured: {skipped}" if skipped else "not measured, or too rarely"
             decides = "a longer --budget, or the reason why the run ended"
             part_names = join_few(lost, NAMED)
-            yield finding(status="UNDECIDED", part=part_names, said=why, remedy=decides, nodes=_hosts(lost, names))
+            yield finding(status="UNDECIDED", part=part_names, said=why, remedy=decides, nodes=tuple(lost))
         if parts or judgement.missing:
             continue
         if names.one_node:
@@ -90,11 +90,6 @@ def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names:
     return finding(status="NOT JUDGED", said=why)
 
 
-def _hosts(names_of_nodes: Sequence[str], names: Names) -> tuple[str, ...]:
-    """Return the nodes; those of the ranks of one machine are this machine."""
-    return (names.map.node(names.ranks[0].host),) if names.one_node else tuple(names_of_nodes)
-
-
 def _of_part(  # noqa: PLR0911  a return for each reason
     finding: partial[CheckFinding], part: ClusterPart, names: Names
 ) -> CheckFinding:
@@ -102,7 +97,7 @@ def _of_part(  # noqa: PLR0911  a return for each reason
     nodes = names.nodes(part.ranks)
     slower, several = _percent(part.slower), join_few(nodes, NAMED)
     switch = names.switch(part.ranks[0]) if part.ranks else ""
-    about = partial(finding, nodes=_hosts(nodes, names) if nodes else (), evidence="population")
+    about = partial(finding, nodes=tuple(nodes), evidence="population")
     if part.state == "wrong":
         titles = {"node": _title(part, names), "group": f"a link of switch {switch}", "pair": f"the pair {several}"}
         why = f"wrong data arrived in {count(part.pairs, 'pair')}" if part.pairs else "wrong data arrived"

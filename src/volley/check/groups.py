@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 
-from volley.check.evidence import ClusterPart, Pairs, State
+from volley.check.evidence import ClusterPart, Pairs, Reason, State
 from volley.check.neighbors import FEWEST, SLOW_FROM, Neighbors
 from volley.statistics.by_group import group_quantile
 from volley.statistics.two_runs import Booleans
@@ -128,24 +128,23 @@ class Groups:
             out = np.flatnonzero(self.nodes < 2).tolist() if beyond > self.margin else []
         far = [group for group in out if self._beyond(group) > FARTHEST]
         for group in far:
-            slower = math.expm1(self._beyond(group))
-            yield ClusterPart("node" if self.nodes[group] < 2 else "group", "slow", self.ranks_of(group), "far", slower)
+            yield replace(self._part([group], "slow", "far"), slower=math.expm1(self._beyond(group)))
         rest = [group for group in out if group not in far]
-        if not rest:
+        if self.count > 2 and 3 * self.nodes[rest].sum() > len(np.unique(self.pairs.places.node)):
+            yield self._part(rest, "undecided", "many")
             return
-        nodes = sum(int(self.nodes[group]) for group in rest)
-        if self.count > 2 and 3 * nodes > len(np.unique(self.pairs.places.node)):
-            ranks = sorted(rank for group in rest for rank in self.ranks_of(group))
-            yield ClusterPart("group", "undecided", ranks, "many", self._slower(rest))
-            return
-        lone = [group for group in rest if self.nodes[group] < 2]
-        for group in (each for each in rest if each not in lone):
-            about = partial(ClusterPart, "group", ranks=self.ranks_of(group), slower=self._slower([group]))
+        for group in (each for each in rest if self.nodes[each] > 1):
             certain = self._comparable(group)
-            yield about(state="slow", reason="uplinks") if certain else about(state="undecided", reason="lone")
-        if lone:
-            ranks = sorted(rank for group in lone for rank in self.ranks_of(group))
-            yield ClusterPart("node" if len(lone) == 1 else "group", "undecided", ranks, "lone", self._slower(lone))
+            yield self._part([group], "slow", "uplinks") if certain else self._part([group], "undecided", "lone")
+        if lone := [group for group in rest if self.nodes[group] < 2]:
+            yield self._part(lone, "undecided", "lone")
+
+    def _part(self, groups: list[int], state: State, reason: Reason) -> ClusterPart:
+        """Return what is said of groups, which are one node or several."""
+        ranks = np.flatnonzero(np.isin(self.among.group, groups)).tolist()
+        return ClusterPart(
+            "node" if self.nodes[groups].sum() < 2 else "group", state, ranks, reason, self._slower(groups)
+        )
 
     def _slower(self, groups: list[int]) -> float:
         values = [self.middle[group + side] for group in groups for side in range(0, self.ends, self.count)]

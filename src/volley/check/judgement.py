@@ -29,7 +29,7 @@ FEWEST_VISITS = 12
 SHARED = 0.8
 """A rank that is in this share of the wrong pairs of a switch explains them better than the switch."""
 LOADED = 0.9
-"""Rounds differ in load if the comparison within each has standard errors below this share of those over all."""
+"""Rounds differ in load if of most ends the standard error within each round is below this share of that over all."""
 HIT_FROM = float(np.log(1.05))
 HIT_BEYOND = 0.99
 """A visit that is slower than this, and than this share of all, counts against both its ranks."""
@@ -81,7 +81,9 @@ def _neighbors(visits: Visits, places: Places, *, one_way: bool) -> Neighbors:
     if places.leaf.max() < 1:
         return in_all
     in_each = Neighbors(Pairs(visits, places, one_way=one_way, by_round=True))
-    return in_each if in_each.usual_error < LOADED * in_all.usual_error else in_all
+    tested = in_all.across.number >= FEWEST
+    smaller = in_each.across.error[tested] < LOADED * in_all.across.error[tested]
+    return in_each if 2 * np.count_nonzero(smaller) > np.count_nonzero(tested) else in_all
 
 
 def _named(among: Neighbors, groups: Groups) -> Iterator[ClusterPart]:

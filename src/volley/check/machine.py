@@ -136,10 +136,11 @@ def _by_hardware(layer: Layer, sections: Sequence[Section], points: int) -> Chec
         return finding(status="NOT JUDGED", said=why, evidence="none", remedy=LEARN)
     low = sorted(f"{name}, {_pair(pair)}" for (name, pair), share in best.items() if share < OF_LINE_RATE)
     why = f"copies reach {min(best.values()) * 100:.0f} % of the line rate of their links, or more"
-    verdict: Verdict = "UNDECIDED" if low else "PASS"
-    below = f"; less than {OF_LINE_RATE * 100:.0f} %: {join_few(low, NAMED)}" if low else ""
-    below = below or f"; less than {OF_LINE_RATE * 100:.0f} % would not pass"
-    return finding(status=verdict, said=why + below, evidence="line rate", remedy="volley topo" if low else "")
+    why += f"; less than {OF_LINE_RATE * 100:.0f} %"
+    if low:
+        why += f": {join_few(low, NAMED)}"
+        return finding(status="UNDECIDED", said=why, evidence="line rate", remedy="volley topo")
+    return finding(status="PASS", said=f"{why} would not pass", evidence="line rate")
 
 
 def _sections(benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[Section]:
@@ -195,16 +196,14 @@ def _by_reference(layer: Layer, ratios: tuple[str, dict[str, list[float]]], agai
     near = CORES_NEAR if layer.of_cores else NEAR
     slow = sorted(place for place, each in places.items() if min(each) > near)  # what disturbs does not hit each launch
     every = [*chain.from_iterable(places.values())]
-    why = f"{beside_words(median(every), name)} (median of {count(len(every), 'time')})"
-    verdict: Verdict = "NOT JUDGED" if slow and layer.of_cores else "UNDECIDED" if slow else "PASS"
-    decides = ""
-    if slow:
-        why += f"; more than {(near - 1) * 100:.0f} % slower in every launch: {join_few(slow, NAMED)}"
-        why += "; others may use these cores" * layer.of_cores
-        decides = f"limits of this site (--expect FILE), or {again}"
-    else:
-        why += f"; {(near - 1) * 100:.0f} % slower would not pass"
-    return CheckFinding(status=verdict, layer=layer.name, said=why, evidence="reference", remedy=decides)
+    finding = partial(CheckFinding, layer=layer.name, evidence="reference")
+    why = f"{beside_words(median(every), name)} (median of {count(len(every), 'time')}); "
+    if not slow:
+        return finding(status="PASS", said=f"{why}{(near - 1) * 100:.0f} % slower would not pass")
+    why += f"more than {(near - 1) * 100:.0f} % slower in every launch: {join_few(slow, NAMED)}"
+    why += "; others may use these cores" * layer.of_cores
+    verdict: Verdict = "NOT JUDGED" if layer.of_cores else "UNDECIDED"
+    return finding(status=verdict, said=why, remedy=f"limits of this site (--expect FILE), or {again}")
 
 
 def _pair(pair: Pair) -> str:

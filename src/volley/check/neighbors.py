@@ -5,7 +5,6 @@ So the distance cancels, whatever it is.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -119,8 +118,6 @@ class Neighbors:
         self.reference_error = np.maximum(deviation, pairs.error) * 1.2533 / np.sqrt(np.maximum(others, 1))
         self.all = self.test(self.usable)
         self.within, self.across = (self.test(self.usable & where) for where in (self.inside, ~self.inside))
-        tested = self.across.number >= FEWEST
-        self.usual_error = float(np.median(self.across.error[tested])) if tested.any() else math.inf
 
     def test(self, chosen: Booleans) -> Test:
         """Test the mean difference of each end over the chosen edges."""
