@@ -83,8 +83,7 @@ def measure(*parts: Part) -> int:
         if stop.signal is not None:
             print("volley: stopped", file=sys.stderr)
             return 128 + stop.signal
-        largest = max((job.plan for job in sessions[-1].jobs.planned), key=lambda plan: plan.world_size)
-        by_jsrun = volley_with_jsrun(options.job, sessions[-1].ranks(largest))
+        by_jsrun = sessions[-1].by_jsrun()
         if dry_run:
             return worst([session.show_only(by_jsrun) for session in sessions])
         if by_jsrun:
@@ -264,6 +263,11 @@ class Session:
             mca=self.stack.mca,
             variables=self.stack.environment,
         )
+
+    def by_jsrun(self) -> tuple[str, ...]:
+        """Return the command line with which jsrun starts volley for the largest job; empty if it need not."""
+        largest = max((job.plan for job in self.jobs.planned), key=lambda plan: plan.world_size)
+        return volley_with_jsrun(self.options.job, self.ranks(largest))
 
     def _complete(self, plan: Plan) -> Plan:
         """Return a plan with what is known of its launch."""
