@@ -1,4 +1,4 @@
-"""A Spack package; packaging/spack/repo.yaml says how to use it and what was tried."""
+"""A Spack package; repo.yaml says how to use it and what was tried."""
 
 from spack.package import *
 from spack_repo.builtin.build_systems.cuda import CudaPackage

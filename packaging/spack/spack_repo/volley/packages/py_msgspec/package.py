@@ -1,4 +1,4 @@
-"""msgspec, which Spack's own packages lack; see packaging/spack/repo.yaml."""
+"""msgspec, which Spack's own packages lack; see repo.yaml."""
 
 from spack.package import *
 from spack_repo.builtin.build_systems.python import PythonPackage
