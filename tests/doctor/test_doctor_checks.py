@@ -164,14 +164,17 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("PCIe", {"nvml": {"gpus": [{**CLOCKS, "pcie_width": 8, "pcie_width_max": 16}]}}),
     # a distribution whose own driver is older than the engine needs
     ("driver age", {"system": {"os_id": "debian", "os_like": []}, "cuda": {"driver_version": 12020}}),
-    # two ranks on the only GPU
-    (
-        "GPU of each rank",
-        {
-            "cuda": cuda(1),
-            "bus": {"gpus": msgspec.to_builtins(BASE.gpus_on_bus[:1])},
-            "launcher": {"ranks": [rank(number, [number], "engine", DEVICE) for number in range(2)]},
-        },
+    # two ranks on the only GPU, and on the only one whose device node they may open
+    *(
+        (
+            "GPU of each rank",
+            {
+                "cuda": cuda(1),
+                **shown,
+                "launcher": {"ranks": [rank(number, [number], "engine", DEVICE) for number in range(2)]},
+            },
+        )
+        for shown in ({"bus": {"gpus": msgspec.to_builtins(BASE.gpus_on_bus[:1])}}, {"driver": {"nodes": OTHER_JOBS}})
     ),
 ]
 """Checks, and what of the facts is changed."""
