@@ -298,7 +298,7 @@ def rank_gpus(facts: Facts) -> DoctorFinding:
     users = grouped(with_gpu, lambda rank: (rank.host, rank.device.uuid if rank.device else ""))
     if shared := [[rank.rank for rank in ranks] for ranks in users.values() if len(ranks) > 1]:
         said = f"ranks {shared[0][0]} and {shared[0][1]} use the same GPU"
-        # A launcher may hide other GPUs from CUDA, but not from the bus; whose device nodes cannot be opened, others use.
+        # A launcher may hide other GPUs from CUDA, but not from the bus. Others have those that cannot be opened.
         if len(facts.cuda_devices) == 1 and (len(facts.gpus_on_bus) <= 1 or len(facts.open_gpus) == 1):
             return good(f"{said}: it is the only one")
         return broken(f"{said}: others are idle", f"{job.command_line}: {said}", remedy)
