@@ -23,6 +23,7 @@ from volley.report.model import (
     Chart,
     Column,
     Details,
+    Later,
     Mark,
     Note,
     Overview,
@@ -109,7 +110,7 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         [by_rank, _call_table(trace, times), _partner_table(trace), _size_table(trace)],
         notes,
         summary=lambda: Overview(line, by_rank),
-        charts=[_timeline(calls), _partners(trace), _shares(times)],
+        charts=Later(lambda: [_timeline(calls), _partners(trace), _shares(times)]),
     )
 
 
@@ -231,7 +232,7 @@ def _rank_table(times: Split) -> Table:
         Column("in MPI", "%", 3): lambda each: _share(each.mpi_s, each.total_s),
         Column("late", "%", 3, group=of_mpi): lambda each: _share(sum(each.late_s.values()), each.mpi_s),
         Column("for", align="left", group=of_mpi): lambda each: (
-            f"rank {max(each.late_s, key=each.late_s.__getitem__)}" if each.late_s else ""
+            f"rank {max(each.late_s, key=each.late_s.__getitem__)}" if each.late_s else EMPTY
         ),
         Column("absent", "%", 3, group=of_mpi): lambda each: _share(sum(each.absent_s.values()), each.mpi_s),
         Column("not split", "%", 3, group=of_mpi): lambda each: _share(each.unsplit_s, each.mpi_s),
