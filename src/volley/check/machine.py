@@ -75,7 +75,7 @@ def layers(gpus: int, named: Sequence[str] = ()) -> list[Layer]:
         found.append(Layer("GPUs: host, copy engines, kernels", words, TIMES))
     if gpus > 1:
         allreduce = ("collective", "--operation", "allreduce", "--transport", "nccl", "--ranks", str(gpus))
-        aware = ",".join(each for each in named if family_of(without_fault(each)) == "aware") or "aware"
+        aware = ",".join(dict.fromkeys(each for each in named if family_of(without_fault(each)) == "aware")) or "aware"
         found += [
             Layer("MPI on device memory", ("pingpong", "--transport", aware, "--sizes", "8,64M", *short)),
             Layer("NCCL allreduce", (*allreduce, "--sizes", "64M", *short)),
