@@ -2,8 +2,8 @@
 
 The names ``volley`` and ``volley-bench`` on PyPI belong to others: no message may refer users to them.
 
-Package names: Debian 12 and 13, Ubuntu 22.04 and 24.04, RHEL 9 and SLES 15; the driver as NVIDIA packages it (Driver
-Installation Guide), whose branch 580 is the last one for GPUs older than Turing.
+Package names: Debian 12 and 13, Ubuntu 22.04 and 24.04 (their package lists have all of them), RHEL 9 and SLES 15; the
+driver as NVIDIA packages it (Driver Installation Guide), whose branch 580 is the last one for GPUs older than Turing.
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ _BATCH: dict[str, tuple[str, tuple[str, ...], str, str]] = {
 }
 """By kind: the name, how its variables begin, a new job with two GPUs, and one with two CPUs (sbatch(1), qsub(1B),
 bsub(1), qrsh(1), flux-alloc(1); the names of resources of Grid Engine are the site's)."""
+OF_JOBS = tuple(prefix for _, prefixes, *_ in _BATCH.values() for prefix in prefixes)
+"""How the variables of batch systems begin that say what a job is; those that a failure names are settings."""
 _JOBS = {"SLURM_JOB_ID": "slurm", "PBS_JOBID": "pbs", "LSB_JOBID": "lsf", "PE_HOSTFILE": "age", "FLUX_JOB_ID": "flux"}
 """The variable that a job of each batch system has."""
 _GRANTS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "SLURM_GPUS", "SLURM_JOB_GPUS")

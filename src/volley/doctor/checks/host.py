@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
 from shlex import quote
 
 from volley.doctor.findings import NO_GPU, DoctorFinding, broken, good, not_applicable, not_tested, require, warning
@@ -14,7 +13,7 @@ from volley.doctor.remedies import end_of_refusal, install_volley
 from volley.machine.facts import DriverFacts, Facts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.job_facts import TrialFacts
-from volley.machine.place import Need, place_of, without_needless
+from volley.machine.place import OF_JOBS, Need, place_of, without_needless
 from volley.machine.variables import names_no_device
 from volley.text import count, join_few, join_words
 from volley.units import format_sig, format_size
@@ -94,7 +93,7 @@ def job(facts: Facts) -> DoctorFinding:
         if facts.mpi_host.skipped is not None:
             said = f"this shell has variables of a rank ({join_few(trial.settings, 2)}), but no launcher started it"
             return broken(said, evidence, trial.change, follows)
-        if not _begin(trial.settings, prefixes):
+        if not any(each.startswith(prefixes) for each in trial.settings):
             continue
         if facts.mpi_host.value and facts.mpi_host.value.complete and not facts.fails_on_gpus:
             said = f"the job{on} has fewer CPUs than two ranks need: they take turns"
@@ -114,20 +113,12 @@ def job(facts: Facts) -> DoctorFinding:
     return warning("srun starts no process in this job", f"srun --ntasks=1 true: {why}", remedy, _BETWEEN)
 
 
-_OF_JOBS = ("SLURM_", "LSB_", "PBS_", "SGE_", "PE_", "FLUX_")
-"""How the variables of batch systems begin that say what a job is; those that a failure names are settings."""
-
-
-def _begin(settings: Collection[str], prefixes: Sequence[str]) -> list[str]:
-    """Return the prefixes with which settings begin."""
-    return [prefix for prefix in prefixes if any(setting.startswith(prefix) for setting in settings)]
-
-
 def settings(facts: Facts) -> DoctorFinding:
     """Repeats a job that failed, or was slow, without the variables of MPI, UCX and libfabric that the shell has."""
     found = require(facts.surroundings, "the environment", "env")
     for trial in _ended(facts):
-        if facts.mpi_host.skipped is not None or (len(trial.settings) > 1 and _begin(trial.settings, _OF_JOBS)):
+        of_job = [each for each in trial.settings if each.startswith(OF_JOBS)]
+        if facts.mpi_host.skipped is not None or (of_job and len(trial.settings) > 1):
             continue
         it = "it" if len(trial.settings) == 1 else "them"
         where = "" if trial.change.startswith(("mv ", "export ")) else " in this shell"  # else it is in a file

@@ -53,7 +53,7 @@ from volley.machine.mpi_stack import assemble
 from volley.machine.mpi_words import SETTING, names_setting
 from volley.machine.nvidia_driver import has_driver
 from volley.machine.paths import RunPath
-from volley.machine.place import without_needless
+from volley.machine.place import OF_JOBS, without_needless
 from volley.machine.signals import Stop
 from volley.machine.sysfs import word
 from volley.machine.variables import SECRET
@@ -198,7 +198,7 @@ def _on_gpus(*names: str) -> tuple[str, ...]:
     raise Skip("the engine was built without CUDA")
 
 
-_BATCH = re.compile(r"(SLURM|LSB|PBS|PE|SGE|NSLOTS|JOB_ID|COBALT|FLUX)(_|$)")
+_OF_BATCH = (*OF_JOBS, "NSLOTS", "JOB_ID", "COBALT_")
 _TRIAL_WATCHDOG_S = 5.0
 _STARTS_RANKS = re.compile(
     r"(mpi|prte|orte|js|s|ap)(run|exec)|prted?$|orted$|hydra|pmi_proxy|slurmstepd|jsmd|flux|pals|pbs_|res$|sge_|apinit"
@@ -272,7 +272,7 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
     What was inherited is taken away, each variable alone and then all, files of the user and the site, low limits; then
     other folders and components are tried.  ``left`` are the variables of a launcher that did not start this process.
     """
-    batch = [name for name in os.environ if _BATCH.match(name)] if allocation(os.environ) else []
+    batch = [name for name in os.environ if name.startswith(_OF_BATCH)] if allocation(os.environ) else []
     if left:
         begin = [each for each in OF_RANKS if any(name.startswith(each) for name in left)]
         of_job = dict.fromkeys(name.partition("_")[0] + "_" for name in batch)
