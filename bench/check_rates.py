@@ -24,7 +24,7 @@ from slow_pair_rates import FOLDER, STRETCH, visits_of
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix.rounds import matchings
 from volley.benchmarks.pair.results import PingPong
-from volley.check.cluster import BLOCK, repeats_of
+from volley.check.cluster import repeats_of
 from volley.check.evidence import Judgement, Places, Visits, joined
 from volley.check.judgement import judge
 from volley.check.neighbors import LOOKS
@@ -336,9 +336,8 @@ class Cluster:
             hit = hit | self.bad[first]
         logs += np.log1p(self.slower) * hit
         repetition = base + turn // len(rounds)
-        block = repetition * (len(rounds) // BLOCK + 1) + turn % len(rounds) // BLOCK
         met = base * len(rounds) + turn % len(rounds)
-        return Visits(first, second, repetition, block, met, np.exp(logs), np.zeros(len(first), bool))
+        return Visits(first, second, repetition, met, np.exp(logs), np.zeros(len(first), bool))
 
     def _load(self, end: Integers, other: Integers, turn: Integers) -> Floats:
         """Return the load of the links of the ends' leaves, which all pairs share that leave a leaf in a round."""

@@ -77,8 +77,7 @@ def visits(
         time_s = time_s * distance(first, second)
     bad = np.zeros(len(first), bool) if wrong is None else wrong(first, second)
     turn = np.tile(np.repeat(np.arange(len(rounds)), [len(pairs) for pairs in rounds]), repeats)
-    block = repetition * (len(rounds) // cluster.BLOCK + 1) + turn // cluster.BLOCK
-    return Visits(first, second, repetition, block, turn, time_s, bad)
+    return Visits(first, second, repetition, turn, time_s, bad)
 
 
 def touches(*ranks: int) -> Where:

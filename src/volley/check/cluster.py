@@ -27,8 +27,6 @@ from volley.units import format_duration, format_size
 VISITS = 160
 """Of a rank in a launch: each pair is visited several times, more often where there are few."""
 REPEATS = range(4, 17)
-BLOCK = 20
-"""Rounds that a disturbance may hit together."""
 ALONE = 3
 """So many times as many partners are met where there can be no second launch, because a launcher started volley."""
 
@@ -134,7 +132,6 @@ class Measured:
         keys = np.array([first * ranks + second for pairs in rounds for first, second in pairs], np.int64)
         in_order = np.argsort(keys)
         round_of = np.repeat(np.arange(len(rounds)), [len(pairs) for pairs in rounds])[in_order]
-        blocks = len(rounds) // BLOCK + 1
         for case, rows in grouped(log.of(RankMatrixRow), attrgetter("transport", "pattern", "size_bytes")).items():
             counts = [len(row.medians) for row in rows]
             units_s = np.repeat([row.unit_s for row in rows], counts)
@@ -155,8 +152,7 @@ class Measured:
             if len(keys):
                 turn = round_of[np.minimum(np.searchsorted(keys[in_order], first * ranks + second), len(keys) - 1)]
             time_s = np.where(np.isnan(lows_s), medians_s, lows_s)
-            block = repetition * blocks + turn // BLOCK
-            its = Visits(first, second, repetition, block, self.rounds + turn, time_s, wrong)
+            its = Visits(first, second, repetition, self.rounds + turn, time_s, wrong)
             self.visits[case] = joined(self.visits[case], its) if case in self.visits else its
             transport, pattern, size_bytes = case
             name = f"{pattern} {TOGETHER} {ranks} ranks: {transport}, {format_size(size_bytes)}"

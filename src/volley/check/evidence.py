@@ -36,8 +36,6 @@ class Visits(NamedTuple):
     second: Integers
     repetition: Integers
     """Visits of one repetition were close in time, and are compared with each other."""
-    block: Integers
-    """Neighboring rounds of a repetition: a disturbance hits all visits of a block alike."""
     round: Integers
     """Its number in all launches: a pair has the same companions, and so the same load, in all visits of a round."""
     time_s: Floats

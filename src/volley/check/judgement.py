@@ -33,6 +33,8 @@ LOADED = 0.9
 HIT_FROM = float(np.log(1.05))
 HIT_BEYOND = 0.99
 """A visit that is slower than this, and than this share of all, counts against both its ranks."""
+BLOCK = 20
+"""Rounds of a repetition that a disturbance may hit together."""
 HARD_HIT_FROM = float(np.log(1.5))
 """So does a visit that is slower than this, tested apart: it may be rarer, and it counts on every core."""
 
@@ -140,8 +142,10 @@ def _at_times(pairs: Pairs, visits: Visits, slow: Booleans, *, hard_only: bool) 
     """
     ends = np.concatenate([visits.first, visits.second])
     others = np.concatenate([visits.second, visits.first])
-    blocks = int(visits.block.max(initial=0)) + 1
-    place, off = ends * blocks + np.tile(visits.block, 2), np.tile(pairs.off, 2)
+    part = visits.round // BLOCK
+    _, block = np.unique(visits.repetition * (part.max() + 1) + part, return_inverse=True)
+    blocks = int(block.max()) + 1
+    place, off = ends * blocks + np.tile(block, 2), np.tile(pairs.off, 2)
     beyond = float(np.quantile(pairs.off, HIT_BEYOND))
     levels = [max(each, beyond) for each in ((HARD_HIT_FROM,) if hard_only else (HARD_HIT_FROM, HIT_FROM))]
     usual, found = ~slow[others] & ~slow[ends], []

@@ -160,7 +160,7 @@ def _judged(cases: Sequence[GpuMatrixCase], gpus: Sequence[int]) -> Judgement:
         ratio = time_s / group_quantile(kind, time_s, 0.5, len(case.kinds.names))[kind]
         first, second = (np.searchsorted(gpus, np.array(case.firsts)[ends]) for ends in there)
         at = np.full(len(no), launch)
-        visits.append(Visits(first, second, at, at, at, ratio, no))
+        visits.append(Visits(first, second, at, at, ratio, no))
     number = np.arange(len(gpus))
     places = Places(number, np.zeros((len(gpus), 1), int), np.zeros_like(number))  # all are neighbors
     return judgement.judge(joined(*visits), places, one_way=False, shared_nodes=True)
