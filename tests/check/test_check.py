@@ -245,10 +245,11 @@ def test_a_slow_node_of_a_small_switch_is_not_the_switch() -> None:
 
 
 def test_the_ranks_of_one_machine_are_its_cores_or_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("volley.machine.nvidia_driver.gpu_count", lambda: 3)
-    monkeypatch.setattr("volley.launch.launchers.cores", lambda: 40)
-    assert CheckOptions().ranks_of(JobContext(ABOUT_FAKE)) == 16
-    assert CheckOptions(transport=("staged/pinned+flip",)).ranks_of(JobContext(ABOUT_FAKE)) == 3
+    monkeypatch.setattr("volley.check.cluster.gpu_count", lambda: 3)
+    monkeypatch.setattr("volley.check.cluster.cores", lambda: 40)
+    assert cluster.ranks_and_transports(CheckOptions(), JobContext(ABOUT_FAKE))[0] == 16
+    on_gpus = CheckOptions(transport=("staged/pinned+flip",))
+    assert cluster.ranks_and_transports(on_gpus, JobContext(ABOUT_FAKE))[0] == 3
 
 
 def test_what_was_skipped_says_why() -> None:

@@ -18,15 +18,18 @@ from volley.check.judgement import judge
 from volley.check.neighbors import LOOKS
 from volley.check.places import Names, nics_of, numbers
 from volley.launch.cluster_map import ClusterMap
+from volley.launch.launchers import PAIR, cores
+from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.records.plan import Sampling
 from volley.records.run_log import RunLog
-from volley.run.jobs import Job, JobContext, Jobs, make_plan
+from volley.run.jobs import Job, JobContext, Jobs, choose_transports, count_ranks, make_plan
 from volley.text import grouped
 from volley.units import format_duration, format_size
 
 VISITS = 160
 """Of a rank in a launch: each pair is visited several times, more often where there are few."""
 REPEATS = range(4, 17)
+MOST_RANKS_OF_A_MACHINE = 16
 ALONE = 3
 """So many times as many partners are met where there can be no second launch, because a launcher started volley."""
 
@@ -52,6 +55,20 @@ Case = tuple[str, str, int]
 """Transport, pattern and size of the messages."""
 
 
+def ranks_and_transports(options: Any, context: JobContext) -> tuple[int, list[str]]:
+    """Return how many ranks measure, and the transports: between nodes with GPUs also those that move GPU memory."""
+    granted, hosts = context.allocation, set(options.job.hosts)
+    nodes = len(hosts) or (granted.nodes if granted else 1)
+    known = {each.name for each in context.about.transports} if nodes > 1 and has_driver() and gpu_count() else ()
+    usual = ("host", *(name for name in ("aware", "nccl") if name in known))
+    transports = choose_transports(options.transport, context, usual=usual)
+    if any(each.memory == "device" for each in context.about.of(transports)):  # two ranks do not share a GPU
+        of_node = (granted.gpus_per_node if granted and not hosts else None) or gpu_count()
+    else:
+        of_node = 1 if nodes > 1 else min(cores(), MOST_RANKS_OF_A_MACHINE)
+    return count_ranks(options.job, context, usual=max(context.ranks_given or nodes * of_node, PAIR)), transports
+
+
 class Measured:
     """What the launches of a check measured, as arrays: the records of 16,384 nodes take a gigabyte for each launch."""
 
@@ -68,7 +85,7 @@ class Measured:
     def jobs(self, options: Any, context: JobContext) -> Jobs:
         """Return the first launch, and what makes the others: the matrix between ranks, with the rounds of a check."""
         alone = context.position is not None
-        ranks = options.ranks_of(context)
+        ranks, transports = ranks_and_transports(options, context)
         hosts = list(options.job.hosts) or list(context.allocation.hosts if context.allocation else ())
         leaves = []
         if len(hosts) and ranks % len(hosts) == 0:  # the launcher fills a node before the next one
@@ -85,7 +102,6 @@ class Measured:
             rounds=[[list(pair) for pair in pairs] for pairs in rounds],
             repeats=repeats,
         )
-        transports = options.transports_of(context)
         plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
         sampling = Sampling(ci=0.01, point_time_s=POINT_S, size_time_s=None, tail=False)
         plan = msgspec.structs.replace(plan, sampling=sampling, budget_s=self.budget_s)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from volley.command import option_values
 from volley.command.commandline import flag, group, option
@@ -12,11 +11,7 @@ from volley.command.options import HOW, WHAT, BenchmarkOptions, JobOptions, Outp
 from volley.errors import UserError
 from volley.text import join_words
 
-if TYPE_CHECKING:
-    from volley.run.jobs import JobContext
-
 CLUSTER_S, MACHINE_S, GPUS_S = 180.0, 45.0, 50.0
-MOST_RANKS_OF_A_MACHINE = 16
 FORMATS = {
     "table": "for people",
     "json": "one document",
@@ -90,29 +85,3 @@ class CheckOptions(BenchmarkOptions):
     @property
     def named_transports(self) -> tuple[str, ...]:
         return self.transport
-
-    def ranks_of(self, context: JobContext) -> int:
-        """Return how many ranks the check has."""
-        from volley.launch.launchers import PAIR, cores  # noqa: PLC0415  start-up: --help does without
-        from volley.machine.nvidia_driver import gpu_count  # noqa: PLC0415  start-up: --help does without
-        from volley.run.jobs import count_ranks  # noqa: PLC0415  start-up: --help does without
-
-        granted = context.allocation
-        nodes = len(set(self.job.hosts)) or (granted.nodes if granted and granted.nodes > 1 else 0)
-        transports = context.about.of(self.transports_of(context))
-        on_gpus = any(each.memory == "device" for each in transports)  # two ranks do not share a GPU
-        gpus = (granted.gpus_per_node if granted and not self.job.hosts else None) or gpu_count()
-        here = gpus if on_gpus else min(cores(), MOST_RANKS_OF_A_MACHINE)
-        usual = context.ranks_given or (nodes * (gpus if on_gpus else 1) if nodes > 1 else here)
-        return count_ranks(self.job, context, usual=max(usual, PAIR))
-
-    def transports_of(self, context: JobContext) -> list[str]:
-        """Return the transports between the ranks: between nodes with GPUs also those that move GPU memory."""
-        from volley.machine.nvidia_driver import gpu_count, has_driver  # noqa: PLC0415  start-up: --help does without
-        from volley.run.jobs import choose_transports  # noqa: PLC0415  start-up: --help does without
-
-        nodes = len(set(self.job.hosts)) or (context.allocation.nodes if context.allocation else 1)
-        known = {each.name for each in context.about.transports}
-        gpus = nodes > 1 and has_driver() and gpu_count() > 0
-        usual = ("host", *(name for name in ("aware", "nccl") if gpus and name in known))
-        return choose_transports(self.transport, context, usual=usual)
