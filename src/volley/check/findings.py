@@ -90,9 +90,7 @@ def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names:
     return finding(status="NOT JUDGED", said=why)
 
 
-def _of_part(  # noqa: PLR0911  a return for each reason
-    finding: partial[CheckFinding], part: ClusterPart, names: Names
-) -> CheckFinding:
+def _of_part(finding: partial[CheckFinding], part: ClusterPart, names: Names) -> CheckFinding:
     """Say what is wrong with a part, or what would decide it."""
     nodes = names.nodes(part.ranks)
     slower, several = _percent(part.slower), join_few(nodes, NAMED)
@@ -108,30 +106,29 @@ def _of_part(  # noqa: PLR0911  a return for each reason
     if part.state == "at times":
         why = f"at times {slower} slower than usual ({count(part.pairs, 'visit')}), more often than other nodes"
         return about(status="FAIL", part=_title(part, names), said=why, drain=True)
-    fewer = f"({count(part.pairs, 'pair')})" if part.pairs else ""
-    if part.reason == "neighbors":
-        why = f"{slower} slower than its neighbors towards the same places {fewer}"
-        return about(status="FAIL", part=_title(part, names), said=why, drain=True)
-    if part.reason == "beyond":
-        why = f"{several} is {slower} slower with nodes of other switches, and good with those of its own"
-        return about(status="FAIL", part=f"a link of switch {switch}", said=why)
-    if part.reason == "far":
-        why = f"{slower} slower than the slowest of the others: more than any distance"
-        return about(status="FAIL", part=_title(part, names), said=why, drain=part.kind == "node")
-    if part.reason == "uplinks":
-        why = f"{slower} slower than comparable switches towards others"
-        return about(status="FAIL", part=f"the links of switch {switch} to other switches", said=why)
-    if part.reason == "inside":
-        why = f"its nodes are {slower} slower with each other than those of other switches"
-        if part.state == "slow":
-            return about(status="FAIL", part=f"switch {switch}", said=why)
-        return about(
-            status="UNDECIDED", part=f"switch {switch}", said=why, remedy="a check with nodes of more switches"
-        )
     if part.reason == "two":
         why = "the data is correct; of two nodes nobody can say which one is slow"
         return about(status="NOT JUDGED", said=why, evidence="none")
+    inside = f"its nodes are {slower} slower with each other than those of other switches"
+    if part.state == "slow":
+        pairs = f"({count(part.pairs, 'pair')})" if part.pairs else ""
+        title, why = {
+            "neighbors": (_title(part, names), f"{slower} slower than its neighbors towards the same places {pairs}"),
+            "beyond": (
+                f"a link of switch {switch}",
+                f"{several} is {slower} slower with nodes of other switches, and good with those of its own",
+            ),
+            "far": (_title(part, names), f"{slower} slower than the slowest of the others: more than any distance"),
+            "uplinks": (
+                f"the links of switch {switch} to other switches",
+                f"{slower} slower than comparable switches towards others",
+            ),
+            "inside": (f"switch {switch}", inside),
+        }[part.reason]
+        itself = part.kind == "node" and part.reason != "beyond"
+        return about(status="FAIL", part=title, said=why, drain=itself)
     why, decides = {
+        "inside": (inside, "a check with nodes of more switches"),
         "lone": (
             f"{slower} slower than the others: slow, or farther away",
             (
@@ -156,7 +153,7 @@ def _of_part(  # noqa: PLR0911  a return for each reason
             "a check with more nodes, or while the network is idle",
         ),
     }[part.reason]
-    title = _title(part, names) if part.kind == "node" else several
+    title = f"switch {switch}" if part.reason == "inside" else _title(part, names)
     return about(status="UNDECIDED", part=title, said=why, remedy=decides)
 
 
