@@ -821,7 +821,6 @@ def test_what_kept_records_lack_is_undecided_if_it_was_asked_for(volley: Command
     file = tmp_path / "limits.json"
     file.write_bytes(msgspec.json.encode(Limits(checks=[])))
     for words, asked in (
-        ((), set()),
         (("-t", "aware"), set()),
         (("-t", "staged"), {"all ranks", "staged"}),
         (("--expect", str(file)), {"all ranks"}),
