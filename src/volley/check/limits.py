@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -115,24 +114,17 @@ def read(path: Path, kind: type[T], option: str, what: str, hint: str = "") -> T
         raise UserError(f"{option} {path} is not {what} of this volley: {error}") from None
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file that others may write, too."""
-    try:
-        with path.with_name(f".{path.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-    except OSError as error:
-        raise UserError(f"--expect {path}: {error.strerror}") from None
-
-
 def learn(path: Path, host: str, machine: Machine, times: Mapping[str, Sequence[float]]) -> str:
     """Add a check to a file, which is made if there is none; return a sentence about what the file can tell."""
     seconds = {without_fault(name): median(each) for name, each in times.items()}
-    with _locked(path):
-        known = read_limits(path).checks if path.exists() else []
-        limits = Limits(checks=[*known, Checked(host=host, machine=machine, seconds=seconds)])
-        write_file(path, msgspec.json.format(msgspec.json.encode(limits), indent=1) + b"\n", "limits")
+    try:
+        with path.with_name(f".{path.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # others may learn at the same time
+            known = read_limits(path).checks if path.exists() else []
+            limits = Limits(checks=[*known, Checked(host=host, machine=machine, seconds=seconds)])
+            write_file(path, msgspec.json.format(msgspec.json.encode(limits), indent=1) + b"\n", "limits")
+    except OSError as error:
+        raise UserError(f"--expect {path}: {error.strerror}") from None
     same = limits.of(machine)
     hosts = len({each.host for each in same.checks})
     words = f"{path}: {count(len(same.checks), 'check')} of {count(hosts, 'node')} of this kind"
