@@ -11,7 +11,7 @@ from volley.command.options import HOW, WHAT, BenchmarkOptions, JobOptions, Outp
 from volley.errors import UserError
 from volley.text import join_words
 
-CLUSTER_S, MACHINE_S, GPUS_S = 180.0, 45.0, 50.0
+CLUSTER_S, MACHINE_S, GPUS_S = 180.0, 45.0, 58.0
 FORMATS = {
     "table": "for people",
     "json": "one document",
