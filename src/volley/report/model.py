@@ -22,7 +22,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 Value = float | int | bool | str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # two columns without a title are two
 class Column:
     title: str = ""
     """The header, of one or more lines."""
