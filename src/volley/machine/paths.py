@@ -28,7 +28,7 @@ SMALLEST_COUNTED = 1 << 12
 _DIRECT = re.compile(r"cuda_ipc|\bP2P/")
 """In the words of UCX and NCCL: one GPU reads or writes the memory of the other."""
 _LONG_BYTES = 1 << 20
-"""Shorter messages in the memory of GPUs may go through that of the host because it takes less time."""
+"""Shorter messages that MPI sends from GPU to GPU may go through the host because that takes less time."""
 _LEAST_SHARE = {True: 0.05, False: 0.25}
 """A device with less of the bytes than this, or of the few packets, carried something else."""
 _LEAST_SEEN = 0.5
@@ -318,7 +318,8 @@ def fallback(path: RunPath, environment: Mapping[str, str], sizes: str) -> Fallb
     why = (
         f"the environment sets {join_words(f'{name}={environment[name]}' for name in unset)}" if unset else path.reason
     )
-    if path.kind == "memory of the host" and path.of_gpus and unset and path.size_bytes >= _LONG_BYTES:
+    by_size = path.transport.startswith("aware") and path.size_bytes < _LONG_BYTES  # NCCL has one way for all sizes
+    if path.kind == "memory of the host" and path.of_gpus and unset and not by_size:
         return Fallback(f"{sizes} through the memory of the host ({path.protocol}): {why}", unset, "")
     if path.kind == "RDMA" and path.library.startswith("NCCL") and path.protocol and "GDR" not in path.protocol:
         text = f"{sizes} over RDMA on {path.over()} without GPUDirect, through the memory of both hosts"
