@@ -797,7 +797,7 @@ def test_healthy_machines_pass(volley: Command, tmp_path: Path) -> None:
     assert {(each["layer"], each["verdict"]) for each in found if each["verdict"] != "PASS"} == {
         ("all ranks", "NOT JUDGED")
     }
-    # Another machine with the H200s of the reference: its cores start 8 B 11 to 18 % later, its links carry 64 MiB 3 % slower.
+    # Another machine with the GPUs of the reference: 8 B take 11 to 18 % longer there, 64 MiB 3 %.
     done = volley("check", "--from", str(ROOT / "results" / "h200-x2" / "check.jsonl.gz"))
     assert done.code == 0, done.out
     assert "PASS         MPI on device memory: 7.3 % slower than h200-x2" in done.out
