@@ -92,6 +92,8 @@ def run(options: CheckOptions) -> int:
     known = limits.read_limits(options.expect) if options.expect and not options.learn else None
     asked = inventory.read_inventory(options.inventory) if options.inventory else None
     if options.records:
+        if options.budget or options.learn:
+            raise UserError("--from measures nothing: leave out --budget and --learn")
         kept = [log for name in options.records for log in read_runs(name, BENCHMARKS)]
         return _of_records(kept, options, where, known, asked)
     one = not rank_info(os.environ) and len(options.job.hosts) <= 1 and (granted is None or granted.nodes == 1)
