@@ -303,7 +303,9 @@ def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
     missed = [point for point in points if point.missed and point.sends]
     if not missed or not plan:
         return []
-    worst, launches = max(missed, key=attrgetter("half_width")), launches_of(missed)
+    # As shown: of two rates the one with the wider interval need not have the wider one of its time.
+    worst = max(missed, key=lambda point: shown.half_width if (shown := point.first_column[0]) else 0.0)
+    launches = launches_of(missed)
     which, aim = f"{count(len(missed), 'point')} of {_names(missed)}", f"{plan.sampling.ci * 100:g} %"
     command = again([worst], plan, size=True, launches=max(FIRST_LOOK, 2 * launches))
     found, factor, unit = worst.first_column
