@@ -201,17 +201,17 @@ def _by_reference(layer: Layer, ratios: tuple[str, dict[str, list[float]]], agai
     name, places = ratios
     every = [*chain.from_iterable(places.values())]
     finding = partial(CheckFinding, layer=layer.name, evidence="reference")
-    why = f"{beside_words(median(every), name)} (median of {count(len(every), 'time')}); "
+    usual = f"{beside_words(median(every), name)} (median of {count(len(every), 'time')})"
     by_cores = {place for place in places if layer.of_cores or place.endswith(layer.started_by_cores)}
     passes = {place: CORES_NEAR if place in by_cores else NEAR for place in places}
-    slow = sorted(
-        place for place, each in places.items() if min(each) > passes[place]
-    )  # no disturbance hits each launch
+    # what disturbs does not hit each launch
+    slow = sorted(place for place, each in places.items() if min(each) > passes[place])
     if not slow:
         limits = sorted({f"{(near - 1) * 100:.0f} %" for near in passes.values()})
-        return finding(status="PASS", said=f"{why}{' or '.join(limits)} slower would not pass")
+        return finding(status="PASS", said=f"{usual}; {' or '.join(limits)} slower would not pass")
     worst = min(passes[place] for place in slow)
-    why += f"more than {(worst - 1) * 100:.0f} % slower in every launch: {join_few(slow, NAMED)}"
+    why = f"more than {(worst - 1) * 100:.0f} % slower than {name} in every launch: {join_few(slow, NAMED)}; "
+    why += f"all points together {usual}"
     why += "; others may use these cores" * by_cores.issuperset(slow)
     verdict: Verdict = "NOT JUDGED" if by_cores.issuperset(slow) else "UNDECIDED"
     return finding(status=verdict, said=why, remedy=f"limits of this site (--expect FILE), or {again}")
