@@ -62,6 +62,8 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
             missing = "unknown"
         name = _QUIETLY.sub("", " ".join(place))
         texts = [_text(each) or missing for each in (here, there)]
+        if texts[0] == texts[1]:  # "none", and what older records do not have
+            continue
         # The plan has some variables of the environment, too.
         what = (place[-1], *texts) if "environment" in place else place
         found.setdefault(what, EnvironmentDifference(name, *texts))
