@@ -143,7 +143,7 @@ $(VENV)/.docs: $(INSTALLED)
 	@touch $@
 
 $(VENV)/.lint: $(INSTALLED)
-	@$(IN_VENV) "$$(ls build/dist/*.whl)$(call with_extras,lint)"
+	@$(IN_VENV) "$$(ls build/dist/*.whl)$(call with_extras,lint report)"
 	@touch $@
 
 # pytest ends with 5 where PYTEST leaves no test of a kind. Files with few tests are not the last ones: these build volley.
