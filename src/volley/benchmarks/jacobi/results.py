@@ -14,7 +14,7 @@ from typing import Literal
 
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
 from volley.records.launch_series import LaunchSeries, series_of, software
-from volley.records.record_types import Run
+from volley.records.record_types import Run, Status
 from volley.records.run_log import Observable, RunLog
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import Repeated
@@ -75,14 +75,37 @@ class Solution:
         """The first launch that has numbers; if a launch failed, that one."""
         return next(iter(self.measured.values()), self._worst)
 
-    launches = property(lambda self: len(self.by_launch))
-    transport = property(lambda self: self.point.transport)
-    status = property(lambda self: self.point.status)
-    ranks = property(lambda self: math.prod(self.point.grid))
-    residual = property(lambda self: self.point.residuals[-1].residual if self.point.residuals else None)
-    messages_timed = property(lambda self: sum(point.messages_timed for point in self.by_launch.values()))
-    messages_verified = property(lambda self: sum(point.messages_verified for point in self.by_launch.values()))
-    sends = property(lambda self: bool(self.measured))
+    @property
+    def launches(self) -> int:
+        return len(self.by_launch)
+
+    @property
+    def transport(self) -> str:
+        return self.point.transport
+
+    @property
+    def status(self) -> Status:
+        return self.point.status
+
+    @property
+    def ranks(self) -> int:
+        return math.prod(self.point.grid)
+
+    @property
+    def residual(self) -> float | None:
+        return self.point.residuals[-1].residual if self.point.residuals else None
+
+    @property
+    def messages_timed(self) -> int:
+        return sum(point.messages_timed for point in self.by_launch.values())
+
+    @property
+    def messages_verified(self) -> int:
+        return sum(point.messages_verified for point in self.by_launch.values())
+
+    @property
+    def sends(self) -> bool:
+        return bool(self.measured)
 
     @property
     def whole(self) -> tuple[int, int]:
