@@ -202,18 +202,18 @@ def _by_reference(layer: Layer, ratios: tuple[str, dict[str, list[float]]], agai
     every = [*chain.from_iterable(places.values())]
     finding = partial(CheckFinding, layer=layer.name, evidence="reference")
     usual = f"{beside_words(median(every), name)} (median of {count(len(every), 'time')})"
-    by_cores = {place for place in places if layer.of_cores or place.endswith(layer.started_by_cores)}
-    passes = {place: CORES_NEAR if place in by_cores else NEAR for place in places}
+    near = {place: CORES_NEAR if layer.of_cores or place.endswith(layer.started_by_cores) else NEAR for place in places}
     # what disturbs does not hit each launch
-    slow = sorted(place for place, each in places.items() if min(each) > passes[place])
+    slow = sorted(place for place, each in places.items() if min(each) > near[place])
     if not slow:
-        limits = sorted({f"{(near - 1) * 100:.0f} %" for near in passes.values()})
+        limits = sorted({f"{(each - 1) * 100:.0f} %" for each in near.values()})
         return finding(status="PASS", said=f"{usual}; {' or '.join(limits)} slower would not pass")
-    worst = min(passes[place] for place in slow)
-    why = f"more than {(worst - 1) * 100:.0f} % slower than {name} in every launch: {join_few(slow, NAMED)}; "
+    least = min(near[place] for place in slow)
+    why = f"more than {(least - 1) * 100:.0f} % slower than {name} in every launch: {join_few(slow, NAMED)}; "
     why += f"all points together {usual}"
-    why += "; others may use these cores" * by_cores.issuperset(slow)
-    verdict: Verdict = "NOT JUDGED" if by_cores.issuperset(slow) else "UNDECIDED"
+    verdict: Verdict = "UNDECIDED"
+    if least == CORES_NEAR:
+        verdict, why = "NOT JUDGED", f"{why}; others may use these cores"
     return finding(status=verdict, said=why, remedy=f"limits of this site (--expect FILE), or {again}")
 
 

@@ -147,7 +147,7 @@ def argument(metavar: str, *, positional: str = "+", help: str) -> Any:  # noqa:
     """Declare the positional arguments; ``positional`` is argparse's ``nargs``.  A ``--`` before them is none."""
 
     def read(_: str, words: Sequence[str]) -> tuple[str, ...]:
-        return tuple(words)[words[:1] == ["--"] :]
+        return tuple(words[1:] if words[:1] == ["--"] else words)
 
     own = Option(metavar=metavar, positional=positional, help=help, panel=_ARGUMENTS, read=read)
     return field(default=(), metadata={"option": own})

@@ -134,7 +134,7 @@ class _Reader:
         elif name.endswith("_init"):
             self._persistent[event.buffer2] = (kind_of_message(name), event)
         elif name == "Cancel":
-            for each in (each for handle in self._rank.list_of(event) for each in self._active[handle]):
+            for each in (each for handle in self._rank.list_of(event) for each in self._active.get(handle, ())):
                 each.cancelled = True
         elif name in ("Start", "Startall"):
             for handle in filter(self._persistent.__contains__, self._rank.list_of(event)):
@@ -147,7 +147,7 @@ class _Reader:
         elif kind := kind_of_message(name) or collective_of(name):
             about = event
             if name in ("Mrecv", "Imrecv") and self._probed:  # MPI_Imrecv has replaced the handle: the last one
-                handle = event.buffer2 if event.buffer2 in self._probed else [*self._probed][-1]
+                handle = event.buffer2 if event.buffer2 in self._probed else next(reversed(self._probed))
                 about = self._probed.pop(handle)
             operation = self._begin(number, event, about, kind)
             if name.startswith("I"):
@@ -182,7 +182,7 @@ class _Reader:
         if not words and event.buffer2:
             handles = [event.buffer2]
         for handle, word in zip_longest(handles, sources, fillvalue=0):
-            if not self._active[handle]:
+            if not self._active.get(handle):
                 continue
             operation = self._active[handle].pop(0)
             if operation.kind == "receive" and event.flags & MATCHED:

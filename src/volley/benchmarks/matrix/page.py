@@ -99,9 +99,10 @@ def _heading(results: MatrixResults) -> list[str]:
 
 
 def _tables(results: MatrixResults) -> Iterator[Table]:
-    cases, launches, legend = results.cases, len(results.series.logs), []
+    cases, launches = results.cases, len(results.series.logs)
     if not cases and not results.of_gpus:
         return
+    legend = []
     if results.of_gpus and launches > 1:
         legend.append(f"each cell is the median of the medians of {count(launches, 'launch')}")
     shown = [case for case in results.rank_cases if len(case.firsts) <= MAX_IN_TABLES]
@@ -169,7 +170,8 @@ def _rank_table(case: RankMatrixCase) -> Table:
         "loaded": "all ranks busy",
     }[case.row.mode]
     legend = ["rows: first rank, columns: second"]
-    legend += ["latency: half round trip"] * (case.row.window is None) + ["GB/s: 10^9 B/s"] * case.shows_rate
+    legend += ["latency: half round trip"] if case.row.window is None else []
+    legend += ["GB/s: 10^9 B/s"] if case.shows_rate else []
     legend += [report_parts.ALL_VERIFIED] if case.moved_bytes and account([case]).all_verified else []
     widths = np.fmax(case.highs_s / case.times_s - 1, 1 - case.lows_s / case.times_s)
     digits = 3
