@@ -109,10 +109,9 @@ while True:
 """The ranks of the host in which this runs have a sixth of the time."""
 
 
-@pytest.mark.parametrize("bad", [(), (1, 6)])
-def test_two_switches_of_uneven_size(tmp_path: Path, bad: Sequence[int]) -> None:
-    """Five hosts on one switch and three on another: all are good, or a host and a cable are slow."""
-    slow_host, slow_cable = bad or (None, None)
+@pytest.mark.parametrize(("slow_host", "slow_cable"), [(None, None), (None, 6), (1, 6)])
+def test_two_switches_of_uneven_size(tmp_path: Path, slow_host: int | None, slow_cable: int | None) -> None:
+    """Five hosts on one switch and three on another: all are good, or a cable is slow, or a host too."""
     try:
         with switched(tmp_path / "lab", 5, 3) as hosts, ExitStack() as stack:
             names = plug_in(hosts, [HALF if number == slow_cable else GIGABIT for number in range(8)])
@@ -129,12 +128,13 @@ def test_two_switches_of_uneven_size(tmp_path: Path, bad: Sequence[int]) -> None
     found = [each for each in document["findings"] if each["layer"].startswith("bandwidth")]
     failed = {node for each in found if each["verdict"] == "FAIL" for node in each["nodes"]}
     open_ = {node for each in found if each["verdict"] == "UNDECIDED" for node in each["nodes"]}
-    expected, named = {names[number] for number in bad}, failed | open_
+    expected, named = {names[number] for number in (slow_host, slow_cable) if number is not None}, failed | open_
     assert failed <= expected, done.stdout
     assert done.returncode == 1 or not failed, done.stdout
-    # Two processors do the work of all hosts: on a busy machine the pairs differ so much that nobody can be named.
+    # Two processors do the work of all hosts: beside a host that stands still the pairs differ so much that perhaps
+    # nobody can be named.
     nothing_passed = not any(each["verdict"] == "PASS" for each in found)
-    assert expected <= named or (nothing_passed and not named), done.stdout
+    assert expected <= named or (slow_host is not None and nothing_passed and not named), done.stdout
 
 
 def test_a_cable_that_is_pulled_out(hosts: Lab, tmp_path: Path) -> None:

@@ -83,9 +83,7 @@ def _words(line: str) -> tuple[Sequence[str], Sequence[str]]:
                 raise UserError("--live: volley without a command makes several launches: write e.g. 'volley pingpong'")
             command = next((each for each in commands() if name in (each.name, *each.aliases)), None)
             if command is None:
-                raise UserError(
-                    f"--live: volley {escape_controls(name)} launches nothing: write e.g. 'volley pingpong'"
-                )
+                raise UserError(f"--live: volley {escape_controls(name)} is no benchmark: write e.g. 'volley pingpong'")
             break
     has_it = command is None or any(each.name == "--launches" for each in command.declared())
     return words, ("--launches", "1") if has_it else ()
