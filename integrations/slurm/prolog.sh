@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prolog or epilog of Slurm: drains the node if volley check fails there. The limits are of good nodes of this site.
-# Slurm waits PrologEpilogTimeout for it: at least 90 s with GPUs, 45 s without.
+# Slurm waits PrologEpilogTimeout for it: at least 90 s with GPUs, 60 s without.
 PATH=${PATH:+$PATH:}/opt/volley/bin:/usr/local/bin:/usr/bin:/bin # Slurm may give a prolog none
 command -v volley >/dev/null || { echo "volley is not in $PATH: the node was not checked" >&2; exit 0; }
 
