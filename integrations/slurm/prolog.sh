@@ -1,6 +1,7 @@
 #!/bin/sh
 # Prolog or epilog of Slurm: drains the node if volley check fails there. The limits are of good nodes of this site.
-# Slurm waits PrologEpilogTimeout for it: at least 90 s with GPUs, 60 s without.
+# slurm.conf: PrologFlags=Alloc, because srun waits only MessageTimeout (10 s) for a node that begins a job step;
+# PrologEpilogTimeout=90.
 PATH=${PATH:+$PATH:}/opt/volley/bin:/usr/local/bin:/usr/bin:/bin # Slurm may give a prolog none
 command -v volley >/dev/null || { echo "volley is not in $PATH: the node was not checked" >&2; exit 0; }
 

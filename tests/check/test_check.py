@@ -715,14 +715,14 @@ def test_the_screen_of_many_nodes_is_short_and_has_each_verdict(number: int, lay
 
 @pytest.mark.slow
 def test_a_check_of_one_machine(volley: Command, tmp_path: Path) -> None:
-    """Without limits nothing says how fast this machine should be; with limits two ranks pass as well."""
+    """Without limits a virtual machine passes by what is published of equal cores, or is not judged."""
     file = tmp_path / "limits.json"
     words = ("check", "--format", "json", "--ranks", "2", "-o", str(tmp_path / "records.jsonl"), "--force")
     words = (*words, "--budget", "20", "--expect", str(file))
     done = volley(*words, "--learn")
     found = json.loads(done.out)["findings"]
     assert done.code == 0, done.err
-    assert {each["verdict"] for each in found} == {"NOT JUDGED"}
+    assert {each["verdict"] for each in found} <= {"PASS", "NOT JUDGED"}
     (learned,) = limits.read_limits(file).checks
     assert "pingpong among all 2 ranks: host, 8 B" in learned.seconds
     factors = (0.8, 0.9, 1, 1.1, 1.2)

@@ -49,6 +49,7 @@ SlurmdSpoolDir={folder}/spool.%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
 Prolog={folder}/prolog.sh
+PrologFlags=Alloc
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.%n.log
 NodeName={nodes} CPUs=2 State=UNKNOWN
