@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from doctor_states import GOOD, RANKS, STATES, blamed, state
 from machine_facts import NAMES, changed, facts_of
+from reported_situations import FINE, SITUATIONS
 from screens import SCREENS, check_screen
 from the_command import BUSY, FEW, Command
 from volley.doctor.checks import CHECKS, diagnose
@@ -46,6 +47,21 @@ def test_a_state_of_a_machine_is_one_finding() -> None:
         more = "".join(f"  also: {each}\n" for each in cause.also)
         parts.append(f"# {name}\n{cause.check}: {cause.said}\n  {cause.remedy}\n{more}")
     check_screen(SCREENS / "doctor/states.txt", "\n".join(parts))
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_a_reported_situation_has_the_answer_that_was_written_down_before(name: str) -> None:
+    situation = SITUATIONS[name]
+    found = diagnose(changed(GOOD, **situation.changes)).findings
+    (cause,) = (each for each in found if each.status in {"warning", "broken"})
+    assert (cause.check, cause.status) == (situation.check, situation.status)
+    assert re.search(situation.remedy, cause.remedy), cause.remedy
+    assert not re.search(situation.never, cause.remedy), cause.remedy
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_what_looks_like_a_reported_situation_is_fine(name: str) -> None:
+    assert blamed(changed(GOOD, **FINE[name])) == []
 
 
 @pytest.mark.parametrize("family", ["openmpi", "mpich", "intel"])

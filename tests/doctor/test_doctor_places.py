@@ -7,9 +7,11 @@ from itertools import product
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from doctor_states import GOOD, STATES
 from machine_facts import changed
+from reported_situations import SITUATIONS
 from volley.doctor.checks import diagnose
 from volley.doctor.findings import DoctorFinding
 from volley.machine.facts import Facts
@@ -58,7 +60,7 @@ GPU_STATES: dict[str, dict[str, object]] = {
     },
 }
 HOST = re.compile(
-    r"systemctl|\breboot\b|grub|dmesg|modprobe|rmmod|nvidia-smi -i|setpci|cpupower|sysctl|ip link set"
+    r"systemctl|\breboot\b|grub|dmesg|modprobe|rmmod|nvidia-smi -i \S+ -|setpci|cpupower|sysctl|ip link set|mokutil"
     r"|mount -|dkms|apt-get"
 )
 """Words of commands that nothing inside a container can run."""
@@ -71,15 +73,19 @@ Remedy = tuple[str, Facts, DoctorFinding, str]
 def remedies() -> list[Remedy]:
     """Every remedy for every state in every place and batch system."""
     found = []
-    for name, change in {**STATES, **GPU_STATES}.items():
+    reported = {name: situation.changes for name, situation in SITUATIONS.items()}
+    for name, change in {**STATES, **GPU_STATES, **reported}.items():
         facts = changed(GOOD, **change)
-        known, around = (msgspec.to_builtins(each.value) for each in (facts.system, facts.surroundings))
+        known, around = facts.system.value, facts.surroundings.value
+        assert known
+        assert around
         for (where, system), (batch, variables) in product(PLACES.items(), JOBS.items()):
-            here = changed(
+            its = {"batch_system": batch, "job_hosts": ["node1"]} if batch and not around.batch_system else {}
+            here = replace(
                 facts,
-                system={**known, "root": False, **system},
+                system=replace(facts.system, value=replace(known, **{"root": False, **system})),
                 environment={**facts.environment, **variables},
-                surroundings={"batch_system": batch, "job_hosts": ["node1"] if batch else [], **around},
+                surroundings=replace(facts.surroundings, value=replace(around, **its)),
             )
             for finding in diagnose(here).findings:
                 said = filter(None, (finding.remedy, *finding.also))

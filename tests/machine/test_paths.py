@@ -142,6 +142,31 @@ def test_what_no_counter_saw_is_unknown_or_memory() -> None:
     assert (loopback.over(), loopback.counted) == ("lo", pytest.approx(1.0))
 
 
+HERE = ("a", "a")
+
+
+def test_what_other_programs_sent_over_the_loopback_makes_the_path_uncertain() -> None:
+    """Three times the bytes: nothing is known but what the library says."""
+    busy = device("lo", 6.0, rate=None)
+    unknown = found(busy, hosts=HERE)
+    assert (unknown.kind, paths.fallback(unknown, {}, "1 MiB")) == ("", None)
+    assert unknown.words() == "unknown, because 3.0 times what was sent was counted, so other programs sent as well"
+    assert unknown.in_short() == unknown.words()
+    in_memory = found(busy, lines=[line.format("sm") for line in OPEN_MPI], mpi="Open MPI v5.0.11", hosts=HERE)
+    assert (in_memory.kind, in_memory.devices) == ("memory of the host", [])
+    over_tcp = found(busy, lines=[line.format("tcp") for line in OPEN_MPI], mpi="Open MPI v5.0.11", hosts=HERE)
+    assert (over_tcp.kind, over_tcp.over()) == ("TCP", "lo")
+    assert over_tcp.words().endswith("3.0 times what was sent was counted, so other programs sent as well")
+    beside = found(device("lo", 2.0, rate=None), lines=[line.format("sm") for line in OPEN_MPI], hosts=HERE)
+    assert beside.kind == "memory of the host"  # as many bytes as were sent, and not these
+
+
+def test_what_other_programs_send_beside_is_no_part_of_the_path() -> None:
+    path = found(device("eth0", 4.0), device("mlx5_0", 1.0, rate=2e11))
+    assert (path.kind, path.over(), path.counted) == ("RDMA", "mlx5_0 (200 Gbit/s)", pytest.approx(1.0, abs=1e-5))
+    assert found(device("eth0", 4.0), device("eth1", 3.0)).words().endswith("so other programs sent as well")
+
+
 def test_small_messages_are_told_by_packets() -> None:
     """Between hosts, four messages beside one stray packet: no bytes are claimed."""
     one = CountedDevice("eth0", False, True, None, [], 900, 900, 4, 4)

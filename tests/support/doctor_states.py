@@ -14,14 +14,14 @@ from volley.machine.facts import Facts
 _BASE = facts_of("h200x2-no-gdrcopy")
 _TEXTS = (Path(__file__).parents[1] / "mpi_outputs.txt").read_text("utf-8").strip("\n").split("\n\n")
 _SAID = {each.splitlines()[0][2:]: [line[2:] for line in each.splitlines()[2:]] for each in _TEXTS}
-_AROUND = {"host": "node1", "cpus": 8, "folder": "/scratch", "other_folder": "/tmp", "in_job": True}
+AROUND = {"host": "node1", "cpus": 8, "folder": "/scratch", "other_folder": "/tmp", "in_job": True}
 _CLOCKS = [
     {**msgspec.to_builtins(gpu), "clocks_event_reasons": []}
     for gpu in (_BASE.nvml.value.gpus if _BASE.nvml.value else [])
 ]
 GOOD = changed(
     _BASE,
-    surroundings=_AROUND,
+    surroundings=AROUND,
     settings={"host": "node1"},
     trials=None,
     gdrcopy={"node": "ok", "module": "2.4", "library": "2.4", "mapped": True},
@@ -64,7 +64,7 @@ def failed_cuda(status: int, name: str) -> dict[str, Any]:
     return {"status": status, "status_name": name, "failed_call": "cuInit", "devices": [], "peers": []}
 
 
-def _gpus(*changes: dict[str, Any]) -> dict[str, Any]:
+def gpus(*changes: dict[str, Any]) -> dict[str, Any]:
     return {"gpus": [{**gpu, **change} for gpu, change in zip(_CLOCKS, changes, strict=False)]}
 
 
@@ -73,7 +73,7 @@ RANKS = msgspec.to_builtins(GOOD.launcher.value)["ranks"]
 _NO_DEVICE = [{**each, "device": None} for each in RANKS]
 
 
-_NO_DRIVER = {
+NO_DRIVER = {
     "driver": {"version": None, "nodes": {}, "modules": [], "library": None},
     **dict.fromkeys(("cuda", "nvml", "gdrcopy"), None),
     **_NO_GPU_JOBS,
@@ -86,7 +86,7 @@ def _held(driver: str) -> list[dict[str, Any]]:
     return [{**msgspec.to_builtins(gpu), "driver": driver} for gpu in GOOD.gpus_on_bus]
 
 
-def _no_cuda(status: int, name: str) -> dict[str, Any]:
+def no_cuda(status: int, name: str) -> dict[str, Any]:
     return {
         "cuda": failed_cuda(status, name),
         **_NO_GPU_JOBS,
@@ -95,7 +95,7 @@ def _no_cuda(status: int, name: str) -> dict[str, Any]:
     }
 
 
-_SLOWER = {"points": [{"transport": "host", "size_bytes": 8, "status": "ok", "half_round_trip_s": 1.2e-5}]}
+SLOWER = {"points": [{"transport": "host", "size_bytes": 8, "status": "ok", "half_round_trip_s": 1.2e-5}]}
 _WRONG = {"transport": "peer", "size_bytes": 4096, "status": "failed", "reason": "4096 of 4096 bytes differ"}
 _COPY = msgspec.to_builtins(GOOD.peers.value)[0] if GOOD.peers.value else {}
 _UNAWARE = {
@@ -105,12 +105,12 @@ _UNAWARE = {
     "points": [],
     "text": [],
 }
-_ALIKE = {"MPI": "Open MPI 5.0.11", "UCX": "1.20.1", "NVIDIA driver": "580.65.06"}
-_ALIKE |= {"limit of locked memory": "unlimited", "limit of open files": "65536"}
+ALIKE = {"MPI": "Open MPI 5.0.11", "UCX": "1.20.1", "NVIDIA driver": "580.65.06"}
+ALIKE |= {"limit of locked memory": "unlimited", "limit of open files": "65536"}
 
 
-_RDMA = {"bus": {"infiniband": ["mlx5_0"]}, "driver": {"modules": ["nvidia", "nvidia_uvm", "nvidia_peermem"]}}
-_MLX5 = {"name": "mlx5_0", "rdma": True, "rate_bits_per_s": 2e11}
+RDMA = {"bus": {"infiniband": ["mlx5_0"]}, "driver": {"modules": ["nvidia", "nvidia_uvm", "nvidia_peermem"]}}
+MLX5 = {"name": "mlx5_0", "rdma": True, "rate_bits_per_s": 2e11}
 
 
 def _path(**more: Any) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _path(**more: Any) -> dict[str, Any]:
     return {**sizes, "library": "Open MPI ob1", "protocol": "tcp", "ends": ends, **more}
 
 
-def _hosts(
+def hosts(
     job: dict[str, Any] | None = None,
     *,
     docker: bool = False,
@@ -129,8 +129,8 @@ def _hosts(
 ) -> dict[str, Any]:
     known = {"a": ["192.0.2.1"], "b": ["192.0.2.2"]}
     both = {"docker0": "172.17.0.1/16"} if docker else {}
-    one = {"name": "a", "port": 1, "names": known, "settings": _ALIKE, "reached": {"b 192.0.2.2": "ok"}}
-    two = {"name": "b", "port": 1, "names": known, "settings": _ALIKE, "reached": {"a 192.0.2.1": "ok"}}
+    one = {"name": "a", "port": 1, "names": known, "settings": ALIKE, "reached": {"b 192.0.2.2": "ok"}}
+    two = {"name": "b", "port": 1, "names": known, "settings": ALIKE, "reached": {"a 192.0.2.1": "ok"}}
     one["interfaces"] = {"eth0": "192.0.2.1/24", **both}
     two["interfaces"] = {"eth0": "192.0.2.2/24", **both}
     whole = {**msgspec.to_builtins(GOOD.mpi_host.value), **(job or {})}
@@ -159,16 +159,16 @@ _NOEXEC = "[Errno 13] Permission denied: '/scratch/try'"
 _LATE = "[1795891834.17] [n1:59 :0] ucp_ep.c:1545 UCX  ERROR   ep 0x7f: flush failed: Input/output error"
 STATES: dict[str, dict[str, Any]] = {
     "TMPDIR without exec": {
-        "surroundings": {**_AROUND, "folder_run_error": _NOEXEC},
+        "surroundings": {**AROUND, "folder_run_error": _NOEXEC},
     },
     "TMPDIR is full": all_jobs(
         "Open MPI 5.0.11: TMPDIR is full",
-        surroundings={**_AROUND, "folder_error": "No space left on device"},
+        surroundings={**AROUND, "folder_error": "No space left on device"},
         trials=[{"change": "TMPDIR=/tmp", "works": True}],
     ),
     "variables of a job on another host": all_jobs(
         _OTHER_HOST,
-        surroundings={**_AROUND, "batch_system": "slurm", "job_hosts": ["gpu07"], "in_job": False},
+        surroundings={**AROUND, "batch_system": "slurm", "job_hosts": ["gpu07"], "in_job": False},
         trials=_tried("SLURM_JOB_ID=7", "SLURM_NODELIST=gpu07"),
     ),
     "variables of a rank, without its launcher": {
@@ -177,14 +177,14 @@ STATES: dict[str, dict[str, Any]] = {
         "trials": [_LEFT_OVER],
     },
     "a job of one CPU": {
-        "surroundings": {**_AROUND, "batch_system": "slurm", "job_hosts": ["node1"]},
-        "mpi_host": _SLOWER,
+        "surroundings": {**AROUND, "batch_system": "slurm", "job_hosts": ["node1"]},
+        "mpi_host": SLOWER,
         "trials": _tried("SLURM_JOB_ID=7", "SLURM_TASKS_PER_NODE=1"),
     },
     "variables of a job that srun refuses": {
         "environment": {"SLURM_JOB_ID": "7", "SLURM_MEM_PER_CPU": "1", "SLURM_MEM_PER_NODE": "2"},
         "surroundings": {
-            **_AROUND,
+            **AROUND,
             "batch_system": "slurm",
             "job_hosts": ["node1"],
             "step_error": "srun: fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually "
@@ -206,7 +206,7 @@ STATES: dict[str, dict[str, Any]] = {
     "a low limit of the size of files": all_jobs(
         "MPICH 4.0.2: ulimit -f 512",
         trials=[{"change": "ulimit -S -f unlimited", "settings": ["ulimit -f 512"], "works": True}],
-        surroundings={**_AROUND, "folder_error": "File too large"},
+        surroundings={**AROUND, "folder_error": "File too large"},
         limits={"shm_error": "File too large"},
         stack={"mpi_family": "mpich"},
     ),
@@ -219,7 +219,7 @@ STATES: dict[str, dict[str, Any]] = {
         trials=_tried("UCX_TLS=rc"),
         ucx_transfer={"memory": "cuda", "status": 255, "said": "UCX  ERROR no usable transports/devices"},
     ),
-    "inherited settings make MPI slow": {"mpi_host": _SLOWER, "trials": _tried("OMPI_MCA_btl=self,tcp")},
+    "inherited settings make MPI slow": {"mpi_host": SLOWER, "trials": _tried("OMPI_MCA_btl=self,tcp")},
     "the library of MPI is gone": all_jobs(
         "a loader", stack={"start_error": _GONE, "described": "/opt/mpi/lib/libmpi.so.40"}, trials=[]
     ),
@@ -233,17 +233,17 @@ STATES: dict[str, dict[str, Any]] = {
     ),
     "the host's name has no address": all_jobs(
         "Intel MPI 2021.18: I_MPI_HYDRA_IFACE=eth9",
-        surroundings={**_AROUND, "host_error": "Name or service not known"},
+        surroundings={**AROUND, "host_error": "Name or service not known"},
     ),
     "lo is down": all_jobs(
-        "Open MPI 5.0.11: no interface", surroundings={**_AROUND, "loopback_error": "Network is unreachable"}
+        "Open MPI 5.0.11: no interface", surroundings={**AROUND, "loopback_error": "Network is unreachable"}
     ),
     "a variable names an interface that is not there": {
         "environment": {"NCCL_SOCKET_IFNAME": "ib0", "UCX_NET_DEVICES": "mlx5_0:1,mlx5_9:1"},
-        "surroundings": {**_AROUND, "devices": ["lo", "eth0", "mlx5_0"]},
+        "surroundings": {**AROUND, "devices": ["lo", "eth0", "mlx5_0"]},
     },
     "two hardware threads of one core": {"settings": {"host": RANKS[0]["host"], "siblings": [[0, 1]]}},
-    "one CPU for two ranks": {"surroundings": {**_AROUND, "cpus": 1}, "mpi_host": _SLOWER, "trials": []},
+    "one CPU for two ranks": {"surroundings": {**AROUND, "cpus": 1}, "mpi_host": SLOWER, "trials": []},
     "/dev/shm is small, with MPICH": all_jobs(
         _SHM_MPICH,
         limits={"shm_bytes": 4 << 20, "shm_free_bytes": 4 << 20},
@@ -253,7 +253,7 @@ STATES: dict[str, dict[str, Any]] = {
     ),
     "/dev/shm is small, with Open MPI": {
         "limits": {"shm_bytes": 4 << 20, "shm_free_bytes": 4 << 20},
-        "mpi_host": _SLOWER,
+        "mpi_host": SLOWER,
         "trials": [{"change": "OMPI_MCA_btl=self,sm", "reason": "there is not enough space for /dev/shm/sm_segment"}],
     },
     "/dev/shm is not for all users": all_jobs(_SHM_MPICH, limits={"shm_error": "Permission denied"}),
@@ -267,26 +267,26 @@ STATES: dict[str, dict[str, Any]] = {
         "trials": [{"change": "OMPI_MCA_pml=ucx", "works": True}],
     },
     "no NVIDIA driver": {
-        **_NO_DRIVER,
+        **NO_DRIVER,
         "driver": {"version": None, "nodes": {}, "modules": [], "library": "no such file"},
     },
-    "nouveau holds the GPUs": {**_NO_DRIVER, "bus": {"gpus": _held("nouveau")}},
-    "the GPUs are kept for virtual machines": {**_NO_DRIVER, "bus": {"gpus": _held("vfio-pci")}},
+    "nouveau holds the GPUs": {**NO_DRIVER, "bus": {"gpus": _held("nouveau")}},
+    "the GPUs are kept for virtual machines": {**NO_DRIVER, "bus": {"gpus": _held("vfio-pci")}},
     "CUDA_VISIBLE_DEVICES is empty": {
         "environment": {"CUDA_VISIBLE_DEVICES": ""},
-        **_no_cuda(100, "CUDA_ERROR_NO_DEVICE"),
+        **no_cuda(100, "CUDA_ERROR_NO_DEVICE"),
     },
     "a stub in front of the driver's library": {
         "environment": {"LD_LIBRARY_PATH": "/usr/local/cuda/lib64/stubs"},
-        **_no_cuda(34, "CUDA_ERROR_STUB_LIBRARY"),
+        **no_cuda(34, "CUDA_ERROR_STUB_LIBRARY"),
     },
     "an MPS that has ended": {
         "environment": {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"},
-        **_no_cuda(805, "CUDA_ERROR_MPS_CONNECTION_FAILED"),
+        **no_cuda(805, "CUDA_ERROR_MPS_CONNECTION_FAILED"),
     },
-    "a limit of the address space": _no_cuda(2, "CUDA_ERROR_OUT_OF_MEMORY"),
+    "a limit of the address space": no_cuda(2, "CUDA_ERROR_OUT_OF_MEMORY"),
     "a divided GPU (MIG)": {
-        "nvml": _gpus({"mig": True}, {"mig": True}),
+        "nvml": gpus({"mig": True}, {"mig": True}),
         "cuda": cuda(reaches=False),
         "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "complete": False, "points": []}}],
     },
@@ -304,7 +304,7 @@ STATES: dict[str, dict[str, Any]] = {
         "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], **_UNAWARE}}],
     },
     "CUDA hangs": {**dict.fromkeys(("cuda", "nvml", "pcie_load", "launcher"), "no answer within 60 s"), "peers": None},
-    "memory errors of a GPU": {"nvml": _gpus({"ecc_uncorrected": 3}, {}), "mpi_device": _UNAWARE},
+    "memory errors of a GPU": {"nvml": gpus({"ecc_uncorrected": 3}, {}), "mpi_device": _UNAWARE},
     "a memory error in the kernel's messages": {
         "driver": {"xids": [{"pci": GOOD.gpus[1].pci, "number": 48, "said": "Xid (PCI:0000:cb:00): 48, DBE"}]}
     },
@@ -334,44 +334,44 @@ STATES: dict[str, dict[str, Any]] = {
         "ucx_transfer": {"memory": "cuda", "status": 255, "said": "Unsupported memory type cuda"},
         "stack": {"mpi_source": "system", "ompi_cuda": True, "ompi_pml": []},
     },
-    "a host that does not answer": {"hosts": _hosts(failed(_OTHER_HOST), b={"error": "timeout"})},
+    "a host that does not answer": {"hosts": hosts(failed(_OTHER_HOST), b={"error": "timeout"})},
     "a name with another address": {
-        "hosts": _hosts(
+        "hosts": hosts(
             failed(_OTHER_HOST),
             b={"names": {"a": ["127.0.1.1"], "b": ["192.0.2.2"]}, "reached": {"a 192.0.2.1": "refused"}},
         )
     },
     "a firewall between hosts": {
-        "hosts": _hosts(failed(_OTHER_HOST), b={"reached": {"a 192.0.2.1": "port 7: timed out"}})
+        "hosts": hosts(failed(_OTHER_HOST), b={"reached": {"a 192.0.2.1": "port 7: timed out"}})
     },
     "different versions of MPI": {
-        "hosts": _hosts(failed(_OTHER_HOST), b={"settings": {**_ALIKE, "MPI": "Open MPI 4.1.4"}})
+        "hosts": hosts(failed(_OTHER_HOST), b={"settings": {**ALIKE, "MPI": "Open MPI 4.1.4"}})
     },
     "fewer open files, less locked memory and another UCX": {
-        "hosts": _hosts(
+        "hosts": hosts(
             failed(_OTHER_HOST),
-            b={"settings": {**_ALIKE, "UCX": "", "limit of locked memory": "8 MiB", "limit of open files": "1024"}},
+            b={"settings": {**ALIKE, "UCX": "", "limit of locked memory": "8 MiB", "limit of open files": "1024"}},
         )
     },
     "NCCL_SOCKET_IFNAME names nothing on the other host": {
         "environment": {"NCCL_SOCKET_IFNAME": "eth0"},
-        "surroundings": {**_AROUND, "devices": ["lo", "eth0"]},
-        "hosts": _hosts(b={"interfaces": {"lo": "127.0.0.1/8", "ens9": "192.0.2.2/24"}}),
+        "surroundings": {**AROUND, "devices": ["lo", "eth0"]},
+        "hosts": hosts(b={"interfaces": {"lo": "127.0.0.1/8", "ens9": "192.0.2.2/24"}}),
     },
     "TCP between hosts with InfiniBand, because a variable asks for it": {
         "environment": {"OMPI_MCA_btl": "tcp,self"},
-        **_RDMA,
-        "hosts": _hosts(path={"idle": [_MLX5]}),
+        **RDMA,
+        "hosts": hosts(path={"idle": [MLX5]}),
     },
     "TCP between hosts with InfiniBand, because UCX finds no device": {
-        **_RDMA,
-        "hosts": _hosts(path={"idle": [_MLX5], "reason": "Open MPI found no device that its UCX can use"}),
+        **RDMA,
+        "hosts": hosts(path={"idle": [MLX5], "reason": "Open MPI found no device that its UCX can use"}),
     },
     "TCP over the slower interface": {
-        "hosts": _hosts(path={"idle": [{"name": "eth1", "rate_bits_per_s": 1e11}]}),
+        "hosts": hosts(path={"idle": [{"name": "eth1", "rate_bits_per_s": 1e11}]}),
     },
-    "TCP between hosts whose InfiniBand is down": {**_RDMA, "hosts": _hosts()},
-    "docker0 on both hosts": {"hosts": _hosts(failed(_OTHER_HOST), docker=True)},
+    "TCP between hosts whose InfiniBand is down": {**RDMA, "hosts": hosts()},
+    "docker0 on both hosts": {"hosts": hosts(failed(_OTHER_HOST), docker=True)},
 }
 """Changes to the facts; doctor must find one problem of each: tests/screens/doctor/states.txt."""
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from volley.machine.job_facts import HostFacts
+from volley.machine.paths import ONLY_HERE
 
 Changes = tuple[dict[str, str], ...]
 """Variables that are set together, one job after another."""
@@ -65,3 +68,23 @@ _SETTINGS = {
 def settings_of(family: str) -> MpiSettings:
     """Return those of an MPI as ``Facts.mpi_family`` names it; of none, if it is unknown."""
     return _SETTINGS.get(family, MpiSettings())
+
+
+def without_interfaces(family: str, hosts: Sequence[HostFacts]) -> dict[str, str]:
+    """Return the variables that keep an MPI from interfaces that lead to no other host; nothing where there are none.
+
+    They are those of containers and virtual machines, and those at no address of which another host arrived.
+    """
+    answers = {target.rpartition(" ")[2]: answer for host in hosts for target, answer in host.reached.items()}
+    arrived: dict[str, list[bool]] = {}
+    for host in hosts:
+        for name, address in host.interfaces.items():
+            if answer := "" if name.startswith(ONLY_HERE) else answers.get(address.partition("/")[0]):
+                arrived.setdefault(name, []).append(answer == "ok")
+    away = {name for host in hosts for name in host.interfaces if name.startswith(ONLY_HERE)} - {"lo"}
+    away |= {name for name, each in arrived.items() if not any(each)}
+    others = [name for name in hosts[0].interfaces if name not in {"lo", *away}]
+    if not (away and others):
+        return {}
+    value = ",".join(["127.0.0.0/8", *sorted(away)]) if family == "openmpi" else others[0]
+    return dict.fromkeys(settings_of(family).interfaces, value)

@@ -6,11 +6,13 @@ volley.machine.place has the commands for where doctor stands.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from shlex import quote
 
 from volley.machine.facts import Facts
 from volley.machine.hardware import extra_for
-from volley.machine.mpi_words import reason_in
+from volley.machine.job_facts import JobFacts
+from volley.machine.mpi_words import LIMITS_MET, reason_in
 from volley.machine.packages import with_extra
 from volley.machine.place import Place, place_of
 
@@ -57,11 +59,12 @@ GDRCOPY = "build and load GDRCopy: https://github.com/NVIDIA/gdrcopy"
 # ------------------------------------------------------------------------------------ refusals of another host
 
 _REFUSALS = r"""
-step creation temporarily disabled => another step has all of this job: leave its shell, or add --overlap to srun
-(Invalid|Expired or invalid) job|Unable to confirm allocation => the job has ended: exit its shell, then salloc -n 2
+creation (temporarily|still) disabled => another step has all of this job: leave its shell, or add --overlap to srun
+([Ii]nvalid|Expired) job|Unable to confirm allocation|already complet|been revoked => the job has ended: salloc -n 2
 Invalid node name|[Nn]odes? .*not in .*(job|allocation) => look for a mistake in the name: scontrol show node {name}
 configuration is not available|[Mm]ore processors|[Mm]emory required => ask for more: scontrol show job $SLURM_JOB_ID
-slurm controller|configuration source|Zero Bytes were transmitted => admin: scontrol ping: does slurmctld answer?
+Incompatible versions of client|Protocol version has changed => admin: here and on {name}, one version: sinfo --version
+slurm controller|configuration source|Zero Bytes|Socket timed out => admin: scontrol ping: does slurmctld answer?
 [Mm]unge|[Ii]nvalid credential|Protocol authentication|[Cc]lock skew => admin: here and there: munge -n | unmunge; date
 Task launch .* failed|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
 Invalid MPI type|mpi plugin => srun --mpi=list shows the types that this srun knows
@@ -75,6 +78,7 @@ Bad owner or permissions on|UNPROTECTED PRIVATE KEY FILE => chmod go-rwx the fil
 [Bb]ad configuration option|terminating, \d+ bad configuration => mend the line that ssh names
 Too many authentication failures => name one key for {name} in ~/.ssh/config, with IdentitiesOnly yes
 no matching (host key|key exchange|cipher|MAC) => ssh -v {name} true shows what each side offers; update the older one
+not permitted to log in yet|System is (booting|going) => wait until {name} has started, or ask who keeps it closed
 account is (currently not|expired)|[Pp]assword .*expired|required to change your => log in to {name} by hand first
 Permission denied \((publickey|password|gssapi|keyboard|hostbased) => ssh {name} true must work without a password
 connect to host .* Connection refused => an administrator of {name} starts its sshd, or names its port
@@ -113,6 +117,26 @@ def end_of_refusal(error: str, name: str, facts: Facts) -> tuple[str, str]:
     said = said or reason_in(lines) or (lines[-1] if lines else "no reason given")
     again = f"srun --nodes=1 --nodelist={host} true" if said.startswith("srun:") else f"on {host}: {SEND}"
     return said, unset_one_of(said, place) or f"to see it again, {again}"
+
+
+_LOST = r"[Tt]ransport retry count|RETRY_EXC|completion with error 12"
+_ENDS: tuple[tuple[str, Callable[[Place], str]], ...] = (
+    (LIMITS_MET["ulimit -l"].pattern, lambda place: place.raise_limit("l", "unlimited")),
+    (_LOST, lambda place: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
+    (_LOST, lambda _: "show_gids on both hosts: UCX_IB_GID_INDEX=N (NCCL_IB_GID_INDEX) chooses the GID of one network"),
+    (r"Un(responsive|reachable) remote", lambda _: "let the security group of both instances allow all of its traffic"),
+    ("not enough slots", lambda place: place.more_cpus("--hosts a:2,b:2 says how many ranks each host takes")),
+    ("PMI server not found", lambda _: "export I_MPI_PMI_LIBRARY=/path/to/libpmi2.so, that of Slurm; srun --mpi=pmi2"),
+    (r"mpi/pmix|not built with SLURM's PMI", lambda _: "volley --launcher openmpi starts the ranks with mpirun"),
+)
+"""What MPI or a launcher says of a job that failed, and what ends it (messages of UCX, NCCL, libfabric's EFA provider,
+Open MPI, Intel MPI and Slurm): the first that fits and can be done here."""
+
+
+def end_of_job(job: JobFacts, facts: Facts) -> str:
+    """Return what ends the failure of a job, where its words have a reason that is known; else an empty text."""
+    place, said = place_of(facts), "\n".join([*job.text, job.why])
+    return next(filter(None, (end(place) for words, end in _ENDS if re.search(words, said))), "")
 
 
 def unset_one_of(said: str, place: Place) -> str:

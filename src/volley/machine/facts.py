@@ -70,6 +70,7 @@ class DriverFacts(Fact, frozen=True, kw_only=True):
     nodes: dict[str, str] = {}  # device nodes, opened: `ok` or the error
     library: str | None = None  # why libcuda.so.1 does not load; null: it does
     headers: bool = False  # headers of the running kernel are installed
+    unsigned: str = ""  # what says that the kernel loads signed modules only, where no module of NVIDIA is loaded
     xids: list[Xid] = []  # since the start of the machine, as far as its messages go back
     xids_unread: str = OLDER  # why the kernel's messages could not be read; empty: they were
 
@@ -84,6 +85,7 @@ class LimitsFacts(Fact, frozen=True, kw_only=True):
     cap_sys_ptrace: bool = False
     seccomp: int = 0  # 0 off, 1 strict, 2 filter (proc(5))
     memlock_bytes: int | None = None  # RLIMIT_MEMLOCK; null: unlimited
+    rdma_errors: dict[str, str] | None = None  # by RDMA device, why it cannot be used; null: not looked at
     open_files: int | None = None  # the soft RLIMIT_NOFILE; null: unlimited, or not known
     low: list[str] = []  # what only root can raise and two ranks may exceed, e.g. `ulimit -Hn 20`
     cma_error: str | None = None  # what process_vm_readv between two siblings answered; null: the right bytes

@@ -24,10 +24,16 @@ XIDS: dict[int, tuple[str, End]] = {
     64: ("the remapping of a row of memory failed", "replace"),
     74: ("an NVLink error", "look"),
     79: ("the GPU fell off the bus", "reboot"),
+    92: ("many memory errors that ECC corrected", "look"),
+    94: ("a memory error that ended one program", "reset"),
     95: ("a memory error that reached other processes", "reset"),
     119: ("the GPU's system processor (GSP) did not answer", "reset"),
     120: ("the GPU's system processor (GSP) failed", "reset"),
     140: ("a memory error that ECC could not correct", "reset"),
+    143: ("the GPU did not start", "reset"),
+    **dict.fromkeys(range(144, 151), ("an NVLink error", "look")),
+    154: ("the driver asks for a reset of the GPU, or a restart of the machine", "look"),
+    158: ("the GPU ended with a fatal error", "reset"),
 }
 """Errors of the hardware, and what ends each (NVIDIA, GPU Deployment and Management: Xid Errors).  The others are those
 of programs, or say less."""
@@ -42,9 +48,11 @@ _SETTINGS = ("applications clocks setting", "display clock setting", "sync boost
 """NVML's reasons for clocks that somebody set."""
 _HELD_BELOW = 0.5
 """Defaults of products are higher parts of their largest clock than this, but for a T4, which reports ``idle``."""
-_USUAL_RECOVERIES, _USUAL_ERRORS, _TIMES = 10, 10_000, 10
-"""Links recover a few times when they are trained; corrected errors are counted on every link.  More than so many, and
-more than so many times those of every other GPU, are of this one."""
+_USUAL = {"NVLink recovery errors": 10, "PCIe replays": 1_000_000}
+_USUAL_ERRORS, _TIMES = 10_000, 10
+"""Links recover a few times when they are trained; corrected errors are counted on every link and in every memory, and
+PCIe sends again what a busy link loses.  More than so many, and more than so many times those of every other GPU, are
+of this one."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ def faults(gpus: Sequence[Gpu]) -> list[GpuFault]:
         for gpu in gpus
         if gpu.pcie_width and gpu.pcie_width_max and gpu.pcie_width < gpu.pcie_width_max
     ]
-    return [*_of_links(gpus), *narrow, *_of_memory(gpus), *_of_clocks(gpus)]
+    return [*_of_links(gpus), *narrow, *_of_memory(gpus), *_of_counts(gpus), *_of_clocks(gpus)]
 
 
 def of_xids(xids: Iterable[tuple[str, int]], gpus: Sequence[Gpu]) -> Iterator[GpuFault]:
@@ -111,13 +119,27 @@ def _of_links(gpus: Sequence[Gpu]) -> Iterator[GpuFault]:
             yield GpuFault("NVLink", gpu.index, f"{down[gpu.index]} of {total[gpu.index]} down", broken=True)
         elif most == 0 and gpu in boards and len(boards) > 1:
             yield GpuFault("NVLink", gpu.index, f"{gpu.name} has NVLinks on its board, and the driver reports none")
-        for kind, number in (gpu.nvlink_errors or {}).items():
-            others = [(other.nvlink_errors or {}).get(kind, 0) for other in gpus if other is not gpu]
-            usual = _USUAL_RECOVERIES if kind == "recovery" else _USUAL_ERRORS
-            if number > max(usual, _TIMES * max(others, default=0)):
-                yield GpuFault(
-                    "NVLink", gpu.index, f"{number} NVLink {kind} errors, at most {max(others, default=0)} on others"
-                )
+
+
+def _of_counts(gpus: Sequence[Gpu]) -> Iterator[GpuFault]:
+    """Yield what one GPU has counted far more often than the others."""
+    for gpu in gpus:
+        others = [_counts(other) for other in gpus if other is not gpu]
+        for (part, kind), number in _counts(gpu).items():
+            most = max((each.get((part, kind), 0) for each in others), default=0)
+            if number > max(_USUAL.get(kind, _USUAL_ERRORS), _TIMES * most):
+                yield GpuFault(part, gpu.index, f"{number} {kind}, at most {most} on others")
+
+
+def _counts(gpu: Gpu) -> dict[tuple[Part, str], int]:
+    links: dict[tuple[Part, str], int] = {
+        ("NVLink", f"NVLink {kind} errors"): number for kind, number in (gpu.nvlink_errors or {}).items()
+    }
+    return {
+        **links,
+        ("PCIe", "PCIe replays"): gpu.pcie_replays or 0,
+        ("memory", "memory errors that ECC corrected"): gpu.ecc_corrected or 0,
+    }
 
 
 def _of_memory(gpus: Sequence[Gpu]) -> Iterator[GpuFault]:

@@ -64,6 +64,7 @@ _PACKAGES: dict[str, dict[str, str]] = {
         "rhel": "kernel-devel-$(uname -r)",
         "suse": "kernel-default-devel",
     },
+    "/var/lib/dkms/mok.pub": {"ubuntu": "/var/lib/shim-signed/mok/MOK.der"},
     "ssh": {"debian": "openssh-client", "rhel": "openssh-clients", "suse": "openssh-clients"},
     "srun": {"debian": "slurm-client", "rhel": "slurm", "suse": "slurm"},
     "ucx": {"debian": "ucx-utils", "rhel": "ucx", "suse": "ucx-tools"},

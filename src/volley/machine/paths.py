@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from volley.text import join_few, join_words
-from volley.units import format_size
+from volley.units import format_sig, format_size
 
 LIKE_HOST = "staged/"
 """How transports begin whose bytes travel between the ranks as those of ``host``."""
@@ -31,8 +31,11 @@ _LONG_BYTES = 1 << 20
 """Shorter messages that MPI sends from GPU to GPU may go through the host because that takes less time."""
 _LEAST_SHARE = {True: 0.05, False: 0.25}
 """A device with less of the bytes than this, or of the few packets, carried something else."""
-_LEAST_SEEN = 0.5
-"""The path is unknown if all devices of an end together counted less of what was sent."""
+_LEAST_SEEN, _MOST_SEEN = 0.5, {True: 1.2, False: 4.0}
+"""The path is unknown if all devices of an end together counted less of what was sent, by bytes or packets; what is
+beyond the most was sent by other programs."""
+_OVER_TCP, _IN_MEMORY = re.compile(r"\btcp\b|Socket"), re.compile(r"\b(sm|vader|posix|sysv|cma|knem|xpmem|SHM)\b")
+"""In the words of libraries: the loopback is theirs, or shared memory is and the loopback is another program's."""
 _FASTER = 1.5
 """A device that does nothing is worth a word if it is so many times as fast as the one that carried the bytes."""
 ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
@@ -114,8 +117,8 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     size_bytes: int
     bytes_each_way: int
     counted: float | None
-    """Of these, the part that the counters saw, at the end and in the direction with the least; null: small messages,
-    whose bytes say nothing."""
+    """Of these, the part that the counters saw, at the end and in the direction with the least, or the most where other
+    programs used the loopback; null: small messages, whose bytes say nothing."""
     library: str
     """``Open MPI ob1``; empty: it did not say."""
     protocol: str
@@ -151,9 +154,14 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """``TCP``, ``RDMA``; of one host without a device ``memory of the host``, ``GPU to GPU``; empty: unknown."""
         if self.devices:
             return "RDMA" if all(device.rdma for device in self.devices) else "TCP"
-        if self.apart or (self.of_gpus and not self.protocol):
+        if self.apart or self.crowded or (self.of_gpus and not self.protocol):
             return ""
         return "GPU to GPU" if self.of_gpus and _DIRECT.search(self.protocol) else "memory of the host"
+
+    @property
+    def crowded(self) -> bool:
+        """True if devices counted more than was sent: other programs used them, too."""
+        return (self.counted or 0.0) > _MOST_SEEN[True]
 
     @property
     def of_gpus(self) -> bool:
@@ -177,12 +185,15 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def words(self) -> str:
         """Return what is known: ``TCP over eth0 (10 Gbit/s): Open MPI ob1, tcp``."""
         said = ", ".join(filter(None, (self.library, self.protocol)))
+        times = f"{format_sig(self.counted or 0.0, 2)} times what was sent was counted, so other programs sent as well"
         if self.devices:
-            return ": ".join(filter(None, (f"{self.kind} over {self.over()}", said)))
+            way = ": ".join(filter(None, (f"{self.kind} over {self.over()}", said)))
+            return f"{way}; {times}" if self.crowded else way
+        if self.crowded:
+            return f"unknown, because {times}"
         if self.apart:
-            return (
-                f"unknown, because no counter of a network device saw the bytes{said and f'; the library says {said}'}"
-            )
+            known = said and f"; the library says {said}"
+            return f"unknown, because no counter of a network device saw the bytes{known}"
         return f"{self.kind or 'unknown'}: {said or 'the library does not say how'}"
 
 
@@ -222,9 +233,10 @@ def path_of(counts: PathCounts, said: Said) -> RunPath:
     seen: list[float] = []
     for end in counts.ends:
         able = [each for each in end.devices if (each.name == "lo") != counts.apart]
-        out, back = (_amounts(able, way, bytes_counted=by_bytes) for way in ("sent", "received"))
         # The loopback sends and receives the messages of both ranks.
-        totals = [sum(amounts.values()) / (1 if counts.apart else 2) / sent for amounts in (out, back)]
+        whole_end = sent * (1 if counts.apart else 2)
+        out, back = (_amounts(able, way, whole_end, bytes_counted=by_bytes) for way in ("sent", "received"))
+        totals = [sum(amounts.values()) / whole_end for amounts in (out, back)]
         seen += totals
         shares = [
             DeviceShare(each.name, each.rdma, each.rate_bits_per_s, _part(each, out), _part(each, back))
@@ -233,6 +245,10 @@ def path_of(counts: PathCounts, said: Said) -> RunPath:
         ]
         ends.append(PathEnd(end.rank, end.host, sorted(shares, key=lambda each: -max(each.sent, each.received))))
     counted = min(seen) if by_bytes and any(end.devices for end in ends) else None
+    in_memory, crowded = _IN_MEMORY.search(said.protocol), max(seen) > _MOST_SEEN[by_bytes]
+    if not (counts.apart or _OVER_TCP.search(said.protocol)) and (in_memory or crowded):
+        ends = [PathEnd(end.rank, end.host) for end in ends]  # another program uses the loopback
+        counted = None if in_memory else max(seen)
     idle = _idle(counts, ends) if counts.apart else []
     return RunPath(
         counts.transport, counts.size_bytes, whole, counted, said.library, said.protocol, ends, said.reason, idle
@@ -240,14 +256,22 @@ def path_of(counts: PathCounts, said: Said) -> RunPath:
 
 
 def _amounts(
-    devices: Sequence[CountedDevice], way: Literal["sent", "received"], *, bytes_counted: bool
+    devices: Sequence[CountedDevice], way: Literal["sent", "received"], whole: float, *, bytes_counted: bool
 ) -> dict[str, float]:
-    """Return what devices counted one way; what two of them counted belongs to the upper one, which libraries name."""
+    """Return what devices counted one way; what two of them counted belongs to the upper one, which libraries name.
+
+    If they counted more than the whole, and one of them the whole, the others counted what other programs sent.
+    """
     amounts = {each.name: each.amount(way, bytes_counted=bytes_counted) for each in devices}
     twice = {
         each.name for each in devices if any(amounts.get(above, 0.0) > amounts[each.name] / 2 for above in each.shared)
     }
-    return {name: 0.0 if name in twice else amount for name, amount in amounts.items()}
+    amounts |= dict.fromkeys(twice, 0.0)
+    most = _MOST_SEEN[bytes_counted] * whole
+    alone = [name for name, amount in amounts.items() if bytes_counted and 0.9 * whole <= amount <= most]
+    if sum(amounts.values()) > most and len(alone) == 1:
+        return {name: amount if name in alone else 0.0 for name, amount in amounts.items()}
+    return amounts
 
 
 def _part(device: CountedDevice, amounts: Mapping[str, float]) -> float:

@@ -23,7 +23,7 @@ from volley.text import count, join_words
 if TYPE_CHECKING:
     from volley.machine.facts import Facts
 
-Need = Literal["gpus", "driver", "uvm", "shm", "ptrace", "pids", "cpus", "cpuset", "gdrdrv", "ipc"]
+Need = Literal["gpus", "driver", "uvm", "shm", "ptrace", "pids", "cpus", "cpuset", "gdrdrv", "ipc", "rdma"]
 
 _BATCH: dict[str, tuple[str, tuple[str, ...], str, str]] = {
     "slurm": ("Slurm", ("SLURM_",), "salloc --gpus-per-node=2 volley doctor", "salloc --ntasks=2 volley doctor"),
@@ -54,6 +54,7 @@ _OCI: dict[Need, str] = {
     "cpuset": "--cpuset-cpus=0,1",
     "gdrdrv": "--device /dev/gdrdrv",
     "ipc": "--gpus all --ipc=host --pid=host --cap-add=SYS_PTRACE",
+    "rdma": "--device /dev/infiniband --ulimit memlock=-1 --network host",
 }
 """Options of ``docker run``; Podman differs in the GPUs (``_CDI``)."""
 _CDI = "--device nvidia.com/gpu=all"
@@ -64,6 +65,7 @@ _POD: dict[Need, str] = {
     **dict.fromkeys(("cpus", "cpuset"), "resources: {requests: {cpu: 2}, limits: {cpu: 2}}"),
     "gdrdrv": "a hostPath volume for /dev/gdrdrv, with securityContext.privileged: true",
     "ipc": "one container with all ranks and resources.limits: {nvidia.com/gpu: 2}",
+    "rdma": "a resource of the cluster's RDMA device plugin, and securityContext.capabilities: {add: [IPC_LOCK]}",
 }
 """In the specification of a pod (Kubernetes API reference)."""
 _OF_HOST: dict[Need, str] = {
@@ -77,6 +79,7 @@ _OF_HOST: dict[Need, str] = {
     "cpuset": "more CPUs for the containers",
     "gdrdrv": "modprobe gdrdrv",
     "ipc": "one container for all ranks",
+    "rdma": "the containers /dev/infiniband",
 }
 """What remains for the host where a container's own options do not reach."""
 
@@ -142,6 +145,16 @@ class Place:
             return "on the host: update the driver of Windows, then wsl --shutdown"
         return self.admin(f"{before}; then reboot" if before else "reboot", "everybody on this machine")
 
+    def hardware(self, text: str) -> str:
+        """Return what somebody does to the hardware, which a virtual machine does not reach."""
+        return self.admin(f"take another instance, or where this one runs: {text}" if self.virtual else text)
+
+    def one_version(self) -> str:
+        """Return how the driver and its library become of one version again, after an update."""
+        if not self.container:
+            return self.reboot()
+        return f"start this container again: it has the library of another driver; if not only it: {self.reboot()}"
+
     # ------------------------------------------------------------------------------------------- what is granted
 
     @property
@@ -206,6 +219,11 @@ class Place:
         """One of the GPUs is older than Turing, whose device numbers begin at 0x1e00: NVIDIA's open kernel modules
         do not drive it (README of NVIDIA/open-gpu-kernel-modules)."""
         return any(0 < each < 0x1E00 for each in self.gpu_ids)
+
+    def drives(self, driver: str) -> bool:
+        """Return whether the kernel modules of a driver, in the words of its version, are of the kind that the GPUs
+        need: older ones the proprietary, Blackwell and later ones (from 0x2900 on) the open."""
+        return not (self.old_gpus if "Open" in driver else max(self.gpu_ids, default=0) >= 0x2900)
 
     def install_driver(self) -> str:
         """Return how the driver is installed, with the headers of the running kernel."""

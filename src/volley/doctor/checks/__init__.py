@@ -59,6 +59,7 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("shared memory", _LIMITS, host.shm),
     LayerCheck("CMA", _LIMITS, host.cma),
     LayerCheck("locked memory", _LIMITS, host.memlock),
+    LayerCheck("RDMA devices", _LIMITS, host.rdma),
     LayerCheck("GDRCopy", _LIBRARIES, mpi.gdrcopy, gpu=True, needs=_SEEN),
     LayerCheck("UCX", _LIBRARIES, mpi.ucx),
     LayerCheck("UCX transfer", _LIBRARIES, mpi.ucx_transfer, needs=(*_SEEN, "UCX")),

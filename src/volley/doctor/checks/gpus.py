@@ -31,16 +31,18 @@ _IN_FRONT = ("LD_LIBRARY_PATH", "ldconfig -p | grep libcuda shows a library in f
 _ON_ERROR: dict[int, tuple[str, str]] = {
     2: ("", "ulimit -S -v unlimited; if memory is the problem: nvidia-smi shows the processes that have it"),
     34: _IN_FRONT,
+    46: ("", "nvidia-smi -q -d COMPUTE,PIDS shows the process that has a GPU for itself: wait for its end"),
     100: ("", "nvidia-smi -L shows the GPUs that the driver has"),
+    214: ("", "nvidia-smi -q -d ECC,ROW_REMAPPER shows which GPU its administrator must reset or replace"),
     804: _IN_FRONT,
     805: ("CUDA_MPS_PIPE_DIRECTORY", "nvidia-cuda-mps-control -d, or remove the pipe of the one that ended"),
     807: ("", "echo quit | nvidia-cuda-mps-control; nvidia-cuda-mps-control -d"),
 }
 """By CUresult (cuda.h): the variable behind it, and what this user can do where that is not set.  No memory, or no
-address space to reserve; a stub, or a compatibility library, in front of the driver's; no device; an MPS that has
-ended, or that is not ready."""
-_NOT_READY, _TWO_VERSIONS, _UNKNOWN = 802, 803, 999
-"""CUresult: NVSwitches without their manager; driver and library of two versions; e.g. after suspend and resume."""
+address space to reserve; a stub, or a compatibility library, in front of the driver's; a GPU for one process; no
+device; a memory error; an MPS that has ended, or that is not ready."""
+_NO_MEMORY, _NOT_READY, _TWO_VERSIONS, _UNKNOWN = 2, 802, 803, 999
+"""CUresult: no memory; NVSwitches without their manager; driver and library of two versions; e.g. after suspend."""
 _NO_GPU_SHOWN = 100
 _EXCLUSIVE, _PROHIBITED = 3, 2
 """CUcomputemode."""
@@ -84,9 +86,13 @@ def _end_of(status: int, facts: Facts) -> str:
     place = place_of(facts)
     if status == _NOT_READY:
         where = "; in a virtual machine, the host or a service VM may have to start it" if place.virtual else ""
-        return place.admin(f"{{sudo}}systemctl enable --now nvidia-fabricmanager{where}", "all processes of its GPUs")
+        start = "{sudo}systemctl enable --now nvidia-fabricmanager; it must be of the driver's version"
+        return place.admin(f"{start}{where}", "all processes of its GPUs")
     if status == _TWO_VERSIONS:
-        return place.reboot()
+        compatible = "compat" in facts.environment.get("LD_LIBRARY_PATH", "")
+        return place.unset(["LD_LIBRARY_PATH"]) if compatible else place.one_version()
+    if status == _NO_MEMORY and facts.limits.value and "ulimit -Hv" in " ".join(facts.limits.value.low):
+        return place.raise_limit("v", "unlimited", hard=True)
     if status == _UNKNOWN:
         again = "{sudo}rmmod nvidia_uvm; {sudo}modprobe nvidia_uvm, as after suspend and resume"
         return f"{place.admin(again, 'all processes that use CUDA')}; if that does not help: {_log(facts)}"
@@ -97,7 +103,7 @@ def _end_of(status: int, facts: Facts) -> str:
 def _unusable_gpus(facts: Facts) -> DoctorFinding | None:
     nvml, load = facts.nvml, facts.pcie_load
     if nvml.error and not nvml.own:
-        remedy = place_of(facts).reboot() if "mismatch" in nvml.error else f"nvidia-smi; {_log(facts)}"
+        remedy = place_of(facts).one_version() if "mismatch" in nvml.error else f"nvidia-smi; {_log(facts)}"
         return warning(f"NVML does not answer: {nvml.error}", f"{nvml.call}: {nvml.error}", remedy, _OF_NVML)
     if "OUT_OF_MEMORY" in (load.error or ""):
         remedy = "nvidia-smi shows the processes that have it: wait for their end, or take other GPUs with --gpus"
@@ -162,16 +168,20 @@ def _judged(found: Sequence[GpuFault], facts: Facts, call: str, explains: tuple[
     elif worst.end == "reset":
         remedy = place.admin(f"{{sudo}}nvidia-smi -i {numbers} -r", f"all processes of GPU {numbers}")
     elif worst.end == "replace":
-        remedy = place.admin(f"replace GPU {numbers}; nvidia-smi -q -d ROW_REMAPPER -i {numbers} shows its rows")
+        remedy = place.hardware(f"replace GPU {numbers}; nvidia-smi -q -d ROW_REMAPPER -i {numbers} shows its rows")
     elif worst.end == "reset clocks":
         remedy = place.admin(clocks, f"whoever set the clocks of GPU {numbers}")
     elif worst.part == "clocks":
         remedy = "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE"
     elif worst.part == "PCIe":
-        remedy = place.admin(_RESEAT)
+        remedy = place.hardware(_RESEAT)
+    elif worst.part == "memory":
+        remedy = f"nvidia-smi -q -d ECC,ROW_REMAPPER -i {numbers}: a number that keeps growing is a fault"
     else:
-        again = place.admin("{sudo}systemctl restart nvidia-fabricmanager", "everybody who uses its GPUs")
-        remedy = f"{place.admin('{sudo}dmesg | grep -i xid')}; nvidia-smi nvlink -e; with an NVSwitch, {again}"
+        remedy = f"{place.admin('{sudo}dmesg | grep -i xid')}; nvidia-smi -q -i {numbers}"
+        if "NVLink" in worst.said + worst.part:
+            again = place.admin("{sudo}systemctl restart nvidia-fabricmanager", "everybody who uses its GPUs")
+            remedy += f"; nvidia-smi nvlink -e; with an NVSwitch, {again}"
     return (broken if worst.broken else warning)(shown, f"{call}: {shown}", remedy, explains)
 
 
@@ -235,10 +245,15 @@ def architectures(facts: Facts) -> DoctorFinding:
     compiled = f"compiled for {', '.join(stack.cuda_architectures)}"
     if lacking:
         wanted = ";".join(f"{major}{minor}" for major, minor in lacking)
+        built = tuple(map(int, re.findall(r"\d+", stack.cuda_built)[:2]))
+        # CUDA 13 compiles for Turing and later GPUs, 12.8 is the first one for Blackwell (their release notes).
+        other = "12" if lacking[0] < (7, 5) and built >= (13,) else ""
+        other = "13" if lacking[-1] >= (10, 0) and built < (12, 8) else other
+        toolkit = f"CUDACXX=/path/to/cuda-{other}/bin/nvcc " if other else ""
         return broken(
             f"the engine is not compiled for compute capability {_listed(lacking)}",
             f"volley-engine --about: {compiled}",
-            install_volley(facts, variables=f"VOLLEY_CUDA_ARCHITECTURES='{wanted}'"),
+            install_volley(facts, variables=f"{toolkit}VOLLEY_CUDA_ARCHITECTURES='{wanted}'"),
         )
     return good(f"compute capability {_listed(found)}: {compiled}")
 
@@ -342,7 +357,7 @@ def pcie(facts: Facts) -> DoctorFinding:
         return warning(
             f"{count(len(slow), 'link')} below the maximum: {join_words(slow)}",
             "current_link_speed and current_link_width while copies ran",
-            place_of(facts).admin(_RESEAT),
+            place_of(facts).hardware(_RESEAT),
         )
     if unknown or not fine:
         where = "in a virtual machine" if place_of(facts).virtual else "here"

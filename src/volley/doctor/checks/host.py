@@ -10,9 +10,10 @@ from shlex import quote
 
 from volley.doctor.findings import NO_GPU, DoctorFinding, broken, good, not_applicable, not_tested, require, warning
 from volley.doctor.remedies import end_of_refusal, install_volley
-from volley.machine.facts import DriverFacts, Facts
+from volley.machine.facts import OLDER, DriverFacts, Facts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.job_facts import TrialFacts
+from volley.machine.mpi_words import limit_in
 from volley.machine.place import OF_JOBS, Need, place_of, without_needless
 from volley.machine.variables import names_no_device
 from volley.text import count, join_few, join_words
@@ -28,6 +29,8 @@ _SEGMENTS = 32 << 20
 """Open MPI 5 makes a segment of 16 MiB for each of two ranks, the most of the MPIs that were tried."""
 _SHARING = ("UCX", "UCX transfer", "MPI, host memory", "MPI, GPU memory", "launcher")
 """Checks that need shared memory."""
+_FOR_GOOD = 3
+"""This ptrace_scope stays until the machine starts again (Linux, admin-guide/LSM/Yama)."""
 _RANKS = 2
 """A ping-pong has two ranks, and each polls on a CPU of its own."""
 _FILES, _FILES_OF_A_RANK, _FEWEST_FILES = 32, 5, 256
@@ -168,6 +171,9 @@ def driver(facts: Facts) -> DoctorFinding:
         return _loaded_driver(facts, found)
     if facts.cuda_devices:
         return good("CUDA works, although the kernel shows no NVIDIA driver")
+    if place.wsl and found.library is None and facts.cuda.value:
+        said = "CUDA's library is there, and WSL2 shows it no GPU"
+        return broken(said, f"{facts.cuda.value.failed_call}: {facts.cuda.value.status_name}", place.install_driver())
     if not on_bus:
         return not_applicable(NO_GPU)
     other = join_words(sorted({gpu.driver for gpu in facts.gpus_on_bus if gpu.driver} - {"nvidia"}))
@@ -185,7 +191,14 @@ def driver(facts: Facts) -> DoctorFinding:
         said = "the driver's library is installed, but its kernel module is not loaded"
         known = place.distribution
         headers = f"{{sudo}}{known.installer} {known.package('kernel headers')}; " if known.installer else ""
-        remedy = place.admin(f"{'' if found.headers else headers}{{sudo}}dkms autoinstall; {{sudo}}modprobe nvidia")
+        load = place.admin(f"{'' if found.headers else headers}{{sudo}}dkms autoinstall; {{sudo}}modprobe nvidia")
+        enroll = place.reboot(
+            f"{{sudo}}mokutil --import {known.package('/var/lib/dkms/mok.pub')}, confirmed at the start"
+        )
+        remedy = f"{load}; if Secure Boot rejects its key: {enroll}"
+        if found.unsigned:
+            said = "the kernel loads signed modules only (Secure Boot), and refuses that of the driver"
+            evidence, remedy = f"{evidence}; {found.unsigned}", enroll
     return broken(said, evidence, remedy, ("GDRCopy", "UCX"))
 
 
@@ -200,7 +213,8 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> DoctorFinding:
         nodes = join_words(f"{node} ({found.nodes[node]})" for node in shut)
         refused = [node for node in shut if found.nodes[node] == _REFUSED]
         said = f"the driver is loaded, but this user cannot open {nodes}"
-        remedy = place.more_gpus(place.admin(f"{{sudo}}chmod 666 {' '.join(map(quote, shut))}"))
+        remedy = place.admin(f"{{sudo}}chmod 666 {' '.join(map(quote, shut))}")
+        remedy = place.more_gpus(remedy) if place.batch or refused else remedy
         if refused and place.container and not place.batch:
             said = f"this container has lost its GPUs: its control group of devices refuses {nodes}"
             remedy = f"{place.start_with('gpus')}; it lost them when services of the host were loaded again"
@@ -218,6 +232,10 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> DoctorFinding:
     if found.library:
         remedy = place.start_with("driver") if place.container else place.install_driver()
         return broken("the driver is loaded, but its library is missing", f"{call}: {found.library}", remedy)
+    if not facts.cuda_devices and not place.drives(version := found.version or ""):
+        kinds = ("proprietary", "open") if "Open" in version else ("open", "proprietary")
+        said = "these GPUs need the {} kernel modules of the driver, and the {} are loaded".format(*kinds)
+        return broken(said, f"{call}: {version}; {facts.bus.call}", place.install_driver())
     return good(found.version or "")
 
 
@@ -337,7 +355,9 @@ def cma(facts: Facts) -> DoctorFinding:
         return good("a process read its sibling's memory (process_vm_readv)")
     place = place_of(facts)
     remedy = place.admin("allow process_vm_readv between processes of one user")
-    if place.container and not found.cap_sys_ptrace:
+    if found.ptrace_scope == _FOR_GOOD:
+        remedy = place.reboot("write kernel.yama.ptrace_scope = 1 into the file of /etc/sysctl.d that has it")
+    elif place.container not in ("", "apptainer", "singularity") and not found.cap_sys_ptrace:
         remedy = place.start_with("ptrace")
     elif found.ptrace_scope:
         remedy = place.admin("{sudo}sysctl kernel.yama.ptrace_scope=0")
@@ -359,4 +379,27 @@ def memlock(facts: Facts) -> DoctorFinding:
         return good("unlimited")
     said = f"locked memory is limited to {format_size(limit)}: an RDMA network cannot register message buffers"
     remedy = place_of(facts).raise_limit("l", "unlimited")
-    return warning(said, f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes", remedy)
+    jobs = (facts.mpi_host.value, facts.hosts.value and facts.hosts.value.job)
+    failed = any(job and not job.complete and limit_in([*job.text, job.why]) == "ulimit -l" for job in jobs)
+    follows = (*_JOBS, *_BETWEEN[1:]) if failed else ()
+    return warning(said, f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes", remedy, follows)
+
+
+def rdma(facts: Facts) -> DoctorFinding:
+    """Opens the device node of each RDMA device, and reads the states of its ports."""
+    devices = require(facts.bus, "the RDMA devices", "ls /sys/class/infiniband").infiniband
+    if not devices:
+        return not_applicable("no RDMA device")
+    errors, place = require(facts.limits, "the RDMA devices", "ls -l /dev/infiniband").rdma_errors, place_of(facts)
+    if errors is None:
+        return not_tested(OLDER)
+    said = join_few(f"{name} ({why})" for name, why in errors.items())
+    if {*devices} - {*errors}:
+        return good(f"{join_few(sorted({*devices} - {*errors}))}{said and f'; without {said}'}")
+    remedy = place.hardware("ibstat; see whether the cable and the port of the switch are good")
+    if "INIT" in said:
+        remedy = place.admin("{sudo}systemctl start opensm on one host of this network, which has no subnet manager")
+    elif "/dev/" in said:
+        remedy = place.or_in_container("rdma", "{sudo}chmod 666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm")
+    evidence, follows = "open(/dev/infiniband/uverbs*); ports/*/state", (*_BETWEEN[1:], "GPUDirect RDMA")
+    return warning(f"no RDMA device can be used: {said}", evidence, remedy, follows)

@@ -18,7 +18,8 @@ from volley.doctor.findings import (
     require,
     warning,
 )
-from volley.doctor.remedies import SEND, end_of_refusal, unset_one_of
+from volley.doctor.mpi_settings import without_interfaces
+from volley.doctor.remedies import SEND, end_of_job, end_of_refusal, unset_one_of
 from volley.machine.facts import Facts
 from volley.machine.job_facts import BETWEEN_SIZES, HostFacts, HostsFacts
 from volley.machine.paths import fallback
@@ -71,10 +72,11 @@ def names(facts: Facts) -> DoctorFinding:
     """Looks up the name of each host on each host; compares the answer with the addresses that it has."""
     found = _answered(facts)
     own = {host.name: {each.partition("/")[0] for each in host.interfaces.values()} for host in found}
+    told = facts.mpi_family in ("mpich", "intel") and not _hosts(facts).job.complete
     for host in found:
         for name, addresses in host.names.items():
-            if name not in own or name == "localhost" or (own[name] == own[host.name] and addresses):  # its own name
-                continue
+            if name not in own or name == "localhost" or (own[name] == own[host.name] and addresses and not told):
+                continue  # its own name, which Hydra tells the other hosts as an address
             strangers = [each for each in addresses if each not in own[name] or each.startswith("127.")]
             if strangers or not addresses:
                 known = sorted(each for each in own[name] if not each.startswith("127.")) or ["ADDRESS"]
@@ -122,7 +124,8 @@ def alike(facts: Facts) -> DoctorFinding:
     found = []
     for name in dict.fromkeys(name for host in hosts for name in host.settings):
         values = {host.name: host.settings.get(name, "") or "none" for host in hosts}
-        usual = Counter(values.values()).most_common(1)[0][0]
+        present = [value for value in values.values() if value != "none"]
+        usual = Counter(present).most_common(1)[0][0] if present else "none"
         others = [host for host, value in values.items() if value != usual]
         if others:
             remedy = f"give {join_few(others)} the {name} of the other hosts: {usual}"
@@ -131,6 +134,8 @@ def alike(facts: Facts) -> DoctorFinding:
             elif name == "limit of open files":
                 most = max(values.values(), key=lambda each: (len(each), each))  # decimal numbers
                 remedy = f"where it is less than {most}: {place_of(facts).raise_limit('n', most)}"
+            elif name == "nvidia_peermem":
+                remedy = f"on {join_few(map(quote, others))}: {place_of(facts).admin('{sudo}modprobe nvidia_peermem')}"
             shown = join_few(f"{value} on {host}" for host, value in values.items())
             found.append((f"{name} differs: {shown}", remedy))
     if not found:
@@ -163,6 +168,12 @@ def interfaces(facts: Facts) -> DoctorFinding:
         said = f"MPI uses an interface that does not reach the other hosts: {said}"
         return broken(said, why, trial.remedy, (_JOB,))
     crossed = found.job.complete or found.job.crossed(BETWEEN_SIZES[-1])
+    if not (crossed or found.trial) and (without := without_interfaces(facts.mpi_family, hosts)):
+        lost = [f"{host.name} to {each}: {answer}" for host in hosts for each, answer in host.reached.items()]
+        evidence = join_few(each for each in lost if not each.endswith(": ok")) or f"ip address: {join_words(twice)}"
+        change = " ".join(f"{name}={each}" for name, each in without.items())
+        said = f"MPI fails, and some interfaces lead to no other host; without them: {change}"
+        return broken(said, f"{evidence}; {why}", f"export {change}", (_JOB,))
     for name, value in facts.environment.items():
         for host in hosts if not crossed or name.startswith("NCCL_SOCKET") else ():
             if names_no_device(name, value, host.interfaces):
@@ -180,7 +191,8 @@ def between(facts: Facts) -> DoctorFinding:
     job, points = found.job, found.job.delivered("host")
     if not job.complete or not points:
         names = ",".join(host.name for host in found.hosts if not host.error) or "A,B"
-        remedy = unset_one_of(job.why, place_of(facts)) or f"{SEND} --hosts {quote(names)} shows the whole output"
+        known = end_of_job(job, facts) or unset_one_of(job.why, place_of(facts))
+        remedy = known or f"{SEND} --hosts {quote(names)} shows the whole output"
         return job_failed(job, "MPI does not work between the hosts", remedy, BETWEEN_SIZES[-1])
     path = next((each for each in reversed(found.paths) if each.transport == "host"), None)
     said = f"{format_size(points[0].size_bytes)} in {format_sig(job.first_time_s * 1e6, 3)} µs"
@@ -188,7 +200,11 @@ def between(facts: Facts) -> DoctorFinding:
     evidence = f"counters of the network devices of both hosts during {job.command_line}"
     if path and (slow := fallback(path, facts.environment, format_size(path.size_bytes))):
         hosts = ",".join(host.name for host in found.hosts if not host.error)
-        remedy = place_of(facts).unset(slow.unset) or f"{slow.change} {SEND} --hosts {quote(hosts)} shows the other way"
+        place = place_of(facts)
+        remedy = place.unset(slow.unset) or f"{slow.change} {SEND} --hosts {quote(hosts)} shows the other way"
+        unknown = facts.limits.value is None or facts.limits.value.rdma_errors is None  # whether it is in the container
+        if place.container and unknown and path.idle[0].rdma and not slow.unset:
+            remedy = f"{place.start_with('rdma')}; then {remedy}"
         return warning(f"MPI works between the hosts, but {slow.text}", evidence, remedy)
     rdma = facts.bus.value.infiniband if facts.bus.value else []
     if path and path.kind == "TCP" and rdma:

@@ -20,13 +20,14 @@ from volley.doctor.findings import (
     warning,
 )
 from volley.doctor.mpi_settings import settings_of
-from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, install_volley
+from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, end_of_job, install_volley
 from volley.machine.facts import Facts
 from volley.machine.job_facts import DEVICE_SIZES, HOST_SIZES, JobFacts, NcclFacts, PointFacts, TrialFacts
 from volley.machine.mpi_words import reason_in
 from volley.machine.place import place_of
+from volley.machine.variables import tuned
 from volley.text import count, grouped, join_words, mpi_name
-from volley.units import format_cpulist, format_sig, format_size
+from volley.units import format_cpulist, format_sig, format_size, parse_cpulist
 
 _CUDA_COMPONENTS = ("cuda_cpy", "cuda_ipc", "gdr_copy")
 """UCX's components that take GPU memory (ucx_info -d)."""
@@ -36,8 +37,12 @@ _AWARE, _STAGED = "aware", "staged/pinned"
 _SEE_COPIES = f"{SEND} --transport {_AWARE},{_STAGED},peer shows which transports deliver wrong bytes"
 _SLOWER = 1.05
 """From this ratio on a warning calls ``aware`` slower: doctor's jobs stop at an interval of 5 %."""
+_OF_ANOTHER_HOST = re.compile(r"GLIBC(XX)?_\S+ not found|Exec format error|SIGILL|[Ii]llegal instruction")
+"""What an engine says that was built for a newer system, or for another processor."""
 _SLOW_START_S = 20.0
 """Two ranks start within a second, eight with GPUs within ten."""
+_NOT_DIRECT = re.compile(r"NCCL_(P2P|SHM|CUMEM)_|NCCL_NET$")
+"""Variables that keep NCCL from the memory of a peer GPU, or from shared memory."""
 _HIDING = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_GPUS_ON_NODE")
 """Variables that explain why a rank sees one GPU only."""
 _COPIES = ("copies between GPUs", f"{SEND} --transport peer,device")
@@ -111,9 +116,11 @@ def engine(facts: Facts) -> DoctorFinding:
         return warning(said, f"volley-engine --about: {stack.engine_version}", install_volley(facts))
     if not stack.start_error:
         return good(f"starts, with {stack.described}")
-    remedy = f"load the environment module of {stack.described}"
+    remedy = f"load the environment module of {stack.described}; or choose another MPI with --mpi"
+    if _OF_ANOTHER_HOST.search(stack.start_error):
+        remedy = f"build volley on the oldest system that it runs on: {install_volley(facts)}"
     evidence = f"volley-engine --about: {reason_in(stack.start_error.splitlines())}"
-    return broken("the engine does not start", evidence, f"{remedy}; or choose another MPI with --mpi")
+    return broken("the engine does not start", evidence, remedy)
 
 
 def library(facts: Facts) -> DoctorFinding:
@@ -149,6 +156,8 @@ def host(facts: Facts) -> DoctorFinding:
     remedy = f"{verbose} shows what MPI tries{'; none of the other settings that doctor tried works' if trials else ''}"
     if ended := facts.ended_by:
         remedy = f"{ended[0].remedy}{_switched_off(ended[0])}"
+    elif facts.mpi_host.value:
+        remedy = end_of_job(facts.mpi_host.value, facts) or remedy
     job = require(facts.mpi_host, "MPI between two ranks", remedy)
     if wrong := _wrong_bytes(job, "host"):
         return broken("MPI delivered wrong bytes between two ranks", f"{job.command_line}: {wrong}", remedy)
@@ -249,11 +258,13 @@ def device_speed(facts: Facts) -> DoctorFinding:
     what = f"{format_size(largest)} in GPU memory"
     if ratio <= _SLOWER:
         return good(f"{what}: {_us(aware)} µs, staged through the host {_us(staged)} µs")
+    settings = [each.rpartition(": ")[2].partition("=")[0] for each in tuned(facts.environment, {"MPI"})]
+    unset = place_of(facts).unset(settings)
+    otherwise = "if the GPUs have no peer access, pass pinned host memory to MPI"
     return warning(
         f"{what} takes {format_sig(ratio, 2)} times as long through the CUDA-aware MPI as staged through the host",
         f"half round trips: {_AWARE} {_us(aware)} µs, {_STAGED} {_us(staged)} µs",
-        "if the GPUs have no peer access, pass pinned host memory to MPI; to compare by size: "
-        f"{SEND} --transport aware,staged,peer,device",
+        f"{unset or otherwise}; to compare by size: {SEND} --transport aware,staged,peer,device",
     )
 
 
@@ -269,6 +280,7 @@ def launcher(facts: Facts) -> DoctorFinding:
         if "srun" in job.launcher or job.inside:
             pmi = "pmix" if facts.mpi_family == "openmpi" else "pmi2"
             remedy = f"srun --mpi=list; srun --mpi={pmi} -n {job.wanted_ranks} volley transports"
+        remedy = end_of_job(job, facts) or remedy
         return job_failed(job, "the launcher does not start the processes as one job", remedy, 0)
     if job.start_s > _SLOW_START_S:
         said = f"the ranks needed {job.start_s:.0f} s to start, before anything was sent"
@@ -332,10 +344,11 @@ def binding(facts: Facts) -> DoctorFinding:
     cores_of = [(rank.node, {core_of.get((rank.host, cpu), cpu) for cpu in rank.cores}) for rank in job.ranks]
     places = [(node, *cores) for node, cores in cores_of if len(cores) == 1]
     if len(set(places)) < len(places):
+        more = place_of(facts).more_cpus("taskset -p $$ shows what this shell may use; allow more cores")
         return warning(
             f"several ranks are bound to core {statistics.mode(places)[1]}: they share it or take turns",
             f"sched_getaffinity: {len(places)} ranks on {count(len(set(places)), 'core')}",
-            bind if job.inside else "taskset -p $$ shows what this shell may use; allow more cores",
+            bind if job.inside else more,
         )
     by = sorted({rank.bound_by for rank in job.ranks})
     if by == ["nobody"]:
@@ -345,6 +358,20 @@ def binding(facts: Facts) -> DoctorFinding:
             bind if job.inside else "start no more ranks than there are cores",
         )
     cores = join_words(format_cpulist(rank.cores) for rank in job.ranks)
+    near = {each.address: each.cores for each in facts.topology.value.places} if facts.topology.value else {}
+    for rank in job.ranks:
+        beside = near.get(rank.device.pci if rank.device and rank.node == 0 else "", "")
+        if (
+            rank.bound_by != "engine"
+            and beside
+            and not any(core in part for part in parse_cpulist(beside) for core in rank.cores)
+        ):
+            place, own = place_of(facts), format_cpulist(rank.cores)
+            said = f"rank {rank.rank} runs on cores {own}, far from its GPU, which cores {beside} are near"
+            remedy = f"taskset -c {beside} volley; or bind ranks so with their launcher: {bind}"
+            if place.batch and place.in_job:
+                remedy = f"ask {place.batch_name} for cores near the GPUs, {beside} here, or bind ranks so: {bind}"
+            return warning(said, f"sched_getaffinity: {own}; local_cpulist of the GPU: {beside}", remedy)
     return good(f"cores {cores}, bound by the {join_words(by)}")
 
 
@@ -410,11 +437,12 @@ def nccl(facts: Facts) -> DoctorFinding:
     found = require(facts.nccl, "NCCL", f"NCCL_DEBUG=INFO {SEND} --transport nccl")
     if ended := _nccl_failed(found):
         return ended
-    through_host = [each for each in found.channels if not each.startswith("P2P")]
     reaches = bool(facts.cuda.value and facts.cuda.value.peers) and all(map(all, peer_table(facts)))
-    if through_host and reaches:
-        said = f"NCCL goes through host memory ({join_words(through_host)}), although the GPUs have peer access"
-        unset = place_of(facts).unset(["NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL"])
+    way, nearer = ("host memory", "the GPUs have peer access") if reaches else ("a network", "both are on this host")
+    farther = [each for each in found.channels if not each.startswith("P2P" if reaches else ("P2P", "SHM"))]
+    if farther:
+        said = f"NCCL goes through {way} ({join_words(farther)}), although {nearer}"
+        unset = place_of(facts).unset(name for name in facts.environment if _NOT_DIRECT.match(name))
         return warning(said, _nccl_words(found), unset or "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=GRAPH shows why")
     return good(_nccl_words(found))
 

@@ -22,7 +22,7 @@ from volley.machine.cuda_driver import load
 from volley.machine.facts import DriverFacts, LimitsFacts, SurroundingsFacts, SystemFacts, Xid
 from volley.machine.packages import os_release
 from volley.machine.settings import control_groups
-from volley.machine.sysfs import names, number, pci_address, word
+from volley.machine.sysfs import ROOT, names, number, pci_address, word
 from volley.text import clean
 
 _CONTAINER_MARKS = {
@@ -34,6 +34,8 @@ _CONTAINER_MARKS = {
 _PR_SET_PTRACER, _PR_SET_PTRACER_ANY = 0x59616D61, ctypes.c_ulong(-1)
 """prctl(2), Yama: any process of this user may read this one's memory.  Open MPI and UCX call it in each rank."""
 _XID = re.compile(r"(NVRM: Xid \(PCI:([0-9a-fA-F]+:[0-9a-fA-F]+:[0-9a-fA-F]+)\S*\): (\d+).{0,200})")
+_UNSIGNED = re.compile(r"Loading of .*module.* is rejected|unsigned module loading is restricted|Key was rejected")
+"""Words of Linux (kernel/module/signing.c, security/lockdown) and modprobe."""
 _MODULES = ("nvidia", "nvidia_uvm", "nvidia_peermem", "nv_peer_mem")
 _STEP_S = 12.0
 """An srun that is to start at once, or to give up after ten seconds, has answered by then."""
@@ -150,7 +152,7 @@ def driver() -> DriverFacts:
     version = word(Path("/proc/driver/nvidia/version"))
     loaded = {line.split()[0] for line in word(Path("/proc/modules")).splitlines() if line}
     nodes = sorted(str(path) for path in Path("/dev").glob("nvidia*") if not path.is_dir())
-    said, unread = output_of(["dmesg", "--kernel"]) if version else ("", None)
+    said, unread = output_of(["dmesg", "--kernel"])
     return DriverFacts(
         version=version.splitlines()[0].removeprefix("NVRM version: ").strip() if version else None,
         modules=[name for name in _MODULES if name in loaded],
@@ -158,7 +160,8 @@ def driver() -> DriverFacts:
         library=load("libcuda.so.1")[1],
         headers=Path(f"/lib/modules/{os.uname().release}/build").exists(),
         xids=[Xid(pci=pci_address(f"{at}.0"), number=int(code), said=line) for line, at, code in _XID.findall(said)],
-        xids_unread=f"the kernel's messages cannot be read: {unread}" if unread else "",
+        xids_unread=f"the kernel's messages cannot be read: {unread}" if unread and version else "",
+        unsigned="" if version else next((line for line in said.splitlines() if _UNSIGNED.search(line)), ""),
     )
 
 
@@ -194,8 +197,19 @@ def limits() -> LimitsFacts:
         open_files=None if files == resource.RLIM_INFINITY else files,
         low=list(_low_limits()),
         memlock_bytes=None if soft == resource.RLIM_INFINITY else soft,
+        rdma_errors={name: why for name in names("class/infiniband") if (why := _rdma_error(name))},
         cma_error=cma_error(),
     )
+
+
+def _rdma_error(name: str) -> str:
+    """Return why an RDMA device cannot be used: its device node, or the states of its ports; empty: it can."""
+    for each in names("class/infiniband_verbs"):
+        its = word(ROOT / "class/infiniband_verbs" / each / "ibdev") == name
+        if its and (said := open_node(f"/dev/infiniband/{each}")) != "ok":
+            return f"/dev/infiniband/{each}: {said}"
+    states = sorted({word(path) for path in (ROOT / "class/infiniband" / name / "ports").glob("*/state")})
+    return "" if any("ACTIVE" in each for each in states) else f"port {', '.join(states)}"
 
 
 def _low_limits() -> Iterator[str]:

@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from volley.command.options import JobOptions
-from volley.doctor.mpi_settings import settings_of
+from volley.doctor.mpi_settings import without_interfaces
 from volley.doctor.probes import jobs, remote
 from volley.errors import UserError
 from volley.launch.this_host import is_this_host
@@ -249,27 +249,26 @@ def _trial(
     found: Sequence[HostFacts], names: tuple[str, ...], family: str, said: Sequence[str], options: JobOptions
 ) -> TrialFacts | None:
     """Repeat a job that failed with one change at a time; return the one that works, else the last one."""
-    last = None
+    last, until = None, time.monotonic() + 2 * options.watchdog
     again = partial(jobs.over_hosts, names, options)
     for trial, unset, added in _changes(found, family, said):
         done = jobs.with_changes(unset, added, again)
         last = msgspec.structs.replace(trial, works=done.complete, reason="" if done.complete else done.why)
-        if last.works:
+        if last.works or time.monotonic() > until:
             break
     return last
 
 
 def _changes(found: Sequence[HostFacts], family: str, said: Sequence[str]) -> Iterator[jobs.Change]:
-    """Yield variables that name what one host lacks, or that the failure names; then interfaces that lead nowhere."""
+    """Yield variables that name what one host lacks, or that the failure names; then interfaces that lead nowhere, and
+    the other variables."""
     names = [each for each in os.environ if SETTING.match(each)]
     missing = [each for each in names if any(names_no_device(each, os.environ[each], one.interfaces) for one in found)]
     text = " ".join(said)
-    blamed = [each for each in names if names_setting(text, each, os.environ[each])]
-    yield from (jobs.without([each]) for each in dict.fromkeys([*missing, *blamed]))
-    bridges = sorted({name for one in found for name in one.interfaces if name.startswith(ONLY_HERE)} - {"lo"})
-    others = [name for name in found[0].interfaces if not name.startswith(ONLY_HERE)]
-    if bridges and others:
-        value = ",".join(["127.0.0.0/8", *bridges]) if family == "openmpi" else others[0]
-        intel = "Intel" in found[0].settings.get("MPI", "")
-        added = dict.fromkeys(settings_of("intel" if intel else family).interfaces, value)
+    blamed = dict.fromkeys([*missing, *(each for each in names if names_setting(text, each, os.environ[each]))])
+    yield from (jobs.without([each]) for each in blamed)
+    intel = "Intel" in found[0].settings.get("MPI", "")
+    if added := without_interfaces("intel" if intel else family, [each for each in found if not each.error]):
         yield TrialFacts(change=" ".join(f"{name}={each}" for name, each in added.items())), (), added
+    others = [each for each in names if each not in blamed and not each.startswith(("LD_", "OMPI_MCA_plm"))]
+    yield from (jobs.without([each]) for each in others)
