@@ -1,4 +1,4 @@
-"""A real Slurm on two pretend hosts: slurmctld on the first, a slurmd on each.
+"""A real Slurm on pretend hosts: slurmctld on the first, a slurmd on each.
 
 All of it lives in the process namespace of the hosts (../twohosts/pretend_hosts.py), so no daemon, step or job outlives
 the block, however it ended.
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pretend_hosts import NAMES, Lab, Wire, lab
+from pretend_hosts import Lab
 
 PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "sinfo", "scontrol")
 SBIN = ("/usr/sbin", "/usr/local/sbin", "/sbin")
@@ -66,7 +66,7 @@ class NoSlurmError(Exception):
 
 @dataclass(frozen=True)
 class Cluster:
-    """Two nodes under Slurm, while they exist."""
+    """Nodes under Slurm, while they exist."""
 
     hosts: Lab
     folder: Path
@@ -99,21 +99,20 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, relay: Path) -> Iterator[Cluster]:
-    """Two nodes under Slurm for as long as the block lasts; ``folder`` is theirs.
+def cluster(hosts: Lab, folder: Path, topology: str = "") -> Iterator[Cluster]:
+    """The hosts under Slurm for as long as the block lasts; ``folder`` is theirs.  ``topology``: topology.conf.
 
-    Raises NoSlurmError or NoHostsError where the machine has none or forbids it.
+    Raises NoSlurmError where the machine has none or forbids it.
     """
     programs = _find_programs()
-    with lab(folder / "lab", relay, Wire(delay_s=0, rate_bps=0)) as hosts:
-        made = Cluster(hosts, folder)
-        _configure(folder)
-        with contextlib.ExitStack() as daemons:
-            _start(daemons, made, [programs["slurmctld"], "-D", "-c"], NAMES[0])
-            for name in NAMES:
-                _start(daemons, made, [programs["slurmd"], "-D", "-N", name], name)
-            wait_idle(made)
-            yield made
+    made = Cluster(hosts, folder)
+    _configure(folder, hosts.names, topology)
+    with contextlib.ExitStack() as daemons:
+        _start(daemons, made, [programs["slurmctld"], "-D", "-c"], hosts.names[0])
+        for name in hosts.names:
+            _start(daemons, made, [programs["slurmd"], "-D", "-N", name], name)
+        wait_idle(made)
+        yield made
 
 
 def _find_programs() -> dict[str, str]:
@@ -127,12 +126,15 @@ def _find_programs() -> dict[str, str]:
     return {program: place for program, place in found.items() if place}
 
 
-def _configure(folder: Path) -> None:
+def _configure(folder: Path, names: Sequence[str], topology: str) -> None:
     (folder / "state").mkdir()
-    for name in NAMES:
+    for name in names:
         (folder / f"spool.{name}").mkdir()
-    text = SLURM_CONF.format(first=NAMES[0], folder=folder, nodes=",".join(NAMES))
-    for name, content in (("slurm.conf", text), ("cgroup.conf", CGROUP_CONF), ("mpi.conf", MPI_CONF)):
+    text = SLURM_CONF.format(first=names[0], folder=folder, nodes=",".join(names))
+    files = {"slurm.conf": text, "cgroup.conf": CGROUP_CONF, "mpi.conf": MPI_CONF}
+    if topology:
+        files |= {"slurm.conf": f"{text}TopologyPlugin=topology/tree\n", "topology.conf": topology}
+    for name, content in files.items():
         (folder / name).write_text(content.lstrip())
     (folder / "prolog.sh").write_text("#!/bin/sh\n")
     (folder / "prolog.sh").chmod(0o755)
@@ -154,12 +156,12 @@ def _start(daemons: contextlib.ExitStack, where: Cluster, tokens: Sequence[str],
 
 
 def wait_idle(made: Cluster) -> None:
-    """Until both nodes take jobs, as Slurm says itself."""
+    """Until all nodes take jobs, as Slurm says itself."""
     until, seen = time.monotonic() + READY_TIMEOUT_S, "nothing"
     while time.monotonic() < until:
         done = made.run(["sinfo", "--noheader", "--Node", "--format=%T"], timeout_s=READY_TIMEOUT_S)
         seen = (done.stdout + done.stderr).strip()
-        if done.stdout.split() == ["idle"] * len(NAMES):
+        if done.stdout.split() == ["idle"] * len(made.hosts.names):
             return
         time.sleep(POLL_S)
     raise NoSlurmError(f"the nodes were not idle after {READY_TIMEOUT_S} s: {seen}\n{made.log()}")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pretend_cluster import NoSlurmError, cluster
 from pretend_hosts import Lab, NoHostsError, switched
 
 from volley.benchmarks import BENCHMARKS
@@ -47,9 +48,9 @@ sys.exit(cli.main(sys.argv[1:]))
 
 
 def command(names: Sequence[str], *words: str) -> list[str]:
-    """Return what runs volley on these hosts; ranks that wait let others have the processor."""
+    """Return what runs volley on these hosts, or on those of the job; ranks that wait let others have the processor."""
     program = ["env", "OMPI_MCA_mpi_yield_when_idle=1", sys.executable, "-c", SHORT]
-    return [*program, *words, "--hosts", ",".join(names)]
+    return [*program, *words, *(["--hosts", ",".join(names)] if names else [])]
 
 
 def plug_in(hosts: Lab, cables: Sequence[Sequence[str]]) -> Sequence[str]:
@@ -109,20 +110,34 @@ while True:
 """The ranks of the host in which this runs have a sixth of the time."""
 
 
-@pytest.mark.parametrize(("slow_host", "slow_cable"), [(None, None), (None, 6), (1, 6)])
-def test_two_switches_of_uneven_size(tmp_path: Path, slow_host: int | None, slow_cable: int | None) -> None:
-    """Five hosts on one switch and three on another: all are good, or a cable is slow, or a host too."""
+@pytest.mark.parametrize(
+    ("slow_host", "slow_cable", "under_slurm"), [(None, None, False), (None, 6, True), (1, 6, False)]
+)
+def test_two_switches_of_uneven_size(
+    tmp_path: Path, slow_host: int | None, slow_cable: int | None, under_slurm: bool
+) -> None:
+    """Five hosts on one switch and three on another: all are good, or a cable is slow, or a host too.
+
+    A file says which host is on which switch, or Slurm does.
+    """
+    words = ("check", "--budget", "25", "--format", "json", "-o", str(tmp_path / "records.jsonl"))
     try:
         with switched(tmp_path / "lab", 5, 3) as hosts, ExitStack() as stack:
             names = plug_in(hosts, [HALF if number == slow_cable else GIGABIT for number in range(8)])
             if slow_host is not None:
                 stack.callback(hosts.start([sys.executable, "-c", SLOW_HOST], host=names[slow_host]).kill)
-            switches = tmp_path / "switches.txt"
-            switches.write_text("".join(f"{name} leaf{1 + (number > 4)} top\n" for number, name in enumerate(names)))
-            words = ("check", "--switches", str(switches), "--budget", "25", "--format", "json")
-            done = hosts.run(command(names, *words, "-o", str(tmp_path / "records.jsonl")), timeout_s=120)
-    except NoHostsError as reason:
+            if under_slurm:
+                leaves = [f"SwitchName=leaf{n} Nodes={','.join(its)}" for n, its in enumerate((names[:5], names[5:]))]
+                topology = "\n".join([*leaves, "SwitchName=top Switches=leaf[0-1]", ""])
+                slurm = stack.enter_context(cluster(hosts, tmp_path, topology))
+                done = slurm.run(["salloc", "--quiet", "-N8", *command((), *words)])
+            else:
+                switches = tmp_path / "switches.txt"
+                switches.write_text("".join(f"{name} leaf{number > 4} top\n" for number, name in enumerate(names)))
+                done = hosts.run(command(names, *words, "--switches", str(switches)), timeout_s=120)
+    except (NoHostsError, NoSlurmError) as reason:
         pytest.skip(str(reason))
+    assert "8 nodes on 2 leaf switches" in done.stderr
     document = json.loads(done.stdout)
     assert done.returncode == document["exit_code"]
     found = [each for each in document["findings"] if each["layer"].startswith("bandwidth")]
