@@ -69,6 +69,11 @@ class Option:
         return self.flags or (self.place,)
 
     @property
+    def several(self) -> bool:
+        """Whether one word holds several values, separated by commas."""
+        return getattr(self.read, "several", False)
+
+    @property
     def default_text(self) -> str:
         if self.shown is not None:
             return self.shown
@@ -112,8 +117,7 @@ class Option:
         elif self.words > 1:
             yield from (self.name, *values)
         else:
-            once = not self.repeat or self.metavar.endswith(",…")
-            each_time = [",".join(values)] if once else values
+            each_time = values if self.repeat and not self.several else [",".join(values)]
             yield from (f"{self.name}={word}" for word in each_time)  # the word may begin with a dash
 
     @property
@@ -133,9 +137,9 @@ def option(*flags: str, read: Callable[[str, Sequence[str]], Any], default: Any 
     What the help calls the value (``metavar``) follows from the reader, where that says it.  A list is empty if it is
     not given.
     """
-    metavar = getattr(read, "metavar", "")
-    default = () if default is None and (about.get("repeat") or metavar.endswith(",…")) else default
-    return field(default=default, metadata={"option": Option(flags=flags, read=read, **{"metavar": metavar, **about})})
+    own = Option(flags=flags, read=read, **{"metavar": getattr(read, "metavar", ""), **about})
+    default = () if default is None and (own.repeat or own.several) else default
+    return field(default=default, metadata={"option": own})
 
 
 def flag(*flags: str, default: bool = False, **about: Any) -> Any:
@@ -270,7 +274,8 @@ class Command:
             raise UnknownOptionError(flag_, self.title, guess)
         if others:
             parser.error(f"unexpected argument {others[0]!r}{_split_list(others[0], words, known)}")
-        return vars(namespace)
+        given = vars(namespace)
+        return {each.name: _of_uses(parser, each, given[each.name]) for each in known if each.name in given}
 
 
 @dataclass(frozen=True)
@@ -305,20 +310,6 @@ class _Help(argparse.Action):
         raise HelpAsked
 
 
-class _Once(argparse.Action):
-    """Keeps the words of an option, or ``const`` for a flag, and refuses others: the first ones would be lost."""
-
-    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, words: Any, flag_: str | None = None) -> None:
-        new = self.const if self.nargs == 0 else words
-        given = getattr(namespace, self.dest, new)
-        if given != new:
-            both = f" {' '.join(given)} and {' '.join(new)}" if words else ""
-            lists = self.metavar == "SIZES" or str(self.metavar).endswith(",…")
-            remedy = "separate the values by commas" if lists else "leave one out"
-            parser.error(f"{flag_} is given twice{both and ','}{both}: {remedy}")
-        setattr(namespace, self.dest, new)
-
-
 class _Parser(argparse.ArgumentParser):
     """Raises an error as one sentence; its result holds only the given options."""
 
@@ -333,23 +324,34 @@ class _Parser(argparse.ArgumentParser):
         raise UserError(f"{text}{'' if text.endswith('?') else ';'} see {self.prog} --help")
 
 
+def _of_uses(parser: argparse.ArgumentParser, own: Option, uses: Sequence[Any]) -> Any:
+    """Return the words of an option, or the value of a flag; different uses are refused, of which one would be lost."""
+    if own.repeat and own.read:
+        return [word for words in uses for word in words]
+    if not own.positional and (others := [use for use in uses if use != uses[0]]):
+        both = f", {own.name} {' '.join(uses[0])} and {' '.join(others[0])}" if own.read else ""
+        remedy = "separate the values by commas" if own.several else "leave one out"
+        parser.error(f"{own.name} is given twice{both}: {remedy}")
+    return uses if own.positional else uses[0]
+
+
 def add_option(parser: argparse.ArgumentParser, own: Option) -> argparse.Action:
     if own.positional:
         return parser.add_argument(own.name, nargs=own.positional, metavar=own.metavar)
     if own.read is None:
         if own.default:
             no = f"--no-{own.name.removeprefix('--')}"
-            parser.add_argument(no, dest=own.name, action=_Once, nargs=0, const=False)
-        return parser.add_argument(*own.flags, dest=own.name, action=_Once, nargs=0, const=True)
-    action: Any = "extend" if own.repeat else _Once
-    return parser.add_argument(*own.flags, dest=own.name, action=action, nargs=own.words, metavar=own.metavar or "X")
+            parser.add_argument(no, dest=own.name, action="append_const", const=False)
+        return parser.add_argument(*own.flags, dest=own.name, action="append_const", const=True)
+    metavar = own.metavar or "X"
+    return parser.add_argument(*own.flags, dest=own.name, action="append", nargs=own.words, metavar=metavar)
 
 
 def _split_list(word: str, words: Sequence[str], known: Sequence[Option]) -> str:
     """Return what to type if an unexpected word is a value of a list: ``separate values by commas, -s 8,64k``."""
     place = list(words).index(word)
     before, value = words[max(0, place - 2) : place] if place > 1 else ("", "")
-    lists = {flag for each in known if each.metavar == "SIZES" or each.metavar.endswith(",…") for flag in each.flags}
+    lists = {flag for each in known if each.several for flag in each.flags}
     return f": separate values by commas, {before} {value},{word}" if before in lists else ""
 
 

@@ -32,14 +32,18 @@ class Reader(Generic[T]):
     read: Callable[[str, Sequence[str]], T]
     values: tuple[str, ...] = ()
     """The words that there are; empty if there are too many."""
+    several: bool = False
+    """One word holds several values, separated by commas."""
 
     def __call__(self, option: str, words: Sequence[str]) -> T:
         return self.read(option, words)
 
 
-def reads(metavar: str, *values: str) -> Callable[[Callable[[str, Sequence[str]], T]], Reader[T]]:
-    """Make a function a reader whose words the help calls ``metavar``; ``values``: all of them, if there are few."""
-    return lambda read: Reader(metavar, read, values)
+def reads(
+    metavar: str, *values: str, several: bool = False
+) -> Callable[[Callable[[str, Sequence[str]], T]], Reader[T]]:
+    """Make a function a reader whose words the help calls ``metavar``; the others are fields of :class:`Reader`."""
+    return lambda read: Reader(metavar, read, values, several)
 
 
 text = Reader("", lambda _, words: words[-1])
@@ -121,7 +125,7 @@ def several(what: str, choices: Sequence[Word]) -> Reader[tuple[Word, ...]]:
                 raise UserError(f"{option}: there is no {what} {name!r}; {guess} {join_words(choices, 'or')}")
         return tuple(each for each in choices if each in named)
 
-    return Reader("NAME,…", read, tuple(choices))
+    return Reader("NAME,…", read, tuple(choices), several=True)
 
 
 @reads("SECONDS")
@@ -185,7 +189,7 @@ def _float(word: str) -> float:
         return math.nan
 
 
-@reads("NAME,…")
+@reads("NAME,…", several=True)
 def names(option: str, words: Sequence[str]) -> tuple[str, ...]:
     """Split comma-separated names.  Names become words of a command line, so none may look like an option."""
     listed = ",".join(words)
@@ -197,7 +201,7 @@ def names(option: str, words: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-@reads("HOST,…")
+@reads("HOST,…", several=True)
 def hosts(option: str, words: Sequence[str]) -> tuple[str, ...]:
     """Read a list of hosts in Slurm's format, ``a,b`` or ``n[1-3,07],login``; with slots, ``a:2,b:2``, as mpirun's.
 
@@ -227,7 +231,7 @@ def _slots(option: str, name: str) -> tuple[str, ...]:
     return (host,) * number
 
 
-@reads("SIZES")
+@reads("SIZES", several=True)
 def sizes_from_0(option: str, words: Sequence[str]) -> tuple[int, ...]:
     try:
         return parse_sizes(words[-1])
@@ -235,7 +239,7 @@ def sizes_from_0(option: str, words: Sequence[str]) -> tuple[int, ...]:
         raise UserError(f"{option}: {error}") from None
 
 
-@reads("SIZES")
+@reads("SIZES", several=True)
 def sizes(option: str, words: Sequence[str]) -> tuple[int, ...]:
     found = sizes_from_0(option, words)
     if 0 in found:
@@ -243,7 +247,7 @@ def sizes(option: str, words: Sequence[str]) -> tuple[int, ...]:
     return found
 
 
-@reads("N,…")
+@reads("N,…", several=True)
 def numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
     parts = [part.strip() for part in words[-1].split(",")]
     if any(parse_whole(part) is None for part in parts):

@@ -62,7 +62,7 @@ OF_RANKS = frozenset({
 """The options that only the matrix between ranks has."""
 
 
-@option_values.reads("NAME,…", "all", *SECTIONS)
+@option_values.reads("NAME,…", "all", *SECTIONS, several=True)
 def _sections(option_name: str, words: Sequence[str]) -> tuple[str, ...]:
     named = option_values.names(option_name, words)
     chosen = dict.fromkeys(each for name in named for each in (SECTIONS if name == "all" else (name,)))
@@ -72,7 +72,7 @@ def _sections(option_name: str, words: Sequence[str]) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-@option_values.reads("SIZES")
+@option_values.reads("SIZES", several=True)
 def _sizes_or_none(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
     return () if words[-1] == "none" else option_values.sizes(option_name, words)
 

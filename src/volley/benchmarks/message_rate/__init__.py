@@ -17,7 +17,7 @@ SIZES = "8,512,4Ki,64Ki,1Mi"
 """Short messages show the rate, long ones what the pairs share; each size is measured for several numbers of pairs."""
 
 
-@option_values.reads("N,…")
+@option_values.reads("N,…", several=True)
 def _pairs(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
     """Read numbers of pairs; each is measured once, in rising order."""
     found = [parse_whole(part.strip()) for part in ",".join(words).split(",")]
