@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
+import shlex
 import stat
 import sys
 from collections.abc import Iterable
@@ -39,6 +41,21 @@ def read_bounded(source: str, max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise UserError(f"cannot read {name}: it holds more than {max_bytes >> 20} MiB")
     return content
+
+
+_KINDS = {
+    "trace": (rb"PK\x03\x04.{26}info\.npy", "is a trace of an application: write volley explain"),
+    "facts": (rb'\s*\{\s*"facts":', "has the facts of a machine: write volley doctor --from"),
+    "records": (rb'\s*\{\s*"record":', "has the records of a run: write volley show"),
+}
+"""What volley writes: how it begins, and what to say where another command gets it."""
+
+
+def mistaken(content: bytes, name: str, own: str) -> str:
+    """Return the sentence about a file that another command reads than the one for ``own``; empty if it is none."""
+    shown = "-" if name == "standard input" else shlex.quote(name)
+    others = (about for kind, about in _KINDS.items() if kind != own)
+    return next((f"{name} {text} {shown}" for begin, text in others if re.match(begin, content, re.DOTALL)), "")
 
 
 def _unpacked(content: bytes, max_bytes: int, name: str) -> bytes:

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from volley.document import UNREADABLE, Fact, why_unreadable
 from volley.errors import UserError
-from volley.files import read_bounded
+from volley.files import mistaken, read_bounded
 from volley.machine.hardware import Gpu, PeerStatus, Settings
 from volley.machine.job_facts import HostsFacts, JobFacts, NcclFacts, PairFacts, StackFacts, TrialFacts
 from volley.text import escape_controls
@@ -341,7 +341,8 @@ def decode(document: bytes, name: str) -> Facts:
             )
         return msgspec.json.decode(document, type=Facts)
     except UNREADABLE as error:
-        raise UserError(f"{name} contains no facts saved by volley doctor --capture: {why_unreadable(error)}") from None
+        other, why = mistaken(document, name, "facts"), why_unreadable(error)
+        raise UserError(other or f"{name} contains no facts saved by volley doctor --capture: {why}") from None
 
 
 def read_facts(source: str) -> Facts:

@@ -26,7 +26,7 @@ import msgspec
 
 from volley.document import PLAN_VERSION, RECORD_VERSION, UNREADABLE, why_unreadable
 from volley.errors import UserError
-from volley.files import cannot_write, read_bounded, refuse_existing
+from volley.files import cannot_write, mistaken, read_bounded, refuse_existing
 from volley.records.command_again import options_of
 from volley.records.launch_series import count_missing
 from volley.records.record_types import COMMON, End, Run
@@ -163,13 +163,20 @@ def parse_runs(data: bytes, benchmarks: Sequence[RecordedBenchmark], name: str =
         first = "\n  ".join(refused[:_MAX_SHOWN])
         raise UserError(f"{shown} contains records that this volley cannot read:\n  {first}{more}")
     if not records:
-        why = next((problem for log in logs for problem in log.problems), "the file ends within its first line")
-        for words, (program, command) in _OF_OTHERS.items():
-            if re.search(words, data[:_LOOK_BYTES]):
-                raise UserError(f"{shown} is {program}, which volley does not read: {command} measures the same")
-        raise UserError(f"{shown} contains no volley records ({why}): name a file that volley wrote, see volley list")
+        raise UserError(_no_records(data, shown, [problem for log in logs for problem in log.problems]))
     count_missing(logs)
     return logs
+
+
+def _no_records(data: bytes, shown: str, problems: Sequence[str]) -> str:
+    """Say what a file is, if that is known, and what to do instead."""
+    if other := mistaken(data, shown, "records"):
+        return other
+    for words, (program, command) in _OF_OTHERS.items():
+        if re.search(words, data[:_LOOK_BYTES]):
+            return f"{shown} is {program}, which volley does not read: {command} measures the same"
+    why = next(iter(problems), "the file ends within its first line")
+    return f"{shown} contains no volley records ({why}): name a file that volley wrote, see volley list"
 
 
 def _current(logs: list[RunLog], name: str) -> RunLog:

@@ -18,7 +18,7 @@ import numpy as np
 
 from volley.document import Frozen
 from volley.errors import UserError
-from volley.files import read_bounded, write_file
+from volley.files import mistaken, read_bounded, write_file
 from volley.text import escape_controls
 
 VERSION = 1
@@ -335,7 +335,8 @@ def read_trace(name: str) -> Trace:
         info = msgspec.json.decode(arrays["info"].tobytes(), type=TraceInfo)
         ranks = [_rank_of(arrays, number) for number in range(sum(key.endswith(".header") for key in arrays))]
     except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, msgspec.MsgspecError, TypeError):
-        raise UserError(f"{shown} is no trace of volley record, or it is damaged") from None
+        other = mistaken(content, shown, "trace")
+        raise UserError(other or f"{shown} is no trace of volley record, or it is damaged") from None
     return Trace(info, ranks, name)
 
 
