@@ -13,13 +13,12 @@ from volley.launch import preflight
 from volley.launch.engine import About
 from volley.launch.preflight import Trials
 from volley.machine import path_words, paths
-from volley.machine.paths import LIKE_HOST, PathCounts, RunPath
+from volley.machine.paths import LARGEST_TRIED, LIKE_HOST, PathCounts, RunPath
 from volley.records.plan import Plan
 
 USUAL_SIZES = (8, 1 << 16, 1 << 22)
-MOST_SIZES, MOST_SIZES_HERE, LARGEST = 8, 3, 1 << 22
-"""So many sizes between hosts, and on one host, where ranks may share their cores with others; a larger message takes
-the way of the largest of these."""
+MOST_SIZES, MOST_SIZES_HERE = 8, 3
+"""So many sizes between hosts, and on one host, where ranks may share their cores with others."""
 _SHORTEST_START_S = 15.0
 """Where ranks need longer to start, the path stays unknown: nobody waits twice for a start that does not come."""
 MOST_RANKS, FEW_RANKS = 512, 64
@@ -75,6 +74,6 @@ def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> 
 
 def _sizes(wanted: Sequence[int], most: int) -> list[int]:
     """Return at most so many of the sizes, the smallest and the largest among them."""
-    sizes = sorted({size for size in wanted if 0 < size <= LARGEST}) or [LARGEST]
+    sizes = sorted({min(size, LARGEST_TRIED) for size in wanted if size}) or [LARGEST_TRIED]
     step = -(-(len(sizes) - 1) // (most - 1)) or 1
     return sorted({*sizes[::step], sizes[-1]})

@@ -17,6 +17,9 @@ import msgspec
 from volley.text import join_few, join_words
 from volley.units import format_sig, format_size
 
+LARGEST_TRIED = 1 << 22
+"""A longer message takes the path of one of this size."""
+
 LIKE_HOST = "staged/"
 """How transports begin whose bytes travel between the ranks as those of ``host``."""
 HEADERS_BYTES = {False: 66, True: 24}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from volley.machine import paths
-from volley.machine.paths import LIKE_HOST, RunPath
+from volley.machine.paths import LARGEST_TRIED, LIKE_HOST, RunPath
 from volley.records.command_again import command_again
 from volley.records.launch_series import LaunchSeries
 from volley.report.cells import scaled
@@ -21,12 +21,18 @@ def _paths_of(series: LaunchSeries) -> list[RunPath]:
 
 
 def path_at(series: LaunchSeries, transport: str, size_bytes: int) -> str | None:
-    """Return the path of messages of a size in words: that of the next smaller size that was looked at."""
+    """Return the path of messages of a size in words: that of the next smaller size that was tried, if no larger one
+    may take another."""
     name = "host" if transport.startswith(LIKE_HOST) else transport
     those = [path for path in _paths_of(series) if path.transport == name]
     smaller = [path for path in those if path.size_bytes <= size_bytes]
     nearest = max(smaller, key=lambda path: path.size_bytes, default=those[0] if those else None)
-    return nearest.words() if nearest else None
+    return nearest.words() if nearest and not _untried(those, size_bytes) else None
+
+
+def _untried(those: Sequence[RunPath], size_bytes: int) -> bool:
+    """Return whether messages of a size may take another path than all that were tried."""
+    return max(path.size_bytes for path in those) < min(size_bytes, LARGEST_TRIED)
 
 
 def path_lines(series: LaunchSeries) -> Iterator[str]:
@@ -35,18 +41,20 @@ def path_lines(series: LaunchSeries) -> Iterator[str]:
     if run and len({rank.host for rank in run.ranks}) > 1 and (launch.get("inside") or launch.get("paths") == []):
         why = "a launcher started this job" if launch.get("inside") else "the launch that shows it failed"
         yield f"what carried the bytes between the hosts is unknown, because {why}"
+    longest = max(getattr(series.plan and series.plan.options, "sizes_bytes", ()), default=0)
     for name, those in grouped(_paths_of(series), lambda path: path.transport).items():
         pairs = grouped(those, lambda path: " to ".join(end.host for end in path.ends))
-        alike = grouped(pairs.items(), lambda pair: _line(pair[1]))
+        alike = grouped(pairs.items(), lambda pair: _line(pair[1], longest))
         for line, same in alike.items():
             where = f" ({join_few(hosts for hosts, _ in same)})" if len(alike) > 1 else ""
             yield escape_controls(f"{name}{where}: {line}")
 
 
-def _line(those: Sequence[RunPath]) -> str:
-    """Describe the paths of a transport between two hosts, by size."""
+def _line(those: Sequence[RunPath], longest: int) -> str:
+    """Describe the paths of a transport between two hosts, by size if one does not hold for all up to the longest."""
     alike = list(_alike(those))
-    parts = [f"{_sizes(each)} {each[0].in_short()}" if alike[1:] else each[0].in_short() for each in alike]
+    by_size = len(alike) > 1 or _untried(those, longest)
+    parts = [f"{_sizes(each)} {each[0].in_short()}" if by_size else each[0].in_short() for each in alike]
     shares = sorted(round(path.counted * 100) for path in those if path.counted is not None)
     seen = " to ".join(f"{share}" for share in dict.fromkeys((shares[0], shares[-1]))) if shares else ""
     return "; ".join([*parts, *([f"the counters of the devices saw {seen} % of the bytes"] if seen else [])])
