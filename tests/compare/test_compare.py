@@ -159,6 +159,7 @@ def test_the_verdicts_fit_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> 
     table = out.getvalue().split("\nverdicts\n")[1].split("\n\n")[0]
     assert table.splitlines()[2].split()[-1] == "median"
     assert table.count("aware ") == 1
+    assert table.endswith("left out on 60 columns: lowest and highest (a wider terminal or --format csv shows them)")
 
 
 def test_launches_in_pairs_are_compared_with_each_other() -> None:
@@ -314,6 +315,10 @@ def test_records_of_several_commands_are_not_repeated_with_one_of_them() -> None
         assert f"measure each run again {advice}" in page.headline(compare(side(names), side(names), 0.05))
 
 
+def refused(why: str) -> Logs:
+    return launches(1, plan=msgspec.structs.replace(example_records.plan(), excluded={"aware": why}))
+
+
 def planned(**launch: Any) -> Logs:
     """Launches whose plan says this of the launch."""
     return launches(1, plan=example_records.plan(launch=launch), environment=launch.get("environment", {}))
@@ -353,6 +358,7 @@ OTHERS = {
     "mpi": MpiFacts(library="Open MPI v4.1.6", standard="3.1"),
     "ranks": example_records.ranks(2, bound_by="launcher"),
 }
+REBUILT = MpiFacts(library="Open MPI v5.0.11, package: another", standard="3.1")
 ENVIRONMENTS: dict[str, tuple[Logs, Logs]] = {
     "variables, MPI and binding": (launches(1, environment={"UCX_TLS": "all", "SAME": "1"}), launches(2, **OTHERS)),
     "a variable that the plan has too": (
@@ -362,6 +368,12 @@ ENVIRONMENTS: dict[str, tuple[Logs, Logs]] = {
         launches(1),
         [run_with(log, plan={"verify": False}) for log in launches(2)],
     ),
+    "two builds of one MPI": (
+        launches(1),
+        launches(2, mpi=MpiFacts(library="Open MPI v5.0.11, package: b", standard="3.1")),
+    ),
+    "a refusal in other words": (refused("it crashed"), refused("it hung")),
+    "a refusal of one run": (refused("it crashed"), launches(2)),
     "a setting that one run does not record": (planned(), planned(oversubscribed=False)),
     "a list that one run does not record is an empty list of the other": (planned(), planned(removed=[])),
     "two machines": two_machines(),

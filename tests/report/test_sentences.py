@@ -160,12 +160,12 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
 
     def fastest(leads: str, **_: str) -> bool:
         parts = [
-            re.fullmatch(r"(?P<names>.*?)(?: \(tied\))?(?: at every size| from (?P<size>[\d.]+ \w+))", each)
+            re.fullmatch(r"(?P<names>.*?)(?: \(undecided\))?(?: at every size| from (?P<size>[\d.]+ \w+))", each)
             for each in leads.split(", then ")
         ]
         starts = [0 if part is None or part["size"] is None else parse_size(part["size"]) for part in parts]
         for part, (start, end) in zip(parts, pairwise([*starts, 1 << 62]), strict=True):
-            ahead = re.split(", | and ", part["names"])
+            ahead = re.split(", | or ", part["names"])
             device = {name for name in times if (name == "host") == (ahead[0] == "host")}
             rivals = device if len(device) > 1 and len(times) > 2 else set(times)
             for size in SIZES:
@@ -695,6 +695,7 @@ def test_no_sentence_of_a_comparison_says_more_than_its_interval() -> None:
             assert (first, last or first) == (format_size(min(places)), format_size(max(places)))
         for point in range(len(found.at)):
             said = verdict_words(found, point)
+            assert all(int(launches) <= 50 for launches in re.findall(r"(\d+) launches", said))
             if said.endswith(("slower", "faster")):
                 assert low[point] > 1 if said.endswith("slower") else high[point] < 1
         for share in (0.01, 0.02, 0.3, 2.0):  # as large as the true changes: half of the estimates are above

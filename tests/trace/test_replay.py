@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,10 @@ def test_a_replay_is_verified_and_has_a_time_for_every_call(known: Path, tmp_pat
     by_call = {row["call"]: row for row in series["data"]}
     assert {"MPI_Isend", "MPI_Waitall", "MPI_Allreduce", "all calls"} <= by_call.keys()
     assert all(row["time_s"] > 0 for row in by_call.values())
-    assert "messages were checked byte for byte" in volley("show", str(records))[1]
+    shown = volley("show", str(records))[1]
+    assert "messages were checked byte for byte" in shown
+    assert re.search(r"recorded +replayed +range *\n", shown)
+    assert f"is a trace of an application: write volley explain {known}" in volley("show", str(known))[2]
 
 
 def test_a_cut_off_program_is_refused(known: Path, tmp_path: Path) -> None:

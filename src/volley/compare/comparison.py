@@ -25,6 +25,7 @@ from volley.records.record_types import Run
 from volley.records.records_file import first_and_last, parse_runs, read_file, without_repeats
 from volley.records.run_log import Observable, RunLog
 from volley.references import Reference, published
+from volley.statistics.launches import FEASIBLE
 from volley.statistics.two_runs import (
     SWEEP,
     Differences,
@@ -100,11 +101,6 @@ class Side:
         cut = sum(log.end is None or not log.complete or log.end.status == "stopped" for log in self.logs)
         return cut + sum(log.missing_launches for log in self.logs)
 
-    @cached_property
-    def launches(self) -> int:
-        """The most launches that measured a point."""
-        return int(np.count_nonzero(~np.isnan(self.seconds), axis=1).max(initial=0))
-
     def plan_of(self, benchmark: str, row: int) -> Plan | None:
         """The plan of the first launch of a benchmark that measured a row of ``observed``."""
         launch = int(np.argmax(~np.isnan(self.seconds[row])))
@@ -164,9 +160,6 @@ def refuse_shared(sides: Sequence[tuple[str, Sequence[Run]]]) -> None:
 
 Verdict = Literal["changed", "same", "undecided"]
 
-MAX_LAUNCHES = 1000
-"""More launches than this are not recommended to anybody."""
-
 
 @dataclass(frozen=True)
 class Part:
@@ -211,6 +204,10 @@ class Comparison:
     def of(self, verdict: Verdict) -> Integers:
         return np.flatnonzero(self.verdicts == verdict)
 
+    def series_of(self, point: int) -> str:
+        _, series = self.sweeps[int(self.sweep[point])]
+        return series
+
     def by_series(self, points: Integers | None = None) -> dict[str, Integers]:
         """Return these points, or all of them, by their series, both in order of appearance."""
         points = np.arange(len(self.at)) if points is None else points
@@ -226,7 +223,7 @@ class Comparison:
 
     @cached_property
     def launches_needed(self) -> Floats:
-        """About how many launches of each side would decide; NaN if decided, or with more than ``MAX_LAUNCHES``.
+        """About how many launches of each side would decide; NaN if decided, or with more than ``FEASIBLE``.
 
         An interval narrows with the square root of the launches.  It decides where it fits within the range of what is
         the same, or, ``SWEEP`` times as narrow, where it excludes 1.
@@ -237,8 +234,14 @@ class Comparison:
         room = np.maximum(math.log1p(self.within) - off, off / SWEEP)
         with np.errstate(all="ignore"):  # no room at all
             needed = np.ceil(fewer * (found.width / room) ** 2)
-        needed = np.where(needed <= MAX_LAUNCHES, np.maximum(needed, np.maximum(fewer + 1, at_least)), np.nan)
+        needed = np.where(needed <= FEASIBLE, np.maximum(needed, np.maximum(fewer + 1, at_least)), np.nan)
         return np.where(self.verdicts == "undecided", np.where(found.kind == "ci", needed, at_least), np.nan)
+
+    @cached_property
+    def shown_by_most(self) -> Floats:
+        """The smallest difference of each point that ``FEASIBLE`` of each side would show, as a fraction."""
+        narrower = np.sqrt(np.minimum(*self.differences.launches) / FEASIBLE)
+        return np.exp(SWEEP * self.differences.width * narrower) - 1
 
     @cached_property
     def possible(self) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 
 from volley.machine import paths, ucx_protocols
 from volley.records.run_log import RunLog
+from volley.text import mpi_name
 from volley.units import format_cpulist, format_size
 
 Setting = str | float | bool | None
@@ -24,7 +25,7 @@ _EPHEMERAL = frozenset(
         "elapsed_s", "power_w", "temperature_c", "pcie_generation", "pcie_width", "when", "record",
         "ecc_corrected", "ecc_uncorrected", "nvlink_errors", "pcie_replays", "power_slowdown_s", "thermal_slowdown_s",
         "unread", "startup", "kept_as", "live", "budget_s", "watchdog_s", "ucx_protocols", "paths", "uuid",
-        "first", "second",
+        "first", "second", "processes",
     }
 )  # fmt: skip
 """Keys whose value says nothing of the environment, or says again what other keys say, or names one GPU of a kind."""
@@ -32,7 +33,9 @@ _EPHEMERAL = frozenset(
 _PLURAL = re.compile("(?<!ou)s$")
 """The end of the name of a list: ranks, but not rendezvous."""
 
-_QUIETLY = re.compile(r"^(plan (launch (stack )?|options |sampling )?|hardware |environment |settings )")
+_NUMBER = re.compile(r"(?<=^rank) \d+|(?<=^gpu) \d+")
+
+_QUIETLY = re.compile(r"^(plan (launch (stack )?|options |sampling |excluded )?|hardware |environment |settings )")
 """Where a fact stands in the records, left out of its name."""
 
 
@@ -48,16 +51,17 @@ class EnvironmentDifference:
 def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -> list[EnvironmentDifference]:
     """Return every fact that no launch of one run shares with a launch of the other, what was asked for first.
 
-    Of ranks and GPUs that only one of both runs has, only their number differs.
+    Of ranks and GPUs that only one of both runs has, only their number differs; where several differ alike, they are
+    one difference.
     """
     one, other = _facts(first), _facts(second)
     numbered = [{part for place in facts for part in _numbered(place)} for facts in (one, other)]
-    found: dict[object, EnvironmentDifference] = {}
+    found: dict[object, list[EnvironmentDifference]] = {}
     for place in sorted(dict.fromkeys((*one, *other)), key=_order):
         here, there = one.get(place, []), other.get(place, [])
         if not _differ(here, there) or not all(set(_numbered(place)) <= those for those in numbered):
             continue
-        missing = "not set" if place[0] == "environment" else "none"
+        missing = {"environment": "not set", "excluded": "not refused"}.get(place[-2] if place[1:] else "", "none")
         if any(isinstance(value, bool) for value in (*here, *there)):
             missing = "unknown"
         name = _QUIETLY.sub("", " ".join(place))
@@ -65,9 +69,18 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
         if texts[0] == texts[1]:  # "none", and what older records do not have
             continue
         # The plan has some variables of the environment, too.
-        what = (place[-1], *texts) if "environment" in place else place
-        found.setdefault(what, EnvironmentDifference(name, *texts))
-    return list(found.values())
+        what = (place[-1], *texts) if "environment" in place else (_NUMBER.sub("", name), *texts)
+        found.setdefault(what, []).append(EnvironmentDifference(name, *texts))
+    return list(map(_together, found.values()))
+
+
+def _together(alike: Sequence[EnvironmentDifference]) -> EnvironmentDifference:
+    """Return one difference for all ranks or GPUs that differ alike: ``ranks 0-1 device name``."""
+    numbers = [number[0] for each in alike if (number := _NUMBER.search(each.name))]
+    if len(dict.fromkeys(numbers)) < 2:
+        return alike[0]
+    name = _NUMBER.sub(f"s {format_cpulist(map(int, numbers))}", alike[0].name, count=1)
+    return EnvironmentDifference(name, alike[0].first, alike[0].second)
 
 
 def _numbered(place: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -117,9 +130,12 @@ def _leaves(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
             yield from _leaves(inner, (*place[:-1], f"{_PLURAL.sub('', place[-1])} {number}"))
     elif isinstance(value, list) and value:
         text = format_size if place[-1].endswith("sizes_bytes") else str
-        yield place, format_cpulist(value) if place[-1] == "cores" else ", ".join(map(text, value))
+        is_cpus = place[-1] in ("cores", "library_cpus")
+        yield place, format_cpulist(value) if is_cpus else ", ".join(map(text, value))
+    elif place[-2:-1] == ("excluded",):  # the words of the reason may differ
+        yield place, "refused"
     elif value is not None and value != []:
-        yield place, value
+        yield place, mpi_name(value) if place == ("mpi", "library") else value
 
 
 def _differ(here: Sequence[Setting], there: Sequence[Setting]) -> bool:

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from volley.benchmarks import BENCHMARKS, commands
+from volley.command.commandline import Command
 from volley.compare.comparison import Side, compare_all, letter
 from volley.compare.options import MAX_SIDES
 from volley.document import UNREADABLE
@@ -27,7 +28,7 @@ from volley.records.launch_series import observed_in
 from volley.records.record_types import Run
 from volley.records.records_file import encode_line, open_writer, parse_runs
 from volley.records.run_log import RunLog
-from volley.text import clean, count, escape_controls
+from volley.text import clean, count, escape_controls, join_words
 
 _MAX_LINES = 5
 """Of the messages of a command that failed."""
@@ -56,17 +57,25 @@ def variants_of(lines: Sequence[str], sweep: tuple[str, tuple[str | None, ...]] 
                 f"--live takes 2 to {MAX_SIDES} command lines, not {len(lines)}: write volley compare --live "
                 "'volley …' 'volley …'"
             )
-        return [Variant([*words, *one_launch], name=shlex.join(words)) for words, one_launch in map(_words, lines)]
+        found = list(map(_words, lines))
+        named = dict.fromkeys(f"volley {command.name}" for *_, command in found if command)
+        if len(named) > 1:
+            raise UserError(
+                f"--live compares command lines of one benchmark, and {join_words(named)} are several: write e.g. "
+                f"'{next(iter(named))}' with other options or variables"
+            )
+        return [Variant([*words, *one_launch], name=shlex.join(words)) for words, one_launch, _ in found]
     if len(lines) != 1:
         raise UserError(f"--sweep takes one command line, not {len(lines)}: write --sweep X=1,2 'volley …'")
-    (words, one_launch), (variable, values) = _words(lines[0]), sweep
+    (words, one_launch, _), (variable, values) = _words(lines[0]), sweep
     names = [f"{variable} not set" if value is None else f"{variable}={value}" for value in values]
     line = [*words, *one_launch]
     return [Variant(line, {variable: value}, name) for value, name in zip(values, names, strict=True)]
 
 
-def _words(line: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the words, and the option for one launch; a matrix has no such option, and is one launch without it."""
+def _words(line: str) -> tuple[Sequence[str], Sequence[str], Command | None]:
+    """Return the words, the option for one launch (a matrix has none, and is one launch without it), and the command
+    of a benchmark, where the words name it."""
     try:
         words = shlex.split(line)
     except ValueError as error:
@@ -86,7 +95,7 @@ def _words(line: str) -> tuple[Sequence[str], Sequence[str]]:
                 raise UserError(f"--live: volley {escape_controls(name)} is no benchmark: write e.g. 'volley pingpong'")
             break
     has_it = command is None or any(each.name == "--launches" for each in command.declared())
-    return words, ("--launches", "1") if has_it else ()
+    return words, ("--launches", "1") if has_it else (), command
 
 
 def measure(

@@ -35,7 +35,7 @@ from volley.report.model import (
     Table,
 )
 from volley.run.report_parts import hosts_of
-from volley.statistics.launches import of_observations
+from volley.statistics.launches import FEASIBLE, of_observations
 from volley.statistics.two_runs import Bounds, Floats, Integers, min_to_decide
 from volley.text import count, join_few, join_words
 from volley.units import SizeError, format_sig, parse_size, slower_or_faster
@@ -48,7 +48,7 @@ _FOLDER = re.compile("(?<![^:])/[^:]*/")
 """Of an absolute path, also of one of several after colons."""
 MAX_LETTERS = 40
 """Letters of a value, or of an item of a long list, in a line about the environments; --full shows all."""
-_BETWEEN = re.compile("[, :]+")
+_BETWEEN = re.compile("[,:]+ *")
 """Between the items of a list, or the folders of a variable such as LD_LIBRARY_PATH."""
 
 
@@ -74,7 +74,10 @@ def report(comparison: Comparison, *, full: bool) -> Report:
             ColumnRows(len(comparison.at), lambda: [{name: of(comparison) for name, of in _DATA.items()}]),
         ),
         extra={
-            "sides": [{"name": side.name, "launches": side.launches} for side in (first, second)],
+            "sides": [
+                {"name": side.name, "launches": int(launches.max())}
+                for side, launches in zip((first, second), comparison.differences.launches, strict=True)
+            ],
             "within": comparison.within,
             "paired": comparison.paired,
             "comparisons": comparison.comparisons,
@@ -107,10 +110,13 @@ def headline(comparison: Comparison) -> str:
         return f"NO VERDICT: {too_few(comparison)}"
     if not changed.size:
         widest = int(comparison.same_within[same].max(initial=0))
+        both = " that both runs measured" * any(comparison.only)
+        lost = any(side.failed or side.incomplete for side in (comparison.first, comparison.second))
+        those = f"{'' if lost or both else 'all '}{points} points{both} are" if points > 1 else f"the point{both} is"
         if same.size == points:
-            return f"SAME: all {count(points, 'point')} are the same within {widest} %"
+            return f"SAME: {those} the same within {widest} %"
         if not same.size:
-            return f"NO CHANGE SHOWN: {f'all {points} points are' if points > 1 else 'the point is'} undecided"
+            return f"NO CHANGE SHOWN: {those} undecided"
         shown, left = f"{same.size} of {count(points, 'point')}", points - same.size
         return f"NO CHANGE SHOWN: {shown} {_are(same.size)} the same within {widest} %, {left} {_are(left)} undecided"
     parts = [_series_headline(name, those, comparison) for name, those in comparison.by_series(changed).items()]
@@ -129,17 +135,19 @@ def _series_headline(series: str, changed: Integers, comparison: Comparison) -> 
         where = " to ".join(dict.fromkeys((sizes[0], sizes[-1])))
     except SizeError:
         where = join_few(at, 2)
-    of = f"of {count(comparison.by_series()[series].size, 'point')} ({where})"
+    points = comparison.by_series()[series].size
+    of = f"of {points} points ({where})"
     ratios = comparison.differences.ratio[changed]
     slower = np.count_nonzero(ratios > 1)
     if slower not in (0, changed.size):
         return f"{series} is slower at {slower} and faster at {changed.size - slower} {of}"
-    return f"{series} is {slower_or_faster(float(np.median(ratios)))} at {changed.size} {of}"
+    how = f"{series} is {slower_or_faster(float(np.median(ratios)))}"
+    return f"{how} at {where}" if points == 1 else f"{how} at {changed.size} {of}"
 
 
 def point_words(comparison: Comparison, point: int) -> str:
     """Name a point with its ratio and interval: ``aware at 8 B takes 1.051 times as long (95 % CI 1.047 to 1.055)``."""
-    found, series = comparison.differences, comparison.sweeps[comparison.sweep[point]][1]
+    found, series = comparison.differences, comparison.series_of(point)
     low, high, kind = (each[point] for each in found.shown)
     bounds = f"{low:.3f} to {high:.3f}"
     how = {"ci": f"95 % CI {bounds}", "range": f"no CI, {bounds} in all launches", "single": "no CI, one launch"}
@@ -192,10 +200,10 @@ def _detectable(comparison: Comparison, condition: FailOn) -> str:
 
 
 def too_few(comparison: Comparison) -> str:
-    first, second = comparison.first, comparison.second
+    first = comparison.first
     needed = min_to_decide(paired=comparison.paired, comparisons=comparison.comparisons)
     if comparison.paired:
-        made = min(first.launches, second.launches)
+        made = int(comparison.differences.launches[0].max())
         return f"{count(made, 'pair')} {_are(made)} too few to show a change: use --launches {needed} or more"
     again = f"{needed} times or more and join its records (cat A1 A2 … > A)"
     commands = set()
@@ -207,29 +215,43 @@ def too_few(comparison: Comparison) -> str:
         commands.add(f"with {command_again(benchmark.command, plan, launches=needed)}" if repeats else again)
     if len(commands) == 1:  # else the records are of several commands, or of volley check
         (again,) = commands
+    one, other = map(_launches, comparison.differences.launches)
     return (
-        f"{needed} launches per run are needed; A has {first.launches} and {comparison.letter} {second.launches}: "
-        f"measure each run again {again}, or use --live"
+        f"a change shows from {needed} launches of each run on (A: {one}; {comparison.letter}: {other}): measure each "
+        f"run again {again}, or use --live"
     )
+
+
+def _launches(of_points: Integers) -> str:
+    """Return how many launches measured a point: ``6 launches``, or ``3 to 17 launches a point (median 3)``."""
+    fewest, usual, most = (int(reduce(of_points)) for reduce in (np.min, np.median, np.max))
+    return f"{fewest} to {most} launches a point (median {usual})" if fewest < most else count(most, "launch")
 
 
 def _sides(comparison: Comparison) -> Iterator[str]:
     other = comparison.letter
-    for letter, side in (("A", comparison.first), (other, comparison.second)):
-        about = [count(side.launches, "launch")]
+    sides = (("A", comparison.first), (other, comparison.second))
+    for (letter, side), launches in zip(sides, comparison.differences.launches, strict=True):
+        about = [_launches(launches)]
         for run in side.runs[:1]:
             about += [run.started_at, join_words(hosts_of(run.ranks)), machine_of(side.logs)]
         if known := side.reference:
             about = [known.machine, known.date or "date unknown", known.source]
         yield " · ".join([f"{letter}: {side.name}", *about])
-    how = "formed within each pair of launches" if comparison.paired else "from all launches of both"
-    yield f"ratio: time of {other} / time of A, {how if comparison.first.repeats else f'from all launches of {other}'}"
     if comparison.comparisons > 1 and comparison.first.repeats:
         number = comparison.comparisons
         yield f"{number} runs are compared with A, so the level of each test is divided by {number}"
 
 
 # -------------------------------------------------------------------------------------------------------- tables
+
+
+def _meaning(comparison: Comparison) -> str:
+    """Say what a ratio is, because it is not the quotient of the two medians beside it."""
+    other = comparison.letter
+    pairs = "pairs of launches" if comparison.paired else f"each launch of {other} with each of A"
+    over = pairs if comparison.first.repeats else f"the launches of {other}"
+    return f"ratio: time of {other} / time of A, the median over {over}, not the quotient of the medians A and {other}"
 
 
 def _parts(comparison: Comparison) -> Table:
@@ -239,8 +261,7 @@ def _parts(comparison: Comparison) -> Table:
         return float(np.median(comparison.differences.ratio[part.points]))
 
     columns: dict[Column, Callable[[Part], Cell | str | int]] = {
-        Column(align="left"): lambda part: part.series,
-        Column("at", align="left"): lambda part: part.name,
+        Column(align="left"): lambda part: f"{part.series} at {part.name}",
         Column("points"): lambda part: part.points.size,
         Column("ratio", "median", digits=4): lambda part: Cell(ratio(part), text=f"{ratio(part):.3f}"),
         Column("", align="left"): lambda part: Cell(
@@ -249,6 +270,7 @@ def _parts(comparison: Comparison) -> Table:
     }
     parts = sorted(comparison.parts, key=lambda part: -part.points.size)
     legend = [f"and {count(len(parts) - MAX_CHANGED, 'more part')}"] if len(parts) > MAX_CHANGED else []
+    legend.append(_meaning(comparison))
     title = "changed as a group" if comparison.possible else "observed differences (too few launches to test)"
     return Table.of(columns, parts[:MAX_CHANGED], title=title, legend=legend)
 
@@ -270,8 +292,7 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
         return Cell(verdict_words(comparison, point), style=styles.get(comparison.verdicts[point], changed))
 
     columns: dict[Column, Callable[[int], Cell | str | float]] = {
-        Column(align="left"): lambda point: comparison.sweeps[comparison.sweep[point]][1],
-        Column("at", align="left"): lambda point: comparison.at[point],
+        Column(align="left"): lambda point: f"{comparison.series_of(point)} at {comparison.at[point]}",
         Column("A", "µs"): lambda point: float(comparison.seconds[0][point]) * 1e6,
         Column(comparison.letter, "µs"): lambda point: float(comparison.seconds[1][point]) * 1e6,
         Column("ratio", f"{comparison.letter} / A", digits=4): lambda point: Cell(
@@ -284,6 +305,7 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
     }
     hidden = len(points) - len(shown)
     legend = [f"and {count(hidden, 'more changed point')}: --full shows all"] if hidden else []
+    legend.append(_meaning(comparison))
     title = "all points" if full else "changed individually" if comparison.parts else "changed"
     yield Table.of(columns, shown.tolist(), title=title, legend=legend)
 
@@ -303,7 +325,8 @@ def verdict_words(comparison: Comparison, point: int) -> str:
     if verdict == "same":
         return f"same within {comparison.same_within[point]:.0f} %"
     needed = comparison.launches_needed[point]
-    return "undecided" if np.isnan(needed) else f"undecided: needs about {needed:.0f} launches"
+    launches = f"more than {FEASIBLE}" if np.isnan(needed) else f"about {needed:.0f}"
+    return f"undecided: needs {launches} launches"
 
 
 def _counts(comparison: Comparison) -> Table:
@@ -326,7 +349,7 @@ def _counts(comparison: Comparison) -> Table:
         cells: Row = [Cell(counts[0], style="bad" if counts[0] else ""), *counts[1:]] if verdicts_shown else []
         ratios_shown = [float(reduce(ratios)) for reduce in (np.median, np.min, np.max)]
         rows.append([series, points.size, *cells, *(Cell(each, text=f"{each:.3f}") for each in ratios_shown)])
-    return Table(columns, rows, title="verdicts" if verdicts_shown else "ratios")
+    return Table(columns, rows, title="verdicts" if verdicts_shown else "ratios", legend=[_meaning(comparison)])
 
 
 # -------------------------------------------------------------------------------------------------------- charts
@@ -385,13 +408,16 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
     undecided = comparison.of("undecided")
     needed = comparison.launches_needed[undecided]
     known = np.sort(needed[~np.isnan(needed)]).astype(int).tolist()
-    if known and comparison.possible:
-        whole = "all" if len(known) == len(undecided) else f"{len(known)} of them"
-        number = count(len(undecided), "point")
-        text = f"undecided: {number}; about {known[-1]} launches per run would decide {whole}"
-        if (half := (len(undecided) - 1) // 2) < len(known) - 1:
-            text += f", about {known[half]} would decide half of them"
-        yield Note("finding", text)
+    if undecided.size and comparison.possible:
+        parts = []
+        if known:
+            which = "all" if len(known) == len(undecided) else f"{len(known)} of them"
+            parts.append(f"about {known[-1]} launches per run would decide {which}")
+        if shown := comparison.shown_by_most[undecided[np.isnan(needed)]].tolist():
+            least = " to ".join(dict.fromkeys(f"{math.ceil(100 * end(shown))}" for end in (min, max)))
+            where = f" at the other {len(shown)}" if known else ""
+            parts.append(f"{FEASIBLE} launches per run would show only differences above {least} %{where}")
+        yield Note("finding", f"undecided: {'; '.join([count(len(undecided), 'point'), *parts])}")
 
 
 def _environment_notes(differences: Sequence[EnvironmentDifference], letter: str, *, full: bool) -> Iterator[Note]:

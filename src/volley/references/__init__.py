@@ -130,11 +130,11 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
     known = dict.fromkeys(name for launch in compared for _, _, name, _ in launch)
     points = {(series, at) for launch in compared for series, at, _, _ in launch}
     ratio = of_ratios([median([ratio for *_, ratio in launch]) for launch in compared if launch])
-    words = beside_words(ratio.median, f"the reference{'s' if len(known) > 1 else ''} {join_words(known)}")
-    details = [f"median of {count(len(points), 'point')}", "volley references"]
+    name = f"the reference{'s' if len(known) > 1 else ''} {join_words(known)}"
+    words, details = beside_words(ratio.median, name), [f"median of {count(len(points), 'point')}", "volley references"]
     if ratio.kind != "single" and not (ratio.above(1) or ratio.below(1)):
-        bounds = map(slower_or_faster, (ratio.low, ratio.high))
-        details.insert(0, f"launches: {' to '.join(bounds)}")
+        words = f"no difference from {name} is shown"
+        details.insert(0, f"launches: {' to '.join(map(slower_or_faster, (ratio.low, ratio.high)))}")
     return [Note("finding", f"{words} ({'; '.join(details)})")]
 
 
@@ -156,15 +156,19 @@ def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
 
 
 def machine_of(logs: Sequence[RunLog]) -> str:
-    """Describe the largest run: GPUs, processor, MPI."""
+    """Describe the largest run: GPUs, processor, hosts, MPI."""
     run = max((log.run for log in logs if log.run), key=lambda run: len(run.ranks), default=None)
     if run is None:
         return "unknown"
     gpus = max(([gpu.name for record in log.hardware[:1] for gpu in record.gpus] for log in logs), key=len, default=[])
-    gpus = gpus or [rank.device.name for rank in run.ranks if rank.device]
-    processors = [f"{len(gpus)} × {gpus[0]}"] if gpus else []
+    hosts = {rank.host for rank in run.ranks}
+    if len(hosts) > 1 or not gpus:  # the records have the whole hardware of one host only
+        gpus = list({(rank.host, rank.device.uuid): rank.device.name for rank in run.ranks if rank.device}.values())
+    parts = [f"{len(gpus)} × {gpus[0]}"] if gpus else []
+    parts += [rank.cpu for rank in run.ranks[:1]]
+    parts[:1] = [f"{part} on {len(hosts)} hosts" if len(hosts) > 1 else part for part in parts[:1]]
     library = next((log.run.mpi.library for log in logs if log.run and log.run.mpi), None)
-    return ", ".join([*processors, *(rank.cpu for rank in run.ranks[:1]), *([mpi_name(library)] if library else [])])
+    return ", ".join([*parts, *([mpi_name(library)] if library else [])])
 
 
 COLUMNS = ("reference", "benchmark", "series", "at", "title", "unit", "published")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from itertools import groupby, zip_longest
+from operator import attrgetter
 from typing import TextIO
 
 from rich.console import Console
@@ -26,7 +27,7 @@ from volley.report.model import (
     Table,
     Verdict,
 )
-from volley.text import COMMAND, align_decimals, escape_controls, wrapped
+from volley.text import COMMAND, align_decimals, escape_controls, grouped, join_words, wrapped
 from volley.units import parse_whole
 
 WIDTH_WITHOUT_TERMINAL = 120
@@ -204,7 +205,8 @@ def _legend(console: Console, table: Table) -> list[str]:
 
 
 def _narrowed(table: Table, width: int) -> Table:
-    """Leave out columns of nothing but ticks, then spare columns, until the others fit side by side."""
+    """Leave out columns of nothing but ticks, then spare columns, until the others fit side by side; name the spare
+    ones below."""
     for column in [column for column in table.columns if column.all_true]:
         place = table.columns.index(column)
         cells = [cells_of(row)[place] for row in table.rows]
@@ -213,9 +215,18 @@ def _narrowed(table: Table, width: int) -> Table:
         if not _fits(table, width) and len(ticks) + len(empty) == len(cells):
             legend = [*table.legend, column.all_true] if ticks else table.legend
             table = replace(_without(table, {place}), legend=legend)
+    left_out: list[Column] = []
     while (spare := max(column.spare for column in table.columns)) and not _fits(table, width):
+        left_out += [column for column in table.columns if column.spare == spare]
         table = _without(table, {place for place, column in enumerate(table.columns) if column.spare == spare})
-    return table
+    if not left_out:
+        return table
+    names = [
+        " ".join(filter(None, (group, join_words(column.flat_title for column in alike))))
+        for group, alike in grouped(left_out, attrgetter("group")).items()
+    ]
+    line = f"left out on {width} columns: {'; '.join(names)} (a wider terminal or --format csv shows them)"
+    return replace(table, legend=[*table.legend, line])
 
 
 def _fits(table: Table, width: int) -> bool:

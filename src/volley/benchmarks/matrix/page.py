@@ -178,7 +178,8 @@ def _rank_table(case: RankMatrixCase) -> Table:
     if not np.isnan(widths).all():  # how far the bounds of a cell are from its number: a table has no room for them
         middle, most = float(np.nanmedian(widths)), float(np.nanmax(widths))
         digits = min(3, known_digits(middle))
-        legend.append(f"cells vary by {percent(middle, 1, '±')} in the median, by at most {percent(most, 1, '±')}")
+        known = f"{percent(middle, 1, '±')} in the median, to {percent(most, 1, '±')} at worst"
+        legend.append(f"a cell is known to {known}")
     return Table(
         columns=[Column("rank"), *(Column(str(second), digits=digits) for second in case.second_ends)],
         rows=[

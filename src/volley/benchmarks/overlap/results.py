@@ -35,7 +35,7 @@ from volley.report.cells import (
 from volley.report.model import Axis, Cell, Chart, Column, Later, Note, Overview, Report, Row, Table, finding
 from volley.run import report_parts
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import FIRST_LOOK, Repeated, of_numbers, ratio
+from volley.statistics.launches import FEASIBLE, FIRST_LOOK, Repeated, of_numbers, ratio
 from volley.text import grouped, join_words
 from volley.units import format_sig, format_size
 
@@ -350,10 +350,10 @@ def _judged(result: OverlapSeries) -> Iterator[Note]:
         on_host = [name for name in nothing if name in known and known[name].memory == "host"]
         again = command_again("overlap", plan, transport=on_host[0], progress_calls=8) if on_host else ""
         what = BOUNDS[idle[nothing[0]][0].kind]
-        yield finding("SLOW", f"no overlap for {join_words(nothing)} at {size} ({what} at or below 0)", again)
+        yield finding("SLOW", f"no overlap for {join_words(nothing)} at {size} ({what}: 0 or less)", again)
     if unsure := [name for name in idle if name not in nothing]:
         enough = all(each.kind in ("ci", "within") for name in unsure for each in idle[name])
-        why = f"{BOUNDS[idle[unsure[0]][0].kind]} includes 0" if enough else "too few launches for a 95 % CI"
-        launches = 2 * max(FIRST_LOOK, *(point.launches for point in largest))
-        again = launch_again("overlap", launches, plan, transport=",".join(unsure))
+        why = f"{BOUNDS[idle[unsure[0]][0].kind]}: below and above 0" if enough else "too few launches for a 95 % CI"
+        more = 2 * max(FIRST_LOOK, *(point.launches for point in largest))
+        again = launch_again("overlap", more, plan, transport=",".join(unsure)) if more <= FEASIBLE else ""
         yield finding("NOISY", f"no overlap shown for {join_words(unsure)} at {size} ({why})", again)

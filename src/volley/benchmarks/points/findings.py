@@ -82,7 +82,7 @@ def certainty(result: ResultSeries[Any]) -> str:
         close = sum(point.half_width <= plan.sampling.ci for point in points if point.time and point.time.interval)
         several = {point.time.kind for point in points if point.time}
         over = over_launches(launches_of(points), result.series)
-        how = "within one launch" if one_launch(points) else f"95 % CI over {over}" if "ci" in several else over
+        how = "in one launch" if one_launch(points) else f"95 % CI over {over}" if "ci" in several else over
         parts.append(f"{close or 'none'} {'within' if 'ci' in several else 'known to within'} {aim} ({how})")
     # An operation without data, a barrier, has no row in the table.
     parts += [
@@ -237,7 +237,7 @@ def _ucx_inversions(measured: Sequence[PointResult], plan: Plan | None, operatio
                 command = f"UCX_RNDV_THRESH=8 {again}"
             yield finding(
                 "SLOW",
-                f"{AWARE}: small messages take longer than larger ones because UCX uses another protocol for them: "
+                f"{AWARE}: small messages take longer than larger ones, and UCX uses another protocol for them: "
                 f"{' but '.join(times)}",
                 command,
             )

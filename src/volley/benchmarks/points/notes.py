@@ -28,7 +28,7 @@ from volley.report.cells import launches_of, percent, range_text
 from volley.report.model import Note, finding
 from volley.run import report_parts
 from volley.statistics.curves import Fit
-from volley.statistics.launches import FIRST_LOOK
+from volley.statistics.launches import FEASIBLE, FIRST_LOOK
 from volley.text import count, grouped, join_words
 from volley.units import approximate_size, format_cpulist, format_sig, format_size
 
@@ -242,10 +242,10 @@ def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
 
 
 def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
-    """Name the fastest transport by size, together with those that are not slower for certain."""
+    """Name the fastest transport by size, or all that may be."""
     if not any(point.time and point.time.interval for point in points):
         again = launch_again(points[0].benchmark, FIRST_LOOK, plan)
-        return f"not known without a 95 % CI, repeat with {again}"
+        return f"not known without a 95 % CI; repeat with {again}"
     leads: list[tuple[list[str], int]] = []
     order = order_of(points)
     for size in sorted({point.size_bytes for point in points}):
@@ -254,7 +254,7 @@ def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
         ahead = [point.transport for point in here if not order.faster(best, point.transport, size)]
         if not leads or leads[-1][0] != ahead:
             leads.append((ahead, size))
-    names = [join_words(names) + " (tied)" * (len(names) > 1) for names, _ in leads]
+    names = [join_words(names, "or") + " (undecided)" * (len(names) > 1) for names, _ in leads]
     if len(leads) == 1:
         return f"{names[0]} at every size"
     return ", then ".join(f"{name} from {format_size(size)}" for name, (_, size) in zip(names, leads, strict=True))
@@ -307,7 +307,8 @@ def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
     worst = max(missed, key=lambda point: shown.half_width if (shown := point.first_column[0]) else 0.0)
     launches = launches_of(missed)
     which, aim = f"{count(len(missed), 'point')} of {_names(missed)}", f"{plan.sampling.ci * 100:g} %"
-    command = again([worst], plan, size=True, launches=max(FIRST_LOOK, 2 * launches))
+    more = max(FIRST_LOOK, 2 * launches)
+    command = again([worst], plan, size=True, launches=more) if more <= FEASIBLE else ""
     found, factor, unit = worst.first_column
     if found and found.widened:
         known = f"{'is' if len(missed) == 1 else 'are'} less certain than ±{aim} after {launches} launches"
@@ -355,9 +356,9 @@ def _warning(hits: Sequence[tuple[PointResult, PointWarning]], where: str, plan:
         # From that number on, the launches of this run already show what drifts.
         repeat = launch_again(plan.benchmark, FIRST_LOOK, plan, **only(points))
         more = "" if launches_of(points) >= FIRST_LOOK else f"; repeat with {repeat} for a CI that includes the drift"
-        return f"the samples drifted: {where}: clock frequencies or other load changed{more}"
+        return f"the samples drifted: {where}: clock frequencies or other load may have changed{more}"
     shown = f"; {again(points, plan, tail=True)} shows the length of the interruptions" if points[0].latency else ""
     return (
-        f"many samples were interrupted: {where}: other work shares these cores; the median is robust to "
+        f"many samples were interrupted: {where}: other work may share these cores; the median is robust to "
         f"interruptions{shown}"
     )

@@ -345,7 +345,7 @@ def _summary_table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     timed = list(dict.fromkeys([sizes[0], *_nearest(sizes, LATENCIES)])) if points[0].latency else []
     rated = sorted({*_nearest(sizes, BANDWIDTHS[1:] if timed else BANDWIDTHS), largest, sizes[-1]})
     over = next((point.speedup_over for point in points if point.speedup), None)
-    compared = sorted({point.size_bytes for point in points if point.transport == over}.intersection(sizes))
+    compared = sorted({point.size_bytes for point in points if point.transport == over}.intersection(timed + rated))
     compared = [compared[0], compared[-1]] if compared else []
     words = ("time", "bus bandwidth") if points[0].operation else ("latency", "bandwidth")
     shares = any(point.line_rate for point in points)
@@ -357,8 +357,8 @@ def _summary_table(result: PointSeries, points: Sequence[PointResult]) -> Table:
         for name, those in transports.items():
             here = {point.size_bytes: point for point in those}
             ratios = {size: point.speedup for size, point in here.items()}
-            # one size, such as a word, has no peak
-            best = max(those, key=lambda point: point.bandwidth_Bps or 0) if len(those) > 1 else None
+            # one size, such as a word, has no peak beside its latency
+            best = None if timed and len(those) == 1 else max(those, key=lambda point: point.bandwidth_Bps or 0)
             share = best.of_line_rate.median * 100 if best and best.of_line_rate else None
             line = EMPTY if share is None else Cell(share, text=f"{share:.0f} %")
             rows.append(

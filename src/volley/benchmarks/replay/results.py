@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,14 +21,13 @@ from volley.records.record_types import Status
 from volley.records.run_log import Observable, RunLog
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import read_trace
-from volley.report.cells import ALL, Quantity, as_they_are, data_of
+from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, data_of, with_bounds
 from volley.report.model import Column, Note, Report, Row, Table
 from volley.run import report_parts
 from volley.run.jobs import Job, JobContext, Jobs, count_ranks, make_plan
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, over_launches
 from volley.text import join_few
-from volley.units import format_sig
 
 _LAUNCHES_WITH_GAPS = 3
 _ALL_CALLS = "all calls"
@@ -100,7 +100,8 @@ class ReplayedCall:
     call: str
     calls: int
     recorded_s: float | None
-    time_s: Estimate
+    time: Estimate
+    launches: int
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,13 @@ def _result(series: LaunchSeries) -> ReplayResult:
     found: list[ReplayedCall] = []
     if points and series.plan:
         plan: ReplayPlan = series.plan.options
-        found.append(ReplayedCall(_ALL_CALLS, 1, None, over_launches([point.pass_s for point in points])))
+        whole = over_launches([point.pass_s for point in points])
+        found.append(ReplayedCall(_ALL_CALLS, 1, None, whole, len(points)))
         for place, name in enumerate(plan.names):
             times = [[point.call_s[place]] for point in points if point.call_s[place] > 0]
             if times:
-                recorded_s = plan.recorded.median_s[place]
-                found.append(ReplayedCall(f"MPI_{name}", plan.recorded.calls[place], recorded_s, over_launches(times)))
+                calls, recorded_s = plan.recorded.calls[place], plan.recorded.median_s[place]
+                found.append(ReplayedCall(f"MPI_{name}", calls, recorded_s, over_launches(times), len(times)))
     return ReplayResult(series, found, sum(each.checked for each in points), sum(each.wrong for each in points))
 
 
@@ -139,24 +141,18 @@ def observables(log: RunLog) -> Iterator[Observable]:
         )
 
 
-TIME = Quantity("time", "µs", lambda each: each.time_s, bounds=ALL)
+TIME = Quantity("time", "µs", attrgetter("time"), "replayed", bounds=ALL)
 RECORDED = Quantity("recorded", "µs", lambda each: each.recorded_s)
 QUANTITIES = (*as_they_are("call", "calls"), TIME, RECORDED)
 
 
 def report(result: ReplayResult) -> Report:
     series = result.series
-    rows: list[Row] = [
-        [each.call, each.calls, RECORDED.cell(each), TIME.cell(each), _bounds(each.time_s)] for each in result.calls
-    ]
-    columns = [
-        Column("call", align="left"),
-        Column("calls"),
-        RECORDED.column(),
-        Column("replayed", "µs"),
-        Column("", "", align="left"),
-    ]
-    legend = "median time of a call over ranks and passes; all calls: once through, on the slowest rank"
+    shown = with_bounds([*as_they_are("calls"), RECORDED, TIME, PLUS_MINUS], result.calls)
+    rows: list[Row] = [[each.call, *(quantity.cell(each) for quantity in shown)] for each in result.calls]
+    columns = [Column("call", align="left"), *(quantity.column() for quantity in shown)]
+    meaning = "median time of a call over ranks and passes; all calls: once through, on the slowest rank"
+    legend = "; ".join([meaning, *report_parts.bounds_legend(result.calls, series, "passes")])
     gaps = "with gaps" if series.plan and series.plan.options.gaps else "without gaps"
     return Report(
         heading=report_parts.heading(series, "replay", gaps),
@@ -165,10 +161,6 @@ def report(result: ReplayResult) -> Report:
         data=data_of(QUANTITIES, ("call",), result.calls),
         runs=series.describe_runs(),
     )
-
-
-def _bounds(time_s: Estimate) -> str:
-    return "" if time_s.kind == "single" else f"{format_sig(time_s.low * 1e6)} to {format_sig(time_s.high * 1e6)}"
 
 
 def _notes(result: ReplayResult) -> Iterator[Note]:
