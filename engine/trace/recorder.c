@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,7 +38,7 @@
 //   WAIT: `request` is one, or an array of `count`. TEST: the same, and `flag` says if it is done. Of some or any,
 //   `index` says which ones are done.
 //   COLL, ICOLL: `counts` means a vector of counts, `types` one of types.
-//   MAKER: makes a communicator.  OTHER: timed.  LOCAL: counted.
+//   MAKER: makes a communicator.
 //   SIZED: there is a second one for large counts, MPI_name_c; where the MPI has none, its arguments fit the first one.
 // The others are names that every MPI since 3.1 has: some programs look whether a name is there.
 #define P2P  .buffer = 1, .count = 2, .type = 3, .peer = 4, .tag = 5, .comm = 6
@@ -47,7 +48,7 @@
 #define PAIRED_SIZED(X, K, name, last, ...) \
   SIZED(X, name, COLL, __VA_ARGS__) SIZED(X, I##K, ICOLL, __VA_ARGS__, .request = last)
 #define PAIRED(X, K, name, last, ...) X(name, COLL, __VA_ARGS__) X(I##K, ICOLL, __VA_ARGS__, .request = last)
-#define CALLS(X) \
+#define TIMED(X) \
   SIZED(X, Send, SEND, P2P) SIZED(X, Bsend, SEND, P2P) SIZED(X, Ssend, SEND, P2P) SIZED(X, Rsend, SEND, P2P) \
   SIZED(X, Isend, ISEND, P2P, .request = 7) SIZED(X, Ibsend, ISEND, P2P, .request = 7) \
   SIZED(X, Issend, ISEND, P2P, .request = 7) SIZED(X, Irsend, ISEND, P2P, .request = 7) \
@@ -99,90 +100,62 @@
   X(Cart_create, MAKER, .comm = 1, .made = 6) X(Cart_sub, MAKER, .comm = 1, .made = 3) \
   X(Graph_create, MAKER, .comm = 1, .made = 6) X(Dist_graph_create, MAKER, .comm = 1, .made = 9) \
   X(Dist_graph_create_adjacent, MAKER, .comm = 1, .made = 10) X(Intercomm_create, MAKER, .made = 6) \
-  X(Intercomm_merge, MAKER, .made = 3) X(Comm_idup, OTHER) \
+  X(Intercomm_merge, MAKER, .made = 3) \
   X(Comm_free, FREE, .request = 1) X(Comm_disconnect, FREE, .request = 1) X(Type_free, TYPE_FREE) \
-  X(Finalize, OTHER) X(Abort, OTHER) OTHERS(X) LOCALS(X)
+  OTHERS(X)
 #define OTHERS(X) \
-  X(Accumulate, OTHER) X(Comm_accept, OTHER) X(Comm_connect, OTHER) X(Comm_join, OTHER) \
-  X(Comm_spawn, OTHER) X(Comm_spawn_multiple, OTHER) X(Compare_and_swap, OTHER) \
-  X(Fetch_and_op, OTHER) X(File_close, OTHER) X(File_iread, OTHER) X(File_iread_all, OTHER) \
-  X(File_iread_at, OTHER) X(File_iread_at_all, OTHER) X(File_iread_shared, OTHER) \
-  X(File_iwrite, OTHER) X(File_iwrite_all, OTHER) X(File_iwrite_at, OTHER) \
-  X(File_iwrite_at_all, OTHER) X(File_iwrite_shared, OTHER) X(File_open, OTHER) \
-  X(File_preallocate, OTHER) X(File_read, OTHER) X(File_read_all, OTHER) \
-  X(File_read_all_begin, OTHER) X(File_read_all_end, OTHER) X(File_read_at, OTHER) \
-  X(File_read_at_all, OTHER) X(File_read_at_all_begin, OTHER) X(File_read_at_all_end, OTHER) \
-  X(File_read_ordered, OTHER) X(File_read_ordered_begin, OTHER) X(File_read_ordered_end, OTHER) \
-  X(File_read_shared, OTHER) X(File_seek, OTHER) X(File_seek_shared, OTHER) X(File_set_size, OTHER) \
-  X(File_set_view, OTHER) X(File_sync, OTHER) X(File_write, OTHER) X(File_write_all, OTHER) \
-  X(File_write_all_begin, OTHER) X(File_write_all_end, OTHER) X(File_write_at, OTHER) \
-  X(File_write_at_all, OTHER) X(File_write_at_all_begin, OTHER) X(File_write_at_all_end, OTHER) \
-  X(File_write_ordered, OTHER) X(File_write_ordered_begin, OTHER) X(File_write_ordered_end, OTHER) \
-  X(File_write_shared, OTHER) X(Get, OTHER) X(Get_accumulate, OTHER) X(Ineighbor_allgather, OTHER) \
-  X(Ineighbor_allgatherv, OTHER) X(Ineighbor_alltoall, OTHER) X(Ineighbor_alltoallv, OTHER) \
-  X(Ineighbor_alltoallw, OTHER) X(Neighbor_allgather, OTHER) X(Neighbor_allgatherv, OTHER) \
-  X(Neighbor_alltoall, OTHER) X(Neighbor_alltoallv, OTHER) X(Neighbor_alltoallw, OTHER) \
-  X(Put, OTHER) X(Raccumulate, OTHER) X(Rget, OTHER) X(Rget_accumulate, OTHER) X(Rput, OTHER) \
-  X(Win_allocate, OTHER) X(Win_allocate_shared, OTHER) X(Win_complete, OTHER) X(Win_create, OTHER) \
-  X(Win_create_dynamic, OTHER) X(Win_fence, OTHER) X(Win_flush, OTHER) X(Win_flush_all, OTHER) \
-  X(Win_flush_local, OTHER) X(Win_flush_local_all, OTHER) X(Win_free, OTHER) X(Win_lock, OTHER) \
-  X(Win_lock_all, OTHER) X(Win_post, OTHER) X(Win_start, OTHER) X(Win_sync, OTHER) \
-  X(Win_test, OTHER) X(Win_unlock, OTHER) X(Win_unlock_all, OTHER) X(Win_wait, OTHER)
+  X(Finalize) X(Abort) X(Comm_idup) X(Accumulate) X(Comm_accept) X(Comm_connect) X(Comm_join) X(Comm_spawn) \
+  X(Comm_spawn_multiple) X(Compare_and_swap) X(Fetch_and_op) X(File_close) X(File_iread) X(File_iread_all) \
+  X(File_iread_at) X(File_iread_at_all) X(File_iread_shared) X(File_iwrite) X(File_iwrite_all) X(File_iwrite_at) \
+  X(File_iwrite_at_all) X(File_iwrite_shared) X(File_open) X(File_preallocate) X(File_read) X(File_read_all) \
+  X(File_read_all_begin) X(File_read_all_end) X(File_read_at) X(File_read_at_all) X(File_read_at_all_begin) \
+  X(File_read_at_all_end) X(File_read_ordered) X(File_read_ordered_begin) X(File_read_ordered_end) \
+  X(File_read_shared) X(File_seek) X(File_seek_shared) X(File_set_size) X(File_set_view) X(File_sync) X(File_write) \
+  X(File_write_all) X(File_write_all_begin) X(File_write_all_end) X(File_write_at) X(File_write_at_all) \
+  X(File_write_at_all_begin) X(File_write_at_all_end) X(File_write_ordered) X(File_write_ordered_begin) \
+  X(File_write_ordered_end) X(File_write_shared) X(Get) X(Get_accumulate) X(Ineighbor_allgather) \
+  X(Ineighbor_allgatherv) X(Ineighbor_alltoall) X(Ineighbor_alltoallv) X(Ineighbor_alltoallw) X(Neighbor_allgather) \
+  X(Neighbor_allgatherv) X(Neighbor_alltoall) X(Neighbor_alltoallv) X(Neighbor_alltoallw) X(Put) X(Raccumulate) \
+  X(Rget) X(Rget_accumulate) X(Rput) X(Win_allocate) X(Win_allocate_shared) X(Win_complete) X(Win_create) \
+  X(Win_create_dynamic) X(Win_fence) X(Win_flush) X(Win_flush_all) X(Win_flush_local) X(Win_flush_local_all) \
+  X(Win_free) X(Win_lock) X(Win_lock_all) X(Win_post) X(Win_start) X(Win_sync) X(Win_test) X(Win_unlock) \
+  X(Win_unlock_all) X(Win_wait)
+// Counted, not timed.
 #define LOCALS(X) \
-  X(Add_error_class, LOCAL) X(Add_error_code, LOCAL) X(Add_error_string, LOCAL) X(Alloc_mem, LOCAL) \
-  X(Attr_delete, LOCAL) X(Attr_get, LOCAL) X(Attr_put, LOCAL) X(Buffer_attach, LOCAL) \
-  X(Buffer_detach, LOCAL) X(Cart_coords, LOCAL) X(Cart_get, LOCAL) X(Cart_map, LOCAL) \
-  X(Cart_rank, LOCAL) X(Cart_shift, LOCAL) X(Cartdim_get, LOCAL) X(Close_port, LOCAL) \
-  X(Comm_call_errhandler, LOCAL) X(Comm_compare, LOCAL) X(Comm_create_errhandler, LOCAL) \
-  X(Comm_create_keyval, LOCAL) X(Comm_delete_attr, LOCAL) X(Comm_free_keyval, LOCAL) \
-  X(Comm_get_attr, LOCAL) X(Comm_get_errhandler, LOCAL) X(Comm_get_info, LOCAL) \
-  X(Comm_get_name, LOCAL) X(Comm_get_parent, LOCAL) X(Comm_group, LOCAL) X(Comm_rank, LOCAL) \
-  X(Comm_remote_group, LOCAL) X(Comm_remote_size, LOCAL) X(Comm_set_attr, LOCAL) \
-  X(Comm_set_errhandler, LOCAL) X(Comm_set_info, LOCAL) X(Comm_set_name, LOCAL) X(Comm_size, LOCAL) \
-  X(Comm_test_inter, LOCAL) X(Dims_create, LOCAL) X(Dist_graph_neighbors, LOCAL) \
-  X(Dist_graph_neighbors_count, LOCAL) X(Errhandler_free, LOCAL) X(Error_class, LOCAL) \
-  X(Error_string, LOCAL) X(File_call_errhandler, LOCAL) X(File_create_errhandler, LOCAL) \
-  X(File_delete, LOCAL) X(File_get_amode, LOCAL) X(File_get_atomicity, LOCAL) \
-  X(File_get_byte_offset, LOCAL) X(File_get_errhandler, LOCAL) X(File_get_group, LOCAL) \
-  X(File_get_info, LOCAL) X(File_get_position, LOCAL) X(File_get_position_shared, LOCAL) \
-  X(File_get_size, LOCAL) X(File_get_type_extent, LOCAL) X(File_get_view, LOCAL) \
-  X(File_set_atomicity, LOCAL) X(File_set_errhandler, LOCAL) X(File_set_info, LOCAL) \
-  X(Free_mem, LOCAL) X(Get_address, LOCAL) X(Get_count, LOCAL) X(Get_elements, LOCAL) \
-  X(Get_elements_x, LOCAL) X(Get_library_version, LOCAL) X(Get_processor_name, LOCAL) \
-  X(Get_version, LOCAL) X(Graph_get, LOCAL) X(Graph_map, LOCAL) X(Graph_neighbors, LOCAL) \
-  X(Graph_neighbors_count, LOCAL) X(Graphdims_get, LOCAL) X(Grequest_complete, LOCAL) \
-  X(Grequest_start, LOCAL) X(Group_compare, LOCAL) X(Group_difference, LOCAL) X(Group_excl, LOCAL) \
-  X(Group_free, LOCAL) X(Group_incl, LOCAL) X(Group_intersection, LOCAL) X(Group_range_excl, LOCAL) \
-  X(Group_range_incl, LOCAL) X(Group_rank, LOCAL) X(Group_size, LOCAL) \
-  X(Group_translate_ranks, LOCAL) X(Group_union, LOCAL) X(Info_create, LOCAL) X(Info_delete, LOCAL) \
-  X(Info_dup, LOCAL) X(Info_free, LOCAL) X(Info_get, LOCAL) X(Info_get_nkeys, LOCAL) \
-  X(Info_get_nthkey, LOCAL) X(Info_get_valuelen, LOCAL) X(Info_set, LOCAL) X(Is_thread_main, LOCAL) \
-  X(Keyval_create, LOCAL) X(Keyval_free, LOCAL) X(Lookup_name, LOCAL) X(Op_commutative, LOCAL) \
-  X(Op_create, LOCAL) X(Op_free, LOCAL) X(Open_port, LOCAL) X(Pack, LOCAL) \
-  X(Pack_external, LOCAL) X(Pack_external_size, LOCAL) X(Pack_size, LOCAL) X(Publish_name, LOCAL) \
-  X(Query_thread, LOCAL) X(Reduce_local, LOCAL) X(Register_datarep, LOCAL) \
-  X(Request_get_status, LOCAL) X(Status_set_cancelled, LOCAL) X(Status_set_elements, LOCAL) \
-  X(Status_set_elements_x, LOCAL) X(Test_cancelled, LOCAL) X(Topo_test, LOCAL) X(Type_commit, LOCAL) \
-  X(Type_contiguous, LOCAL) X(Type_create_darray, LOCAL) X(Type_create_f90_complex, LOCAL) \
-  X(Type_create_f90_integer, LOCAL) X(Type_create_f90_real, LOCAL) X(Type_create_hindexed, LOCAL) \
-  X(Type_create_hindexed_block, LOCAL) X(Type_create_hvector, LOCAL) X(Type_create_indexed_block, LOCAL) \
-  X(Type_create_keyval, LOCAL) X(Type_create_resized, LOCAL) X(Type_create_struct, LOCAL) \
-  X(Type_create_subarray, LOCAL) X(Type_delete_attr, LOCAL) X(Type_dup, LOCAL) \
-  X(Type_free_keyval, LOCAL) X(Type_get_attr, LOCAL) X(Type_get_contents, LOCAL) \
-  X(Type_get_envelope, LOCAL) X(Type_get_extent, LOCAL) X(Type_get_extent_x, LOCAL) \
-  X(Type_get_name, LOCAL) X(Type_get_true_extent, LOCAL) X(Type_get_true_extent_x, LOCAL) \
-  X(Type_indexed, LOCAL) X(Type_match_size, LOCAL) X(Type_set_attr, LOCAL) X(Type_set_name, LOCAL) \
-  X(Type_size, LOCAL) X(Type_size_x, LOCAL) X(Type_vector, LOCAL) X(Unpack, LOCAL) \
-  X(Unpack_external, LOCAL) X(Unpublish_name, LOCAL) X(Win_attach, LOCAL) \
-  X(Win_call_errhandler, LOCAL) X(Win_create_errhandler, LOCAL) X(Win_create_keyval, LOCAL) \
-  X(Win_delete_attr, LOCAL) X(Win_detach, LOCAL) X(Win_free_keyval, LOCAL) X(Win_get_attr, LOCAL) \
-  X(Win_get_errhandler, LOCAL) X(Win_get_group, LOCAL) X(Win_get_info, LOCAL) X(Win_get_name, LOCAL) \
-  X(Win_set_attr, LOCAL) X(Win_set_errhandler, LOCAL) X(Win_set_info, LOCAL) X(Win_set_name, LOCAL) \
-  X(Win_shared_query, LOCAL)
+  X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Alloc_mem) X(Attr_delete) X(Attr_get) X(Attr_put) \
+  X(Buffer_attach) X(Buffer_detach) X(Cart_coords) X(Cart_get) X(Cart_map) X(Cart_rank) X(Cart_shift) X(Cartdim_get) \
+  X(Close_port) X(Comm_call_errhandler) X(Comm_compare) X(Comm_create_errhandler) X(Comm_create_keyval) \
+  X(Comm_delete_attr) X(Comm_free_keyval) X(Comm_get_attr) X(Comm_get_errhandler) X(Comm_get_info) X(Comm_get_name) \
+  X(Comm_get_parent) X(Comm_group) X(Comm_rank) X(Comm_remote_group) X(Comm_remote_size) X(Comm_set_attr) \
+  X(Comm_set_errhandler) X(Comm_set_info) X(Comm_set_name) X(Comm_size) X(Comm_test_inter) X(Dims_create) \
+  X(Dist_graph_neighbors) X(Dist_graph_neighbors_count) X(Errhandler_free) X(Error_class) X(Error_string) \
+  X(File_call_errhandler) X(File_create_errhandler) X(File_delete) X(File_get_amode) X(File_get_atomicity) \
+  X(File_get_byte_offset) X(File_get_errhandler) X(File_get_group) X(File_get_info) X(File_get_position) \
+  X(File_get_position_shared) X(File_get_size) X(File_get_type_extent) X(File_get_view) X(File_set_atomicity) \
+  X(File_set_errhandler) X(File_set_info) X(Free_mem) X(Get_address) X(Get_count) X(Get_elements) X(Get_elements_x) \
+  X(Get_library_version) X(Get_processor_name) X(Get_version) X(Graph_get) X(Graph_map) X(Graph_neighbors) \
+  X(Graph_neighbors_count) X(Graphdims_get) X(Grequest_complete) X(Grequest_start) X(Group_compare) \
+  X(Group_difference) X(Group_excl) X(Group_free) X(Group_incl) X(Group_intersection) X(Group_range_excl) \
+  X(Group_range_incl) X(Group_rank) X(Group_size) X(Group_translate_ranks) X(Group_union) X(Info_create) \
+  X(Info_delete) X(Info_dup) X(Info_free) X(Info_get) X(Info_get_nkeys) X(Info_get_nthkey) X(Info_get_valuelen) \
+  X(Info_set) X(Is_thread_main) X(Keyval_create) X(Keyval_free) X(Lookup_name) X(Op_commutative) X(Op_create) \
+  X(Op_free) X(Open_port) X(Pack) X(Pack_external) X(Pack_external_size) X(Pack_size) X(Publish_name) X(Query_thread) \
+  X(Reduce_local) X(Register_datarep) X(Request_get_status) X(Status_set_cancelled) X(Status_set_elements) \
+  X(Status_set_elements_x) X(Test_cancelled) X(Topo_test) X(Type_commit) X(Type_contiguous) X(Type_create_darray) \
+  X(Type_create_f90_complex) X(Type_create_f90_integer) X(Type_create_f90_real) X(Type_create_hindexed) \
+  X(Type_create_hindexed_block) X(Type_create_hvector) X(Type_create_indexed_block) X(Type_create_keyval) \
+  X(Type_create_resized) X(Type_create_struct) X(Type_create_subarray) X(Type_delete_attr) X(Type_dup) \
+  X(Type_free_keyval) X(Type_get_attr) X(Type_get_contents) X(Type_get_envelope) X(Type_get_extent) \
+  X(Type_get_extent_x) X(Type_get_name) X(Type_get_true_extent) X(Type_get_true_extent_x) X(Type_indexed) \
+  X(Type_match_size) X(Type_set_attr) X(Type_set_name) X(Type_size) X(Type_size_x) X(Type_vector) X(Unpack) \
+  X(Unpack_external) X(Unpublish_name) X(Win_attach) X(Win_call_errhandler) X(Win_create_errhandler) \
+  X(Win_create_keyval) X(Win_delete_attr) X(Win_detach) X(Win_free_keyval) X(Win_get_attr) X(Win_get_errhandler) \
+  X(Win_get_group) X(Win_get_info) X(Win_get_name) X(Win_set_attr) X(Win_set_errhandler) X(Win_set_info) \
+  X(Win_set_name) X(Win_shared_query)
 // clang-format on
 
-enum kind { SEND, RECV, ISEND, IRECV, SENDRECV, INIT, START, WAIT, TEST, PROBE, MRECV, COLL, ICOLL, MAKER, FREE,
-            TYPE_FREE, OTHER, LOCAL };
+enum kind { OTHER, SEND, RECV, ISEND, IRECV, SENDRECV, INIT, START, WAIT, TEST, PROBE, MRECV, COLL, ICOLL, MAKER, FREE,
+            TYPE_FREE, LOCAL };
 
 struct row {
   const char* name;
@@ -193,10 +166,11 @@ struct row {
   bool large, source, gathers;  // counts are words; `peer` is a source; the root receives
 };
 
-#define ROW(name, kind, ...) {#name, kind, ##__VA_ARGS__},
-static const struct row rows[] = {CALLS(ROW)};
+#define ROW(name, ...) {#name, ##__VA_ARGS__},
+#define LOCAL_ROW(name) {#name, LOCAL},
+static const struct row rows[] = {TIMED(ROW) LOCALS(LOCAL_ROW)};
 #define NUMBER(name, ...) ID_##name,
-enum { CALLS(NUMBER) CALL_COUNT };
+enum { TIMED(NUMBER) LOCALS(NUMBER) CALL_COUNT };
 
 // ------------------------------------------------------------------------------------------------------ the file
 
@@ -514,7 +488,11 @@ static struct known* comm_of(Word handle, bool made) {
   for (int i = 0; i < MOST_COMMS && its->handle != 0 && its->handle != handle; ++i)
     its = its == known + MOST_COMMS - 1 ? known : its + 1;
   if (its->handle != handle || made) {
-    if (header->comms + 1 >= MOST_COMMS) return last_comm;  // comms[MOST_COMMS - 1] stays free for the hash
+    if (header->comms + 1 >= MOST_COMMS) {  // one place stays free for the hash
+      static struct known lost = {.id = UINT16_MAX};
+      lost.handle = handle;
+      return &lost;
+    }
     free(its->members);
     its->handle = handle;
     its->id = (uint16_t)header->comms++;
@@ -623,8 +601,9 @@ static void describe_collective(struct event* e, const struct call* call) {
   const bool inter = call->comm->members == NULL;
   const bool root = row->peer == 0 || e->peer == rank || inter;
   // Of the two counts only those are looked at that MPI looks at.
-  const bool first = row->count != 0 && !((e->flags & IN_PLACE) && row->count2) && (row->gathers || root || !row->count2);
-  const bool second = row->count2 != 0 && !((e->flags & IN_PLACE) && row->peer && !row->gathers) && (!row->gathers || root);
+  const bool scatters = row->peer != 0 && row->count2 != 0 && !row->gathers, in_place = (e->flags & IN_PLACE) != 0;
+  const bool first = row->count != 0 && (scatters ? root : !(in_place && row->count2));
+  const bool second = row->count2 != 0 && (scatters ? !in_place : !row->gathers || root);
   if (first) {
     e->element = (uint8_t)(row->types ? 1 : size_of(handle_in(ARGUMENT(type))));
     e->bytes = row->counts && !inter
@@ -925,7 +904,10 @@ static bool open_file(void) {
   h.at_partners = at;
   char host[64] = "", path[PATH_MAX];
   gethostname(host, sizeof host - 1);
-  snprintf(path, sizeof path, "%s/%s-%d.rank", folder, host, (int)getpid());
+  const char* const local = getenv("VOLLEY_TRACE_LOCAL");  // for a host that does not reach the folder
+  const bool here = local == NULL || access(folder, X_OK) == 0;
+  if (!here) mkdir(local, 0700);
+  snprintf(path, sizeof path, "%s/%s-%d.rank", here ? folder : local, host, (int)getpid());
   file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return say(path, errno), false;
   // Without room on the file system, a write to the mapped file would kill the process.
@@ -1007,7 +989,8 @@ static void finish(void) {
 
 // -------------------------------------------------------------------------------------------- the exported functions
 
-static inline Word intercept(int id, bool local, Word* a) {
+static inline Word intercept(int id, Word* a) {
+  const bool local = rows[id].kind == LOCAL;
   Word (*const real)() = function(id);
 #define REAL() real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12])
   if (!recording || inside) return REAL();
@@ -1029,10 +1012,11 @@ static inline Word intercept(int id, bool local, Word* a) {
 #define PARAMETERS                                                                                             \
   Word a1, Word a2, Word a3, Word a4, Word a5, Word a6, Word a7, Word a8, Word a9, Word a10, Word a11, Word a12, \
       Word a13
-#define FUNCTION(name, kind, ...)                                                                              \
+#define FUNCTION(name, ...)                                                                                    \
   EXPORT Word MPI_##name(PARAMETERS) {                                                                         \
     Word a[] = {a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13};                                       \
-    return intercept(ID_##name, kind == LOCAL, a);                                                             \
+    return intercept(ID_##name, a);                                                                            \
   }                                                                                                            \
   EXPORT Word PMPI_##name(PARAMETERS) __attribute__((alias("MPI_" #name)));
-CALLS(FUNCTION)
+TIMED(FUNCTION)
+LOCALS(FUNCTION)

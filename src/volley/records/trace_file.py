@@ -292,6 +292,8 @@ def _read_rank(path: Path) -> RankTrace | None:
         begin = int(header[f"at_{name}"])
         number = min(number, max(len(data) - begin, 0) // kind.itemsize)
         found[name] = np.array(data[begin : begin + number * kind.itemsize]).view(kind)
+    begun = np.flatnonzero(found["events"]["begin"])  # the last one may be half written
+    found["events"] = found["events"][: begun[-1] + 1 if len(begun) else 0]
     return RankTrace(header, names, **found)
 
 

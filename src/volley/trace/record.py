@@ -18,6 +18,7 @@ import msgspec
 from volley.errors import EXIT_FAILED, EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_unwritable
 from volley.launch.engine_path import engine_path
+from volley.launch.inside_launcher import rank_info
 from volley.machine.mpi_choice import family_of
 from volley.machine.mpi_stack import preload
 from volley.machine.signals import GRACE_S, Child, Stop, signal_name
@@ -52,6 +53,12 @@ class _Application:
 def run(options: RecordOptions) -> int:
     if not options.words:
         raise UserError("the command to record is missing: volley record -- mpirun -n 4 ./app")
+    place = rank_info(os.environ)
+    if place and place.size != 1:
+        raise UserError(
+            "volley record was started as a rank of a job: it starts the launcher, as in volley record -- mpirun -n 4 "
+            "./app"
+        )
     recorder = Path(engine_path()).with_name(_LIBRARY)
     if not recorder.is_file():
         raise MachineError(f"{recorder} is missing: install volley again")
@@ -65,14 +72,17 @@ def run(options: RecordOptions) -> int:
         )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    variables = {"VOLLEY_TRACE_FOLDER": str(folder), "VOLLEY_TRACE_EVENTS": str(options.events)}
+    local = Path("/tmp", f"volley-trace-{time.time_ns()}")  # noqa: S108  on every host; the ranks create it for us alone
+    variables = {"VOLLEY_TRACE_FOLDER": str(folder), "VOLLEY_TRACE_LOCAL": str(local)}
+    variables |= {"VOLLEY_TRACE_EVENTS": str(options.events)}
     variables |= preload([str(recorder)])
     variables["LD_PRELOAD"] = ":".join(filter(None, (variables["LD_PRELOAD"], os.environ.get("LD_PRELOAD"))))
     trace, stopped_by = _record(options.words, _command(options.words, variables), {**os.environ, **variables}, folder)
     if trace.ranks:
         write_trace(options.output, trace)
-    shutil.rmtree(folder)
-    failed = _report(options.output, trace)
+    if not (trace.ranks and trace.missing):
+        shutil.rmtree(folder)
+    failed = _report(options.output, trace, folder, local)
     return failed if stopped_by is None else 128 + stopped_by
 
 
@@ -121,7 +131,7 @@ def _now_s(trace: Trace) -> float:
     return (time.time_ns() - trace.origin_ns) * 1e-9
 
 
-def _report(output: Path, trace: Trace) -> int:
+def _report(output: Path, trace: Trace, folder: Path, local: Path) -> int:
     info = trace.info
     if info.roll_call:
         print("Where the ranks are:" if info.stopped else "Where the ranks were:", file=sys.stderr)
@@ -131,13 +141,17 @@ def _report(output: Path, trace: Trace) -> int:
         name = signal_name(-info.status if info.status < 0 else info.status - 128)
         ended = f"signal {name}" if name else f"status {info.status}"
         print(f"volley: the command ended with {ended}", file=sys.stderr)
+    elsewhere = (
+        f"the ranks of a host that does not reach {escape_controls(str(folder))} wrote to {local} there: copy these "
+        f"files into that folder, then {escape_controls(shlex.join(['volley', 'explain', str(folder)]))}"
+    )
     if not trace.ranks:
         raise MachineError(
             "nothing was recorded: no process of the command called MPI_Init of a shared MPI library (static and "
-            "setuid programs, and launchers that do not pass on LD_PRELOAD, keep the recorder out)"
+            f"setuid programs, and launchers that do not pass on LD_PRELOAD, keep the recorder out); {elsewhere}"
         )
     if trace.missing:
-        print(f"volley: no trace of ranks {format_cpulist(trace.missing)}", file=sys.stderr)
+        print(f"volley: no trace of ranks {format_cpulist(trace.missing)}; {elsewhere}", file=sys.stderr)
     calls = sum(int(rank.counts["calls"].sum()) for rank in trace.ranks)
     dropped = sum(int(rank.header["dropped"]) for rank in trace.ranks)
     more = f"; the last {dropped} are only counted (--events keeps more)" if dropped else ""

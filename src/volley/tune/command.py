@@ -95,7 +95,7 @@ class SettingLauncher:
             wrong = [each.reason for log in logs for each in log.records if getattr(each, "status", "") == "failed"]
             reasons = [f"wrong data: {reason}" for reason in wrong[:1] if reason]
             raise LaunchFailedError([*reasons, *reversed(outcome.lines), "no reason"][0].removeprefix("volley: "))
-        found = (each for log in logs for each in self.benchmark.observables(log))
+        found = (each for log in logs for each in self.benchmark.observables(log) if not each.part)
         return {(each.series, at): seconds for each in found for at, seconds in zip(each.at, each.seconds, strict=True)}
 
     @property
@@ -152,8 +152,8 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
         raise MachineError(f"the benchmark fails without any setting: {error}") from None
     session = launcher.sessions[None]
     library, plan = session.stack.library, session.jobs.planned[0].plan
-    operations = set(plan.options.operations) if plan.benchmark == "collective" else set()
-    libraries = candidates.libraries_of(session.stack, plan.transports)
+    operations = set(getattr(plan.options, "operations", ()))
+    libraries = candidates.libraries_of(session.stack, plan.transports or ["host"])  # a replay is MPI
     settings = candidates.candidates(libraries, operations)
     if "MPICH" in libraries:
         settings = [each for each in settings if candidates.known_to(candidates.library_bytes(library), each)]

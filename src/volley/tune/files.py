@@ -82,9 +82,11 @@ def by_size(proofs: Proofs) -> list[SizeRule]:
 def compose(proofs: Proofs, folder: Path, ranks: int, library: str) -> Candidate | None:
     """Return the one setting that is made of all that was proven; ``None`` if nothing was.
 
-    What a file can set by size is written into the folder, for this number of ranks and this library of MPI.
+    What a file can set by size is written into the folder, for this number of ranks and this library of MPI, if sizes
+    were measured.
     """
-    ruling = {each for each in proofs if can_rule(each, library)}
+    sized = {series for found in proofs.values() for series, _ in found.places} != {"replay"}
+    ruling = {each for each in proofs if sized and can_rule(each, library)}
     rules = by_size({each: found for each, found in proofs.items() if each in ruling})
     parts = whole({each: found for each, found in proofs.items() if each not in ruling})
     if len(parts) == 1 and not rules:

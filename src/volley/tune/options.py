@@ -12,8 +12,8 @@ from volley.errors import UserError
 from volley.text import join_words
 from volley.units import parse_sizes
 
-TUNED = ("pingpong", "stream", "collective")
-"""The benchmarks whose points have sizes."""
+TUNED = ("pingpong", "stream", "collective", "replay")
+"""The benchmarks whose points have sizes, and the recorded calls of an application, which are one point."""
 SIZES, USUAL_OPERATION, USUAL_TRANSPORT = "8:4Mi:x4", "allreduce", "host"
 BUDGET_S, WATCHDOG_S = 300.0, 10.0
 
@@ -25,7 +25,7 @@ class TuneOptions(Options):
     benchmark: tuple[str, ...] = argument(
         "[BENCHMARK]",
         positional="*",
-        help=f"The benchmark to make faster: {join_words(TUNED, 'or')}; the default is pingpong.",
+        help=f"The benchmark to make faster: {join_words(TUNED, 'or')} TRACE; the default is pingpong.",
     )
     transport: tuple[str, ...] = option(
         "-t",
@@ -71,14 +71,19 @@ class TuneOptions(Options):
     output: OutputOptions = group(OutputOptions, only=("format", "full", "quiet"))
 
     def __post_init__(self) -> None:
-        if len(self.benchmark) > 1 or not {*self.benchmark} <= {*TUNED}:
-            raise UserError(f"volley tune takes one benchmark: {join_words(TUNED, 'or')}; its options follow")
+        name, *trace = self.benchmark or ("pingpong",)
+        if name not in TUNED or len(trace) != (name == "replay"):
+            raise UserError(f"volley tune takes one benchmark: {join_words(TUNED, 'or')} TRACE; its options follow")
+        if trace and {"transport", "sizes"} & {*self.given}:
+            raise UserError("--transport and --sizes are not for volley tune replay: the trace says what is sent")
         if self.operation and self.benchmark != ("collective",):
             raise UserError("--operation is for volley tune collective")
 
     def words(self) -> list[str]:
         """Return the command line of the benchmark, without ``volley``, the options of the job."""
-        (name,) = self.benchmark or ("pingpong",)
+        name, *trace = self.benchmark or ("pingpong",)
+        if trace:
+            return [name, *trace]
         operations = ["--operation", ",".join(self.operation or (USUAL_OPERATION,))] if name == "collective" else []
         sizes = ",".join(map(str, self.sizes))
         return [name, *operations, "--transport", ",".join(self.transport), "--sizes", sizes]

@@ -132,7 +132,7 @@ def _notes(tuning: Tuning, *, full: bool) -> Iterator[Note]:
         yield Note("warning", f"{each.name} failed, and is not recommended: {reason}")
     if tuning.chosen:
         yield Note("finding", f"to use it: . {tuning.folder}/env.sh")
-        yield from (Note("finding", text) for text in _measured(tuning.chosen, tuning.proofs[tuning.chosen]))
+        yield from (Note("finding", text) for text in _measured(tuning))
     left = [each.name for each in tuning.settings if each not in tuning.proofs and each not in tuning.failed]
     if left:
         names = join_few(left, len(left) if full else 3)
@@ -140,9 +140,13 @@ def _notes(tuning: Tuning, *, full: bool) -> Iterator[Note]:
         yield Note("finding", f"not measured again, because {why}: {names}")
 
 
-def _measured(chosen: Candidate, found: Proof) -> Iterator[str]:
+def _measured(tuning: Tuning) -> Iterator[str]:
     """Say at which sizes a setting was measured, if some of it holds for all sizes and not by the rules of a file."""
-    if any(each.variables.items() <= chosen.variables.items() for each in chosen.parts or [chosen]):
+    assert tuning.chosen
+    chosen, found = tuning.chosen, tuning.proofs[tuning.chosen]
+    if tuning.benchmark == "replay":
+        yield "measured with the calls of this trace: other programs may become slower"
+    elif any(each.variables.items() <= chosen.variables.items() for each in chosen.parts or [chosen]):
         sizes = sorted(parse_size(at) for _, at in found.places)
         yield f"measured from {format_size(sizes[0])} to {format_size(sizes[-1])}: other sizes may become slower"
 
@@ -155,7 +159,7 @@ def comments(tuning: Tuning) -> list[str]:
     return [
         f"volley tune {tuning.benchmark}: {tuning.mpi}, {count(tuning.ranks, 'rank')}",
         *(f"{each} times the time without the setting (95 % intervals)" for each in proven),
-        *_measured(tuning.chosen, found),
+        *_measured(tuning),
     ]
 
 

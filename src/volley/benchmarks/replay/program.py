@@ -1,9 +1,10 @@
 """From a trace to the program of a replay, which ``engine/src/benchmark/replay.cpp`` reads.
 
-A message is replayed if both of its sides were recorded, a collective if all of its ranks recorded it.  Receives from
-any source name the source that they had, successful tests are waits, persistent requests are made anew each time, and
-data of derived types is sent as bytes.  Buffers keep their places: an application that sends from the buffer into which
-it has received has another speed.
+A message is replayed if both of its sides were recorded, a collective if all of its ranks recorded it.  What a call
+waits for in the replay, it waited for in the application: so a replay ends wherever the trace was cut.  Receives from
+any source name the source that they had, successful tests are waits, persistent requests are made anew each time, data
+of derived types is sent as bytes, and a buffered send is a nonblocking one that is completed at the end.  Buffers keep
+their places: an application that sends from the buffer into which it has received has another speed.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
 from volley.errors import UserError
-from volley.records.trace_calls import COLLECTIVES, Calls, Operation, RankCalls
-from volley.records.trace_file import NOBODY, Trace
+from volley.records.trace_calls import Calls, Operation, RankCalls, collective_of
+from volley.records.trace_file import LIST_LOST, NOBODY, Trace
 
 _LARGEST = 2**31 - 1
 _LINE = 64
@@ -25,16 +27,20 @@ _MOST_ACTIVE = 256
 _APART = 1 << 62
 """Added to the address of the receive buffer of MPI_Sendrecv_replace: MPI_Sendrecv needs another one."""
 _MESSAGES = ("send", "recv", "isend", "irecv", "wait", "sendrecv")
-_COLLECTIVES = {
-    **{name: name.lower() for name in ("Barrier", "Bcast", "Reduce", "Allreduce", "Allgather", "Alltoall", "Gather")},
-    "Reduce_scatter": "reduce_scatter",
-    "Reduce_scatter_block": "reduce_scatter",
-    "Scatter": "scatter",
-    "Allgatherv": "allgatherv",
-    "Alltoallv": "alltoallv",
-    "Alltoallw": "alltoallv",
+OPERATIONS = {
+    **{name: name.lower() for name in ("Barrier", "Reduce", "Allreduce", "Allgather", "Gather", "Scatter")},
+    **{name: name.lower() for name in ("Allgatherv", "Gatherv", "Scatterv", "Scan")},
+    "Bcast": "broadcast",
+    "Alltoall": "all-to-all",
+    "Alltoallv": "all-to-allv",
+    "Alltoallw": "all-to-allv",
+    "Reduce_scatter": "reduce-scatter",
+    "Reduce_scatter_block": "reduce-scatter",
 }
-_CODES = {name: code for code, name in enumerate((*_MESSAGES, *dict.fromkeys(_COLLECTIVES.values())))}
+"""volley's name of each collective that is replayed."""
+_OF_RANKS = ("Allgatherv", "Alltoallv", "Alltoallw", "Reduce_scatter", "Gatherv", "Scatterv")
+"""Each rank has a size of its own."""
+_CODES = {name: code for code, name in enumerate((*_MESSAGES, *dict.fromkeys(OPERATIONS.values())))}
 _NOT_COMMUNICATION = (
     "Init",
     "Finalize",
@@ -85,59 +91,63 @@ def build(trace: Trace, calls: Calls) -> ReplayProgram:
         raise UserError(f"{trace.name} lacks ranks {trace.missing}: what they sent cannot be replayed")
     if any(len(rank.trace.threads) > 1 for rank in calls.ranks.values()):
         raise UserError(f"{trace.name}: several threads of a rank call MPI, which volley replay does not repeat")
-    return _Builder(calls).build()
+    return _Builder(trace, calls).build()
 
 
 class _Builder:
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+    def __init__(self, trace: Trace, calls: Calls) -> None:
+        self._trace, self._calls = trace, calls
         self._names: dict[str, int] = {}
+        self._comms: dict[int, int] = {}
+        """The communicators that are used: their number in the replay, by that in the trace."""
         self._whole = {id(each) for group in calls.collectives if self._is_whole(group) for each in group.values()}
         self._unverified: set[int] = set()
         self._seeds: dict[int, int] = {}
 
     def _is_whole(self, group: dict[int, Operation]) -> bool:
-        members = self._calls.members[next(iter(group.values())).comm]
-        kinds = {each.kind for each in group.values()}
-        blocking = all(self._calls.ranks[rank].names[each.post] == each.kind for rank, each in group.items())
-        lists = all(
-            len(self._calls.ranks[rank].trace.list_of(each.source)) >= len(members)
-            for rank, each in group.items()
-            if each.kind in ("Allgatherv", "Alltoallv", "Alltoallw", "Reduce_scatter")
-        )
-        small = all(each.nbytes * len(members) <= _LARGEST for each in group.values())
-        return (
-            len(group) == len(members)
-            and len(kinds) == 1
-            and kinds <= _COLLECTIVES.keys()
-            and blocking
-            and lists
-            and small
-        )
+        """Whether all ranks made the same call, of sizes that fit together."""
+        first = next(iter(group.values()))
+        members = self._calls.members[first.comm]
+        names = {self._calls.ranks[rank].names[each.post] for rank, each in group.items()}
+        if len(group) != len(members) or len(names) != 1 or first.kind not in OPERATIONS:
+            return False
+        if max(each.nbytes for each in group.values()) * len(members) > _LARGEST:
+            return False
+        if first.kind not in _OF_RANKS:
+            return len({each.nbytes for each in group.values()}) == 1
+        rooted = first.kind in ("Gatherv", "Scatterv")
+        known = (each.source for each in group.values() if not rooted or each.rank == each.peer)
+        return all(each.length >= len(members) and not each.flags & LIST_LOST for each in known)
 
     def build(self) -> ReplayProgram:
         for each in self._calls.ranks.values():
             self._find_overlaps(each)
-        members = self._calls.members
-        words = [len(members), *(word for those in members for word in (len(those), *those))]
+        ranks: list[list[int]] = []
         durations: dict[str, list[float]] = {}
         lost: dict[str, float] = {}
         for _, calls in sorted(self._calls.ranks.items()):
             rank = _Rank(calls)
             self._emit_rank(rank)
-            words += _written(rank)
+            ranks.append(_written(rank))
             kept = set(rank.emitted)
             for number, seconds in enumerate((calls.end_s - calls.begin_s).tolist()):
                 into = durations.setdefault(calls.names[number], []) if number in kept else None
                 if into is not None:
                     into.append(seconds)
-                elif not calls.names[number].startswith(_NOT_COMMUNICATION) and "_init" not in calls.names[number]:
-                    lost[calls.names[number]] = lost.get(calls.names[number], 0.0) + seconds
+                elif _communicates(calls.names[number]):
+                    name = f"MPI_{calls.names[number]}"
+                    lost[name] = lost.get(name, 0.0) + seconds
         total_s = sum(map(sum, durations.values())) + sum(lost.values())
+        if any(rank.header["dropped"] for rank in self._trace.ranks):
+            counted_s = sum(each.seconds for name, each in self._trace.totals.items() if _communicates(name))
+            lost["calls that were only counted"] = max(counted_s - total_s, 0.0)
+            total_s = max(counted_s, total_s)
         first = min((float(each.begin_s[0]) for each in self._calls.ranks.values() if len(each.begin_s)), default=0.0)
         last = max((float(each.end_s[-1]) for each in self._calls.ranks.values() if len(each.end_s)), default=0.0)
+        members = [self._calls.members[comm] for comm in self._comms]
+        comms = [len(members), *(word for those in members for word in (len(those), *those))]
         return ReplayProgram(
-            words,
+            [len(comms), *map(len, ranks), *comms, *chain.from_iterable(ranks)],
             list(self._names),
             {name: (len(those), float(np.median(those))) for name, those in durations.items()},
             {name: seconds / total_s for name, seconds in lost.items() if total_s},
@@ -147,11 +157,13 @@ class _Builder:
     # ---------------------------------------------------------------------------------------------- verification
 
     def _find_overlaps(self, rank: RankCalls) -> None:
-        """Note the messages whose buffers are shared by others in flight: filling one would change another."""
+        """Note the messages that are not checked: others in flight share their buffers, or the application may."""
         active: list[Operation] = []
         for mine in rank.operations:
             if mine.kind not in ("send", "receive"):
                 continue
+            if _is_buffered(rank, mine):
+                self._unverified.add(id(mine))
             active = [each for each in active if each.done < 0 or each.done >= mine.post][-_MOST_ACTIVE:]
             low, high = mine.source.buffer, mine.source.buffer + mine.nbytes
             for each in active:
@@ -180,7 +192,8 @@ class _Builder:
             if number in posted:
                 self._post(rank, number, name, posted[number], gap_ns)
             elif number in rank.calls.completes:
-                done = [rank.slots.pop(id(each)) for each in rank.calls.completes[number] if id(each) in rank.slots]
+                known = [each for each in rank.calls.completes[number] if id(each) in rank.slots]
+                done = [rank.slots.pop(id(each)) for each in known if not _is_buffered(rank.calls, each)]
                 if done:
                     self._step(rank, number, "wait", gap_ns, numbers=done)
             if len(rank.steps) > before:
@@ -189,7 +202,7 @@ class _Builder:
             self._step(rank, rank.emitted[-1], "wait", 0, numbers=rank.slots.values())
 
     def _post(self, rank: _Rank, number: int, name: str, those: list[Operation], gap_ns: int) -> None:
-        if name in COLLECTIVES:
+        if collective_of(name):
             if id(those[0]) in self._whole:
                 self._collective(rank, number, those[0], gap_ns)
             return
@@ -200,12 +213,10 @@ class _Builder:
             return
         for each in known:
             code = "send" if each.kind == "send" else "recv"
-            if each.done == number:
-                self._step(rank, number, code, gap_ns, message=each)
-            else:
-                slot = len(rank.steps)
-                rank.slots[id(each)] = slot
-                self._step(rank, number, f"i{code}", gap_ns, message=each, slot=slot)
+            blocking = each.done == number and not _is_buffered(rank.calls, each)
+            self._step(rank, number, code if blocking else f"i{code}", gap_ns, message=each)
+            if not blocking:
+                self._slot(rank, each)
             gap_ns = 0
 
     def _exchange(self, rank: _Rank, number: int, those: list[Operation], known: list[Operation], gap_ns: int) -> None:
@@ -219,18 +230,27 @@ class _Builder:
     def _collective(self, rank: _Rank, number: int, mine: Operation, gap_ns: int) -> None:
         members = self._calls.members[mine.comm]
         lists, nbytes = rank.calls.trace.list_of(mine.source), mine.nbytes
-        me = members.index(mine.rank)
-        if mine.kind == "Allgatherv":
-            nbytes = lists[me]
+        if mine.kind in ("Allgatherv", "Gatherv", "Scatterv") and lists:
+            nbytes = lists[members.index(mine.rank)]
         elif mine.kind == "Reduce_scatter":
             nbytes, lists = sum(lists) // len(members), []
         elif mine.kind.startswith("Alltoall") and lists:
             lists = lists if len(lists) == 2 * len(members) else [*lists, *lists]
         rank.scratch_bytes = max(rank.scratch_bytes, (nbytes + 8) * len(members), sum(lists))
-        self._step(rank, number, _COLLECTIVES[mine.kind], gap_ns, numbers=lists)
+        self._step(rank, number, OPERATIONS[mine.kind], gap_ns, numbers=lists)
         step = rank.steps[-1]
-        step[2], step[4] = mine.comm, mine.source.element
+        step[2], step[4] = self._comm(mine), mine.source.element
         step[6:12] = (members.index(mine.peer) if mine.peer in members else -1, 0, nbytes, 0, 0, 0)
+        if mine.done != number:
+            self._slot(rank, mine)
+
+    def _comm(self, mine: Operation) -> int:
+        return self._comms.setdefault(mine.comm, len(self._comms))
+
+    @staticmethod
+    def _slot(rank: _Rank, mine: Operation) -> None:
+        """Give the request of the latest step a slot."""
+        rank.steps[-1][5] = rank.slots[id(mine)] = len(rank.steps) - 1
 
     def _step(
         self,
@@ -241,13 +261,12 @@ class _Builder:
         *,
         numbers: Iterable[int] = (),
         message: Operation | None = None,
-        slot: int = -1,
     ) -> None:
         name = self._names.setdefault(rank.calls.names[number], len(self._names))
-        comm = message.comm if message else 0
+        comm = self._comm(message) if message else 0
         listed = list(numbers)
         side = self._side(message) if message else _NO_SIDE
-        rank.steps.append([_CODES[code], name, max(comm, 0), gap_ns, 0, slot, *side, len(listed), *listed])
+        rank.steps.append([_CODES[code], name, comm, gap_ns, 0, -1, *side, len(listed), *listed])
         rank.emitted.append(number)
 
     def _side(self, mine: Operation, apart: int = 0) -> tuple[int, ...]:
@@ -256,12 +275,24 @@ class _Builder:
         return peer, max(mine.tag, 0), mine.nbytes, mine.source.buffer + apart, self._seed(mine), sent
 
 
+def _communicates(name: str) -> bool:
+    return not name.startswith(_NOT_COMMUNICATION) and "_init" not in name
+
+
 def _is_replayed(mine: Operation) -> bool:
     if mine.nbytes > _LARGEST or mine.comm < 0:
         return False
     if mine.peer == NOBODY:
         return True
-    return mine.match is not None and mine.match.nbytes <= _LARGEST
+    if mine.match is None or mine.match.nbytes > _LARGEST:
+        return False
+    sent, received = (mine, mine.match) if mine.kind == "send" else (mine.match, mine)
+    return sent.nbytes <= received.nbytes
+
+
+def _is_buffered(rank: RankCalls, mine: Operation) -> bool:
+    """Whether MPI copies the message and the sender need not wait for a receive, however long the message is."""
+    return rank.trace.names[mine.source.call].startswith(("Bsend", "Ibsend"))
 
 
 def _written(rank: _Rank) -> list[int]:
@@ -272,7 +303,7 @@ def _written(rank: _Rank) -> list[int]:
         for at in _sides(step):
             step[at + 3] = places.of(step[at + 3])
         body += step
-    return [len(body), *body]
+    return body
 
 
 def _sides(step: list[int]) -> tuple[int, ...]:

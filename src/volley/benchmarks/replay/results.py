@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from volley.benchmarks.replay import ReplayOptions
-from volley.benchmarks.replay.program import build
+from volley.benchmarks.replay.program import OPERATIONS, build
 from volley.document import RECORD_VERSION as VERSION
 from volley.document import Frozen, NonNegative, Number, PositiveSeconds, Seconds, Version, doc
 from volley.errors import UserError
@@ -19,7 +19,7 @@ from volley.files import write_file
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.record_types import Status
 from volley.records.run_log import Observable, RunLog
-from volley.records.trace_calls import resolve
+from volley.records.trace_calls import collective_of, resolve
 from volley.records.trace_file import read_trace
 from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, data_of, with_bounds
 from volley.report.model import Column, Note, Report, Row, Table
@@ -38,7 +38,7 @@ class RecordedCalls(Frozen, frozen=True, kw_only=True):
 
     calls: Annotated[list[NonNegative], doc("of each name, by all ranks.")]
     median_s: Annotated[list[Number], doc("the median time of a call of each name.")]
-    left_out: Annotated[dict[str, Number], doc("what is not replayed, as a share of the time in MPI.")] = {}
+    left_out: Annotated[dict[str, Number], doc("what is not replayed, with its share of the time in MPI.")] = {}
 
 
 class ReplayPlan(Frozen, frozen=True, kw_only=True):
@@ -50,6 +50,11 @@ class ReplayPlan(Frozen, frozen=True, kw_only=True):
     gaps: Annotated[bool, doc("wait between calls as long as the application did.")] = False
     memory: Annotated[Literal["host", "device"], doc("where the buffers are.")] = "host"
     time_s: Annotated[PositiveSeconds, doc("repeat all calls for this time, and at least three times.")] = 1.0
+
+    @property
+    def operations(self) -> list[str]:
+        """The collectives among the calls, as volley calls them."""
+        return [OPERATIONS[kind] for name in self.names if (kind := collective_of(name))]
 
 
 class ReplayPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="replay"):
@@ -135,10 +140,9 @@ def _result(series: LaunchSeries) -> ReplayResult:
 def observables(log: RunLog) -> Iterator[Observable]:
     for point in log.of(ReplayPoint):
         names = log.run.plan.options.names if log.run else []
-        known = [(f"MPI_{name}", time_s) for name, time_s in zip(names, point.call_s, strict=False) if time_s > 0]
-        yield Observable(
-            "replay", [_ALL_CALLS, *(name for name, _ in known)], [median(point.pass_s), *(s for _, s in known)]
-        )
+        yield Observable("replay", [_ALL_CALLS], [median(point.pass_s)])
+        known = {f"MPI_{name}": time_s for name, time_s in zip(names, point.call_s, strict=False) if time_s > 0}
+        yield Observable("call", [*known], [*known.values()], part=True)
 
 
 TIME = Quantity("time", "µs", attrgetter("time"), "replayed", bounds=ALL)
@@ -172,5 +176,5 @@ def _notes(result: ReplayResult) -> Iterator[Note]:
     left_out = plan.options.recorded.left_out if plan else {}
     shown = {name: share for name, share in left_out.items() if share >= 0.001}
     if shown:
-        named = join_few(f"MPI_{name} ({100 * share:.2g} %)" for name, share in shown.items())
+        named = join_few(f"{name} ({100 * share:.2g} %)" for name, share in shown.items())
         yield Note("missing", f"not replayed, with the share of the recorded time in MPI: {named}")

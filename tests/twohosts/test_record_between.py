@@ -1,0 +1,78 @@
+"""``volley record``, ``explain`` and ``replay`` of a program on two hosts, which share a file system or do not."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pretend_hosts import NAMES, Lab, Wire
+
+from recorded_program import build, mpirun, unmatched
+from volley.records.trace_calls import resolve
+from volley.records.trace_file import Trace, read_trace
+
+VOLLEY = (sys.executable, "-m", "volley")
+BOTH = ("--host", ",".join(NAMES))
+
+
+@pytest.fixture
+def hosts(join_hosts: Callable[[Wire], Lab]) -> Lab:
+    return join_hosts(Wire(delay_s=0, rate_bps=0))
+
+
+def recorded(hosts: Lab, trace: Path, program: Path) -> str:
+    """Record the program on both hosts, and return what volley said."""
+    done = hosts.run([*VOLLEY, "record", "-o", str(trace), "--", *mpirun(2, *BOTH, program)], timeout_s=120)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def is_whole(trace: Trace) -> bool:
+    return trace.hosts == [*NAMES] and not trace.missing and unmatched(resolve(trace)) == 0
+
+
+def explained(hosts: Lab, trace: Path) -> str:
+    done = hosts.run([*VOLLEY, "explain", str(trace)], timeout_s=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def replayed(hosts: Lab, trace: Path) -> str:
+    short = ("--time", "0.05", "--launches", "1", "--hosts", ",".join(NAMES))
+    done = hosts.run([*VOLLEY, "replay", str(trace), *short], timeout_s=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_program_on_two_hosts_is_recorded_explained_and_replayed(hosts: Lab, tmp_path: Path) -> None:
+    trace = tmp_path / "two.trace"
+    said = recorded(hosts, trace, build(tmp_path))
+    assert "no trace of" not in said
+    assert is_whole(read_trace(str(trace)))
+    assert "hosts: volley-a and volley-b" in explained(hosts, trace)
+    assert "checked byte for byte" in replayed(hosts, trace)
+
+
+def test_hosts_that_share_no_folder_say_where_their_files_are(hosts: Lab, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    program, trace = build(tmp_path), own / "two.trace"
+    hidden = hosts.run(["mount", "-t", "tmpfs", "none", str(own)], timeout_s=30, host=NAMES[1])
+    assert hidden.returncode == 0, hidden.stderr
+    said = recorded(hosts, trace, program)
+    found = re.search(r"no trace of ranks 1; .* wrote to (\S+) there: copy these files into that folder", said)
+    assert found, said
+    assert read_trace(str(trace)).missing == [1]
+    folder, elsewhere = Path(f"{trace}.ranks"), Path(found[1])
+    try:  # what `scp volley-b:… …` does
+        for file in elsewhere.iterdir():
+            shutil.copy(file, folder)
+    finally:
+        shutil.rmtree(elsewhere)
+    assert is_whole(read_trace(str(folder)))
+    assert "hosts: volley-a and volley-b" in explained(hosts, folder)
+    assert "checked byte for byte" in replayed(hosts, folder)
