@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from pretend_hosts import NAMES, Lab, Wire
 
-from recorded_program import build, mpirun, unmatched
+from recorded_program import SCRIPTS, build, unmatched
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import Trace, read_trace
 
 VOLLEY = (sys.executable, "-m", "volley")
-BOTH = ("--host", ",".join(NAMES))
+MPIRUN = (f"{SCRIPTS}/mpirun", "--host", ",".join(NAMES), "--map-by", "node", "-n", "2")
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def hosts(join_hosts: Callable[[Wire], Lab]) -> Lab:
 
 def recorded(hosts: Lab, trace: Path, program: Path) -> str:
     """Record the program on both hosts, and return what volley said."""
-    done = hosts.run([*VOLLEY, "record", "-o", str(trace), "--", *mpirun(2, *BOTH, program)], timeout_s=120)
+    done = hosts.run([*VOLLEY, "record", "-o", str(trace), "--", *MPIRUN, str(program)], timeout_s=120)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
