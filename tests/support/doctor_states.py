@@ -97,7 +97,7 @@ def no_cuda(status: int, name: str) -> dict[str, Any]:
 
 SLOWER = {"points": [{"transport": "host", "size_bytes": 8, "status": "ok", "half_round_trip_s": 1.2e-5}]}
 _WRONG = {"transport": "peer", "size_bytes": 4096, "status": "failed", "reason": "4096 of 4096 bytes differ"}
-_COPY = msgspec.to_builtins(GOOD.peers.value)[0] if GOOD.peers.value else {}
+COPY = msgspec.to_builtins(GOOD.peers.value)[0] if GOOD.peers.value else {}
 _UNAWARE = {
     "complete": False,
     "status": 139,
@@ -288,7 +288,7 @@ STATES: dict[str, dict[str, Any]] = {
     "a divided GPU (MIG)": {
         "nvml": gpus({"mig": True}, {"mig": True}),
         "cuda": cuda(reaches=False),
-        "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "complete": False, "points": []}}],
+        "peers": [{"gpus": [0, 1], "job": {**COPY["job"], "complete": False, "points": []}}],
     },
     "NVML and the driver are of two versions": {"nvml": "Driver/library version mismatch"},
     "a GPU that fell off the bus": {
@@ -301,7 +301,7 @@ STATES: dict[str, dict[str, Any]] = {
         "pcie_load": "CudaError: cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2)",
         "gdrcopy": {"mapped": None, "map_error": "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2)"},
         "mpi_device": {**_UNAWARE, "status": 1, "reason": "cudaMalloc: out of memory"},
-        "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], **_UNAWARE}}],
+        "peers": [{"gpus": [0, 1], "job": {**COPY["job"], **_UNAWARE}}],
     },
     "CUDA hangs": {**dict.fromkeys(("cuda", "nvml", "pcie_load", "launcher"), "no answer within 60 s"), "peers": None},
     "memory errors of a GPU": {"nvml": gpus({"ecc_uncorrected": 3}, {}), "mpi_device": _UNAWARE},
@@ -318,7 +318,7 @@ STATES: dict[str, dict[str, Any]] = {
     "GPUs for one process each": {"cuda": cuda(COMPUTE_MODE=3), "mpi_device": _UNAWARE},
     "GPUs without peer access": {
         "cuda": cuda(reaches=False),
-        "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "points": []}}],
+        "peers": [{"gpus": [0, 1], "job": {**COPY["job"], "points": []}}],
     },
     "an IOMMU that translates": {
         "iommu": {
@@ -326,7 +326,7 @@ STATES: dict[str, dict[str, Any]] = {
             "types": ["DMA-FQ"],
             "bridges": [{"address": "0000:16:00.0", "acs_control": 29}],
         },
-        "peers": [{"gpus": [0, 1], "job": {**_COPY["job"], "points": [_WRONG]}}],
+        "peers": [{"gpus": [0, 1], "job": {**COPY["job"], "points": [_WRONG]}}],
     },
     "an MPI without CUDA": {
         "mpi_device": _UNAWARE,

@@ -13,6 +13,7 @@ import msgspec
 from doctor_states import (
     ALIKE,
     AROUND,
+    COPY,
     GOOD,
     MLX5,
     NO_DRIVER,
@@ -55,6 +56,9 @@ MODULE = {
     "": "NVIDIA UNIX x86_64 Kernel Module  580.65",
 }
 MISMATCH = "Driver/library version mismatch"
+
+
+GOOD_JOB = msgspec.to_builtins(GOOD.mpi_host.value)
 
 
 def _cards(number: str, driver: str | None = "nvidia") -> dict[str, Any]:
@@ -264,6 +268,40 @@ SITUATIONS: dict[str, Situation] = {
         {"system": APPTAINER, "limits": {"cma_error": "Operation not permitted", "ptrace_scope": 0}},
         *("CMA", "warning", "^on the host: allow process_vm_readv", "ptrace_scope"),
     ),
+    "a sandbox without process_vm_readv": Situation(
+        "google/gvisor: unsupported system calls",
+        {"system": DOCKER, "limits": {"cma_error": "Function not implemented", "seccomp": 2}},
+        *("CMA", "warning", "^none: ", "SYS_PTRACE"),
+    ),
+    "ptrace in WSL2": Situation(
+        "WSL2 is Linux with root: sysctl works there",
+        {"system": WSL, "limits": {"cma_error": "Operation not permitted", "ptrace_scope": 2}},
+        *("CMA", "warning", "^sudo sysctl", "Windows"),
+    ),
+    "a home folder on a full disk": Situation(
+        "Disk quota exceeded: many support pages",
+        {"surroundings": {**AROUND, "home_error": "Disk quota exceeded"}},
+        *("temporary files", "warning", "df -h ~"),
+    ),
+    "ranks that need 40 s because the driver is loaded for each": Situation(
+        "nvidia-smi(1), persistence mode",
+        {"launcher": {"start_s": 40.0}},
+        *("launcher", "warning", "nvidia-smi -pm 1"),
+    ),
+    "/dev/gdrdrv is for root only": Situation(
+        "NVIDIA/gdrcopy 21",
+        {"gdrcopy": {"node": "Permission denied", "mapped": None}},
+        *("GDRCopy", "warning", "chmod 666 /dev/gdrdrv", "github"),
+    ),
+    "cards without peer access": Situation(
+        "NVIDIA/nccl-tests 117, NVIDIA/nccl 1127",
+        {
+            "cuda": cuda(reaches=False),
+            "nvml": {**gpus({}, {}), "peers": [{"first": "0", "second": "1", "read": "GPU not supported"}]},
+            "peers": [{"gpus": [0, 1], "job": {**COPY["job"], "points": []}}],
+        },
+        *("peer access", "warning", "^none: "),
+    ),
     "/dev/shm of a pod has its usual size": Situation(
         "NVIDIA/nccl 290, 342",
         {"system": POD, "limits": {"shm_bytes": 64 << 20, "shm_free_bytes": 64 << 20}},
@@ -308,6 +346,33 @@ SITUATIONS: dict[str, Situation] = {
         "ofiwg/libfabric, prov/efa: Unresponsive remote",
         {"hosts": hosts(_ended("Libfabric EFA provider has encountered an unrecoverable error: Unresponsive remote"))},
         *("MPI between hosts", "broken", "security group"),
+    ),
+    "NCCL_SOCKET_IFNAME=lo between hosts": Situation(
+        "NVIDIA/nccl 570; NCCL User Guide, NCCL_SOCKET_IFNAME",
+        {
+            "environment": {"NCCL_SOCKET_IFNAME": "lo"},
+            "hosts": {
+                **_pair({"interfaces": {"lo": "127.0.0.1/8"}}, {"interfaces": {"lo": "127.0.0.1/8"}}, GOOD_JOB),
+                "nccl": {**_nccl(""), "job": {**GOOD_JOB, **_ended("NCCL WARN socketProgress: Connection refused")}},
+            },
+        },
+        *("NCCL between hosts", "broken", "^unset NCCL_SOCKET_IFNAME"),
+    ),
+    "a container with an address of its own": Situation(
+        "open-mpi/ompi 2320, 10041",
+        {"system": DOCKER, "hosts": hosts(_ended("it hangs"), b={"reached": {"a 192.0.2.1": "port 7: timed out"}})},
+        *("ports", "broken", "docker run --network host"),
+    ),
+    "few open files on one host, and other limits differ": Situation(
+        "geerlingguy/top500-benchmark 45",
+        {
+            "hosts": _pair(
+                {},
+                {"settings": {**ALIKE, "limit of locked memory": "64 KiB", "limit of open files": "64"}},
+                _ended("PMIX ERROR: PMIX_ERR_SYS_LIMITS_FILES in file x.c at line 7"),
+            )
+        },
+        *("alike", "broken", "ulimit -n 65536", "ulimit -l"),
     ),
     "a VPN on both hosts": Situation(
         "open-mpi/ompi 12232, 13155",

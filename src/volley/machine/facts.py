@@ -103,6 +103,7 @@ class SurroundingsFacts(Fact, frozen=True, kw_only=True):
     folder_error: str | None = None  # what happened when 1 MiB was written there
     folder_run_error: str | None = None  # what happened when a program in it was started
     other_folder: str = ""  # another one where both work; empty: none
+    home_error: str = ""  # the same of the home folder, if it is full
     batch_system: str = ""  # whose job the variables describe
     job_hosts: list[str] = []  # the hosts of that job
     in_job: bool = False  # this host is one of them

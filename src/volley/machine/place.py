@@ -23,13 +23,13 @@ from volley.text import count, join_words
 if TYPE_CHECKING:
     from volley.machine.facts import Facts
 
-Need = Literal["gpus", "driver", "uvm", "shm", "ptrace", "pids", "cpus", "cpuset", "gdrdrv", "ipc", "rdma"]
+Need = Literal["gpus", "driver", "uvm", "shm", "ptrace", "pids", "cpus", "cpuset", "gdrdrv", "ipc", "rdma", "network"]
 
 _BATCH: dict[str, tuple[str, tuple[str, ...], str, str]] = {
     "slurm": ("Slurm", ("SLURM_",), "salloc --gpus-per-node=2 volley doctor", "salloc --ntasks=2 volley doctor"),
     "pbs": ("PBS", ("PBS_",), "qsub -I -l select=1:ncpus=2:ngpus=2", "qsub -I -l select=1:ncpus=2"),
     "lsf": ("LSF", ("LSB_",), "bsub -n 2 -gpu num=2 -Is volley doctor", "bsub -n 2 -Is volley doctor"),
-    "age": ("Grid Engine", ("SGE_", "PE_"), "qrsh -l gpu=2 volley doctor", "qrsh -pe smp 2 volley doctor"),
+    "age": ("Grid Engine", ("PE_", "JOB_ID", "NSLOTS"), "qrsh -l gpu=2 volley doctor", "qrsh -pe smp 2 volley doctor"),
     "flux": ("Flux", ("FLUX_",), "flux alloc -n 2 -g 1 volley doctor", "flux alloc -n 2 volley doctor"),
 }
 """By kind: the name, how its variables begin, a new job with two GPUs, and one with two CPUs (sbatch(1), qsub(1B),
@@ -55,6 +55,7 @@ _OCI: dict[Need, str] = {
     "gdrdrv": "--device /dev/gdrdrv",
     "ipc": "--gpus all --ipc=host --pid=host --cap-add=SYS_PTRACE",
     "rdma": "--device /dev/infiniband --ulimit memlock=-1 --network host",
+    "network": "--network host",
 }
 """Options of ``docker run``; Podman differs in the GPUs (``_CDI``)."""
 _CDI = "--device nvidia.com/gpu=all"
@@ -66,6 +67,7 @@ _POD: dict[Need, str] = {
     "gdrdrv": "a hostPath volume for /dev/gdrdrv, with securityContext.privileged: true",
     "ipc": "one container with all ranks and resources.limits: {nvidia.com/gpu: 2}",
     "rdma": "a resource of the cluster's RDMA device plugin, and securityContext.capabilities: {add: [IPC_LOCK]}",
+    "network": "hostNetwork: true",
 }
 """In the specification of a pod (Kubernetes API reference)."""
 _OF_HOST: dict[Need, str] = {
@@ -80,10 +82,13 @@ _OF_HOST: dict[Need, str] = {
     "gdrdrv": "modprobe gdrdrv",
     "ipc": "one container for all ranks",
     "rdma": "the containers /dev/infiniband",
+    "network": "the containers its network",
 }
 """What remains for the host where a container's own options do not reach."""
 
 
+_OF_LINUX = re.compile(r"(echo .* \| )?\{sudo\}(sysctl|mount|ip|iptables|tee|chmod|dmesg)\b")
+"""Commands that change the Linux of WSL2, whose root is its user."""
 _TOO_NEW_FOR_DEBIAN = 13
 """Debian 12 has driver 535 and Debian 13 has 550, which know CUDA 12."""
 
@@ -133,7 +138,7 @@ class Place:
             users = join_words(f"GPU {gpu} has {count(number, 'process')}" for gpu, number in self.processes.items())
             now = f" (now {users})" if users else ""
             text = f"this disturbs {disturbs}{now}, so do it when they have ended: {text}"
-        if self.wsl:
+        if self.wsl and not _OF_LINUX.match(command):
             return f"on the host, which is Windows: {text}"
         if self.container:
             return f"on the host: {text}"
@@ -305,4 +310,5 @@ def place_of(facts: Facts) -> Place:
 def without_needless(beginnings: Sequence[str]) -> str:
     """Return the command that unsets the variables whose names begin so: a shell looks which are set."""
     needed = [each for each in beginnings if not each.startswith(tuple(other for other in beginnings if other != each))]
-    return f"unset $(env | grep -oE '^({'|'.join(needed)})[A-Za-z0-9_]*')"
+    but = " | grep -v _CONF" if {"SLURM_", "PBS_"} & {*needed} else ""  # where the site's configuration is
+    return f"unset $(env | grep -oE '^({'|'.join(needed)})[A-Za-z0-9_]*'{but})"

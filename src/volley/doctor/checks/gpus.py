@@ -49,6 +49,12 @@ _EXCLUSIVE, _PROHIBITED = 3, 2
 _TRANSLATE = ("intel_iommu=on", "amd_iommu=on", "iommu=force", "iommu=nopt")
 _REDIRECT = 0x04 | 0x08
 """ACS control: P2P Request Redirect and P2P Completion Redirect (PCI Express Base Specification 7.7.12.3)."""
+_WITHOUT_PEERS = {
+    "chipset": "put both under one PCIe switch, or into slots of one processor: nvidia-smi topo -m",
+    "GPU not": "none: NVIDIA's driver gives this product no peer access; NCCL and staged/pinned go through the host",
+    "registry": "look for NVreg_RegistryDwords in /etc/modprobe.d, which switches peer access off",
+}
+"""By words of NVML's status of two GPUs (nvml.h, nvmlGpuP2PStatus_t)."""
 _RESEAT = "reseat the card, use a slot with all lanes, or raise the slot's speed in the firmware"
 _JOBS_ON_GPUS = ("MPI, GPU memory", "MPI, GPU speed", "GPU of each rank", "CUDA IPC", "peer copies")
 _OF_NVML = ("MIG", "memory errors", "GPU clocks", "NVLink")
@@ -298,7 +304,8 @@ def peer_access(facts: Facts) -> DoctorFinding:
     evidence = f"cuDeviceCanAccessPeer: {len(reach)} of {pairs} pairs{why}"
     if not reach:
         said = "no GPU can access another's memory: every message goes through host memory"
-        return warning(said, evidence, "nvidia-smi topo -p2p r", ("MPI, GPU speed", "CUDA IPC", "peer copies"))
+        remedy = next((end for words, end in _WITHOUT_PEERS.items() if words in why), "nvidia-smi topo -p2p r")
+        return warning(said, evidence, remedy, ("MPI, GPU speed", "CUDA IPC", "peer copies"))
     shown = join_words(f"{one}–{other}" for one, other in reach)
     return warning(
         f"only GPUs {shown} can access each other's memory; messages of all other pairs go through host memory",

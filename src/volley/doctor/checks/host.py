@@ -57,6 +57,9 @@ def folder(facts: Facts) -> DoctorFinding:
     if found.folder_run_error:
         said = f"cannot run programs from {found.folder}, the folder for temporary files"
         return warning(said, f"a script in {found.folder}: {found.folder_run_error}", remedy)
+    if found.home_error:
+        said = f"cannot write to the home folder: {found.home_error}; records of volley go to another folder"
+        return warning(said, f"1 MiB written to ~: {found.home_error}", "df -h ~; quota; remove what is not needed")
     return good(f"{found.folder} is writable, and programs run from there")
 
 
@@ -105,6 +108,8 @@ def job(facts: Facts) -> DoctorFinding:
         said = f"this shell has {'* and '.join(prefixes)}* variables of a job{on} that the launcher cannot reach{where}"
         # Without its variables, a job on this host would take what the batch system granted to others.
         remedy = place.launch_here() if found.in_job else f"{without_needless(prefixes)}{elsewhere}"
+        if found.in_job and found.step_error:
+            remedy = end_of_refusal(found.step_error, found.host, facts)[1]
         return broken(said, evidence, remedy, follows)
     if not found.batch_system or (found.in_job and not found.step_error):
         return good(f"{found.batch_system}: {names or 'unknown hosts'}" if found.batch_system else "none")
@@ -355,7 +360,9 @@ def cma(facts: Facts) -> DoctorFinding:
         return good("a process read its sibling's memory (process_vm_readv)")
     place = place_of(facts)
     remedy = place.admin("allow process_vm_readv between processes of one user")
-    if found.ptrace_scope == _FOR_GOOD:
+    if found.cma_error == "Function not implemented":
+        remedy = "none: this kernel, or the sandbox of this container (gVisor), has no process_vm_readv"
+    elif found.ptrace_scope == _FOR_GOOD:
         remedy = place.reboot("write kernel.yama.ptrace_scope = 1 into the file of /etc/sysctl.d that has it")
     elif place.container not in ("", "apptainer", "singularity") and not found.cap_sys_ptrace:
         remedy = place.start_with("ptrace")

@@ -22,6 +22,7 @@ from volley.doctor.mpi_settings import without_interfaces
 from volley.doctor.remedies import SEND, end_of_job, end_of_refusal, unset_one_of
 from volley.machine.facts import Facts
 from volley.machine.job_facts import BETWEEN_SIZES, HostFacts, HostsFacts
+from volley.machine.mpi_words import limit_in
 from volley.machine.paths import fallback
 from volley.machine.place import place_of
 from volley.machine.variables import names_no_device, port_range
@@ -114,6 +115,8 @@ def ports(facts: Facts) -> DoctorFinding:
             remedy = place.admin(
                 f"open {which} between {quote(host.name)} and {quote(name)} in the firewall of {quote(name)}"
             )
+            if place.container in ("docker", "podman") and name == hosts[0].name:  # where doctor was started
+                remedy = f"{place.start_with('network')}; or {remedy}"
             return broken(said, evidence, remedy, (_JOB,))
     return good(f"every host that was tried connects to the others, e.g. to port {hosts[0].port}")
 
@@ -140,6 +143,8 @@ def alike(facts: Facts) -> DoctorFinding:
             found.append((f"{name} differs: {shown}", remedy))
     if not found:
         return good("versions and limits are the same on all hosts")
+    met = {"ulimit -n": "limit of open", "ulimit -l": "limit of locked"}.get(limit_in(_hosts(facts).job.text), "?")
+    found.sort(key=lambda each: (not each[0].startswith(met), "locked" in each[0]))  # that which the job met first
     (said, remedy), *rest = found
     also = tuple(f"{each}; {its}" for each, its in rest[:_MOST_DIFFERENCES])
     return replace(warning(said, "the same query on each host", remedy, (_JOB,)), also=also)
@@ -164,8 +169,8 @@ def interfaces(facts: Facts) -> DoctorFinding:
             said = f"{setting} names no interface of {lacks[0].name}, which has {join_few(lacks[0].interfaces)}"
         return broken(said, why, trial.remedy, (_JOB,))
     if trial and trial.works:
-        said = f"{join_words(twice)} is the address of several hosts" if twice else "it exists on one host only"
-        said = f"MPI uses an interface that does not reach the other hosts: {said}"
+        shared_by = f": {join_words(twice)} is the address of several hosts" if twice else ""
+        said = f"MPI uses an interface that does not reach the other hosts{shared_by}"
         return broken(said, why, trial.remedy, (_JOB,))
     crossed = found.job.complete or found.job.crossed(BETWEEN_SIZES[-1])
     if not (crossed or found.trial) and (without := without_interfaces(facts.mpi_family, hosts)):

@@ -67,6 +67,8 @@ def gdrcopy(facts: Facts) -> DoctorFinding:
     remedy = place.admin(GDRCOPY)
     if place.container and "device node" in missing:
         remedy = f"on the host: load gdrdrv; then {place.start_with('gdrdrv')}"
+    elif found.node == "Permission denied":
+        remedy = place.admin("{sudo}chmod 666 /dev/gdrdrv")
     elif "module" in missing and found.library:
         remedy = place.admin("{sudo}modprobe gdrdrv")
     return warning(
@@ -258,14 +260,18 @@ def device_speed(facts: Facts) -> DoctorFinding:
     what = f"{format_size(largest)} in GPU memory"
     if ratio <= _SLOWER:
         return good(f"{what}: {_us(aware)} µs, staged through the host {_us(staged)} µs")
-    settings = [each.rpartition(": ")[2].partition("=")[0] for each in tuned(facts.environment, {"MPI"})]
-    unset = place_of(facts).unset(settings)
+    unset = place_of(facts).unset(_settings(facts, "MPI"))
     otherwise = "if the GPUs have no peer access, pass pinned host memory to MPI"
     return warning(
         f"{what} takes {format_sig(ratio, 2)} times as long through the CUDA-aware MPI as staged through the host",
         f"half round trips: {_AWARE} {_us(aware)} µs, {_STAGED} {_us(staged)} µs",
         f"{unset or otherwise}; to compare by size: {SEND} --transport aware,staged,peer,device",
     )
+
+
+def _settings(facts: Facts, library: str) -> list[str]:
+    """Return the variables that may change what the transports of a library do."""
+    return [each.rpartition(": ")[2].partition("=")[0] for each in tuned(facts.environment, {library})]
 
 
 # ------------------------------------------------------------------------------------------- launcher
@@ -284,9 +290,9 @@ def launcher(facts: Facts) -> DoctorFinding:
         return job_failed(job, "the launcher does not start the processes as one job", remedy, 0)
     if job.start_s > _SLOW_START_S:
         said = f"the ranks needed {job.start_s:.0f} s to start, before anything was sent"
-        look = (
-            "time that of each part: the launcher's login, names (getent hosts), loading from the file system, MPI_Init"
-        )
+        look = "time each part: the launcher's login, names (getent hosts), loading from the file system, MPI_Init"
+        if facts.has_gpu:
+            look += f"; a driver that is kept loaded starts sooner: {place_of(facts).admin('{sudo}nvidia-smi -pm 1')}"
         return warning(said, f"{job.command_line}: first record after {job.start_s:.0f} s", look)
     nodes = len({rank.node for rank in job.ranks})
     local = ", ".join(str(rank.local_rank) for rank in job.ranks)
@@ -435,7 +441,7 @@ def nccl(facts: Facts) -> DoctorFinding:
             not_applicable(facts.nccl.skipped) if "two GPUs" in facts.nccl.skipped else not_tested(facts.nccl.skipped)
         )
     found = require(facts.nccl, "NCCL", f"NCCL_DEBUG=INFO {SEND} --transport nccl")
-    if ended := _nccl_failed(found):
+    if ended := _nccl_failed(found, facts):
         return ended
     reaches = bool(facts.cuda.value and facts.cuda.value.peers) and all(map(all, peer_table(facts)))
     way, nearer = ("host memory", "the GPUs have peer access") if reaches else ("a network", "both are on this host")
@@ -447,7 +453,7 @@ def nccl(facts: Facts) -> DoctorFinding:
     return good(_nccl_words(found))
 
 
-def _nccl_failed(found: NcclFacts) -> DoctorFinding | None:
+def _nccl_failed(found: NcclFacts, facts: Facts) -> DoctorFinding | None:
     job = found.job
     if job is None:
         return not_tested("no job of NCCL was started")
@@ -456,8 +462,9 @@ def _nccl_failed(found: NcclFacts) -> DoctorFinding | None:
         remedy = "pip install nvidia-nccl-cu13 (or -cu12), or NCCL_HOME=/path/to/nccl and install volley again"
         return warning(f"NCCL cannot be used: {refused[0]}", f"{job.command_line}: {refused[0]}", remedy)
     if not job.complete or not job.delivered("nccl"):
-        look = f"NCCL_DEBUG=INFO {SEND} --transport nccl shows what it tries"
-        return job_failed(job, "NCCL does not work", look, DEVICE_SIZES[-1])
+        unset = place_of(facts).unset(_settings(facts, "nccl"))
+        known = end_of_job(job, facts) or f"{unset and f'{unset}; '}NCCL_DEBUG=INFO {SEND} --transport nccl shows why"
+        return job_failed(job, "NCCL does not work", known, DEVICE_SIZES[-1])
     return None
 
 
@@ -472,7 +479,7 @@ def nccl_between(facts: Facts) -> DoctorFinding:
     found = facts.hosts.value.nccl if facts.hosts.value else None
     if found is None:
         return not_tested("no job of NCCL was started between the hosts")
-    if ended := _nccl_failed(found):
+    if ended := _nccl_failed(found, facts):
         return ended
     rdma = facts.bus.value.infiniband if facts.bus.value else []
     over = [each for each in found.channels if each.startswith("NET")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import multiprocessing
 import os
 import re
@@ -89,6 +90,7 @@ def surroundings() -> SurroundingsFacts:
         loopback_error = error.strerror or str(error)
     hosts = list(granted.hosts) if granted else []
     folder_error, folder_run_error = _try_folder(folder)
+    home_error = _try_folder(Path(os.path.expanduser("~")))[0] or ""  # noqa: PTH111  an unknown user has none
     return SurroundingsFacts(
         host=host,
         host_error=host_error,
@@ -98,6 +100,7 @@ def surroundings() -> SurroundingsFacts:
         folder=str(folder),
         folder_error=folder_error,
         folder_run_error=folder_run_error,
+        home_error=home_error if home_error in map(os.strerror, (errno.ENOSPC, errno.EDQUOT)) else "",
         other_folder=next((each for each in other_folders() if not any(_try_folder(Path(each)))), ""),
         batch_system=granted.kind if granted else "",
         job_hosts=hosts,

@@ -198,7 +198,7 @@ def _on_gpus(*names: str) -> tuple[str, ...]:
     raise Skip("the engine was built without CUDA")
 
 
-_OF_BATCH = (*OF_JOBS, "NSLOTS", "JOB_ID", "COBALT_")
+_OF_BATCH = (*OF_JOBS, "COBALT_")
 _TRIAL_WATCHDOG_S = 5.0
 _STARTS_RANKS = re.compile(
     r"(mpi|prte|orte|js|s|ap)(run|exec)|prted?$|orted$|hydra|pmi_proxy|slurmstepd|jsmd|flux|pals|pbs_|res$|sge_|apinit"
@@ -221,7 +221,7 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
 
     It is that on host memory, or that on GPU memory where the first one worked.
     """
-    on_gpus, options = facts.fails_on_gpus, replace(options, watchdog=_TRIAL_WATCHDOG_S)
+    on_gpus, options = facts.fails_on_gpus, replace(options, watchdog=2 * _TRIAL_WATCHDOG_S)
     left = [] if _in_job(facts.launcher.value) else [name for name in os.environ if name not in scrubbed(os.environ)]
     job = (facts.mpi_device if on_gpus else facts.mpi_host).value
     began, slow = time.monotonic(), bool(not on_gpus and job and job.complete and job.points and not job.fast)
@@ -234,6 +234,7 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
         if time.monotonic() - began > limit_s:
             break
         done = with_changes(unset, added, again)
+        again = partial(again.func, replace(options, watchdog=_TRIAL_WATCHDOG_S))  # the first one is the most likely
         works = done.sends_gpu_memory if on_gpus else done.complete
         if slow:  # other load comes and goes: the change alone must tell the fast jobs from the slow ones
             works = done.fast and not again().fast and with_changes(unset, added, again).fast and not again().fast
