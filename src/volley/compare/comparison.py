@@ -274,18 +274,23 @@ class Comparison:
         one, other = self.first.observed.rows, self.second.observed.rows
         return _only(one, other), _only(other, one)
 
+    def missing(self, keys: Sequence[Key]) -> str:
+        """Say how many points only one side has, and name them: a series as a whole if the other side has none of it.
+
+        ``3 points: aware and host at 8 B``
+        """
+        both = self.first.observed.rows.keys() & self.second.observed.rows.keys()
+        names = (f"{key[1]} at {key[2]}" if key[:2] in both else key[1] for key in keys)
+        return f"{count(len(keys), 'point')}: {join_few(dict.fromkeys(names))}"
+
     @cached_property
     def lost(self) -> list[str]:
         """Why the second run cannot pass a check: it has failed points or incomplete launches, or lacks points."""
-        second, missing = self.second, self.only[0]
+        second = self.second
         found = [f"{count(second.failed, 'point')} of {second.name} failed"] if second.failed else []
         if second.incomplete:
             found.append(f"{second.name} has {count(second.incomplete, 'incomplete launch')}")
-        if missing:
-            series = {sweep[1] for sweep in self.first.observed.rows.keys() - second.observed.rows.keys()}
-            names = dict.fromkeys(name if name in series else f"{name} at {at}" for _, name, at in missing)
-            found.append(f"{second.name} lacks {count(len(missing), 'point')}: {join_few(dict.fromkeys(names))}")
-        return found
+        return [*found, f"{second.name} lacks {self.missing(self.only[0])}"] if self.only[0] else found
 
     def failing(self, condition: FailOn) -> Integers:
         """Return the points to which the condition applies with their whole interval; beside a reference, which allows

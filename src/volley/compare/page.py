@@ -36,7 +36,7 @@ from volley.report.model import (
 )
 from volley.run.report_parts import hosts_of
 from volley.statistics.launches import FEASIBLE, of_observations
-from volley.statistics.two_runs import Bounds, Floats, Integers, min_to_decide
+from volley.statistics.two_runs import Differences, Floats, Integers, min_to_decide
 from volley.text import count, join_few, join_words
 from volley.units import SizeError, format_sig, parse_size, slower_or_faster
 
@@ -148,10 +148,9 @@ def _series_headline(series: str, changed: Integers, comparison: Comparison) -> 
 def point_words(comparison: Comparison, point: int) -> str:
     """Name a point with its ratio and interval: ``aware at 8 B takes 1.051 times as long (95 % CI 1.047 to 1.055)``."""
     found, series = comparison.differences, comparison.series_of(point)
-    low, high, kind = (each[point] for each in found.shown)
-    bounds = f"{low:.3f} to {high:.3f}"
+    bounds = f"{found.low[point]:.3f} to {found.high[point]:.3f}"
     how = {"ci": f"95 % CI {bounds}", "range": f"no CI, {bounds} in all launches", "single": "no CI, one launch"}
-    return f"{series} at {comparison.at[point]} takes {found.ratio[point]:.3f} times as long ({how[kind]})"
+    return f"{series} at {comparison.at[point]} takes {found.ratio[point]:.3f} times as long ({how[found.kind[point]]})"
 
 
 def gate(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
@@ -249,8 +248,9 @@ def _sides(comparison: Comparison) -> Iterator[str]:
 def _meaning(comparison: Comparison) -> str:
     """Say what a ratio is, because it is not the quotient of the two medians beside it."""
     other = comparison.letter
-    pairs = "pairs of launches" if comparison.paired else f"each launch of {other} with each of A"
-    over = pairs if comparison.first.repeats else f"the launches of {other}"
+    if not comparison.first.repeats:
+        return f"ratio: time of {other} / time of A"
+    over = "pairs of launches" if comparison.paired else f"each launch of {other} with each of A"
     return f"ratio: time of {other} / time of A, the median over {over}, not the quotient of the medians A and {other}"
 
 
@@ -298,9 +298,7 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
         Column("ratio", f"{comparison.letter} / A", digits=4): lambda point: Cell(
             float(found.ratio[point]), text=f"{found.ratio[point]:.3f}"
         ),
-        Column("95 % interval" if "ci" in found.shown.kind else "range", align="left"): lambda point: _interval(
-            found.shown, point
-        ),
+        Column("95 % interval" if "ci" in found.kind else "range", align="left"): lambda point: _interval(found, point),
         Column("verdict", align="left"): verdict,
     }
     hidden = len(points) - len(shown)
@@ -310,7 +308,7 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
     yield Table.of(columns, shown.tolist(), title=title, legend=legend)
 
 
-def _interval(found: Bounds, point: int) -> str:
+def _interval(found: Differences, point: int) -> str:
     if found.kind[point] == "single":
         return "none"
     bounds = f"{found.low[point]:.3f} to {found.high[point]:.3f}"
@@ -368,11 +366,10 @@ def _charts(comparison: Comparison) -> Iterator[Chart]:
     marks = []
     for series, points in by_series.items():
         for point in points:
-            low, high, kind = (each[point] for each in found.shown)
-            bounds = () if kind == "single" else (low, high)
+            bounds = () if found.kind[point] == "single" else (found.low[point], found.high[point])
             marks.append(Mark(sizes[point], float(found.ratio[point]), series, *bounds))
     line = ReferenceLine("y", 1.0, "the same")
-    caption = "; ".join(filter(None, (f"above 1: {other} is slower", bounds_meaning(set(found.shown.kind)))))
+    caption = "; ".join(filter(None, (f"above 1: {other} is slower", bounds_meaning(set(found.kind)))))
     yield Chart("curves", f"ratio {other} / A", x, Axis("ratio", log=True), marks, lines=[line], caption=caption)
     for series, points in by_series.items():
         times = [
@@ -400,8 +397,7 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
             yield Note("error", f"{letter}: {join_words(parts)}: volley show {side.name}")
     for letter, keys in zip(("A", comparison.letter), comparison.only, strict=True):
         if keys and not comparison.first.reference:
-            names = join_few(dict.fromkeys(key[1] for key in keys))
-            yield Note("missing", f"{count(len(keys), 'point')} only in {letter}: {names}")
+            yield Note("missing", f"only in {letter}: {comparison.missing(keys)}")
     if comparison.first.reference:
         for line in comparison.first.reference.method:
             yield Note("finding", f"{comparison.first.name}: {line}")
@@ -461,9 +457,9 @@ _DATA: Mapping[str, Callable[[Comparison], Sequence[Any]]] = {
     "at": lambda of: of.at,
     "verdict": lambda of: of.verdicts.tolist(),
     "ratio": lambda of: of.differences.ratio.tolist(),
-    "ratio_low": lambda of: of.differences.shown.low.tolist(),
-    "ratio_high": lambda of: of.differences.shown.high.tolist(),
-    "interval": lambda of: of.differences.shown.kind.tolist(),
+    "ratio_low": lambda of: of.differences.low.tolist(),
+    "ratio_high": lambda of: of.differences.high.tolist(),
+    "interval": lambda of: of.differences.kind.tolist(),
     "same_within": lambda of: [
         number / 100 if number else number
         for number in _whole(np.where(of.differences.kind == "ci", of.same_within, np.nan))

@@ -27,7 +27,7 @@ def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> 
         else:
             blocks += map(_text, others)
             blocks += [block for table in details.tables_of(report) for block in _table(table)]
-            blocks += _notes(details.notes_of(report))
+            blocks += _notes(report.sentences)
         out.write("\n" * bool(number) + "\n\n".join(filter(None, blocks)) + "\n")
 
 

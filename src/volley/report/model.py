@@ -265,8 +265,6 @@ class Report:
     """Further conclusions, which the summary does without too."""
     summary: Callable[[], Overview | None] = lambda: None
     """Makes what people see first, instead of tables and notes; ``None`` if these fit a screen."""
-    no_fit: Sequence[str] = ()
-    """Why there are no fitted curves, where a reader may expect some."""
     charts: Sequence[Chart] = ()
     data: Data = field(default_factory=Data)
     origin: Mapping[str, str] = field(default_factory=dict)
@@ -312,10 +310,6 @@ class Details:
 
     def tables_of(self, report: Report) -> list[Table]:
         return [table for table in report.tables if self.full or not table.model]
-
-    def notes_of(self, report: Report) -> list[Note]:
-        why = list(report.no_fit) if self.full else []
-        return [*report.sentences, *([Note("missing", f"no fitted curves: {'; '.join(why)}")] if why else [])]
 
 
 USUAL = Details()

@@ -65,9 +65,9 @@ def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> 
         tables = details.tables_of(report)
         for table, following in zip_longest(tables, tables[1:]):
             _print_table(console, table, following)
-        if notes := details.notes_of(report):
+        if report.sentences:
             console.print()
-        _print_notes(console, notes)
+        _print_notes(console, report.sentences)
 
 
 _VERDICTS: dict[Verdict, str] = {

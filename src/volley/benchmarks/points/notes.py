@@ -27,7 +27,6 @@ from volley.references import beside_equal, gpus_of
 from volley.report.cells import launches_of, percent, range_text
 from volley.report.model import Note, finding
 from volley.run import report_parts
-from volley.statistics.curves import Fit
 from volley.statistics.launches import FEASIBLE, FIRST_LOOK
 from volley.text import count, grouped, join_words
 from volley.units import approximate_size, format_cpulist, format_sig, format_size
@@ -166,10 +165,8 @@ def _sentences(result: PointSeries) -> Iterator[str]:
         if points[0].latency or any(point.rate for point in points):  # else windows without data
             same = halves.get((points[0].operation, points[0].transport), [])
             yield f"{name}: {_summary(points, same[0][1].half_bandwidth_bytes if len(same) == 1 else None)}"
-    for points, found in result.with_curves:
+    for points in result.tables:
         measured = [point for point in points if point.time and point.rate]
-        if len(found) == 1 and found[0].fit and not found[0].fit.poor:  # several lines have a table
-            yield f"{measured[0].name}: {_line(found[0].fit)}"
         if measured:
             yield from _races(measured, result)
     yield from _line_rates(point for point in result.points if point.time and point.rate)
@@ -203,15 +200,6 @@ def _summary(points: Sequence[PointResult], half: float | None) -> str:
     if half is not None:
         parts.append(f"N½ {approximate_size(half)}")
     return ", ".join(parts)
-
-
-def _line(fit: Fit) -> str:
-    line = f"{format_sig(fit.latency_s * 1e6, 3)} µs + n / ({format_sig(fit.bandwidth_Bps / 1e9, 3)} GB/s)"
-    median, worst = (format_sig(abs(off) * 100, 2) for off in (fit.median_deviation, fit.worst_deviation))
-    return (
-        f"t(n) = {line}, α·β = {approximate_size(fit.half_bandwidth_bytes)}, fit error: median "
-        f"{median} %, worst {worst} % (at {format_size(fit.worst_size_bytes)})"
-    )
 
 
 def _line_rates(points: Iterable[PointResult]) -> Iterator[str]:

@@ -114,7 +114,6 @@ def report_of(
         findings=Later(lambda: findings(result, ucx_operation)),
         details=Later(lambda: details(result, ucx_operation)),
         summary=lambda: overview(result),
-        no_fit=Later(lambda: _no_fit(result)),
         data=data_of(quantities, keys, result.points),
         runs=series.describe_runs(),
         extra={
@@ -233,11 +232,6 @@ def _lines(points: Sequence[PointResult], curves: Sequence[TransportCurve]) -> I
         legend.append("–: the measured sizes do not determine both terms")
     rows = [_line(curve) for curve in curves]
     yield Table(columns, rows, title=points[0].operation or "", legend=["; ".join(legend)], model=True)
-
-
-def _no_fit(result: PointSeries) -> Iterable[str]:
-    curves = [curve for _, those in result.with_curves for curve in those]
-    return () if any(curve.fit for curve in curves) else dict.fromkeys(curve.reason for curve in curves if curve.reason)
 
 
 def _line(curve: TransportCurve) -> Row:
