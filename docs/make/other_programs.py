@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 LATENCY, STREAM, RATE = "volley pingpong -t {}", "volley stream -t {}", "volley message-rate -t {} --ranks 8"
-BLOCKING = "volley collective -t {} --operation {}"
+BLOCKING, OVERLAP = "volley collective -t {} --operation {}", "volley overlap -t {} --ranks 8 --operation {}"
 OF_MPI = {
     "allgather": "allgather",
     "allgatherv": "allgatherv",
@@ -24,7 +24,8 @@ OF_MPI = {
 }
 """MPI's name of an operation, in small letters, and volley's."""
 HALOS = "volley jacobi exchanges halos with messages"
-NO_OVERLAP = "the time alone; `volley overlap` measures how much of an exchange a computation hides"
+OF_64 = "the time of a window is that of 64 calls"
+VECTOR = "doubles 64 bytes apart, as a datatype and packed by hand"
 
 
 class Row(NamedTuple):
@@ -35,20 +36,26 @@ class Row(NamedTuple):
     note: str = ""
 
 
-def _collectives(form: str, transport: str, note: str = "") -> Iterator[Row]:
+def _collectives(form: str, transport: str, command: str = BLOCKING) -> Iterator[Row]:
     for name, operation in OF_MPI.items():
         differs = "the form with equal blocks" if name == "reduce_scatter" else ""
-        yield Row(form.format(name), BLOCKING.format(transport, operation), "; ".join(filter(None, (differs, note))))
+        if command == OVERLAP and operation == "barrier":
+            yield Row(form.format(name), BLOCKING.format("host/nonblocking", operation), "the time alone")
+        else:
+            yield Row(form.format(name), command.format(transport, operation), differs)
 
 
 OSU = (
     Row("osu_latency", LATENCY.format("host")),
     Row("osu_latency_persistent", LATENCY.format("host/persistent")),
     Row("osu_multi_lat", "volley matrix -t host --ranks 8 --mode loaded", "every pair, not only neighbors"),
+    Row("osu_latency -D vect", LATENCY.format("vector"), VECTOR),
     Row("osu_bw", STREAM.format("host")),
+    Row("osu_bw -D vect", STREAM.format("vector"), VECTOR),
     Row("osu_bibw", "volley stream -t host --direction bi"),
     Row("osu_bw_persistent", STREAM.format("host/persistent")),
     Row("osu_bibw_persistent", "volley stream -t host/persistent --direction bi"),
+    Row("osu_partitioned_latency", LATENCY.format("host/partitioned"), "8 parts, which one thread makes ready"),
     Row("osu_mbw_mr", RATE.format("host")),
     Row("osu_latency_mt, osu_latency_mp", "", "volley starts one rank a process and calls MPI from one thread"),
     Row("osu_bw_fan_in, osu_bw_fan_out", "", "volley has no pattern of one rank with many"),
@@ -61,13 +68,16 @@ OSU = (
     Row("osu_put_bibw", "volley stream -t host/put --direction bi"),
     Row("osu_get_mbw", RATE.format("host/get")),
     Row("osu_get_multi_lat", "volley matrix -t host/get --ranks 8 --mode loaded"),
-    Row(
-        "osu_acc_latency, osu_get_acc_latency, osu_fop_latency, osu_cas_latency", "", "volley has no atomic operations"
-    ),
+    Row("osu_put_latency -s pscw", LATENCY.format("host/put/pscw")),
+    Row("osu_get_latency -s pscw", LATENCY.format("host/get/pscw")),
+    Row("osu_acc_latency", STREAM.format("host/put/accumulate"), f"{OF_64}; MPI_REPLACE, where OSU sums"),
+    Row("osu_get_acc_latency", STREAM.format("host/get/accumulate"), f"{OF_64}; MPI_NO_OP, where OSU sums"),
+    Row("osu_fop_latency", "volley stream -t host/get/fetch-and-op --sizes 8", OF_64),
+    Row("osu_cas_latency", "volley stream -t host/get/compare-and-swap --sizes 8", OF_64),
     *_collectives("osu_{}", "host"),
     Row("osu_reduce_scatter_block", BLOCKING.format("host", "reduce-scatter")),
-    *_collectives("osu_i{}", "host/nonblocking", NO_OVERLAP),
-    Row("osu_ireduce_scatter_block", BLOCKING.format("host/nonblocking", "reduce-scatter"), NO_OVERLAP),
+    *_collectives("osu_i{}", "host", OVERLAP),
+    Row("osu_ireduce_scatter_block", OVERLAP.format("host", "reduce-scatter")),
     *_collectives("osu_{}_persistent", "host/persistent"),
     Row(
         "osu_alltoallw, osu_ialltoallw, osu_alltoallw_persistent",
@@ -85,10 +95,7 @@ IMB = (
     Row("Uniband, Biband", RATE.format("host"), "one way; both ways: `volley stream --direction bi`"),
     *(Row(IMB_NAMES[name], BLOCKING.format("host", operation)) for name, operation in OF_MPI.items()),
     *(Row(f"I{name}_pure", BLOCKING.format("host/nonblocking", operation)) for name, operation in OF_MPI.items()),
-    *(
-        Row(f"I{name}", BLOCKING.format("host/nonblocking", operation), NO_OVERLAP)
-        for name, operation in OF_MPI.items()
-    ),
+    *_collectives("I{}", "host", OVERLAP),
     Row("Unidir_put, Unidir_get", STREAM.format("host/put,host/get")),
     Row("Bidir_put, Bidir_get", "volley stream -t host/put,host/get --direction bi"),
     Row("One_put_all, All_put_all, Exchange_put, … (other IMB-RMA)", "", "one-sided messages are between two ranks"),

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "benchmark/collective/verifier.hpp"
+#include "benchmark/operations.hpp"
 #include "expect.hpp"
 #include "faults/faults.hpp"
 #include "group/group_control.hpp"

@@ -89,7 +89,11 @@ std::vector<Series> measured(const Context& context, const RankGroup& pair, cons
   std::vector<Series> all;
   for (const auto bytes : sizes) {
     std::vector<Series> of_size;
-    for (const auto& candidate : transports.candidates()) of_size.push_back(transports.series(candidate, bytes, true));
+    for (const auto& candidate : transports.candidates()) {
+      std::uint64_t taken = bytes;  // or less, where the transport has no messages of this length
+      while (!candidate.transport->refuses(taken).empty()) --taken;
+      of_size.push_back(transports.series(candidate, taken, true));
+    }
     sampler.measure(of_size);
     for (auto& series : of_size) all.push_back(std::move(series));
   }

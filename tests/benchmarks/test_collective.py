@@ -15,8 +15,8 @@ from example_records import golden
 from screens import check_formats, shown
 from the_command import Command
 from volley import benchmarks
-from volley.benchmarks.collective import OPERATIONS
 from volley.benchmarks.collective.results import CollectivePoint, bus_factor
+from volley.benchmarks.points import OPERATIONS
 from volley.records.run_log import RunLog
 from volley.report.model import Details
 from volley.statistics.estimates import median

@@ -68,6 +68,29 @@ def test_a_broken_exchange_is_found(volley: Command) -> None:
     assert "differs from what was sent" in done.out
 
 
+HIDDEN = ("--operation", "allreduce,gatherv", "--ranks", "3", "--sizes", "1,5000", "--computation", "arithmetic")
+
+
+def test_collectives_among_three_ranks_are_timed_and_checked(volley: Command) -> None:
+    done = volley("overlap", "--transport", "host", *HIDDEN, *QUICK)
+    assert done.code == 0, done.err
+    (log,) = done.records
+    points = {(each.operation, each.size_bytes): each for each in log.of(OverlapPoint)}
+    assert set(points) == {(operation, size) for operation in ("allreduce", "gatherv") for size in (1, 5000)}
+    for (operation, size), each in points.items():
+        assert each.ranks == [0, 1, 2]
+        assert each.status == ("ok" if size > 1 else "skipped")
+        assert each.status == "skipped" or each.messages_verified >= len(each.both_s) + len(each.exchange_s)
+        assert f"{operation} host beside arithmetic" in {seen.series for seen in observables(log)}
+
+
+def test_a_wrong_collective_is_found_and_one_that_is_a_single_call_left_out(volley: Command) -> None:
+    (log,) = volley("overlap", "-t", "host+flip,host+echo,host/persistent,host/put", *HIDDEN, *QUICK).records
+    status = {(each.transport, each.operation): each.status for each in log.of(OverlapPoint) if each.size_bytes > 1}
+    assert status == {(f"host+{fault}", name): "failed" for fault in ("flip", "echo") for name in HIDDEN[1].split(",")}
+    assert {each.transport for each in log.transports if not each.available} == {"host/persistent", "host/put"}
+
+
 def test_messages_that_cannot_be_started_and_awaited_apart_are_left_out(volley: Command) -> None:
     (log,) = volley("overlap", "--transport", "host,host/put", "--sizes", "8", *QUICK).records
     reasons = {each.transport: each.reason for each in log.transports if not each.available}

@@ -22,6 +22,8 @@ FOUND_BY = {
     "signal": "sometimes",
 }
 """What tells of each fault, in the order of the table in docs/method/verification.md."""
+ONLY = {8: ("host/get/fetch-and-op", "host/get/compare-and-swap"), 100032: ("host/vector",)}
+"""Transports that carry one of the two sizes: at most 8 bytes, and multiples of 64."""
 HOST = tuple(name for name in TRANSPORTS if name.partition("/")[0] == "host")
 METHOD = Path(__file__).parents[2] / "docs/method/verification.md"
 
@@ -35,12 +37,16 @@ def test_every_fault_is_found_with_every_transport_in_host_memory(volley: Comman
     """Every fault in every way of measuring: engine/tests/mpi_transports.cpp."""
     names = [f"{name}+{fault}" for name in HOST for fault in DATA]
     empty = [f"null+{fault}" for fault in DATA]  # transports nothing that could be wrong
-    done = volley(*words, "--transport", ",".join(names + empty), "--sizes", "8,100000", "--launches", "1")
+    done = volley(
+        *words, "--transport", ",".join(names + empty), "--sizes", ",".join(map(str, ONLY)), "--launches", "1"
+    )
     (log,) = done.records
     assert done.code == 1
     expected = dict.fromkeys(names, "failed") | dict.fromkeys(empty, "ok")
     assert {(point.transport, point.size_bytes, point.status) for point in log.of(PointRecord)} == {
-        (name, size, status) for name, status in expected.items() for size in (8, 100000)
+        (name, size, "skipped" if any(name.startswith(ONLY[other]) for other in ONLY if other != size) else status)
+        for name, status in expected.items()
+        for size in ONLY
     }
 
 

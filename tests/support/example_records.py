@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.collective import Operation
 from volley.benchmarks.collective.results import CollectivePlan, CollectivePoint
 from volley.benchmarks.matrix.records import FailedPair, RankMatrixPlan, RankMatrixRow, SkippedPairs
 from volley.benchmarks.pair.results import PingPong, PingPongPlan, StreamPlan, StreamPoint
+from volley.benchmarks.points import Operation
 from volley.benchmarks.points.records import PointRecord
 from volley.machine.hardware import Device
 from volley.records.plan import Plan

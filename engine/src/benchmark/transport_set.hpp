@@ -128,11 +128,8 @@ class TransportSet {
   // nothing of that is so. `window` is the workload's.
   [[nodiscard]] std::string too_large(const Candidate& candidate, std::uint64_t bytes,
                                       const std::optional<Window>& window = {}) const {
-    if (bytes == 0 && !collectives_ && !candidate.transport->carries_empty_messages()) {
-      return "a message of 0 B is measured with host and aware only";
-    }
-    const std::size_t max_bytes = candidate.transport->max_message_bytes();
-    if (bytes > max_bytes) return "it carries messages of up to " + std::to_string(max_bytes) + " B";
+    const std::string refused = collectives_ ? "" : candidate.transport->refuses(bytes);
+    if (!refused.empty()) return refused;
     const Arena& arena = arenas_.at(candidate.arena);
     if (arena.memory && bytes_of_buffers(bytes) > arena.share_bytes) {
       return lacks(bytes_of_buffers(bytes), candidate.entry->memory, arena.share_bytes);
@@ -280,22 +277,23 @@ class TransportSet {
   return mpi::broadcast_value(budget_left_s(plan, records), 0, group.control.get());
 }
 
-// A benchmark of messages of several sizes between two ranks.
+// A benchmark of messages of several sizes between two ranks; or of collectives among all, if `collective_` is set when
+// the plan is read.
 class PairBenchmark : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
     options.some_sizes("sizes_bytes", sizes_bytes_, least_bytes());
-    if (plan.world_size == 2) return;
+    if (collective_ || plan.world_size == 2) return;
     options.complain_of_plan(
         "world_size", "`" + plan.benchmark + "` is between exactly 2 ranks, found " + std::to_string(plan.world_size));
   }
 
   Exit run(const Run& run) final {
-    const auto pair = make_group(*run.context, {0, 1});
-    if (!pair) return Exit::good;  // this rank takes no part
-    TransportSet transports(*run.context, *pair, run.plan, run.watchdog);
+    const auto group = collective_ ? everyone(*run.context) : make_group(*run.context, {0, 1});
+    if (!group) return Exit::good;  // this rank takes no part
+    TransportSet transports(*run.context, *group, run.plan, run.watchdog, find_transport, collective_);
     for (auto& candidate : transports.candidates()) {
-      if (candidate.reason.empty()) candidate.reason = unsuitable(*candidate.entry);
+      if (candidate.reason.empty()) candidate.reason = unsuitable(candidate);
     }
     for (const auto kind : {MemoryKind::host, MemoryKind::device}) {
       const auto uses_it = [&](const Candidate& each) { return each.reason.empty() && each.entry->memory == kind; };
@@ -303,24 +301,25 @@ class PairBenchmark : public Benchmark {
     }
     transports.open(opened_sizes());
     transports.write_records(run.records);
-    measure(run, *pair, transports);
+    measure(run, *group, transports);
     transports.close();
     return Exit::good;
   }
 
  protected:
   // Why this benchmark cannot measure a transport; empty if it can.
-  [[nodiscard]] virtual std::string unsuitable(const TransportEntry&) const { return {}; }
+  [[nodiscard]] virtual std::string unsuitable(const Candidate&) const { return {}; }
   // The memory of a kind that this benchmark needs on this rank beside messages, where a transport has messages there.
   [[nodiscard]] virtual std::uint64_t own_bytes(MemoryKind) const { return 0; }
-  // Measures all sizes and writes their records. Collective over the two ranks.
-  virtual void measure(const Run& run, const RankGroup& pair, TransportSet& transports) = 0;
+  // Measures all sizes and writes their records. Collective over the group.
+  virtual void measure(const Run& run, const RankGroup& group, TransportSet& transports) = 0;
   // Of a message: 0 where an empty one is measured too.
   [[nodiscard]] virtual std::uint64_t least_bytes() const { return 1; }
   // The sizes for which the transports are opened at first.
   [[nodiscard]] virtual std::vector<std::uint64_t> opened_sizes() const { return sizes_bytes_; }
 
   std::vector<std::uint64_t> sizes_bytes_;
+  bool collective_ = false;
 };
 
 }  // namespace volley

@@ -25,6 +25,7 @@ using MPI_Op = struct OpOfMpi*;
 using MPI_Request = struct RequestOfMpi*;
 using MPI_Win = struct WinOfMpi*;
 using MPI_Aint = std::intptr_t;
+using MPI_Count = std::int64_t;
 
 // Only MPI reads it; that of MPI 5.0 is the largest, with 32 bytes.
 struct MPI_Status {
@@ -102,27 +103,44 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(MPI_Testall, int, MPI_Request*, int*, MPI_Status*)                                                                 \
   X(MPI_Type_commit, MPI_Datatype*)                                                                                    \
   X(MPI_Type_create_hindexed, int, const int*, const MPI_Aint*, MPI_Datatype, MPI_Datatype*)                           \
+  X(MPI_Type_create_resized, MPI_Datatype, MPI_Aint, MPI_Aint, MPI_Datatype*)                                          \
   X(MPI_Type_free, MPI_Datatype*)                                                                                      \
+  X(MPI_Type_vector, int, int, int, MPI_Datatype, MPI_Datatype*)                                                       \
   X(MPI_Wait, MPI_Request*, MPI_Status*)                                                                               \
   X(MPI_Waitall, int, MPI_Request*, MPI_Status*)
 
 // Those of one-sided communication: a call of one that the library lacks throws, so only what needs it is unavailable.
-#define VOLLEY_MPI_ONE_SIDED_FUNCTIONS(X)                                               \
-  X(MPI_Get, void*, int, MPI_Datatype, int, MPI_Aint, int, MPI_Datatype, MPI_Win)       \
-  X(MPI_Put, const void*, int, MPI_Datatype, int, MPI_Aint, int, MPI_Datatype, MPI_Win) \
-  X(MPI_Win_allocate, MPI_Aint, int, MPI_Info, MPI_Comm, void*, MPI_Win*)               \
-  X(MPI_Win_create, void*, MPI_Aint, int, MPI_Info, MPI_Comm, MPI_Win*)                 \
-  X(MPI_Win_fence, int, MPI_Win)                                                        \
-  X(MPI_Win_flush, int, MPI_Win)                                                        \
-  X(MPI_Win_free, MPI_Win*)                                                             \
-  X(MPI_Win_get_attr, MPI_Win, int, void*, int*)                                        \
-  X(MPI_Win_lock_all, int, MPI_Win)                                                     \
-  X(MPI_Win_set_errhandler, MPI_Win, MPI_Errhandler)                                    \
-  X(MPI_Win_sync, MPI_Win)                                                              \
-  X(MPI_Win_unlock_all, MPI_Win)
+#define VOLLEY_MPI_ONE_SIDED_FUNCTIONS(X)                                                                           \
+  X(MPI_Accumulate, const void*, int, MPI_Datatype, int, MPI_Aint, int, MPI_Datatype, MPI_Op, MPI_Win)              \
+  X(MPI_Compare_and_swap, const void*, const void*, void*, MPI_Datatype, int, MPI_Aint, MPI_Win)                    \
+  X(MPI_Fetch_and_op, const void*, void*, MPI_Datatype, int, MPI_Aint, MPI_Op, MPI_Win)                             \
+  X(MPI_Get, void*, int, MPI_Datatype, int, MPI_Aint, int, MPI_Datatype, MPI_Win)                                   \
+  X(MPI_Get_accumulate, const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Aint, int, MPI_Datatype, \
+    MPI_Op, MPI_Win)                                                                                                \
+  X(MPI_Put, const void*, int, MPI_Datatype, int, MPI_Aint, int, MPI_Datatype, MPI_Win)                             \
+  X(MPI_Win_allocate, MPI_Aint, int, MPI_Info, MPI_Comm, void*, MPI_Win*)                                           \
+  X(MPI_Win_complete, MPI_Win)                                                                                      \
+  X(MPI_Win_create, void*, MPI_Aint, int, MPI_Info, MPI_Comm, MPI_Win*)                                             \
+  X(MPI_Win_fence, int, MPI_Win)                                                                                    \
+  X(MPI_Win_flush, int, MPI_Win)                                                                                    \
+  X(MPI_Win_free, MPI_Win*)                                                                                         \
+  X(MPI_Win_get_attr, MPI_Win, int, void*, int*)                                                                    \
+  X(MPI_Win_lock_all, int, MPI_Win)                                                                                 \
+  X(MPI_Win_post, MPI_Group, int, MPI_Win)                                                                          \
+  X(MPI_Win_set_errhandler, MPI_Win, MPI_Errhandler)                                                                \
+  X(MPI_Win_start, MPI_Group, int, MPI_Win)                                                                         \
+  X(MPI_Win_sync, MPI_Win)                                                                                          \
+  X(MPI_Win_unlock_all, MPI_Win)                                                                                    \
+  X(MPI_Win_wait, MPI_Win)
 
 // Persistent collectives, of MPI 4.0. One that the library lacks is null: whoever calls them asks first.
 #define VOLLEY_MPI_PERSISTENT_FUNCTIONS(X) VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_PERSISTENT, X)
+
+// Partitioned messages, of MPI 4.0, in the same way.
+#define VOLLEY_MPI_PARTITIONED_FUNCTIONS(X)                                                          \
+  X(MPI_Pready, int, MPI_Request)                                                                    \
+  X(MPI_Precv_init, void*, int, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Info, MPI_Request*) \
+  X(MPI_Psend_init, const void*, int, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Info, MPI_Request*)
 
 // Type, name, and the value in Open MPI (or the variable of its library at whose address the object is), in MPICH and
 // in the interface of MPI 5.0.
@@ -143,6 +161,8 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(MPI_Info, MPI_INFO_NULL, "ompi_mpi_info_null", 0x1c000000, 0x130)               \
   X(MPI_Op, MPI_MAX, "ompi_mpi_op_max", 0x58000001, 0x23)                           \
   X(MPI_Op, MPI_MIN, "ompi_mpi_op_min", 0x58000002, 0x22)                           \
+  X(MPI_Op, MPI_NO_OP, "ompi_mpi_op_no_op", 0x5800000e, 0x3d)                       \
+  X(MPI_Op, MPI_REPLACE, "ompi_mpi_op_replace", 0x5800000d, 0x3c)                   \
   X(MPI_Op, MPI_SUM, "ompi_mpi_op_sum", 0x58000003, 0x21)                           \
   X(MPI_Request, MPI_REQUEST_NULL, "ompi_request_null", 0x2c000000, 0x180)          \
   X(MPI_Win, MPI_WIN_NULL, "ompi_mpi_win_null", 0x20000000, 0x110)                  \
@@ -163,6 +183,7 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
 VOLLEY_MPI_FUNCTIONS(VOLLEY_DEFINE)
 VOLLEY_MPI_ONE_SIDED_FUNCTIONS(VOLLEY_DEFINE)
 VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_DEFINE)
+VOLLEY_MPI_PARTITIONED_FUNCTIONS(VOLLEY_DEFINE)
 #undef VOLLEY_DEFINE
 #define VOLLEY_DEFINE(type, name, ...) inline type name{};
 VOLLEY_MPI_CONSTANTS(VOLLEY_DEFINE)

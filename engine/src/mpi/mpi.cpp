@@ -61,6 +61,7 @@ void load_mpi(const std::string& path) {
 #undef VOLLEY_FIND
 #define VOLLEY_FIND(name, ...) name = find<int(__VA_ARGS__)>(#name);
   VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_FIND)
+  VOLLEY_MPI_PARTITIONED_FUNCTIONS(VOLLEY_FIND)
 #undef VOLLEY_FIND
   if (find<void>("ompi_mpi_comm_world") != nullptr) interface = Interface::open_mpi;
   else interface = has_the_standard_interface() ? Interface::standard : Interface::mpich;

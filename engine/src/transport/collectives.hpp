@@ -135,6 +135,9 @@ class Collectives {
   // What repeats this collective; this object outlives it.
   [[nodiscard]] virtual std::unique_ptr<Driver> driver(const Collective& collective);
 
+  // An operation that is started and awaited, as a halo is; null where that is one call.
+  [[nodiscard]] virtual std::unique_ptr<HaloExchange> exchange(const Collective&) { return nullptr; }
+
   // Prepares for `perform` of this collective with this view, whose `bytes` are those of the larger buffer.
   virtual void prepare_for(const Collective&, const View&) {}
 
@@ -244,12 +247,32 @@ inline const MpiCollectiveForm<> blocking_collectives{VOLLEY_MPI_COLLECTIVES(VOL
 inline const MpiCollectiveForm<MPI_Request*> nonblocking_collectives{
     VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_NONBLOCKING, VOLLEY_MPI_NAME)};
 
+class NonblockingCollective final : public HaloExchange {
+ public:
+  explicit NonblockingCollective(const Collective& collective) : collective_(collective) {}
+  void open_halo(const View& view) override { call_ = mpi_call(collective_, view.bytes); }
+  void start(const View& view) override { nonblocking_collectives(call_, view.send, view.recv, &request_); }
+  void progress() override {
+    int done = 0;
+    VOLLEY_MPI(MPI_Test(&request_, &done, MPI_STATUS_IGNORE));
+  }
+  void finish() override { VOLLEY_MPI(MPI_Wait(&request_, MPI_STATUS_IGNORE)); }
+
+ private:
+  const Collective collective_;
+  MpiCall call_;
+  MPI_Request request_{};
+};
+
 // MPI's collectives, from and to whatever memory the view points at.
 class MpiCollectives : public Collectives {
  public:
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
     const MpiCall call = mpi_call(collective, view.bytes);
     for_each_operation(view, count, [&](const View& here) { blocking_collectives(call, here.send, here.recv); });
+  }
+  [[nodiscard]] std::unique_ptr<HaloExchange> exchange(const Collective& collective) override {
+    return std::make_unique<NonblockingCollective>(collective);
   }
 };
 

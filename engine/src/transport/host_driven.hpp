@@ -159,7 +159,7 @@ class MpiTransport : public HostDriven<MpiChannel>, public HaloExchange, public 
  public:
   [[nodiscard]] HaloExchange* halo() override { return this; }
   [[nodiscard]] Collectives* collectives() override { return this; }
-  [[nodiscard]] bool carries_empty_messages() const override { return true; }
+  [[nodiscard]] std::string refuses(std::size_t) const override { return {}; }
   void open_halo(const View& view) override { channel_.prepare(view); }
   void start(const View& view) override {
     channel_.start_recv(view);

@@ -2,9 +2,17 @@
 //   put            MPI_Put, MPI_Win_flush, a notification
 //   put/blocking   the same, and each message of a window is completed before the next one starts
 //   put/fence      MPI_Put between two calls of MPI_Win_fence
+//   put/pscw       MPI_Put between MPI_Win_start and MPI_Win_complete; the receiver calls MPI_Win_post and MPI_Win_wait
 //   get            a notification that the message is exposed, then MPI_Get and MPI_Win_flush by the receiver
 //   get/blocking   the same, and each message of a window is completed before the next one starts
+//   get/pscw       MPI_Get as put/pscw, by the receiver
+// The atomic calls, on host memory, are as put/blocking and get/blocking:
+//   put/accumulate        MPI_Accumulate that replaces
+//   get/accumulate        MPI_Get_accumulate that changes nothing
+//   get/fetch-and-op      MPI_Fetch_and_op that adds 0 to 8 bytes
+//   get/compare-and-swap  MPI_Compare_and_swap that may replace an 8-byte 0 by 0
 #include <atomic>
+#include <cstring>
 
 #include "group/agreement.hpp"
 #include "transport/host_driven.hpp"
@@ -67,11 +75,14 @@ template <class Make>
   throw std::runtime_error(reason);
 }
 
-// The message buffers of a pair as windows. Their calls are `fenced` by MPI_Win_fence, or made between MPI_Win_lock_all
-// and MPI_Win_unlock_all, from open to close, and completed by MPI_Win_flush.
+// How the calls on a window are synchronised: made between MPI_Win_lock_all and MPI_Win_unlock_all, from open to close,
+// and completed by MPI_Win_flush; by MPI_Win_fence; or by MPI_Win_post, MPI_Win_start, MPI_Win_complete, MPI_Win_wait.
+enum class Epochs { locked, fenced, posted };
+
+// The message buffers of a pair as windows.
 class ExposedBuffers {
  public:
-  explicit ExposedBuffers(bool fenced) : fenced_(fenced) {}
+  explicit ExposedBuffers(Epochs epochs) : epochs_(epochs) {}
 
   // Collective over the pair.
   void open(const RankGroup& pair, const Buffers& buffers) {
@@ -79,7 +90,7 @@ class ExposedBuffers {
     const std::size_t bytes = buffers.capacity + fill_room_bytes;
     send_ = agreed_window(pair, [&] { return RmaWindow::over(buffers.send, bytes, pair.data.get()); });
     recv_ = agreed_window(pair, [&] { return RmaWindow::over(buffers.recv, bytes, pair.data.get()); });
-    if (fenced_) return;
+    if (epochs_ != Epochs::locked) return;
     agreed_step(pair, [&] {
       for (RmaWindow* window : {&send_, &recv_}) window->lock_all();
     });
@@ -89,7 +100,7 @@ class ExposedBuffers {
   void close() {
     for (RmaWindow* window : {&send_, &recv_}) {
       if (!*window) continue;
-      if (fenced_) VOLLEY_MPI(MPI_Win_fence(MPI_MODE_NOSUCCEED, window->get()));
+      if (epochs_ == Epochs::fenced) VOLLEY_MPI(MPI_Win_fence(MPI_MODE_NOSUCCEED, window->get()));
       window->unlock_all();
       *window = RmaWindow();
     }
@@ -107,7 +118,7 @@ class ExposedBuffers {
   }
 
  private:
-  bool fenced_;
+  Epochs epochs_;
   Buffers buffers_;
   RmaWindow send_;
   RmaWindow recv_;
@@ -195,14 +206,15 @@ class NotifiedChannel : public MpiChannel {
   // What was put is in the other rank's memory, what was fetched in this rank's.
   void complete() { VOLLEY_MPI(MPI_Win_flush(peer_, window_)); }
 
-  ExposedBuffers buffers_{false};
+  ExposedBuffers buffers_{Epochs::locked};
   Notifications notifications_;
   MPI_Win window_ = MPI_WIN_NULL;  // of the latest message
   bool sending_ = false;
 };
 
-// MPI_Put into the receiver's buffer, and a notification when MPI_Win_flush has completed the messages there.
-template <bool blocking>
+// MPI_Put or MPI_Accumulate into the receiver's buffer, and a notification when MPI_Win_flush has completed the
+// messages there.
+template <bool blocking, bool accumulates = false>
 class PutChannel final : public NotifiedChannel {
  public:
   void send(const View& view) {
@@ -241,7 +253,11 @@ class PutChannel final : public NotifiedChannel {
  private:
   void put(const View& view) {
     const auto [window, offset] = buffers_.place(view.recv);
-    VOLLEY_MPI(MPI_Put(view.send, elements_, type_, peer_, offset, elements_, type_, window));
+    if constexpr (accumulates) {
+      VOLLEY_MPI(MPI_Accumulate(view.send, elements_, type_, peer_, offset, elements_, type_, MPI_REPLACE, window));
+    } else {
+      VOLLEY_MPI(MPI_Put(view.send, elements_, type_, peer_, offset, elements_, type_, window));
+    }
     window_ = window;
   }
 
@@ -252,17 +268,21 @@ class PutChannel final : public NotifiedChannel {
   bool receiving_ = false;
 };
 
+enum class GetCall { get, get_accumulate, fetch_and_op, compare_and_swap };
+
 class GetChannel : public NotifiedChannel {
  public:
-  explicit GetChannel(bool blocking) : blocking_(blocking) {}
+  GetChannel(GetCall call, bool blocking) : call_(call), blocking_(blocking) {}
 
   void send(const View& view) { expose(view); }
 
   void recv(const View& view) {
     notifications_.await();
     get(view);
-    complete();
+    complete(view);
   }
+
+  [[nodiscard]] bool gets_words() const { return call_ >= GetCall::fetch_and_op; }
 
   void start_send(const View& view) {
     sending_ = true;
@@ -276,9 +296,9 @@ class GetChannel : public NotifiedChannel {
     notifications_.await();
     for (const View& view : wanted_) {
       get(view);
-      if (blocking_) complete();
+      if (blocking_) complete(view);
     }
-    complete();
+    if (!blocking_) NotifiedChannel::complete();
     wanted_.clear();
   }
 
@@ -290,11 +310,30 @@ class GetChannel : public NotifiedChannel {
 
   void get(const View& view) {
     const auto [window, offset] = buffers_.place(view.send);
-    VOLLEY_MPI(MPI_Get(view.recv, elements_, type_, peer_, offset, elements_, type_, window));
     window_ = window;
+    switch (call_) {
+      case GetCall::get:
+        return VOLLEY_MPI(MPI_Get(view.recv, elements_, type_, peer_, offset, elements_, type_, window));
+      case GetCall::get_accumulate:
+        return VOLLEY_MPI(MPI_Get_accumulate(nullptr, 0, MPI_BYTE, view.recv, elements_, type_, peer_, offset,
+                                             elements_, type_, MPI_NO_OP, window));
+      case GetCall::fetch_and_op:
+        return VOLLEY_MPI(MPI_Fetch_and_op(&zero_, &word_, MPI_INT64_T, peer_, offset, MPI_SUM, window));
+      case GetCall::compare_and_swap:
+        return VOLLEY_MPI(MPI_Compare_and_swap(&zero_, &zero_, &word_, MPI_INT64_T, peer_, offset, window));
+    }
   }
 
-  bool blocking_;
+  // A shorter message is the first bytes of the word.
+  void complete(const View& view) {
+    NotifiedChannel::complete();
+    if (gets_words()) std::memcpy(view.recv, &word_, view.bytes);
+  }
+
+  const GetCall call_;
+  const bool blocking_;
+  const std::int64_t zero_ = 0;
+  std::int64_t word_ = 0;
   View exposed_;
   std::vector<View> wanted_;
 };
@@ -309,6 +348,10 @@ class Get final : public HostDriven<GetChannel> {
     else channel_.await_acknowledgement();
   }
   [[nodiscard]] std::string once_a_batch() const override { return "the notification that ends a batch"; }
+  [[nodiscard]] std::string refuses(std::size_t bytes) const override {
+    const bool too_long = channel_.gets_words() && bytes > sizeof(std::int64_t);
+    return too_long ? "it carries messages of up to 8 B" : HostDriven::refuses(bytes);
+  }
 };
 
 // MPI_Put between two calls of MPI_Win_fence. The fence is collective: it tells both ranks that the messages arrived,
@@ -349,7 +392,7 @@ class FenceChannel final : public MpiChannel {
  private:
   void fence() { VOLLEY_MPI(MPI_Win_fence(0, window_)); }
 
-  ExposedBuffers buffers_{true};
+  ExposedBuffers buffers_{Epochs::fenced};
   MPI_Win window_ = MPI_WIN_NULL;
 };
 
@@ -366,12 +409,87 @@ class PutFence final : public HostDriven<FenceChannel> {
   [[nodiscard]] std::string once_a_batch() const override { return "the fence that begins a batch"; }
 };
 
+// MPI_Put or MPI_Get of a rank that may access what the other one exposes: all messages of a window in one epoch.
+class PscwChannel final : public MpiChannel {
+ public:
+  explicit PscwChannel(bool gets) : gets_(gets) {}
+
+  void open(const RankGroup& pair, const Buffers& buffers) {
+    MpiChannel::open(pair, buffers);
+    buffers_.open(pair, buffers);
+    MPI_Group both = MPI_GROUP_NULL;
+    MPI_Group other = MPI_GROUP_NULL;
+    VOLLEY_MPI(MPI_Comm_group(comm_, &both));
+    VOLLEY_MPI(MPI_Group_incl(both, 1, &peer_, &other));
+    VOLLEY_MPI(MPI_Group_free(&both));
+    other_ = Handle<MPI_Group, MPI_Group_free>(other);
+  }
+
+  void close() {
+    other_ = {};
+    buffers_.close();
+    MpiChannel::close();
+  }
+
+  void send(const View& view) {
+    start_send(view);
+    finish();
+  }
+  void recv(const View& view) {
+    start_recv(view);
+    finish();
+  }
+  void start_send(const View& view) { gets_ ? expose(view.send) : accessed_.push_back(view); }
+  void start_recv(const View& view) { gets_ ? accessed_.push_back(view) : expose(view.recv); }
+
+  // A rank exposes before it accesses: MPI_Win_start may wait for the other one's MPI_Win_post.
+  void finish() {
+    if (!accessed_.empty()) {
+      MPI_Win window = buffers_.place(remote(accessed_[0])).window;
+      VOLLEY_MPI(MPI_Win_start(other_.get(), 0, window));
+      for (const View& view : accessed_) access(view, window);
+      VOLLEY_MPI(MPI_Win_complete(window));
+      accessed_.clear();
+    }
+    if (exposes_) VOLLEY_MPI(MPI_Win_wait(exposed_));
+    exposes_ = false;
+  }
+
+ private:
+  [[nodiscard]] std::byte* remote(const View& view) const { return gets_ ? view.send : view.recv; }
+
+  void access(const View& view, MPI_Win window) const {
+    const MPI_Aint offset = buffers_.place(remote(view)).offset;
+    if (gets_) VOLLEY_MPI(MPI_Get(view.recv, elements_, type_, peer_, offset, elements_, type_, window));
+    else VOLLEY_MPI(MPI_Put(view.send, elements_, type_, peer_, offset, elements_, type_, window));
+  }
+
+  void expose(const std::byte* at) {
+    if (std::exchange(exposes_, true)) return;  // another message of the window
+    exposed_ = buffers_.place(at).window;
+    VOLLEY_MPI(MPI_Win_post(other_.get(), 0, exposed_));
+  }
+
+  const bool gets_;
+  ExposedBuffers buffers_{Epochs::posted};
+  Handle<MPI_Group, MPI_Group_free> other_;  // the other rank
+  std::vector<View> accessed_;
+  MPI_Win exposed_ = MPI_WIN_NULL;
+  bool exposes_ = false;
+};
+
 }  // namespace
 
 std::unique_ptr<Transport> make_put() { return std::make_unique<HostDriven<PutChannel<false>>>(); }
 std::unique_ptr<Transport> make_put_blocking() { return std::make_unique<HostDriven<PutChannel<true>>>(); }
-std::unique_ptr<Transport> make_get() { return std::make_unique<Get>(false); }
-std::unique_ptr<Transport> make_get_blocking() { return std::make_unique<Get>(true); }
+std::unique_ptr<Transport> make_get() { return std::make_unique<Get>(GetCall::get, false); }
+std::unique_ptr<Transport> make_get_blocking() { return std::make_unique<Get>(GetCall::get, true); }
 std::unique_ptr<Transport> make_put_fence() { return std::make_unique<PutFence>(); }
+std::unique_ptr<Transport> make_put_pscw() { return std::make_unique<HostDriven<PscwChannel>>(false); }
+std::unique_ptr<Transport> make_get_pscw() { return std::make_unique<HostDriven<PscwChannel>>(true); }
+std::unique_ptr<Transport> make_accumulate() { return std::make_unique<HostDriven<PutChannel<true, true>>>(); }
+std::unique_ptr<Transport> make_get_accumulate() { return std::make_unique<Get>(GetCall::get_accumulate, true); }
+std::unique_ptr<Transport> make_fetch_and_op() { return std::make_unique<Get>(GetCall::fetch_and_op, true); }
+std::unique_ptr<Transport> make_compare_and_swap() { return std::make_unique<Get>(GetCall::compare_and_swap, true); }
 
 }  // namespace volley

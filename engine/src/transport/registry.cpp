@@ -7,8 +7,10 @@ namespace volley {
 
 // The file of each transport defines its maker.
 using TransportMaker = std::unique_ptr<Transport>();
-TransportMaker make_mpi, make_null, make_nonblocking, make_persistent;
-TransportMaker make_put, make_put_blocking, make_put_fence, make_get, make_get_blocking;
+TransportMaker make_mpi, make_null, make_nonblocking, make_persistent, make_partitioned, make_vector,
+    make_vector_packed;
+TransportMaker make_put, make_put_blocking, make_put_fence, make_put_pscw, make_accumulate, make_get, make_get_blocking,
+    make_get_pscw, make_get_accumulate, make_fetch_and_op, make_compare_and_swap;
 TransportMaker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer,
     make_device, make_device_word, make_nccl, make_nccl_allocated, make_nccl_device, make_nvshmem;
 #if VOLLEY_WITH_CUDA
@@ -41,13 +43,29 @@ const TransportEntry entries[] = {
      "", "MPI's non-blocking collectives and MPI_Wait, host memory"},
     {"host/persistent", "MPI's persistent requests, host memory", yes, host, extra, false, make_persistent, "",
      "MPI's persistent collectives, host memory"},
+    {"host/partitioned", "MPI's partitioned messages, 8 parts, host memory", yes, host, extra, false, make_partitioned},
+    {"host/vector", "MPI_Type_vector: doubles 64 bytes apart, host memory", yes, host, extra, false, make_vector},
+    {"host/vector/packed", "doubles 64 bytes apart, copied to a buffer for MPI, host memory", yes, host, extra, false,
+     make_vector_packed},
     {"host/put", "MPI_Put and MPI_Win_flush, host memory", yes, host, extra, false, make_put},
     {"host/put/blocking", "MPI_Put, one message after the other, host memory", yes, host, extra, false,
      make_put_blocking},
     {"host/put/fence", "MPI_Put and MPI_Win_fence, host memory", yes, host, extra, false, make_put_fence},
+    {"host/put/pscw", "MPI_Put, MPI_Win_post, start, complete and wait, host memory", yes, host, extra, false,
+     make_put_pscw},
+    {"host/put/accumulate", "MPI_Accumulate that replaces, one message after the other, host memory", yes, host, extra,
+     false, make_accumulate},
     {"host/get", "MPI_Get and MPI_Win_flush, host memory", yes, host, extra, false, make_get},
     {"host/get/blocking", "MPI_Get, one message after the other, host memory", yes, host, extra, false,
      make_get_blocking},
+    {"host/get/pscw", "MPI_Get, MPI_Win_post, start, complete and wait, host memory", yes, host, extra, false,
+     make_get_pscw},
+    {"host/get/accumulate", "MPI_Get_accumulate without a change, one message after the other, host memory", yes, host,
+     extra, false, make_get_accumulate},
+    {"host/get/fetch-and-op", "MPI_Fetch_and_op of 8 bytes, one message after the other, host memory", yes, host, extra,
+     false, make_fetch_and_op},
+    {"host/get/compare-and-swap", "MPI_Compare_and_swap of 8 bytes, one message after the other, host memory", yes,
+     host, extra, false, make_compare_and_swap},
     {"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", yes, device, usual, true,
      WITH_CUDA(make_staged_pageable)},
     {"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, whole messages", yes, device, usual, true,
@@ -62,6 +80,8 @@ const TransportEntry entries[] = {
      false, make_nonblocking, "", "MPI's non-blocking collectives and MPI_Wait on device pointers"},
     {"aware/persistent", "MPI's persistent requests on device pointers", on_device_pointers, device, extra, false,
      make_persistent, "", "MPI's persistent collectives on device pointers"},
+    {"aware/vector", "MPI_Type_vector: doubles 64 bytes apart, on device pointers", on_device_pointers, device, extra,
+     false, make_vector},
     {"aware/put", "MPI_Put and MPI_Win_flush on device pointers", on_device_pointers, device, extra, false, make_put},
     {"aware/put/blocking", "MPI_Put, one message after the other, on device pointers", on_device_pointers, device,
      extra, false, make_put_blocking},

@@ -1,6 +1,7 @@
 // MPI through requests, on host memory (`host/...`) and on device pointers (`aware/...`):
 //   nonblocking    MPI_Isend, MPI_Irecv and MPI_I... of collectives; each message or operation is awaited at once
 //   persistent     requests that are made before a batch, MPI_Start and MPI_Wait
+//   partitioned    the same, of messages in 8 parts: MPI_Start, MPI_Pready of each part and MPI_Wait
 #include <algorithm>
 #include <map>
 
@@ -33,7 +34,9 @@ void for_each_different(const View& view, std::uint64_t count, std::uint64_t win
   }
 }
 
-// The messages of a batch; each has a request of its own, so that those of a window are in flight together.
+// The messages of a batch; each has a request of its own, so that those of a window are in flight together. Partitioned
+// requests are matched when they are made: both ranks find those of a message by where it is sent from.
+template <bool partitioned>
 class PersistentChannel : public MpiChannel {
  public:
   // Makes the requests for `count` windows, or round trips without one. Outside the timing.
@@ -41,10 +44,7 @@ class PersistentChannel : public MpiChannel {
     for_each_different(view, count, window, [&](const View& each) {
       for (std::uint64_t n = 0; n < window; ++n) {
         const View message = each.message(n);
-        VOLLEY_MPI(
-            MPI_Send_init(message.send, elements_, type_, peer_, message_tag, comm_, sends_[message.send].add()));
-        VOLLEY_MPI(
-            MPI_Recv_init(message.recv, elements_, type_, peer_, message_tag, comm_, receives_[message.recv].add()));
+        add_requests(message, sends_[message.send].add(), receives_[message.send].add());
       }
     });
   }
@@ -58,8 +58,11 @@ class PersistentChannel : public MpiChannel {
     }
   }
 
-  void start_send(const View& view) { start(sends_.find(view.send)->second); }
-  void start_recv(const View& view) { start(receives_.find(view.recv)->second); }
+  void start_send(const View& view) {
+    const MPI_Request request = start(sends_.find(view.send)->second);
+    for (int part = 0; partitioned && part < parts_of(view); ++part) VOLLEY_MPI(MPI_Pready(part, request));
+  }
+  void start_recv(const View& view) { start(receives_.find(view.send)->second); }
 
   void finish() {
     for (Requests* requests : started_) {
@@ -77,9 +80,27 @@ class PersistentChannel : public MpiChannel {
     [[nodiscard]] MPI_Request* add() { return &all.emplace_back(); }
   };
 
-  void start(Requests& requests) {
-    VOLLEY_MPI(MPI_Start(&requests.all[requests.active++]));
+  // A message that cannot be divided is one part.
+  static int parts_of(const View& view) { return view.bytes % 8 == 0 ? 8 : 1; }
+
+  void add_requests(const View& message, MPI_Request* send, MPI_Request* receive) {
+    if constexpr (partitioned) {
+      const int parts = parts_of(message);
+      const auto bytes = static_cast<MPI_Count>(message.bytes) / parts;
+      VOLLEY_MPI(MPI_Psend_init(message.send, parts, bytes, MPI_BYTE, peer_, message_tag, comm_, MPI_INFO_NULL, send));
+      VOLLEY_MPI(
+          MPI_Precv_init(message.recv, parts, bytes, MPI_BYTE, peer_, message_tag, comm_, MPI_INFO_NULL, receive));
+    } else {
+      VOLLEY_MPI(MPI_Send_init(message.send, elements_, type_, peer_, message_tag, comm_, send));
+      VOLLEY_MPI(MPI_Recv_init(message.recv, elements_, type_, peer_, message_tag, comm_, receive));
+    }
+  }
+
+  MPI_Request start(Requests& requests) {
+    MPI_Request& request = requests.all[requests.active++];
+    VOLLEY_MPI(MPI_Start(&request));
     started_.push_back(&requests);
+    return request;
   }
 
   std::map<const std::byte*, Requests> sends_, receives_;
@@ -126,7 +147,7 @@ template <class Channel>
 class Requesting : public HostDriven<AwaitingEach<Channel>>, public MpiCollectives {
  public:
   [[nodiscard]] Collectives* collectives() override { return this; }
-  [[nodiscard]] bool carries_empty_messages() const override { return true; }
+  [[nodiscard]] std::string refuses(std::size_t) const override { return {}; }
 };
 
 class Nonblocking final : public Requesting<MpiChannel> {
@@ -140,30 +161,46 @@ class Nonblocking final : public Requesting<MpiChannel> {
   }
 };
 
-class Persistent final : public Requesting<PersistentChannel> {
-  std::string unavailable(const Context&, const RankGroup&) override {
-#define VOLLEY_LACKS(name, ...) \
-  if (name == nullptr) return "this MPI library has no " #name ", of MPI 4.0";
-    VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_LACKS)
-#undef VOLLEY_LACKS
-    return {};
-  }
+template <bool partitioned>
+class WithRequests : public Requesting<PersistentChannel<partitioned>> {
   void prepare(const View& view, const std::optional<Window>& window) override {
-    HostDriven::prepare(view, window);
+    this->channel_.prepare(view);
     window_ = window ? static_cast<std::uint64_t>(window->messages) : 1;
   }
-  void arm(const View& view, std::uint64_t count) override { channel_.make_requests(view, count, window_); }
-  void disarm() override { channel_.free_requests(); }
-  [[nodiscard]] std::unique_ptr<Driver> driver(const Collective& collective) override {
-    return std::make_unique<PersistentCollective>(collective);
-  }
+  void arm(const View& view, std::uint64_t count) override { this->channel_.make_requests(view, count, window_); }
+  void disarm() override { this->channel_.free_requests(); }
 
   std::uint64_t window_ = 1;
 };
 
+#define VOLLEY_LACKS(name, ...) \
+  if (name == nullptr) return "this MPI library has no " #name ", of MPI 4.0";
+
+class Persistent final : public WithRequests<false> {
+  std::string unavailable(const Context&, const RankGroup&) override {
+    VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_LACKS)
+    return {};
+  }
+  [[nodiscard]] std::unique_ptr<Driver> driver(const Collective& collective) override {
+    return std::make_unique<PersistentCollective>(collective);
+  }
+  [[nodiscard]] std::unique_ptr<HaloExchange> exchange(const Collective&) override { return nullptr; }
+};
+
+class Partitioned final : public WithRequests<true> {
+  std::string unavailable(const Context&, const RankGroup&) override {
+    VOLLEY_MPI_PARTITIONED_FUNCTIONS(VOLLEY_LACKS)
+    return {};
+  }
+  [[nodiscard]] Collectives* collectives() override { return nullptr; }
+  [[nodiscard]] std::string refuses(std::size_t bytes) const override { return Transport::refuses(bytes); }
+};
+#undef VOLLEY_LACKS
+
 }  // namespace
 
 std::unique_ptr<Transport> make_nonblocking() { return std::make_unique<Nonblocking>(); }
+std::unique_ptr<Transport> make_partitioned() { return std::make_unique<Partitioned>(); }
 std::unique_ptr<Transport> make_persistent() { return std::make_unique<Persistent>(); }
 
 }  // namespace volley

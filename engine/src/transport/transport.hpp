@@ -13,8 +13,8 @@ class HaloExchange;
 class Collectives;
 
 // An end of a transport, and what it carries: messages between two ranks, halos between two neighbours, collectives
-// among the ranks of a group. All ranks make every call, except `unavailable`, `max_message_bytes`,
-// `carries_empty_messages`, `host_memory_bytes`, `limit_waits`, `once_a_batch` and `facts`.
+// among the ranks of a group. All ranks make every call, except `unavailable`, `refuses`, `host_memory_bytes`,
+// `limit_waits`, `once_a_batch` and `facts`.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -43,9 +43,10 @@ class Transport {
   [[nodiscard]] virtual HaloExchange* halo() { return nullptr; }
   [[nodiscard]] virtual Collectives* collectives() { return nullptr; }
 
-  [[nodiscard]] virtual std::size_t max_message_bytes() const { return std::numeric_limits<std::size_t>::max(); }
-  // Whether a message without data is a message of this transport.
-  [[nodiscard]] virtual bool carries_empty_messages() const { return false; }
+  // Why it carries no messages of this length; empty if it does.
+  [[nodiscard]] virtual std::string refuses(std::size_t bytes) const {
+    return bytes > 0 ? "" : "a message of 0 B is measured with host and aware only";
+  }
 
   // The most bytes of host memory that this rank takes for messages of this length besides the buffers: for round
   // trips, or for windows if there is one.

@@ -23,7 +23,7 @@ struct NullChannel {
 // Also beside a computation, whose halos then take no time.
 class Null final : public HostDriven<NullChannel>, public HaloExchange {
   [[nodiscard]] HaloExchange* halo() override { return this; }
-  [[nodiscard]] bool carries_empty_messages() const override { return true; }
+  [[nodiscard]] std::string refuses(std::size_t) const override { return {}; }
 };
 
 }  // namespace

@@ -61,7 +61,7 @@ def pair(option: str, words: Sequence[str]) -> tuple[int, int]:
 
 
 MOST_IMBALANCED = 1000
-"""The engine's limit (benchmark/collective)."""
+"""The engine's limit (benchmark/collective.cpp)."""
 
 
 @reads("N,M")

@@ -1,5 +1,7 @@
-// The benchmark `overlap`: an exchange between two ranks, a computation that takes about as long, and both at once.
+// The benchmark `overlap`: an exchange between two ranks or a non-blocking collective among all, a computation that
+// takes about as long, and both at once.
 #include "benchmark/overlap/overlap.hpp"
+#include "benchmark/operations.hpp"
 #include "benchmark/transport_set.hpp"
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"
@@ -12,12 +14,12 @@ constexpr double min_computation_s = 2e-6;
 // The length of an exchange is first estimated from so much time.
 constexpr double estimate_s = 0.02;
 
-Workload workload() {
-  return {.name = "overlap",
-          .messages = {1, 1},
-          .divisor = 1,
-          .pass_counts = 4,
-          .window = Window{.messages = 1, .direction = Direction::bi}};
+Workload workload(bool collective) {
+  Workload timed{.name = "overlap", .messages = {1, 0}, .divisor = 1, .pass_counts = 4};
+  if (collective) return timed;
+  timed.messages[1] = 1;
+  timed.window = Window{.messages = 1, .direction = Direction::bi};
+  return timed;
 }
 
 // How far the length of a computation may be from what is wanted. 12 attempts find it: each may grow sixteenfold.
@@ -48,14 +50,24 @@ struct Case {
 using Computations = std::map<std::pair<bool, Limit>, std::unique_ptr<Computation>>;  // on a device?
 
 struct Subject {
-  Candidate* candidate;
-  std::unique_ptr<OverlapDriver> exchange;
-  std::vector<Case> cases;
+  Candidate* candidate = nullptr;
+  std::optional<Collective> collective = {};     // none: an exchange between two ranks
+  std::unique_ptr<HaloExchange> operation = {};  // the collective
+  std::unique_ptr<CollectiveVerifier> verifier = {};
+  std::unique_ptr<OverlapDriver> exchange = {};
+  std::vector<Case> cases = {};
+
+  [[nodiscard]] HaloExchange& moved() const { return operation ? *operation : *candidate->transport->halo(); }
 };
 
 class Overlap final : public PairBenchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
+    operations_ = read_operations(options);
+    collective_ = !operations_.empty();
+    if (collective_) check_ranks(options, plan, Element::float32);
+    if (std::ranges::count(operations_, Operation::barrier) > 0)
+      options.complain("operations", "a barrier moves no data");
     PairBenchmark::read(options, plan);
     options.names("computations", computations_, "`memory` or `arithmetic`",
                   {name_of(Limit::memory), name_of(Limit::arithmetic)});
@@ -66,9 +78,11 @@ class Overlap final : public PairBenchmark {
  private:
   static constexpr int max_progress_calls = 1'000'000;
 
-  std::string unsuitable(const TransportEntry& entry) const override {
-    if (entry.halos || entry.memory == MemoryKind::none) return {};
-    return "its messages cannot be started and completed in separate calls";
+  std::string unsuitable(const Candidate& each) const override {
+    if (collective_ && each.transport->collectives()->exchange(Collective{})) return {};
+    if (!collective_ && (each.entry->halos || each.entry->memory == MemoryKind::none)) return {};
+    const std::string what = collective_ ? "operations" : "messages";
+    return "its " + what + " cannot be started and completed in separate calls";
   }
 
   std::uint64_t own_bytes(MemoryKind kind) const override {
@@ -76,55 +90,77 @@ class Overlap final : public PairBenchmark {
     return kind == MemoryKind::host ? host_working_set_bytes() : device_working_set_bytes;
   }
 
-  void measure(const Run& run, const RankGroup& pair, TransportSet& transports) override {
-    MpiControl control(pair);
-    const Workload timed_work = workload();
-    Sampler sampler(control, run.plan.sampling, timed_work, run.watchdog);
+  void measure(const Run& run, const RankGroup& group, TransportSet& transports) override {
+    std::unique_ptr<RankControl> control;
+    if (collective_) control = std::make_unique<GroupControl>(*run.context, group);
+    else control = std::make_unique<MpiControl>(group);
+    const Workload timed_work = workload(collective_);
+    Sampler sampler(*control, run.plan.sampling, timed_work, run.watchdog);
     Computations computations;
-    auto subjects = subjects_of(transports, computations);
+    auto subjects = subjects_of(group, transports, computations);
     for (const auto bytes : sizes_bytes_) {
-      const double left_s = time_left_s(pair, run.plan, run.records);
-      if (left_s > 0) set_lengths(run, control, transports, subjects, bytes);
+      const double left_s = time_left_s(group, run.plan, run.records);
+      if (left_s > 0) set_lengths(run, *control, transports, subjects, bytes);
       auto all = series_of(run, transports, subjects, bytes);
       sampler.measure(all, left_s);
-      write(run, pair, subjects, all);
+      write(run, group, subjects, all, bytes);
     }
   }
 
-  std::vector<Subject> subjects_of(TransportSet& transports, Computations& computations) const {
+  std::vector<Subject> subjects_of(const RankGroup& group, TransportSet& transports, Computations& computations) const {
     std::vector<Subject> subjects;
     for (auto& candidate : transports.candidates()) {
       if (!candidate.listed) continue;
-      const bool on_device = candidate.entry->memory == MemoryKind::device;
-      Subject& subject = subjects.emplace_back();
-      subject.candidate = &candidate;
-      for (const auto& name : computations_) {
-        const Limit limit = name == name_of(Limit::memory) ? Limit::memory : Limit::arithmetic;
-        auto& computation = computations[{on_device, limit}];
-        if (!computation) computation = on_device ? make_device_computation(limit) : make_host_computation(limit);
-        const auto driver = [&](OverlapWork work) {
-          return computation->driver(*candidate.transport->halo(), work, progress_calls_);
-        };
-        if (!subject.exchange) subject.exchange = driver({.exchanges = true});
-        subject.cases.push_back({.limit = limit,
-                                 .computation = computation.get(),
-                                 .alone = driver({.computes = true}),
-                                 .both = driver({.exchanges = true, .computes = true})});
+      for (const Operation operation : operations_) {
+        Subject& subject = subjects.emplace_back(Subject{.candidate = &candidate});
+        subject.collective = Collective{operation, Element::float32, group.size(), group.self};
+        subject.collective->comm = group.data.get();
+        subject.operation = candidate.transport->collectives()->exchange(*subject.collective);
       }
+      if (!collective_) subjects.push_back({.candidate = &candidate});
     }
+    for (Subject& subject : subjects) add_cases(subject, computations);
     return subjects;
   }
 
+  void add_cases(Subject& subject, Computations& computations) const {
+    const bool on_device = subject.candidate->entry->memory == MemoryKind::device;
+    for (const auto& name : computations_) {
+      const Limit limit = name == name_of(Limit::memory) ? Limit::memory : Limit::arithmetic;
+      auto& computation = computations[{on_device, limit}];
+      if (!computation) computation = on_device ? make_device_computation(limit) : make_host_computation(limit);
+      const auto driver = [&](OverlapWork work) { return computation->driver(subject.moved(), work, progress_calls_); };
+      if (!subject.exchange) subject.exchange = driver({.exchanges = true});
+      subject.cases.push_back({.limit = limit,
+                               .computation = computation.get(),
+                               .alone = driver({.computes = true}),
+                               .both = driver({.exchanges = true, .computes = true})});
+    }
+  }
+
+  Series series_of(const Run& run, const TransportSet& transports, Subject& subject, std::uint64_t bytes) const {
+    const Candidate& candidate = *subject.candidate;
+    const std::uint64_t whole = subject.collective ? subject.collective->whole(bytes) : bytes;
+    Series series = transports.series(candidate, whole, run.plan.verify, workload(collective_).window);
+    if (!subject.collective) return series;
+    series.name += std::string(" (") + name_of(subject.collective->operation) + ")";
+    const std::string uncountable = uncountable_elements(*subject.collective, whole, *candidate.entry);
+    if (!uncountable.empty()) series.skipped = uncountable;
+    subject.verifier = std::make_unique<CollectiveVerifier>(*subject.collective, whole, transports.memory(candidate));
+    series.verifier = subject.verifier.get();
+    return series;
+  }
+
   // Gives every computation the length of the exchange that it is beside.
-  static void set_lengths(const Run& run, MpiControl& control, TransportSet& transports, std::vector<Subject>& subjects,
-                          std::uint64_t bytes) {
+  void set_lengths(const Run& run, Control& control, const TransportSet& transports, std::vector<Subject>& subjects,
+                   std::uint64_t bytes) const {
     Sampling few;
     few.point_time_s = estimate_s;
     few.min_visits = 1;
-    const Workload timed_work = workload();
+    const Workload timed_work = workload(collective_);
     std::vector<Series> exchanges;
     for (auto& subject : subjects) {
-      exchanges.push_back(transports.series(*subject.candidate, bytes, run.plan.verify, workload().window));
+      exchanges.push_back(series_of(run, transports, subject, bytes));
       exchanges.back().driver = subject.exchange.get();
     }
     Sampler(control, few, timed_work, run.watchdog).measure(exchanges);
@@ -143,13 +179,13 @@ class Overlap final : public PairBenchmark {
   }
 
   // For each transport its exchange, and for each of its computations that alone, and both at once.
-  static std::vector<Series> series_of(const Run& run, TransportSet& transports, std::vector<Subject>& subjects,
-                                       std::uint64_t bytes) {
+  std::vector<Series> series_of(const Run& run, const TransportSet& transports, std::vector<Subject>& subjects,
+                                std::uint64_t bytes) const {
     std::vector<Series> all;
     for (auto& subject : subjects) {
+      const Series exchange = series_of(run, transports, subject, bytes);
       const auto add = [&](const std::string& what, OverlapDriver* driver, bool moves) {
-        Series& series =
-            all.emplace_back(transports.series(*subject.candidate, bytes, run.plan.verify, workload().window));
+        Series& series = all.emplace_back(exchange);
         series.name += what;
         series.driver = driver;
         if (!moves) series.verifier = nullptr;
@@ -165,16 +201,19 @@ class Overlap final : public PairBenchmark {
   }
 
   // One record for each transport and computation. The series are in the order of series_of().
-  static void write(const Run& run, const RankGroup& pair, std::vector<Subject>& subjects,
-                    const std::vector<Series>& all) {
+  static void write(const Run& run, const RankGroup& group, std::vector<Subject>& subjects,
+                    const std::vector<Series>& all, std::uint64_t bytes) {
     auto series = all.begin();
     for (auto& subject : subjects) {
       const Series& exchange = *series++;
       for (const auto& each : subject.cases) {
         const Series& alone = *series++;
         const Series& both = *series++;
-        const std::string wrong = agreed_reason(pair, both.skipped.empty() ? each.computation->wrong() : "");
-        run.records.write_point(record(pair.ranks, subject.candidate->entry->name, each, exchange, alone, both, wrong));
+        const std::string wrong = agreed_reason(group, both.skipped.empty() ? each.computation->wrong() : "");
+        Json made = record(group.ranks, subject.candidate->entry->name, each, exchange, alone, both, wrong);
+        made["size_bytes"] = bytes;
+        if (subject.collective) made["operation"] = name_of(subject.collective->operation);
+        run.records.write_point(made);
       }
     }
   }
@@ -211,6 +250,7 @@ class Overlap final : public PairBenchmark {
     return made;
   }
 
+  std::vector<Operation> operations_;  // none: an exchange between two ranks
   std::vector<std::string> computations_;
   int progress_calls_ = 0;
 };

@@ -292,7 +292,9 @@ __global__ void word_windows(const Launch launch) {
 class WordTransport final : public InboxDriven<KernelDriven> {
  public:
   WordTransport() : InboxDriven("device/word") {}
-  [[nodiscard]] std::size_t max_message_bytes() const override { return sizeof(Word); }
+  [[nodiscard]] std::string refuses(std::size_t bytes) const override {
+    return bytes > sizeof(Word) ? "it carries messages of up to 8 B" : InboxDriven::refuses(bytes);
+  }
   void open(const RankGroup& pair, const Buffers&) override { open_inboxes(pair); }
 
   void round_trips(const View& view, std::uint64_t exchanges) override {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from volley.benchmarks.points import RESULTS, PointOptions, SweepOptions
+from volley.benchmarks.points import OPERATIONS, RESULTS, Operation, PointOptions, SweepOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
 from volley.command.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
@@ -13,23 +13,6 @@ from volley.run.benchmark import Benchmark
 from volley.text import join_words
 from volley.units import parse_sizes
 
-Operation = Literal[
-    "barrier",
-    "broadcast",
-    "reduce",
-    "allreduce",
-    "reduce-scatter",
-    "allgather",
-    "all-to-all",
-    "gather",
-    "scatter",
-    "scan",
-    "allgatherv",
-    "all-to-allv",
-    "gatherv",
-    "scatterv",
-]
-OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 USUAL = OPERATIONS[:7]
 """What a run without ``--operation`` measures."""
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import field
 
-from volley.benchmarks.collective import Operation
+from volley.benchmarks.points import Operation
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord
 from volley.benchmarks.points.results import PointResult

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from volley.benchmarks.points import PointOptions, SweepOptions
+from volley.benchmarks.points import OPERATIONS, Operation, PointOptions, SweepOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
-from volley.command.options import UNLISTED, WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.command.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.run.benchmark import Benchmark
+from volley.text import join_words
 from volley.units import parse_sizes
 
 Limit = Literal["memory", "arithmetic"]
@@ -31,6 +32,13 @@ class OverlapOptions(SweepOptions):
         transport={"shown": "all that can start a message and wait for it later"},
         sizes={"default": parse_sizes(SIZES), "shown": SIZES},
     )
+    operation: tuple[Operation, ...] = option(
+        read=option_values.several("operation", OPERATIONS[1:]),
+        repeat=True,
+        default=(),
+        shown="none: an exchange between two ranks",
+        help=f"Non-blocking collectives among all ranks in place of the exchange: {join_words(OPERATIONS[1:])}.",
+    )
     computation: tuple[Limit, ...] = option(
         read=option_values.several("computation", LIMITS),
         repeat=True,
@@ -45,7 +53,7 @@ class OverlapOptions(SweepOptions):
         help="How often a rank that computes on its core calls MPI during the computation, so that MPI moves messages.",
     )
     sampling: SamplingOptions = group(SamplingOptions, without=("tail",))
-    job: JobOptions = group(JobOptions, ranks=UNLISTED)
+    job: JobOptions = group(JobOptions, ranks={"shown": "2; of collectives the allocation's, or 2"})
     output: OutputOptions = output_group()
 
 
@@ -64,5 +72,6 @@ BENCHMARK = Benchmark(
         "volley overlap",
         "volley overlap --transport aware,peer,nccl --computation memory --sizes 1M,64M",
         "volley overlap --transport host --progress-calls 8",
+        "volley overlap --operation allreduce --ranks 8",
     ),
 )

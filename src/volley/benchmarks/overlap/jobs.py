@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from volley.benchmarks.overlap import OverlapOptions
 from volley.benchmarks.overlap.results import OverlapPlan, results, times
-from volley.benchmarks.points.jobs import PointForecast, sweep
+from volley.benchmarks.points.jobs import PointForecast, count_ranks_of_collective, sweep, trial_of_operations
 from volley.run.jobs import JobContext, Jobs, count_pair
 
 
 def jobs(options: OverlapOptions, context: JobContext) -> Jobs:
-    usual = [each.name for each in context.about.transports if each.halos and each.usual]
     part = OverlapPlan(
         sizes_bytes=list(options.points.sizes),
         computations=list(options.computation),
         progress_calls=options.progress_calls,
+        operations=list(options.operation),
     )
-    ranks = count_pair(options.job, context, "overlap")
-    return sweep("overlap", part, options, context, ranks, usual=usual, estimates=times, forecast=OverlapForecast)
+    if options.operation:
+        ranks, usual = count_ranks_of_collective(options.job, context), ["host", "aware"]
+    else:
+        ranks = count_pair(options.job, context, "overlap")
+        usual = [each.name for each in context.about.transports if each.halos and each.usual]
+    found = sweep("overlap", part, options, context, ranks, usual=usual, estimates=times, forecast=OverlapForecast)
+    return replace(found, trial=trial_of_operations(found.planned[0].plan))
 
 
 class OverlapForecast(PointForecast):

@@ -10,11 +10,12 @@ from operator import attrgetter
 from typing import Annotated
 
 from volley.benchmarks.overlap import LIMITS, MAX_PROGRESS_CALLS, Limit
+from volley.benchmarks.points import Operation
 from volley.benchmarks.points.findings import broken
 from volley.benchmarks.points.notes import notes_of
 from volley.benchmarks.points.page import CHECKED, INTERVAL, cells
 from volley.benchmarks.points.records import PointRecord, Sizes
-from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, sent, summarise
+from volley.benchmarks.points.results import PointResult, ResultSeries, by_name, sent, summarise
 from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds, doc
 from volley.records.command_again import command_again, launch_again
 from volley.records.launch_series import LaunchSeries, series_of
@@ -52,16 +53,24 @@ class OverlapPlan(Frozen, frozen=True, kw_only=True):
     progress_calls: Annotated[
         int, doc("calls of the transport while a rank computes on its core, evenly.", ge=0, le=MAX_PROGRESS_CALLS)
     ] = 0
+    operations: Annotated[
+        list[Operation], doc("non-blocking collectives among all ranks; none: an exchange between two.")
+    ] = []
 
     @property
     def point_sizes(self) -> list[int]:
-        return [size for size in self.sizes_bytes for _ in self.computations]
+        subjects = len(self.computations) * max(len(self.operations), 1)
+        return [size for size in self.sizes_bytes for _ in range(subjects)]
 
 
 class OverlapPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="overlap"):
-    """An exchange of one size on one transport, one computation, and both at once; timed by the first rank."""
+    """An exchange of one size on one transport, one computation, and both at once; timed by the first rank.
+
+    Of collectives the times are from the last rank's entry to the last rank's exit.
+    """
 
     computation: Limit
+    operation: Annotated[Operation | None, doc("what takes the place of the exchange; null: nothing does.")] = None
     steps: Annotated[NonNegative, doc("length of the computation: about as long as the exchange.")] = 0
     working_set_bytes: Annotated[
         NonNegative, doc("bytes of the arrays that a rank's computation goes through; 0: registers.")
@@ -193,8 +202,9 @@ COLUMNS = (
 QUANTITIES = (
     *as_they_are("computation", "transport", "ranks", "size_bytes", "status", "reason"), EXCHANGE, ALONE, BOTH, HIDDEN,
     COMPUTATION_SLOWDOWN, EXCHANGE_SLOWDOWN, *as_they_are("launches", "samples", "messages_verified"), INTERVAL,
+    *as_they_are("operation"),
 )  # fmt: skip
-KEYS = ("computation", "transport", "ranks", "size_bytes")
+KEYS = ("computation", "transport", "ranks", "size_bytes", "operation")
 
 
 def results(logs: Iterable[RunLog]) -> list[OverlapSeries]:
@@ -208,8 +218,8 @@ def times(logs: Sequence[RunLog]) -> list[Estimate]:
 
 
 def _points(series: LaunchSeries) -> list[OverlapResult]:
-    """Return the points ordered by transport, computation and size."""
-    found = grouped(summarise(series, OverlapResult), attrgetter("transport", "computation"))
+    """Return the points ordered by operation, transport, computation and size."""
+    found = grouped(summarise(series, OverlapResult), attrgetter("name", "computation"))
     return [point for points in found.values() for point in points]
 
 
@@ -237,9 +247,10 @@ def observables(log: RunLog) -> Iterator[Observable]:
     """Yield the time of both at once of each point, and that of each exchange alone; not if nothing is sent."""
     for point in sent(log, OverlapPoint):
         at = format_size(point.size_bytes)
-        yield Observable(f"{point.transport} beside {point.computation}", [at], [median(point.both_s)])
+        name = " ".join(filter(None, (point.operation, point.transport)))
+        yield Observable(f"{name} beside {point.computation}", [at], [median(point.both_s)])
         if point.exchange_s:
-            yield Observable(f"{point.transport} without {point.computation}", [at], [median(point.exchange_s)])
+            yield Observable(f"{name} without {point.computation}", [at], [median(point.exchange_s)])
 
 
 # ------------------------------------------------------------------------------------------------------ report
@@ -266,7 +277,7 @@ def _tables(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Table]:
     sections: dict[int, str] = {}
     rows: list[Row] = []
     here = [point for point in points if point.computation == limit and point.status != "skipped"]
-    for name, those in by_transport(here).items():
+    for name, those in by_name(here).items():
         sections[len(rows)] = name
         rows += [[format_size(each.size_bytes), *cells(each, (*COLUMNS, CHECKED))] for each in those]
     if rows:
@@ -274,7 +285,8 @@ def _tables(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Table]:
 
 
 def _legend(points: Sequence[OverlapResult]) -> Iterator[str]:
-    yield "exchange: both ranks send a message and receive one; compute: about as long; both: at once"
+    what = "the collective" if any(point.operation for point in points) else "both ranks send a message and receive one"
+    yield f"exchange: {what}; compute: about as long; both: at once"
     bounds = bounds_meaning(_kinds(points), "from, to")
     yield "; ".join(filter(None, ("hidden: 1 - (both - compute) / exchange, OSU's overlap", bounds)))
     yield "slowed: time while the other runs, from its own start to its own end / time alone"
@@ -288,7 +300,7 @@ def _charts(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Chart]:
     shown = [point for point in points if point.computation == limit and point.hidden]
     if shown:
         title = f"Hidden: {TITLES[limit][0].lower()}{TITLES[limit][1:]}"
-        marks = [HIDDEN.mark(point.size_bytes, point.transport, point) for point in shown]
+        marks = [HIDDEN.mark(point.size_bytes, point.name, point) for point in shown]
         caption = bounds_meaning(_kinds(shown))
         x, y = Axis("message size", "B", log=True), Axis("of the exchange", "%")
         yield Chart("curves", title, x, y, marks, caption=caption)
@@ -301,7 +313,7 @@ def _overview(result: OverlapSeries) -> Overview | None:
     points = [point for point in result.points if point.hidden]
     if len(points) <= MAX_ROWS:
         return None
-    found = {(point.transport, point.computation, point.size_bytes): point for point in points}
+    found = {(point.name, point.computation, point.size_bytes): point for point in points}
     limits = [limit for limit in LIMITS if any(point.computation == limit for point in points)]
     sizes = sorted({point.size_bytes for point in points})
     shown = list(dict.fromkeys((sizes[0], sizes[len(sizes) // 2], sizes[-1])))
@@ -321,7 +333,7 @@ def _overview(result: OverlapSeries) -> Overview | None:
     ]
     launches = report_parts.count_launches(launches_of(points))
     line = f"{report_parts.Account.of(result.points).words()} in {launches}"
-    return Overview(line, summary_table(by_transport(points), columns, legend))
+    return Overview(line, summary_table(by_name(points), columns, legend))
 
 
 def _judged(result: OverlapSeries) -> Iterator[Note]:
@@ -330,7 +342,8 @@ def _judged(result: OverlapSeries) -> Iterator[Note]:
     size_bytes = max((point.size_bytes for point in points), default=0)
     size = format_size(size_bytes)
     largest = [point for point in points if point.size_bytes == size_bytes]
-    shares = {(point.transport, point.computation): point.hidden for point in largest if point.hidden}
+    shares = {(point.name, point.computation): point.hidden for point in largest if point.hidden}
+    transport_of = {point.name: point.transport for point in largest}
     for limit in LIMITS:
         here = {name: hidden for (name, beside), hidden in shares.items() if beside == limit}
         best = max(here, key=lambda name: here[name].median, default="")
@@ -347,7 +360,8 @@ def _judged(result: OverlapSeries) -> Iterator[Note]:
     nothing = [name for name, those in idle.items() if all(each.interval and each.interval[1] <= 0 for each in those)]
     plan, known = result.series.plan, result.series.transports
     if nothing:
-        on_host = [name for name in nothing if name in known and known[name].memory == "host"]
+        used = [transport_of[name] for name in nothing]
+        on_host = [name for name in used if name in known and known[name].memory == "host"]
         again = command_again("overlap", plan, transport=on_host[0], progress_calls=8) if on_host else ""
         what = BOUNDS[idle[nothing[0]][0].kind]
         yield finding("SLOW", f"no overlap for {join_words(nothing)} at {size} ({what}: 0 or less)", again)
@@ -355,5 +369,6 @@ def _judged(result: OverlapSeries) -> Iterator[Note]:
         enough = all(each.kind in ("ci", "within") for name in unsure for each in idle[name])
         why = f"{BOUNDS[idle[unsure[0]][0].kind]}: below and above 0" if enough else "too few launches for a 95 % CI"
         more = 2 * max(FIRST_LOOK, *(point.launches for point in largest))
-        again = launch_again("overlap", more, plan, transport=",".join(unsure)) if more <= FEASIBLE else ""
+        names = ",".join(dict.fromkeys(transport_of[name] for name in unsure))
+        again = launch_again("overlap", more, plan, transport=names) if more <= FEASIBLE else ""
         yield finding("NOISY", f"no overlap shown for {join_words(unsure)} at {size} ({why})", again)

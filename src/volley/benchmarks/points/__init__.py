@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from volley.command import option_values
 from volley.command.commandline import Options, flag, option
@@ -14,6 +14,25 @@ RESULTS = f"{__name__}.results"
 """The module with the results of a benchmark of points."""
 
 Direction = Literal["uni", "bi"]
+
+Operation = Literal[
+    "barrier",
+    "broadcast",
+    "reduce",
+    "allreduce",
+    "reduce-scatter",
+    "allgather",
+    "all-to-all",
+    "gather",
+    "scatter",
+    "scan",
+    "allgatherv",
+    "all-to-allv",
+    "gatherv",
+    "scatterv",
+]
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+"""The collectives, in the order of the engine."""
 
 MAX_USUAL_RANKS = 8
 """The largest default number of ranks of one machine: three numbers of pairs, or the 56 pairs of a matrix in 20 s."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from volley.benchmarks.points import SweepOptions
 from volley.benchmarks.points.records import PointRecord
 from volley.benchmarks.points.results import ResultSeries, results, times
+from volley.command.options import JobOptions
+from volley.errors import UserError
+from volley.launch.launchers import PAIR
 from volley.machine.transports import HOST_RATE_BPS, family_of, through_host
-from volley.records.plan import Plan
+from volley.records.plan import Plan, Sampling
 from volley.records.record_types import Transport
 from volley.records.run_log import RunLog
-from volley.run.jobs import Forecast, JobContext, Jobs, choose_transports, make_plan, repeated
+from volley.run.jobs import Forecast, JobContext, Jobs, choose_transports, count_ranks, make_plan, repeated
 from volley.statistics.estimates import Estimate
 
 
@@ -31,6 +36,24 @@ def sweep(
     transports = choose_transports(options.points.transport, context, usual=usual)
     plan = make_plan(benchmark, part, options, ranks=ranks, transports=transports)
     return repeated(plan, options, context, estimates, forecast or PointForecast)
+
+
+def count_ranks_of_collective(job: JobOptions, context: JobContext) -> int:
+    ranks = count_ranks(job, context, usual=max(context.ranks_given or PAIR, PAIR))
+    if ranks < PAIR:
+        raise UserError(f"a collective needs at least {PAIR} ranks: write --ranks {PAIR} or more")
+    return ranks
+
+
+def trial_of_operations(plan: Plan) -> Plan | None:
+    """Return the plan that tries each collective once; a barrier needs no device memory."""
+    operations = [operation for operation in plan.options.operations if operation != "barrier"]
+    if not operations:
+        return None
+    least = 4 * plan.world_size * max(getattr(plan.options, "imbalance", [1]))
+    part = msgspec.structs.replace(plan.options, operations=operations, sizes_bytes=[least, 1 << 20])
+    once = Sampling(mode="fixed", warmup=1, iterations=1)
+    return msgspec.structs.replace(plan, options=part, sampling=once, budget_s=None)
 
 
 _GUESSED_POINT_S = 0.3

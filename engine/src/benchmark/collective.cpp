@@ -1,5 +1,5 @@
 // The benchmark `collective`: operations among all ranks; seconds from the last rank's entry to the last rank's exit.
-#include "benchmark/collective/verifier.hpp"
+#include "benchmark/operations.hpp"
 #include "benchmark/transport_set.hpp"
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"
@@ -19,25 +19,14 @@ struct Point {
 class CollectiveBenchmark final : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
-    options.names("operations", names_, "the name of an operation");
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      int number = 0;
-      while (number < operations && names_[i] != name_of(static_cast<Operation>(number))) ++number;
-      if (number < operations) operations_.push_back(static_cast<Operation>(number));
-      else options.complain(PlanObject::place("operations", i), "there is no operation `" + names_[i] + "`");
-    }
     options.sizes("sizes_bytes", sizes_bytes_);
     options.choice("element", element_, {{"float", Element::float32}, {"int", Element::int32}});
+    operations_ = read_operations(options);
+    check_ranks(options, plan, element_);
     options.integers("imbalance", imbalance_, "a length", 1);
     if (imbalance_.empty()) imbalance_ = {1, 1};
     const bool two = imbalance_.size() == 2 && std::ranges::max(imbalance_) <= most_imbalanced;
     if (!two) options.complain("imbalance", "expected two lengths from 1 to " + std::to_string(most_imbalanced));
-    if (plan.world_size < 2) options.complain_of_plan("world_size", "a collective needs at least 2 ranks, found 1");
-    if (plan.world_size > max_ranks(element_)) {
-      options.complain_of_plan("world_size", std::string("sums of `") + name_of(element_) + "` are exact for up to " +
-                                                 std::to_string(max_ranks(element_)) + " ranks, found " +
-                                                 std::to_string(plan.world_size));
-    }
   }
 
   Exit run(const Run& run) override {
@@ -111,13 +100,8 @@ class CollectiveBenchmark final : public Benchmark {
     if (point.collective.operation == Operation::scan && candidate.entry->mpi == ThroughMpi::no) {
       series.skipped = "NCCL has no scan";
     }
-    if (bytes == 0) {
-      series.skipped = "less than an element of " + std::to_string(element_bytes) + " bytes for each of " +
-                       std::to_string(point.collective.ranks) + " ranks";
-    }
-    if (candidate.entry->mpi != ThroughMpi::no && point.collective.counted(bytes) > std::numeric_limits<int>::max()) {
-      series.skipped = "MPI's collectives count elements with an int";
-    }
+    const std::string uncountable = uncountable_elements(point.collective, bytes, *candidate.entry);
+    if (!uncountable.empty()) series.skipped = uncountable;
     if (!series.skipped.empty()) return series;
     point.verifier = std::make_unique<CollectiveVerifier>(point.collective, bytes, transports.memory(candidate));
     series.verifier = point.verifier.get();
@@ -169,7 +153,6 @@ class CollectiveBenchmark final : public Benchmark {
     return point_record("collective", group.ranks, series, own);
   }
 
-  std::vector<std::string> names_;
   std::vector<Operation> operations_;
   std::vector<std::uint64_t> sizes_bytes_;
   Element element_ = Element::float32;

@@ -1,10 +1,13 @@
-// Verifies the result of a collective on each rank: it tells which rank's contribution is missing.
+// The operations that a plan names; and the verifier of a collective's result on each rank, which tells which rank's
+// contribution is missing.
 #pragma once
 
 #include <cmath>
 #include <cstring>
 
+#include "record/plan.hpp"
 #include "transport/collectives.hpp"
+#include "transport/registry.hpp"
 
 namespace volley {
 
@@ -81,6 +84,41 @@ inline std::string about_copy(const Contributions& of, int rank, std::uint64_t p
   int most = 1;
   while (varying_bits(element, static_cast<std::uint64_t>(most) + 1) >= Contributions::min_bits) ++most;
   return most;
+}
+
+// The `operations` of a plan.
+[[nodiscard]] inline std::vector<Operation> read_operations(PlanObject& options) {
+  std::vector<std::string> names;
+  std::vector<Operation> found;
+  options.names("operations", names, "the name of an operation");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    int number = 0;
+    while (number < operations && names[i] != name_of(static_cast<Operation>(number))) ++number;
+    if (number < operations) found.push_back(static_cast<Operation>(number));
+    else options.complain(PlanObject::place("operations", i), "there is no operation `" + names[i] + "`");
+  }
+  return found;
+}
+
+// Complains where there are too few ranks, or more than sums are exact for.
+inline void check_ranks(PlanObject& options, const Plan& plan, Element element) {
+  if (plan.world_size < 2) options.complain_of_plan("world_size", "a collective needs at least 2 ranks, found 1");
+  if (plan.world_size > max_ranks(element)) {
+    options.complain_of_plan("world_size", std::string("sums of `") + name_of(element) + "` are exact for up to " +
+                                               std::to_string(max_ranks(element)) + " ranks, found " +
+                                               std::to_string(plan.world_size));
+  }
+}
+
+// Why an operation of this length cannot be made; empty if it can. `bytes` are whole elements for each rank.
+[[nodiscard]] inline std::string uncountable_elements(const Collective& collective, std::uint64_t bytes,
+                                                      const TransportEntry& entry) {
+  if (bytes == 0) {
+    return "less than an element of " + std::to_string(element_bytes) + " bytes for each of " +
+           std::to_string(collective.ranks) + " ranks";
+  }
+  const bool too_many = collective.counted(bytes) > std::numeric_limits<int>::max();
+  return too_many && entry.mpi != ThroughMpi::no ? "MPI's collectives count elements with an int" : "";
 }
 
 // What this rank contributes: `bytes` of its send buffer, and what must arrive. Barriers have neither.
