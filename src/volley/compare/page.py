@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
     return Report(
         heading=[found, *_sides(comparison)],
         tables=[
-            *([_parts(comparison)] if comparison.parts else []),
+            *([_parts(comparison, full=full)] if comparison.parts else []),
             *_points(comparison, full=full),
             _counts(comparison),
         ],
@@ -254,7 +254,7 @@ def _meaning(comparison: Comparison) -> str:
     return f"ratio: time of {other} / time of A, the median over {over}, not the quotient of the medians A and {other}"
 
 
-def _parts(comparison: Comparison) -> Table:
+def _parts(comparison: Comparison, *, full: bool) -> Table:
     """What many points share, the largest part first."""
 
     def ratio(part: Part) -> float:
@@ -264,15 +264,19 @@ def _parts(comparison: Comparison) -> Table:
         Column(align="left"): lambda part: f"{part.series} at {part.name}",
         Column("points"): lambda part: part.points.size,
         Column("ratio", "median", digits=4): lambda part: Cell(ratio(part), text=f"{ratio(part):.3f}"),
-        Column("", align="left"): lambda part: Cell(
+        Column("change", align="left"): lambda part: Cell(
             text=slower_or_faster(ratio(part)), style="bad" if ratio(part) > 1 else "good"
         ),
     }
     parts = sorted(comparison.parts, key=lambda part: -part.points.size)
-    legend = [f"and {count(len(parts) - MAX_CHANGED, 'more part')}"] if len(parts) > MAX_CHANGED else []
-    legend.append(_meaning(comparison))
+    shown = parts if full else parts[:MAX_CHANGED]
     title = "changed as a group" if comparison.possible else "observed differences (too few launches to test)"
-    return Table.of(columns, parts[:MAX_CHANGED], title=title, legend=legend)
+    return Table.of(columns, shown, title=title, legend=[*_hidden(parts, shown, "part"), _meaning(comparison)])
+
+
+def _hidden(all_of_them: Sized, shown: Sized, what: str) -> list[str]:
+    hidden = len(all_of_them) - len(shown)
+    return [f"and {count(hidden, f'more {what}')}: --full shows all"] if hidden else []
 
 
 def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
@@ -301,9 +305,7 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
         Column("95 % interval" if "ci" in found.kind else "range", align="left"): lambda point: _interval(found, point),
         Column("verdict", align="left"): verdict,
     }
-    hidden = len(points) - len(shown)
-    legend = [f"and {count(hidden, 'more changed point')}: --full shows all"] if hidden else []
-    legend.append(_meaning(comparison))
+    legend = [*_hidden(points, shown, "changed point"), _meaning(comparison)]
     title = "all points" if full else "changed individually" if comparison.parts else "changed"
     yield Table.of(columns, shown.tolist(), title=title, legend=legend)
 
@@ -429,8 +431,7 @@ def _environment_notes(differences: Sequence[EnvironmentDifference], letter: str
         is_short = full or max(len(each.first), len(each.second)) <= MAX_LETTERS
         change = f"{each.first} → {each.second}" if is_short else _change_of_lists(each, letter)
         yield Note("finding", f"differs: {each.name}: {change}")
-    if len(shown) < len(differences):
-        yield Note("finding", f"and {count(len(differences) - len(shown), 'more difference')}: --full shows all")
+    yield from (Note("finding", text) for text in _hidden(differences, shown, "difference"))
 
 
 def _change_of_lists(each: EnvironmentDifference, letter: str) -> str:

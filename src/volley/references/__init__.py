@@ -5,6 +5,7 @@ A published figure is one number without an interval, made by the method of its 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -164,8 +165,8 @@ def machine_of(logs: Sequence[RunLog]) -> str:
     hosts = {rank.host for rank in run.ranks}
     if len(hosts) > 1 or not gpus:  # the records have the whole hardware of one host only
         gpus = list({(rank.host, rank.device.uuid): rank.device.name for rank in run.ranks if rank.device}.values())
-    parts = [f"{len(gpus)} × {gpus[0]}"] if gpus else []
-    parts += [rank.cpu for rank in run.ranks[:1]]
+    kinds = [join_words(f"{number} × {name}" for name, number in Counter(gpus).items())] if gpus else []
+    parts = [*kinds, *(rank.cpu for rank in run.ranks[:1])]
     parts[:1] = [f"{part} on {len(hosts)} hosts" if len(hosts) > 1 else part for part in parts[:1]]
     library = next((log.run.mpi.library for log in logs if log.run and log.run.mpi), None)
     return ", ".join([*parts, *([mpi_name(library)] if library else [])])

@@ -19,7 +19,7 @@ from volley.records.run_log import RunLog
 from volley.report.cells import kinds_of, launches_of
 from volley.report.model import Note
 from volley.run.path_report import path_findings, path_lines
-from volley.statistics.launches import FIRST_LOOK
+from volley.statistics.launches import FEASIBLE, FIRST_LOOK
 from volley.text import count, grouped, join_few, join_words, mpi_name
 from volley.units import format_cpulist, format_duration, round_up
 
@@ -272,7 +272,7 @@ def _not_measured(series: LaunchSeries, measured: Collection[str]) -> Iterator[s
         enough = round_up(1.1 * budget_s * asked / made)
         again = command_again(plan.benchmark.replace("_", "-"), plan, launches=asked, budget=enough)
         text = f"the run made {made} of {asked} launches within the budget of {budget_s:g} s"
-        yield f"{text}: {again} allows all of them"
+        yield f"{text}: {again} allows all of them" if asked <= FEASIBLE else text
     lost = (transport for transport in series.transports.values() if not transport.available)
     by_reason = grouped(lost, lambda transport: transport.reason or "no reason is recorded")
     for reason, transports in by_reason.items():

@@ -145,7 +145,7 @@ def report(runs: Sequence[SavedRun], heading: str, *, full: bool = True) -> Repo
         Column("points"),
         Column("measured", spare=3),
         Column("name, tags", align="left"),
-        Column("", align="left"),
+        Column("status", align="left"),
     ]
     legend = ["points: of all launches together"] if runs else []
     legend += [f"and {count(len(runs) - len(shown), 'older run')}: --full lists all"] if len(shown) < len(runs) else []

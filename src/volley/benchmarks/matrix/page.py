@@ -123,7 +123,7 @@ _SUMMARY = [
     Column("median", digits=3),
     Column("lowest", digits=3),
     Column("highest", digits=3),
-    Column("", align="left"),
+    Column("unit", align="left"),
     Column("line"),
 ]
 
