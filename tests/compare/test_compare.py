@@ -206,6 +206,12 @@ def test_a_transport_that_sends_nothing_is_not_compared() -> None:
     assert set(Side.of("a", logs).observed.rows) == {("pingpong", "host")}
 
 
+def test_a_series_of_several_benchmarks_has_their_names() -> None:
+    files = {name: ROOT / f"results/h100-x2/smaller-{name}.jsonl.gz" for name in ("before", "after")}
+    found = compare(*(Side.of(name, read_runs(file, BENCHMARKS)) for name, file in files.items()), 0.05)
+    assert {"pingpong host", "jacobi host", "device/word"} <= found.by_series().keys()
+
+
 def test_a_file_of_two_requests_continues_the_count_of_launches(tmp_path: Path) -> None:
     other = [run_with(log, plan={"verify": False}) for log in launches(5, count=2)]
     side = Side.read(write(tmp_path / "both.jsonl", [*launches(1), *other]).read_bytes(), "both")

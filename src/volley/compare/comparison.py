@@ -204,17 +204,22 @@ class Comparison:
     def of(self, verdict: Verdict) -> Integers:
         return np.flatnonzero(self.verdicts == verdict)
 
-    def series_of(self, point: int) -> str:
-        _, series = self.sweeps[int(self.sweep[point])]
-        return series
+    @cached_property
+    def series(self) -> list[str]:
+        """What each sweep is called: its series, with the benchmark where several have one of this name."""
+        names = [name for _, name in self.sweeps]
+        return [f"{named(of).command} {name}" if names.count(name) > 1 else name for of, name in self.sweeps]
+
+    def point_name(self, point: int) -> str:
+        return f"{self.series[self.sweep[point]]} at {self.at[point]}"
 
     def by_series(self, points: Integers | None = None) -> dict[str, Integers]:
         """Return these points, or all of them, by their series, both in order of appearance."""
         points = np.arange(len(self.at)) if points is None else points
-        names = [series for _, series in self.sweeps]
-        numbers = np.array([names.index(name) for name in names], np.int64)[self.sweep[points]]
-        some, begin = np.unique(numbers, return_index=True)
-        return {names[number]: points[numbers == number] for number in some[np.argsort(begin)].tolist()}
+        some, begin = np.unique(self.sweep[points], return_index=True)
+        return {
+            self.series[number]: points[self.sweep[points] == number] for number in some[np.argsort(begin)].tolist()
+        }
 
     @cached_property
     def same_within(self) -> Floats:

@@ -147,10 +147,10 @@ def _series_headline(series: str, changed: Integers, comparison: Comparison) -> 
 
 def point_words(comparison: Comparison, point: int) -> str:
     """Name a point with its ratio and interval: ``aware at 8 B takes 1.051 times as long (95 % CI 1.047 to 1.055)``."""
-    found, series = comparison.differences, comparison.series_of(point)
+    found = comparison.differences
     bounds = f"{found.low[point]:.3f} to {found.high[point]:.3f}"
     how = {"ci": f"95 % CI {bounds}", "range": f"no CI, {bounds} in all launches", "single": "no CI, one launch"}
-    return f"{series} at {comparison.at[point]} takes {found.ratio[point]:.3f} times as long ({how[found.kind[point]]})"
+    return f"{comparison.point_name(point)} takes {found.ratio[point]:.3f} times as long ({how[found.kind[point]]})"
 
 
 def gate(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
@@ -296,7 +296,7 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
         return Cell(verdict_words(comparison, point), style=styles.get(comparison.verdicts[point], changed))
 
     columns: dict[Column, Callable[[int], Cell | str | float]] = {
-        Column(align="left"): lambda point: f"{comparison.series_of(point)} at {comparison.at[point]}",
+        Column(align="left"): comparison.point_name,
         Column("A", "µs"): lambda point: float(comparison.seconds[0][point]) * 1e6,
         Column(comparison.letter, "µs"): lambda point: float(comparison.seconds[1][point]) * 1e6,
         Column("ratio", f"{comparison.letter} / A", digits=4): lambda point: Cell(
