@@ -85,7 +85,8 @@ OSU = (
         "it differs from all-to-allv in its datatypes only",
     ),
     Row("osu_neighbor_*, osu_ineighbor_*", "", HALOS),
-    Row("osu_init, osu_hello", "", "the line `run` of the records says how long each start took, as a whole"),
+    Row("osu_init", "volley transports --ranks 8 --launches 8", "MPI_Init of the first rank, and the other steps"),
+    Row("osu_hello", "volley transports --ranks 8 --launches 8", "the time of a whole launch: `--verbose`"),
 )
 IMB_NAMES = {name: name.capitalize() for name in OF_MPI}
 IMB = (

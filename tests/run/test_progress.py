@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import threading
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from example_records import golden, pingpong, plan, run, transport
 from screens import SCREENS, check_screen
+from the_command import Command
 from volley.benchmarks import named
 from volley.benchmarks.jacobi.records import JacobiForecast, JacobiProgress
 from volley.benchmarks.matrix.records import row_in_short
@@ -21,7 +23,8 @@ from volley.benchmarks.points.jobs import PointForecast
 from volley.records.plan import Plan
 from volley.records.run_log import RunLog
 from volley.run.jobs import Forecast, LaunchCount
-from volley.run.progress import Progress
+from volley.run.progress import STARTUP, Progress
+from volley.statistics.estimates import median
 
 
 class Terminal(io.StringIO):
@@ -273,3 +276,12 @@ def test_a_long_solution_says_what_is_left() -> None:
     record = JacobiProgress(transport="aware", iterations=120, elapsed_s=20.0, left_s=60.0)
     (line,) = lines_of([[(record, 20.0)]], JacobiForecast(), launches=LaunchCount(2, 2))
     assert re.fullmatch(r"volley: launch 1 of 2: aware: 120 iterations \(\d+ %, about .* left\)", line)
+
+
+def test_the_steps_of_a_start_are_shown_of_several_launches(volley: Command) -> None:
+    once, thrice = (volley("transports", "--launches", number, "--format", "json") for number in "13")
+    assert "start" not in json.loads(once.out)["series"][0]
+    steps = json.loads(thrice.out)["series"][0]["start"]
+    assert [each["step"] for each in steps] == ["launcher", *STARTUP.values()]
+    startups = [log.run.startup for log in thrice.records]
+    assert steps[3] == {"step": "MPI_Init", "time_s": median([each.mpi_s - each.placed_s for each in startups])}

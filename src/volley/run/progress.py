@@ -171,7 +171,7 @@ def _started_bar(screen: TextIO) -> Bar | None:
 
 # ------------------------------------------------------------------------------------ where the time of a launch goes
 
-_STARTUP = {
+STARTUP = {
     "main_s": "loading the engine",
     "placed_s": "finding cores and GPUs",
     "mpi_s": "MPI_Init",
@@ -182,13 +182,13 @@ _MEASURING = "measuring"
 
 def describe(log: RunLog) -> str | None:
     """Return how long a launch and each of its steps took; ``None`` if it has no times."""
-    steps = list(_steps(log))
+    steps = list(steps_of(log))
     return f"launch {log.number}: {sum(step_s for _, step_s in steps):.2f} s: {_medians(steps)}" if steps else None
 
 
 def summarize(logs: Sequence[RunLog]) -> str | None:
     """Return the medians of the steps over several launches, and those of the times to open each transport."""
-    steps = [step for log in logs for step in _steps(log)]
+    steps = [step for log in logs for step in steps_of(log)]
     if not steps or len(logs) < 2:
         return None
     measuring, whole = (sum(s for name, s in steps if name in (which or name)) for which in ((_MEASURING,), ()))
@@ -202,7 +202,7 @@ def _medians(steps: Sequence[tuple[str, float]]) -> str:
     return ", ".join(f"{name} {median([s for _, s in those]):.2f} s" for name, those in by_name.items())
 
 
-def _steps(log: RunLog) -> Iterator[tuple[str, float]]:
+def steps_of(log: RunLog) -> Iterator[tuple[str, float]]:
     """Yield the steps of a launch, in the order of time; those that it did not reach are left out."""
     times, startup = log.times, log.run and log.run.startup
     if times is None:
@@ -212,7 +212,7 @@ def _steps(log: RunLog) -> Iterator[tuple[str, float]]:
     if not startup and times.run_s is not None:
         yield "starting", times.run_s
     elif startup and times.run_s is not None:
-        done = sorted((at, name) for key, name in _STARTUP.items() if (at := getattr(startup, key)) is not None)
+        done = sorted((at, name) for key, name in STARTUP.items() if (at := getattr(startup, key)) is not None)
         # The run record follows the last step; before the first one, the launcher starts the process.
         yield "launcher", max(0.0, times.run_s - done[-1][0])
         for (before_s, _), (at, name) in pairwise([(0.0, ""), *done]):

@@ -53,7 +53,7 @@ class OverlapOptions(SweepOptions):
         help="How often a rank that computes on its core calls MPI during the computation, so that MPI moves messages.",
     )
     sampling: SamplingOptions = group(SamplingOptions, without=("tail",))
-    job: JobOptions = group(JobOptions, ranks={"shown": "2; of collectives the allocation's, or 2"})
+    job: JobOptions = group(JobOptions, ranks={"help": "Ranks to start; more than 2 with --operation."})
     output: OutputOptions = output_group()
 
 

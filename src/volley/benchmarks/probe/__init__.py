@@ -11,14 +11,18 @@ from volley.run.benchmark import Benchmark
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeOptions(BenchmarkOptions):
-    job: JobOptions = group(JobOptions, without=("launches",))
+    job: JobOptions = group(
+        JobOptions, launches={"shown": "1", "help": "Number of launches; of several a table shows how long they start."}
+    )
     output: OutputOptions = output_group(without=("full", "notes", "fit"))
 
 
 BENCHMARK = Benchmark(
     name="probe",
     command="transports",
-    help="List all transports: which ones are available between these ranks, and why the others are not.",
+    help="""List all transports: which ones are available between these ranks, and why the others are not.
+
+    With several launches, also how long MPI_Init and the other steps of a start take.""",
     options=ProbeOptions,
     plan=Lazy(f"{__name__}.page.ProbePlan"),
     records=(),
@@ -28,5 +32,6 @@ BENCHMARK = Benchmark(
     examples=(
         "volley transports",
         "volley transports --hosts node1,node2 --format json",
+        "volley transports --ranks 8 --launches 8",
     ),
 )
