@@ -226,7 +226,7 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
             violates,
         ),
         (
-            r"(?:allreduce: )?fastest(?: between buffers in \w+ memory)?[^:]*: (?P<leads>(?!not known).*)",
+            r"fastest(?: for allreduce)?(?: between buffers in \w+ memory)?[^:]*: (?P<leads>(?!not known).*)",
             fastest,
         ),
         (r"(?:allreduce: )?(?P<faster>\S+) is faster (?P<steps>than .*?)(?:, within one launch)?", overtakes),

@@ -111,7 +111,7 @@ def _table(solutions: Sequence[Solution], result: JacobiResults) -> Table:
     rows: list[Row] = [
         [each.transport, *(quantity.cell(each) for quantity in (*quantities, VERIFIED))] for each in solutions
     ]
-    compulsory = f"compulsory: {solutions[0].compulsory_bytes} B per update, 10^9 B/s; of copy: its part of it"
+    compulsory = f"compulsory: {solutions[0].compulsory_bytes} B per update, 10^9 B/s; of copy: compulsory / copy"
     bounds = report_parts.bounds_legend(solutions, result.series, "batches")
     meaning = "; ".join([*bounds, "updates: 10^9 points per second", compulsory])
     return Table(columns, rows, legend=[*_endings(solutions), *slower_parts(solutions), meaning])

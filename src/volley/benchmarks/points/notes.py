@@ -218,15 +218,16 @@ def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
     kinds = grouped(points, lambda point: memories.get(point.transport))
     if all(len(by_transport(those)) == 1 for those in kinds.values()):
         kinds = {None: list(points)}  # one transport of each kind: the user wants to compare these
-    subject = f"{points[0].operation}: " if points[0].operation else ""
+    operation = points[0].operation
     for memory, those in kinds.items():
         where = f" between buffers in {_MEMORY[memory]} memory" if memory in _MEMORY and len(kinds) > 1 else ""
         transports = len(by_transport(those))
         if transports > 1:
-            yield f"{subject}fastest{where}{_WITHIN * one_launch(those)}: {_fastest(those, result.series.plan)}"
+            what = f"fastest{f' for {operation}' if operation else ''}{where}{_WITHIN * one_launch(those)}"
+            yield f"{what}: {_fastest(those, result.series.plan)}"
         if transports > 2:  # with two, the note on the fastest says it all
             for sentence in _overtaking(those):
-                yield subject + sentence + _WITHIN * one_launch(those)
+                yield f"{f'{operation}: ' if operation else ''}{sentence}{_WITHIN * one_launch(those)}"
 
 
 def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
