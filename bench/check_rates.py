@@ -278,6 +278,13 @@ def _worlds() -> dict[str, dict[str, Make]]:
         "5 rails, leaves": lambda dice: rails(dice, "leaf", 11, 5),
         "dragonfly 5 × 6, routers": lambda dice: dragonfly(dice, "leaf", (6, 5, 5, 3), 6),
     }
+    for worlds, shapes in (
+        (chosen, ([5, 3], [4, 4], [3, 3, 2], [6, 2], [12, 3, 1], [2, 2, 2, 2], [3, 2, 1], [4, 3])),
+        (later, ([7, 5, 2], [5, 4, 1], [3, 3], [8, 1, 1], [4, 4, 4], [2, 2, 1], [9, 2, 2, 2], [6, 5])),
+    ):
+        for each in shapes:
+            name = f"{' + '.join(map(str, each))}, leaves"
+            worlds[name] = _spread(partial(fat_tree, told="leaf", each=each))  # type: ignore[call-arg]
     return {"chosen": chosen, "held out": held, "later": later}
 
 

@@ -244,6 +244,33 @@ def test_a_slow_node_of_a_small_switch_is_not_the_switch() -> None:
         assert {rank for part in found.bad for rank in part.ranks} <= {bad}
 
 
+@pytest.mark.parametrize("leaves", [(3, 3, 2), (4, 3), (2, 2, 2, 2), (6, 2)])
+@pytest.mark.parametrize(("slower", "one_way"), [(0.3, False), (9.0, True)])
+def test_a_slow_node_hides_in_no_small_switch(leaves: tuple[int, ...], slower: float, one_way: bool) -> None:
+    """Of three neighbors one is half of what the others are compared with, and a third of their partners."""
+    places = in_leaves(np.repeat(range(len(leaves)), leaves))
+    for bad in range(sum(leaves)):
+        found = judge(visits(touches(bad), slower, places=places), places, one_way=one_way)
+        assert {rank for part in found.bad for rank in part.ranks} == {bad}
+
+
+def test_a_node_alone_on_one_of_three_switches_is_not_passed_over() -> None:
+    places = in_leaves(np.repeat([0, 1, 2], [3, 2, 1]))
+    for slower, state in ((0.5, "undecided"), (9.0, "slow")):
+        found = judge(visits(touches(5), slower, places=places), places, one_way=False)
+        assert [(part.ranks, part.state) for part in found.parts if 5 in part.ranks] == [([5], state)]
+
+
+def test_single_visits_condemn_nobody() -> None:
+    """A launch that ends early has visited each pair once: nothing says how much visits differ."""
+    places = in_leaves(np.repeat([0, 1, 2], [3, 3, 2]))
+    for seed in range(40):
+        launch = visits(nowhere, places=places)
+        once = launch.but(launch.repetition == 0)
+        noise = np.random.default_rng(seed).lognormal(0, 0.05, len(once.time_s))
+        assert not judge(once._replace(time_s=once.time_s * noise), places, one_way=True).bad
+
+
 def test_the_ranks_of_one_machine_are_its_cores_or_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("volley.check.cluster.gpu_count", lambda: 3)
     monkeypatch.setattr("volley.check.cluster.cores", lambda: 40)

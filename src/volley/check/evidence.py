@@ -17,6 +17,9 @@ import numpy as np
 from volley.statistics.by_group import group_quantile
 from volley.statistics.two_runs import Booleans, Floats, Integers
 
+FEW_VISITS = 3
+"""With fewer of a pair in a round these do not say how much visits differ."""
+
 Kind = Literal["node", "group", "pair"]
 State = Literal["slow", "at times", "wrong", "undecided"]
 Reason = Literal[
@@ -109,7 +112,7 @@ class Judgement:
     @property
     def again(self) -> bool:
         """Whether more visits may decide what is open."""
-        return any(part.reason in ("unsure", "coarse") for part in self.parts)
+        return any(part.reason in ("unsure", "coarse", "inside") for part in self.open)
 
 
 class Pairs:
@@ -138,7 +141,9 @@ class Pairs:
         _, together = np.unique(of_visit * (int(visits.round.max()) + 1) + visits.round, return_inverse=True)
         self.off = logs - group_quantile(together, logs, 0.25, int(together.max()) + 1)[together]
         visits_of = np.bincount(of_visit)
-        deviation = 1.4826 * float(np.median(np.abs(self.off)))
+        often = float(np.median(np.bincount(together)[together])) >= FEW_VISITS
+        off = self.off if often else self.value - np.median(self.value)  # these also differ in distance
+        deviation = 1.4826 * float(np.median(np.abs(off)))
         self.error = 1.2533 * deviation / math.sqrt(float(np.median(visits_of)))
         """The standard error of a value: 1.2533 σ/√n is that of the median of a normal distribution."""
         # Each pair is two edges: from one of its ends to the other.

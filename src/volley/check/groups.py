@@ -126,6 +126,8 @@ class Groups:
         if self.count == 2:
             beyond = np.median(self.value[~self.own]) - np.max(self.value[self.own], initial=-math.inf)
             out = np.flatnonzero(self.nodes < 2).tolist() if beyond > self.margin else []
+        if self.count == FEWEST and not out:  # with two partners each, one far group makes all three look alike
+            out = [group for group in range(FEWEST) if self.nodes[group] < 2 and self._beyond(group) > self.margin]
         far = [group for group in out if self._beyond(group) > FARTHEST]
         for group in far:
             yield replace(self._part([group], "slow", "far"), slower=math.expm1(self._beyond(group)))
@@ -189,9 +191,10 @@ class Groups:
                 ranks, mine = self.ranks_of(one), group == one
                 without = [mine & (node[first] != bad) & (node[second] != bad) for bad in np.unique(node[ranks])]
                 left = [float(np.median(value[those])) for those in without if those.any()]
-                if not left or min(left) <= top + STANDS_OUT + noise[one]:
+                if left and min(left) <= top + STANDS_OUT + noise[one]:
                     continue
                 certain = len(its) > 2 and number[one] >= FEWEST and low[one] > top + SLOW_FROM
+                certain = certain and len(left) == len(without)  # else perhaps all that was measured is of one node
                 state: State = "slow" if certain and pairs.places.kinds_known else "undecided"
                 slower = math.expm1(float(middle[one] - np.median(usual)))
                 found.append(ClusterPart("group", state, ranks, "inside", slower, int(number[one])))

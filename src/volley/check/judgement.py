@@ -73,7 +73,8 @@ def judge(visits: Visits, places: Places, *, one_way: bool, shared_nodes: bool =
         below = [part for part in kept if part.reason in ("unsure", "lone", "many") and (part.slower or 0) < seen]
         kept = [part for part in kept if part not in below]
         far = sorted({rank for part in below if part.reason != "unsure" for rank in part.ranks})
-        kept += [] if kept else [ClusterPart("group", "undecided", far, "coarse", seen)]
+        kept = kept or list(_standing_out(clean, places, one_way=one_way))
+        kept = kept or [ClusterPart("group", "undecided", far, "coarse", seen)]
     return Judgement([*wrong, *kept], missing, seen, hit_from)
 
 
@@ -86,6 +87,18 @@ def _neighbors(visits: Visits, places: Places, *, one_way: bool) -> Neighbors:
     tested = in_all.across.number >= FEWEST
     smaller = in_each.across.error[tested] < LOADED * in_all.across.error[tested]
     return in_each if 2 * np.count_nonzero(smaller) > np.count_nonzero(tested) else in_all
+
+
+def _standing_out(visits: Visits, places: Places, *, one_way: bool) -> Iterator[ClusterPart]:
+    """Name the nodes that stand out among all, though they have too few neighbors for a test.
+
+    Among all a node is judged by medians, which a slow partner or neighbor does not move.
+    """
+    anywhere = replace(places, path=np.full_like(places.path, -1))
+    pairs = Pairs(visits, anywhere, one_way=one_way)
+    for part in Groups(pairs, Neighbors(pairs)).parts():
+        if part.kind == "node":
+            yield part if part.state == "slow" else replace(part, reason="unsure")
 
 
 def _named(among: Neighbors, groups: Groups) -> Iterator[ClusterPart]:

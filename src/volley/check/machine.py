@@ -165,8 +165,7 @@ def _judged(cases: Sequence[GpuMatrixCase], gpus: Sequence[int]) -> Judgement:
         time_s, kind, no = case.times_s[there], case.kinds.numbers[there], np.zeros(len(there[0]), bool)
         ratio = time_s / group_quantile(kind, time_s, 0.5, len(case.kinds.names))[kind]
         first, second = (np.searchsorted(gpus, np.array(case.firsts)[ends]) for ends in there)
-        at = np.full(len(no), launch)
-        visits.append(Visits(first, second, at, at, ratio, no))
+        visits.append(Visits(first, second, np.full(len(no), launch), np.zeros(len(no), int), ratio, no))
     number = np.arange(len(gpus))
     places = Places(number, np.zeros((len(gpus), 1), int), np.zeros_like(number))  # all are neighbors
     return judgement.judge(joined(*visits), places, one_way=False, shared_nodes=True)

@@ -97,10 +97,28 @@ class Neighbors:
         for _ in range(LOOKS):  # a slow end is no yardstick, neither as a neighbor nor as a partner
             self._compare()
             found = (self.all.slow | self.within.slow) & ~self.slow
+            found = found if found.any() else self._hidden()
             if not found.any():
                 break
             # Of neighbors in a small group the slowest goes first: it makes others look fast, never slow.
             self.slow |= found
+
+    def _hidden(self) -> Booleans:
+        """Return the ends of the rank that looks slowest if they are slow once it is no yardstick.
+
+        In a small group a slow rank moves the yardstick of its neighbors, and is in the deviation of all its partners.
+        """
+        before, looks = self.slow, np.where(self.all.unsure & ~self.slow, self.all.mean, -np.inf)
+        if np.isneginf(looks.max()):
+            return np.zeros_like(before)
+        its = np.arange(len(before)) % self.pairs.ranks == looks.argmax() % self.pairs.ranks
+        self.slow = before | its
+        self._compare()
+        found: Booleans = (self.all.slow | self.within.slow) & ~before & its
+        self.slow = before
+        if not found.any():
+            self._compare()
+        return found
 
     def _compare(self) -> None:
         """Take from each edge the median of the neighbors' edges towards the same group."""
@@ -111,8 +129,8 @@ class Neighbors:
         deviation, inside = np.full(units, pairs.error), np.zeros(units, bool)
         inside[of_edge] = self.inside
         for its in (inside, ~inside):  # load makes pairs with other groups differ more
-            offs = np.abs(middle - reference)[its & (others > 1)]
-            deviation[its] = 1.4826 * float(np.nanmedian(offs)) if len(offs) else pairs.error
+            offs = np.abs(middle - reference)[its & (others > 1) & ~np.isnan(middle)]
+            deviation[its] = 1.4826 * float(np.median(offs)) if len(offs) else pairs.error
         self.difference = pairs.edge_value - reference[of_edge]
         self.usable = clean & (others[of_edge] > 0) & ~np.isnan(self.difference)
         self.reference_error = np.maximum(deviation, pairs.error) * 1.2533 / np.sqrt(np.maximum(others, 1))
