@@ -374,6 +374,19 @@ SITUATIONS: dict[str, Situation] = {
         },
         *("alike", "broken", "ulimit -n 65536", "ulimit -l"),
     ),
+    "a login of 12 s on one host": Situation(
+        "sshd's UseDNS, GSSAPI, slow servers of home folders: many support pages",
+        {"hosts": _pair({"answer_s": 0.2}, {"answer_s": 12.0}, GOOD_JOB)},
+        *("hosts", "warning", "^on b: time id; ", "ssh"),
+    ),
+    "a launcher outside of the container": Situation(
+        "apptainer/singularity 1590; open-mpi/ompi: PMIx inside and outside of containers",
+        {
+            "system": APPTAINER,
+            "launcher": _ended("x", launcher="openmpi", inside=True, reason=_ALONE),
+        },
+        *("launcher", "broken", "must be of one MPI and version in this container and outside", "srun"),
+    ),
     "a VPN on both hosts": Situation(
         "open-mpi/ompi 12232, 13155",
         {

@@ -166,3 +166,17 @@ def test_a_cable_that_is_pulled_out(hosts: Lab, tmp_path: Path) -> None:
     (bad,) = (each for each in json.loads(out)["findings"] if each["verdict"] == "FAIL")
     assert "no progress" in bad["why"]
     assert names[3] in bad["why"]
+
+
+def test_doctor_sends_between_three_hosts(hosts: Lab) -> None:
+    """A job over more than two hosts is one in which each sends to each."""
+    names = ",".join(hosts.names[:3])
+    words = [sys.executable, "-m", "volley", "doctor", "--format", "json", "--timeout", "20", "--hosts", names]
+    done = hosts.run(["env", "-u", "OMPI_MCA_pml", "-u", "OMPI_MCA_btl", *words], timeout_s=200)
+    found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
+    between = [
+        each for each in found.values() if each["layer"] == "between hosts" and each["status"] != "not applicable"
+    ]
+    assert {each["status"] for each in between} == {"good"}, between
+    assert "all-to-all of 1 KiB" in found["MPI between hosts"]["said"]
+    assert "TCP over eth0" in found["MPI between hosts"]["said"]

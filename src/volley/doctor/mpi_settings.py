@@ -76,15 +76,11 @@ def without_interfaces(family: str, hosts: Sequence[HostFacts]) -> dict[str, str
     They are those of containers and virtual machines, and those at no address of which another host arrived.
     """
     answers = {target.rpartition(" ")[2]: answer for host in hosts for target, answer in host.reached.items()}
-    arrived: dict[str, list[bool]] = {}
-    for host in hosts:
-        for name, address in host.interfaces.items():
-            if answer := "" if name.startswith(ONLY_HERE) else answers.get(address.partition("/")[0]):
-                arrived.setdefault(name, []).append(answer == "ok")
-    away = {name for host in hosts for name in host.interfaces if name.startswith(ONLY_HERE)} - {"lo"}
-    away |= {name for name, each in arrived.items() if not any(each)}
+    known = {(name, answers.get(each.partition("/")[0])) for host in hosts for name, each in host.interfaces.items()}
+    lost = {name for name, answer in known if answer not in (None, "ok") and (name, "ok") not in known}
+    away = (lost | {name for name, _ in known if name.startswith(ONLY_HERE)}) - {"lo"}
     others = [name for name in hosts[0].interfaces if name not in {"lo", *away}]
-    if not (away and others):
+    if not away or not others:
         return {}
     value = ",".join(["127.0.0.0/8", *sorted(away)]) if family == "openmpi" else others[0]
     return dict.fromkeys(settings_of(family).interfaces, value)

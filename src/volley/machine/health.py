@@ -123,23 +123,19 @@ def _of_links(gpus: Sequence[Gpu]) -> Iterator[GpuFault]:
 
 def _of_counts(gpus: Sequence[Gpu]) -> Iterator[GpuFault]:
     """Yield what one GPU has counted far more often than the others."""
-    for gpu in gpus:
-        others = [_counts(other) for other in gpus if other is not gpu]
-        for (part, kind), number in _counts(gpu).items():
-            most = max((each.get((part, kind), 0) for each in others), default=0)
-            if number > max(_USUAL.get(kind, _USUAL_ERRORS), _TIMES * most):
-                yield GpuFault(part, gpu.index, f"{number} {kind}, at most {most} on others")
+    counted = [_counts(gpu) for gpu in gpus]
+    for gpu, counts in zip(gpus, counted, strict=True):
+        for what, number in counts.items():
+            most = max((each.get(what, 0) for each in counted if each is not counts), default=0)
+            if number > max(_USUAL.get(what, _USUAL_ERRORS), _TIMES * most):
+                part: Part = "NVLink" if "NVLink" in what else "PCIe" if "PCIe" in what else "memory"
+                yield GpuFault(part, gpu.index, f"{number} {what}, at most {most} on others")
 
 
-def _counts(gpu: Gpu) -> dict[tuple[Part, str], int]:
-    links: dict[tuple[Part, str], int] = {
-        ("NVLink", f"NVLink {kind} errors"): number for kind, number in (gpu.nvlink_errors or {}).items()
-    }
-    return {
-        **links,
-        ("PCIe", "PCIe replays"): gpu.pcie_replays or 0,
-        ("memory", "memory errors that ECC corrected"): gpu.ecc_corrected or 0,
-    }
+def _counts(gpu: Gpu) -> dict[str, int]:
+    links = {f"NVLink {kind} errors": number for kind, number in (gpu.nvlink_errors or {}).items()}
+    others = {"PCIe replays": gpu.pcie_replays or 0, "memory errors that ECC corrected": gpu.ecc_corrected or 0}
+    return links | others
 
 
 def _of_memory(gpus: Sequence[Gpu]) -> Iterator[GpuFault]:

@@ -165,6 +165,7 @@ class HostFacts(Fact, frozen=True, kw_only=True):
     name: str  # as it was asked for
     error: str = ""  # why it did not answer
     port: int = 0  # on which it listened
+    answer_s: float = 0.0  # from the start of ssh or srun to its first answer
     interfaces: dict[str, str] = {}  # address and length of the network's prefix, by interface
     names: dict[str, list[str]] = {}  # addresses of each host's name, as this host looks them up
     settings: dict[str, str] = {}  # versions and limits, which should be alike

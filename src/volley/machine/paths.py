@@ -192,11 +192,9 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.devices:
             way = ": ".join(filter(None, (f"{self.kind} over {self.over()}", said)))
             return f"{way}; {times}" if self.crowded else way
-        if self.crowded:
-            return f"unknown, because {times}"
-        if self.apart:
-            known = said and f"; the library says {said}"
-            return f"unknown, because no counter of a network device saw the bytes{known}"
+        if self.crowded or self.apart:
+            why = f"no counter of a network device saw the bytes{said and f'; the library says {said}'}"
+            return f"unknown, because {times if self.crowded else why}"
         return f"{self.kind or 'unknown'}: {said or 'the library does not say how'}"
 
 

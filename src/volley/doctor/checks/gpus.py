@@ -168,26 +168,20 @@ def _judged(found: Sequence[GpuFault], facts: Facts, call: str, explains: tuple[
     alike = grouped(found, lambda each: each.said)
     shown = "; ".join(f"GPU {', '.join(str(each.gpu) for each in those)}: {said}" for said, those in alike.items())
     numbers = ",".join(dict.fromkeys(str(each.gpu) for each in found if each.end == worst.end))
-    place, clocks = place_of(facts), f"{{sudo}}nvidia-smi -i {numbers} -rac; {{sudo}}nvidia-smi -i {numbers} -rgc"
-    if worst.end == "reboot":
-        remedy = place.reboot()
-    elif worst.end == "reset":
-        remedy = place.admin(f"{{sudo}}nvidia-smi -i {numbers} -r", f"all processes of GPU {numbers}")
-    elif worst.end == "replace":
-        remedy = place.hardware(f"replace GPU {numbers}; nvidia-smi -q -d ROW_REMAPPER -i {numbers} shows its rows")
-    elif worst.end == "reset clocks":
-        remedy = place.admin(clocks, f"whoever set the clocks of GPU {numbers}")
-    elif worst.part == "clocks":
-        remedy = "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE"
-    elif worst.part == "PCIe":
-        remedy = place.hardware(_RESEAT)
-    elif worst.part == "memory":
-        remedy = f"nvidia-smi -q -d ECC,ROW_REMAPPER -i {numbers}: a number that keeps growing is a fault"
-    else:
-        remedy = f"{place.admin('{sudo}dmesg | grep -i xid')}; nvidia-smi -q -i {numbers}"
-        if "NVLink" in worst.said + worst.part:
-            again = place.admin("{sudo}systemctl restart nvidia-fabricmanager", "everybody who uses its GPUs")
-            remedy += f"; nvidia-smi nvlink -e; with an NVSwitch, {again}"
+    place, smi = place_of(facts), f"{{sudo}}nvidia-smi -i {numbers}"
+    look = f"{place.admin('{sudo}dmesg | grep -i xid')}; nvidia-smi -q -i {numbers}"
+    if "NVLink" in worst.said + worst.part:
+        again = place.admin("{sudo}systemctl restart nvidia-fabricmanager", "everybody who uses its GPUs")
+        look += f"; nvidia-smi nvlink -e; with an NVSwitch, {again}"
+    remedy = {
+        "reboot": place.reboot(),
+        "reset": place.admin(f"{smi} -r", f"all processes of GPU {numbers}"),
+        "replace": place.hardware(f"replace GPU {numbers}; nvidia-smi -q -d ROW_REMAPPER -i {numbers} shows its rows"),
+        "reset clocks": place.admin(f"{smi} -rac; {smi} -rgc", f"whoever set the clocks of GPU {numbers}"),
+        "clocks": "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE",
+        "PCIe": place.hardware(_RESEAT),
+        "memory": f"nvidia-smi -q -d ECC,ROW_REMAPPER -i {numbers}: a number that keeps growing is a fault",
+    }.get(worst.part if worst.end == "look" else worst.end, look)
     return (broken if worst.broken else warning)(shown, f"{call}: {shown}", remedy, explains)
 
 

@@ -31,6 +31,8 @@ from volley.units import format_sig, format_size
 
 _JOB = "MPI between hosts"
 _MOST_DIFFERENCES = 10
+_LATE_S, _TIMES = 5.0, 5
+"""A host that needs longer than this to start a process, and so many times as long as the first one, is slow."""
 
 
 def _hosts(facts: Facts) -> HostsFacts:
@@ -58,6 +60,11 @@ def answers(facts: Facts) -> DoctorFinding:
     silent = [host for host in found if host.error]
     if not found:
         return not_tested("no host was named")
+    if not silent and (late := [host for host in found if host.answer_s > max(_LATE_S, _TIMES * found[0].answer_s)]):
+        shown = join_few(f"{host.name} needs {host.answer_s:.0f} s" for host in late)
+        look = "; ".join(f"time {each}" for each in ("id", "getent hosts $(hostname)", "ls ~", "python3 -c 0"))
+        said = f"{shown} to start a process: its login, resolver, home folder or file system is slow"
+        return warning(said, f"{found[0].name} needs {found[0].answer_s:.1f} s", f"on {quote(late[0].name)}: {look}")
     if not silent:
         return good(f"{join_few(host.name for host in found)} answer")
     (first, said, remedy), *rest = ((host, *end_of_refusal(host.error, host.name, facts)) for host in silent)
@@ -194,19 +201,21 @@ def between(facts: Facts) -> DoctorFinding:
     """Verified messages between two ranks on different hosts; the counters of the devices say which one they took."""
     found = _hosts(facts)
     job, points = found.job, found.job.delivered("host")
+    names = [host.name for host in found.hosts if not host.error] or ["A", "B"]
     if not job.complete or not points:
-        names = ",".join(host.name for host in found.hosts if not host.error) or "A,B"
         known = end_of_job(job, facts) or unset_one_of(job.why, place_of(facts))
-        remedy = known or f"{SEND} --hosts {quote(names)} shows the whole output"
+        again = SEND if len(names) == 2 else "volley collective"
+        remedy = known or f"{again} --hosts {quote(','.join(names))} shows the whole output"
         return job_failed(job, "MPI does not work between the hosts", remedy, BETWEEN_SIZES[-1])
     path = next((each for each in reversed(found.paths) if each.transport == "host"), None)
-    said = f"{format_size(points[0].size_bytes)} in {format_sig(job.first_time_s * 1e6, 3)} µs"
+    said = "all-to-all of " * (len(names) > 2)
+    said += f"{format_size(points[0].size_bytes)} in {format_sig(job.first_time_s * 1e6, 3)} µs"
     said += f"; {format_size(path.size_bytes)}: {path.words()}" if path else "; what carried the bytes is unknown"
     evidence = f"counters of the network devices of both hosts during {job.command_line}"
     if path and (slow := fallback(path, facts.environment, format_size(path.size_bytes))):
-        hosts = ",".join(host.name for host in found.hosts if not host.error)
         place = place_of(facts)
-        remedy = place.unset(slow.unset) or f"{slow.change} {SEND} --hosts {quote(hosts)} shows the other way"
+        other = f"{slow.change} {SEND} --hosts {quote(','.join(names[:2]))}"
+        remedy = place.unset(slow.unset) or f"{other} shows the other way"
         unknown = facts.limits.value is None or facts.limits.value.rdma_errors is None  # whether it is in the container
         if place.container and unknown and path.idle[0].rdma and not slow.unset:
             remedy = f"{place.start_with('rdma')}; then {remedy}"

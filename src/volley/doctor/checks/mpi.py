@@ -283,7 +283,10 @@ def launcher(facts: Facts) -> DoctorFinding:
     if not job.complete:
         # Ranks that do not find each other were started with the wrong process manager's protocol.
         remedy = f"run {job.command_line} by hand; --dry-run shows it with its variables"
-        if "srun" in job.launcher or job.inside:
+        if job.inside and job.launcher in ("openmpi", "mpich"):
+            where = " in this container and outside" if place_of(facts).container else ""
+            remedy = f"launcher and ranks must be of one MPI and version{where}; or start volley without a launcher"
+        elif "srun" in job.launcher or job.inside:
             pmi = "pmix" if facts.mpi_family == "openmpi" else "pmi2"
             remedy = f"srun --mpi=list; srun --mpi={pmi} -n {job.wanted_ranks} volley transports"
         remedy = end_of_job(job, facts) or remedy

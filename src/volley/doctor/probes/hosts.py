@@ -96,6 +96,7 @@ class _Talk:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
         )
         self.answers: list[dict[str, Any]] = []
+        self.began = time.monotonic()
         self.error = ""
         """Why it gives no answer any more."""
         self._said = b""
@@ -120,7 +121,7 @@ class _Talk:
             _, found, answer = line.partition(mark)
             if found:
                 with contextlib.suppress(ValueError, SyntaxError):
-                    self.answers.append(literal_eval(answer.decode()))
+                    self.answers.append({"answer_s": time.monotonic() - self.began, **literal_eval(answer.decode())})
         self._said = b"\n".join([*(line for line in lines if mark not in line), rest])[-_MOST_BYTES:]
         if not piece:
             ended = "" if self.answers else "\n".join(self.lines()[-20:])
@@ -130,7 +131,7 @@ class _Talk:
         return [line for each in self._said.splitlines() if (line := clean(each).strip())]
 
     def facts(self) -> HostFacts:
-        answer = {key: value for each in self.answers for key, value in each.items()}
+        answer = {key: value for each in self.answers[::-1] for key, value in each.items()}
         for key in ("reached", "names"):  # of all that it was asked
             answer[key] = {name: said for each in self.answers for name, said in each.get(key, {}).items()}
         try:

@@ -28,6 +28,7 @@ from volley.launch import engine_path, path_launch
 from volley.launch.allocation import allocation
 from volley.launch.engine import About, EngineProcess, ask_about
 from volley.launch.inside_launcher import OF_RANKS, rank_info, scrubbed
+from volley.launch.launchers import PAIR
 from volley.launch.preflight import Trials
 from volley.launch.start import Patience
 from volley.machine import nccl_words, ucx_protocols
@@ -136,9 +137,10 @@ def over_hosts(names: tuple[str, ...], job: JobOptions) -> JobFacts:
 
 def paths_between(names: tuple[str, ...], job: JobOptions) -> list[RunPath]:
     """Return what carries messages of MPI between hosts; nothing where that job fails."""
-    options = _messages(("host",), BETWEEN_SIZES, replace(job, hosts=names, ranks=len(names), share_gpu=True))
+    job = replace(job, hosts=names, ranks=len(names), share_gpu=True)
+    benchmark, options = _messages(("host",), BETWEEN_SIZES, job)
     with Stop() as stop:
-        session = prepare(named(MESSAGES), options, stop)
+        session = prepare(benchmark, options, stop)
         plan = session.jobs.planned[0].plan
         trials = Trials(session.starts[plan.world_size], session.stack, stop, plan.watchdog_s)
         return path_launch.found(plan, session.context.about, (), trials) or []
@@ -353,14 +355,18 @@ def _skip_inside_launcher() -> None:
         )
 
 
-def _messages(transports: tuple[str, ...], sizes: tuple[int, ...], job: JobOptions) -> Any:
-    usual: Any = named(MESSAGES).options()
+def _messages(transports: tuple[str, ...], sizes: tuple[int, ...], job: JobOptions) -> tuple[Benchmark, Any]:
+    """Return messages between two ranks; of more hosts, between all of them."""
+    benchmark = named("collective" if len(job.hosts) > PAIR else MESSAGES)
+    usual: Any = benchmark.options()
+    if len(job.hosts) > PAIR:
+        usual, sizes = replace(usual, operation=("all-to-all",)), (1 << 10, *sizes[1:])  # each block has four bytes
     points = replace(usual.points, transport=transports, sizes=sizes)
-    return replace(usual, points=points, sampling=replace(usual.sampling, **_QUICK), job=job)
+    return benchmark, replace(usual, points=points, sampling=replace(usual.sampling, **_QUICK), job=job)
 
 
 def _send(transports: tuple[str, ...], sizes: tuple[int, ...], job: JobOptions) -> JobFacts:
-    return attempt(named(MESSAGES), _messages(transports, sizes, job))
+    return attempt(*_messages(transports, sizes, job))
 
 
 def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) -> JobFacts:
