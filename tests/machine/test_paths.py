@@ -159,6 +159,8 @@ def test_what_other_programs_sent_over_the_loopback_makes_the_path_uncertain() -
     assert over_tcp.words().endswith("3.0 times what was sent was counted, so other programs sent as well")
     beside = found(device("lo", 2.0, rate=None), lines=[line.format("sm") for line in OPEN_MPI], hosts=HERE)
     assert beside.kind == "memory of the host"  # as many bytes as were sent, and not these
+    gpus = found(device("lo", 2.0, rate=None), lines=nccl("P2P/CUMEM/read"), transport="nccl", hosts=HERE)
+    assert (gpus.kind, gpus.devices) == ("GPU to GPU", [])
 
 
 def test_what_other_programs_send_beside_is_no_part_of_the_path() -> None:

@@ -37,8 +37,11 @@ _LEAST_SHARE = {True: 0.05, False: 0.25}
 _LEAST_SEEN, _MOST_SEEN = 0.5, {True: 1.2, False: 4.0}
 """The path is unknown if all devices of an end together counted less of what was sent, by bytes or packets; what is
 beyond the most was sent by other programs."""
-_OVER_TCP, _IN_MEMORY = re.compile(r"\btcp\b|Socket"), re.compile(r"\b(sm|vader|posix|sysv|cma|knem|xpmem|SHM)\b")
-"""In the words of libraries: the loopback is theirs, or shared memory is and the loopback is another program's."""
+_OVER_TCP, _IN_MEMORY = (
+    re.compile(r"\btcp\b|Socket"),
+    re.compile(r"\b(sm|vader|posix|sysv|cma|knem|xpmem|SHM|P2P|cuda_ipc)\b"),
+)
+"""In the words of libraries: the loopback is theirs, or memory is and the loopback is another program's."""
 _FASTER = 1.5
 """A device that does nothing is worth a word if it is so many times as fast as the one that carried the bytes."""
 ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")

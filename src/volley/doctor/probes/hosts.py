@@ -49,6 +49,8 @@ _LOOK_EVERY_S = 0.5
 """How often a group that waits looks whether that time is over."""
 _MOST_BYTES = 1 << 16
 """Kept of what a host prints."""
+_OTHERS_S = 20.0
+"""So long after the job variables are tried away of which nothing speaks."""
 _JOB_HOSTS = 8
 """A job over more hosts needs longer to start and shows no other layer."""
 
@@ -250,19 +252,20 @@ def _trial(
     found: Sequence[HostFacts], names: tuple[str, ...], family: str, said: Sequence[str], options: JobOptions
 ) -> TrialFacts | None:
     """Repeat a job that failed with one change at a time; return the one that works, else the last one."""
-    last, until = None, time.monotonic() + 2 * options.watchdog
+    last = None
     again = partial(jobs.over_hosts, names, options)
     for trial, unset, added in _changes(found, family, said):
         done = jobs.with_changes(unset, added, again)
         last = msgspec.structs.replace(trial, works=done.complete, reason="" if done.complete else done.why)
-        if last.works or time.monotonic() > until:
+        if last.works:
             break
     return last
 
 
 def _changes(found: Sequence[HostFacts], family: str, said: Sequence[str]) -> Iterator[jobs.Change]:
     """Yield variables that name what one host lacks, or that the failure names; then interfaces that lead nowhere, and
-    the other variables."""
+    other variables, while there is time."""
+    until = time.monotonic() + _OTHERS_S
     names = [each for each in os.environ if SETTING.match(each)]
     missing = [each for each in names if any(names_no_device(each, os.environ[each], one.interfaces) for one in found)]
     text = " ".join(said)
@@ -271,5 +274,6 @@ def _changes(found: Sequence[HostFacts], family: str, said: Sequence[str]) -> It
     intel = "Intel" in found[0].settings.get("MPI", "")
     if added := without_interfaces("intel" if intel else family, [each for each in found if not each.error]):
         yield TrialFacts(change=" ".join(f"{name}={each}" for name, each in added.items())), (), added
-    others = [each for each in names if each not in blamed and not each.startswith(("LD_", "OMPI_MCA_plm"))]
-    yield from (jobs.without([each]) for each in others)
+    for name in names if not any(each.error for each in found) else ():
+        if name not in blamed and not name.startswith("LD_") and time.monotonic() < until:
+            yield jobs.without([name])
