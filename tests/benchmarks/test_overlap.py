@@ -127,8 +127,8 @@ def test_times_that_a_clock_could_not_tell_from_nothing_are_left_out() -> None:
 
 def test_both_at_once_and_the_exchange_alone_are_observables_and_decide_when_a_run_ends() -> None:
     good, damaged = point(1e-3, 1e-3, 2e-3), point(1e-3, 1e-3, 2e-3, exchange_s=[])
-    beside, without = ("host beside memory", [2e-3]), ("host without memory", [1e-3])
-    assert [(each.series, each.seconds) for each in observables(RunLog(records=[good]))] == [beside, without]
+    beside, alone = ("host beside memory", [2e-3]), ("host alone (memory)", [1e-3])
+    assert [(each.series, each.seconds) for each in observables(RunLog(records=[good]))] == [beside, alone]
     assert [(each.series, each.seconds) for each in observables(RunLog(records=[damaged]))] == [beside]
     assert [each.median for each in times([RunLog(records=[good])] * 3)] == [1e-3, 2e-3]
     assert [each.median for each in times([RunLog(records=[damaged])] * 3)] == [2e-3]

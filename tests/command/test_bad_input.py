@@ -183,21 +183,6 @@ def test_facts_that_are_none(
     assert len(err.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("command", "file", "instead"),
-    [
-        ("explain", EXAMPLES / "pingpong-host.jsonl", "has the records of a run: write volley show "),
-        ("doctor --from", EXAMPLES / "pingpong-host.jsonl", "has the records of a run: write volley show "),
-        ("show", MACHINES / "h200x4" / "facts.json", "has the facts of a machine: write volley doctor --from "),
-    ],
-)
-def test_a_file_of_another_command_is_named_with_that_command(
-    command: str, file: Path, instead: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main([*command.split(), str(file)]) == 2
-    assert capsys.readouterr().err == f"volley: {file} {instead}{file}\n"
-
-
 def test_records_that_are_not_utf8_are_named_and_the_rest_is_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -158,13 +158,6 @@ def test_commands_that_measure_nothing_are_refused(fake: str, tmp_path: Path, ca
     assert capsys.readouterr().err == f"volley: {fake} measures no point: there is nothing to compare\n"
 
 
-def test_two_benchmarks_are_refused_before_the_first_launch(capsys: Capture) -> None:
-    assert cli.main(["compare", "--live", "volley pingpong -t host", "A=1 volley stream -t host"]) == 2
-    assert "--live compares command lines of one benchmark, and volley pingpong and volley stream are several" in (
-        capsys.readouterr().err
-    )
-
-
 def test_commands_without_a_common_point_are_refused_after_a_launch_of_each(
     fake: str, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -60,10 +60,7 @@ def variants_of(lines: Sequence[str], sweep: tuple[str, tuple[str | None, ...]] 
         found = list(map(_words, lines))
         named = dict.fromkeys(f"volley {command.name}" for *_, command in found if command)
         if len(named) > 1:
-            raise UserError(
-                f"--live compares command lines of one benchmark, and {join_words(named)} are several: write e.g. "
-                f"'{next(iter(named))}' with other options or variables"
-            )
+            raise UserError(f"--live compares options and variables of one benchmark, not {join_words(named)}")
         return [Variant([*words, *one_launch], name=shlex.join(words)) for words, one_launch, _ in found]
     if len(lines) != 1:
         raise UserError(f"--sweep takes one command line, not {len(lines)}: write --sweep X=1,2 'volley …'")

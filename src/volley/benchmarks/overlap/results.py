@@ -250,7 +250,7 @@ def observables(log: RunLog) -> Iterator[Observable]:
         name = " ".join(filter(None, (point.operation, point.transport)))
         yield Observable(f"{name} beside {point.computation}", [at], [median(point.both_s)])
         if point.exchange_s:
-            yield Observable(f"{name} without {point.computation}", [at], [median(point.exchange_s)])
+            yield Observable(f"{name} alone ({point.computation})", [at], [median(point.exchange_s)])
 
 
 # ------------------------------------------------------------------------------------------------------ report
