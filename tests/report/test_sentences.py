@@ -38,7 +38,7 @@ from volley.report.cells import cells_of, percent, written
 from volley.report.model import Report
 from volley.run.render import reports_of, results_of
 from volley.statistics.estimates import Estimate
-from volley.statistics.launches import Repeated, of_numbers, ratio
+from volley.statistics.launches import FEASIBLE, Repeated, of_numbers, ratio
 from volley.units import format_sig, format_size, parse_size
 
 RESULTS = 2000
@@ -695,7 +695,7 @@ def test_no_sentence_of_a_comparison_says_more_than_its_interval() -> None:
             assert (first, last or first) == (format_size(min(places)), format_size(max(places)))
         for point in range(len(found.at)):
             said = verdict_words(found, point)
-            assert all(int(launches) <= 50 for launches in re.findall(r"(\d+) launches", said))
+            assert all(int(launches) <= FEASIBLE for launches in re.findall(r"(\d+) launches", said))
             if said.endswith(("slower", "faster")):
                 assert low[point] > 1 if said.endswith("slower") else high[point] < 1
         for share in (0.01, 0.02, 0.3, 2.0):  # as large as the true changes: half of the estimates are above

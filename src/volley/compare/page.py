@@ -110,13 +110,10 @@ def headline(comparison: Comparison) -> str:
         return f"NO VERDICT: {too_few(comparison)}"
     if not changed.size:
         widest = int(comparison.same_within[same].max(initial=0))
-        both = " that both runs measured" * any(comparison.only)
-        lost = any(side.failed or side.incomplete for side in (comparison.first, comparison.second))
-        those = f"{'' if lost or both else 'all '}{points} points{both} are" if points > 1 else f"the point{both} is"
         if same.size == points:
-            return f"SAME: {those} the same within {widest} %"
+            return f"SAME: {count(points, 'point')} {_are(points)} the same within {widest} %"
         if not same.size:
-            return f"NO CHANGE SHOWN: {those} undecided"
+            return f"NO CHANGE SHOWN: {count(points, 'point')} {_are(points)} undecided"
         shown, left = f"{same.size} of {count(points, 'point')}", points - same.size
         return f"NO CHANGE SHOWN: {shown} {_are(same.size)} the same within {widest} %, {left} {_are(left)} undecided"
     parts = [_series_headline(name, those, comparison) for name, those in comparison.by_series(changed).items()]
@@ -237,9 +234,6 @@ def _sides(comparison: Comparison) -> Iterator[str]:
         if known := side.reference:
             about = [known.machine, known.date or "date unknown", known.source]
         yield " · ".join([f"{letter}: {side.name}", *about])
-    if comparison.comparisons > 1 and comparison.first.repeats:
-        number = comparison.comparisons
-        yield f"{number} runs are compared with A, so the level of each test is divided by {number}"
 
 
 # -------------------------------------------------------------------------------------------------------- tables

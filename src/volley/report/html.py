@@ -85,11 +85,12 @@ def _clean(value: Any) -> Any:
 
 
 def _section(report: Report, reports: Sequence[Report], pictures: Pictures) -> dict[str, Any]:
-    notes = [(note.level, _LEVELS[note.level], note.whole) for note in report.sentences]
+    told = report.first_sentences if report.overview else []
+    notes = [(note.level, _LEVELS[note.level], note.whole) for note in report.sentences if note not in told]
     narrow = len(report.charts) > _MAX_WIDE
     overview = report.overview and {
         "line": report.overview.line,
-        "conclusions": [(each.verdict, each.text, each.command) for each in report.first_sentences],
+        "conclusions": [(each.verdict, each.text, each.command) for each in told],
         "table": _table(report.overview.table),
     }
     return {
