@@ -84,7 +84,8 @@ def remedies() -> list[Remedy]:
         known, around = facts.system.value, facts.surroundings.value
         assert known
         assert around
-        for (where, system), (batch, variables) in product(PLACES.items(), JOBS.items()):
+        kinds = {each: JOBS[each] for each in ("", "slurm")} if name in SITUATIONS else JOBS  # the others are alike
+        for (where, system), (batch, variables) in product(PLACES.items(), kinds.items()):
             kind, _, left = batch.partition(", ")
             of_job = {"batch_system": kind, "job_hosts": ["gpu07" if left else "node1"], "in_job": not left}
             its = of_job if batch and not around.batch_system else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
 from msgspec.structs import replace
@@ -163,38 +164,35 @@ def interfaces(facts: Facts) -> DoctorFinding:
     shared = Counter(each for host in hosts for name, each in host.interfaces.items() if name != "lo")
     twice = [each for each, times in shared.items() if times > 1]
     trial, why = None if found.job.complete else found.trial, f"{found.job.command_line}: {found.job.why}"
-    if trial and trial.works and trial.settings:
-        setting = join_words(trial.settings)
-        lacks = [
-            host
-            for host in hosts
-            for one in trial.settings
-            if names_no_device(*one.partition("=")[::2], host.interfaces)
-        ]
-        said = f"{setting}: MPI fails with it between the hosts and works without it"
-        if lacks:
-            said = f"{setting} names no interface of {lacks[0].name}, which has {join_few(lacks[0].interfaces)}"
-        return broken(said, why, trial.remedy, (_JOB,))
     if trial and trial.works:
-        shared_by = f": {join_words(twice)} is the address of several hosts" if twice else ""
-        said = f"MPI uses an interface that does not reach the other hosts{shared_by}"
-        return broken(said, why, trial.remedy, (_JOB,))
+        said = f"{join_words(trial.settings)}: MPI fails with it between the hosts and works without it"
+        if not trial.settings:
+            why_not = f": {join_words(twice)} is the address of several hosts" * bool(twice)
+            said = f"MPI uses an interface that does not reach the other hosts{why_not}"
+        named = (each.partition("=")[::2] for each in trial.settings)
+        return broken(next(_names_nothing(named, hosts), said), why, trial.remedy, (_JOB,))
     crossed = found.job.complete or found.job.crossed(BETWEEN_SIZES[-1])
+    asked = [each for each in facts.environment.items() if not crossed or each[0].startswith("NCCL_SOCKET")]
+    for said in _names_nothing(asked, hosts):
+        remedy = f"unset {said.partition('=')[0]}"
+        return (warning if crossed else broken)(said, f"ip address; {why}", remedy, () if crossed else (_JOB,))
     if not (crossed or found.trial) and (without := without_interfaces(facts.mpi_family, hosts)):
         lost = [f"{host.name} to {each}: {answer}" for host in hosts for each, answer in host.reached.items()]
         evidence = join_few(each for each in lost if not each.endswith(": ok")) or f"ip address: {join_words(twice)}"
         change = " ".join(f"{name}={each}" for name, each in without.items())
         said = f"MPI fails, and some interfaces lead to no other host; without them: {change}"
         return broken(said, f"{evidence}; {why}", f"export {change}", (_JOB,))
-    for name, value in facts.environment.items():
-        for host in hosts if not crossed or name.startswith("NCCL_SOCKET") else ():
-            if names_no_device(name, value, host.interfaces):
-                said = f"{name}={value} names no interface of {host.name}, which has {join_few(host.interfaces)}"
-                judge = warning if crossed else broken
-                return judge(said, f"ip address on {host.name}; {why}", f"unset {name}", () if crossed else (_JOB,))
     also = f"; {join_words(twice)} on several hosts, which MPI does not use" if twice else ""
     names = join_few(f"{name} ({each})" for name, each in hosts[0].interfaces.items() if name != "lo")
     return good(f"{hosts[0].name}: {names}{also}")
+
+
+def _names_nothing(settings: Iterable[tuple[str, str]], hosts: Sequence[HostFacts]) -> Iterator[str]:
+    """Say of each variable that names no interface of a host."""
+    for name, value in settings:
+        for host in hosts:
+            if names_no_device(name, value, host.interfaces):
+                yield f"{name}={value} names no interface of {host.name}, which has {join_few(host.interfaces)}"
 
 
 def between(facts: Facts) -> DoctorFinding:
