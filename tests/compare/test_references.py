@@ -94,13 +94,18 @@ def t4_run() -> Side:
     return Side.of("ours", [log])
 
 
-@pytest.mark.parametrize(("hosts", "where"), [("aa", ""), ("ab", " on 2 hosts")])
-def test_a_machine_has_its_gpus_and_hosts(hosts: str, where: str) -> None:
-    log = example_records.log()
-    ranks = zip(example_records.with_devices(), hosts, strict=True)
-    log.run = msgspec.structs.replace(log.run, ranks=[msgspec.structs.replace(rank, host=host) for rank, host in ranks])
-    gpu = log.run.ranks[0].device.name
-    assert references.machine_of([log]).startswith(f"2 × {gpu}{where}, Example CPU")
+@pytest.mark.parametrize(
+    ("hosts", "gpus", "words"),
+    [("aa", "XX", "2 × X"), ("ab", "XX", "2 × X on 2 hosts"), ("ab", "XY", "1 × X and 1 × Y on 2 hosts")],
+)
+def test_a_machine_has_its_gpus_and_hosts(hosts: str, gpus: str, words: str) -> None:
+    log, change = example_records.log(), msgspec.structs.replace
+    ranks = [
+        change(rank, host=host, device=change(rank.device, name=gpu))
+        for rank, host, gpu in zip(example_records.with_devices(), hosts, gpus, strict=True)
+    ]
+    log.run = change(log.run, ranks=ranks)
+    assert references.machine_of([log]).startswith(f"{words}, Example CPU")
 
 
 def test_the_figures_of_a_reference_are_the_times_of_a_run_with_one_launch() -> None:

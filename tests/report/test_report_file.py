@@ -137,6 +137,13 @@ def test_every_number_of_the_csv_is_in_a_table(write: Any, records: Path) -> Non
     assert all(tuple(row) in shown for row in rows)
 
 
+@pytest.mark.parametrize("records", EVERYTHING, ids=lambda path: path.stem)
+def test_each_sentence_stands_once(write: Any, records: Path) -> None:
+    text = " ".join(Page(write(records).read_text("utf-8")).texts)
+    told = [note.text for report in reports(records) for note in report.sentences]
+    assert [text.count(each) for each in told] == [told.count(each) for each in told]
+
+
 def test_the_records_can_be_downloaded(write: Any) -> None:
     link = Page(write(MATRIX).read_text("utf-8")).found("a")[-1]
     assert link["download"] == "matrix.jsonl.gz"
