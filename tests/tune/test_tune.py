@@ -215,6 +215,22 @@ def test_one_setting_that_was_proven_alone_stays_what_it_is(tmp_path: Path) -> N
     assert compose({one: shown("host", {"8 B": 1.0})}, tmp_path, 2, "/nowhere") is None
 
 
+def test_a_setting_for_recorded_calls_holds_for_all_sizes(tmp_path: Path) -> None:
+    options = TuneOptions(benchmark=("replay", "app.trace"))
+    assert options.words()[:2] == ["replay", "app.trace"]
+    for wrong in (("replay",), ("pingpong", "app.trace"), ("replay", "a", "b")):
+        with pytest.raises(UserError, match="takes one benchmark"):
+            TuneOptions(benchmark=wrong)
+    with pytest.raises(UserError, match="the trace says what is sent"):
+        TuneOptions(benchmark=("replay", "app.trace"), sizes=(8,), given=frozenset({"sizes"}))
+    proofs = {algorithm("3"): shown("replay", {"all calls": 0.8})}
+    made = compose(proofs, tmp_path, 2, "/nowhere")
+    assert made == algorithm("3")
+    tuning = page.Tuning("replay", "MPI", 2, 20, [made], proofs, {}, tmp_path)
+    assert tuning.chosen == made
+    assert "measured with the calls of this trace: other programs may become slower" in page.comments(tuning)
+
+
 def test_rules_of_mpich_change_one_collective_for_one_number_of_ranks(tmp_path: Path) -> None:
     usual = {"algorithm=MPIR_Allreduce_intra_smp": {}}
     selection = {

@@ -187,15 +187,16 @@ def take_longer(options: TuneOptions, launcher: SettingLauncher, settings: str, 
     """Give the search the time that it needs here, where the user named none, and say so."""
     whole_s = (launches + 3) * launcher.launch_s * 1.2
     each = f"{format_sig(launcher.launch_s, 2)} s"
+    less = "a trace of fewer calls" if launcher.benchmark.name == "replay" else "fewer sizes"
     if "budget" in options.given:
         raise UserError(
             f"--budget {options.budget:g} leaves time for {count(int(launcher.launches_left), 'launch')} of {each}, "
-            f"and {settings} need {launches}: write --budget {round_up(whole_s)}, or measure fewer sizes"
+            f"and {settings} need {launches}: write --budget {round_up(whole_s)}, or measure {less}"
         )
     launcher.until = time.monotonic() + whole_s
     if not options.output.quiet:
         takes = f"{settings} need {launches} launches of {each}, so this takes about {format_duration(whole_s)}"
-        print(f"volley: {takes} and not {options.budget:g} s; fewer --sizes shorten it", file=sys.stderr)
+        print(f"volley: {takes} and not {options.budget:g} s; {less} shorten it", file=sys.stderr)
 
 
 @contextmanager

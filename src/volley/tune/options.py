@@ -16,6 +16,8 @@ TUNED = ("pingpong", "stream", "collective", "replay")
 """The benchmarks whose points have sizes, and the recorded calls of an application, which are one point."""
 SIZES, USUAL_OPERATION, USUAL_TRANSPORT = "8:4Mi:x4", "allreduce", "host"
 BUDGET_S, WATCHDOG_S = 300.0, 10.0
+REPLAY_TIME = "0.2"
+"""Seconds of a launch: many short launches say more than few long ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,7 @@ class TuneOptions(Options):
         """Return the command line of the benchmark, without ``volley``, the options of the job."""
         name, *trace = self.benchmark or ("pingpong",)
         if trace:
-            return [name, *trace]
+            return [name, *trace, "--time", REPLAY_TIME]
         operations = ["--operation", ",".join(self.operation or (USUAL_OPERATION,))] if name == "collective" else []
         sizes = ",".join(map(str, self.sizes))
         return [name, *operations, "--transport", ",".join(self.transport), "--sizes", sizes]
