@@ -187,7 +187,7 @@ def take_longer(options: TuneOptions, launcher: SettingLauncher, settings: str, 
     """Give the search the time that it needs here, where the user named none, and say so."""
     whole_s = (launches + 3) * launcher.launch_s * 1.2
     each = f"{format_sig(launcher.launch_s, 2)} s"
-    less = "a trace of fewer calls" if launcher.benchmark.name == "replay" else "fewer sizes"
+    less = "a trace of fewer calls" if options.benchmark[:1] == ("replay",) else "fewer sizes"
     if "budget" in options.given:
         raise UserError(
             f"--budget {options.budget:g} leaves time for {count(int(launcher.launches_left), 'launch')} of {each}, "

@@ -75,7 +75,10 @@ class _Rank:
     calls: RankCalls
     steps: list[list[int]] = field(default_factory=list)
     slots: dict[int, int] = field(default_factory=dict)
-    """The slot of the request of each operation, by its identity."""
+    """The slot of the request of each active operation, by its identity."""
+    free: list[int] = field(default_factory=list)
+    """Slots that were used: as in most applications, few requests are used again and again."""
+    most_slots: int = 0
     scratch_bytes: int = 0
     emitted: list[int] = field(default_factory=list)
     """The number of the event of each step."""
@@ -194,6 +197,7 @@ class _Builder:
             elif number in rank.calls.completes:
                 known = [each for each in rank.calls.completes[number] if id(each) in rank.slots]
                 done = [rank.slots.pop(id(each)) for each in known if not _is_buffered(rank.calls, each)]
+                rank.free += done
                 if done:
                     self._step(rank, number, "wait", gap_ns, numbers=done)
             if len(rank.steps) > before:
@@ -250,7 +254,10 @@ class _Builder:
     @staticmethod
     def _slot(rank: _Rank, mine: Operation) -> None:
         """Give the request of the latest step a slot."""
-        rank.steps[-1][5] = rank.slots[id(mine)] = len(rank.steps) - 1
+        if not rank.free:
+            rank.free.append(rank.most_slots)
+            rank.most_slots += 1
+        rank.steps[-1][5] = rank.slots[id(mine)] = rank.free.pop()
 
     def _step(
         self,
@@ -298,7 +305,7 @@ def _is_buffered(rank: RankCalls, mine: Operation) -> bool:
 def _written(rank: _Rank) -> list[int]:
     """Return the words of a rank, with addresses replaced by places in its arena."""
     places = _Places((step[at + 3], max(step[at + 2], step[at + 5])) for step in rank.steps for at in _sides(step))
-    body = [places.bytes, rank.scratch_bytes, max(len(rank.steps), 1), len(rank.steps)]
+    body = [places.bytes, rank.scratch_bytes, max(rank.most_slots, 1), len(rank.steps)]
     for step in rank.steps:
         for at in _sides(step):
             step[at + 3] = places.of(step[at + 3])
