@@ -165,3 +165,11 @@ def test_what_works_is_not_broken() -> None:
     hosts = msgspec.to_builtins(good.hosts.value)
     facts = changed(good, hosts={**hosts, "job": msgspec.to_builtins(GOOD.mpi_host.value)})
     assert "broken" not in {each.status for each in diagnose(facts).findings if each.layer == "between hosts"}
+
+
+def test_a_name_that_is_no_variable_is_never_typed_into_a_shell() -> None:
+    """Facts may come from anybody."""
+    facts = changed(GOOD, **SITUATIONS["NCCL_P2P_LEVEL=LOC"].changes)
+    for name in ("NCCL_P2P_;reboot", "NCCL_P2P_$(reboot)", ";reboot;_if_include"):
+        said = diagnose(replace(facts, environment={name: "x", "UCX_TLS;reboot": "x"})).findings
+        assert [each.remedy for each in said if "reboot" in each.remedy] == []

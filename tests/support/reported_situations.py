@@ -420,7 +420,7 @@ SITUATIONS: dict[str, Situation] = {
     "the first host has no driver": Situation(
         "a login node among the hosts",
         {"hosts": _pair({"settings": {**ALIKE, "NVIDIA driver": ""}}, {}, _ended("x"))},
-        *("alike", "broken", "^give a the NVIDIA driver of the other hosts: 580", "none"),
+        *("alike", "broken", "^give a the NVIDIA driver of the other hosts, or leave it out: 580", "none"),
     ),
     "srun without PMIx": Situation(
         "open-mpi/ompi 4338, clusterinthecloud/ansible 24",

@@ -193,7 +193,8 @@ class Place:
         What a batch system or a container's runtime said of its GPUs stays: without it they are not more.
         """
         granted = bool(self.batch and self.in_job) or bool(self.container)
-        ours = [name for name in names if name in self.environment and not (granted and name.startswith(_GRANTS))]
+        known = (name for name in names if name in self.environment and name.isidentifier())  # facts may hold any text
+        ours = [name for name in known if not (granted and name.startswith(_GRANTS))]
         return f"unset {' '.join(ours)}" if ours else ""
 
     # ---------------------------------------------------------------------------------------------- containers

@@ -51,7 +51,7 @@ hydra tells ranks what it has decided."""
 
 
 OF_DEVICES = re.compile(
-    r"UCX_NET_DEVICES|NCCL_(SOCKET_IFNAME|IB_HCA)|FI_TCP_IFACE|.*_if_include|I_MPI_HYDRA_IFACE|HYDRA_IFACE"
+    r"UCX_NET_DEVICES|NCCL_(SOCKET_IFNAME|IB_HCA)|FI_TCP_IFACE|\w*_if_include|I_MPI_HYDRA_IFACE|HYDRA_IFACE"
 )
 """Variables that name network interfaces and RDMA devices; NCCL takes the beginnings of names."""
 _NO_NAME = re.compile(r"^\^|\d\.\d|/")

@@ -32,7 +32,7 @@ from volley.units import format_sig, format_size
 
 _JOB = "MPI between hosts"
 _MOST_DIFFERENCES = 10
-_LATE_S, _TIMES = 5.0, 5
+_LATE_S, _TIMES = 8.0, 5
 """A host that needs longer than this to start a process, and so many times as long as the first one, is slow."""
 
 
@@ -81,7 +81,7 @@ def names(facts: Facts) -> DoctorFinding:
     """Looks up the name of each host on each host; compares the answer with the addresses that it has."""
     found = _answered(facts)
     own = {host.name: {each.partition("/")[0] for each in host.interfaces.values()} for host in found}
-    told = facts.mpi_family in ("mpich", "intel") and not _hosts(facts).job.complete
+    told = facts.mpi_family in ("mpich", "intel") and "refused" in _hosts(facts).job.why
     for host in found:
         for name, addresses in host.names.items():
             if name not in own or name == "localhost" or (own[name] == own[host.name] and addresses and not told):
@@ -139,7 +139,7 @@ def alike(facts: Facts) -> DoctorFinding:
         usual = Counter(present).most_common(1)[0][0] if present else "none"
         others = [host for host, value in values.items() if value != usual]
         if others:
-            remedy = f"give {join_few(others)} the {name} of the other hosts: {usual}"
+            remedy = f"give {join_few(others)} the {name} of the other hosts, or leave it out: {usual}"
             if name == "limit of locked memory":
                 remedy = f"where it is not unlimited: {place_of(facts).raise_limit('l', 'unlimited')}"
             elif name == "limit of open files":

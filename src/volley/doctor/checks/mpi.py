@@ -368,13 +368,10 @@ def binding(facts: Facts) -> DoctorFinding:
         )
     cores = join_words(format_cpulist(rank.cores) for rank in job.ranks)
     near = {each.address: each.cores for each in facts.topology.value.places} if facts.topology.value else {}
-    for rank in job.ranks:
+    for rank in job.ranks if by != ["engine"] else ():
         beside = near.get(rank.device.pci if rank.device and rank.node == 0 else "", "")
-        if (
-            rank.bound_by != "engine"
-            and beside
-            and not any(core in part for part in parse_cpulist(beside) for core in rank.cores)
-        ):
+        its = {core for part in parse_cpulist(beside) for core in part}
+        if its and its.isdisjoint(rank.cores):
             place, own = place_of(facts), format_cpulist(rank.cores)
             said = f"rank {rank.rank} runs on cores {own}, far from its GPU, which cores {beside} are near"
             remedy = f"taskset -c {beside} volley; or bind ranks so with their launcher: {bind}"
