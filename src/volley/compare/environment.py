@@ -77,7 +77,7 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
 def _together(alike: Sequence[EnvironmentDifference]) -> EnvironmentDifference:
     """Return one difference for all ranks or GPUs that differ alike: ``ranks 0-1 device name``."""
     numbers = [number[0] for each in alike if (number := _NUMBER.search(each.name))]
-    if len(dict.fromkeys(numbers)) < 2:
+    if len(numbers) < 2:
         return alike[0]
     name = _NUMBER.sub(f"s {format_cpulist(map(int, numbers))}", alike[0].name, count=1)
     return EnvironmentDifference(name, alike[0].first, alike[0].second)

@@ -36,7 +36,7 @@ from volley.report.model import (
 )
 from volley.run.report_parts import hosts_of
 from volley.statistics.launches import FEASIBLE, of_observations
-from volley.statistics.two_runs import Differences, Floats, Integers, min_to_decide
+from volley.statistics.two_runs import Bounds, Floats, Integers, min_to_decide
 from volley.text import count, join_few, join_words
 from volley.units import SizeError, format_sig, parse_size, slower_or_faster
 
@@ -145,9 +145,10 @@ def _series_headline(series: str, changed: Integers, comparison: Comparison) -> 
 def point_words(comparison: Comparison, point: int) -> str:
     """Name a point with its ratio and interval: ``aware at 8 B takes 1.051 times as long (95 % CI 1.047 to 1.055)``."""
     found = comparison.differences
-    bounds = f"{found.low[point]:.3f} to {found.high[point]:.3f}"
+    low, high, kind = (each[point] for each in found.shown)
+    bounds = f"{low:.3f} to {high:.3f}"
     how = {"ci": f"95 % CI {bounds}", "range": f"no CI, {bounds} in all launches", "single": "no CI, one launch"}
-    return f"{comparison.point_name(point)} takes {found.ratio[point]:.3f} times as long ({how[found.kind[point]]})"
+    return f"{comparison.point_name(point)} takes {found.ratio[point]:.3f} times as long ({how[kind]})"
 
 
 def gate(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
@@ -296,7 +297,9 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
         Column("ratio", f"{comparison.letter} / A", digits=4): lambda point: Cell(
             float(found.ratio[point]), text=f"{found.ratio[point]:.3f}"
         ),
-        Column("95 % interval" if "ci" in found.kind else "range", align="left"): lambda point: _interval(found, point),
+        Column("95 % interval" if "ci" in found.shown.kind else "range", align="left"): lambda point: _interval(
+            found.shown, point
+        ),
         Column("verdict", align="left"): verdict,
     }
     legend = [*_hidden(points, shown, "changed point"), _meaning(comparison)]
@@ -304,7 +307,7 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
     yield Table.of(columns, shown.tolist(), title=title, legend=legend)
 
 
-def _interval(found: Differences, point: int) -> str:
+def _interval(found: Bounds, point: int) -> str:
     if found.kind[point] == "single":
         return "none"
     bounds = f"{found.low[point]:.3f} to {found.high[point]:.3f}"
@@ -362,10 +365,11 @@ def _charts(comparison: Comparison) -> Iterator[Chart]:
     marks = []
     for series, points in by_series.items():
         for point in points:
-            bounds = () if found.kind[point] == "single" else (found.low[point], found.high[point])
+            low, high, kind = (each[point] for each in found.shown)
+            bounds = () if kind == "single" else (low, high)
             marks.append(Mark(sizes[point], float(found.ratio[point]), series, *bounds))
     line = ReferenceLine("y", 1.0, "the same")
-    caption = "; ".join(filter(None, (f"above 1: {other} is slower", bounds_meaning(set(found.kind)))))
+    caption = "; ".join(filter(None, (f"above 1: {other} is slower", bounds_meaning(set(found.shown.kind)))))
     yield Chart("curves", f"ratio {other} / A", x, Axis("ratio", log=True), marks, lines=[line], caption=caption)
     for series, points in by_series.items():
         times = [
@@ -452,9 +456,9 @@ _DATA: Mapping[str, Callable[[Comparison], Sequence[Any]]] = {
     "at": lambda of: of.at,
     "verdict": lambda of: of.verdicts.tolist(),
     "ratio": lambda of: of.differences.ratio.tolist(),
-    "ratio_low": lambda of: of.differences.low.tolist(),
-    "ratio_high": lambda of: of.differences.high.tolist(),
-    "interval": lambda of: of.differences.kind.tolist(),
+    "ratio_low": lambda of: of.differences.shown.low.tolist(),
+    "ratio_high": lambda of: of.differences.shown.high.tolist(),
+    "interval": lambda of: of.differences.shown.kind.tolist(),
     "same_within": lambda of: [
         number / 100 if number else number
         for number in _whole(np.where(of.differences.kind == "ci", of.same_within, np.nan))

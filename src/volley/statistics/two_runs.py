@@ -107,6 +107,8 @@ class Differences:
     high: Floats
     kind: NDArray[np.str_]
     """Of the bounds, as in ``Bounds``."""
+    shown: Bounds
+    """What people see: of few pairs their range, as everywhere (``statistics.estimates``)."""
     launches: tuple[Integers, Integers]
     """How many launches of both runs measured each result."""
     probability: Floats
@@ -171,20 +173,20 @@ def differences(first: Floats, second: Floats, *, paired: bool = False, comparis
     first, second = (run[:, ~np.isnan(run).all(axis=0)] for run in (first, second))
     counts = [np.count_nonzero(~np.isnan(run), axis=1) for run in (first, second)]
     ratio, probability, deciding = np.ones(len(first)), np.ones(len(first)), np.zeros(len(first), bool)
-    bounds = Bounds(np.ones(len(first)), np.ones(len(first)), np.empty(len(first), "U6"))
+    bounds, shown = (Bounds(np.ones(len(first)), np.ones(len(first)), np.empty(len(first), "U6")) for _ in range(2))
     for launches in dict.fromkeys(zip(*(count.tolist() for count in counts), strict=True)):
         alike = np.flatnonzero((counts[0] == launches[0]) & (counts[1] == launches[1]))
         deciding[alike] = can_decide(*launches, paired=paired, comparisons=comparisons)
         for some in _parts(len(alike), math.prod(launches)):
             rows = alike[some]
             one, other = (times[~np.isnan(times)].reshape(len(rows), -1) for times in (first[rows], second[rows]))
-            middle, ends = (ratio_of_pairs if paired else ratio_of)(one, other)
-            for whole, part in zip((ratio, *bounds), (middle, *ends), strict=True):
+            found = (ratio_of_pairs if paired else ratio_of)(one, other)
+            for whole, part in zip((ratio, *bounds, *shown), (found[0], *found[1], *found[2]), strict=True):
                 whole[rows] = part
     if deciding.any():
         probability[deciding] = _probabilities(first[deciding], second[deciding], paired=paired)
     level = (PAIRED_LEVEL if paired else LEVEL) / comparisons
-    return Differences(ratio, *bounds, (counts[0], counts[1]), probability, level)
+    return Differences(ratio, *bounds, shown, (counts[0], counts[1]), probability, level)
 
 
 def _parts(results: int, numbers: int) -> Iterator[slice]:
@@ -195,23 +197,28 @@ def _parts(results: int, numbers: int) -> Iterator[slice]:
 
 # ----------------------------------------------------------------------------------------------------- the ratio
 
+Ratios = tuple[Floats, Bounds, Bounds]
+"""The middle ratio of each result, its bounds, and those that people see."""
 
-def ratio_of(first: Floats, second: Floats) -> tuple[Floats, Bounds]:
-    """Return the middle ratio of each result, and its bounds."""
+
+def ratio_of(first: Floats, second: Floats) -> Ratios:
     ratios = np.sort((second[:, :, np.newaxis] / first[:, np.newaxis]).reshape(len(first), -1))
     pairs = ratios.shape[1]
     middle = np.sqrt(ratios[:, (pairs - 1) // 2] * ratios[:, pairs // 2])  # the middle of the logarithms
     rank = mann_whitney_rank(first.shape[1], second.shape[1])
     kind: Kind = "ci" if rank else "range" if pairs > 1 else "single"
     place = max(rank, 1)
-    return middle, Bounds(ratios[:, place - 1], ratios[:, -place], np.full(len(ratios), kind))
+    bounds = Bounds(ratios[:, place - 1], ratios[:, -place], np.full(len(ratios), kind))
+    return middle, bounds, bounds
 
 
-def ratio_of_pairs(first: Floats, second: Floats) -> tuple[Floats, Bounds]:
+def ratio_of_pairs(first: Floats, second: Floats) -> Ratios:
     found = [of_ratios(ratios) for ratios in (second / first).tolist()]
-    low, high = np.array([each.interval or (each.low, each.high) for each in found]).T
-    kinds = np.array(["ci" if each.interval else each.kind for each in found])
-    return np.array([each.median for each in found]), Bounds(low, high, kinds)
+    ends = np.array([(*(each.interval or (each.low, each.high)), each.low, each.high) for each in found]).T
+    kinds = np.array([each.kind for each in found])
+    proven = np.where([each.interval is not None for each in found], "ci", kinds)
+    middle = np.array([each.median for each in found])
+    return middle, Bounds(ends[0], ends[1], proven), Bounds(ends[2], ends[3], kinds)
 
 
 @lru_cache(maxsize=256)
