@@ -23,7 +23,7 @@ OF_MPI = {
     "scatterv": "scatterv",
 }
 """MPI's name of an operation, in small letters, and volley's."""
-HALOS = "volley jacobi exchanges halos with messages"
+RING = "volley collective -t {} --ranks 8 --operation {}"
 OF_64 = "the time of a window is that of 64 calls"
 VECTOR = "doubles 64 bytes apart, as a datatype and packed by hand"
 
@@ -45,6 +45,11 @@ def _collectives(form: str, transport: str, command: str = BLOCKING) -> Iterator
             yield Row(form.format(name), command.format(transport, operation), differs)
 
 
+def _neighbors(form: str, command: str) -> Iterator[Row]:
+    for name in ("allgather", "allgatherv", "alltoall", "alltoallv"):
+        yield Row(form.format(name), command.format("host", f"neighbor-{OF_MPI[name]}"), "a ring")
+
+
 OSU = (
     Row("osu_latency", LATENCY.format("host")),
     Row("osu_latency_persistent", LATENCY.format("host/persistent")),
@@ -58,7 +63,8 @@ OSU = (
     Row("osu_partitioned_latency", LATENCY.format("host/partitioned"), "8 parts, which one thread makes ready"),
     Row("osu_mbw_mr", RATE.format("host")),
     Row("osu_latency_mt, osu_latency_mp", "", "volley starts one rank a process and calls MPI from one thread"),
-    Row("osu_bw_fan_in, osu_bw_fan_out", "", "volley has no pattern of one rank with many"),
+    Row("osu_bw_fan_in", RING.format("host", "gather"), "an operation of MPI in place of windows of messages"),
+    Row("osu_bw_fan_out", RING.format("host", "scatter"), "an operation of MPI in place of windows of messages"),
     Row(
         "osu_put_latency", "volley stream -t host/put/blocking --window 1", "the answer of the receiver is in the time"
     ),
@@ -79,12 +85,12 @@ OSU = (
     *_collectives("osu_i{}", "host", OVERLAP),
     Row("osu_ireduce_scatter_block", OVERLAP.format("host", "reduce-scatter")),
     *_collectives("osu_{}_persistent", "host/persistent"),
-    Row(
-        "osu_alltoallw, osu_ialltoallw, osu_alltoallw_persistent",
-        "",
-        "it differs from all-to-allv in its datatypes only",
-    ),
-    Row("osu_neighbor_*, osu_ineighbor_*", "", HALOS),
+    Row("osu_alltoallw", BLOCKING.format("host", "all-to-allw"), "one type for all ranks"),
+    Row("osu_ialltoallw", OVERLAP.format("host", "all-to-allw"), "one type for all ranks"),
+    Row("osu_alltoallw_persistent", BLOCKING.format("host/persistent", "all-to-allw"), "one type for all ranks"),
+    *_neighbors("osu_neighbor_{}", RING),
+    *_neighbors("osu_ineighbor_{}", OVERLAP),
+    Row("osu_neighbor_alltoallw, osu_ineighbor_alltoallw", "", "they differ from …alltoallv in their datatypes only"),
     Row("osu_init", "volley transports --ranks 8 --launches 8", "MPI_Init of the first rank, and the other steps"),
     Row("osu_hello", "volley transports --ranks 8 --launches 8", "the time of a whole launch: `--verbose`"),
 )
@@ -92,7 +98,8 @@ IMB_NAMES = {name: name.capitalize() for name in OF_MPI}
 IMB = (
     Row("PingPong", LATENCY.format("host"), "with `--sizes 0:4Mi` the empty message too"),
     Row("PingPing", "volley stream -t host --direction bi --window 1", "a message each way"),
-    Row("Sendrecv, Exchange", "", "volley has no chain of ranks; `volley matrix --mode loaded` keeps all pairs busy"),
+    Row("Exchange", RING.format("host", "neighbor-all-to-all"), "one call in place of four messages"),
+    Row("Sendrecv", "", "volley has no chain of messages in one direction"),
     Row("Uniband, Biband", RATE.format("host"), "one way; both ways: `volley stream --direction bi`"),
     *(Row(IMB_NAMES[name], BLOCKING.format("host", operation)) for name, operation in OF_MPI.items()),
     *(Row(f"I{name}_pure", BLOCKING.format("host/nonblocking", operation)) for name, operation in OF_MPI.items()),
@@ -125,7 +132,9 @@ NVBANDWIDTH = (
     Row("device_to_device_memcpy_*_sm", "volley matrix --section uni/kernel,bi/kernel"),
     Row("device_to_device_latency_sm", "volley matrix --section load"),
     Row("host_to_device_memcpy_ce, device_to_host_memcpy_ce", "volley matrix --section host-to-gpu,gpu-to-host"),
-    Row("all_to_host, host_to_all, all_to_one, one_to_all", "", "volley has no pattern of one end with many"),
+    Row("all_to_one", BLOCKING.format("nccl", "gather"), "NCCL's kernels in place of copy engines"),
+    Row("one_to_all", BLOCKING.format("nccl", "scatter"), "NCCL's kernels in place of copy engines"),
+    Row("all_to_host, host_to_all", "", "volley has no pattern of the host with several GPUs at once"),
     Row("multinode_*", "", "the memory of a GPU is mapped within one node only"),
 )
 SUITES = {

@@ -60,19 +60,20 @@ def test_every_operation_is_measured_and_every_result_checked(volley: Command, t
         assert point.clock_error_s == 0
     whole = ("barrier", "broadcast", "reduce", "allreduce", "scan")
     blocks = [point for point in points if point.operation not in whole]
-    assert {point.data_bytes for point in blocks} == {12, 996}
+    assert {point.data_bytes for point in blocks if point.operation[:8] != "neighbor"} == {12, 996}  # of three ranks
+    assert {point.data_bytes for point in blocks if point.operation[:8] == "neighbor"} == {8, 1000}  # of two neighbors
     rows = list(csv.DictReader(io.StringIO(done.out)))
     in_order = [("barrier", "0"), *((operation, size) for operation in SENDING for size in ("12", "1000"))]
     assert [(row["operation"], row["size_bytes"]) for row in rows] == in_order
 
 
 def test_blocks_of_two_lengths_are_measured_and_every_result_checked(volley: Command) -> None:
-    operations = [operation for operation in OPERATIONS if operation.endswith("v")]
+    operations = [operation for operation in OPERATIONS if operation.endswith(("v", "w"))]
     words = ("--operation", ",".join(operations), "--imbalance", "1,4", "--sizes", "20,1000")
     (log,) = volley("collective", "-t", "host,host/nonblocking", "--ranks", "3", *QUICK, *words).records
     for point in log.of(CollectivePoint):
-        # three blocks, of 1, 4 and 1 units of 4 bytes; of an all-to-all, three blocks of 4 units
-        units = 4 * (12 if point.operation == "all-to-allv" else 6)
+        # three blocks, of 1, 4 and 1 units of 4 bytes; of an all-to-all, three blocks of 4 units; of neighbors two
+        units = 4 * (8 if point.operation[:8] == "neighbor" else 12 if point.operation.startswith("all-to-all") else 6)
         assert point.data_bytes == point.size_bytes // units * units
         assert point.status == ("ok" if point.data_bytes else "skipped")
 
@@ -121,6 +122,11 @@ def test_a_transport_without_collectives_says_so(volley: Command) -> None:
     }
 
 
+def test_two_ranks_are_no_ring(volley: Command) -> None:
+    (log,) = volley("collective", "--operation", "neighbor-allgather", "-t", "host", "--sizes", "8", *QUICK).records
+    assert [point.reason for point in log.of(CollectivePoint)] == ["a ring needs at least 3 ranks"]
+
+
 def test_too_few_elements_for_all_ranks_are_skipped(volley: Command) -> None:
     (log,) = volley("collective", "--ranks", "3", "--operation", "allgather", "--sizes", "8,12", *QUICK).records
     small, enough = log.of(CollectivePoint)
@@ -148,6 +154,7 @@ def test_operations_are_read_in_their_own_order() -> None:
         ("reduce-scatter", 0.75),
         ("allgather", 0.75),
         ("all-to-all", 0.75),
+        ("neighbor-all-to-all", 1),
     ],
 )
 def test_bus_bandwidth_is_that_of_nccl_tests(operation: str, factor: float) -> None:

@@ -30,7 +30,8 @@ class CollectiveBenchmark final : public Benchmark {
   }
 
   Exit run(const Run& run) override {
-    const RankGroup group = everyone(*run.context);
+    RankGroup group = everyone(*run.context);
+    group.make_ring();
     TransportSet transports(*run.context, group, run.plan, run.watchdog, find_transport, /*collectives*/ true);
     transports.open(sizes_bytes_.empty() ? std::vector<std::uint64_t>{element_bytes} : sizes_bytes_);
     transports.write_records(run.records);
@@ -65,8 +66,7 @@ class CollectiveBenchmark final : public Benchmark {
       for (auto& candidate : transports.candidates()) {
         if (!candidate.listed) continue;
         Point& point = points.emplace_back();
-        point.collective = {operation, element_, group.size(), group.self};
-        point.collective.comm = group.data.get();
+        point.collective = collective_of(operation, element_, group);
         if (point.collective.traits().own_counts) std::ranges::copy(imbalance_, point.collective.imbalance.begin());
         point.size_bytes = bytes;
         point.transport = candidate.entry->name;
@@ -96,9 +96,6 @@ class CollectiveBenchmark final : public Benchmark {
       }
       series.verifier = nullptr;
       return series;
-    }
-    if (point.collective.operation == Operation::scan && candidate.entry->mpi == ThroughMpi::no) {
-      series.skipped = "NCCL has no scan";
     }
     const std::string uncountable = uncountable_elements(point.collective, bytes, *candidate.entry);
     if (!uncountable.empty()) series.skipped = uncountable;

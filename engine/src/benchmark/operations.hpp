@@ -110,14 +110,25 @@ inline void check_ranks(PlanObject& options, const Plan& plan, Element element) 
   }
 }
 
+// An operation as this rank of the group takes part in it.
+[[nodiscard]] inline Collective collective_of(Operation operation, Element element, const RankGroup& group) {
+  Collective made{operation, element, group.size(), group.self};
+  made.comm = made.among_neighbors() ? group.ring.get() : group.data.get();
+  return made;
+}
+
 // Why an operation of this length cannot be made; empty if it can. `bytes` are whole elements for each rank.
 [[nodiscard]] inline std::string uncountable_elements(const Collective& collective, std::uint64_t bytes,
                                                       const TransportEntry& entry) {
+  if (collective.among_neighbors() && collective.ranks < 3) return "a ring needs at least 3 ranks";
   if (bytes == 0) {
     return "less than an element of " + std::to_string(element_bytes) + " bytes for each of " +
            std::to_string(collective.ranks) + " ranks";
   }
-  const bool too_many = collective.counted(bytes) > std::numeric_limits<int>::max();
+  const bool in_bytes = collective.operation == Operation::all_to_allw;
+  const bool of_mpi_alone = collective.operation == Operation::scan || in_bytes || collective.among_neighbors();
+  if (of_mpi_alone && entry.mpi == ThroughMpi::no) return std::string("NCCL has no ") + name_of(collective.operation);
+  const bool too_many = (in_bytes ? bytes : collective.counted(bytes)) > std::numeric_limits<int>::max();
   return too_many && entry.mpi != ThroughMpi::no ? "MPI's collectives count elements with an int" : "";
 }
 
@@ -140,6 +151,19 @@ inline void check_ranks(PlanObject& options, const Plan& plan, Element element) 
                .count = count};
   if (collective.operation == Operation::scan) all.rank = Contributions::sum_of_first(collective.self + 1);
   const DataShare part = collective.traits().received_by_root;
+  if (collective.among_neighbors()) {  // a piece of the rank before and one of the rank after
+    const bool mine = part == DataShare::block_for_neighbors;
+    all.piece = collective.block(bytes, mine ? collective.self : collective.in_ring(-1)) / element_bytes;
+    all.odd_piece = collective.block(bytes, mine ? collective.self : collective.in_ring(1)) / element_bytes;
+    all.rank = collective.in_ring(-1);
+    all.rank_step = collective.in_ring(1) - all.rank;
+    // The rank before sends this rank its second block, the rank after its first one.
+    if (!mine) return all;
+    const std::uint64_t second = collective.block(bytes, collective.in_ring(-2)) / element_bytes;
+    all.position += second;
+    all.position_step = 0 - second;
+    return all;
+  }
   const bool pieces = collective.in_blocks() && part != DataShare::block;
   if (pieces) {  // from each rank: its block, or this rank's block of what it sends
     const bool mine = part == DataShare::block_for_each;
@@ -181,9 +205,9 @@ class CollectiveVerifier final : public Verifier {
     memory_.copy(there.data(), message + first * element_bytes, element_bytes);
     const auto found = std::bit_cast<std::uint32_t>(there);
     const Elements::ElementPlace place = right.place(first);
-    const std::uint64_t position = right.position + place.element;
+    const std::uint64_t position = right.position_of(place);
     diagnosis_ = collective_.reduces() ? about_sum(right.of, right.rank, position, found)
-                                       : about_copy(right.of, right.rank + place.piece, position, right.piece, found);
+                                       : about_copy(right.of, right.rank_of(place), position, right.piece, found);
     return mismatch;
   }
 

@@ -289,8 +289,9 @@ class PairBenchmark : public Benchmark {
   }
 
   Exit run(const Run& run) final {
-    const auto group = collective_ ? everyone(*run.context) : make_group(*run.context, {0, 1});
+    auto group = collective_ ? everyone(*run.context) : make_group(*run.context, {0, 1});
     if (!group) return Exit::good;  // this rank takes no part
+    if (collective_) group->make_ring();
     TransportSet transports(*run.context, *group, run.plan, run.watchdog, find_transport, collective_);
     for (auto& candidate : transports.candidates()) {
       if (candidate.reason.empty()) candidate.reason = unsuitable(candidate);

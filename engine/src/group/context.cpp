@@ -112,6 +112,14 @@ std::optional<RankGroup> make_group(const Context& context, const std::vector<in
   return group;
 }
 
+void RankGroup::make_ring() {
+  const int number = size();
+  constexpr int periodic = 1;
+  MPI_Comm made = MPI_COMM_NULL;
+  VOLLEY_MPI(MPI_Cart_create(data.get(), 1, &number, &periodic, /*reorder*/ 0, &made));
+  ring = Communicator(made);
+}
+
 RankGroup everyone(const Context& context) {
   std::vector<int> ranks(static_cast<std::size_t>(context.size));
   std::iota(ranks.begin(), ranks.end(), 0);

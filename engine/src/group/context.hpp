@@ -23,8 +23,11 @@ struct RankGroup {
   bool shares_core = false;  // this rank's libraries have no CPU for their threads but the one that it measures on
   Communicator data;         // for measured messages
   Communicator control;      // for everything outside the timed region
+  Communicator ring;         // for measured messages among neighbors, once make_ring() was called
 
   [[nodiscard]] int size() const { return static_cast<int>(ranks.size()); }
+  // Puts the ranks in a ring: MPI then knows the one before each and the one after it as its neighbors. Collective.
+  void make_ring();
   // The first rank leads, and times.
   [[nodiscard]] bool leads() const { return self == 0; }
   [[nodiscard]] int rank(int index) const { return ranks[static_cast<std::size_t>(index)]; }

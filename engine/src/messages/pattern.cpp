@@ -40,14 +40,16 @@ void each_word(const SpacedWords& words, const std::byte*, std::size_t count, Vi
 template <Access, class Visit>
 void each_word(const Elements& elements, const std::byte*, std::size_t count, Visit visit) {
   int rank = elements.rank;
+  std::uint64_t position = elements.position;
   std::uint64_t in_piece = 0;
   std::uint64_t piece = elements.piece;
   std::uint64_t other_piece = elements.odd_piece;
   const auto next = [&] {
-    const std::uint32_t element = elements.of.element(rank, elements.position + in_piece) ^ elements.mask;
+    const std::uint32_t element = elements.of.element(rank, position + in_piece) ^ elements.mask;
     if (++in_piece == piece) {
       in_piece = 0;
-      ++rank;
+      rank += elements.rank_step;
+      position += elements.position_step;
       std::swap(piece, other_piece);
     }
     return std::uint64_t{element};

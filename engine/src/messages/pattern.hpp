@@ -154,7 +154,8 @@ struct Contributions {
   }
 };
 
-// Elements of a buffer: pieces of one length, which hold the elements of following ranks from the same position on.
+// Elements of a buffer: pieces which hold the elements of following ranks from the same position on; or of ranks and
+// from positions that are a step apart.
 struct Elements {
   Contributions of;
   std::uint64_t piece = 1;      // elements: of the first piece, the third, ...
@@ -163,6 +164,8 @@ struct Elements {
   int rank = 0;                 // of the first piece; Contributions::sum: what all contribute
   std::uint64_t count = 0;
   std::uint32_t mask = 0;  // of every element
+  int rank_step = 1;
+  std::uint64_t position_step = 0;
 
   // The number of the piece that element i is in, and the element's number in it.
   struct ElementPlace {
@@ -178,7 +181,12 @@ struct Elements {
   }
   [[nodiscard]] constexpr std::uint32_t at(std::uint64_t i) const {
     const ElementPlace found = place(i);
-    return of.element(rank + found.piece, position + found.element) ^ mask;
+    return of.element(rank_of(found), position_of(found)) ^ mask;
+  }
+  // Whose element it is, and its position in what that rank contributes.
+  [[nodiscard]] constexpr int rank_of(const ElementPlace& found) const { return rank + found.piece * rank_step; }
+  [[nodiscard]] constexpr std::uint64_t position_of(const ElementPlace& found) const {
+    return position + static_cast<std::uint64_t>(found.piece) * position_step + found.element;
   }
   [[nodiscard]] constexpr std::uint64_t word(std::uint64_t i) const {
     return at(2 * i) | std::uint64_t{at(2 * i + 1)} << 32;

@@ -53,9 +53,19 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
        MPI_Datatype)                                                                                                   \
   Form(X, all_to_allv, Alltoallv, alltoallv, const void*, const int*, const int*, MPI_Datatype, void*, const int*,     \
        const int*, MPI_Datatype)                                                                                       \
+  Form(X, all_to_allw, Alltoallw, alltoallw, const void*, const int*, const int*, const void*, void*, const int*,      \
+       const int*, const void*)                                                                                        \
   Form(X, gatherv, Gatherv, gatherv, const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int) \
   Form(X, scatterv, Scatterv, scatterv, const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype,   \
-       int)
+       int)                                                                                                            \
+  Form(X, neighbor_allgather, Neighbor_allgather, neighbor_allgather, const void*, int, MPI_Datatype, void*, int,      \
+       MPI_Datatype)                                                                                                   \
+  Form(X, neighbor_all_to_all, Neighbor_alltoall, neighbor_alltoall, const void*, int, MPI_Datatype, void*, int,       \
+       MPI_Datatype)                                                                                                   \
+  Form(X, neighbor_allgatherv, Neighbor_allgatherv, neighbor_allgatherv, const void*, int, MPI_Datatype, void*,        \
+       const int*, const int*, MPI_Datatype)                                                                           \
+  Form(X, neighbor_all_to_allv, Neighbor_alltoallv, neighbor_alltoallv, const void*, const int*, const int*,           \
+       MPI_Datatype, void*, const int*, const int*, MPI_Datatype)
 // clang-format on
 
 // Their forms, and a list of the names of one.
@@ -71,6 +81,7 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_BLOCKING, X)                                                                       \
   VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_NONBLOCKING, X)                                                                    \
   X(MPI_Abort, MPI_Comm, int)                                                                                          \
+  X(MPI_Cart_create, MPI_Comm, int, const int*, const int*, int, MPI_Comm*)                                            \
   X(MPI_Comm_create_group, MPI_Comm, MPI_Group, int, MPI_Comm*)                                                        \
   X(MPI_Comm_dup, MPI_Comm, MPI_Comm*)                                                                                 \
   X(MPI_Comm_free, MPI_Comm*)                                                                                          \

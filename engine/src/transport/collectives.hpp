@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "transport/transport.hpp"
@@ -13,9 +14,9 @@ namespace volley {
 enum class Operation { VOLLEY_MPI_COLLECTIVES(VOLLEY_OPERATION, ) };
 #undef VOLLEY_OPERATION
 
-// How much of an operation's data is in a buffer: nothing, all of it, the block of this rank, or a block like this
-// rank's for each rank.
-enum class DataShare { none, whole, block, block_for_each };
+// How much of an operation's data is in a buffer: nothing, all of it, the block of this rank, a block like this rank's
+// for each rank, the blocks of its two neighbors, or a block like this rank's for each of these.
+enum class DataShare { none, whole, block, block_for_each, neighbors, block_for_neighbors };
 
 struct OperationTraits {
   const char* name;
@@ -40,8 +41,13 @@ inline constexpr auto operation_traits = [] {
       {"scan", true, whole, whole, whole, whole},
       {"allgatherv", false, block, block, whole, whole, true},
       {"all-to-allv", false, whole, whole, block_for_each, block_for_each, true},
+      {"all-to-allw", false, whole, whole, block_for_each, block_for_each, true},
       {"gatherv", false, block, block, whole, none, true},
       {"scatterv", false, whole, none, block, block, true},
+      {"neighbor-allgather", false, block, block, neighbors, neighbors},
+      {"neighbor-all-to-all", false, neighbors, neighbors, block_for_neighbors, block_for_neighbors},
+      {"neighbor-allgatherv", false, block, block, neighbors, neighbors, true},
+      {"neighbor-all-to-allv", false, neighbors, neighbors, block_for_neighbors, block_for_neighbors, true},
   });
 }();
 inline constexpr int operations = static_cast<int>(operation_traits.size());
@@ -58,7 +64,9 @@ enum class Element { float32, int32 };
 
 // An operation as one rank takes part in it. `bytes` below is the size of the larger of a rank's two buffers, as
 // nccl-tests counts it: what it sends of a broadcast, a reduce, an allreduce, a reduce-scatter, a scan and a scatter,
-// what it receives of an allgather and a gather, either of an all-to-all.
+// what it receives of an allgather and a gather, either of an all-to-all; of a neighborhood the larger of its two
+// blocks twice. The ranks of a neighborhood are a ring: the neighbors of a rank are the one before it and the one
+// after.
 struct Collective {
   static constexpr int root = 0;
 
@@ -72,6 +80,9 @@ struct Collective {
 
   [[nodiscard]] const OperationTraits& traits() const { return traits_of(operation); }
   [[nodiscard]] bool reduces() const { return traits().reduces; }
+  [[nodiscard]] bool among_neighbors() const { return traits().received_by_root >= DataShare::neighbors; }
+  // The rank so many places after this one in the ring.
+  [[nodiscard]] int in_ring(int places) const { return (self + places + ranks) % ranks; }
   // Whether each rank has a block of the larger buffer.
   [[nodiscard]] bool in_blocks() const {
     return traits().received_by_root >= DataShare::block || traits().sent_by_others == DataShare::block ||
@@ -86,6 +97,7 @@ struct Collective {
   // The units of the larger buffer. Of an all-to-all each rank receives as many blocks as there are ranks.
   [[nodiscard]] std::uint64_t units() const {
     if (!in_blocks()) return 1;
+    if (among_neighbors()) return 2 * std::max(imbalance[0], imbalance[1]);
     const std::uint64_t all = units_before(ranks);
     if (traits().received_by_root != DataShare::block_for_each) return all;
     return std::max(all, static_cast<std::uint64_t>(ranks) * std::max(imbalance[0], imbalance[1]));
@@ -119,6 +131,8 @@ struct Collective {
       case DataShare::whole: return in_blocks() ? block_start(bytes, ranks) : bytes;
       case DataShare::block: return block(bytes);
       case DataShare::block_for_each: return block(bytes) * static_cast<std::uint64_t>(ranks);
+      case DataShare::neighbors: return block(bytes, in_ring(-1)) + block(bytes, in_ring(1));
+      case DataShare::block_for_neighbors: return 2 * block(bytes);
     }
     return 0;
   }
@@ -173,7 +187,7 @@ inline std::unique_ptr<Driver> Collectives::driver(const Collective& collective)
 }
 
 // An operation with what MPI wants to know of its buffers. Where each rank has counts of its own, they and the starts
-// are counted in elements, by rank.
+// are counted in elements, by rank; but an all-to-allw has a type for each rank, and starts in bytes.
 struct MpiCall {
   Operation operation = Operation::barrier;
   MPI_Comm comm{};
@@ -181,10 +195,11 @@ struct MpiCall {
   bool is_root = true;
   MPI_Datatype type = MPI_BYTE;
   int count = 0;                 // elements of the whole message, or of this rank's block
-  std::vector<int> counts = {};  // of the blocks of all ranks
+  std::vector<int> counts = {};  // of the blocks of all ranks, or of the two neighbors
   std::vector<int> starts = {};
   std::vector<int> arriving = {};  // of an all-to-all: of what arrives from each rank
   std::vector<int> arriving_starts = {};
+  std::vector<std::uint32_t> types = {};  // as the library's array of handles
 };
 
 [[nodiscard]] inline MpiCall mpi_call(const Collective& collective, std::uint64_t bytes) {
@@ -193,11 +208,18 @@ struct MpiCall {
                .is_root = collective.self == Collective::root,
                .type = collective.element == Element::float32 ? MPI_FLOAT : MPI_INT32_T,
                .count = static_cast<int>((collective.in_blocks() ? collective.block(bytes) : bytes) / element_bytes)};
-  for (int rank = 0; collective.traits().own_counts && rank < collective.ranks; ++rank) {
+  const int others = !collective.traits().own_counts ? 0 : collective.among_neighbors() ? 2 : collective.ranks;
+  const int unit = collective.operation == Operation::all_to_allw ? static_cast<int>(element_bytes) : 1;
+  const std::size_t words = mpi_handle_bytes / sizeof(std::uint32_t);  // of a handle
+  call.types.resize(unit > 1 ? words * static_cast<std::size_t>(others) : 0);
+  for (std::size_t at = 0; at < call.types.size(); at += words)
+    std::memcpy(&call.types[at], &call.type, mpi_handle_bytes);
+  for (int other = 0; other < others; ++other) {
+    const int rank = collective.among_neighbors() ? collective.in_ring(2 * other - 1) : other;
+    call.starts.push_back(other == 0 ? 0 : call.starts.back() + unit * call.counts.back());
     call.counts.push_back(static_cast<int>(collective.block(bytes, rank) / element_bytes));
-    call.starts.push_back(static_cast<int>(collective.block_start(bytes, rank) / element_bytes));
     call.arriving.push_back(call.count);
-    call.arriving_starts.push_back(rank * call.count);
+    call.arriving_starts.push_back(unit * other * call.count);
   }
   return call;
 }
@@ -212,7 +234,7 @@ struct MpiCollectiveForm {
 
   // One call of it. A root's buffer of a broadcast is only read.
   void operator()(const MpiCall& call, const void* from, void* to, More... more) const {
-    const auto& [operation, comm, root, is_root, type, count, counts, starts, arriving, arriving_starts] = call;
+    const auto& [operation, comm, root, is_root, type, count, counts, starts, arriving, arriving_starts, types] = call;
     switch (operation) {
       case Operation::barrier: VOLLEY_MPI(barrier(comm, more...)); break;
       case Operation::broadcast:
@@ -233,11 +255,28 @@ struct MpiCollectiveForm {
         VOLLEY_MPI(all_to_allv(from, counts.data(), starts.data(), type, to, arriving.data(), arriving_starts.data(),
                                type, comm, more...));
         break;
+      case Operation::all_to_allw:
+        VOLLEY_MPI(all_to_allw(from, counts.data(), starts.data(), types.data(), to, arriving.data(),
+                               arriving_starts.data(), types.data(), comm, more...));
+        break;
       case Operation::gatherv:
         VOLLEY_MPI(gatherv(from, count, type, to, counts.data(), starts.data(), type, root, comm, more...));
         break;
       case Operation::scatterv:
         VOLLEY_MPI(scatterv(from, counts.data(), starts.data(), type, to, count, type, root, comm, more...));
+        break;
+      case Operation::neighbor_allgather:
+        VOLLEY_MPI(neighbor_allgather(from, count, type, to, count, type, comm, more...));
+        break;
+      case Operation::neighbor_all_to_all:
+        VOLLEY_MPI(neighbor_all_to_all(from, count, type, to, count, type, comm, more...));
+        break;
+      case Operation::neighbor_allgatherv:
+        VOLLEY_MPI(neighbor_allgatherv(from, count, type, to, counts.data(), starts.data(), type, comm, more...));
+        break;
+      case Operation::neighbor_all_to_allv:
+        VOLLEY_MPI(neighbor_all_to_allv(from, counts.data(), starts.data(), type, to, arriving.data(),
+                                        arriving_starts.data(), type, comm, more...));
         break;
     }
   }

@@ -113,8 +113,7 @@ class Overlap final : public PairBenchmark {
       if (!candidate.listed) continue;
       for (const Operation operation : operations_) {
         Subject& subject = subjects.emplace_back(Subject{.candidate = &candidate});
-        subject.collective = Collective{operation, Element::float32, group.size(), group.self};
-        subject.collective->comm = group.data.get();
+        subject.collective = collective_of(operation, Element::float32, group);
         subject.operation = candidate.transport->collectives()->exchange(*subject.collective);
       }
       if (!collective_) subjects.push_back({.candidate = &candidate});

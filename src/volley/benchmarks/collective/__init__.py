@@ -51,7 +51,7 @@ class CollectiveOptions(SweepOptions):
         read=option_values.two_numbers,
         default=(1, 1),
         shown="1,1",
-        help="Lengths of the blocks of even and of odd ranks beside each other, in operations whose names end in v.",
+        help="Lengths of the blocks of even and of odd ranks beside each other, in operations that end in v or w.",
     )
     sampling: SamplingOptions = group(SamplingOptions)
     job: JobOptions = group(JobOptions, ranks={"shown": "the allocation's, or 2"})

@@ -78,11 +78,11 @@ def bus_factor(operation: str, ranks: int) -> float:
 
     The factors are those of nccl-tests (https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth"):
     with them the result can be compared with the bandwidth of one link, whatever the number of ranks.  nccl-tests has
-    no scan; each of its ranks sends and receives the whole data once.
+    no scan and no neighborhoods; each of their ranks receives the whole data once.
     """
     if operation == "allreduce":
         return 2 * (ranks - 1) / ranks
-    if operation in ("broadcast", "reduce", "scan"):
+    if operation in ("broadcast", "reduce", "scan") or operation.startswith("neighbor-"):
         return 1.0
     return (ranks - 1) / ranks
 
@@ -121,7 +121,7 @@ def _columns(point: PointResult, plan: Plan | None, alone: bool) -> Sequence[Qua
 def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
     average = "median of single operations" if plan and plan.sampling.tail else "median of batch means"
     text = f"time: from the last rank's entry to the last rank's exit, {average}, {len(point.ranks)} ranks"
-    if point.operation.endswith("v") and plan and plan.options.imbalance != [1, 1]:
+    if point.operation.endswith(("v", "w")) and plan and plan.options.imbalance != [1, 1]:
         text += "; the blocks of even and odd ranks are as {}:{}".format(*plan.options.imbalance)
     return text if point.operation == "barrier" else f"{text}; bus: bus bandwidth, as nccl-tests defines it"
 

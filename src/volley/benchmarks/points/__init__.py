@@ -28,8 +28,13 @@ Operation = Literal[
     "scan",
     "allgatherv",
     "all-to-allv",
+    "all-to-allw",
     "gatherv",
     "scatterv",
+    "neighbor-allgather",
+    "neighbor-all-to-all",
+    "neighbor-allgatherv",
+    "neighbor-all-to-allv",
 ]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 """The collectives, in the order of the engine."""
