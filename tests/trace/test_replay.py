@@ -115,4 +115,4 @@ def test_a_cut_off_program_is_refused(known: Path, tmp_path: Path) -> None:
     copy.write_bytes(known.read_bytes())
     assert volley("replay", str(copy), "--dry-run")[0] == 0
     assert not Path(f"{copy}.replay").exists()
-    assert np.fromfile(f"{known}.replay", np.int64)[3] == 4  # communicators, after the lengths of three parts
+    assert np.fromfile(f"{known}.replay", np.int64)[2] == 4  # communicators, after the lengths of two ranks

@@ -54,7 +54,7 @@ struct ReplayStep : ReplayHead {
 };
 
 struct Program {
-  std::vector<std::vector<int>> comms;
+  std::vector<std::vector<int>> comms;  // the members of each; none if this rank is not one of them
   std::vector<ReplayStep> steps;
   std::int64_t arena_bytes = 0;
   std::int64_t scratch_bytes = 0;
@@ -63,35 +63,29 @@ struct Program {
 
 using Words = std::vector<std::int64_t>;
 
-// Returns the words of the communicators and of this rank. Rank 0 alone reads the file: other hosts need not have it.
-// It begins with the lengths of its parts, that of the communicators and one of each rank. Collective.
-Words share_words(const std::string& path, const Context& context) {
-  constexpr int tag = 0;
-  const MPI_Comm world = context.world.get();
-  std::ifstream file;
-  if (context.rank == 0) file.open(path, std::ios::binary);
-  const auto read = [&](Words& words) {
-    const auto bytes = static_cast<std::streamsize>(words.size() * sizeof words[0]);
-    if (file.read(reinterpret_cast<char*>(words.data()), bytes)) return;
-    throw UsageError(path + ", the calls to replay, is missing or cut off");
-  };
-  Words lengths(static_cast<std::size_t>(context.size) + 1);
-  if (context.rank == 0) read(lengths);
-  VOLLEY_MPI(MPI_Bcast(lengths.data(), context.size + 1, MPI_INT64_T, 0, world));
-  const auto length = [&](int rank) { return static_cast<int>(lengths[static_cast<std::size_t>(rank) + 1]); };
-  const auto shared = static_cast<int>(lengths[0]);
-  Words mine(static_cast<std::size_t>(shared + length(context.rank)));
+// Returns the words of this rank. Rank 0 alone reads the file, which begins with the number of words of each rank:
+// other hosts need not reach it. Collective.
+Words words_of_this_rank(const std::string& path, const Context& context) {
+  const auto ranks = static_cast<std::size_t>(context.size);
+  Words all;
+  std::vector<int> lengths(ranks);
+  std::vector<int> starts(ranks);
   if (context.rank == 0) {
-    read(mine);
-    for (int other = 1; other < context.size; ++other) {
-      Words theirs(static_cast<std::size_t>(length(other)));
-      read(theirs);
-      VOLLEY_MPI(MPI_Send(theirs.data(), length(other), MPI_INT64_T, other, tag, world));
-    }
-  } else {
-    VOLLEY_MPI(MPI_Recv(mine.data() + shared, length(context.rank), MPI_INT64_T, 0, tag, world, MPI_STATUS_IGNORE));
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    if (file) all.resize(static_cast<std::size_t>(file.tellg()) / sizeof all[0]);
+    file.seekg(0);
+    file.read(reinterpret_cast<char*>(all.data()), static_cast<std::streamsize>(all.size() * sizeof all[0]));
+    if (all.size() >= ranks) std::copy_n(all.begin(), ranks, lengths.begin());
+    std::exclusive_scan(lengths.begin(), lengths.end(), starts.begin(), context.size);
+    if (all.size() != static_cast<std::size_t>(starts.back() + lengths.back()))
+      throw UsageError(path + ", the calls to replay, is missing or cut off");
   }
-  VOLLEY_MPI(MPI_Bcast(mine.data(), shared, MPI_INT64_T, 0, world));
+  const MPI_Comm world = context.world.get();
+  int length = 0;
+  VOLLEY_MPI(MPI_Scatter(lengths.data(), 1, MPI_INT, &length, 1, MPI_INT, 0, world));
+  Words mine(static_cast<std::size_t>(length));
+  VOLLEY_MPI(
+      MPI_Scatterv(all.data(), lengths.data(), starts.data(), MPI_INT64_T, mine.data(), length, MPI_INT64_T, 0, world));
   return mine;
 }
 
@@ -152,10 +146,8 @@ class Player {
         pending_(requests_.size()) {
     arena_ = memory_->reserve(static_cast<std::size_t>(std::max<std::int64_t>(program.arena_bytes, 1))).send;
     both_ = scratch_->reserve(static_cast<std::size_t>(std::max<std::int64_t>(program.scratch_bytes, 1)));
-    for (const auto& members : program.comms) {
-      const bool mine = std::ranges::count(members, context.rank) != 0;
-      comms_.push_back(mine ? make_communicator(context, members) : Communicator());
-    }
+    for (const auto& members : program.comms)
+      comms_.push_back(members.empty() ? Communicator() : make_communicator(context, members));
     for (ReplayStep& step : program.steps) {
       if (step.call >= ReplayCall::first_collective) step.collective = std::make_unique<MpiCall>(prepared(step));
     }
@@ -268,22 +260,18 @@ class Player {
     }
   }
 
-  // The contents of messages have no guards: the buffers of an application may be next to each other.
-  void expect(const ReplaySide& side) {
-    expected_.resize(static_cast<std::size_t>(side.sent_bytes + 7) / 8);
-    const PatternWords words = Contents(mixed(static_cast<std::uint64_t>(side.seed))).words();
-    for (std::size_t i = 0; i < expected_.size(); ++i) expected_[i] = words.word(i);
-  }
+  static Contents contents_of(const ReplaySide& side) { return Contents(mixed(static_cast<std::uint64_t>(side.seed))); }
   void fill(const ReplaySide& side) {
-    if (side.seed == 0) return;
-    expect(side);
-    memory_->copy(at(side), reinterpret_cast<const std::byte*>(expected_.data()), static_cast<std::size_t>(side.bytes));
+    if (side.seed != 0) memory_->fill(at(side), static_cast<std::size_t>(side.bytes), contents_of(side));
   }
+  // Without guards: the buffers of an application may be next to each other.
   void check(const ReplaySide& side) {
     if (side.seed == 0) return;
-    expect(side);
-    arrived_.resize(expected_.size());
     const auto bytes = static_cast<std::size_t>(side.sent_bytes);
+    expected_.resize((bytes + 7) / 8);
+    arrived_.resize(expected_.size());
+    const PatternWords words = contents_of(side).words();
+    for (std::size_t i = 0; i < expected_.size(); ++i) expected_[i] = words.word(i);
     memory_->copy(reinterpret_cast<std::byte*>(arrived_.data()), at(side), bytes);
     ++checked_;
     if (std::memcmp(arrived_.data(), expected_.data(), bytes) != 0) ++wrong_;
@@ -348,7 +336,7 @@ class Replay final : public Benchmark {
   Exit run(const Run& run) override {
     run.watchdog.enter("replay");
     const Context& context = *run.context;
-    Program program = read_program(share_words(program_, context));
+    Program program = read_program(words_of_this_rank(program_, context));
     Player player(context, program, kind_);
     if (verify_) pass(player, program, run.watchdog, true);
     const MPI_Comm world = context.world.get();

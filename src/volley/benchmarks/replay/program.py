@@ -10,7 +10,7 @@ their places: an application that sends from the buffer into which it has receiv
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -53,7 +53,9 @@ _NOT_COMMUNICATION = (
     "Probe",
     "Mprobe",
 )
-_NO_SIDE = (-1, 0, 0, 0, 0, 0)
+_Side = tuple[int, int, int, int, int, int]
+"""Peer or root, tag, bytes, address, seed, bytes that are sent."""
+_NO_SIDE: _Side = (-1, 0, 0, 0, 0, 0)
 
 
 @dataclass
@@ -125,13 +127,13 @@ class _Builder:
     def build(self) -> ReplayProgram:
         for each in self._calls.ranks.values():
             self._find_overlaps(each)
-        ranks: list[list[int]] = []
+        ranks: list[_Rank] = []
         durations: dict[str, list[float]] = {}
         lost: dict[str, float] = {}
         for _, calls in sorted(self._calls.ranks.items()):
             rank = _Rank(calls)
             self._emit_rank(rank)
-            ranks.append(_written(rank))
+            ranks.append(rank)
             kept = set(rank.emitted)
             for number, seconds in enumerate((calls.end_s - calls.begin_s).tolist()):
                 into = durations.setdefault(calls.names[number], []) if number in kept else None
@@ -145,12 +147,11 @@ class _Builder:
             counted_s = sum(each.seconds for name, each in self._trace.totals.items() if _communicates(name))
             lost["calls that were only counted"] = max(counted_s - total_s, 0.0)
             total_s = max(counted_s, total_s)
+        words = [self._written(rank) for rank in ranks]
         first = min((float(each.begin_s[0]) for each in self._calls.ranks.values() if len(each.begin_s)), default=0.0)
         last = max((float(each.end_s[-1]) for each in self._calls.ranks.values() if len(each.end_s)), default=0.0)
-        members = [self._calls.members[comm] for comm in self._comms]
-        comms = [len(members), *(word for those in members for word in (len(those), *those))]
         return ReplayProgram(
-            [len(comms), *map(len, ranks), *comms, *chain.from_iterable(ranks)],
+            [*map(len, words), *chain.from_iterable(words)],
             list(self._names),
             {name: (len(those), float(np.median(those))) for name, those in durations.items()},
             {name: seconds / total_s for name, seconds in lost.items() if total_s},
@@ -218,18 +219,18 @@ class _Builder:
         for each in known:
             code = "send" if each.kind == "send" else "recv"
             blocking = each.done == number and not _is_buffered(rank.calls, each)
-            self._step(rank, number, code if blocking else f"i{code}", gap_ns, message=each)
+            code = code if blocking else f"i{code}"
+            self._step(rank, number, code, gap_ns, [self._side(each)], comm=each.comm)
             if not blocking:
                 self._slot(rank, each)
             gap_ns = 0
 
     def _exchange(self, rank: _Rank, number: int, those: list[Operation], known: list[Operation], gap_ns: int) -> None:
-        self._step(rank, number, "sendrecv", gap_ns, message=those[0])
         apart = _APART if rank.calls.names[number] == "Sendrecv_replace" else 0
         sides = [
             self._side(each, apart if each.kind == "receive" else 0) if each in known else _NO_SIDE for each in those
         ]
-        rank.steps[-1][6:12] = [*sides[0], *(sides[1] if len(sides) > 1 else _NO_SIDE)]
+        self._step(rank, number, "sendrecv", gap_ns, [*sides, _NO_SIDE][:2], comm=those[0].comm)
 
     def _collective(self, rank: _Rank, number: int, mine: Operation, gap_ns: int) -> None:
         members = self._calls.members[mine.comm]
@@ -241,15 +242,11 @@ class _Builder:
         elif mine.kind.startswith("Alltoall") and lists:
             lists = lists if len(lists) == 2 * len(members) else [*lists, *lists]
         rank.scratch_bytes = max(rank.scratch_bytes, (nbytes + 8) * len(members), sum(lists))
-        self._step(rank, number, OPERATIONS[mine.kind], gap_ns, numbers=lists)
-        step = rank.steps[-1]
-        step[2], step[4] = self._comm(mine), mine.source.element
-        step[6:12] = (members.index(mine.peer) if mine.peer in members else -1, 0, nbytes, 0, 0, 0)
+        side = (members.index(mine.peer) if mine.peer in members else -1, 0, nbytes, 0, 0, 0)
+        code, element = OPERATIONS[mine.kind], mine.source.element
+        self._step(rank, number, code, gap_ns, [side], numbers=lists, comm=mine.comm, element=element)
         if mine.done != number:
             self._slot(rank, mine)
-
-    def _comm(self, mine: Operation) -> int:
-        return self._comms.setdefault(mine.comm, len(self._comms))
 
     @staticmethod
     def _slot(rank: _Rank, mine: Operation) -> None:
@@ -265,21 +262,35 @@ class _Builder:
         number: int,
         code: str,
         gap_ns: int,
+        sides: Iterable[_Side] = (_NO_SIDE,),
         *,
-        numbers: Iterable[int] = (),
-        message: Operation | None = None,
+        numbers: Collection[int] = (),
+        comm: int | None = None,
+        element: int = 0,
     ) -> None:
         name = self._names.setdefault(rank.calls.names[number], len(self._names))
-        comm = self._comm(message) if message else 0
-        listed = list(numbers)
-        side = self._side(message) if message else _NO_SIDE
-        rank.steps.append([_CODES[code], name, comm, gap_ns, 0, -1, *side, len(listed), *listed])
+        used = 0 if comm is None else self._comms.setdefault(comm, len(self._comms))
+        head = [_CODES[code], name, used, gap_ns, element, -1]
+        rank.steps.append([*head, *chain.from_iterable(sides), len(numbers), *numbers])
         rank.emitted.append(number)
 
-    def _side(self, mine: Operation, apart: int = 0) -> tuple[int, ...]:
+    def _side(self, mine: Operation, apart: int = 0) -> _Side:
         sent = mine.nbytes if mine.kind == "send" or mine.match is None else mine.match.nbytes
         peer = -1 if mine.peer == NOBODY else self._calls.members[mine.comm].index(mine.peer)
         return peer, max(mine.tag, 0), mine.nbytes, mine.source.buffer + apart, self._seed(mine), sent
+
+    def _written(self, rank: _Rank) -> list[int]:
+        """Return the words of a rank, with addresses replaced by places in its arena."""
+        members = (self._calls.members[comm] for comm in self._comms)
+        own = [those if rank.calls.trace.rank in those else () for those in members]
+        places = _Places((step[at + 3], max(step[at + 2], step[at + 5])) for step in rank.steps for at in _sides(step))
+        body = [len(own), *(word for those in own for word in (len(those), *those))]
+        body += [places.bytes, rank.scratch_bytes, max(rank.most_slots, 1), len(rank.steps)]
+        for step in rank.steps:
+            for at in _sides(step):
+                step[at + 3] = places.of(step[at + 3])
+            body += step
+        return body
 
 
 def _communicates(name: str) -> bool:
@@ -300,17 +311,6 @@ def _is_replayed(mine: Operation) -> bool:
 def _is_buffered(rank: RankCalls, mine: Operation) -> bool:
     """Whether MPI copies the message and the sender need not wait for a receive, however long the message is."""
     return rank.trace.names[mine.source.call].startswith(("Bsend", "Ibsend"))
-
-
-def _written(rank: _Rank) -> list[int]:
-    """Return the words of a rank, with addresses replaced by places in its arena."""
-    places = _Places((step[at + 3], max(step[at + 2], step[at + 5])) for step in rank.steps for at in _sides(step))
-    body = [places.bytes, rank.scratch_bytes, max(rank.most_slots, 1), len(rank.steps)]
-    for step in rank.steps:
-        for at in _sides(step):
-            step[at + 3] = places.of(step[at + 3])
-        body += step
-    return body
 
 
 def _sides(step: list[int]) -> tuple[int, ...]:
