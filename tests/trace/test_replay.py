@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from recorded_program import mpirun, volley
+from the_command import engine_words, finish_with
 from volley.benchmarks.replay.program import _Places, build
 from volley.errors import UserError
 from volley.records.trace_calls import resolve
@@ -109,10 +110,19 @@ def test_a_trace_that_was_cut_anywhere_is_replayed_or_refused(mixed: list[Path],
     assert code == 0 or (code == 2 and "has no call that can be replayed" in err), (lengths, err)
 
 
-def test_a_cut_off_program_is_refused(known: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [0, 3, 40, -8])
+def test_a_cut_off_program_is_refused(known: Path, tmp_path: Path, engine: Path, kept: int) -> None:
     """The engine does not trust the file."""
     copy = tmp_path / "t"
     copy.write_bytes(known.read_bytes())
-    assert volley("replay", str(copy), "--dry-run")[0] == 0
-    assert not Path(f"{copy}.replay").exists()
-    assert np.fromfile(f"{known}.replay", np.int64)[2] == 4  # communicators, after the lengths of two ranks
+    code, plan, _ = volley("replay", str(copy), "--dry-run")
+    assert code == 0
+    calls = Path(f"{copy}.replay")
+    assert not calls.exists()
+    trace = read_trace(str(known))
+    words = np.array(build(trace, resolve(trace)).words, np.int64)
+    assert words[2] == 4  # communicators, after the lengths of two ranks
+    calls.write_bytes(words.tobytes()[:kept])
+    done = finish_with(mpirun(2, "--allow-run-as-root", *engine_words(engine)), plan)
+    assert done.code == 2
+    assert f"{calls}, the calls to replay, is missing or cut off" in done.err

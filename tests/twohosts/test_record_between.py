@@ -16,7 +16,7 @@ from volley.records.trace_calls import resolve
 from volley.records.trace_file import Trace, read_trace
 
 VOLLEY = (sys.executable, "-m", "volley")
-MPIRUN = (f"{SCRIPTS}/mpirun", "--host", ",".join(NAMES), "--map-by", "node", "-n", "2")
+MPIRUN = (f"{SCRIPTS}/mpirun", "--allow-run-as-root", "--host", ",".join(NAMES), "--map-by", "node", "-n", "2")
 
 
 @pytest.fixture
