@@ -126,8 +126,9 @@ class Groups:
         if self.count == 2:
             beyond = np.median(self.value[~self.own]) - np.max(self.value[self.own], initial=-math.inf)
             out = np.flatnonzero(self.nodes < 2).tolist() if beyond > self.margin else []
-        if self.count == FEWEST and not out:  # with two partners each, one far group makes all three look alike
-            out = [group for group in range(FEWEST) if self.nodes[group] < 2 and self._beyond(group) > self.margin]
+        if 2 < self.count <= FEWEST + 1:  # one is in half of all pairs or more, so that all groups look alike
+            apart = [group for group in range(self.count) if self.nodes[group] < 2]
+            out = [group for group in apart if self._beyond(group) > self.margin] or out
         far = [group for group in out if self._beyond(group) > FARTHEST]
         for group in far:
             yield replace(self._part([group], "slow", "far"), slower=math.expm1(self._beyond(group)))
@@ -161,6 +162,7 @@ class Groups:
         its = self._touches(group)
         out = np.flatnonzero(self.stands_out) % self.count
         others = ~its & ~np.isin(self.first, out) & ~np.isin(self.second, out)
+        others = others if others.any() else ~its
         if not others.any() or not (its & ~self.own).any():
             return 0.0
         return float(np.quantile(self.value[its & ~self.own], 0.25) - np.quantile(self.value[others], 0.95))

@@ -24,9 +24,9 @@ SLOW_FROM = float(np.log(1.02))
 GOOD_BELOW = float(np.log(1.04))
 CLEAR = 0.5
 """What is slow exceeds ``SLOW_FROM`` by this many standard deviations over its partners: else load or distance vary."""
-MANY, FREEDOM = 6, 3
-"""With so many partners the standard deviation is at least a usual one, and has this many times the degrees of freedom
-of its end alone; with fewer a slow partner is in most standard deviations."""
+FREEDOM = 3
+"""The standard deviation of an end is at least a usual one, and has this many times the degrees of freedom of its end
+alone."""
 FEWEST = 3
 """Partners that a test needs; also nodes, or switches: of two nobody can say which one is slow."""
 
@@ -46,7 +46,7 @@ class Test:
         enough = self.number >= FEWEST
         found = np.full(len(self.number), np.inf)
         for number in np.unique(self.number[enough]).tolist():
-            found[self.number == number] = student(probability, (FREEDOM if number >= MANY else 1) * (number - 1))
+            found[self.number == number] = student(probability, FREEDOM * (number - 1))
         return found
 
     @cached_property
@@ -149,13 +149,13 @@ class Neighbors:
         mean = np.bincount(its, values, ends) / np.maximum(number, 1)
         around = np.bincount(its, (values - mean[its]) ** 2, ends) / np.maximum(number - 1, 1)
         own = np.maximum(np.sqrt(1.5 * around), self.pairs.error)  # 1.5: clipping makes it smaller
-        many = number >= MANY
-        spread = np.where(many, np.maximum(own, np.quantile(own[many], 0.25)), own) if many.any() else own
+        enough = number >= FEWEST
+        spread = np.maximum(own, np.quantile(own[enough], 0.25)) if enough.any() else own
         # The reference of a cell is shared by all edges of the end in it.
         edges = np.bincount(self.of_edge[chosen], minlength=len(self.end))
         total = np.bincount(self.pairs.end[chosen], minlength=ends)
         shared = np.bincount(self.end, (edges * self.reference_error) ** 2, ends) / np.maximum(total, 1) ** 2
-        error = np.where(number >= FEWEST, np.sqrt(spread**2 / np.maximum(number, 1) + shared), np.inf)
+        error = np.where(enough, np.sqrt(spread**2 / np.maximum(number, 1) + shared), np.inf)
         return Test(number, np.where(number > 0, mean, np.nan), spread, error, 2 * LOOKS * ends)
 
 
