@@ -59,13 +59,14 @@ GDRCOPY = "build and load GDRCopy: https://github.com/NVIDIA/gdrcopy"
 # ------------------------------------------------------------------------------------ refusals of another host
 
 _REFUSALS = r"""
-creation (temporarily|still) disabled => another step has all of this job: leave its shell, or add --overlap to srun
-([Ii]nvalid|Expired) job|Unable to confirm allocation|already complet|been revoked => the job has ended: salloc -n 2
+creation (temporarily|still) disabled|nodes are busy => another step has the job: leave its shell, or srun --overlap
+[Ii]nvalid job id|Unable to confirm allocation|already complet|revoked|TIME LIMIT => the job has ended: salloc -n 2
 Invalid node name|[Nn]odes? .*not in .*(job|allocation) => look for a mistake in the name: scontrol show node {name}
+nvalid (account|partition)|this partition|TRES => ask for what this account may use: sacctmgr show assoc user=$USER
 configuration is not available|[Mm]ore processors|[Mm]emory required => ask for more: scontrol show job $SLURM_JOB_ID
 Incompatible versions of client|Protocol version has changed => admin: here and on {name}, one version: sinfo --version
 slurm controller|configuration source|Zero Bytes|Socket timed out => admin: scontrol ping: does slurmctld answer?
-[Mm]unge|[Ii]nvalid credential|Protocol authentication|[Cc]lock skew => admin: here and there: munge -n | unmunge; date
+[Mm]unge|nvalid (job )?credential|Protocol authentication|lock skew => admin: here and there: munge -n | unmunge; date
 Task launch .* failed|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
 Invalid MPI type|mpi plugin => srun --mpi=list shows the types that this srun knows
 No such file or directory: '(ssh|srun)' => install the client here: {client}
@@ -83,12 +84,15 @@ account is (currently not|expired)|[Pp]assword .*expired|required to change your
 Permission denied \((publickey|password|gssapi|keyboard|hostbased) => ssh {name} true must work without a password
 connect to host .* Connection refused => an administrator of {name} starts its sshd, or names its port
 ssh: connect to host => see whether {name} is up and its port 22 is open: ping -c 1 {name}
-Connection (closed|reset) by|kex_exchange_identification|banner exchange => ssh -v {name} true shows who closes
+mux_client|unix_listener|ControlSocket => ssh -o ControlPath=none {name} true works without a shared connection
+Connection (to \S+ )?(closed|reset) by|kex_exchange|banner exchange => ssh -v {name} true shows who closes
 No space left on device|[Dd]isk quota exceeded => on {name}: df -h ~ /tmp; remove what is not needed
 Stale file handle|endpoint is not connected|Input/output error => admin: a file system of {name} is gone: mount it again
 Could not chdir to home directory => on {name}: the home folder is not there: mount it, or name another one
-ModuleNotFoundError|No such file or directory|command not found|: not found|can't open file => install
-[Ee]xec format error|error while loading shared libraries|GLIBC\w*' not found => install
+ModuleNotFoundError|No such file or directory|ommand not found|: not found|can't open file => install
+[Ee]xec format error|error while loading shared libraries|GLIBC[\w.]*' not found|Illegal instruction => install
+Out [Oo]f [Mm]emory|Cannot allocate memory => on {name}: free -m, and the limit of the job's memory
+Too many open files => ulimit -n 4096, here and on {name}
 [Cc]annot fork|[Rr]esource temporarily unavailable => on {name}: ulimit -u, and the processes of this user
 Permission denied => on {name}: ls -ld the folders of that path: this user may not run what is there
 """
@@ -99,7 +103,7 @@ of Slurm, OpenSSH and pam_slurm_adopt."""
 
 def end_of_refusal(error: str, name: str, facts: Facts) -> tuple[str, str]:
     """Return the line of what a host, ssh or srun said that gives the reason, and the remedy for it."""
-    lines = [line.strip() for line in error.splitlines() if line.strip() and "setlocale" not in line]
+    lines = [line.strip() for line in error.splitlines() if line.strip() and not _HARMLESS.search(line)]
     place, host = place_of(facts), quote(name)
     for pattern, _, remedy in (each.partition(" => ") for each in _REFUSALS.strip().splitlines()):
         for line in (each for each in lines if re.search(pattern, each)):
@@ -119,6 +123,7 @@ def end_of_refusal(error: str, name: str, facts: Facts) -> tuple[str, str]:
     return said, unset_one_of(said, place) or f"to see it again, {again}"
 
 
+_HARMLESS = re.compile(r"setlocale|going to /tmp instead")
 _LOST = r"[Tt]ransport retry count|RETRY_EXC|completion with error 12"
 _ENDS: tuple[tuple[str, Callable[[Place], str]], ...] = (
     (LIMITS_MET["ulimit -l"].pattern, lambda place: place.raise_limit("l", "unlimited")),
