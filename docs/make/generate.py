@@ -464,11 +464,11 @@ fixed the problem. The evidence is the sentence in which that MPI gives the reas
 
 With `--hosts`, or in a job on several hosts, doctor starts a process on each host, with srun or ssh: at most 64 at a
 time, each with a deadline of its own, so that a host that hangs is named and the others are judged. The processes
-compare names, interfaces, versions and limits, and send data to each other (up to 16 hosts all to all; of more, each to
-six others and to this host; of more than 200, the versions of UCX are not compared). Then ranks on up to eight hosts
-send messages, each to each, and the counters of the network devices say which one MPI took. If that fails, doctor
-repeats it without each variable that names an interface which a host lacks, without interfaces that lead to no other
-host, and without each other variable of MPI.
+compare names, interfaces, versions and limits, and send data to each other (up to 16 hosts all to all; of more, each
+to six others and to this host; of more than 200, the versions of UCX are not compared). Then ranks on up to eight
+hosts (two of more than 200) send messages, each to each, and the counters of the network devices say which one MPI
+took. If that fails, doctor repeats it without each variable that names an interface which a host lacks, without
+interfaces that lead to no other host, and without each other variable of MPI.
 
 | status | meaning |
 | --- | --- |

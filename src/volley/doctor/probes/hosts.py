@@ -41,7 +41,8 @@ from volley.text import clean
 
 _AT_ONCE, _FEW, _GROUP, _MANY = 64, 16, 6, 200
 """Hosts that are talked to at a time, with two descriptors each; so few all connect to each other; of more, so many and
-this one do; of so many, UCX is not compared, because loading it takes a host as long as all else."""
+this one do; of so many, UCX is not compared, because loading it takes a host as long as all else, and two send by
+MPI."""
 _ANSWER_S, _SHORTEST_S, _TIMES = 15.0, 6.0, 3.0
 """A login takes seconds where the home folder or the directory of users is slow; ssh itself gives up after 10 s, or 5.
 Where many hosts have answered, the others have so many times as long as the slowest of these."""
@@ -63,6 +64,9 @@ def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
     ).run()
     good = [each.name for each in found if not each.error]
     there = tuple((good if len(good) > 1 else list(names))[:_JOB_HOSTS])
+    if len(names) > _MANY:  # two of them, which start within a few logins
+        slowest_s = max(each.answer_s for each in found)
+        there, options = there[:2], replace(options, watchdog=min(options.watchdog, max(5.0, _TIMES * slowest_s)))
     job = jobs.over_hosts(there, options)
     return HostsFacts(
         hosts=found,
