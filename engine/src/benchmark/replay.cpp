@@ -146,8 +146,14 @@ class Player {
         pending_(requests_.size()) {
     arena_ = memory_->reserve(static_cast<std::size_t>(std::max<std::int64_t>(program.arena_bytes, 1))).send;
     both_ = scratch_->reserve(static_cast<std::size_t>(std::max<std::int64_t>(program.scratch_bytes, 1)));
-    for (const auto& members : program.comms)
-      comms_.push_back(members.empty() ? Communicator() : make_communicator(context, members));
+    try {
+      for (const auto& members : program.comms)
+        comms_.push_back(members.empty() ? Communicator() : make_communicator(context, members));
+    } catch (const std::exception& error) {
+      throw std::runtime_error("the calls use " + std::to_string(program.comms.size()) +
+                               " communicators, and this MPI " + "makes no more than " + std::to_string(comms_.size()) +
+                               ": " + error.what());
+    }
     for (ReplayStep& step : program.steps) {
       if (step.call >= ReplayCall::first_collective) step.collective = std::make_unique<MpiCall>(prepared(step));
     }
