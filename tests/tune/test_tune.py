@@ -215,6 +215,12 @@ def test_one_setting_that_was_proven_alone_stays_what_it_is(tmp_path: Path) -> N
     assert compose({one: shown("host", {"8 B": 1.0})}, tmp_path, 2, "/nowhere") is None
 
 
+def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "records.jsonl").write_text("")
+    with pytest.raises(UserError, match="name a new folder"):
+        command.run(TuneOptions(folder=tmp_path))
+
+
 def test_a_setting_for_recorded_calls_holds_for_all_sizes(tmp_path: Path) -> None:
     options = TuneOptions(benchmark=("replay", "app.trace"))
     assert options.words()[:2] == ["replay", "app.trace"]

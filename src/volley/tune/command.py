@@ -127,6 +127,8 @@ def run(options: TuneOptions) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot create the folder {escape_controls(str(folder))}: {error.strerror}") from None
+    if (folder / "records.jsonl").exists():
+        raise UserError(f"{escape_controls(str(folder))} has the records of another search: name a new folder")
     with Stop() as stop:
         writer = open_writer(folder / "records.jsonl", "tune")
         launcher = SettingLauncher(benchmark, asked, writer, stop, until)
