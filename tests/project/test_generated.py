@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 import generate
 import other_programs
+from the_command import Command
 from volley.benchmarks import named, read
 from volley.records.plan import Plan
 from volley.report.columns import MEANINGS, base
@@ -87,9 +88,26 @@ def typed(document: str) -> tuple[Plan, object]:
     return plan, msgspec.convert(plan.options, named(plan.benchmark).plan_type)
 
 
+FOR_OTHERS = sorted({row.command for rows in other_programs.SUITES.values() for row in rows if row.command})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", sorted({command.split()[1] for command in FOR_OTHERS}))
+def test_every_command_for_a_program_of_others_runs_without_gpus(volley: Command, benchmark: str) -> None:
+    quick = {"transports": (), "matrix": ("--latency", "8", "--bandwidth", "64", "--iterations", "2")}
+    for command in FOR_OTHERS:
+        words = command.replace("--ranks 8", "--ranks 4").split()[1:]
+        if words[0] != benchmark or "nccl" in words or "--section" in words:
+            continue
+        own = quick.get(
+            benchmark, ("--launches", "1", "--iterations", "2", *("--sizes", "64") * ("--sizes" not in words))
+        )
+        done = volley(*words, *own)
+        assert done.code == 0, (command, done.err)
+
+
 def test_every_command_for_a_program_of_others_can_be_typed() -> None:
-    commands = {row.command for rows in other_programs.SUITES.values() for row in rows if row.command}
-    for command in commands:
+    for command in FOR_OTHERS:
         benchmark, _ = read(shlex.split(command)[1:])
         assert benchmark.command == command.split()[1]
     assert all(row.command or row.note for rows in other_programs.SUITES.values() for row in rows)
