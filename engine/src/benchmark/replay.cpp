@@ -301,7 +301,7 @@ class Player {
 // What a core does where the application computed: it goes through twice the memory that its own caches hold, as fast
 // as it can. If it only waited, MPI would find in the caches what it had left there, and calls would be up to twice as
 // fast as in the application (docs/trace.md).
-class Computation {
+class GapWork {
  public:
   void spend(Clock::time_point from, double gap_s) {
     constexpr std::size_t page = 4096;
@@ -370,7 +370,7 @@ class Replay final : public Benchmark {
       if (gaps_ && !verify) {
         const double gap_s = static_cast<double>(step.gap_ns) * 1e-9;
         if (gap_s > 0.1) watchdog.progress(gap_s);
-        computation_.spend(last, gap_s);
+        gap_work_.spend(last, gap_s);
         Player::fetch(step);
       }
       const Span span = timed_span([&](std::uint64_t) { player.play(step, verify); }, 1);
@@ -418,7 +418,7 @@ class Replay final : public Benchmark {
   bool verify_ = true;
   MemoryKind kind_ = MemoryKind::host;
   double time_s_ = 1.0;
-  Computation computation_;
+  GapWork gap_work_;
   std::vector<float> call_s_;
 };
 
