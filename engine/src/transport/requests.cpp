@@ -188,9 +188,10 @@ class Persistent final : public WithRequests<false> {
 };
 
 class Partitioned final : public WithRequests<true> {
-  std::string unavailable(const Context&, const RankGroup&) override {
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
     VOLLEY_MPI_PARTITIONED_FUNCTIONS(VOLLEY_LACKS)
-    return {};
+    // Open MPI 5.0 duplicates MPI_COMM_WORLD when the first such message is made, which waits for all ranks of the job.
+    return context.size == pair.size() ? "" : "Open MPI makes partitioned messages in a job of two ranks only";
   }
   [[nodiscard]] Collectives* collectives() override { return nullptr; }
   [[nodiscard]] std::string refuses(std::size_t bytes) const override { return Transport::refuses(bytes); }
