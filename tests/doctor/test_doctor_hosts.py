@@ -94,6 +94,12 @@ def test_a_host_that_refuses_is_quoted(ssh: None) -> None:
     assert not found["two"].error
 
 
+def test_of_hosts_that_all_refuse_no_change_is_tried(ssh: None) -> None:
+    refused = [*talk(["refuses1", "refuses2"]).values()]
+    assert all(each.error for each in refused)
+    assert not [*hosts._changes(refused, "openmpi", [])]
+
+
 def test_data_must_cross_and_not_only_the_handshake() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:  # the kernel accepts, and nobody reads
         reached: dict[str, str] = {}
@@ -107,6 +113,7 @@ def test_this_host_is_known_by_its_names_and_addresses() -> None:
     assert is_this_host("127.0.0.1")
     assert not is_this_host("192.0.2.77")  # set aside for documentation (RFC 5737)
     assert not is_this_host("no-such-host.invalid")
+    assert not is_this_host("a..b")
 
 
 def test_slots_are_read_as_mpirun_reads_them() -> None:

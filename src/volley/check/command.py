@@ -94,7 +94,7 @@ def run(options: CheckOptions) -> int:
     if options.records:
         if options.budget or options.learn:
             raise UserError("--from measures nothing: leave out --budget and --learn")
-        kept = [log for name in options.records for log in read_runs(name, BENCHMARKS)]
+        kept = [log for name in dict.fromkeys(options.records) for log in read_runs(name, BENCHMARKS)]
         return _of_records(kept, options, where, known, asked)
     one = not rank_info(os.environ) and len(options.job.hosts) <= 1 and (granted is None or granted.nodes == 1)
     if not one and not options.output.quiet:
@@ -235,7 +235,8 @@ class Judged:
             yield CheckFinding(status=verdict, layer="all ranks", said=f"{transport}: {reason}", remedy="volley doctor")
         if not self.one:
             yield from by_paths(self.logs[0], self.names)
-        found = list(of_cluster(self.of_ranks, self.names, self.together.reasons))
+        there = {case: its for case, its in self.of_ranks.items() if case[0] not in absent}
+        found = list(of_cluster(there, self.names, self.together.reasons))
         if self.known and self.together.times and not any(each.status == "FAIL" for each in found):
             found = [each for each in found if each.status != "NOT JUDGED"]
             known = self.known.of(self.this)

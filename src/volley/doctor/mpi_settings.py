@@ -79,7 +79,7 @@ def without_interfaces(family: str, hosts: Sequence[HostFacts]) -> dict[str, str
     known = {(name, answers.get(each.partition("/")[0])) for host in hosts for name, each in host.interfaces.items()}
     lost = {name for name, answer in known if answer not in (None, "ok") and (name, "ok") not in known}
     away = (lost | {name for name, _ in known if name.startswith(ONLY_HERE)}) - {"lo"}
-    others = [name for name in hosts[0].interfaces if name not in {"lo", *away}]
+    others = [name for host in hosts[:1] for name in host.interfaces if name not in {"lo", *away}]
     if not away or not others:
         return {}
     value = ",".join(["127.0.0.0/8", *sorted(away)]) if family == "openmpi" else others[0]

@@ -16,7 +16,7 @@ def is_this_host(name: str, *, look_up: bool = True) -> bool:
     here = os.uname().nodename
     if name.partition(".")[0] == here.partition(".")[0] or name == "localhost":
         return True
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, UnicodeError):  # UnicodeError: an empty part, as in "a..b"
         flags = 0 if look_up else socket.AI_NUMERICHOST
         for *_, address in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=flags):
             kind = socket.AF_INET6 if len(address) > 2 else socket.AF_INET

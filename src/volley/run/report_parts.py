@@ -354,7 +354,7 @@ def _cpus(log: RunLog) -> Iterator[str]:
         for usage in (log.end.usage if log.end else ())
         if usage.elapsed_s and usage.rank in ranks_of and len(ranks_of[usage.rank].library_cpus) == 1
     }
-    if busy and max(busy.values()) > _MUCH:
+    if "ok" in log.statuses and busy and max(busy.values()) > _MUCH:
         most = max(busy, key=lambda rank: busy[rank])
         yield (
             f"MPI's and the transports' threads have no core of their own: those of rank {most} took "

@@ -146,6 +146,8 @@ def _report(output: Path, trace: Trace, folder: Path, local: Path) -> int:
         f"files into that folder, then {escape_controls(shlex.join(['volley', 'explain', str(folder)]))}"
     )
     if not trace.ranks:
+        if info.stopped or info.status:
+            raise MachineError("nothing was recorded: the command ended before a rank of this host called MPI_Init")
         raise MachineError(
             "nothing was recorded: no process of the command called MPI_Init of a shared MPI library (static and "
             f"setuid programs, and launchers that do not pass on LD_PRELOAD, keep the recorder out); {elsewhere}"

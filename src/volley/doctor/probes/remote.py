@@ -149,7 +149,7 @@ def _said_by(work: Callable[[], None]) -> str:
 
 
 def _look_up(names: dict[str, list[str]], name: str) -> None:
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, UnicodeError):
         names[name] = sorted({str(found[4][0]) for found in socket.getaddrinfo(name, None, socket.AF_INET)})
 
 
