@@ -79,7 +79,11 @@ def of_cluster(
 
 def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names: Names) -> CheckFinding:
     """Report the cores of a machine: others may use them, so that a slow one is not judged."""
-    ranks = count(len(names.ranks), "rank")
+    ranks, cpus = count(len(names.ranks), "rank"), {cpu for rank in names.ranks for cpu in rank.cores}
+    if cpus and len(names.ranks) > len(cpus):
+        return finding(
+            status="NOT JUDGED", said=f"the data of {ranks} is correct; they share {count(len(cpus), 'CPU')}"
+        )
     if not judgement.parts:
         why = f"a rank slower by {_percent(judgement.seen_from)} would have been found, among {ranks} of this machine"
         return finding(status="PASS", said=why, evidence="population")
