@@ -181,7 +181,7 @@ def test_a_comparison_names_what_changed_pairs_share(
     assert len(out.splitlines()) <= 60
     for name, pairs in (("node 3 (cn003) ↔ all other nodes", 896), ("node 1 (cn001) ↔ node 2 (cn002)", 128)):
         assert len(re.findall(rf"{re.escape(name)} +{pairs} .* slower$", out, re.M)) == 2  # both patterns
-    alone = re.findall(r"host, .* at 8 B +(\d+ → \d+)", out)
+    alone = re.findall(r"^host, .* at 8 B, (\d+ → \d+)", out, re.M)
     assert sorted(alone) == (["40 → 9", "9 → 40"] if launches > 1 else [])
     assert ("NO VERDICT" in out) == (launches == 1)
     assert cli.main(["compare", after, before]) == 0

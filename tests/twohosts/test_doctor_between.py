@@ -53,7 +53,7 @@ def problems(found: dict[str, dict[str, str]]) -> list[str]:
 
 def doctor(lab: Lab, before: str = "") -> dict[str, dict[str, str]]:
     """The findings of the first host over both, by check."""
-    command = f'{ANY} {before} exec "$0" -m volley doctor --format json --timeout 12 --hosts {",".join(NAMES)}'
+    command = f'{ANY} {before} exec "$0" -m volley doctor --format json --timeout 20 --hosts {",".join(NAMES)}'
     done = lab.run(["sh", "-c", command, sys.executable], timeout_s=200)
     assert done.returncode in {0, 1}, done.stderr
     return {each["check"]: each for each in json.loads(done.stdout)["findings"]}

@@ -39,6 +39,11 @@ from volley.statistics.two_runs import (
 from volley.text import count, join_few, join_words
 
 
+def place_name(series: str, place: str) -> str:
+    """Name a point or part of a series: ``host at 8 B``, ``host, pingpong, loaded at 8 B, 0 → 1``."""
+    return f"{series}, {place}" if " at " in series else f"{series} at {place}"
+
+
 def letter(place: int) -> str:
     """Return what reports call a side: A is the baseline."""
     return chr(ord("A") + place)
@@ -211,7 +216,7 @@ class Comparison:
         return [f"{named(of).command} {name}" if names.count(name) > 1 else name for of, name in self.sweeps]
 
     def point_name(self, point: int) -> str:
-        return f"{self.series[self.sweep[point]]} at {self.at[point]}"
+        return place_name(self.series[self.sweep[point]], self.at[point])
 
     def by_series(self, points: Integers | None = None) -> dict[str, Integers]:
         """Return these points, or all of them, by their series, both in order of appearance."""
@@ -285,7 +290,7 @@ class Comparison:
         ``3 points: aware and host at 8 B``
         """
         both = self.first.observed.rows.keys() & self.second.observed.rows.keys()
-        names = (f"{key[1]} at {key[2]}" if key[:2] in both else key[1] for key in keys)
+        names = (place_name(*key[1:]) if key[:2] in both else key[1] for key in keys)
         return f"{count(len(keys), 'point')}: {join_few(dict.fromkeys(names))}"
 
     @cached_property

@@ -11,7 +11,7 @@ import numpy as np
 
 from volley.benchmarks import named
 from volley.command.commandline import declared
-from volley.compare.comparison import Comparison, Part, Side, Verdict
+from volley.compare.comparison import Comparison, Part, Side, Verdict, place_name
 from volley.compare.environment import EnvironmentDifference, environment_differences
 from volley.compare.options import FailOn
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_UNDECIDED
@@ -256,7 +256,7 @@ def _parts(comparison: Comparison, *, full: bool) -> Table:
         return float(np.median(comparison.differences.ratio[part.points]))
 
     columns: dict[Column, Callable[[Part], Cell | str | int]] = {
-        Column(align="left"): lambda part: f"{part.series} at {part.name}",
+        Column(align="left"): lambda part: place_name(part.series, part.name),
         Column("points"): lambda part: part.points.size,
         Column("ratio", "median", digits=4): lambda part: Cell(ratio(part), text=f"{ratio(part):.3f}"),
         Column("change", align="left"): lambda part: Cell(
