@@ -24,7 +24,7 @@ from volley.doctor.checks import CHECKS, diagnose
 from volley.doctor.findings import DoctorFinding
 from volley.machine import facts as f
 from volley.machine import job_facts
-from volley.machine.mpi_words import reason_in
+from volley.machine.mpi_words import limit_in, reason_in
 
 OUTPUTS = (Path(__file__).parents[1] / "mpi_outputs.txt").read_text("utf-8").strip("\n").split("\n\n")
 
@@ -32,8 +32,10 @@ OUTPUTS = (Path(__file__).parents[1] / "mpi_outputs.txt").read_text("utf-8").str
 @pytest.mark.parametrize("output", OUTPUTS, ids=[each.splitlines()[0] for each in OUTPUTS])
 def test_the_reason_is_the_sentence_that_says_why(output: str) -> None:
     """Real outputs of each MPI (``> `` the reason), found among what follows from it."""
-    _, reason, *lines = output.splitlines()
-    assert reason_in([line[2:] for line in lines]) == reason[2:]
+    title, reason, *lines = output.splitlines()
+    said = [line[2:] for line in lines]
+    assert reason_in(said) == reason[2:]
+    assert limit_in(said) == ("ulimit -n" if "ulimit -n" in title else "")
 
 
 def test_a_state_of_a_machine_is_one_finding() -> None:

@@ -58,8 +58,8 @@ SETTING = re.compile(
 
 
 LIMITS_MET = {
-    "ulimit -n": re.compile(r"SYSLIMITS_MET_(PIPES|FILES|SOCKETS)|[Tt]oo many open files|EMFILE"),
-    "ulimit -u": re.compile(r"SYSLIMITS_MET_CHILDREN|[Cc]annot fork|fork: .*temporarily unavailable"),
+    "ulimit -n": re.compile(r"SYS_LIMITS_(PIPES|FILES|SOCKETS)|[Tt]oo many open files|EMFILE"),
+    "ulimit -u": re.compile(r"SYS_LIMITS_CHILDREN|[Cc]annot fork|fork: .*temporarily unavailable"),
     "ulimit -l": re.compile(r"max locked memory|memlock|ibv_(reg_mr\w*|create_cq|create_qp)\b.*Cannot allocate memory"),
     "df /dev/shm": re.compile(r"No space left on device.*/dev/shm|/dev/shm.*(No space left|not enough space)"),
 }
@@ -69,7 +69,7 @@ LIMITS_MET = {
 def limit_in(lines: Sequence[str]) -> str:
     """Return the command that shows the limit which a job met; empty if no line speaks of one.
 
-    >>> limit_in(["PMIX ERROR: PMIX_ERR_SYSLIMITS_MET_PIPES in file odls_default_module.c"])
+    >>> limit_in(["PMIX ERROR: PMIX_ERR_SYS_LIMITS_PIPES in file odls_default_module.c"])
     'ulimit -n'
     """
     return next((shows for shows, words in LIMITS_MET.items() if any(map(words.search, lines))), "")
