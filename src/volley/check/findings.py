@@ -17,6 +17,7 @@ from volley.check.evidence import ClusterPart, Judgement
 from volley.check.places import Names
 from volley.document import Frozen, doc, readable_json
 from volley.machine.finding import Finding, Verdict, counts, exit_code
+from volley.records.record_types import cpus_of
 from volley.report.columns import SCHEMA
 from volley.report.prometheus import escaped
 from volley.text import count, escape_controls, grouped, join_few, wrapped
@@ -79,11 +80,9 @@ def of_cluster(
 
 def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names: Names) -> CheckFinding:
     """Report the cores of a machine: others may use them, so that a slow one is not judged."""
-    ranks, cpus = count(len(names.ranks), "rank"), {cpu for rank in names.ranks for cpu in rank.cores}
-    if cpus and len(names.ranks) > len(cpus):
-        return finding(
-            status="NOT JUDGED", said=f"the data of {ranks} is correct; they share {count(len(cpus), 'CPU')}"
-        )
+    ranks, cpus = count(len(names.ranks), "rank"), len(cpus_of(names.ranks))
+    if len(names.ranks) > cpus > 0:
+        return finding(status="NOT JUDGED", said=f"the data of {ranks} is correct; they share {count(cpus, 'CPU')}")
     if not judgement.parts:
         why = f"a rank slower by {_percent(judgement.seen_from)} would have been found, among {ranks} of this machine"
         return finding(status="PASS", said=why, evidence="population")

@@ -393,7 +393,7 @@ def _nothing_in_common(first: Side, second: Side) -> str:
         ]
         return f"{join_words(commands)}: compare two runs of one benchmark"
     series = [
-        f"{side.name} has {join_few([f'{series} at {at}' for _, series, at in _only(side.observed.rows, {})], 3)}"
+        f"{side.name} has {join_few([place_name(*key[1:]) for key in _only(side.observed.rows, {})], 3)}"
         for side in (first, second)
     ]
     return f"the runs have no point in common ({'; '.join(series)}): measure the same sizes on the same transports"

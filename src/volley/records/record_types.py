@@ -6,6 +6,7 @@ in its name (``_s`` seconds, ``_bytes`` bytes).  A missing number is ``null``, n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -101,6 +102,11 @@ class Startup(Frozen, frozen=True, kw_only=True):
     plan_s: Annotated[Seconds, doc("the facts of all ranks were gathered and the plan was read.")]
 
 
+def cpus_of(ranks: Iterable[Rank]) -> set[int]:
+    """Return the logical CPUs on which the measuring threads of these ranks may run."""
+    return {cpu for rank in ranks for cpu in rank.cores}
+
+
 class Run(Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
     """First record of a run: machine, software, environment, placement, and the plan itself."""
 
@@ -120,7 +126,7 @@ class Run(Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
     def oversubscribed(self) -> bool:
         """Whether the ranks of a host are more than the CPUs that they may use."""
         by_host = grouped(self.ranks, lambda rank: rank.host).values()
-        return any(len(those) > len({cpu for rank in those for cpu in rank.cores}) > 0 for those in by_host)
+        return any(len(those) > len(cpus_of(those)) > 0 for those in by_host)
 
 
 class Transport(Frozen, frozen=True, kw_only=True, tag_field="record", tag="transport"):

@@ -11,7 +11,7 @@ import msgspec
 from volley.machine import settings
 from volley.machine.hardware import Hardware, Settings
 from volley.machine.nvidia_driver import has_driver
-from volley.records.record_types import Run
+from volley.records.record_types import Run, cpus_of
 
 
 @dataclass
@@ -38,7 +38,7 @@ class NodeState:
     def before(self, run: Run) -> Iterator[Settings | Hardware]:
         """Yield the records of the state before a launch, which its ``run`` record needs."""
         here = self._settings
-        cpus = {cpu for rank in run.ranks if here and rank.host == here.host for cpu in rank.cores}
+        cpus = cpus_of(rank for rank in run.ranks if here and rank.host == here.host)
         if here and cpus:
             yield settings.of(here, cpus)
         yield from self._of_ranks(self._latest[1], run)

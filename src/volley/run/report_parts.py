@@ -14,7 +14,7 @@ from volley.machine.transports import NOTHING_FOR_GPUS
 from volley.machine.variables import tuned
 from volley.records.command_again import budget_named, command_again, launch_again, launches_named
 from volley.records.launch_series import MAX_NAMED, LaunchSeries
-from volley.records.record_types import Rank, Run, Transport
+from volley.records.record_types import Rank, Run, Transport, cpus_of
 from volley.records.run_log import RunLog
 from volley.report.cells import kinds_of, launches_of
 from volley.report.model import Note
@@ -335,7 +335,7 @@ def _cpus(log: RunLog) -> Iterator[str]:
     if slow := settings.slow_clock():
         yield f"{slow}: sudo {RAISE_CLOCK}"
     # A rank that the engine did not bind may move among many cores and needs one.
-    needed = len({cpu for rank in here if rank.bound_by == "engine" for cpu in rank.cores})
+    needed = len(cpus_of(rank for rank in here if rank.bound_by == "engine"))
     needed += sum(rank.bound_by != "engine" for rank in here)
     if small := settings.small_quota(needed):
         yield f"{small}; raise the quota (docker run --cpus, systemd CPUQuota)"
@@ -360,7 +360,7 @@ def _cpus(log: RunLog) -> Iterator[str]:
             f"MPI's and the transports' threads have no core of their own: those of rank {most} took "
             f"{busy[most] * 100:.0f} % of the time on the core that it measures on; request more cores than ranks"
         )
-    cpus = {cpu for rank in here for cpu in rank.cores}
+    cpus = cpus_of(here)
     if cpus and len(here) > len(cpus) and not shared:
         crowded = sharing_cores(len(here), f"{count(len(cpus), 'CPU')} of {settings.host}")
         yield f"{crowded}; start at most {count(len(cpus), 'rank')} there"
