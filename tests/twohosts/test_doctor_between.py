@@ -27,6 +27,7 @@ STATES = (
 """Each with the hosts that are in it and what ends it: ``None`` for the remedy that doctor names."""
 
 
+@pytest.mark.alone
 def test_what_is_between_two_hosts_is_named(join_hosts: Callable[[Wire], Lab]) -> None:
     """One state after the other: what finds the next one sees that the remedy has ended the one before."""
     lab = join_hosts(WIRE)
@@ -53,7 +54,7 @@ def problems(found: dict[str, dict[str, str]]) -> list[str]:
 
 def doctor(lab: Lab, before: str = "") -> dict[str, dict[str, str]]:
     """The findings of the first host over both, by check."""
-    command = f'{ANY} {before} exec "$0" -m volley doctor --format json --timeout 20 --hosts {",".join(NAMES)}'
+    command = f'{ANY} {before} exec "$0" -m volley doctor --format json --timeout 15 --hosts {",".join(NAMES)}'
     done = lab.run(["sh", "-c", command, sys.executable], timeout_s=200)
     assert done.returncode in {0, 1}, done.stderr
     return {each["check"]: each for each in json.loads(done.stdout)["findings"]}

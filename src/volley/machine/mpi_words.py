@@ -135,7 +135,7 @@ def _help_texts(lines: Sequence[str]) -> Iterator[str]:
         if block and not _CONSEQUENCE.match(block[0]) and not block[0].startswith(("[", "***")):
             details = [" ".join(each.split()) for each in block if _DETAIL.fullmatch(each)]
             prose = " ".join(each for each in block if not _DETAIL.fullmatch(each) and each)
-            sentence = re.match(r".*?[.:;](?=\s|$)|.*", prose)
+            sentence = re.match(r"(WARNING: )?.*?[.:;](?=\s|$)|.*", prose)
             known = [each for each in details if not _OF_ADDRESS.match(each)]
             yield "; ".join(filter(None, [(sentence[0] if sentence else prose).rstrip(".:; "), *known]))
         block = [] if block is None or block else block
