@@ -23,7 +23,7 @@ from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.records.plan import Sampling
 from volley.records.run_log import RunLog
 from volley.run.jobs import Job, JobContext, Jobs, choose_transports, count_ranks, make_plan
-from volley.text import grouped
+from volley.text import count, grouped
 from volley.units import format_duration, format_size
 
 VISITS = 160
@@ -106,7 +106,8 @@ class Measured:
         sampling = Sampling(ci=0.01, point_time_s=POINT_S, size_time_s=None, tail=False)
         plan = msgspec.structs.replace(plan, sampling=sampling, budget_s=self.budget_s)
         expected_s = len(rounds) * repeats * (BESIDE_S + 2 * len(transports) * POINT_S)
-        note = f"{ranks} ranks measure at once, in {len(rounds)} rounds: about {format_duration(expected_s)}"
+        takes = format_duration(min(expected_s, self.budget_s))
+        note = f"{ranks} ranks measure at once, in {count(len(rounds), 'round')}: about {takes}"
         return Jobs((Job(plan),), next_job=None if alone else self.next_job, note=f"{note} after the start")
 
     def next_job(self, logs: Sequence[RunLog], left_s: float, _say: object = None) -> Job | None:

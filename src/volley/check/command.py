@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import sys
@@ -127,6 +128,7 @@ def run(options: CheckOptions) -> int:
         said = f"{options.expect}: nothing was learned, because this check did not pass"
         if exit_code(check.findings) == EXIT_GOOD:
             said = limits.learn(options.expect, judged.host, judged.this, judged.times)
+            said += f"\nvolley: {judged.busy}: {limits.TOO_LONG}" if judged.busy else ""
         print(said, file=sys.stderr)
     code = _show(check.findings, judged.nodes(hosts), options)
     if not options.output.quiet and (line := writer.last_line()):
@@ -156,9 +158,12 @@ def _machine(check: Check) -> list[LayerLogs]:
         if check.stop.signal is not None:
             break
         benchmark, asked = benchmarks.read(layer.words)
-        job = replace(asked.job, watchdog=check.options.job.watchdog)
+        job, own_s = replace(asked.job, watchdog=check.options.job.watchdog), asked.sampling.budget or math.inf
         asked = replace(asked, job=job, output=replace(asked.output, quiet=True))
-        logs = [log for _ in range(layer.times) for log in check.launches(layer.name, benchmark, asked)]
+        logs = []
+        for _ in range(layer.times):
+            within = replace(asked.sampling, budget=min(own_s, check.left_s))
+            logs += check.launches(layer.name, benchmark, replace(asked, sampling=within))
         if logs:
             found.append((layer, benchmark, logs))
     return found
@@ -188,6 +193,7 @@ class Judged:
             self.times |= measured(benchmark, those)
         self.one = self.names is None or self.names.one_node
         self.times |= self.together.times if self.one else {}
+        self.busy = next(filter(None, (machine.busy(*each) for each in self.of_layers)), "")
 
     @property
     def this(self) -> limits.Machine:
@@ -226,7 +232,7 @@ class Judged:
         """Judge all ranks together."""
         if self.one and self.options.job.ranks == 1:
             why = "one rank has no partner; the limits do not judge it" if self.known else "one rank has no partner"
-            yield CheckFinding(status="NOT JUDGED", layer="all ranks", said=why)
+            yield CheckFinding(status="NOT JUDGED", layer="all ranks", said=why, remedy="--ranks 2, or more")
         if self.names is None or not self.logs:
             return
         absent = {each.transport: each.reason for log in self.logs for each in log.transports if not each.available}
@@ -239,8 +245,9 @@ class Judged:
         found = list(of_cluster(there, self.names, self.together.reasons))
         if self.known and self.together.times and not any(each.status == "FAIL" for each in found):
             found = [each for each in found if each.status != "NOT JUDGED"]
-            known = self.known.of(self.this)
-            found.append(limits.by_limits("all ranks", self.together.times, known, len(self.times), self.this.ranks))
+            known, ranks = self.known.of(self.this), self.this.ranks
+            of_all = limits.by_limits("all ranks", self.together.times, known, len(self.times), ranks)
+            found.append(limits.while_busy(of_all, machine.without_core(self.logs)))
         yield from found
 
     def _of_inventory(self) -> Iterator[CheckFinding]:
@@ -294,7 +301,7 @@ def _of_records(
     ranks = [log for log in logs if is_check(log)]
     others = [(log, log.run.plan) for log in logs if log.run and log not in ranks]
     if not ranks and len({plan.benchmark for _, plan in others}) == 1:
-        raise UserError("--from: these records are not those of a check")
+        raise UserError("--from: these records are not those of a check, or of one that ended in its first layer")
     of_layers: list[LayerLogs] = []
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
     absent = [] if ranks else ["all ranks"]

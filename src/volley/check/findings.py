@@ -16,6 +16,7 @@ from volley.check.cluster import Case
 from volley.check.evidence import ClusterPart, Judgement
 from volley.check.places import Names
 from volley.document import Frozen, doc, readable_json
+from volley.errors import EXIT_GOOD
 from volley.machine.finding import Finding, Verdict, counts, exit_code
 from volley.records.record_types import cpus_of
 from volley.report.columns import SCHEMA
@@ -23,6 +24,7 @@ from volley.report.prometheus import escaped
 from volley.text import count, escape_controls, grouped, join_few, wrapped
 from volley.units import format_cpulist, format_size
 
+LEARN = "limits of this site, learned on good nodes: volley check --expect FILE --learn"
 NAMED = 8
 """A sentence names at most this many parts of a list."""
 
@@ -82,7 +84,8 @@ def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names:
     """Report the cores of a machine: others may use them, so that a slow one is not judged."""
     ranks, cpus = count(len(names.ranks), "rank"), len(cpus_of(names.ranks))
     if len(names.ranks) > cpus > 0:
-        return finding(status="NOT JUDGED", said=f"the data of {ranks} is correct; they share {count(cpus, 'CPU')}")
+        why = f"the data of {ranks} is correct; the speed is not judged, because they share {count(cpus, 'CPU')}"
+        return finding(status="NOT JUDGED", said=why, remedy=f"--ranks {cpus}")
     if not judgement.parts:
         why = f"a rank slower by {_percent(judgement.seen_from)} would have been found, among {ranks} of this machine"
         return finding(status="PASS", said=why, evidence="population")
@@ -90,7 +93,7 @@ def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names:
     cores = join_few([f"rank {rank}" for part in slow for rank in part.ranks], NAMED)
     seen = f"; {cores}: {_percent(max(part.slower or 0 for part in slow))} slower than the others" if slow else ""
     why = f"the data of {ranks} is correct{seen}; the speed of single cores is not judged"
-    return finding(status="NOT JUDGED", said=why)
+    return finding(status="NOT JUDGED", said=why, remedy=LEARN)
 
 
 def _of_part(finding: partial[CheckFinding], part: ClusterPart, names: Names) -> CheckFinding:
@@ -110,8 +113,8 @@ def _of_part(finding: partial[CheckFinding], part: ClusterPart, names: Names) ->
         why = f"at times {slower} slower than usual ({count(part.pairs, 'visit')}), more often than other nodes"
         return about(status="FAIL", part=_title(part, names), said=why, drain=True)
     if part.reason == "two":
-        why = "the data is correct; of two nodes nobody can say which one is slow"
-        return about(status="NOT JUDGED", said=why, evidence="none")
+        why = "the data is correct; the speed is not judged: of two nodes nobody can say which one is slow"
+        return about(status="NOT JUDGED", said=why, evidence="none", remedy="a check with a third node")
     inside = f"its nodes are {slower} slower with each other than those of other switches"
     if part.state == "slow":
         pairs = f"({count(part.pairs, 'pair')})" if part.pairs else ""
@@ -186,6 +189,8 @@ def _title(part: ClusterPart, names: Names) -> str:
 # ------------------------------------------------------------------------------------------------------------- formats
 
 
+SPEED = ("population", "limits", "reference", "line rate")
+"""The yardsticks of how fast something is."""
 MOST_LINES = 60
 """Of the screen, however many findings there are; the other formats have all of them."""
 WIDTH = 120
@@ -225,7 +230,10 @@ def _table(findings: Sequence[CheckFinding]) -> list[str]:
             break
     if any(len(those) > most for those in sections):
         lines = [*lines[:room], f"--format json has all {len(findings)} findings"]
-    return [", ".join(totals) or "nothing was measured", *lines]
+    judged = any(each.evidence in SPEED and each.status != "NOT JUDGED" for each in findings)
+    good = findings and not judged and exit_code(findings) == EXIT_GOOD
+    first = f"{', '.join(totals)}: what arrived is correct, and no speed was judged" if good else ", ".join(totals)
+    return [first or "nothing was measured", *lines]
 
 
 def _section(findings: Sequence[CheckFinding], most: int) -> list[str]:

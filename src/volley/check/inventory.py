@@ -49,4 +49,5 @@ def by_inventory(asked: Inventory, seen: Sequence[Seen]) -> Iterator[CheckFindin
         yield finding(status="UNDECIDED", said=why, remedy="volley check --inventory FILE on each node")
     elif not failed:
         what = join_few([*good], NAMED)
-        yield finding(status="PASS" if what else "NOT JUDGED", said=f"all is there: {what}" if what else "it is empty")
+        why = f"all is as it must be: {what}" if what else "the file asks for nothing"
+        yield finding(status="PASS" if what else "NOT JUDGED", said=why)

@@ -36,6 +36,7 @@ FEWEST = 5
 """Good nodes, or checks of one, that a limit needs."""
 WIDEST = 1.5
 """A limit above this many times the usual time was learned from checks that differ too much, and judges nothing."""
+TOO_LONG = "these times are longer than those of a quiet node; learn into a new file while nothing else runs here"
 APART = math.log(1.05)
 """One check is left out if it is this far from all others, and three times as far as these are from each other."""
 
@@ -179,6 +180,14 @@ def by_limits(
     why = f"within this site's limits (a good node fails them once in {1 / FALSE_ALARM:.0f} checks)"
     why += f"; {_finds(limits, times)}"
     return finding(status="PASS", said=why)
+
+
+def while_busy(found: CheckFinding, busy: str) -> CheckFinding:
+    """Return a finding of times: nothing is slow for certain while others use the cores, as ``busy`` says."""
+    if not busy or found.status != "FAIL":
+        return found
+    again, said = "a check while nothing else runs here", f"{busy}: {found.said}"
+    return msgspec.structs.replace(found, status="UNDECIDED", said=said, remedy=again)
 
 
 def missing(machine: Machine, times: Iterable[str] | None, limits: Limits) -> Iterator[CheckFinding]:

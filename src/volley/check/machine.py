@@ -17,14 +17,15 @@ from volley.benchmarks.matrix.results import results as matrix_results
 from volley.benchmarks.matrix.slow_pairs import Pair
 from volley.check import judgement
 from volley.check.evidence import Judgement, Places, Visits, joined
-from volley.check.findings import NAMED, CheckFinding
-from volley.check.limits import Limits, by_limits
+from volley.check.findings import LEARN, NAMED, CheckFinding
+from volley.check.limits import Limits, by_limits, while_busy
 from volley.check.neighbors import FEWEST as SMALLEST
 from volley.machine.finding import Verdict
 from volley.machine.hardware import Gpu
 from volley.machine.health import faults
 from volley.machine.transports import family_of, without_fault
 from volley.records.launch_series import LaunchSeries
+from volley.records.plan import OUT_OF_TIME
 from volley.records.run_log import RunLog
 from volley.references import beside_words
 from volley.references.equal_machines import measured, ratios_of
@@ -38,6 +39,10 @@ NEAR, CORES_NEAR = 1.1, 1.5
 """A published result is of one machine and has no interval: this many times its time passes, of a GPU or of a core."""
 OF_LINE_RATE = 0.7
 """Copies between GPUs, and with the host, reach 75 to 90 % of the line rate (`results`): less than this is no PASS."""
+WITHOUT_CORE = 0.1
+"""Ranks that wait for messages without sleeping have their core all the time: on four quiet machines they were without
+it for up to 3 % of the time (`results/*/check.jsonl.gz`).  Beyond this share others use the cores."""
+MAYBE = "others may use these cores"
 TIMES = 3
 """How often the matrix of GPUs is measured: a pair that is slow each time is slow."""
 USUAL_PER_S = {"PCIe replays": 8 / 60, "NVLink CRC errors": 100.0, "NVLink CRC of data errors": 100.0}
@@ -91,7 +96,6 @@ def layers(gpus: int, named: Sequence[str] = ()) -> list[Layer]:
 
 Section = tuple[str, list[int], list[GpuMatrixCase], Judgement]
 """A matrix of GPUs: its name, its GPUs, its launches, and what these say of the GPUs, as ranks in this order."""
-LEARN = "limits of this site: volley check --expect FILE --learn"
 
 
 def judge(
@@ -106,22 +110,45 @@ def judge(
     for transport, reason in unavailable.items():
         yield finding(status="NOT POSSIBLE", said=f"{transport}: {reason}", remedy="volley doctor")
     times = measured(benchmark, logs)
-    if not times or not all(log.good for log in logs):
+    late = any(getattr(record, "reason", None) == OUT_OF_TIME for log in logs for record in log.records)
+    if late or not times or not all(log.good for log in logs):
         if not unavailable:
-            yield finding(status="UNDECIDED", said="not everything was measured", remedy=again)
+            why, how = (f": {OUT_OF_TIME}", "a longer --budget") if late else ("", again)
+            yield finding(status="UNDECIDED", said=f"not everything was measured{why}", remedy=how)
         return
     sections = list(_sections(benchmark, logs))
     slow = list(_slow(layer, sections))
     yield from slow
+    others = busy(layer, benchmark, logs)
     if limits is not None:
-        yield by_limits(layer.name, times, limits, judged)
+        yield while_busy(by_limits(layer.name, times, limits, judged), others)
     elif ratios := ratios_of(benchmark, logs, BENCHMARKS, of_cores=layer.of_cores):
-        yield _by_reference(layer, ratios, again)
+        yield _by_reference(layer, ratios, again, others)
     elif not slow:
-        yield _by_hardware(layer, sections, len(times))
+        yield _by_hardware(layer, sections, len(times), others)
 
 
-def _by_hardware(layer: Layer, sections: Sequence[Section], points: int) -> CheckFinding:
+def without_core(logs: Sequence[RunLog]) -> str:
+    """Say that others used the cores, if a rank that never slept was without its core; else nothing."""
+    usages = [each for log in logs if log.end for each in log.end.usage if each.elapsed_s]
+    awake = [each for each in usages if each.voluntary_switches <= each.involuntary_switches]
+    of_rank = grouped(awake, lambda usage: usage.rank).items()
+    shares = {rank: sum(each.cpu_s for each in its) / sum(each.elapsed_s for each in its) for rank, its in of_rank}
+    rank = min(shares, key=shares.__getitem__, default=None)
+    if rank is None or shares[rank] > 1 - WITHOUT_CORE:
+        return ""
+    return f"others used these cores (rank {rank} had its core for {shares[rank] * 100:.0f} % of the time)"
+
+
+def busy(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> str:
+    """Say that others used, or may have used, the cores of a layer that is of cores; else nothing."""
+    if not layer.of_cores or (said := without_core(logs)):
+        return said if layer.of_cores else ""
+    _, places = ratios_of(benchmark, logs, BENCHMARKS, of_cores=True) or ("", {})
+    return MAYBE if any(min(each) > CORES_NEAR for each in places.values()) else ""
+
+
+def _by_hardware(layer: Layer, sections: Sequence[Section], points: int, others: str) -> CheckFinding:
     """Judge without limits and references: the GPUs by each other if these are enough, else by their links."""
     finding = partial(CheckFinding, layer=layer.name, evidence="population")
     of_gpus = [judged for _, gpus, _, judged in sections if len(gpus) >= SMALLEST]
@@ -138,7 +165,9 @@ def _by_hardware(layer: Layer, sections: Sequence[Section], points: int) -> Chec
             shares = {pair: case.of_line_rate(pair) or 0.0 for pair in case.line_rates}
             best |= {(name, pair): max(share, best.get((name, pair), 0.0)) for pair, share in shares.items()}
     if not best:
-        why = f"{count(points, 'point')} correct; nothing to compare {'its' if points == 1 else 'their'} speed with"
+        its = "its" if points == 1 else "their"
+        why = f"{count(points, 'point')} correct; {its} speed is not judged: there is nothing to compare it with"
+        why += f"; {others}" if others else ""
         return finding(status="NOT JUDGED", said=why, evidence="none", remedy=LEARN)
     low = sorted(f"{name}, {_pair(pair)}" for (name, pair), share in best.items() if share < OF_LINE_RATE)
     why = f"copies reach {min(best.values()) * 100:.0f} % of the line rate of their links, or more"
@@ -196,7 +225,7 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
             )
 
 
-def _by_reference(layer: Layer, ratios: tuple[str, dict[str, list[float]]], again: str) -> CheckFinding:
+def _by_reference(layer: Layer, ratios: tuple[str, dict[str, list[float]]], again: str, others: str) -> CheckFinding:
     name, places = ratios
     every = [*chain.from_iterable(places.values())]
     finding = partial(CheckFinding, layer=layer.name, evidence="reference")
@@ -212,7 +241,7 @@ def _by_reference(layer: Layer, ratios: tuple[str, dict[str, list[float]]], agai
     why += f"all points together {usual}"
     verdict: Verdict = "UNDECIDED"
     if least == CORES_NEAR:
-        verdict, why = "NOT JUDGED", f"{why}; others may use these cores"
+        verdict, why = "NOT JUDGED", f"the data is correct; the speed is not judged, because {others or MAYBE}: {why}"
     return finding(status=verdict, said=why, remedy=f"limits of this site (--expect FILE), or {again}")
 
 

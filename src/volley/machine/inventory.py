@@ -47,8 +47,9 @@ def wrong(asked: Inventory, seen: Seen) -> Iterator[tuple[str, list[str] | None]
         yield "processor", [f"its processor is {seen.cpu}, not {asked.cpu}"] * (seen.cpu != asked.cpu)
     gpus, links, nics, memory = seen.gpus, seen.nvlinks, seen.nics, seen.memory_bytes
     if asked.gpus is not None:
-        wrong = gpus is not None and len(gpus) != asked.gpus
-        yield "GPUs", None if gpus is None else [f"{count(len(gpus), 'GPU')} of {asked.gpus}"] * wrong
+        said = [f"{count(len(gpus or ()), 'GPU')}{f' of {asked.gpus}' if asked.gpus else ', and none must be there'}"]
+        name = "GPUs" if asked.gpus or gpus is None else "no GPU"
+        yield name, None if gpus is None else said * (len(gpus) != asked.gpus)
     if asked.gpu:
         others = sorted({gpu for gpu in gpus or () if gpu != asked.gpu})
         said = [f"GPUs are {join_few(others, NAMED)}, not {asked.gpu}"] if others else []

@@ -7,6 +7,9 @@ from typing import Annotated, Any, Literal
 from volley.command.options import JobOptions, SamplingOptions
 from volley.document import PLAN_VERSION, Count, CountOrNone, Frozen, PositiveSeconds, Version, doc
 
+OUT_OF_TIME = "the time budget was too short"
+"""The engine's reason for a point that it skipped because the budget was over (engine/src/record/plan.hpp)."""
+
 
 class Sampling(Frozen, frozen=True, kw_only=True):
     """How samples are taken (docs/method, "Sampling")."""

@@ -206,7 +206,8 @@ def _progress(options: TuneOptions, launcher: SettingLauncher, what: str, launch
     quiet, shown = options.output.quiet, options.output.format
     if not quiet:
         print(f"volley: {what}: {launches} launches of {format_sig(launcher.launch_s, 2)} s", file=sys.stderr)
-    with Progress(shown, LaunchCount(launches, launches), quiet=quiet) as launcher.progress:
+    left_s = max(launcher.until - time.monotonic(), 0.0)
+    with Progress(shown, LaunchCount(launches, launches, left_s), quiet=quiet) as launcher.progress:
         yield
     launcher.progress = Progress(quiet=True)
 

@@ -154,7 +154,7 @@ def next_job(
     part: RankMatrixPlan = plan.options
     what = "undecided ones" if any(map(is_remeasurement, logs)) else "those slower than comparable pairs"
     pairs, times = count(len(part.pairs), "pair"), count(part.repeats, "time")
-    expected_s = len(part.pairs) * part.repeats * _pair_s(plan, logs[-1])
+    expected_s = min(len(part.pairs) * part.repeats * _pair_s(plan, logs[-1]), left_s)
     about = f"about {format_duration(expected_s)}"
     return Job(plan, note=f"measuring {pairs} again, {times}, {about}: {what}, and others to compare with")
 
