@@ -28,7 +28,9 @@ MAKE_VENV = [ -x $(VENV)/bin/python ] || { $(PYTHON) -m venv --without-pip $(VEN
 RM_VENV = [ ! -e $(VENV)/.made-by-make ] || rm -rf $(VENV)
 TOOLS := build/env
 PIP_TALKING := -m pip --disable-pip-version-check --verbose
-# Python compiles a module when it is first imported: most of what is installed never is.
+# Python compiles a module when it is first imported: most of what is installed never is. It keeps what it has compiled,
+# whatever the shell says: volley, pip and the tests start it hundreds of times.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(TOOLS)/bin/python -m pip --disable-pip-version-check --quiet
 IN_TOOLS := $(PIP) install --no-compile
 IN_VENV := $(PIP) --python $(VENV)/bin/python install --no-compile
