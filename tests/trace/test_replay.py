@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_a_replay_is_verified_and_has_a_time_for_every_call(known: Path, tmp_pat
     assert {"MPI_Isend", "MPI_Waitall", "MPI_Allreduce", "all calls"} <= by_call.keys()
     assert all(row["time_s"] > 0 for row in by_call.values())
     shown = volley("show", str(records))[1]
-    assert "messages were checked byte for byte" in shown
+    assert "messages and results of collectives were checked byte for byte" in shown
     assert re.search(r"recorded +replayed +range *\n", shown)
     assert f"is a trace of an application: write volley explain {known}" in volley("show", str(known))[2]
 
@@ -94,6 +95,43 @@ def test_calls_of_all_kinds_are_replayed_but_what_is_said(mixed: list[Path]) -> 
         code, _, err = volley("replay", str(path), *SHORT)
         assert code == 0, err
     assert {"Ibarrier", "Ibcast", "Ialltoall", "Iallreduce", "Iallgatherv", "Gatherv", "Scatterv", "Scan"} <= replayed
+
+
+@pytest.mark.slow
+def test_wrong_data_of_every_kind_of_call_is_found(mixed: list[Path], tmp_path: Path, engine: Path) -> None:
+    """Rank 1 takes other contents than the other ranks for all calls of one name."""
+    copy = tmp_path / "t"
+    copy.write_bytes(mixed[0].read_bytes())
+    program = build(read_trace(str(copy)), resolve(read_trace(str(copy))))
+    plan = volley("replay", str(copy), *SHORT[:4], "--dry-run")[1]
+    found: set[str] = set()
+    for changed in ("", *program.names):
+        words = [*program.words]
+        its = [at for at, name in _seeds_of(words, rank=1) if program.names[name] == changed and words[at]]
+        for at in its:
+            words[at] += 1_000_000
+        Path(f"{copy}.replay").write_bytes(np.array(words, np.int64).tobytes())
+        done = finish_with(mpirun(3, "--allow-run-as-root", *engine_words(engine)), plan)
+        (point,) = (each for each in map(json.loads, done.out.splitlines()) if each["record"] == "replay")
+        assert point["checked"] > 0
+        assert (point["status"], point["wrong"] > 0) == (("failed", True) if its else ("ok", False)), changed
+        found |= {changed} if its else set()
+    assert {"Irecv", "Sendrecv", "Ibcast", "Allgather", "Alltoallv", "Reduce", "Scatterv", "Scan"} <= found
+
+
+def _seeds_of(words: list[int], rank: int) -> Iterator[tuple[int, int]]:
+    """The places of the seeds of a rank's steps, with the number of each step's name."""
+    ranks = 3
+    at = ranks + sum(words[:rank])
+    communicators, at = words[at], at + 1
+    for _ in range(communicators):
+        at += 1 + words[at]
+    steps, at = words[at + 3], at + 4
+    for _ in range(steps):
+        sides = 2 if words[at] == 5 else 1
+        yield from ((at + 6 + 6 * side + 4, words[at + 1]) for side in range(sides))
+        at += 6 + 6 * sides
+        at += 1 + words[at]
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 14))])

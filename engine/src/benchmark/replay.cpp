@@ -140,6 +140,7 @@ class Player {
  public:
   Player(const Context& context, Program& program, MemoryKind kind)
       : program_(program),
+        rank_(context.rank),
         memory_(make_memory(kind)),
         scratch_(make_memory(kind)),
         requests_(static_cast<std::size_t>(program.slots)),
@@ -224,25 +225,30 @@ class Player {
   }
   [[nodiscard]] MPI_Comm comm(const ReplayStep& step) const { return comms_[step.comm].get(); }
 
-  // The arguments of a collective, which a nonblocking one needs until it has ended. Every rank is a root, and sends
-  // from one buffer.
+  // The arguments of a collective, which a nonblocking one needs until it has ended.
   [[nodiscard]] MpiCall prepared(const ReplayStep& step) const {
     const std::int64_t bytes = step.first.bytes;
     const std::int64_t element = step.element == 8 ? 8 : 4;
     MpiCall call{.operation = replayed[static_cast<std::size_t>(step.call) - first_collective],
                  .comm = comm(step),
                  .root = as_int(step.first.peer),
+                 .is_root = self(step) == as_int(step.first.peer),
                  .count = as_int(bytes)};
     if (traits_of(call.operation).reduces) {
       call.type = element == 8 ? MPI_DOUBLE : MPI_FLOAT;
       call.count = as_int((bytes + element - 1) / element);
     }
     if (!step.list.empty()) {  // of MPI_Gatherv and MPI_Scatterv only the root has one
-      const auto arriving = step.list.begin() + static_cast<std::ptrdiff_t>(program_.comms[step.comm].size());
+      const auto arriving = step.list.begin() + static_cast<std::ptrdiff_t>(members(step).size());
       set_counts(call.counts, call.starts, {step.list.begin(), arriving});
       set_counts(call.arriving, call.arriving_starts, {arriving, step.list.end()});
     }
     return call;
+  }
+  [[nodiscard]] const std::vector<int>& members(const ReplayStep& step) const { return program_.comms[step.comm]; }
+  // This rank's number in the communicator.
+  [[nodiscard]] int self(const ReplayStep& step) const {
+    return static_cast<int>(std::ranges::find(members(step), rank_) - members(step).begin());
   }
   static void set_counts(std::vector<int>& counts, std::vector<int>& starts, std::span<const int> given) {
     counts.assign(given.begin(), given.end());
@@ -253,47 +259,115 @@ class Player {
   [[nodiscard]] MPI_Request& request(std::int64_t slot) { return requests_[static_cast<std::size_t>(slot)]; }
 
   void before(const ReplayStep& step) {
+    const bool result = step.collective && step.first.seed != 0;
+    if (step.slot >= 0 && (step.call == ReplayCall::irecv || result)) pending_[slot_of(step.slot)] = &step;
     if (step.call == ReplayCall::send || step.call == ReplayCall::isend || step.call == ReplayCall::sendrecv)
       fill(step.first);
-    if (step.call == ReplayCall::irecv) pending_[static_cast<std::size_t>(step.slot)] = &step.first;
+    if (!result) return;
+    write(both_.send, contents_of(step, /*sent*/ true));
+    auto poison = contents_of(step, /*sent*/ false);
+    for (std::byte& each : poison) each = ~each;
+    write(both_.recv, poison);
   }
   void after(const ReplayStep& step) {
-    if (step.call == ReplayCall::recv) check(step.first);
+    if (step.call == ReplayCall::recv || (step.collective && step.slot < 0)) check(step);
     if (step.call == ReplayCall::sendrecv) check(step.second);
     if (step.call != ReplayCall::wait) return;
     for (const int slot : step.list) {
-      if (const ReplaySide* const side = std::exchange(pending_[static_cast<std::size_t>(slot)], nullptr)) check(*side);
+      if (const ReplayStep* const begun = std::exchange(pending_[slot_of(slot)], nullptr)) check(*begun);
     }
   }
+  static std::size_t slot_of(std::int64_t slot) { return static_cast<std::size_t>(slot); }
 
   static Contents contents_of(const ReplaySide& side) { return Contents(mixed(static_cast<std::uint64_t>(side.seed))); }
   void fill(const ReplaySide& side) {
     if (side.seed != 0) memory_->fill(at(side), static_cast<std::size_t>(side.bytes), contents_of(side));
   }
-  // Without guards: the buffers of an application may be next to each other.
+  void write(std::byte* to, const std::vector<std::byte>& bytes) { memory_->copy(to, bytes.data(), bytes.size()); }
+
+  void check(const ReplayStep& step) {
+    if (!step.collective) check(step.first);
+    else if (step.first.seed != 0) compare(both_.recv, contents_of(step, /*sent*/ false));
+  }
   void check(const ReplaySide& side) {
     if (side.seed == 0) return;
-    const auto bytes = static_cast<std::size_t>(side.sent_bytes);
-    expected_.resize((bytes + 7) / 8);
-    arrived_.resize(expected_.size());
-    const PatternWords words = contents_of(side).words();
-    for (std::size_t i = 0; i < expected_.size(); ++i) expected_[i] = words.word(i);
-    memory_->copy(reinterpret_cast<std::byte*>(arrived_.data()), at(side), bytes);
+    std::vector<std::byte> right;
+    append(right, static_cast<std::size_t>(side.sent_bytes), contents_of(side));
+    compare(at(side), right);
+  }
+  // Without guards: the buffers of an application may be next to each other.
+  void compare(const std::byte* there, const std::vector<std::byte>& right) {
+    if (right.empty()) return;
+    arrived_.resize(right.size());
+    memory_->copy(arrived_.data(), there, right.size());
     ++checked_;
-    if (std::memcmp(arrived_.data(), expected_.data(), bytes) != 0) ++wrong_;
+    if (arrived_ != right) ++wrong_;
+  }
+
+  // All that this rank sends in a collective, or all that it receives: for each rank from which or to which there is a
+  // block, the words of these two ranks, or elements of a sum.
+  [[nodiscard]] std::vector<std::byte> contents_of(const ReplayStep& step, bool sent) const {
+    const MpiCall& call = *step.collective;
+    const OperationTraits& traits = traits_of(call.operation);
+    const DataShare share = sent ? (call.is_root ? traits.sent_by_root : traits.sent_by_others)
+                                 : (call.is_root ? traits.received_by_root : traits.received_by_others);
+    const bool whole = share == DataShare::whole;
+    const bool from_each = share == DataShare::block_for_each;
+    const bool blocks = from_each || (whole && Collective{.operation = call.operation}.in_blocks());
+    const std::vector<int>& counts = from_each ? call.arriving : call.counts;
+    const int ranks = static_cast<int>(members(step).size());
+    const int own = self(step);
+    const int all = ranks * (ranks + 1) / 2;  // what the ranks' own numbers add up to
+    std::vector<std::byte> made;
+    if (traits.reduces && all > exact) return made;  // sums of so many ranks are not checked
+    for (int other = 0; share != DataShare::none && other < (blocks ? ranks : 1); ++other) {
+      const int from = sent ? own : blocks ? other : call.root;
+      const int to = sent ? (blocks ? other : 0) : whole ? 0 : own;
+      const int count = blocks && !counts.empty() ? counts[static_cast<std::size_t>(other)] : call.count;
+      const auto seed = static_cast<std::uint64_t>(((step.first.seed * ranks) + from) * ranks + to);
+      if (!traits.reduces) {
+        append(made, static_cast<std::size_t>(count), Contents(mixed(seed)));
+        continue;
+      }
+      const int last = call.operation == Operation::scan ? own : ranks - 1;  // of those whose elements are summed
+      const int times = sent ? own + 1 : (last + 1) * (last + 2) / 2;
+      for (int i = 0; i < count; ++i) {
+        const int number =
+            times * (1 + (i + to + static_cast<int>(step.first.seed % period)) % std::min(period, exact / all));
+        if (step.element == 8) append(made, static_cast<double>(number));
+        else append(made, static_cast<float>(number));
+      }
+    }
+    return made;
+  }
+  // Elements of sums repeat after at most so many, and are exact as `float`.
+  static constexpr int period = 61;
+  static constexpr int exact = 1 << 24;
+
+  static void append(std::vector<std::byte>& all, std::size_t bytes, const Contents& contents) {
+    const PatternWords words = contents.words();
+    for (std::size_t i = 0; i * sizeof(std::uint64_t) < bytes; ++i) {
+      append(all, words.word(i));
+    }
+    all.resize(all.size() - (round_up(bytes, sizeof(std::uint64_t)) - bytes));
+  }
+  template <class Number>
+  static void append(std::vector<std::byte>& all, Number number) {
+    const auto bytes = std::bit_cast<std::array<std::byte, sizeof number>>(number);
+    all.insert(all.end(), bytes.begin(), bytes.end());
   }
 
   const Program& program_;
+  const int rank_;  // in the world
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<Memory> scratch_;
   std::byte* arena_ = nullptr;
   Buffers both_;
   std::vector<Communicator> comms_;
   std::vector<MPI_Request> requests_;
-  std::vector<const ReplaySide*> pending_;
+  std::vector<const ReplayStep*> pending_;  // by slot: what has begun and brings data
   RequestList list_;
-  std::vector<std::uint64_t> expected_;
-  std::vector<std::uint64_t> arrived_;
+  std::vector<std::byte> arrived_;
   std::uint64_t checked_ = 0;
   std::uint64_t wrong_ = 0;
 };

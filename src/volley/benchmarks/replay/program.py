@@ -24,6 +24,8 @@ _LARGEST = 2**31 - 1
 _LINE = 64
 _MOST_ACTIVE = 256
 """Operations in flight at once among which shared buffers are looked for."""
+_SCRATCH = -2, -1
+"""Where all collectives have their buffers."""
 _APART = 1 << 62
 """Added to the address of the receive buffer of MPI_Sendrecv_replace: MPI_Sendrecv needs another one."""
 _MESSAGES = ("send", "recv", "isend", "irecv", "wait", "sendrecv")
@@ -105,7 +107,9 @@ class _Builder:
         self._names: dict[str, int] = {}
         self._comms: dict[int, int] = {}
         """The communicators that are used: their number in the replay, by that in the trace."""
-        self._whole = {id(each) for group in calls.collectives if self._is_whole(group) for each in group.values()}
+        whole = (group for group in calls.collectives if self._is_whole(group))
+        self._whole = {id(each): group for group in whole for each in group.values()}
+        """The operations of all ranks that belong to one, by its identity."""
         self._unverified: set[int] = set()
         self._seeds: dict[int, int] = {}
 
@@ -161,26 +165,26 @@ class _Builder:
     # ---------------------------------------------------------------------------------------------- verification
 
     def _find_overlaps(self, rank: RankCalls) -> None:
-        """Note the messages that are not checked: others in flight share their buffers, or the application may."""
-        active: list[Operation] = []
+        """Note what is not checked: others in flight share its buffer, or the application may."""
+        active: list[tuple[Operation, int, int]] = []
         for mine in rank.operations:
-            if mine.kind not in ("send", "receive"):
-                continue
-            if _is_buffered(rank, mine):
-                self._unverified.add(id(mine))
-            active = [each for each in active if each.done < 0 or each.done >= mine.post][-_MOST_ACTIVE:]
             low, high = mine.source.buffer, mine.source.buffer + mine.nbytes
-            for each in active:
-                begin = each.source.buffer
-                if begin < high and low < begin + each.nbytes and each.post != mine.post:
+            if mine.kind not in ("send", "receive"):
+                if id(mine) not in self._whole:
+                    continue
+                low, high = _SCRATCH
+            elif _is_buffered(rank, mine):
+                self._unverified.add(id(mine))
+            active = [each for each in active if each[0].done < 0 or each[0].done >= mine.post][-_MOST_ACTIVE:]
+            for each, begin, end in active:
+                if begin < high and low < end and each.post != mine.post:
                     self._unverified |= {id(each), id(mine)}
-            active.append(mine)
+            active.append((mine, low, high))
 
-    def _seed(self, mine: Operation) -> int:
-        send, receive = (mine, mine.match) if mine.kind == "send" else (mine.match, mine)
-        if send is None or receive is None or not self._unverified.isdisjoint((id(send), id(receive))):
-            return 0
-        return self._seeds.setdefault(id(send), len(self._seeds) + 1)
+    def _seed(self, those: Iterable[Operation | None]) -> int:
+        """Return the seed of the contents of these operations, which belong together; 0: they are not checked."""
+        known = [id(each) for each in those if each is not None]
+        return 0 if not self._unverified.isdisjoint(known) else self._seeds.setdefault(min(known), len(self._seeds) + 1)
 
     # ----------------------------------------------------------------------------------------------------- steps
 
@@ -242,7 +246,8 @@ class _Builder:
         elif mine.kind.startswith("Alltoall") and lists:
             lists = lists if len(lists) == 2 * len(members) else [*lists, *lists]
         rank.scratch_bytes = max(rank.scratch_bytes, (nbytes + 8) * len(members), sum(lists))
-        side = (members.index(mine.peer) if mine.peer in members else -1, 0, nbytes, 0, 0, 0)
+        seed = self._seed(self._whole[id(mine)].values())
+        side = (members.index(mine.peer) if mine.peer in members else -1, 0, nbytes, 0, seed, 0)
         code, element = OPERATIONS[mine.kind], mine.source.element
         self._step(rank, number, code, gap_ns, [side], numbers=lists, comm=mine.comm, element=element)
         if mine.done != number:
@@ -277,7 +282,8 @@ class _Builder:
     def _side(self, mine: Operation, apart: int = 0) -> _Side:
         sent = mine.nbytes if mine.kind == "send" or mine.match is None else mine.match.nbytes
         peer = -1 if mine.peer == NOBODY else self._calls.members[mine.comm].index(mine.peer)
-        return peer, max(mine.tag, 0), mine.nbytes, mine.source.buffer + apart, self._seed(mine), sent
+        seed = self._seed((mine, mine.match)) if mine.match else 0
+        return peer, max(mine.tag, 0), mine.nbytes, mine.source.buffer + apart, seed, sent
 
     def _written(self, rank: _Rank) -> list[int]:
         """Return the words of a rank, with addresses replaced by places in its arena."""

@@ -64,8 +64,8 @@ class ReplayPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="re
     status: Status
     pass_s: Annotated[list[PositiveSeconds], doc("one entry per pass: all calls, on the slowest rank.")]
     call_s: Annotated[list[Seconds], doc("of each name, the median over calls, ranks and passes.")]
-    checked: Annotated[NonNegative, doc("messages that were compared byte for byte.")] = 0
-    wrong: Annotated[NonNegative, doc("messages with a wrong byte.")] = 0
+    checked: Annotated[NonNegative, doc("messages and results of collectives, compared byte for byte.")] = 0
+    wrong: Annotated[NonNegative, doc("those with a wrong byte.")] = 0
 
 
 def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
@@ -169,9 +169,10 @@ def report(result: ReplayResult) -> Report:
 
 def _notes(result: ReplayResult) -> Iterator[Note]:
     if result.wrong:
-        yield Note("error", f"{result.wrong} of {result.checked} checked messages were wrong")
+        yield Note("error", f"{result.wrong} of {result.checked} checked messages and results were wrong")
     elif result.checked:
-        yield Note("finding", f"{result.checked} messages were checked byte for byte, in passes that were not timed")
+        said = f"{result.checked} messages and results of collectives were checked byte for byte"
+        yield Note("finding", f"{said}, in passes that were not timed")
     plan = result.series.plan
     left_out = plan.options.recorded.left_out if plan else {}
     shown = {name: share for name, share in left_out.items() if share >= 0.001}
