@@ -135,17 +135,19 @@ void network_devices_are_counted_in_bytes() {
   root.write(rdma + "mlx5_0/ports/1/counters/port_xmit_data", "250\n");
   root.write(rdma + "mlx5_0/ports/1/counters/port_xmit_packets", "3\n");
   root.write(rdma + "mlx5_0/ports/2/state", "1: DOWN\n");
+  root.write(rdma + "hfi1_0/ports/1/counters/port_xmit_data", "250\n");
   root.write(rdma + "rdmap0s6/ports/1/hw_counters/rx_bytes", "777\n");
   const auto found = network_devices(root.path());
-  EXPECT(found.size() == 5);
+  EXPECT(found.size() == 6);
   EXPECT(found[0].name == "eth1" && found[0].up && found[0].rate_bits_per_s == 0 && found[0].sent_bytes == 12);
   EXPECT(found[0].shared == std::vector<std::string>{"bond0"});
   EXPECT(found[1].name == "ib0" && found[1].rate_bits_per_s == 200e9 && !found[1].rdma);
-  EXPECT(found[2].name == "mlx5_0" && found[2].rdma && found[2].up && found[2].rate_bits_per_s == 200e9);
-  EXPECT(found[2].sent_bytes == 1000 && found[2].sent_packets == 3 && found[2].received_bytes == 0);
-  EXPECT(found[2].shared == std::vector<std::string>{"ib0"});
-  EXPECT(found[3].name == "mlx5_0:2" && !found[3].up);
-  EXPECT(found[4].name == "rdmap0s6" && found[4].received_bytes == 777);
+  EXPECT(found[2].name == "hfi1_0" && found[2].sent_bytes == 2000);
+  EXPECT(found[3].name == "mlx5_0" && found[3].rdma && found[3].up && found[3].rate_bits_per_s == 200e9);
+  EXPECT(found[3].sent_bytes == 1000 && found[3].sent_packets == 3 && found[3].received_bytes == 0);
+  EXPECT(found[3].shared == std::vector<std::string>{"ib0"});
+  EXPECT(found[4].name == "mlx5_0:2" && !found[4].up);
+  EXPECT(found[5].name == "rdmap0s6" && found[5].received_bytes == 777);
 }
 
 void a_process_knows_its_age() {

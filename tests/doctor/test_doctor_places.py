@@ -10,12 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from doctor_states import GOOD, STATES
+from further_situations import FURTHER
 from machine_facts import changed
-from reported_situations import SITUATIONS
+from reported_situations import SITUATIONS as KNOWN
 from volley.doctor.checks import diagnose
 from volley.doctor.findings import DoctorFinding
 from volley.machine.facts import Facts
 
+SITUATIONS = {**KNOWN, **FURTHER}
 PLACES = {
     "bare": {},
     "root": {"root": True},
@@ -140,7 +142,7 @@ def test_a_remedy_inside_a_container_leaves_the_host_to_its_administrator(remedi
 
 
 def test_words_about_ssh_follow_words_of_ssh(remedies: list[Remedy]) -> None:
-    said = re.compile(r"ssh|publickey|Host key|Connection closed")
+    said = re.compile(r"ssh|publickey|Host key|HOST IDENTIFICATION|Connection closed")
     assert [
         (name, r) for name, _, finding, r in remedies if re.search(r"\bssh\b", r) and not said.search(finding.evidence)
     ] == []

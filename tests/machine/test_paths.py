@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from volley.machine import paths
+from volley.machine import nccl_words, paths
 from volley.machine.path_words import said_of
 from volley.machine.paths import CountedDevice, CountedEnd, PathCounts, RunPath, Said
 
@@ -95,38 +96,129 @@ def test_what_is_counted_twice_is_told_once() -> None:
     assert beside.over() == "eth0 (10 Gbit/s)"
 
 
-def test_facts_of_rdma_machines_that_others_published() -> None:
-    """Counters as Linux has them for these cards; none of these machines was here.
-
-    RoCE has an Ethernet device and an RDMA device, which count their own bytes; EFA is beside ENA; Slingshot has no
-    counter of its RDMA bytes, so that libfabric's word is all that is known.
-    """
-    roce = found(device("ens1", rate=100e9), device("mlx5_0", 1.0, rate=100e9, packet=4096, shared=["ens1"]))
-    assert (roce.words(), roce.idle) == ("RDMA over mlx5_0 (100 Gbit/s)", [])
-    beside = found(device("ens1", 1.0, rate=100e9), device("mlx5_0", rate=100e9, shared=["ens1"]))
-    slow = paths.fallback(beside, {}, "64 KiB")
-    assert slow
-    assert slow.text == "64 KiB over TCP on ens1 (100 Gbit/s) though mlx5_0 (100 Gbit/s) is up on both hosts"
-    efa = found(device("ens5", rate=None), device("rdmap0s6", 1.0, rate=100e9, packet=8192))
-    assert efa.words() == "RDMA over rdmap0s6 (100 Gbit/s)"
-    cxi = found(device("hsn0", rate=200e9), lines=["provider: cxi"], mpi="Open MPI v5.0.11")
-    assert cxi.words().endswith("the library says Open MPI with libfabric, cxi")
-    assert paths.fallback(cxi, {}, "64 KiB") is None
+def _over_ucx(lanes: str, *devices: CountedDevice, transport: str = "host") -> RunPath:
+    return msgspec.structs.replace(found(*devices, transport=transport), library="UCX", protocol=lanes)
 
 
-@pytest.mark.parametrize(
-    ("way", "slow"), [("NET/IB/0/GDRDMA", False), ("NET/IB/0", True), ("NET/Libfabric/0/GDRDMA/Shared", False)]
+def _by_ofi(provider: str, *devices: CountedDevice) -> RunPath:
+    line = f"[a:65] mtl_ofi_component.c:347: mtl:ofi:prov: {provider}"
+    return found(*devices, lines=[line], mpi="Open MPI v5.0.11")
+
+
+def _by_ob1(*devices: CountedDevice) -> RunPath:
+    return found(*devices, lines=[line.format("tcp") for line in OPEN_MPI[1:]], mpi="Open MPI v5.0.11")
+
+
+def _by_nccl(way: str, *devices: CountedDevice) -> RunPath:
+    line = f"a:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via {way} comm 0x9bbf3b0 nRanks 02"
+    return found(*devices, lines=[line], transport="nccl")
+
+
+def _mlx5(payload: float = 1.0, name: str = "mlx5_0", **more: object) -> CountedDevice:
+    return device(name, payload, rate=200e9, packet=4096, **more)  # type: ignore[arg-type]
+
+
+EFA, ENA = device("rdmap0s29", 1.0, rate=100e9, packet=8192), device("ens5", 1.0, rate=25e9)
+IDLE_EFA, IDLE_ENA = device("rdmap0s29", rate=100e9), device("ens5", rate=25e9)
+HFI = device("hfi1_0", 1.0, rate=100e9, packet=8192, rdma=True, shared=["ib0"])
+HSN, IDLE_HSN = device("hsn0", 1.0, rate=200e9), device("hsn0", rate=200e9)
+PORTS = [device(f"ens1f{port}", rate=100e9, shared=["bond0"]) for port in (0, 1)]
+BUSY_PORTS = [device(f"ens1f{port}", 0.5, rate=100e9, shared=["bond0"]) for port in (0, 1)]
+LAG = {"rate": 100e9, "shared": ["ens1f0", "ens1f1"]}
+GDR, PIECES = (
+    "rendezvous zero-copy read from remote, rc_mlx5/mlx5_0:1",
+    "rendezvous cuda_copy, frag host, rc_mlx5/mlx5_0:1",
 )
-def test_rdma_without_gpudirect_is_found(way: str, slow: bool) -> None:
-    """mlx5 with nvidia_peermem and without it, in NCCL's words, which are composed."""
-    path = found(
-        device("mlx5_0", 1.0, rate=4e11), lines=[f"Channel 00/0 : 0[0] -> 1[0] [send] via {way}"], transport="nccl"
-    )
-    said = paths.fallback(path, {}, "4 MiB")
-    assert (said is not None) == slow
-    if said:
-        assert said.text == "4 MiB over RDMA on mlx5_0 (400 Gbit/s) without GPUDirect, through the memory of both hosts"
-        assert said.change == "NCCL_NET_GDR_LEVEL=SYS"
+RDMA_MACHINES: dict[str, tuple[RunPath, str, str, str]] = {
+    "mlx5 with nvidia_peermem": (_over_ucx(GDR, _mlx5(), transport="aware"), "RDMA over mlx5_0", "", ""),
+    "mlx5 without nvidia_peermem": (
+        _over_ucx(PIECES, _mlx5(), transport="aware"),
+        *("RDMA over mlx5_0", "without GPUDirect", "UCX_IB_GPU_DIRECT_RDMA=yes"),
+    ),
+    "NCCL with GPUDirect, by another GPU": (_by_nccl("NET/IB/0(1)/GDRDMA", _mlx5()), "RDMA over mlx5_0", "", ""),
+    "NCCL without GPUDirect": (
+        _by_nccl("NET/IB/0", _mlx5()),
+        *("RDMA over mlx5_0", "without GPUDirect", "NCCL_NET_GDR_LEVEL=SYS"),
+    ),
+    "EFA": (_by_ofi("efa", IDLE_ENA, EFA), "RDMA over rdmap0s29 (100 Gbit/s): Open MPI with libfabric, efa", "", ""),
+    "EFA that Open MPI's ob1 does not know": (
+        _by_ob1(ENA, IDLE_EFA),
+        *("TCP over ens5", "rdmap0s29", "OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi"),
+    ),
+    "EFA and NCCL's plugin": (
+        _by_nccl("NET/AWS Libfabric/0/GDRDMA", IDLE_ENA, EFA),
+        *("RDMA over rdmap0s29 (100 Gbit/s): NCCL, NET/AWS Libfabric/0/GDRDMA", "", ""),
+    ),
+    "EFA without NCCL's plugin": (
+        _by_nccl("NET/Socket/0", ENA, IDLE_EFA),
+        *("TCP over ens5", "rdmap0s29", "NCCL_NET_PLUGIN=aws-ofi"),
+    ),
+    "RoCE and a UCX without verbs": (
+        _over_ucx("rendezvous zero-copy, tcp/ens1", device("ens1", 1.0, rate=100e9), _mlx5(0.0, shared=["ens1"])),
+        *("TCP over ens1", "mlx5_0", "UCX_NET_DEVICES=mlx5_0:1"),
+    ),
+    "RoCE over a bond": (
+        _over_ucx("rc_mlx5/mlx5_bond_0:1", device("bond0"), *PORTS, device("mlx5_bond_0", 1.0, **LAG)),  # type: ignore[arg-type]
+        *("RDMA over mlx5_bond_0", "", ""),
+    ),
+    "TCP over a bond of RoCE cards": (
+        _by_ob1(device("bond0", 1.0), *BUSY_PORTS, device("mlx5_bond_0", **LAG)),  # type: ignore[arg-type]
+        *("TCP over bond0", "mlx5_bond_0", "OMPI_MCA_pml=ucx"),
+    ),
+    "TCP over a bond": (_by_ob1(device("bond0", 1.0), *BUSY_PORTS), "TCP over bond0", "", ""),
+    "Slingshot": (_by_ofi("cxi", IDLE_HSN), "unknown", "", ""),
+    "TCP over Slingshot": (_by_ofi("tcp;ofi_rxm", HSN), "TCP over hsn0", "cxi", "FI_PROVIDER=cxi"),
+    "Omni-Path": (_by_ofi("psm2", device("ib0"), HFI), "RDMA over hfi1_0", "", ""),
+    "TCP over Omni-Path": (
+        _by_ob1(device("ib0", 1.0), HFI),
+        *("TCP over ib0", "hfi1_0", "OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi"),
+    ),
+    "TCP over InfiniBand": (
+        _by_ob1(device("ib0", 1.0), _mlx5(shared=["ib0"])),
+        *("TCP over ib0", "mlx5_0", "OMPI_MCA_pml=ucx"),
+    ),
+    "two rails": (_over_ucx(GDR, _mlx5(0.5), _mlx5(0.5, "mlx5_1")), "RDMA over 50 % on mlx5_0", "", ""),
+    "two rails, one of them down": (
+        _over_ucx(GDR, _mlx5(), _mlx5(0.0, "mlx5_1", up=False)),
+        "RDMA over mlx5_0",
+        "",
+        "",
+    ),
+    "NVLink between hosts": (_by_nccl("P2P/MNNVL", _mlx5(0.0)), "GPU to GPU: NCCL, P2P/MNNVL", "", ""),
+}
+"""A path, how its sentence begins, what a finding says, and what another launch tries; empty: there is no finding.
+
+Composed from public documents, before the rules were seen; none of these machines was here.  EFA is beside ENA;
+Slingshot has no counter of its RDMA bytes, so that libfabric's word is all that is known; RoCE has an Ethernet device
+and an RDMA device, which count their own bytes."""
+
+
+@pytest.mark.parametrize("name", RDMA_MACHINES)
+def test_facts_of_rdma_machines_that_others_published(name: str) -> None:
+    path, words, said, change = RDMA_MACHINES[name]
+    slow = paths.fallback(path, {}, "4 MiB")
+    assert path.words().startswith(words)
+    assert (slow is not None) == bool(said)
+    if slow:
+        assert said in slow.text
+        assert slow.change == change
+
+
+def test_a_variable_that_keeps_rdma_away_is_the_reason() -> None:
+    for path, setting in (
+        (RDMA_MACHINES["TCP over Slingshot"][0], "FI_PROVIDER=tcp"),
+        (RDMA_MACHINES["mlx5 without nvidia_peermem"][0], "UCX_IB_GPU_DIRECT_RDMA=no"),
+    ):
+        name, _, value = setting.partition("=")
+        slow = paths.fallback(path, {name: value}, "4 MiB")
+        assert slow
+        assert slow.text.endswith(setting)
+        assert slow.unset == [name]
+
+
+def test_nccl_s_own_network_is_no_plugin() -> None:
+    lines = ["n1:7:7 [0] NCCL INFO NET/Plugin: Using internal network plugin."]
+    assert nccl_words.parse(lines).plugin == ""
 
 
 def test_what_no_counter_saw_is_unknown_or_memory() -> None:

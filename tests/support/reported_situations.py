@@ -66,26 +66,24 @@ def _cards(number: str, driver: str | None = "nvidia") -> dict[str, Any]:
     return {"gpus": [{**msgspec.to_builtins(gpu), "device_id": number, "driver": driver} for gpu in GOOD.gpus_on_bus]}
 
 
-def _ended(*text: str, **more: Any) -> dict[str, Any]:
+def ended(*text: str, **more: Any) -> dict[str, Any]:
     """A job that ended with this text."""
     ended = {"complete": False, "status": 1, "reason": "the job ended with status 1", "library": None}
     return {**ended, "text": [*text], "points": [], "ranks": [], **more}
 
 
-def _all_ended(*text: str, **others: Any) -> dict[str, Any]:
-    return all_jobs(
-        "a loader", **{**{name: _ended(*text) for name in ("mpi_host", "mpi_device", "launcher")}, **others}
-    )
+def all_ended(*text: str, **others: Any) -> dict[str, Any]:
+    return all_jobs("a loader", **{**{name: ended(*text) for name in ("mpi_host", "mpi_device", "launcher")}, **others})
 
 
-def _pair(a: dict[str, Any], b: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
+def pair(a: dict[str, Any], b: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
     """Two hosts with changes to what each of them answered."""
     known = hosts(job)
     return {**known, "hosts": [{**each, **change} for each, change in zip(known["hosts"], (a, b), strict=True)]}
 
 
-def _engine(error: str) -> dict[str, Any]:
-    return _all_ended("x", stack={"start_error": error}, trials=[])
+def engine(error: str) -> dict[str, Any]:
+    return all_ended("x", stack={"start_error": error}, trials=[])
 
 
 def _sent(**times_s: float) -> dict[str, Any]:
@@ -98,14 +96,14 @@ def _sent(**times_s: float) -> dict[str, Any]:
     return {"points": points}
 
 
-def _nccl(channel: str) -> dict[str, Any]:
+def nccl(channel: str) -> dict[str, Any]:
     points = [{"transport": "nccl", "size_bytes": 1 << 20, "status": "ok", "half_round_trip_s": 1e-5}]
     transports = [{"transport": "nccl", "available": True}]
     job = {**msgspec.to_builtins(GOOD.mpi_host.value), "transports": transports, "points": points}
     return {"job": job, "version": "2.27.3", "channels": [channel]}
 
 
-def _xid(number: int) -> dict[str, Any]:
+def xid(number: int) -> dict[str, Any]:
     return {"driver": {"xids": [{"pci": GOOD.gpus[1].pci, "number": number, "said": f"Xid {number}"}]}}
 
 
@@ -124,7 +122,7 @@ _SLOTS = (
 _HYDRA = (
     '[proxy:0:1@b] HYDU_sock_connect (utils/sock/sock.c:145): unable to connect from "b" to "a" (Connection refused)'
 )
-_ALONE = "this job has 1 rank, the plan needs 2"
+ALONE = "this job has 1 rank, the plan needs 2"
 
 SITUATIONS: dict[str, Situation] = {
     "a container from before the host's driver was updated": Situation(
@@ -235,12 +233,12 @@ SITUATIONS: dict[str, Situation] = {
     ),
     "an engine from a newer system": Situation(
         "firemodels/fds 14371",
-        _engine("/lib64/libc.so.6: version `GLIBC_2.34' not found (required by /home/ada/volley-engine)"),
+        engine("/lib64/libc.so.6: version `GLIBC_2.34' not found (required by /home/ada/volley-engine)"),
         *("engine", "broken", "build volley on the oldest system.*--force-reinstall", "environment module"),
     ),
     "an engine of x86 on arm64, in one home folder": Situation(
         "ssh to a GH200 node: Exec format error",
-        {"system": {**SYSTEM, "architecture": "aarch64"}, **_engine("cannot start volley-engine: Exec format error")},
+        {"system": {**SYSTEM, "architecture": "aarch64"}, **engine("cannot start volley-engine: Exec format error")},
         *("engine", "broken", "--force-reinstall", "environment module"),
     ),
     "a job of one core with two threads": Situation(
@@ -309,7 +307,7 @@ SITUATIONS: dict[str, Situation] = {
     ),
     "locked memory of 64 KiB": Situation(
         "openucx/ucx 8229, 6264; NVIDIA/nccl-tests 206",
-        {**RDMA, **_all_ended(_LOCKED, limits={"memlock_bytes": 65536}, trials=[])},
+        {**RDMA, **all_ended(_LOCKED, limits={"memlock_bytes": 65536}, trials=[])},
         *("locked memory", "broken", "ulimit -l unlimited"),
     ),
     "no /dev/infiniband in a container": Situation(
@@ -334,17 +332,17 @@ SITUATIONS: dict[str, Situation] = {
     ),
     "a GID of another network, by a variable": Situation(
         "NVIDIA/nccl 426, 769; openucx/ucx 6000",
-        {**RDMA, "environment": {"UCX_IB_GID_INDEX": "0"}, "hosts": hosts(_ended(_LOST))},
+        {**RDMA, "environment": {"UCX_IB_GID_INDEX": "0"}, "hosts": hosts(ended(_LOST))},
         *("MPI between hosts", "broken", "^unset UCX_IB_GID_INDEX"),
     ),
     "a GID of another network": Situation(
         "openucx/ucx 1878, 2501; NVIDIA/nccl 1131",
-        {**RDMA, "hosts": hosts(_ended(_LOST))},
+        {**RDMA, "hosts": hosts(ended(_LOST))},
         *("MPI between hosts", "broken", "show_gids", "unset"),
     ),
     "a security group that keeps EFA out": Situation(
         "ofiwg/libfabric, prov/efa: Unresponsive remote",
-        {"hosts": hosts(_ended("Libfabric EFA provider has encountered an unrecoverable error: Unresponsive remote"))},
+        {"hosts": hosts(ended("Libfabric EFA provider has encountered an unrecoverable error: Unresponsive remote"))},
         *("MPI between hosts", "broken", "security group"),
     ),
     "NCCL_SOCKET_IFNAME=lo between hosts": Situation(
@@ -352,45 +350,45 @@ SITUATIONS: dict[str, Situation] = {
         {
             "environment": {"NCCL_SOCKET_IFNAME": "lo"},
             "hosts": {
-                **_pair({"interfaces": {"lo": "127.0.0.1/8"}}, {"interfaces": {"lo": "127.0.0.1/8"}}, GOOD_JOB),
-                "nccl": {**_nccl(""), "job": {**GOOD_JOB, **_ended("NCCL WARN socketProgress: Connection refused")}},
+                **pair({"interfaces": {"lo": "127.0.0.1/8"}}, {"interfaces": {"lo": "127.0.0.1/8"}}, GOOD_JOB),
+                "nccl": {**nccl(""), "job": {**GOOD_JOB, **ended("NCCL WARN socketProgress: Connection refused")}},
             },
         },
         *("NCCL between hosts", "broken", "^unset NCCL_SOCKET_IFNAME"),
     ),
     "a container with an address of its own": Situation(
         "open-mpi/ompi 2320, 10041",
-        {"system": DOCKER, "hosts": hosts(_ended("it hangs"), b={"reached": {"a 192.0.2.1": "port 7: timed out"}})},
+        {"system": DOCKER, "hosts": hosts(ended("it hangs"), b={"reached": {"a 192.0.2.1": "port 7: timed out"}})},
         *("ports", "broken", "docker run --network host"),
     ),
     "few open files on one host, and other limits differ": Situation(
         "geerlingguy/top500-benchmark 45",
         {
-            "hosts": _pair(
+            "hosts": pair(
                 {},
                 {"settings": {**ALIKE, "limit of locked memory": "64 KiB", "limit of open files": "64"}},
-                _ended("PMIX ERROR: PMIX_ERR_SYS_LIMITS_FILES in file x.c at line 7"),
+                ended("PMIX ERROR: PMIX_ERR_SYS_LIMITS_FILES in file x.c at line 7"),
             )
         },
         *("alike", "broken", "ulimit -n 65536", "ulimit -l"),
     ),
     "a login of 12 s on one host": Situation(
         "sshd's UseDNS, GSSAPI, slow servers of home folders: many support pages",
-        {"hosts": _pair({"answer_s": 0.2}, {"answer_s": 12.0}, GOOD_JOB)},
+        {"hosts": pair({"answer_s": 0.2}, {"answer_s": 12.0}, GOOD_JOB)},
         *("hosts", "warning", "^on b: time id; ", "ssh"),
     ),
     "a launcher outside of the container": Situation(
         "apptainer/singularity 1590; open-mpi/ompi: PMIx inside and outside of containers",
         {
             "system": APPTAINER,
-            "launcher": _ended("x", launcher="openmpi", inside=True, reason=_ALONE),
+            "launcher": ended("x", launcher="openmpi", inside=True, reason=ALONE),
         },
         *("launcher", "broken", "must be of one MPI and version in this container and outside", "srun"),
     ),
     "a VPN on both hosts": Situation(
         "open-mpi/ompi 12232, 13155",
         {
-            "hosts": _pair(
+            "hosts": pair(
                 {
                     "interfaces": {"eth0": "192.0.2.1/24", "tun0": "10.8.0.6/24"},
                     "reached": {"b 192.0.2.2": "ok", "b 10.8.0.10": "port 1: timed out"},
@@ -399,7 +397,7 @@ SITUATIONS: dict[str, Situation] = {
                     "interfaces": {"eth0": "192.0.2.2/24", "tun0": "10.8.0.10/24"},
                     "reached": {"a 192.0.2.1": "ok", "a 10.8.0.6": "port 1: timed out"},
                 },
-                _ended("it hangs"),
+                ended("it hangs"),
             )
         },
         *("interfaces", "broken", "if_exclude=127.0.0.0/8,tun0"),
@@ -408,29 +406,29 @@ SITUATIONS: dict[str, Situation] = {
         "pmodels/mpich 2263, 1595",
         {
             "stack": {"mpi_family": "mpich"},
-            "hosts": _pair({"names": {"a": ["127.0.1.1"], "b": ["192.0.2.2"]}}, {}, _ended(_HYDRA)),
+            "hosts": pair({"names": {"a": ["127.0.1.1"], "b": ["192.0.2.2"]}}, {}, ended(_HYDRA)),
         },
         *("names", "broken", "^on a: echo '192.0.2.1 a' .*/etc/hosts"),
     ),
     "nvidia_peermem on the second host only": Situation(
         "NVIDIA/nccl 1939",
-        {"hosts": _pair({}, {"settings": {**ALIKE, "nvidia_peermem": "loaded"}}, _ended("x"))},
+        {"hosts": pair({}, {"settings": {**ALIKE, "nvidia_peermem": "loaded"}}, ended("x"))},
         *("alike", "broken", "^on a: sudo modprobe nvidia_peermem", "none"),
     ),
     "the first host has no driver": Situation(
         "a login node among the hosts",
-        {"hosts": _pair({"settings": {**ALIKE, "NVIDIA driver": ""}}, {}, _ended("x"))},
+        {"hosts": pair({"settings": {**ALIKE, "NVIDIA driver": ""}}, {}, ended("x"))},
         *("alike", "broken", "^give a the NVIDIA driver of the other hosts, or leave it out: 580", "none"),
     ),
     "srun without PMIx": Situation(
         "open-mpi/ompi 4338, clusterinthecloud/ansible 24",
         {
             **SLURM,
-            "launcher": _ended(
+            "launcher": ended(
                 "srun: error: Couldn't find the specified plugin name for mpi/pmix looking at all files",
                 "srun: error: cannot find mpi plugin for mpi/pmix",
                 launcher="srun",
-                reason=_ALONE,
+                reason=ALONE,
             ),
         },
         *("launcher", "broken", "--launcher openmpi", "--mpi=pmix"),
@@ -441,27 +439,27 @@ SITUATIONS: dict[str, Situation] = {
             **SLURM,
             "stack": {"mpi_family": "mpich"},
             "mpi_host": {"library": "Intel(R) MPI Library 2021.18"},
-            "launcher": _ended(
+            "launcher": ended(
                 "MPI startup(): PMI server not found. Please set I_MPI_PMI_LIBRARY variable if it is not a singleton.",
                 launcher="srun",
-                reason=_ALONE,
+                reason=ALONE,
             ),
         },
         *("launcher", "broken", "I_MPI_PMI_LIBRARY="),
     ),
     "fewer slots than ranks in a job": Situation(
         "open-mpi/ompi 6020, 9496",
-        {**SLURM, **_all_ended(*_SLOTS, trials=[])},
+        {**SLURM, **all_ended(*_SLOTS, trials=[])},
         *("MPI, host memory", "broken", "^ask Slurm for two CPUs"),
     ),
     "NCCL without shared memory": Situation(
         "NVIDIA/nccl 342",
-        {"environment": {"NCCL_SHM_DISABLE": "1", "NCCL_P2P_DISABLE": "1"}, "nccl": _nccl("NET/Socket/0")},
+        {"environment": {"NCCL_SHM_DISABLE": "1", "NCCL_P2P_DISABLE": "1"}, "nccl": nccl("NET/Socket/0")},
         *("NCCL", "warning", "^unset NCCL_SHM_DISABLE NCCL_P2P_DISABLE"),
     ),
     "NCCL_P2P_LEVEL=LOC": Situation(
         "NCCL User Guide, NCCL_P2P_LEVEL",
-        {"environment": {"NCCL_P2P_LEVEL": "LOC"}, "nccl": _nccl("SHM/direct/direct")},
+        {"environment": {"NCCL_P2P_LEVEL": "LOC"}, "nccl": nccl("SHM/direct/direct")},
         *("NCCL", "warning", "^unset NCCL_P2P_LEVEL"),
     ),
     "UCX_TLS without cuda_ipc": Situation(
@@ -470,10 +468,10 @@ SITUATIONS: dict[str, Situation] = {
         *("MPI, GPU speed", "warning", "^unset UCX_TLS"),
     ),
     "an error of memory that ended one program": Situation(
-        "NVIDIA, Xid Errors: 94", _xid(94), "driver's errors", "warning", "nvidia-smi -i 1 -r"
+        "NVIDIA, Xid Errors: 94", xid(94), "driver's errors", "warning", "nvidia-smi -i 1 -r"
     ),
     "an error of NVLink 5": Situation(
-        "leptonai/gpud; NVIDIA, Xid Errors: 149", _xid(149), "driver's errors", "warning", "nvidia-smi nvlink -e"
+        "leptonai/gpud; NVIDIA, Xid Errors: 149", xid(149), "driver's errors", "warning", "nvidia-smi nvlink -e"
     ),
     "PCIe sends again and again on one GPU": Situation(
         "noonghunna/club-3090 895: risers",
@@ -505,7 +503,7 @@ FINE: dict[str, dict[str, Any]] = {
     "a few replays": {"nvml": gpus({"pcie_replays": 400_000}, {"pcie_replays": 0})},
     "a host's own name is 127.0.1.1, and MPI works": {
         "stack": {"mpi_family": "mpich"},
-        "hosts": _pair(
+        "hosts": pair(
             {"names": {"a": ["127.0.1.1"], "b": ["192.0.2.2"]}}, {}, msgspec.to_builtins(GOOD.mpi_host.value)
         ),
     },

@@ -42,10 +42,11 @@ NetworkDevice interface_at(const fs::path& path) {
   return device;
 }
 
-// EFA has counters of bytes in another folder, and none in the usual one.
+// EFA has counters of bytes in another folder, and none in the usual one. Omni-Path counts flits instead of words
+// (Linux, drivers/infiniband/hw/hfi1/mad.c).
 NetworkDevice port_at(const fs::path& path, const fs::path& of_device) {
-  constexpr int word_bytes = 4;
   const std::string name = of_device.filename(), number = path.filename();
+  const int word_bytes = name.starts_with("hfi1") ? 8 : 4;
   const bool usual = fs::exists(path / "counters/port_xmit_data");
   const auto counted = [&](const char* words, const char* bytes) {
     return usual ? word_bytes * number_in<std::uint64_t>(path / "counters" / words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -132,9 +133,16 @@ def job_failed(job: JobFacts, said: str, remedy: str, largest_bytes: int) -> Doc
     return broken(f"{said}: {job.why}", evidence, remedy)
 
 
-def sends_wrong_bytes(facts: Facts) -> tuple[str, ...]:
-    """Return the checks whose transfers of GPU memory delivered wrong bytes."""
-    copies = [point for pair in facts.peers.value or [] for point in pair.job.points]
-    sent = facts.mpi_device.value.points if facts.mpi_device.value else []
-    by_check = {"peer copies": copies, "MPI, GPU memory": [point for point in sent if point.transport == "aware"]}
-    return tuple(name for name, points in by_check.items() if any(point.status == "failed" for point in points))
+def fails_between_gpus(facts: Facts) -> tuple[str, ...]:
+    """Return the checks whose transfers of GPU memory delivered wrong bytes, or hang."""
+    found: list[tuple[str, JobFacts | None, str]] = [
+        *(("peer copies", pair.job, "") for pair in facts.peers.value or []),
+        ("MPI, GPU memory", facts.mpi_device.value, "aware"),
+        ("NCCL", facts.nccl.value.job if facts.nccl.value else None, "nccl"),
+    ]
+    return tuple({name for name, job, begin in found if job and _fails(job, begin)})
+
+
+def _fails(job: JobFacts, begin: str) -> bool:
+    hangs = not job.complete and re.search("no progress|no answer within", job.why)
+    return bool(hangs) or any(each.status == "failed" and each.transport.startswith(begin) for each in job.points)

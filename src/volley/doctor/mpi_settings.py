@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_interface
 
 from volley.machine.job_facts import HostFacts
 from volley.machine.paths import ONLY_HERE
@@ -73,12 +74,16 @@ def settings_of(family: str) -> MpiSettings:
 def without_interfaces(family: str, hosts: Sequence[HostFacts]) -> dict[str, str]:
     """Return the variables that keep an MPI from interfaces that lead to no other host; nothing where there are none.
 
-    They are those of containers and virtual machines, and those at no address of which another host arrived.
+    They are those of containers and virtual machines, those at no address of which another host arrived, and all but
+    the first one of a network: another card than that which was asked may answer, or none.
     """
     answers = {target.rpartition(" ")[2]: answer for host in hosts for target, answer in host.reached.items()}
     known = {(name, answers.get(each.partition("/")[0])) for host in hosts for name, each in host.interfaces.items()}
     lost = {name for name, answer in known if answer not in (None, "ok") and (name, "ok") not in known}
     away = (lost | {name for name, _ in known if name.startswith(ONLY_HERE)}) - {"lo"}
+    for host in hosts:
+        networks = {name: ip_interface(each).network for name, each in host.interfaces.items() if name not in away}
+        away |= {name for name, its in networks.items() if [*networks.values()].index(its) < [*networks].index(name)}
     others = [name for host in hosts[:1] for name in host.interfaces if name not in {"lo", *away}]
     if not away or not others:
         return {}

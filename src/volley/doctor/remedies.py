@@ -12,7 +12,7 @@ from shlex import quote
 from volley.machine.facts import Facts
 from volley.machine.hardware import extra_for
 from volley.machine.job_facts import JobFacts
-from volley.machine.mpi_words import LIMITS_MET, reason_in
+from volley.machine.mpi_words import LIMITS_MET, lost_host, reason_in
 from volley.machine.packages import with_extra
 from volley.machine.place import Place, place_of
 
@@ -69,7 +69,7 @@ slurm controller|configuration source|Zero Bytes|Socket timed out => admin: scon
 [Mm]unge|nvalid (job )?credential|Protocol authentication|lock skew => admin: here and there: munge -n | unmunge; date
 Task launch .* failed|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
 Invalid MPI type|mpi plugin => srun --mpi=list shows the types that this srun knows
-No such file or directory: '(ssh|srun)' => install the client here: {client}
+(directory: '|on file )(ssh|srun)\b|plm_[rs]sh_agent => install the client here: {client}
 Temporary failure in name resolution => the name server does not answer: getent hosts {name}; cat /etc/resolv.conf
 Could not resolve hostname => look for a mistake in the name {name}: getent hosts {name}
 pam_slurm_adopt|no active jobs on this node => run on hosts of your own job: squeue --me
@@ -89,7 +89,8 @@ Connection (to \S+ )?(closed|reset) by|kex_exchange|banner exchange => ssh -v {n
 No space left on device|[Dd]isk quota exceeded => on {name}: df -h ~ /tmp; remove what is not needed
 Stale file handle|endpoint is not connected|Input/output error => admin: a file system of {name} is gone: mount it again
 Could not chdir to home directory => on {name}: the home folder is not there: mount it, or name another one
-ModuleNotFoundError|No such file or directory|ommand not found|: not found|can't open file => install
+ModuleNotFoundError|No such file or directory|ommand not found|: not found|can't open|unable to (run|find) => install
+Illegal variable name|Ambiguous output|Badly placed|for redirect|fish:|restricted: => on {name}: chsh -s /bin/bash
 [Ee]xec format error|error while loading shared libraries|GLIBC[\w.]*' not found|Illegal instruction => install
 Out [Oo]f [Mm]emory|Cannot allocate memory => on {name}: free -m, and the limit of the job's memory
 Too many open files => ulimit -n 4096, here and on {name}
@@ -101,17 +102,27 @@ there, or what an administrator does.  Nothing is advised about ssh unless these
 of Slurm, OpenSSH and pam_slurm_adopt."""
 
 
-def end_of_refusal(error: str, name: str, facts: Facts) -> tuple[str, str]:
-    """Return the line of what a host, ssh or srun said that gives the reason, and the remedy for it."""
+def end_of_refusal(error: str, name: str, facts: Facts, *, of_job: bool = False) -> tuple[str, str]:
+    """Return the line of what a host, ssh or srun said that gives the reason, and the remedy for it.
+
+    ``of_job``: MPI may have said it, too; where nothing is known of it, both are empty.
+    """
     lines = [line.strip() for line in error.splitlines() if line.strip() and not _HARMLESS.search(line)]
-    place, host = place_of(facts), quote(name)
+    place, host, stack = place_of(facts), quote(name), facts.stack.value
     for pattern, _, remedy in (each.partition(" => ") for each in _REFUSALS.strip().splitlines()):
         for line in (each for each in lines if re.search(pattern, each)):
+            if remedy == "install" and stack and stack.mpi_source != "wheel" and _OF_MPI.search(line):
+                paths = "or name its folders in PATH and LD_LIBRARY_PATH at the top of ~/.bashrc there"
+                return line, f"install {stack.described or 'that MPI'} at the same path on {host}, {paths}"
             if remedy == "install":
                 return line, f"install volley at the same path on {host}: {install_volley(facts)}"
-            client = place.distribution.install_line(place.distribution.package("srun" if "'srun'" in line else "ssh"))
+            client = place.distribution.package("srun" if "srun" in line else "ssh")
+            install = f"add {client} to the image of this container"
+            client = install if place.container else place.distribution.install_line(client)
             text = remedy.removeprefix("admin: ").format(name=host, client=client)
             return line, place.admin(text) if remedy.startswith("admin: ") else text
+    if of_job:
+        return "", ""
     if error.startswith("no answer within"):
         look = "a login hangs: look at the server of the home folder there, e.g. timeout 5 ls ~"
         if place.batch == "slurm" and place.in_job:
@@ -123,25 +134,77 @@ def end_of_refusal(error: str, name: str, facts: Facts) -> tuple[str, str]:
     return said, unset_one_of(said, place) or f"to see it again, {again}"
 
 
-_HARMLESS = re.compile(r"setlocale|going to /tmp instead")
-_LOST = r"[Tt]ransport retry count|RETRY_EXC|completion with error 12"
-_ENDS: tuple[tuple[str, Callable[[Place], str]], ...] = (
-    (LIMITS_MET["ulimit -l"].pattern, lambda place: place.raise_limit("l", "unlimited")),
-    (_LOST, lambda place: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
-    (_LOST, lambda _: "show_gids on both hosts: UCX_IB_GID_INDEX=N (NCCL_IB_GID_INDEX) chooses the GID of one network"),
-    (r"Un(responsive|reachable) remote", lambda _: "let the security group of both instances allow all of its traffic"),
-    ("not enough slots", lambda place: place.more_cpus("--hosts a:2,b:2 says how many ranks each host takes")),
-    ("PMI server not found", lambda _: "export I_MPI_PMI_LIBRARY=/path/to/libpmi2.so, that of Slurm; srun --mpi=pmi2"),
-    (r"mpi/pmix|not built with SLURM's PMI", lambda _: "volley --launcher openmpi starts the ranks with mpirun"),
+_OF_MPI = re.compile(r"\b(prted|orted|hydra\w*|\w+_proxy|lib(mpi|pmix|prrte|open-)\S*)\b")
+_BELOW_MPI = re.compile(
+    r"(srun|slurmstepd|ssh|[a-z]*sh|env): |error while loading shared libraries|execvp error|specified executable"
+    r"|\b(prted|orted|hydra_\w+|\w+_proxy|volley-engine)\b|plm_[rs]sh_agent"
 )
-"""What MPI or a launcher says of a job that failed, and what ends it (messages of UCX, NCCL, libfabric's EFA provider,
-Open MPI, Intel MPI and Slurm): the first that fits and can be done here."""
+"""Daemons of launchers and libraries of MPI; lines of srun, ssh, a shell or the loader, and of a launcher about a
+program on a host."""
+_HARMLESS = re.compile(r"setlocale|going to /tmp instead")
+REMOUNT_SHM = "{sudo}mount -o remount,rw,size=8G /dev/shm"
+_LOST = (
+    r"[Tt]ransport retry count|RETRY_EXC|completion .*error 12\b|ibv_modify_qp\b.* failed|query_gid|o \w+ (gid|GID)\b"
+)
+_GIDS = "show_gids on both hosts: UCX_IB_GID_INDEX=N (NCCL_IB_GID_INDEX) chooses the GID of one network"
+_KILLED = (
+    r"oom.kill|OOM Killed|Out Of Memory| 9 \(Killed\)|Killed \(signal 9\)|\bmem(ory)?\b.* exceed|exceed.* mem|MEMLIMIT"
+)
+_NO_PMI = r"mpi/pmix|Invalid MPI type|not built with SLURM's PMI|No PMIx server was reachable"
+LAUNCHERS = {"mpich": "mpich", "intel": "mpich"}
+_GTL = "export LD_PRELOAD=$CRAY_MPICH_ROOTDIR/gtl/lib/libmpi_gtl_cuda.so"
+
+
+def _lock(place: Place, facts: Facts) -> str:
+    if facts.limits.value and facts.limits.value.memlock_bytes is None:  # it is in more areas than Linux maps
+        return place.admin("{sudo}sysctl vm.max_map_count=262144")
+    return place.raise_limit("l", "unlimited")
+
+
+_ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
+    (LIMITS_MET["ulimit -l"].pattern, _lock),
+    (LIMITS_MET["df /dev/shm"].pattern, lambda place, _: place.or_in_container("shm", REMOUNT_SHM)),
+    (
+        _KILLED,
+        lambda place, _: place.more(place.admin("free -m; {sudo}dmesg | grep -i oom shows who took it"), "memory"),
+    ),
+    ("pkey", lambda place, _: place.unset(("UCX_IB_PKEY", "NCCL_IB_PKEY"))),
+    ("pkey", "cat /sys/class/infiniband/*/ports/*/pkeys/* on both hosts: the subnet manager gives them one partition"),
+    (_LOST, lambda place, _: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
+    (r"NCCL .*ibv_modify_qp", f"{_GIDS}; where cards of different rails do not reach each other: NCCL_CROSS_NIC=0"),
+    (_LOST, _GIDS),
+    (r"RDMA_CM_EVENT_\w+_ERROR|rdma_(resolve|bind)_addr", "ip address: the RDMA port needs an IP address on each host"),
+    (r"Un(responsive|reachable) remote", "let the security group of both instances allow all of its traffic"),
+    (r"VNI_NOT_FOUND|\bVNIs?\b", lambda place, _: place.launch_here()),
+    ("slots|More processors", lambda place, _: place.more("--hosts a:2,b:2 says how many ranks each host takes")),
+    ("PMI server not found", "export I_MPI_PMI_LIBRARY=/path/to/libpmi2.so, that of Slurm; srun --mpi=pmi2"),
+    (_NO_PMI, lambda place, _: place.unset(["SLURM_MPI_TYPE"])),
+    (_NO_PMI, lambda _, facts: f"volley --launcher {LAUNCHERS.get(facts.mpi_family, 'openmpi')} does without srun"),
+    ("change wdir|not chdir|change .*working directory", "cd ~, or to another folder that each host has, for volley"),
+    ("attempt to run as root", "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
+    ("too long for the Unix domain socket|File name too long", "export TMPDIR=/tmp"),
+    (r"/proc/\d+/fd/\S+ .*failed", "export UCX_POSIX_USE_PROC_LINK=n"),
+    ("process_vm_(read|write)v", "export UCX_TLS=^cma OMPI_MCA_smsc=^cma  # large messages are then copied twice"),
+    ("GTL library is not", f"{_GTL}, or install volley again with the GPU's craype-accel module"),
+    ("for out-of-band comm", "ip -4 address: Open MPI needs IPv4, unless it was built with --enable-ipv6"),
+)
+"""What MPI or a launcher says of a job that failed, and what ends it (messages of UCX, NCCL, libfabric, PRRTE, Open
+MPI, MPICH, Intel MPI and Slurm): the first that fits and can be done here."""
 
 
 def end_of_job(job: JobFacts, facts: Facts) -> str:
-    """Return what ends the failure of a job, where its words have a reason that is known; else an empty text."""
+    """Return what ends the failure of a job, where its words have a reason that is known; else an empty text.
+
+    What srun, ssh, a shell or the loader said is about the host that was lost, the other host, or this one.
+    """
     place, said = place_of(facts), "\n".join([*job.text, job.why])
-    return next(filter(None, (end(place) for words, end in _ENDS if re.search(words, said))), "")
+    ends = (each if isinstance(each, str) else each(place, facts) for words, each in _ENDS if re.search(words, said))
+    if known := next(filter(None, ends), ""):
+        return known
+    between, here = facts.hosts.value, facts.surroundings.value
+    other = between.hosts[-1].name if between and between.job is job else here.host if here else "this host"
+    lines = "\n".join(line for line in job.text if _BELOW_MPI.search(line))
+    return end_of_refusal(lines, lost_host(job.text) or other, facts, of_job=True)[1]
 
 
 def unset_one_of(said: str, place: Place) -> str:

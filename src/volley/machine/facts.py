@@ -287,6 +287,14 @@ class Facts(Fact, frozen=True, kw_only=True):
         return self.stack.value.mpi_family if self.stack.value else ""
 
     @property
+    def cards_read_gpus(self) -> bool:
+        """True if the kernel lets network cards read GPU memory; drivers of EFA and Omni-Path have their own way."""
+        modules = self.driver.value.modules if self.driver.value else []
+        own = all(name.startswith(("rdmap", "efa", "hfi1")) for name in (self.bus.value or BusFacts()).infiniband)
+        by_dmabuf = any(device.attributes.get("DMA_BUF_SUPPORTED") for device in self.cuda_devices)
+        return own or by_dmabuf or not {"nvidia_peermem", "nv_peer_mem"}.isdisjoint(modules)
+
+    @property
     def fails_on_gpus(self) -> bool:
         """True if MPI sends host memory as it should, and not GPU memory."""
         host, device = self.mpi_host.value, self.mpi_device

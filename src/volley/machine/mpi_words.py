@@ -16,6 +16,7 @@ _FIRST_CAUSES = (
     re.compile(r"symbol lookup error: .*"),
     re.compile(r"Could not resolve hostname .*|Host key verification failed.*|.*Permission denied \(publickey.*"),
     re.compile(r"\w+: fatal: .*"),  # srun
+    re.compile(r"(?:ba|z|k|tc|c|fi)?sh: .*(?:not found|No such file).*"),  # the shell of another host
     re.compile(r"UCX +WARN +(network device .* is not available.*)"),
     re.compile(r"UCX +(?:ERROR|FATAL) +(.*)"),
 )
@@ -34,6 +35,7 @@ _STACK = re.compile(r"\w+\((?:\d+|[^()]*)\)\.*: *(.*)")
 _LAST_CAUSES = (
     re.compile(r"^ *(/\S+: .*)\. +Sorry!"),  # what kept Open MPI from its texts
     re.compile(r"EXIT STRING: (.*)"),
+    re.compile(r"process rank \d+ .* exited on signal 9 \(Killed\)"),
     re.compile(r"^\[mpiexec@.*?\] \w+ \(.*?\): (.*)"),
     re.compile(r"((?:PMIX ERROR|PRTE ERROR|ORTE_ERROR_LOG): (?!PMIX_ERROR\b).*?)(?= in file|$)"),
 )
@@ -61,7 +63,10 @@ LIMITS_MET = {
     "ulimit -n": re.compile(r"SYS_LIMITS_(PIPES|FILES|SOCKETS)|[Tt]oo many open files|EMFILE"),
     "ulimit -u": re.compile(r"SYS_LIMITS_CHILDREN|[Cc]annot fork|fork: .*temporarily unavailable"),
     "ulimit -l": re.compile(r"max locked memory|memlock|ibv_(reg_mr\w*|create_cq|create_qp)\b.*Cannot allocate memory"),
-    "df /dev/shm": re.compile(r"No space left on device.*/dev/shm|/dev/shm.*(No space left|not enough space)"),
+    "df /dev/shm": re.compile(
+        r"No space left on device.*/dev/shm|/dev/shm.*(No space left|not enough space)"
+        r"|(failed to extend|creating shared memory segment) /dev/shm"
+    ),
 }
 """What shows a limit of this shell or host that a job met, and the words for it."""
 

@@ -13,9 +13,9 @@ from volley.machine.job_facts import NcclFacts
 VARIABLES = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,P2P,SHM"}
 
 _VERSION = re.compile(r"NCCL version (\d[\w.+]*)")
-_PLUGIN = re.compile(r"NET/Plugin: (?:Loaded net plugin|Using|Plugin name set by env to) ?(\S+)")
+_PLUGIN = re.compile(r"NET/Plugin: (?:Loaded net plugin|Using|Plugin name set by env to) (?!internal)(\S+)")
 _NETWORK = re.compile(r"(NET/\w+) ?: Using (.*?)(?:;| \[RO\]|$)")
-_CHANNEL = re.compile(r"Channel \d+(?:/\d+)? ?: \d+\[\w+\] -> \d+\[\w+\] (?:\[\w+\] )?via (\S+)")
+_CHANNEL = re.compile(r"Channel \d+(?:/\d+)? ?: \d+\[\w+\] -> \d+\[\w+\] (?:\[\w+\] )?via (\S+(?: Libfabric\S*)?)")
 
 
 def parse(lines: Sequence[str]) -> NcclFacts:

@@ -30,6 +30,8 @@ SMALLEST_COUNTED = 1 << 12
 """Below this the library's own headers are a large part of a message: packets are counted there, and no bytes."""
 _DIRECT = re.compile(r"cuda_ipc|\bP2P/")
 """In the words of UCX and NCCL: one GPU reads or writes the memory of the other."""
+_STAGED = re.compile(r"cuda_copy|frag host|fragmented")
+"""In UCX's: it copies GPU memory to the host, piece by piece."""
 _LONG_BYTES = 1 << 20
 """Shorter messages that MPI sends from GPU to GPU may go through the host because that takes less time."""
 _LEAST_SHARE = {True: 0.05, False: 0.25}
@@ -160,9 +162,10 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """``TCP``, ``RDMA``; of one host without a device ``memory of the host``, ``GPU to GPU``; empty: unknown."""
         if self.devices:
             return "RDMA" if all(device.rdma for device in self.devices) else "TCP"
-        if self.apart or self.crowded or (self.of_gpus and not self.protocol):
+        direct = self.of_gpus and _DIRECT.search(self.protocol)  # of two hosts: NVLink joins them
+        if self.crowded or (self.of_gpus and not self.protocol) or (self.apart and not direct):
             return ""
-        return "GPU to GPU" if self.of_gpus and _DIRECT.search(self.protocol) else "memory of the host"
+        return "GPU to GPU" if direct else "memory of the host"
 
     @property
     def crowded(self) -> bool:
@@ -195,7 +198,7 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.devices:
             way = ": ".join(filter(None, (f"{self.kind} over {self.over()}", said)))
             return f"{way}; {times}" if self.crowded else way
-        if self.crowded or self.apart:
+        if self.crowded or (not self.kind and self.apart):
             why = f"no counter of a network device saw the bytes{said and f'; the library says {said}'}"
             return f"unknown, because {times if self.crowded else why}"
         return f"{self.kind or 'unknown'}: {said or 'the library does not say how'}"
@@ -310,7 +313,7 @@ _CHOICES = {
         "OMPI_MCA_pml=ucx",
         "OMPI_MCA_btl_tcp_if_include={}",
     ),
-    "UCX": (re.compile(r"UCX_(TLS|NET_DEVICES)"), "UCX_NET_DEVICES={}:1", "UCX_NET_DEVICES={}"),
+    "UCX": (re.compile(r"UCX_(TLS|NET_DEVICES|IB_GPU_DIRECT_RDMA)"), "UCX_NET_DEVICES={}:1", "UCX_NET_DEVICES={}"),
     "": (
         re.compile(r"FI_(PROVIDER|\w+_IFACE)|I_MPI_(FABRICS|OFI_PROVIDER)|OMPI_MCA_mtl\w*"),
         "FI_PROVIDER={}",
@@ -320,7 +323,11 @@ _CHOICES = {
 """By the beginning of the library: the variables that choose a network, and what chooses an RDMA device or an
 interface; the last one is libfabric."""
 _PROVIDERS = {"rdmap": "efa", "efa": "efa", "hfi1": "opx", "cxi": "cxi"}
-"""Of libfabric, by the beginning of the name of a device; other devices have ``verbs``."""
+"""Of libfabric, by the beginning of the name of a device; other devices have ``verbs``, and UCX knows them."""
+_BY_LIBFABRIC = {True: "NCCL_NET_PLUGIN=aws-ofi", False: "OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi"}
+"""What makes NCCL, and an Open MPI, take such a device."""
+_SLINGSHOT = "hsn"
+"""How the interfaces of its cards begin, whose RDMA is in no list of devices."""
 
 
 @dataclass(frozen=True)
@@ -349,9 +356,15 @@ def fallback(path: RunPath, environment: Mapping[str, str], sizes: str) -> Fallb
     by_size = path.transport.startswith("aware") and path.size_bytes < _LONG_BYTES  # NCCL has one way for all sizes
     if path.kind == "memory of the host" and path.of_gpus and unset and not by_size:
         return Fallback(f"{sizes} through the memory of the host ({path.protocol}): {why}", unset, "")
-    if path.kind == "RDMA" and path.library.startswith("NCCL") and path.protocol and "GDR" not in path.protocol:
+    nccl = path.library.startswith("NCCL")
+    staged = path.protocol and "GDR" not in path.protocol if nccl else not by_size and _STAGED.search(path.protocol)
+    if path.kind == "RDMA" and path.of_gpus and staged:
         text = f"{sizes} over RDMA on {path.over()} without GPUDirect, through the memory of both hosts"
-        return Fallback(f"{text}: {why}" if why else text, unset, "" if unset else "NCCL_NET_GDR_LEVEL=SYS")
+        return Fallback(
+            f"{text}: {why}" if why else text,
+            unset,
+            "" if unset else "NCCL_NET_GDR_LEVEL=SYS" if nccl else "UCX_IB_GPU_DIRECT_RDMA=yes",
+        )
     if path.kind != "TCP":
         return None
     over = f"{sizes} over TCP on {path.over()}"
@@ -362,10 +375,14 @@ def fallback(path: RunPath, environment: Mapping[str, str], sizes: str) -> Fallb
     better = next(
         (each for each in path.idle if each.rdma or (slowest and (each.rate_bits_per_s or 0) > _FASTER * slowest)), None
     )
+    if better is None and any(device.name.startswith(_SLINGSHOT) for device in path.devices):
+        better = DeviceShare("cxi", rdma=True)
     if better is None:
         return None
-    provider = next((name for begin, name in _PROVIDERS.items() if better.name.startswith(begin)), "verbs")
-    named = provider if by_device.startswith("FI_") else better.name
+    provider = next((name for begin, name in _PROVIDERS.items() if better.name.startswith(begin)), "")
+    if provider and not by_device.startswith("FI_"):
+        by_device = _BY_LIBFABRIC[nccl]
+    named = provider or "verbs" if by_device.startswith("FI_") else better.name
     change = by_device.format(named) if better.rdma else by_interface.format(better.name)
     text = f"{over} though {device_words(better)} is up on both hosts"
     return Fallback(f"{text}: {why}" if why else text, unset, "" if unset else change)

@@ -23,7 +23,10 @@ from volley.text import count, join_words
 if TYPE_CHECKING:
     from volley.machine.facts import Facts
 
-Need = Literal["gpus", "driver", "uvm", "shm", "ptrace", "pids", "cpus", "cpuset", "gdrdrv", "ipc", "rdma", "network"]
+Need = Literal[
+    "gpus", "driver", "uvm", "gdrdrv", "ipc", "shm", "tmp", "memory", "pids", "ptrace",
+    "cpus", "cpuset", "rdma", "network",
+]  # fmt: skip
 
 _BATCH: dict[str, tuple[str, tuple[str, ...], str, str]] = {
     "slurm": ("Slurm", ("SLURM_",), "salloc --gpus-per-node=2 volley doctor", "salloc --ntasks=2 volley doctor"),
@@ -48,6 +51,8 @@ _OCI: dict[Need, str] = {
     "driver": "--gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility",
     "uvm": "--gpus all",
     "shm": "--shm-size=8g (or --ipc=host)",
+    "tmp": "--tmpfs /tmp",
+    "memory": "--memory=8g",
     "ptrace": "--cap-add=SYS_PTRACE",
     "pids": "--pids-limit=-1",
     "cpus": "--cpus=2",
@@ -62,6 +67,8 @@ _CDI = "--device nvidia.com/gpu=all"
 _POD: dict[Need, str] = {
     **dict.fromkeys(("gpus", "driver", "uvm"), "resources.limits: {nvidia.com/gpu: 2}"),
     "shm": "an emptyDir with medium: Memory, mounted at /dev/shm",
+    "tmp": "an emptyDir, mounted at /tmp",
+    "memory": "resources: {limits: {memory: 8Gi}}",
     "ptrace": "securityContext.capabilities: {add: [SYS_PTRACE]}",
     **dict.fromkeys(("cpus", "cpuset"), "resources: {requests: {cpu: 2}, limits: {cpu: 2}}"),
     "gdrdrv": "a hostPath volume for /dev/gdrdrv, with securityContext.privileged: true",
@@ -75,8 +82,10 @@ _OF_HOST: dict[Need, str] = {
     "driver": "the driver's library",
     "uvm": "nvidia-modprobe -u -c=0",
     "shm": "mount -o remount,rw,size=8G /dev/shm",
+    "tmp": "the containers a folder /tmp that they can write to",
+    "memory": "more memory for the containers",
     "ptrace": "sysctl kernel.yama.ptrace_scope=0",
-    "pids": "a higher limit of processes for the containers (pids.max)",
+    "pids": "a higher limit of processes for the containers (pids.max; podPidsLimit of the kubelet)",
     "cpus": "a higher CPU quota for the containers",
     "cpuset": "more CPUs for the containers",
     "gdrdrv": "modprobe gdrdrv",
@@ -177,7 +186,9 @@ class Place:
             return f"ask the batch system ({self.batch_name}) for GPUs in a new job, e.g. {_BATCH[self.batch][2]}"
         return self.start_with("gpus") if self.container else otherwise
 
-    def more_cpus(self, otherwise: str, need: Need = "cpuset") -> str:
+    def more(self, otherwise: str, need: Need = "cpuset") -> str:
+        if self.batch and self.in_job and need == "memory":
+            return f"ask {self.batch_name} for more memory in a new job"
         if self.batch and self.in_job:
             return f"ask {self.batch_name} for two CPUs in a new job, e.g. {_BATCH[self.batch][3]}"
         return self.start_with(need) if self.container else otherwise
@@ -185,7 +196,7 @@ class Place:
     def launch_here(self) -> str:
         """Return how ranks start inside this job, when the launcher of the MPI cannot start them."""
         how = {"slurm": "srun -n 2", "flux": "flux run -n 2"}.get(self.batch, "the mpiexec of the site: mpiexec -n 2")
-        return f"stay in the job and start the ranks with {self.batch_name}'s own launcher: {how} volley pingpong"
+        return f"stay in the job and start the ranks with its own launcher: {how} volley pingpong"
 
     def unset(self, names: Iterable[str]) -> str:
         """Return the command that unsets those of the variables that are set; empty if none may be.

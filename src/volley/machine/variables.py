@@ -17,13 +17,13 @@ _OF_OPEN_MPI = ("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_")
 _CAPTURED = (
     *(*_OF_OPEN_MPI, *_OF_LIBRARIES, "NVIDIA_DRIVER_CAPABILITIES", "MPI_HOME"),
     *("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE", "SLURM_JOB_NUM_NODES", "SLURM_GPU"),
-    *("SLURM_MEM_PER_", "SLURM_CPUS_PER_", "SLURM_TRES_PER_", "SLURM_JOB_GPUS"),
+    *("SLURM_MEM_PER_", "SLURM_CPUS_PER_", "SLURM_TRES_PER_", "SLURM_JOB_GPUS", "SLURM_MPI_TYPE"),
     *("LSB_JOBID", "PBS_JOBID", "FLUX_JOB_ID", "PE_HOSTFILE", "VOLLEY_ENGINE"),
 )
 """No other variable is captured.  The engine records those of libraries and launchers
 (engine/src/group/job.cpp)."""
-SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|JWT|URI|initial_wdir", re.IGNORECASE)
-"""Variables with these words in their names may hold secrets and are not captured."""
+SECRET = re.compile(r"(?<!_P)KEY|TOKEN|SECRET|PASS|CRED|AUTH|JWT|URI|initial_wdir", re.IGNORECASE)
+"""Variables with these words in their names may hold secrets and are not captured; a partition key (PKEY) is none."""
 
 _OF_ONE_NODE = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 """A batch system sets these on each node to the GPUs that it granted there."""

@@ -12,12 +12,12 @@ from volley.doctor.findings import (
     DoctorFinding,
     MissingFacts,
     broken,
+    fails_between_gpus,
     good,
     not_applicable,
     not_tested,
     peer_table,
     require,
-    sends_wrong_bytes,
     warning,
 )
 from volley.doctor.remedies import SEND, install_volley
@@ -36,13 +36,15 @@ _ON_ERROR: dict[int, tuple[str, str]] = {
     214: ("", "nvidia-smi -q -d ECC,ROW_REMAPPER shows which GPU its administrator must reset or replace"),
     804: _IN_FRONT,
     805: ("CUDA_MPS_PIPE_DIRECTORY", "nvidia-cuda-mps-control -d, or remove the pipe of the one that ended"),
-    807: ("", "echo quit | nvidia-cuda-mps-control; nvidia-cuda-mps-control -d"),
+    **dict.fromkeys((808, 809), ("", "MPS takes no more clients: wait for the end of some, or start fewer ranks")),
+    **dict.fromkeys((806, 807), ("", "echo quit | nvidia-cuda-mps-control; nvidia-cuda-mps-control -d")),
 }
 """By CUresult (cuda.h): the variable behind it, and what this user can do where that is not set.  No memory, or no
 address space to reserve; a stub, or a compatibility library, in front of the driver's; a GPU for one process; no
-device; a memory error; an MPS that has ended, or that is not ready."""
-_NO_MEMORY, _NOT_READY, _TWO_VERSIONS, _UNKNOWN = 2, 802, 803, 999
-"""CUresult: no memory; NVSwitches without their manager; driver and library of two versions; e.g. after suspend."""
+device; a memory error; an MPS that has ended, that is full, or that is not ready."""
+_NO_MEMORY, _NOT_ALLOWED, _NOT_READY, _TWO_VERSIONS, _UNKNOWN = 2, 304, 802, 803, 999
+"""CUresult: no memory; a call of the system failed; NVSwitches without their manager; driver and library of two
+versions; e.g. after suspend."""
 _NO_GPU_SHOWN = 100
 _EXCLUSIVE, _PROHIBITED = 3, 2
 """CUcomputemode."""
@@ -94,6 +96,8 @@ def _end_of(status: int, facts: Facts) -> str:
         where = "; in a virtual machine, the host or a service VM may have to start it" if place.virtual else ""
         start = "{sudo}systemctl enable --now nvidia-fabricmanager; it must be of the driver's version"
         return place.admin(f"{start}{where}", "all processes of its GPUs")
+    if status == _NOT_ALLOWED and place.container:
+        return place.start_with("gpus")
     if status == _TWO_VERSIONS:
         compatible = "compat" in facts.environment.get("LD_LIBRARY_PATH", "")
         return place.unset(["LD_LIBRARY_PATH"]) if compatible else place.one_version()
@@ -173,12 +177,14 @@ def _judged(found: Sequence[GpuFault], facts: Facts, call: str, explains: tuple[
     if "NVLink" in worst.said + worst.part:
         again = place.admin("{sudo}systemctl restart nvidia-fabricmanager", "everybody who uses its GPUs")
         look += f"; nvidia-smi nvlink -e; with an NVSwitch, {again}"
+    hot = any("thermal" in each.said or "hardware" in each.said for each in found)
+    heat = f"; {place.hardware('look at its cooling and power supply')}" if hot else ""
     remedy = {
         "reboot": place.reboot(),
         "reset": place.admin(f"{smi} -r", f"all processes of GPU {numbers}"),
         "replace": place.hardware(f"replace GPU {numbers}; nvidia-smi -q -d ROW_REMAPPER -i {numbers} shows its rows"),
         "reset clocks": place.admin(f"{smi} -rac; {smi} -rgc", f"whoever set the clocks of GPU {numbers}"),
-        "clocks": "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE",
+        "clocks": f"nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE -i {numbers}{heat}",
         "PCIe": place.hardware(_RESEAT),
         "memory": f"nvidia-smi -q -d ECC,ROW_REMAPPER -i {numbers}: a number that keeps growing is a fault",
     }.get(worst.part if worst.end == "look" else worst.end, look)
@@ -254,6 +260,7 @@ def architectures(facts: Facts) -> DoctorFinding:
             f"the engine is not compiled for compute capability {_listed(lacking)}",
             f"volley-engine --about: {compiled}",
             install_volley(facts, variables=f"{toolkit}VOLLEY_CUDA_ARCHITECTURES='{wanted}'"),
+            _JOBS_ON_GPUS,
         )
     return good(f"compute capability {_listed(found)}: {compiled}")
 
@@ -389,7 +396,7 @@ def iommu(facts: Facts) -> DoctorFinding:
         said,
         f"ls /sys/class/iommu: {join_words(found.units)}; {evidence}",
         place_of(facts).boot_without_translation(),
-        ("ACS", *sends_wrong_bytes(facts)),
+        ("ACS", *fails_between_gpus(facts)),
     )
 
 
@@ -405,7 +412,7 @@ def acs(facts: Facts) -> DoctorFinding:
             f"ACS redirects peer traffic through the root complex on {count(len(on), 'bridge')} above the GPUs",
             f"ACS control register: request or completion redirect on {join_words(on)}",
             place_of(facts).admin(f"for b in {bridges}; do {{sudo}}setpci -s $b ECAP_ACS+0x6.w=0000; done"),
-            sends_wrong_bytes(facts),
+            fails_between_gpus(facts),
         )
     if place_of(facts).virtual:
         return not_tested("a virtual machine cannot see the PCIe bridges of its host")

@@ -9,16 +9,18 @@ import re
 from shlex import quote
 
 from volley.doctor.findings import NO_GPU, DoctorFinding, broken, good, not_applicable, not_tested, require, warning
-from volley.doctor.remedies import end_of_refusal, install_volley
+from volley.doctor.remedies import REMOUNT_SHM, end_of_job, end_of_refusal, install_volley
 from volley.machine.facts import OLDER, DriverFacts, Facts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.job_facts import TrialFacts
-from volley.machine.mpi_words import limit_in
+from volley.machine.mpi_words import LIMITS_MET
 from volley.machine.place import OF_JOBS, Need, place_of, without_needless
 from volley.machine.variables import names_no_device
 from volley.text import count, join_few, join_words
 from volley.units import format_sig, format_size
 
+_OF_DRIVER = ("GDRCopy", "UCX")
+"""What finds no GPU memory without the driver or its library."""
 _CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 """The device nodes that every use of CUDA opens, beside those of its GPUs."""
 _OLDEST_CUDA = 12
@@ -37,6 +39,7 @@ _FILES, _FILES_OF_A_RANK, _FEWEST_FILES = 32, 5, 256
 """Open files of Open MPI's mpirun and of each of its ranks on a host (4 ranks needed 40, 12 needed 72, 24 needed 128);
 any shell has 1024 unless somebody lowered it, and CUDA and NCCL need some."""
 _OF_FILES = ("temporary files", "shared memory")
+_OF_NCCL = ("NCCL", "NCCL between hosts")
 _BETWEEN = ("hosts", "MPI between hosts")
 _JOBS = ("engine", "MPI, host memory", "MPI, GPU memory", "launcher", "peer copies", "CUDA IPC")
 
@@ -47,9 +50,11 @@ _JOBS = ("engine", "MPI, host memory", "MPI, GPU memory", "launcher", "peer copi
 def folder(facts: Facts) -> DoctorFinding:
     """Writes 1 MiB to the folder for temporary files and starts a program there."""
     found = require(facts.surroundings, "this shell", "env")
-    remedy = (
-        f"export TMPDIR={quote(found.other_folder)}" if found.other_folder else f"free space in {found.folder}: df -h"
+    its = quote(found.folder)
+    remedy = place_of(facts).or_in_container(
+        "tmp", f"df -h {its}; {{sudo}}chmod 1777 {its}; free space, or mount it rw"
     )
+    remedy = f"export TMPDIR={quote(found.other_folder)}" if found.other_folder else remedy
     if found.folder_error:
         said = f"cannot write to {found.folder}, the folder for temporary files: {found.folder_error}"
         evidence = f"1 MiB written to {found.folder}: {found.folder_error}"
@@ -103,7 +108,7 @@ def job(facts: Facts) -> DoctorFinding:
             continue
         if facts.mpi_host.value and facts.mpi_host.value.complete and not facts.fails_on_gpus:
             said = f"the job{on} has fewer CPUs than two ranks need: they take turns"
-            return warning(said, evidence, place.more_cpus("ask for two tasks"), follows)
+            return warning(said, evidence, place.more("ask for two tasks"), follows)
         where = "" if found.in_job else f"; this host is {found.host}"
         said = f"this shell has {'* and '.join(prefixes)}* variables of a job{on} that the launcher cannot reach{where}"
         # Without its variables, a job on this host would take what the batch system granted to others.
@@ -136,11 +141,18 @@ def settings(facts: Facts) -> DoctorFinding:
         what = "MPI on GPU memory" if facts.fails_on_gpus else "MPI"
         said = f"{join_words(trial.settings)}{where}: {what} fails with {it} and works without {it}"
         more = _OF_FILES if "ulimit -f" in said else ()
-        return broken(said, _why(facts), trial.change, (*_JOBS, *more))
+        end = end_of_job(facts.mpi_host.value, facts) if facts.mpi_host.value and "_GPU_SUPPORT" in said else ""
+        remedy = f"{end}; without GPU memory, {trial.change} is enough" if end else trial.change
+        return broken(said, _why(facts), remedy, (*_JOBS, *more))
     for name, value in facts.environment.items():
         if names_no_device(name, value, found.devices):
             said = f"{name}={value} names no device of this host: it has {join_few(found.devices)}"
-            return warning(said, f"ls /sys/class/net /sys/class/infiniband: {join_few(found.devices)}", f"unset {name}")
+            return warning(
+                said,
+                f"ls /sys/class/net /sys/class/infiniband: {join_few(found.devices)}",
+                f"unset {name}",
+                _OF_NCCL if name.startswith("NCCL") else _JOBS,
+            )
     if facts.trials.value:
         return good("none of them causes the failure")
     return good("MPI works with them")
@@ -204,7 +216,7 @@ def driver(facts: Facts) -> DoctorFinding:
         if found.unsigned:
             said = "the kernel loads signed modules only (Secure Boot), and refuses that of the driver"
             evidence, remedy = f"{evidence}; {found.unsigned}", enroll
-    return broken(said, evidence, remedy, ("GDRCopy", "UCX"))
+    return broken(said, evidence, remedy, _OF_DRIVER)
 
 
 _REFUSED = "Operation not permitted"
@@ -228,15 +240,16 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> DoctorFinding:
         elif refused and not place.batch:
             said = f"the control group of this session refuses {nodes}"
             remedy = place.admin("log in again; {sudo}systemctl show -p DeviceAllow user.slice shows what is refused")
-        return broken(said, f"{call}: {nodes}", remedy)
+        return broken(said, f"{call}: {nodes}", remedy, _OF_DRIVER)
     if "/dev/nvidia-uvm" not in found.nodes and not facts.cuda_devices:
         said = "the driver is loaded, but /dev/nvidia-uvm is missing: CUDA does not start without it"
         evidence = f"{call}: {f'only {join_words(found.nodes)}' if found.nodes else 'no /dev/nvidia*'}"
         lacks: Need = "uvm" if found.nodes else "gpus"
-        return broken(said, evidence, place.or_in_container(lacks, "{sudo}nvidia-modprobe -u -c=0"))
+        return broken(said, evidence, place.or_in_container(lacks, "{sudo}nvidia-modprobe -u -c=0"), _OF_DRIVER)
     if found.library:
         remedy = place.start_with("driver") if place.container else place.install_driver()
-        return broken("the driver is loaded, but its library is missing", f"{call}: {found.library}", remedy)
+        said = "the driver is loaded, but its library is missing"
+        return broken(said, f"{call}: {found.library}", remedy, _OF_DRIVER)
     if not facts.cuda_devices and not place.drives(version := found.version or ""):
         kinds = ("proprietary", "open") if "Open" in version else ("open", "proprietary")
         said = "these GPUs need the {} kernel modules of the driver, and the {} are loaded".format(*kinds)
@@ -286,13 +299,13 @@ def cpu_quota(facts: Facts) -> DoctorFinding:
     inside = facts.launcher.value and facts.launcher.value.inside  # there each rank may have one of its own
     if cpus < _RANKS and not inside:
         said = f"this process may use {count(cpus, 'CPU')}: two ranks would take turns"
-        remedy = place.more_cpus("taskset -p $$ shows what this shell may use; start it with more CPUs")
+        remedy = place.more("taskset -p $$ shows what this shell may use; start it with more CPUs")
         return warning(said, f"sched_getaffinity: {count(cpus, 'CPU')}", remedy, ("binding", "MPI, host memory"))
     found = require(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
     if why := found.unread.get("quota_cpus"):
         return not_tested(f"the CPU quota cannot be read: {why}")
     if small := found.small_quota(_RANKS):
-        remedy = place.more_cpus(place.admin("a higher CPUQuota for the service or session"), "cpus")
+        remedy = place.more(place.admin("a higher CPUQuota for the service or session"), "cpus")
         evidence = f"cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us: {found.quota_cpus:g}"
         return warning(small, evidence, remedy, ("MPI, host memory",))
     return good("none" if found.quota_cpus is None else f"{format_sig(found.quota_cpus, 3)} CPUs")
@@ -328,7 +341,7 @@ def shm(facts: Facts) -> DoctorFinding:
     """Writes 1 MiB to /dev/shm; compares what is free there with the segments of two ranks."""
     found = require(facts.limits, "/dev/shm", "df /dev/shm")
     place = place_of(facts)
-    remedy = place.or_in_container("shm", "{sudo}mount -o remount,rw,size=8G /dev/shm")
+    remedy = place.or_in_container("shm", REMOUNT_SHM)
     size, free = found.shm_bytes, min(found.shm_free_bytes, found.shm_bytes)
     if found.shm_error and (free or size == 0):
         said = "cannot write to /dev/shm: ranks on one node have no shared memory"
@@ -349,7 +362,8 @@ def shm(facts: Facts) -> DoctorFinding:
         need = f"two ranks may need {format_size(_SEGMENTS)} there"
         return judge(f"{said}: {need}", f"{evidence}, {free} free", remedy, _SHARING)
     if size <= _SMALL_SHM:
-        return warning(f"{said}: too little for many ranks, or for NCCL", evidence, remedy)
+        follows = _OF_NCCL if _failed_with(facts, LIMITS_MET["df /dev/shm"]) else ()
+        return warning(f"{said}: too little for many ranks, or for NCCL", evidence, remedy, follows)
     return good(f"{size / 2**30:.1f} GiB, writable")
 
 
@@ -374,7 +388,15 @@ def cma(facts: Facts) -> DoctorFinding:
         "processes cannot read each other's memory: large messages on one node are copied twice",
         f"process_vm_readv between siblings: {found.cma_error}; {state}",
         remedy,
+        _JOBS if _failed_with(facts, re.compile("process_vm_(read|write)v")) else (),
     )
+
+
+def _failed_with(facts: Facts, words: re.Pattern[str]) -> bool:
+    """Return whether a job failed and said this."""
+    between, nccl = facts.hosts.value, [facts.nccl.value, facts.hosts.value and facts.hosts.value.nccl]
+    jobs = [facts.mpi_host.value, facts.launcher.value, between and between.job, *(each and each.job for each in nccl)]
+    return any(words.search("\n".join([*job.text, job.why])) for job in jobs if job and not job.complete)
 
 
 def memlock(facts: Facts) -> DoctorFinding:
@@ -386,9 +408,7 @@ def memlock(facts: Facts) -> DoctorFinding:
         return good("unlimited")
     said = f"locked memory is limited to {format_size(limit)}: an RDMA network cannot register message buffers"
     remedy = place_of(facts).raise_limit("l", "unlimited")
-    jobs = (facts.mpi_host.value, facts.hosts.value and facts.hosts.value.job)
-    failed = any(job and not job.complete and limit_in([*job.text, job.why]) == "ulimit -l" for job in jobs)
-    follows = (*_JOBS, *_BETWEEN[1:]) if failed else ()
+    follows = (*_JOBS, *_OF_NCCL, *_BETWEEN[1:]) if _failed_with(facts, LIMITS_MET["ulimit -l"]) else ()
     return warning(said, f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes", remedy, follows)
 
 
@@ -404,7 +424,7 @@ def rdma(facts: Facts) -> DoctorFinding:
     if {*devices} - {*errors}:
         return good(f"{join_few(sorted({*devices} - {*errors}))}{said and f'; without {said}'}")
     remedy = place.hardware("ibstat; see whether the cable and the port of the switch are good")
-    if "INIT" in said:
+    if re.search("INIT|ARMED", said):
         remedy = place.admin("{sudo}systemctl start opensm on one host of this network, which has no subnet manager")
     elif "/dev/" in said:
         remedy = place.or_in_container("rdma", "{sudo}chmod 666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm")

@@ -81,6 +81,8 @@ def names(facts: Facts) -> DoctorFinding:
     """Looks up the name of each host on each host; compares the answer with the addresses that it has."""
     found = _answered(facts)
     own = {host.name: {each.partition("/")[0] for each in host.interfaces.values()} for host in found}
+    if _hosts(facts).job.complete and len(found) <= _hosts(facts).job.wanted_ranks:
+        return good("MPI works between all of them by their names")
     told = facts.mpi_family in ("mpich", "intel") and "refused" in _hosts(facts).job.why
     for host in found:
         for name, addresses in host.names.items():
@@ -180,7 +182,7 @@ def interfaces(facts: Facts) -> DoctorFinding:
         lost = [f"{host.name} to {each}: {answer}" for host in hosts for each, answer in host.reached.items()]
         evidence = join_few(each for each in lost if not each.endswith(": ok")) or f"ip address: {join_words(twice)}"
         change = " ".join(f"{name}={each}" for name, each in without.items())
-        said = f"MPI fails, and some interfaces lead to no other host; without them: {change}"
+        said = f"MPI fails, and some interfaces lead to no other host, or to a network that another leads to: {change}"
         return broken(said, f"{evidence}; {why}", f"export {change}", (_JOB,))
     also = f"; {join_words(twice)} on several hosts, which MPI does not use" if twice else ""
     names = join_few(f"{name} ({each})" for name, each in hosts[0].interfaces.items() if name != "lo")
@@ -234,13 +236,11 @@ def gpudirect(facts: Facts) -> DoctorFinding:
     direct = [line for line in job.protocols if "zero-copy" in line and "/cuda" not in line]
     if direct:
         return good(f"used: {direct[-1]}")
-    modules = facts.driver.value.modules if facts.driver.value else []
-    by_module = {"nvidia_peermem", "nv_peer_mem"} & set(modules)
-    by_dmabuf = any(device.attributes.get("DMA_BUF_SUPPORTED") for device in facts.cuda_devices)
-    if not by_module and not by_dmabuf:
+    if not facts.cards_read_gpus:
         said = "not used: the module nvidia_peermem is not loaded, so network cards cannot read GPU memory"
-        evidence = f"/proc/modules: {join_words(modules) or 'none of NVIDIA'}"
-        return warning(said, evidence, place_of(facts).admin("{sudo}modprobe nvidia_peermem"))
+        modules = join_words(facts.driver.value.modules if facts.driver.value else [])
+        remedy = place_of(facts).admin("{sudo}modprobe nvidia_peermem")
+        return warning(said, f"/proc/modules: {modules or 'none of NVIDIA'}", remedy)
     if not job.protocols:
         return not_tested("UCX did not report how it sent GPU memory")
     evidence = f"{job.command_line}: {job.protocols[-1]}"

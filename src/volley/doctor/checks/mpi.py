@@ -121,6 +121,11 @@ def engine(facts: Facts) -> DoctorFinding:
     remedy = f"load the environment module of {stack.described}; or choose another MPI with --mpi"
     if _OF_ANOTHER_HOST.search(stack.start_error):
         remedy = f"build volley on the oldest system that it runs on: {install_volley(facts)}"
+    missing = re.search(r"(lib\S+?\.so\S*): cannot open", stack.start_error)
+    if missing and not re.match("lib(mpi|mpich|open-|pmix|prrte)", missing[1]):
+        remedy = f"install the package with {missing[1]}, or name its folder in LD_LIBRARY_PATH: ldconfig -p"
+    elif "Permission denied" in stack.start_error:
+        remedy = f"findmnt -T ~: nothing may be run from a folder mounted noexec; elsewhere: {install_volley(facts)}"
     evidence = f"volley-engine --about: {reason_in(stack.start_error.splitlines())}"
     return broken("the engine does not start", evidence, remedy)
 
@@ -239,6 +244,7 @@ def device(facts: Facts) -> DoctorFinding:
         return broken("MPI delivered wrong bytes in GPU memory", f"{job.command_line}: {wrong}", _SEE_COPIES)
     points = job.delivered(_AWARE)
     if not job.complete or not points:
+        remedy = end_of_job(job, facts) or remedy
         said = "MPI is not CUDA-aware" if "SIG" in (job.reason or "") else "MPI does not send GPU memory"
         found = job_failed(job, said, remedy, DEVICE_SIZES[-1])
         return replace(found, explains=_NOT_AWARE) if found.status == "broken" else found
@@ -353,7 +359,7 @@ def binding(facts: Facts) -> DoctorFinding:
     cores_of = [(rank.node, {core_of.get((rank.host, cpu), cpu) for cpu in rank.cores}) for rank in job.ranks]
     places = [(node, *cores) for node, cores in cores_of if len(cores) == 1]
     if len(set(places)) < len(places):
-        more = place_of(facts).more_cpus("taskset -p $$ shows what this shell may use; allow more cores")
+        more = place_of(facts).more("taskset -p $$ shows what this shell may use; allow more cores")
         return warning(
             f"several ranks are bound to core {statistics.mode(places)[1]}: they share it or take turns",
             f"sched_getaffinity: {len(places)} ranks on {count(len(set(places)), 'core')}",
@@ -487,9 +493,15 @@ def nccl_between(facts: Facts) -> DoctorFinding:
     unset = place_of(facts).unset(choose)
     if rdma and over and all("Socket" in each for each in over):
         said = f"NCCL sends over sockets ({join_words(over)}), although there is {join_words(rdma)}"
-        return warning(said, _nccl_words(found), unset or "ibstat; NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=NET shows why")
+        look = "ibstat; NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=NET shows why"
+        if all(each.startswith("rdmap") for each in rdma):
+            look = "install the plugin aws-ofi-nccl, without which NCCL does not use EFA"
+        return warning(said, _nccl_words(found), unset or look)
     if rdma and over and not any("GDR" in each for each in over):
         said = f"NCCL uses RDMA without GPUDirect ({join_words(over)}): GPU memory is copied through the host"
-        remedy = unset or place_of(facts).admin("{sudo}modprobe nvidia_peermem")
+        remedy = f"NCCL_NET_GDR_LEVEL=SYS {SEND} --transport nccl, with these hosts, shows what GPUDirect gives"
+        if not facts.cards_read_gpus:
+            remedy = place_of(facts).admin("{sudo}modprobe nvidia_peermem")
+        remedy = unset or remedy
         return warning(said, _nccl_words(found), remedy)
     return good(_nccl_words(found))

@@ -58,10 +58,12 @@ def _say(answer: dict[str, object]) -> None:
 
 def _listen(low: int, high: int) -> socket.socket:
     """Listen on the first free port of a range, as an MPI that is told to; 0 is any port."""
-    for port in range(low, high + 1):
+    for port in (*range(low, high + 1), 0):
+        with contextlib.suppress(OSError):  # IPv6 may be switched off
+            return socket.create_server(("", port), backlog=1024, family=socket.AF_INET6, dualstack_ipv6=True)
         with contextlib.suppress(OSError):
             return socket.create_server(("", port), backlog=1024)
-    return socket.create_server(("", 0), backlog=1024)
+    raise OSError("no TCP port is free")
 
 
 def _accept(listener: socket.socket) -> None:
@@ -149,12 +151,13 @@ def _said_by(work: Callable[[], None]) -> str:
 
 
 def _look_up(names: dict[str, list[str]], name: str) -> None:
-    with contextlib.suppress(OSError, UnicodeError):
-        names[name] = sorted({str(found[4][0]) for found in socket.getaddrinfo(name, None, socket.AF_INET)})
+    for family in (socket.AF_INET6, socket.AF_INET):  # IPv4 where there is any
+        with contextlib.suppress(OSError, UnicodeError):
+            names[name] = sorted({str(found[4][0]) for found in socket.getaddrinfo(name, None, family)})
 
 
 def _interfaces() -> dict[str, str]:
-    """Return address and length of the network's prefix of each interface that has one."""
+    """Return address and length of the network's prefix of each interface that has one, of IPv4 where it can."""
     found = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         for _, name in socket.if_nameindex():
@@ -163,4 +166,8 @@ def _interfaces() -> dict[str, str]:
                 address, mask = (fcntl.ioctl(asked, call, request)[20:24] for call in _CALLS)
                 prefix = bin(int.from_bytes(mask, "big")).count("1")
                 found[name] = f"{socket.inet_ntoa(address)}/{prefix}"
+    for line in _text("/proc/net/if_inet6").splitlines():
+        digits, _, length, scope, _, name = line.split()
+        if scope == "00":  # global
+            found.setdefault(name, f"{socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits))}/{int(length, 16)}")
     return found
