@@ -11,7 +11,7 @@ from volley.machine.transports import TRANSPORTS
 WORDS = {"host/get/fetch-and-op", "host/get/compare-and-swap"}
 """Those whose messages have at most 8 bytes."""
 ONE_SIDED = {name for name in TRANSPORTS if name.startswith(("host/put", "host/get"))}
-QUICK = ("--launches", "1", "--point-time", "0.01", "--sizes", "1,100001")
+QUICK = ("--launches", "1", "--iterations", "5", "--sizes", "1,100001")
 
 
 BOTH_WAYS = ("stream", *QUICK, "--direction", "bi", "--window", "1")
