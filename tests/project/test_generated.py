@@ -91,19 +91,27 @@ def typed(document: str) -> tuple[Plan, object]:
 FOR_OTHERS = sorted({row.command for rows in other_programs.SUITES.values() for row in rows if row.command})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("benchmark", sorted({command.split()[1] for command in FOR_OTHERS}))
-def test_every_command_for_a_program_of_others_runs_without_gpus(volley: Command, benchmark: str) -> None:
-    quick = {"transports": (), "matrix": ("--latency", "8", "--bandwidth", "64", "--iterations", "2")}
+def together() -> dict[tuple[str, ...], list[str]]:
+    """Commands without NCCL and GPUs; the values of an option, in which alone some of them differ."""
+    found: dict[tuple[str, ...], list[str]] = {}
     for command in FOR_OTHERS:
         words = command.replace("--ranks 8", "--ranks 4").split()[1:]
-        if words[0] != benchmark or "nccl" in words or "--section" in words:
-            continue
-        own = quick.get(
-            benchmark, ("--launches", "1", "--iterations", "2", *("--sizes", "64") * ("--sizes" not in words))
-        )
-        done = volley(*words, *own)
-        assert done.code == 0, (command, done.err)
+        if "nccl" not in words and "--section" not in words:
+            last = next((each for each in ("--operation", "-t") if each in words), words[-2])
+            place = words.index(last)
+            found.setdefault((*words[:place], *words[place + 2 :], last), []).append(words[place + 1])
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "values"), together().items(), ids=" ".join)
+def test_every_command_for_a_program_of_others_runs_without_gpus(
+    volley: Command, words: tuple[str, ...], values: list[str]
+) -> None:
+    quick = {"transports": (), "matrix": ("--latency", "8", "--bandwidth", "64", "--iterations", "2")}
+    usual = ("--launches", "1", "--iterations", "2", *("--sizes", "64") * ("--sizes" not in words))
+    done = volley(*words, ",".join(dict.fromkeys(",".join(values).split(","))), *quick.get(words[0], usual))
+    assert done.code == 0, done.err
 
 
 def test_every_command_for_a_program_of_others_can_be_typed() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from pretend_cluster import Cluster, NoSlurmError, cluster
-from pretend_hosts import NoHostsError, Wire, build_relay, lab
+from pretend_hosts import NoHostsError, switched
 
 
 @pytest.fixture(scope="module")
@@ -14,8 +14,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two nodes under Slurm, until the module's last test ends."""
     folder = tmp_path_factory.mktemp("slurm")
     try:
-        wire = Wire(delay_s=0, rate_bps=0)
-        with lab(folder / "lab", build_relay(folder), wire) as hosts, cluster(hosts, folder) as made:
+        with switched(folder / "lab", 2) as hosts, cluster(hosts, folder) as made:
             yield made
     except (NoSlurmError, NoHostsError) as reason:
         pytest.skip(str(reason))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -122,7 +123,7 @@ def test_srun_starts_the_ranks_of_an_mpich(volley: Volley, mpich: Path) -> None:
 )
 def test_srun_starts_a_check_of_two_nodes(volley: Volley, transport: str, code: int, verdict: str) -> None:
     records = str(volley.folder / "r.jsonl")
-    words = ("check", "--transport", transport, "--budget", "20", "--format", "json", "-o", records)
+    words = ("check", "--transport", transport, "--budget", "10", "--format", "json", "-o", records)
     done = volley.run(*words, before=("srun", "-N", "2", "-n", "2", "--mpi=pmix"))
     assert done.returncode == code, done.stderr
     found = json.loads(done.stdout)["findings"]
@@ -215,7 +216,7 @@ def test_doctor_tries_the_ranks_of_an_allocation_on_both_nodes(volley: Volley) -
     assert found["launcher"]["said"] == "openmpi: 2 ranks on 2 nodes, local ranks 0, 0"
     checks = ("launcher", "binding", "MPI, host memory", "job variables", "hosts", "names", "ports", "alike")
     assert {found[name]["status"] for name in checks} == {"good"}
-    assert "over link0" in found["MPI between hosts"]["said"]
+    assert "over eth0" in found["MPI between hosts"]["said"]
 
 
 def test_doctor_tries_the_ranks_of_a_step(volley: Volley) -> None:
@@ -243,7 +244,8 @@ def test_a_prolog_drains_the_node_that_fails(volley: Volley, transport: str, dra
     wrapper.chmod(0o755)
     wait_idle(volley.slurm)  # a job of the test before that still ends would make the node busy for the prolog
     nothing = prolog.read_text()
-    prolog.write_text(PROLOG.read_text().replace("/opt/volley/bin", str(volley.folder)))
+    script = PROLOG.read_text().replace("/opt/volley/bin", str(volley.folder))
+    prolog.write_text(script if drained else re.sub(r"--budget \d+", "--budget 10", script))
     try:
         done = volley.slurm.run(["srun", "--immediate=60", "-w", NAMES[0], "-n", "1", "echo", "the job ran"])
         state = volley.slurm.run(["scontrol", "show", "node", NAMES[0], "--oneliner"]).stdout
