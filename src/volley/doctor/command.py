@@ -5,6 +5,7 @@ On a terminal these are the problems with evidence and remedy, then what is fine
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -60,7 +61,12 @@ def run(options: DoctorOptions) -> int:
 def _capture(options: DoctorOptions) -> Facts:
     from volley.doctor.probes import capture  # noqa: PLC0415  start-up: judging kept facts does without
     from volley.launch.allocation import allocation  # noqa: PLC0415  start-up: judging kept facts does without
+    from volley.machine.mpi_choice import choose_mpi  # noqa: PLC0415  start-up: judging kept facts does without
 
+    with contextlib.suppress(
+        MachineError
+    ):  # a mistake after --mpi ends doctor, and an MPI that is not there is a finding
+        choose_mpi(options.job.mpi, os.environ)
     granted = allocation(os.environ)
     names = tuple(dict.fromkeys(options.hosts)) or tuple(granted.hosts if granted else ())
     if len(names) == 1 and options.hosts and not is_this_host(names[0]):

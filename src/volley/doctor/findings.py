@@ -140,7 +140,8 @@ def fails_between_gpus(facts: Facts) -> tuple[str, ...]:
         ("MPI, GPU memory", facts.mpi_device.value, "aware"),
         ("NCCL", facts.nccl.value.job if facts.nccl.value else None, "nccl"),
     ]
-    return tuple({name for name, job, begin in found if job and _fails(job, begin)})
+    lost = {name for name, job, begin in found if job and _fails(job, begin)}
+    return tuple(lost if "peer copies" in lost else lost - {"NCCL"})
 
 
 def _fails(job: JobFacts, begin: str) -> bool:

@@ -12,7 +12,7 @@ from shlex import quote
 from volley.machine.facts import Facts
 from volley.machine.hardware import extra_for
 from volley.machine.job_facts import JobFacts
-from volley.machine.mpi_words import LIMITS_MET, lost_host, reason_in
+from volley.machine.mpi_words import LIMITS_MET, NO_CMA, lost_host, reason_in
 from volley.machine.packages import with_extra
 from volley.machine.place import Place, place_of
 
@@ -72,6 +72,7 @@ Invalid MPI type|mpi plugin => srun --mpi=list shows the types that this srun kn
 (directory: '|on file )(ssh|srun)\b|plm_[rs]sh_agent => install the client here: {client}
 Temporary failure in name resolution => the name server does not answer: getent hosts {name}; cat /etc/resolv.conf
 Could not resolve hostname => look for a mistake in the name {name}: getent hosts {name}
+CPU binding outside of job step => srun --cpu-bind=none: this shell has SLURM_CPU_BIND variables of another step
 pam_slurm_adopt|no active jobs on this node => run on hosts of your own job: squeue --me
 REMOTE HOST IDENTIFICATION HAS CHANGED => ask whether {name} was installed again; if so: ssh-keygen -R {name}
 Host key verification failed => ssh {name} true: accept its key once, if it is that of {name}
@@ -143,15 +144,12 @@ _BELOW_MPI = re.compile(
 program on a host."""
 _HARMLESS = re.compile(r"setlocale|going to /tmp instead")
 REMOUNT_SHM = "{sudo}mount -o remount,rw,size=8G /dev/shm"
-_LOST = (
-    r"[Tt]ransport retry count|RETRY_EXC|completion .*error 12\b|ibv_modify_qp\b.* failed|query_gid|o \w+ (gid|GID)\b"
-)
+_LOST = r"ransport retry count|RETRY_EXC|completion .*error 12\b|ibv_modify_qp\b.* failed|query_gid|o \w+ (gid|GID)\b"
 _GIDS = "show_gids on both hosts: UCX_IB_GID_INDEX=N (NCCL_IB_GID_INDEX) chooses the GID of one network"
 _KILLED = (
-    r"oom.kill|OOM Killed|Out Of Memory| 9 \(Killed\)|Killed \(signal 9\)|\bmem(ory)?\b.* exceed|exceed.* mem|MEMLIMIT"
+    r"oom.kill|OOM Killed|Out Of Memory| 9 \(Killed|Killed \(signal 9|\bmem(ory)?\b.* exceed|exceed.* mem|MEMLIMIT"
 )
 _NO_PMI = r"mpi/pmix|Invalid MPI type|not built with SLURM's PMI|No PMIx server was reachable"
-LAUNCHERS = {"mpich": "mpich", "intel": "mpich"}
 _GTL = "export LD_PRELOAD=$CRAY_MPICH_ROOTDIR/gtl/lib/libmpi_gtl_cuda.so"
 
 
@@ -164,10 +162,7 @@ def _lock(place: Place, facts: Facts) -> str:
 _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (LIMITS_MET["ulimit -l"].pattern, _lock),
     (LIMITS_MET["df /dev/shm"].pattern, lambda place, _: place.or_in_container("shm", REMOUNT_SHM)),
-    (
-        _KILLED,
-        lambda place, _: place.more(place.admin("free -m; {sudo}dmesg | grep -i oom shows who took it"), "memory"),
-    ),
+    (_KILLED, lambda place, _: place.more(place.admin("free -m; {sudo}dmesg | grep -i oom"), "memory")),
     ("pkey", lambda place, _: place.unset(("UCX_IB_PKEY", "NCCL_IB_PKEY"))),
     ("pkey", "cat /sys/class/infiniband/*/ports/*/pkeys/* on both hosts: the subnet manager gives them one partition"),
     (_LOST, lambda place, _: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
@@ -176,15 +171,33 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (r"RDMA_CM_EVENT_\w+_ERROR|rdma_(resolve|bind)_addr", "ip address: the RDMA port needs an IP address on each host"),
     (r"Un(responsive|reachable) remote", "let the security group of both instances allow all of its traffic"),
     (r"VNI_NOT_FOUND|\bVNIs?\b", lambda place, _: place.launch_here()),
-    ("slots|More processors", lambda place, _: place.more("--hosts a:2,b:2 says how many ranks each host takes")),
+    (
+        "slots|More processors|no allocated resources|already filled",
+        lambda place, _: place.more("--hosts a:2,b:2 says how many ranks each host takes"),
+    ),
     ("PMI server not found", "export I_MPI_PMI_LIBRARY=/path/to/libpmi2.so, that of Slurm; srun --mpi=pmi2"),
     (_NO_PMI, lambda place, _: place.unset(["SLURM_MPI_TYPE"])),
-    (_NO_PMI, lambda _, facts: f"volley --launcher {LAUNCHERS.get(facts.mpi_family, 'openmpi')} does without srun"),
+    (
+        _NO_PMI,
+        lambda _, facts: (
+            f"volley --launcher {'mpich' if facts.mpi_family in ('mpich', 'intel') else 'openmpi'} does without srun"
+        ),
+    ),
     ("change wdir|not chdir|change .*working directory", "cd ~, or to another folder that each host has, for volley"),
     ("attempt to run as root", "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
     ("too long for the Unix domain socket|File name too long", "export TMPDIR=/tmp"),
     (r"/proc/\d+/fd/\S+ .*failed", "export UCX_POSIX_USE_PROC_LINK=n"),
-    ("process_vm_(read|write)v", "export UCX_TLS=^cma OMPI_MCA_smsc=^cma  # large messages are then copied twice"),
+    (NO_CMA.pattern, "export UCX_TLS=^cma OMPI_MCA_smsc=^cma  # large messages are then copied twice"),
+    ("OFI addrinfo|fi_getinfo", lambda place, _: place.unset(("FI_PROVIDER", "I_MPI_OFI_PROVIDER"))),
+    ("OFI addrinfo|fi_getinfo", "fi_info -l shows the providers; FI_PROVIDER=tcp is one that needs no card of its own"),
+    (r"hfi units|assign_context|PSM2? .*(can't open|no .*available)", "fewer ranks, or FI_PROVIDER=^psm2,psm3"),
+    (
+        "find sysfs|PMIX_ERR_NOT_SUPPORTED",
+        "ls /sys/devices/system/cpu/cpu0/topology: hwloc needs /sys in this container",
+    ),
+    ("MNNVL|IMEX|imex", lambda place, _: place.admin("{sudo}systemctl start nvidia-imex on each host")),
+    ("NVLS|nvls", "NCCL_NVLS_ENABLE=0: without NVLink SHARP, which needs the fabric manager; nvidia-smi -q -d FABRIC"),
+    ("out of memory", "nvidia-smi shows the processes that have the GPU's memory: wait for their end"),
     ("GTL library is not", f"{_GTL}, or install volley again with the GPU's craype-accel module"),
     ("for out-of-band comm", "ip -4 address: Open MPI needs IPv4, unless it was built with --enable-ipv6"),
 )

@@ -71,6 +71,10 @@ LIMITS_MET = {
 """What shows a limit of this shell or host that a job met, and the words for it."""
 
 
+NO_CMA = re.compile(r"process_vm_(read|write)v|Read -1, expected \d+, errno = 1\b")
+"""What UCX and Open MPI say where they may not read another rank's memory."""
+
+
 def limit_in(lines: Sequence[str]) -> str:
     """Return the command that shows the limit which a job met; empty if no line speaks of one.
 

@@ -32,6 +32,7 @@ _ON_ERROR: dict[int, tuple[str, str]] = {
     2: ("", "ulimit -S -v unlimited; if memory is the problem: nvidia-smi shows the processes that have it"),
     34: _IN_FRONT,
     46: ("", "nvidia-smi -q -d COMPUTE,PIDS shows the process that has a GPU for itself: wait for its end"),
+    101: ("CUDA_VISIBLE_DEVICES", "nvidia-smi -L shows the GPUs that the driver has"),
     100: ("", "nvidia-smi -L shows the GPUs that the driver has"),
     214: ("", "nvidia-smi -q -d ECC,ROW_REMAPPER shows which GPU its administrator must reset or replace"),
     804: _IN_FRONT,
@@ -243,7 +244,9 @@ def architectures(facts: Facts) -> DoctorFinding:
     """Compares compute capabilities with the architectures that the engine was compiled for."""
     parts = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR")
     found = sorted({tuple(device.attributes.get(part, 0) for part in parts) for device in _shown(facts)})
-    stack = require(facts.stack, "the engine", install_volley(facts))
+    stack = facts.stack.value
+    if stack is None:
+        return not_tested("the engine was not asked")
     if stack.cuda_built is None:
         remedy = install_volley(facts, variables="VOLLEY_CUDA=ON")
         return broken("the engine was built without CUDA", "volley-engine --about: no CUDA", remedy)

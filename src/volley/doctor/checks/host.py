@@ -13,7 +13,7 @@ from volley.doctor.remedies import REMOUNT_SHM, end_of_job, end_of_refusal, inst
 from volley.machine.facts import OLDER, DriverFacts, Facts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.job_facts import TrialFacts
-from volley.machine.mpi_words import LIMITS_MET
+from volley.machine.mpi_words import LIMITS_MET, NO_CMA
 from volley.machine.place import OF_JOBS, Need, place_of, without_needless
 from volley.machine.variables import names_no_device
 from volley.text import count, join_few, join_words
@@ -388,7 +388,7 @@ def cma(facts: Facts) -> DoctorFinding:
         "processes cannot read each other's memory: large messages on one node are copied twice",
         f"process_vm_readv between siblings: {found.cma_error}; {state}",
         remedy,
-        _JOBS if _failed_with(facts, re.compile("process_vm_(read|write)v")) else (),
+        _JOBS if _failed_with(facts, NO_CMA) else (),
     )
 
 

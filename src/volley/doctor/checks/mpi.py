@@ -23,7 +23,7 @@ from volley.doctor.mpi_settings import settings_of
 from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, end_of_job, install_volley
 from volley.machine.facts import Facts
 from volley.machine.job_facts import DEVICE_SIZES, HOST_SIZES, JobFacts, NcclFacts, PointFacts, TrialFacts
-from volley.machine.mpi_words import reason_in
+from volley.machine.mpi_words import limit_in, reason_in
 from volley.machine.place import place_of
 from volley.machine.variables import tuned
 from volley.text import count, grouped, join_words, mpi_name
@@ -37,7 +37,9 @@ _AWARE, _STAGED = "aware", "staged/pinned"
 _SEE_COPIES = f"{SEND} --transport {_AWARE},{_STAGED},peer shows which transports deliver wrong bytes"
 _SLOWER = 1.05
 """From this ratio on a warning calls ``aware`` slower: doctor's jobs stop at an interval of 5 %."""
-_OF_ANOTHER_HOST = re.compile(r"GLIBC(XX)?_\S+ not found|Exec format error|SIGILL|[Ii]llegal instruction")
+_OF_ANOTHER_HOST = re.compile(
+    r"GLIBC(XX)?_\S+ not found|cannot start \S+: No such file|Exec format error|SIGILL|[Ii]llegal instruction"
+)
 """What an engine says that was built for a newer system, or for another processor."""
 _SLOW_START_S = 20.0
 """Two ranks start within a second, eight with GPUs within ten."""
@@ -112,7 +114,8 @@ def ucx_transfer(facts: Facts) -> DoctorFinding:
 
 def engine(facts: Facts) -> DoctorFinding:
     """Starts `volley-engine --about`, which loads the MPI library of the jobs."""
-    stack = require(facts.stack, "the engine", install_volley(facts))
+    no_mpi = (facts.stack.error or "").partition("beside it); ")[2]  # what to do stands after it
+    stack = require(facts.stack, "the engine", no_mpi or install_volley(facts))
     if not stack.start_error and stack.engine_version not in ("", facts.volley):
         said = f"the engine belongs to volley {stack.engine_version}, but this is volley {facts.volley}"
         return warning(said, f"volley-engine --about: {stack.engine_version}", install_volley(facts))
@@ -121,9 +124,12 @@ def engine(facts: Facts) -> DoctorFinding:
     remedy = f"load the environment module of {stack.described}; or choose another MPI with --mpi"
     if _OF_ANOTHER_HOST.search(stack.start_error):
         remedy = f"build volley on the oldest system that it runs on: {install_volley(facts)}"
+    met, place = limit_in([stack.start_error]), place_of(facts)
     missing = re.search(r"(lib\S+?\.so\S*): cannot open", stack.start_error)
     if missing and not re.match("lib(mpi|mpich|open-|pmix|prrte)", missing[1]):
         remedy = f"install the package with {missing[1]}, or name its folder in LD_LIBRARY_PATH: ldconfig -p"
+    elif met in ("ulimit -n", "ulimit -u"):
+        remedy = place.raise_limit(met[-1], "65536")
     elif "Permission denied" in stack.start_error:
         remedy = f"findmnt -T ~: nothing may be run from a folder mounted noexec; elsewhere: {install_volley(facts)}"
     evidence = f"volley-engine --about: {reason_in(stack.start_error.splitlines())}"

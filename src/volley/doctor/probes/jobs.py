@@ -57,7 +57,7 @@ from volley.machine.paths import RunPath
 from volley.machine.place import OF_JOBS, without_needless
 from volley.machine.signals import Stop
 from volley.machine.sysfs import word
-from volley.machine.variables import SECRET
+from volley.machine.variables import SECRET, names_no_device
 from volley.records.records_file import LineReader
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
@@ -283,7 +283,7 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
         yield without([*left, *batch], without_needless([*begin, *of_job]))
         return
     named = [name for name in batch if job and re.search(rf"\b{name}\b", " ".join([*job.text, job.why]))]
-    groups = [*([name] for name in named[:-1] or named), *([name] for name in _suspects(job, facts.mpi_family))]
+    groups = [*([name] for name in named[:-1] or named), *([name] for name in _suspects(job, facts))]
     groups = [batch, *groups] if batch and not named else groups
     yield from map(without, groups)
     if len(groups) > 1:
@@ -312,14 +312,15 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
         yield TrialFacts(change=" ".join(f"{name}={quote(value)}" for name, value in added.items())), (), added
 
 
-def _suspects(job: JobFacts | None, family: str) -> list[str]:
-    """Return the variables that this MPI may read: first those that a failure names."""
-    of_others = settings_of(family).of_others
+def _suspects(job: JobFacts | None, facts: Facts) -> list[str]:
+    """Return the variables that this MPI may read: first those that name no device, then those that a failure names."""
+    of_others = settings_of(facts.mpi_family).of_others
+    devices = facts.surroundings.value.devices if facts.surroundings.value else []
     found = [name for name, value in os.environ.items() if value and SETTING.match(name) and not of_others.match(name)]
     found.sort(key=lambda name: name.startswith("LD_"))  # without them, another MPI may be loaded
     for said in (" ".join(job.text), job.why) if job else ():
         found.sort(key=lambda name, said=said: not names_setting(said, name, os.environ[name]))  # type: ignore[misc]
-    return found
+    return sorted(found, key=lambda name: not names_no_device(name, os.environ[name], devices))
 
 
 def _in_job(ranks: JobFacts | None) -> bool:
