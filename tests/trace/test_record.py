@@ -74,10 +74,10 @@ def ranks_in(folder: Path) -> list[int]:
 def expected_places(victim: int) -> list[str]:
     who = [(victim + step) % 4 for step in range(4)]
     return [
-        f"rank {who[0]} is in MPI_Recv from rank {who[1]}, tag 42, 1 B",
-        f"rank {who[1]} is in MPI_Wait of MPI_Irecv from rank {who[2]}, tag 5, 1 B",
-        f"rank {who[2]} is in MPI_Barrier",
-        f"rank {who[3]} is outside MPI, after MPI_Barrier",
+        f"rank {who[0]} was in MPI_Recv from rank {who[1]}, tag 42, 1 B",
+        f"rank {who[1]} was in MPI_Wait of MPI_Irecv from rank {who[2]}, tag 5, 1 B",
+        f"rank {who[2]} was in MPI_Barrier",
+        f"rank {who[3]} was outside MPI, after MPI_Barrier",
     ]
 
 

@@ -9,6 +9,7 @@ from recorded_program import unmatched
 from volley.records import trace_file
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import COMM, COUNT, EVENT, HEADER, PARTNER, SAMPLE, THREAD, RankTrace, Trace, TraceInfo
+from volley.trace.explain import explanation
 from volley.trace.roll_call import roll_call
 from volley.trace.waiting import RankTime, split
 
@@ -34,7 +35,7 @@ def a_rank(rank: int, size: int, calls: list[dict], delay_ms: float = 0.0) -> Ra
         event["list"], event["length"], event["flags"] = at, len(each.get("words", ())), each.get("flags", 0)
         at += len(each.get("words", ()))
         counts["calls"][event["call"]] += 1
-        counts["ticks"][event["call"]] += each["end"] - each["begin"]
+        counts["ticks"][event["call"]] += max(each["end"] - each["begin"], 0)  # counted when it returns
     samples = np.zeros(2, SAMPLE)
     samples["at"], samples["delay_ns"] = (1, 10**9), (0, int(delay_ms * MS))
     comms = np.array([(0, size, 0, 1)], COMM)
@@ -134,3 +135,26 @@ def test_messages_that_share_a_request_are_all_completed() -> None:
     calls = resolve(Trace(TraceInfo(), ranks))
     assert [each.done for each in calls.ranks[0].operations] == [2, 2]
     assert unmatched(calls) == 0
+
+
+def test_a_call_that_did_not_return_has_the_time_until_the_end() -> None:
+    """Rank 0 came to a collective after 10 ms, rank 1 computed until the program ended after 50 ms."""
+    inside = a_rank(0, 2, [call("Send", 2, 3, peer=1), {**call("Allreduce", 10, 0), "end": 0}])
+    inside.threads["current"] = 3  # its second event
+    outside = a_rank(1, 2, [call("Recv", 2, 3, peer=0)])
+    for rank in (inside, outside):
+        rank.header["state"], rank.header["tick1"], rank.header["ns1"] = 1, 3 * MS, 3 * MS
+    trace = Trace(TraceInfo(ended_s=0.05), [inside, outside])
+    mine, theirs = split(trace, resolve(trace)).ranks
+    assert (mine.open_call, mine.open_s, theirs.open_s) == ("Allreduce", pytest.approx(0.04), 0.0)
+    assert (mine.mpi_s, theirs.mpi_s) == (pytest.approx(0.041), pytest.approx(0.001))
+    assert mine.total_s == theirs.total_s == pytest.approx(0.048)
+    assert mine.rest_s == pytest.approx(0.001), "the rest is MPI itself"
+    report = explanation(trace, resolve(trace))
+    assert "from MPI_Init to the end of the program" in report.heading[0]
+    (ending,) = report.at("error")
+    assert "rank 0 was in MPI_Allreduce" in ending.text
+    assert "calls that did not return: 95 % of the time in MPI" in ending.text
+    ranks, calls, *_ = report.tables
+    assert "no return" in [column.title for column in ranks.columns]
+    assert ["MPI_Allreduce, no return", 1] in [row[:2] for row in calls.rows]

@@ -64,7 +64,7 @@ def test_hosts_that_share_no_folder_say_where_their_files_are(hosts: Lab, tmp_pa
     hidden = hosts.run(["mount", "-t", "tmpfs", "none", str(own)], timeout_s=30, host=NAMES[1])
     assert hidden.returncode == 0, hidden.stderr
     said = recorded(hosts, trace, program)
-    found = re.search(r"no trace of ranks 1; .* wrote to (\S+) there: copy these files into that folder", said)
+    found = re.search(r"no trace of rank 1; .* wrote to (\S+) there: copy these files into that folder", said)
     assert found, said
     assert read_trace(str(trace)).missing == [1]
     folder, elsewhere = Path(f"{trace}.ranks"), Path(found[1])

@@ -71,7 +71,7 @@ class RankCalls:
     """The name of each event's call."""
     begin_s: Any
     end_s: Any
-    """One entry for each event; the end of a call that did not return is that of the trace."""
+    """One entry for each event; the end of a call that did not return is that of the application."""
     operations: list[Operation] = field(default_factory=list)
     completes: defaultdict[int, list[Operation]] = field(default_factory=lambda: defaultdict(list))
     """What each event completed."""
@@ -107,7 +107,7 @@ def _resolve_rank(trace: Trace, rank: RankTrace, numbers: dict[tuple[tuple[int, 
     begin_s, end_s = trace.seconds(rank, rank.events["begin"]), trace.seconds(rank, rank.events["end"])
     if len(end_s):
         unfinished = rank.events["end"] == 0
-        end_s[unfinished] = max(begin_s.max(), end_s.max())
+        end_s[unfinished] = max(begin_s.max(), trace.ended_s)
     found = RankCalls(rank, names, begin_s, end_s)
     reader = _Reader(found, comms)
     for number, (event, name) in enumerate(zip(rank.rows, names, strict=True)):

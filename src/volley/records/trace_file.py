@@ -121,6 +121,8 @@ class TraceInfo(Frozen, frozen=True, kw_only=True):
     """Variables of MPI, UCX and CUDA that were set."""
     roll_call: list[str] = []
     """Where the ranks were when the application was stopped or had ended without MPI_Finalize."""
+    ended_s: float | None = None
+    """When this was, in s since MPI_Init of the first rank; ``None``: unknown."""
 
 
 @dataclass
@@ -185,6 +187,13 @@ class RankTrace:
     def rows(self) -> list[Event]:
         """The events, as Python reads them fast."""
         return [Event(*row) for row in self.events.tolist()]
+
+    def current(self, thread: Any) -> Event | None:
+        """Return the event in which a thread is, or was when it ended; ``None`` outside MPI."""
+        number = int(thread["current"])
+        if number == 1:
+            return Event(*thread["event"].tolist())
+        return self.rows[number - 2] if 2 <= number < 2 + len(self.rows) else None
 
     def list_of(self, event: Event) -> list[int]:
         """Return the words of an event: handles of requests, or bytes to each rank."""
@@ -257,6 +266,18 @@ class Trace:
     def duration(self, rank: RankTrace, ticks: Any) -> float:
         """Return a number of ticks in s."""
         return float(ticks) * self._clock(rank)[2] * 1e-9
+
+    @cached_property
+    def ended_s(self) -> float:
+        """When the application ended, in s since MPI_Init of the first rank; the last stamp, if this is unknown."""
+        if self.info.ended_s is not None:
+            return self.info.ended_s
+        stamps = (
+            (rank, max(int(each.max()) for each in (*columns, rank.header["tick1"].reshape(1)) if len(each)))
+            for rank in self.ranks
+            for columns in [(rank.threads["since"], rank.events["begin"], rank.events["end"])]
+        )
+        return max((float(self.seconds(rank, last)) for rank, last in stamps), default=0.0)
 
     @cached_property
     def totals(self) -> dict[str, CallTotal]:

@@ -92,11 +92,11 @@ def explanation(trace: Trace, calls: Calls) -> Report:
     longest_s = max(each.total_s for each in times.ranks)
     command = " ".join(trace.info.command) or trace.name
     heading = [
-        f"{command}: {count(len(times.ranks), 'rank')}, {_time(longest_s)} from MPI_Init to MPI_Finalize",
+        f"{command}: {count(len(times.ranks), 'rank')}, {_time(longest_s)} from MPI_Init to {_last(trace)}",
         f"hosts: {join_few(trace.hosts)}; MPI: {join_few(dict.fromkeys(rank.library for rank in trace.ranks))}",
     ]
     notes = [
-        *_endings(trace),
+        *_endings(trace, times),
         *_waits(times),
         *_cores(times),
         *_kept(trace, times),
@@ -114,8 +114,17 @@ def explanation(trace: Trace, calls: Calls) -> Report:
     )
 
 
-def _endings(trace: Trace) -> Iterator[Note]:
+def _last(trace: Trace) -> str:
+    if all(rank.finalized for rank in trace.ranks):
+        return "MPI_Finalize"
+    return "the last call that was recorded" if trace.info.ended_s is None else "the end of the program"
+
+
+def _endings(trace: Trace, times: Split) -> Iterator[Note]:
     lines = trace.info.roll_call or roll_call(trace)
+    open_s, mpi_s = sum(each.open_s for each in times.ranks), sum(each.mpi_s for each in times.ranks)
+    if open_s:
+        lines = [*lines, f"calls that did not return: {_percent(open_s, mpi_s)} of the time in MPI ({_time(open_s)})"]
     if lines:
         yield Note("error", f"not all ranks came to MPI_Finalize: {'; '.join(lines)}", "BROKEN")
 
@@ -167,7 +176,7 @@ def _cores(times: Split) -> Iterator[Note]:
         unsplit_s = sum(each.unsplit_s for each in times.ranks)
         yield finding(
             "NOISY",
-            f"ready to run, but without a core: {named} of the time. Waits of these ranks and for them "
+            f"ready to run, but without a core: {named} of the time. Waits of and for a rank without a core "
             f"({_time(unsplit_s)}) are not split: who computes too long cannot be told from who was not let run. "
             "Start fewer ranks than cores, bind them, or end what else runs there",
         )
@@ -226,6 +235,10 @@ def _share(part: float, whole: float) -> float:
 
 def _rank_table(times: Split) -> Table:
     of_mpi = "of the time in MPI"
+
+    def not_returned(each: RankTime) -> float:
+        return _share(each.open_s, each.mpi_s)
+
     columns: dict[Column, Callable[[RankTime], Any]] = {
         Column("rank"): lambda each: each.rank,
         Column("time", "s"): lambda each: each.total_s,
@@ -236,6 +249,7 @@ def _rank_table(times: Split) -> Table:
         ),
         Column("absent", "%", 3, group=of_mpi): lambda each: _share(sum(each.absent_s.values()), each.mpi_s),
         Column("not split", "%", 3, group=of_mpi): lambda each: _share(each.unsplit_s, each.mpi_s),
+        **({Column("no return", "%", 3, group=of_mpi): not_returned} if any(map(not_returned, times.ranks)) else {}),
         Column("the rest", "%", 3, group=of_mpi): lambda each: _share(each.rest_s, each.mpi_s),
         Column("without core", "%", 3): lambda each: Cell(
             _share(each.lost_s, each.total_s), style="" if each.has_core else "bad"
@@ -259,7 +273,12 @@ def _call_table(trace: Trace, times: Split) -> Table:
         ),
         Column("polls"): lambda call: call[1].polls or EMPTY,
     }
-    calls = sorted(trace.totals.items(), key=lambda call: -call[1].seconds)
+    without_end: dict[str, CallTotal] = {}
+    for each in times.ranks:
+        if each.open_call:
+            total = without_end.setdefault(f"{each.open_call}, no return", CallTotal())
+            total.calls, total.seconds = total.calls + 1, total.seconds + each.open_s
+    calls = sorted((trace.totals | without_end).items(), key=lambda call: -call[1].seconds)
     legend = ["polls: calls that found nothing; they are counted, not kept"]
     return Table.of(columns, calls, title="Calls", legend=legend)
 
@@ -318,6 +337,7 @@ def _shares(times: Split) -> Chart:
             "late partner": sum(each.late_s.values()),
             "absent partner": sum(each.absent_s.values()),
             "not split": each.unsplit_s,
+            **({"no return": each.open_s} if each.open_s else {}),
             "rest of MPI": each.rest_s,
         }
         marks += [Mark(str(each.rank), max(seconds, 0.0), name) for name, seconds in parts.items()]

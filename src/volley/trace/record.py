@@ -39,11 +39,13 @@ class _Application:
     def __init__(self, child: Child, folder: Path) -> None:
         self._child, self._folder = child, folder
         self.lines: list[str] = []
+        self.ended_s: float | None = None
 
     def terminate(self) -> None:
         with contextlib.suppress(OSError, UserError, ValueError):
             trace = read_folder(self._folder, TraceInfo())
-            self.lines = roll_call(trace, _now_s(trace))
+            self.ended_s = _now_s(trace)
+            self.lines = roll_call(trace, self.ended_s)
         self._child.terminate()
 
     def kill(self) -> None:
@@ -122,8 +124,9 @@ def _record(
         environment=dict(captured(os.environ)),
     )
     trace = read_folder(folder, info)
-    lines = application.lines or (roll_call(trace, _now_s(trace)) if trace.ranks else [])
-    trace.info = msgspec.structs.replace(info, roll_call=lines)
+    ended_s = _now_s(trace) if application.ended_s is None else application.ended_s
+    lines = application.lines or (roll_call(trace, ended_s) if trace.ranks else [])
+    trace.info = msgspec.structs.replace(info, roll_call=lines, ended_s=ended_s)
     return trace, stop.signal
 
 
@@ -134,7 +137,7 @@ def _now_s(trace: Trace) -> float:
 def _report(output: Path, trace: Trace, folder: Path, local: Path) -> int:
     info = trace.info
     if info.roll_call:
-        print("Where the ranks are:" if info.stopped else "Where the ranks were:", file=sys.stderr)
+        print("Where the ranks were:", file=sys.stderr)
         for line in info.roll_call:
             print(f"  {escape_controls(line)}", file=sys.stderr)
     if info.status:
@@ -153,7 +156,8 @@ def _report(output: Path, trace: Trace, folder: Path, local: Path) -> int:
             f"setuid programs, and launchers that do not pass on LD_PRELOAD, keep the recorder out); {elsewhere}"
         )
     if trace.missing:
-        print(f"volley: no trace of ranks {format_cpulist(trace.missing)}; {elsewhere}", file=sys.stderr)
+        ranks = f"rank{'s' * (len(trace.missing) > 1)} {format_cpulist(trace.missing)}"
+        print(f"volley: no trace of {ranks}; {elsewhere}", file=sys.stderr)
     calls = sum(int(rank.counts["calls"].sum()) for rank in trace.ranks)
     dropped = sum(int(rank.header["dropped"]) for rank in trace.ranks)
     more = f"; the last {dropped} are only counted (--events keeps more)" if dropped else ""

@@ -1,9 +1,8 @@
-"""The roll call: where each rank of an application is, in which call, with whom, and since when."""
+"""The roll call: where each rank of an application was, in which call, with whom, and since when."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from volley.records.trace_calls import ROOTED, collective_of, signed
 from volley.records.trace_file import ANY, DEVICE, NOBODY, Event, RankTrace, Trace, plain_name
@@ -15,13 +14,13 @@ _LISTED = 4
 
 
 def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
-    """Return a line for each place at which ranks are; nothing if all ranks have called MPI_Finalize.
+    """Return a line for each place at which ranks were; nothing if all ranks had called MPI_Finalize.
 
-    ``at_s`` is the time, in s since MPI_Init of the first rank; ``None``: that of the last call.
+    ``at_s`` is the time, in s since MPI_Init of the first rank; ``None``: that at which the application ended.
     """
     if all(rank.finalized for rank in trace.ranks) and not trace.missing:
         return []
-    now_s = at_s if at_s is not None else max(_last_s(trace, rank) for rank in trace.ranks)
+    now_s = trace.ended_s if at_s is None else at_s
     found = [(rank, *place) for rank in trace.ranks for place in _places(trace, rank)]
     lines = []
     for where, those in grouped(found, lambda each: each[1]).items():
@@ -38,22 +37,15 @@ def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
     return lines
 
 
-def _last_s(trace: Trace, rank: RankTrace) -> float:
-    stamps = [int(rank.header["tick1"])]
-    stamps += [int(thread["since"]) for thread in rank.threads]
-    stamps += [int(rank.events["begin"].max()), int(rank.events["end"].max())] if len(rank.events) else []
-    return float(trace.seconds(rank, max(stamps)))
-
-
 def _places(trace: Trace, rank: RankTrace) -> Iterator[tuple[str, float | None]]:
-    """Yield where the threads of a rank are, and since when: all that are in MPI, else its first one."""
+    """Yield where the threads of a rank were, and since when: all that were in MPI, else its first one."""
     if rank.finalized:
-        yield "has called MPI_Finalize", None
+        yield "had called MPI_Finalize", None
         return
     if rank.header["state"] == 0:
-        yield "is in MPI_Init", float(trace.seconds(rank, rank.header["tick0"]))
+        yield "was in MPI_Init", float(trace.seconds(rank, rank.header["tick0"]))
         return
-    inside = [(thread, event) for thread in rank.threads if (event := _current(rank, thread)) is not None]
+    inside = [(thread, event) for thread in rank.threads if (event := rank.current(thread)) is not None]
     for thread, event in inside:
         polls = int(thread["polls"])
         begin = thread["polls_since"] if polls else event.begin
@@ -61,27 +53,17 @@ def _places(trace: Trace, rank: RankTrace) -> Iterator[tuple[str, float | None]]
     if not inside and len(rank.threads):
         thread = rank.threads[0]
         if thread["polls"]:
-            yield f"polls MPI_{rank.names[thread['last']]}", float(trace.seconds(rank, thread["polls_since"]))
+            yield f"polled MPI_{rank.names[thread['last']]}", float(trace.seconds(rank, thread["polls_since"]))
             return
         after = f", after MPI_{rank.names[thread['last']]}" if rank.counts["calls"].any() else ", after MPI_Init"
-        yield f"is outside MPI{after}", float(trace.seconds(rank, thread["since"]))
-
-
-def _current(rank: RankTrace, thread: Any) -> Event | None:
-    """Return the event in which a thread is; ``None`` outside MPI."""
-    current = int(thread["current"])
-    if current == 0:
-        return None
-    if current == 1:
-        return Event(*thread["event"].tolist())
-    return rank.rows[current - 2] if current - 2 < len(rank.rows) else None
+        yield f"was outside MPI{after}", float(trace.seconds(rank, thread["since"]))
 
 
 def _call(rank: RankTrace, event: Event, polls: int) -> str:
     name = plain_name(rank.names[event.call])
     if polls:
-        return f"polls MPI_{name}"
-    text = f"is in MPI_{name}"
+        return f"polled MPI_{name}"
+    text = f"was in MPI_{name}"
     if name.startswith(("Wait", "Start")):
         return text + _requests(rank, event)
     return text + _with_whom(rank, event, name)

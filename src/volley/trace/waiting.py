@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from volley.records.trace_calls import Calls, Operation, RankCalls
-from volley.records.trace_file import RankTrace, Trace
+from volley.records.trace_file import RankTrace, Trace, plain_name
 
 LOST_CORE = 0.05
 """The share of its time that a rank is ready to run but has no core, from which its waits are not split."""
@@ -52,6 +52,9 @@ class RankTime:
     """By the rank that was waited for."""
     absent_s: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
     unsplit_s: float = 0.0
+    open_call: str = ""
+    """The call that did not return."""
+    open_s: float = 0.0
 
     @property
     def has_core(self) -> bool:
@@ -60,7 +63,7 @@ class RankTime:
     @property
     def rest_s(self) -> float:
         waited = sum(self.late_s.values()) + sum(self.absent_s.values())
-        return max(self.mpi_s - waited - self.unsplit_s, 0.0)
+        return max(self.mpi_s - waited - self.unsplit_s - self.open_s, 0.0)
 
 
 @dataclass
@@ -102,15 +105,20 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
         begin, end = float(calls.begin_s[0]), max(end, float(calls.end_s.max()))
     if "Finalize" in calls.names:
         end = float(calls.begin_s[calls.names.index("Finalize")])
+    event = rank.current(rank.threads[0]) if len(rank.threads) and not rank.finalized else None
+    end = end if rank.finalized else max(end, trace.ended_s)
+    open_s = max(end - float(trace.seconds(rank, event.begin)), 0.0) if event else 0.0
     ticks = int(rank.counts["ticks"].sum()) - int(rank.counts["ticks"][rank.names.index("Finalize")])
     delays_ns = (rank.samples["delay_ns"][rank.samples["thread"] == thread] for thread in range(len(rank.threads)))
     main = rank.events["thread"] == 0
     return RankTime(
         rank.rank,
         total_s=end - begin,
-        mpi_s=trace.duration(rank, ticks),
+        mpi_s=trace.duration(rank, ticks) + open_s,
         lost_s=max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each)), default=0) * 1e-9,
         kept_s=float((calls.end_s - calls.begin_s)[main].sum()) if len(calls.end_s) else 0.0,
+        open_call=plain_name(rank.names[event.call]) if event else "",
+        open_s=open_s,
     )
 
 
@@ -121,6 +129,8 @@ def _message_waits(calls: Calls) -> Iterator[Wait]:
     for mine in calls.ranks.values():
         for number, done in mine.completes.items():
             begin, end = float(mine.begin_s[number]), float(mine.end_s[number])
+            if not mine.trace.events["end"][number]:
+                continue  # it did not return
             found = [_message_wait(calls, each, begin, end) for each in done if each.match is not None]
             if found:
                 late_s, absent_s, partner = max(found)
@@ -161,9 +171,9 @@ def _collective_waits(calls: Calls) -> Iterator[Wait]:
         arrived = {rank: float(calls.ranks[rank].begin_s[each.post]) for rank, each in group.items()}
         for rank, mine in group.items():
             number = mine.done
-            if number < 0:
-                continue
             its = calls.ranks[rank]
+            if number < 0 or not its.trace.events["end"][number]:
+                continue
             begin, end = float(its.begin_s[number]), float(its.end_s[number])
             needed = _needed(mine, arrived, end)
             if needed and (last := max(needed, key=arrived.__getitem__)) != rank:
