@@ -365,10 +365,33 @@ OTHERS = {
     "ranks": example_records.ranks(2, bound_by="launcher"),
 }
 REBUILT = MpiFacts(library="Open MPI v5.0.11, package: another", standard="3.1")
+OF_OPEN_MPI_5 = {
+    "OMPI_MCA_PREFIXES": "mca,opal,ompi",
+    "OMPI_MCA_num_procs": "2",
+    "OMPI_MCA_cpu_type": "x86_64",
+    "PMIX_MCA_psec": "native",
+}
+OF_OPEN_MPI_4 = {
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "OMPI_MCA_pmix": "^s1,s2,cray,isolated",
+    "PMIX_MCA_mca_base_component_show_load_errors": "1",
+    "OMPI_MCA_orte_precondition_transports": "86ab0c37dfb18d1a-3e1790a71eada299",
+    "OMPI_MCA_shmem_RUNTIME_QUERY_hint": "mmap",
+    "OMPI_MCA_ess_base_jobid": "1139539969",
+    "SLURM_JOB_ID": "17",
+}
 ENVIRONMENTS: dict[str, tuple[Logs, Logs]] = {
     "variables, MPI and binding": (launches(1, environment={"UCX_TLS": "all", "SAME": "1"}), launches(2, **OTHERS)),
     "a variable that the plan has too": (
         *(planned(environment={"UCX_TLS": "all"}), planned(environment={"UCX_TLS": "tcp"})),
+    ),
+    "variables of launchers: recorded with two MPIs": (
+        launches(1, environment=OF_OPEN_MPI_5),
+        launches(2, environment=OF_OPEN_MPI_4),
+    ),
+    "variables of launchers that both have, and of one that the user set": (
+        launches(1, environment={**OF_OPEN_MPI_5, "PMIX_MCA_psec": "none"}),
+        launches(2, environment={**OF_OPEN_MPI_5, "OMPI_MCA_pml": "ob1"}),
     ),
     "a setting of which one run has the default": (
         launches(1),

@@ -158,6 +158,27 @@ def test_commands_that_measure_nothing_are_refused(fake: str, tmp_path: Path, ca
     assert capsys.readouterr().err == f"volley: {fake} measures no point: there is nothing to compare\n"
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("ls", "ls -l", "'ls' does not name volley"),
+        ("volley pingpong -t host -s 8", "volley pingpong -t host -s 16,32", "no sizes in common"),
+        ("volley pingpong -t host", "env A=1 volley pingpong -t host/put", "no transports in common"),
+        ("volley collective --operation broadcast", "volley collective --operation reduce", "no operations in common"),
+        ("volley pingpong", "volley pingpong --siz 8", "did you mean --sizes?"),
+        ("volley replay here.trace", "volley replay here.trace", "cannot read here.trace"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_before_a_launch(
+    first: str, second: str, said: str, tmp_path: Path, capsys: Capture
+) -> None:
+    assert cli.main(["compare", "--live", first, second, "--records", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert "pair 1 of" not in captured.err
+    assert not [file for file in tmp_path.rglob("*.jsonl") if file.stat().st_size]
+
+
 def test_commands_without_a_common_point_are_refused_after_a_launch_of_each(
     fake: str, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -175,7 +196,7 @@ def test_commands_without_a_common_point_are_refused_after_a_launch_of_each(
         ("A=volley /opt/a/bin/volley bandwidth -t host", ["--launches", "1"]),
         ("volley matrix --ranks 2", []),
         ("python -m volley matrix", []),
-        ("another program", ["--launches", "1"]),
+        ("ssh host volley-here pingpong", ["--launches", "1"]),
     ],
 )
 def test_each_command_makes_one_launch(command: str, options: list[str]) -> None:
@@ -218,7 +239,7 @@ def test_a_command_does_not_outlive_the_comparison(number: signal.Signals, tmp_p
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     pid = tmp_path / "pid"
-    command = shlex.join(["sh", "-c", f"echo $$ >{pid}; exec sleep 600"])
+    command = shlex.join(["sh", "-c", f"echo $$ >{pid}; exec sleep 600", "volley-here"])
     parent = subprocess.Popen(
         [sys.executable, "-m", "volley", "compare", "--live", command, command],
         env={**os.environ, "TMPDIR": str(temporary), "XDG_STATE_HOME": str(tmp_path)},

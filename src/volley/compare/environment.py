@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from volley.machine import paths, ucx_protocols
+from volley.machine.variables import OF_ONE_JOB, OF_ONE_LAUNCHER
 from volley.records.run_log import RunLog
 from volley.text import mpi_name
 from volley.units import format_cpulist, format_size
@@ -61,6 +62,9 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
         here, there = one.get(place, []), other.get(place, [])
         if not _differ(here, there) or not all(set(_numbered(place)) <= those for those in numbered):
             continue
+        variable = place[-1] if "environment" in place else ""
+        if OF_ONE_JOB.search(variable) or (OF_ONE_LAUNCHER.match(variable) and not (here and there)):
+            continue
         missing = {"environment": "not set", "excluded": "not refused"}.get(place[-2] if place[1:] else "", "none")
         if any(isinstance(value, bool) for value in (*here, *there)):
             missing = "unknown"
@@ -69,7 +73,7 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
         if texts[0] == texts[1]:  # "none", and what older records do not have
             continue
         # The plan has some variables of the environment, too.
-        what = (place[-1], *texts) if "environment" in place else (_NUMBER.sub("", name), *texts)
+        what = (variable, *texts) if variable else (_NUMBER.sub("", name), *texts)
         found.setdefault(what, []).append(EnvironmentDifference(name, *texts))
     return list(map(_together, found.values()))
 

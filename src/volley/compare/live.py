@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shlex
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 
@@ -28,7 +30,8 @@ from volley.records.launch_series import observed_in
 from volley.records.record_types import Run
 from volley.records.records_file import encode_line, open_writer, parse_runs
 from volley.records.run_log import RunLog
-from volley.text import clean, count, escape_controls, join_words
+from volley.text import clean, count, escape_controls, join_few, join_words
+from volley.units import format_size
 
 _MAX_LINES = 5
 """Of the messages of a command that failed."""
@@ -79,6 +82,8 @@ def _words(line: str) -> tuple[Sequence[str], Sequence[str], Command | None]:
         raise UserError(f"--live: {escape_controls(line)!r} is not a command line: {error}") from None
     if not words:
         raise UserError("--live: a command line is empty: write e.g. 'volley pingpong'")
+    if "volley" not in line:
+        raise UserError(f"--live: {escape_controls(line)!r} does not name volley: write e.g. 'volley pingpong'")
     if "=" in words[0]:
         words = ["env", *words]
     command = None  # another program may start volley
@@ -115,6 +120,7 @@ def measure(
     code, stop, what = EXIT_GOOD, Stop(), "pair" if len(variants) == 2 else "round"
     try:
         with stop:
+            _refuse_apart([(each.name, _plan(each, stop)) for each in variants])
             for number, which, data in _in_turn(variants, rounds, stop, "" if quiet else what):
                 writers[which].write(data)
                 own, name = launches[which], variants[which].name
@@ -175,32 +181,71 @@ def _marked(data: bytes, mark: Mapping[str, str | int]) -> bytes:
     return b"".join(lines)
 
 
+def _plan(variant: Variant, stop: Stop) -> Mapping[str, Any]:
+    """Return what a command line would measure; nothing, if it does not begin with volley, or has no plan.
+
+    A wrong option is so refused before anything is measured.
+    """
+    program = next((word for word in variant.words if "=" not in word and word != "env"), "")
+    if Path(program).name != "volley":
+        return {}
+    out = _run(variant, [*variant.words, "--dry-run"], stop)
+    with suppress(ValueError):
+        plan, _ = json.JSONDecoder().raw_decode(out.decode(errors="replace"))
+        return {**plan["options"], "transports": plan["transports"]}
+    return {}
+
+
+def _refuse_apart(plans: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    """Refuse command lines that have no point in common with the first."""
+    (first, one), *others = plans
+    for name, other in others:
+        for key, what in {"transports": "transports", "sizes_bytes": "sizes", "operations": "operations"}.items():
+            if one.get(key) and other.get(key) and not {*one[key]} & {*other[key]}:
+                named = (
+                    join_few(format_size(n) if key == "sizes_bytes" else n for n in its[key]) for its in (one, other)
+                )
+                texts = "; ".join(f"{each} has {text}" for each, text in zip((first, name), named, strict=True))
+                raise UserError(f"these command lines have no {what} in common ({texts}): nothing can be compared")
+
+
 def _launch(variant: Variant, records: Path, stop: Stop) -> bytes:
     records.unlink(missing_ok=True)
-    line = [*variant.words, "-o", str(records), "-f", "csv"]
+    _run(variant, [*variant.words, "-o", str(records), "-f", "csv"], stop)
+    if not records.is_file():
+        raise MachineError(f"{escape_controls(variant.name)} wrote no records")
+    return records.read_bytes()
+
+
+def _run(variant: Variant, line: Sequence[str], stop: Stop) -> bytes:
+    """Run a command line of a variant; return its output.
+
+    Raises:
+        KeyboardInterrupt: it was stopped.
+        UserError, MachineError: it failed; its last words say why.
+    """
     # This volley may have been started by its path.
     search = [os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)]
     changed = {**os.environ, "PATH": os.pathsep.join(search), **variant.variables}
     environment = {name: value for name, value in changed.items() if value is not None}
     try:
-        command = Child(line, environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        command = Child(line, environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except MachineError as error:  # the words are the user's
         raise UserError(str(error)) from None
     with command:
         stop.watch(command)
-        _, said = command.process.communicate()
+        out, said = command.process.communicate()
         stop.watch(None)
     status = command.process.returncode
     if stop.signal is not None or status in (EXIT_INTERRUPTED, -2):
         raise KeyboardInterrupt
-    if status or not records.is_file():
+    if status:
         # With CSV standard error has all notes, such as why a transport is unavailable; the records are deleted.
         lines = [line for line in clean(said).splitlines() if not line.startswith("records: ")]
         last = "\n  ".join(lines[-_MAX_LINES:]) or "it said nothing"
         failure = UserError if status == UserError.exit_code else MachineError
-        what = f"failed with exit code {status}" if status else "wrote no records"
-        raise failure(f"{escape_controls(variant.name or shlex.join(variant.words))} {what}:\n  {last}")
-    return records.read_bytes()
+        raise failure(f"{escape_controls(variant.name)} failed with exit code {status}:\n  {last}")
+    return bytes(out)
 
 
 def _say(message: str) -> None:

@@ -25,6 +25,16 @@ _CAPTURED = (
 SECRET = re.compile(r"(?<!_P)KEY|TOKEN|SECRET|PASS|CRED|AUTH|JWT|URI|initial_wdir", re.IGNORECASE)
 """Variables with these words in their names may hold secrets and are not captured; a partition key (PKEY) is none."""
 
+OF_ONE_JOB = re.compile(
+    r"job_?id|step_id|session_dir|tmpdir_base|precondition_transports|num_procs|uuid|pin_map", re.IGNORECASE
+)
+"""Variables that a launcher sets for each job: they name it, or count its ranks, and configure nothing."""
+OF_ONE_LAUNCHER = re.compile(
+    r"(OMPI|PRTE|PMIX)_MCA_(PREFIXES|cpu_type|ess|orte_|prte_|pmix|psec|hwloc_base_binding_policy|mpi_oversubscribe"
+    r"|shmem_RUNTIME|mca_base_component_show)|MPIR_CVAR_CH3_INTERFACE_HOSTNAME|I_MPI_(HYDRA_|BIND_WIN_|INTERNAL_|RETURN_)"
+)
+"""Variables that one launcher sets for its ranks, and another one does not: that they are not set says nothing."""
+
 _OF_ONE_NODE = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 """A batch system sets these on each node to the GPUs that it granted there."""
 
@@ -68,6 +78,27 @@ def names_no_device(name: str, value: str, devices: Collection[str]) -> bool:
         return False
     words = value.replace("=", "").split(",")
     return not any(each.startswith(word.partition(":")[0]) for each in (*devices, "all") for word in words)
+
+
+NEAR = 0.9
+"""Names that are so alike (``difflib``) differ in one or two letters: not in the component that they are of."""
+
+
+def misspelt(environment: Mapping[str, str], parameters: Collection[str]) -> dict[str, str]:
+    """Return variables for Open MPI that are none of its parameters, each with the one that is nearly spelt so.
+
+    Of names that are like none nothing is known: a launcher, or another Open MPI, may have them.
+    """
+    import difflib  # noqa: PLC0415  start-up: only doctor needs it
+
+    found: dict[str, str] = {}
+    for name in environment:
+        word = name.removeprefix("OMPI_MCA_")
+        known = [each for each in parameters if each.partition("_")[0] == word.partition("_")[0]]
+        near = difflib.get_close_matches(word, known, 1, NEAR)
+        if near and word != name and word not in parameters and not OF_ONE_LAUNCHER.match(name):
+            found[name] = f"OMPI_MCA_{near[0]}"
+    return found
 
 
 def port_range(environment: Mapping[str, str]) -> tuple[int, int] | None:

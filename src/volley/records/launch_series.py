@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any
 import msgspec
 
 from volley.errors import UserError
+from volley.machine.variables import OF_ONE_JOB
 from volley.records.command_again import launches_asked
 from volley.records.plan import Plan
 from volley.records.record_types import End, Run, Transport
@@ -88,11 +88,6 @@ def _wall(run: Run, end: End) -> tuple[float, float]:
 Conditions = Mapping[str, Hashable]
 """What must be equal for launches to belong together, by name; ``None`` or nothing where the records do not say."""
 
-_SET_BY_LAUNCHER = re.compile(
-    r"job_?id|step_id|session_dir|tmpdir_base|precondition_transports|num_procs|uuid|pin_map", re.IGNORECASE
-)
-"""Variables that a launcher sets for each job: they name it, or count its ranks, and configure nothing."""
-
 MAX_NAMED = 4
 """A sentence names at most this many conditions that differ, and counts the others."""
 
@@ -109,7 +104,7 @@ def software(run: Run) -> Conditions:
     return {
         "MPI": run.mpi and run.mpi.library,
         "engine": f"{engine.version}, {mpi}, {built}",
-        **{name: value for name, value in run.environment.items() if not _SET_BY_LAUNCHER.search(name)},
+        **{name: value for name, value in run.environment.items() if not OF_ONE_JOB.search(name)},
     }
 
 
