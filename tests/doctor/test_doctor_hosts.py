@@ -26,7 +26,7 @@ from volley.doctor.probes import hosts, remote
 from volley.errors import UserError
 from volley.launch.this_host import is_this_host
 from volley.machine.job_facts import HostFacts
-from volley.machine.variables import names_no_device, port_range
+from volley.machine.variables import misspelt, names_no_device, port_range
 
 SSH = """#!/bin/sh
 while [ $# -gt 0 ]; do case $1 in -*) shift ;; *) break ;; esac; done
@@ -220,3 +220,21 @@ def test_what_runs_on_the_hosts_needs_nothing_installed() -> None:
     text = Path(remote.__file__).read_text("utf-8")
     imported = {line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))}
     assert imported <= {*sys.stdlib_module_names, "__future__"}
+
+
+def test_a_parameter_is_misspelt_only_where_one_of_its_component_is_nearly_so() -> None:
+    """What this Open MPI does not list may be of a launcher, of a component that was not built, or of a session."""
+    known = {"btl_tcp_if_include", "btl_sm_eager_limit", "opal_base_help_aggregate", "mpi_show_mca_params"}
+    fine = (
+        "btl_tcp_if_include",
+        "btl_openib_if_include",
+        "orte_base_help_aggregate",
+        "rmaps_base_x",
+        "PREFIXES",
+        "pmix",
+    )
+    assert misspelt({"UCX_TSL": "tcp", **{f"OMPI_MCA_{name}": "1" for name in fine}}, known) == {}
+    assert misspelt({"OMPI_MCA_btl_tcp_if_incldue": "lo"}, known) == {
+        "OMPI_MCA_btl_tcp_if_incldue": "OMPI_MCA_btl_tcp_if_include"
+    }
+    assert misspelt({"OMPI_MCA_btl_tcp_if_incldue": "lo"}, set()) == {}, "ompi_info said nothing"

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from screens import SCREENS, check_screen
-from volley.machine.ucx_protocols import Protocols, in_short, is_line, of_plan, parse
+from volley.machine.ucx_protocols import Protocols, in_short, is_line, of_plan, parse, unused_variables
 
 TEXTS = Path(__file__).parents[1] / "ucx"
 COMPOSED = sorted(TEXTS.glob("composed-*.txt"))
@@ -71,3 +71,13 @@ def test_what_the_plan_carries_comes_back() -> None:
     assert of_plan({"stack": {"ucx_protocols": msgspec.to_builtins(found)}}) == found
     strange: list[dict[str, Any]] = [{}, {"stack": 7}, {"stack": {}}, {"stack": {"ucx_protocols": [1]}}]
     assert [of_plan(launch) for launch in strange] == [None] * len(strange)
+
+
+def test_variables_that_nothing_used_are_read_in_both_spellings() -> None:
+    """UCX 1.13 and 1.17."""
+    lines = [
+        "[h:1:0] parser.c:1908 UCX  WARN  unused env variables: UCX_RC_X,UCX_TSL (set UCX_WARN_UNUSED_ENV_VARS=n)",
+        "parser.c:2314 UCX  WARN  unused environment variable: UCX_NET_DEVICE (maybe: UCX_NET_DEVICES?)",
+        "unused variables",
+    ]
+    assert unused_variables(lines) == ["UCX_NET_DEVICE", "UCX_RC_X", "UCX_TSL"]

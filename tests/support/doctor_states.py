@@ -242,6 +242,10 @@ STATES: dict[str, dict[str, Any]] = {
         "environment": {"NCCL_SOCKET_IFNAME": "ib0", "UCX_NET_DEVICES": "mlx5_0:1,mlx5_9:1"},
         "surroundings": {**AROUND, "devices": ["lo", "eth0", "mlx5_0"]},
     },
+    "a parameter of Open MPI is misspelt": {
+        "stack": {"misspelt": {"OMPI_MCA_btl_tcp_if_incldue": "OMPI_MCA_btl_tcp_if_include"}}
+    },
+    "UCX says that nothing used a variable": {"mpi_host": {"unused": ["UCX_TSL"]}},
     "two hardware threads of one core": {"settings": {"host": RANKS[0]["host"], "siblings": [[0, 1]]}},
     "one CPU for two ranks": {"surroundings": {**AROUND, "cpus": 1}, "mpi_host": SLOWER, "trials": []},
     "/dev/shm is small, with MPICH": all_jobs(

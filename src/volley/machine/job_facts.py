@@ -42,6 +42,7 @@ class StackFacts(Fact, frozen=True, kw_only=True):
     ompi_info: str | None = None  # path of the ompi_info beside that mpirun
     ompi_cuda: bool | None = None  # its mpi_built_with_cuda_support
     ompi_pml: list[str] = []  # its point-to-point layers
+    misspelt: dict[str, str] = {}  # variables that are no parameter of it, and the one that is nearly spelt so
     other_mpirun: str | None = None  # the mpirun on PATH, where it is another one
 
 
@@ -87,6 +88,7 @@ class JobFacts(Fact, frozen=True, kw_only=True):
     transports: list[TransportFacts] = []
     points: list[PointFacts] = []
     protocols: list[str] = []  # UCX's own lines about the protocol that it chose
+    unused: list[str] = []  # variables of which UCX says that nothing used them
     text: list[str] = []  # the end of what else was printed
     start_s: float = 0.0  # from the start of the launcher to the first record, when MPI_Init was over
 

@@ -133,6 +133,13 @@ def is_line(line: str) -> bool:
     return re.search(r"[|+](?:-+\+|.*\|)\s*$", line) is not None
 
 
+def unused_variables(lines: Iterable[str]) -> list[str]:
+    """Return the variables of which UCX says that nothing used them (``UCX_WARN_UNUSED_ENV_VARS``): they are misspelt,
+    or of a transport that is not there."""
+    said = (re.sub(r"\(.*?\)", "", line) for line in lines if re.search(r"unused env\w* variables?:", line))
+    return sorted({name for line in said for name in re.findall(r"UCX_\w+", line)} - {*VARIABLES})
+
+
 def of_plan(launch: dict[str, Any]) -> Protocols | None:
     """Return what was written into a plan's ``launch``; ``None`` where there is nothing, or nothing of this form."""
     stack = launch.get("stack")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from shlex import quote
 
 from volley.doctor.findings import NO_GPU, DoctorFinding, broken, good, not_applicable, not_tested, require, warning
@@ -144,18 +145,29 @@ def settings(facts: Facts) -> DoctorFinding:
         end = end_of_job(facts.mpi_host.value, facts) if facts.mpi_host.value and "_GPU_SUPPORT" in said else ""
         remedy = f"{end}; without GPU memory, {trial.change} is enough" if end else trial.change
         return broken(said, _why(facts), remedy, (*_JOBS, *more))
-    for name, value in facts.environment.items():
-        if names_no_device(name, value, found.devices):
-            said = f"{name}={value} names no device of this host: it has {join_few(found.devices)}"
-            return warning(
-                said,
-                f"ls /sys/class/net /sys/class/infiniband: {join_few(found.devices)}",
-                f"unset {name}",
-                _OF_NCCL if name.startswith("NCCL") else _JOBS,
-            )
+    if unread := next(_unread(facts, found.devices), None):
+        return unread
     if facts.trials.value:
         return good("none of them causes the failure")
     return good("MPI works with them")
+
+
+def _unread(facts: Facts, devices: Sequence[str]) -> Iterator[DoctorFinding]:
+    """Yield variables that nothing can use: of a device that is not here, or misspelt."""
+    for name, value in facts.environment.items():
+        if names_no_device(name, value, devices):
+            said = f"{name}={value} names no device of this host: it has {join_few(devices)}"
+            follows = _OF_NCCL if name.startswith("NCCL") else _JOBS
+            yield warning(
+                said, f"ls /sys/class/net /sys/class/infiniband: {join_few(devices)}", f"unset {name}", follows
+            )
+    for name, near in (facts.stack.value.misspelt if facts.stack.value else {}).items():
+        said = f"{name} is no parameter of this Open MPI; {near} is one"
+        yield warning(said, "ompi_info --parsable --all", f'export {near}="${name}"; unset {name}')
+    job = facts.mpi_host.value
+    if job and job.unused:
+        said = f"UCX did not use {join_few(job.unused)}: misspelt, or of a transport that this host does not have"
+        yield warning(said, f"{job.command_line}: unused env variables", f"unset {' '.join(job.unused)}")
 
 
 def _ended(facts: Facts) -> list[TrialFacts]:

@@ -67,7 +67,7 @@ def answers(facts: Facts) -> DoctorFinding:
         said = f"{shown} to start a process: its login, resolver, home folder or file system is slow"
         return warning(said, f"{found[0].name} needs {found[0].answer_s:.1f} s", f"on {quote(late[0].name)}: {look}")
     if not silent:
-        return good(f"{join_few(host.name for host in found)} answer")
+        return good(f"{join_few(host.name for host in found)} answer{'s' * (len(found) == 1)}")
     (first, said, remedy), *rest = ((host, *end_of_refusal(host.error, host.name, facts)) for host in silent)
     also = tuple(f"{host.name}: {words}; {its}" for host, words, its in rest[:_MOST_DIFFERENCES])
     many = f"{len(silent)} of {len(found)} hosts: " if len(silent) > 1 else ""
@@ -167,9 +167,10 @@ def interfaces(facts: Facts) -> DoctorFinding:
     twice = [each for each, times in shared.items() if times > 1]
     trial, why = None if found.job.complete else found.trial, f"{found.job.command_line}: {found.job.why}"
     if trial and trial.works:
-        said = f"{join_words(trial.settings)}: MPI fails with it between the hosts and works without it"
+        it = "it" if len(trial.settings) == 1 else "them"
+        said = f"{join_words(trial.settings)}: MPI fails with {it} between the hosts and works without {it}"
         if not trial.settings:
-            why_not = f": {join_words(twice)} is the address of several hosts" * bool(twice)
+            why_not = f": several hosts have {join_words(twice)}" * bool(twice)
             said = f"MPI uses an interface that does not reach the other hosts{why_not}"
         named = (each.partition("=")[::2] for each in trial.settings)
         return broken(next(_names_nothing(named, hosts), said), why, trial.remedy, (_JOB,))

@@ -57,7 +57,7 @@ from volley.machine.paths import RunPath
 from volley.machine.place import OF_JOBS, without_needless
 from volley.machine.signals import Stop
 from volley.machine.sysfs import word
-from volley.machine.variables import SECRET, names_no_device
+from volley.machine.variables import SECRET, misspelt, names_no_device
 from volley.records.records_file import LineReader
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
@@ -105,6 +105,7 @@ def stack(mpi: str) -> StackFacts:
         ompi_info=info,
         ompi_cuda=aware[1] == "true" if aware else None,
         ompi_pml=sorted(set(re.findall(r"^mca:pml:(\w+):version", said, re.MULTILINE))),
+        misspelt=misspelt(os.environ, set(re.findall(r":param:(\w+):", said))),
         other_mpirun=on_path if other else None,
     )
 
@@ -413,5 +414,6 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
             for point in log.records
         ],
         protocols=ucx_protocols.in_short(ending.others),
+        unused=ucx_protocols.unused_variables(ending.others),
         text=[] if complete else [line for line in ending.others if not ucx_protocols.is_line(line)][-_MAX_LINES:],
     )
