@@ -346,7 +346,7 @@ def test_missing_packages_are_named_with_the_command_that_installs_them(
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert main(["report", str(RANKS), "-o", str(tmp_path / "a.html")]) == 3
     said = capsys.readouterr().err
-    assert "volley report needs the package jinja2: " in said
+    assert "a page needs the package jinja2: " in said
     assert "[report]" in said
     assert not (tmp_path / "a.html").exists()
 

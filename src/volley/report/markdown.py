@@ -25,7 +25,7 @@ def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> 
         if overview := details.overview_of(report):
             blocks += _overview(overview, report, details.command)
         else:
-            blocks += map(_text, others)
+            blocks += map(_text, (*others, *([report.overview.line] if details.full and report.overview else [])))
             blocks += [block for table in details.tables_of(report) for block in _table(table)]
             blocks += _notes(report.sentences)
         out.write("\n" * bool(number) + "\n\n".join(filter(None, blocks)) + "\n")
@@ -44,7 +44,7 @@ def _overview(overview: Overview, report: Report, command: str) -> Iterator[str]
 
 
 def _notes(notes: Sequence[Note]) -> Iterator[str]:
-    yield "\n".join(f"- **{note.level}** {_text(note.whole)}" for note in notes)
+    yield "\n".join(f"- **{note.verdict or note.level}** {_text(note.whole)}" for note in notes)
 
 
 def _table(table: Table) -> Iterator[str]:

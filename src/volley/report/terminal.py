@@ -62,6 +62,8 @@ def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> 
             continue
         for line in report.heading[1:]:
             print_line(console, line, "dim")
+        if details.full and report.overview:
+            print_line(console, report.overview.line, "")
         tables = details.tables_of(report)
         for table, following in zip_longest(tables, tables[1:]):
             _print_table(console, table, following)
@@ -114,7 +116,8 @@ def _wrapped(console: Console, text: Text, width: int) -> Iterable[Text]:
 
 def _print_notes(console: Console, notes: Sequence[Note]) -> None:
     for note in notes:
-        print_line(console, note.whole, _LEVELS[note.level])
+        judged = f"{note.verdict}: " if note.verdict and note.level != "error" else ""
+        print_line(console, judged + note.whole, _LEVELS[note.level])
 
 
 def console_on(out: TextIO, color: bool | None = None) -> Console:

@@ -160,7 +160,7 @@ def _html() -> ModuleType:
     except ImportError as error:
         from volley.machine.packages import install_command  # noqa: PLC0415  start-up: only for this
 
-        raise MachineError(f"volley report needs the package {error.name}: {install_command('report')}") from None
+        raise MachineError(f"a page needs the package {error.name}: {install_command('report')}") from None
     return html
 
 
