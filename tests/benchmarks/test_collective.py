@@ -122,9 +122,11 @@ def test_a_transport_without_collectives_says_so(volley: Command) -> None:
     }
 
 
-def test_two_ranks_are_no_ring(volley: Command) -> None:
-    (log,) = volley("collective", "--operation", "neighbor-allgather", "-t", "host", "--sizes", "8", *QUICK).records
-    assert [point.reason for point in log.of(CollectivePoint)] == ["a ring needs at least 3 ranks"]
+@pytest.mark.parametrize("command", ["collective", "overlap"])
+def test_two_ranks_are_no_ring(command: str, volley: Command) -> None:
+    done = volley(command, "--operation", "allreduce,neighbor-allgather", "-t", "host", "--sizes", "8", *QUICK)
+    assert done.code == 2
+    assert "the ring of neighbor-allgather needs at least 3 ranks: write --ranks 3 or more" in done.err
 
 
 def test_too_few_elements_for_all_ranks_are_skipped(volley: Command) -> None:

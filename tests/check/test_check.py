@@ -116,7 +116,7 @@ def test_an_inventory() -> None:
     assert (found.status, found.said, found.nodes) == ("FAIL", "no NIC mlx5_0", ("cn1",))
     poor = Seen(node="cn2", cpu="Xeon", gpus=["A100"], nvlinks=[17], nics=("mlx5_0",), memory_bytes=1 << 29)
     assert [each.said for each in inventory.by_inventory(asked, [whole, poor])] == [
-        "no rank ran there", "its processor is Xeon, not EPYC", "1 GPU of 2", "GPUs are A100, not H100",
+        "no rank ran there", "its processor is Xeon, not EPYC", "1 GPU of 2", "kind of GPU: A100, not H100",
         "GPU 0: 17 of 18 NVLinks active", "0 of 1 GiB of memory",
     ]  # fmt: skip
     assert "do not contain" in [*inventory.by_inventory(asked, [Seen(node="cn1", cpu="EPYC")])][-1].said

@@ -115,7 +115,7 @@ def test_a_job_of_our_own_inside_a_foreign_one_forgets_the_foreign_one(
     monkeypatch.setenv("OMPI_MCA_pml", "ob1")
     assert measure("--launcher", "openmpi") == 0
     removed = "OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK, SLURM_PROCID and SLURM_STEP_ID"
-    assert f"not passed on to the ranks, because a surrounding job set them: {removed}" in capsys.readouterr().err
+    assert f"not passed on to the ranks, as variables of a surrounding job: {removed}" in capsys.readouterr().err
     seen = (bin_folder / "environment").read_text(encoding="utf-8")
     assert "OMPI_MCA_pml=ob1" in seen
     assert "RANK" not in seen

@@ -167,6 +167,19 @@ def test_the_benchmark_is_one_that_has_sizes(words: list[str], capsys: pytest.Ca
     assert "volley tune" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["replay", "no.trace"], "cannot read no.trace"), (["pingpong", "-t", "bogus"], "there is no transport 'bogus'")],
+)
+def test_what_the_benchmark_refuses_is_refused_so_before_there_is_a_folder(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "new"
+    assert cli.main(["tune", "-o", str(folder), *words]) == UserError.exit_code
+    assert said in capsys.readouterr().err
+    assert not folder.exists()
+
+
 def test_the_words_of_the_benchmark() -> None:
     options = TuneOptions(benchmark=("collective",), sizes=(8, 64))
     assert shlex.join(options.words()) == "collective --operation allreduce --transport host --sizes 8,64"

@@ -153,7 +153,7 @@ def _of_part(finding: partial[CheckFinding], part: ClusterPart, names: Names) ->
             f"{slower} slower than their neighbors, all alike: another kind of hardware, or slow",
             "a comparison of their NICs, firmware and settings with those of the others",
         ),
-        "unsure": (f"looks {slower} slower than its neighbors, but not for certain", "a longer --budget"),
+        "unsure": (f"perhaps {slower} slower than comparable nodes, but not for certain", "a longer --budget"),
         "coarse": (
             f"the pairs differ so much that only a node slower by {slower} would have been found",
             "a check with more nodes, or while the network is idle",

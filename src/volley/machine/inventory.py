@@ -52,7 +52,7 @@ def wrong(asked: Inventory, seen: Seen) -> Iterator[tuple[str, list[str] | None]
         yield name, None if gpus is None else said * (len(gpus) != asked.gpus)
     if asked.gpu:
         others = sorted({gpu for gpu in gpus or () if gpu != asked.gpu})
-        said = [f"GPUs are {join_few(others, NAMED)}, not {asked.gpu}"] if others else []
+        said = [f"kind of GPU: {join_few(others, NAMED)}, not {asked.gpu}"] if others else []
         yield "kind of GPU", None if gpus is None else said
     if asked.nvlinks is not None:
         few = [(gpu, number) for gpu, number in enumerate(links or ()) if number < asked.nvlinks]

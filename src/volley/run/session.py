@@ -336,7 +336,7 @@ class Session:
         removed = {name for start in self.starts.values() for name in start.removed}
         if removed and inside_launcher.rank_info(os.environ):
             names = join_words(sorted(removed))
-            yield f"not passed on to the ranks, because a surrounding job set them: {names}"
+            yield f"not passed on to the ranks, as variables of a surrounding job: {names}"
 
     def _preflight(self, progress: Progress) -> Preflight | None:
         """Test in a separate job whether MPI accepts device memory: an MPI that does not crashes."""

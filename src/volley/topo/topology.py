@@ -380,7 +380,7 @@ def pcie_label(topology: Topology) -> str:
         kind = next(iter(found), "PCIe")
         return kind if kind == "PCIe" else f"PCIe; the GPUs' links are {kind.removeprefix('PCIe ')} in one direction"
     each = (
-        f"GPU {join_words(str(gpu.number) for gpu in gpus)} {kind.removeprefix('PCIe ')}"
+        f"GPU{'s' * (len(gpus) > 1)} {join_words(str(gpu.number) for gpu in gpus)} {kind.removeprefix('PCIe ')}"
         for kind, gpus in found.items()
     )
     return f"PCIe; {'; '.join(each)}"

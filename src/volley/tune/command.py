@@ -78,9 +78,7 @@ class SettingLauncher:
         refused = ""
         try:
             if candidate not in self.sessions:
-                prepared = prepare(self.benchmark, self.asked, self.stop)
-                # The first of several launches, which are short; each run of the session makes it again.
-                self.sessions[candidate] = replace(prepared, jobs=replace(prepared.jobs, next_job=None))
+                self.sessions[candidate] = _prepared(self.benchmark, self.asked, self.stop)
             session = self.sessions[candidate]
             before = len(session.logs)
             session.run(self.writer, self.progress)
@@ -118,20 +116,27 @@ def _variables(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
+def _prepared(benchmark: Benchmark, asked: Any, stop: Stop) -> Session:
+    """Return a session of the first of several launches, which are short; each run of it makes that one again."""
+    session = prepare(benchmark, asked, stop)
+    return replace(session, jobs=replace(session.jobs, next_job=None))
+
+
 def run(options: TuneOptions) -> int:
     benchmark, asked = benchmarks.read(options.words())
     asked = replace(asked, job=replace(options.job, launches=MIN_LAUNCHES), output=replace(asked.output, quiet=True))
     until = time.monotonic() + options.budget
     folder = options.folder or state_folder() / time.strftime("tune-%Y%m%dT%H%M%S")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot create the folder {escape_controls(str(folder))}: {error.strerror}") from None
     if (folder / "records.jsonl").exists():
         raise UserError(f"{escape_controls(str(folder))} has the records of another search: name a new folder")
     with Stop() as stop:
+        default = _prepared(benchmark, asked, stop)  # a wrong option is named before there is a folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot create the folder {escape_controls(str(folder))}: {error.strerror}") from None
         writer = open_writer(folder / "records.jsonl", "tune")
-        launcher = SettingLauncher(benchmark, asked, writer, stop, until)
+        launcher = SettingLauncher(benchmark, asked, writer, stop, until, sessions={None: default})
         try:
             tuning = _search(options, launcher, folder)
         except KeyboardInterrupt:
@@ -204,9 +209,10 @@ def take_longer(options: TuneOptions, launcher: SettingLauncher, settings: str, 
 @contextmanager
 def _progress(options: TuneOptions, launcher: SettingLauncher, what: str, launches: int) -> Iterator[None]:
     quiet, shown = options.output.quiet, options.output.format
-    if not quiet:
-        print(f"volley: {what}: {launches} launches of {format_sig(launcher.launch_s, 2)} s", file=sys.stderr)
     left_s = max(launcher.until - time.monotonic(), 0.0)
+    if not quiet and left_s:
+        most = "" if launches * launcher.launch_s <= left_s else f", as many as {format_duration(left_s)} allow"
+        print(f"volley: {what}: {launches} launches of {format_sig(launcher.launch_s, 2)} s{most}", file=sys.stderr)
     with Progress(shown, LaunchCount(launches, launches, left_s), quiet=quiet) as launcher.progress:
         yield
     launcher.progress = Progress(quiet=True)

@@ -14,7 +14,7 @@ USUAL_TRANSPORTS = ("host", "staged/pinned", "aware", "nccl")
 
 
 def jobs(options: CollectiveOptions, context: JobContext) -> Jobs:
-    ranks = count_ranks_of_collective(options.job, context)
+    ranks = count_ranks_of_collective(options.job, context, options.operation)
     part = CollectivePlan(
         operations=list(options.operation),
         sizes_bytes=list(options.points.sizes),

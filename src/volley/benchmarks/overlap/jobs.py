@@ -18,7 +18,8 @@ def jobs(options: OverlapOptions, context: JobContext) -> Jobs:
         operations=list(options.operation),
     )
     if options.operation:
-        ranks, usual = count_ranks_of_collective(options.job, context), ["host", "aware"]
+        ranks = count_ranks_of_collective(options.job, context, options.operation)
+        usual = ["host", "aware"]
     else:
         ranks = count_pair(options.job, context, "overlap")
         usual = [each.name for each in context.about.transports if each.halos and each.usual]

@@ -38,10 +38,12 @@ def sweep(
     return repeated(plan, options, context, estimates, forecast or PointForecast)
 
 
-def count_ranks_of_collective(job: JobOptions, context: JobContext) -> int:
+def count_ranks_of_collective(job: JobOptions, context: JobContext, operations: Sequence[str]) -> int:
     ranks = count_ranks(job, context, usual=max(context.ranks_given or PAIR, PAIR))
-    if ranks < PAIR:
-        raise UserError(f"a collective needs at least {PAIR} ranks: write --ranks {PAIR} or more")
+    ring = next((each for each in operations if each.startswith("neighbor-")), "")
+    fewest, what = (3, f"the ring of {ring}") if ring else (PAIR, "a collective")
+    if ranks < fewest:
+        raise UserError(f"{what} needs at least {fewest} ranks: write --ranks {fewest} or more")
     return ranks
 
 
