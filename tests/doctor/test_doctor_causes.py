@@ -93,7 +93,8 @@ def test_remedies_are_in_the_words_of_the_mpi_in_use(family: str) -> None:
         for finding in diagnose(
             replace(facts, stack=stack, mpi_host=job, hosts=f.Probe(call="", skipped="one"))
         ).findings:
-            assert not re.search(others, finding.remedy) or finding.check == "UCX transfer", name
+            own = re.sub("|".join(facts.environment) or "$", "", finding.remedy)  # what is set may be named
+            assert not re.search(others, own) or finding.check == "UCX transfer", name
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -243,9 +243,13 @@ STATES: dict[str, dict[str, Any]] = {
         "surroundings": {**AROUND, "devices": ["lo", "eth0", "mlx5_0"]},
     },
     "a parameter of Open MPI is misspelt": {
-        "stack": {"misspelt": {"OMPI_MCA_btl_tcp_if_incldue": "OMPI_MCA_btl_tcp_if_include"}}
+        "environment": {"OMPI_MCA_btl_tcp_if_incldue": "eth0"},
+        "stack": {"misspelt": {"OMPI_MCA_btl_tcp_if_incldue": "OMPI_MCA_btl_tcp_if_include"}},
     },
-    "UCX says that nothing used a variable": {"mpi_host": {"unused": ["UCX_TSL"]}},
+    "UCX says that nothing used a variable": {
+        "environment": {"UCX_TSL": "tcp"},
+        "mpi_host": {"unused": ["UCX_TSL"]},
+    },
     "two hardware threads of one core": {"settings": {"host": RANKS[0]["host"], "siblings": [[0, 1]]}},
     "one CPU for two ranks": {"surroundings": {**AROUND, "cpus": 1}, "mpi_host": SLOWER, "trials": []},
     "/dev/shm is small, with MPICH": all_jobs(

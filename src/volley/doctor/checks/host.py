@@ -161,7 +161,8 @@ def _unread(facts: Facts, devices: Sequence[str]) -> Iterator[DoctorFinding]:
             yield warning(
                 said, f"ls /sys/class/net /sys/class/infiniband: {join_few(devices)}", f"unset {name}", follows
             )
-    for name, near in (facts.stack.value.misspelt if facts.stack.value else {}).items():
+    stack = facts.stack.value if facts.mpi_family == "openmpi" else None
+    for name, near in (stack.misspelt if stack else {}).items():
         said = f"{name} is no parameter of this Open MPI; {near} is one"
         yield warning(said, "ompi_info --parsable --all", f'export {near}="${name}"; unset {name}')
     job = facts.mpi_host.value
