@@ -79,6 +79,16 @@ def _both(first: dict[str, str], second: dict[str, str], **reached: str) -> tupl
     return of("b", first, second), of("a", second, first)
 
 
+def _named(job: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Two hosts of these names."""
+    known = hosts(job)
+    addresses = {name: [f"192.0.2.{number}"] for number, name in enumerate(names, 1)}
+    return {
+        **known,
+        "hosts": [{**each, "name": name, "names": addresses} for each, name in zip(known["hosts"], names, strict=True)],
+    }
+
+
 def _pair_of(a: dict[str, Any], b: dict[str, Any] | None = None, job: dict[str, Any] | None = None) -> dict[str, Any]:
     """Two hosts with changes to what they answered; of one alone, it is the second."""
     return pair(*(({}, a) if b is None else (a, b)), job or ended("x"))
@@ -891,6 +901,71 @@ FURTHER: dict[str, Situation] = {
             },
         },
         *("NCCL between hosts", "warning", "aws-ofi-nccl", "peermem"),
+    ),
+    "names of pods without their domain": Situation(
+        "ECP-copa/ExaMPM 56; everpeace/kube-openmpi 26: mpirun leaves the domain out",
+        {
+            "system": POD,
+            "hosts": {
+                **_named(
+                    ended("ssh: Could not resolve hostname w-0: Temporary failure in name resolution"),
+                    "l-0.ms",
+                    "w-0.ms",
+                )
+            },
+        },
+        *("MPI between hosts", "broken", "keep_fqdn_hostnames", "/etc/hosts"),
+    ),
+    "MPICH below srun without PMI": Situation(
+        "pmodels/mpich 6924",
+        {
+            **SLURM,
+            "stack": {"mpi_family": "mpich"},
+            "launcher": ended(
+                "PMII_singinit: execv failed: No such file or directory",
+                "[unset]:   But the necessary mpiexec is not in your path.",
+                launcher="srun",
+                reason=ALONE,
+            ),
+        },
+        *("launcher", "broken", "srun --mpi=pmi2", "install"),
+    ),
+    "PMIx of two versions, inside and outside": Situation(
+        "apptainer/singularity 5203, 3678",
+        {
+            "system": APPTAINER,
+            "launcher": ended(
+                "PMIX ERROR: PMIX TEMPORARILY UNAVAILABLE in file ptl_tcp.c at line 688",
+                "OPAL ERROR: Unreachable in file pmix2x_client.c at line 112",
+                launcher="openmpi",
+                inside=True,
+                reason=ALONE,
+            ),
+        },
+        *("launcher", "broken", "of one MPI and version in this container and outside"),
+    ),
+    "a fabric manager that was started again": Situation(
+        "NVIDIA/nccl-tests 276; NVIDIA/nccl 976, 1488",
+        {
+            "nccl": {
+                **nccl(""),
+                "job": {**GOOD_JOB, **ended("transport/nvls.cc:223 NCCL WARN Cuda failure 999 'unknown'")},
+            }
+        },
+        *("NCCL", "broken", "^this disturbs .*nvidia-fabricmanager.*nvidia-smi -r"),
+    ),
+    "the network card of a baseboard on both hosts": Situation(
+        "jbornschein/mpi4py-examples 11; DGX: 169.254.3.1 on usb0",
+        {
+            "hosts": _pair_of(
+                *_both(
+                    {"eth0": "192.0.2.1/24", "usb0": "169.254.3.1/24"},
+                    {"eth0": "192.0.2.2/24", "usb0": "169.254.3.1/24"},
+                    usb0="port 7: Connection refused",
+                )
+            )
+        },
+        *("interfaces", "broken", "if_exclude=127.0.0.0/8,usb0"),
     ),
 }
 

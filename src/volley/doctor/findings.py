@@ -135,13 +135,11 @@ def job_failed(job: JobFacts, said: str, remedy: str, largest_bytes: int) -> Doc
 
 def fails_between_gpus(facts: Facts) -> tuple[str, ...]:
     """Return the checks whose transfers of GPU memory delivered wrong bytes, or hang."""
-    found: list[tuple[str, JobFacts | None, str]] = [
-        *(("peer copies", pair.job, "") for pair in facts.peers.value or []),
-        ("MPI, GPU memory", facts.mpi_device.value, "aware"),
-        ("NCCL", facts.nccl.value.job if facts.nccl.value else None, "nccl"),
-    ]
-    lost = {name for name, job, begin in found if job and _fails(job, begin)}
-    return tuple(lost if "peer copies" in lost else lost - {"NCCL"})
+    sent, nccl = facts.mpi_device.value, facts.nccl.value.job if facts.nccl.value else None
+    copies = any(_fails(pair.job, "") for pair in facts.peers.value or [])
+    found = {"peer copies": copies, "MPI, GPU memory": sent and _fails(sent, "aware")}
+    found["NCCL"] = copies and nccl and _fails(nccl, "nccl")
+    return tuple(name for name, fails in found.items() if fails)
 
 
 def _fails(job: JobFacts, begin: str) -> bool:

@@ -150,17 +150,17 @@ _KILLED = (
     r"oom.kill|OOM Killed|Out Of Memory| 9 \(Killed|Killed \(signal 9|\bmem(ory)?\b.* exceed|exceed.* mem|MEMLIMIT"
 )
 _NO_PMI = r"mpi/pmix|Invalid MPI type|not built with SLURM's PMI|No PMIx server was reachable"
+_FABRIC = "{sudo}systemctl stop nvidia-fabricmanager; {sudo}nvidia-smi -r; {sudo}systemctl start nvidia-fabricmanager"
+_KEEP = "export PRTE_MCA_prte_keep_fqdn_hostnames=1 OMPI_MCA_orte_keep_fqdn_hostnames=1"
+_HAS_DOMAIN = re.compile(r"[^.]*[a-zA-Z][^.]*\.\w")
+"""Open MPI leaves the domain out of a host's name, unless it is told."""
 _GTL = "export LD_PRELOAD=$CRAY_MPICH_ROOTDIR/gtl/lib/libmpi_gtl_cuda.so"
-
-
-def _lock(place: Place, facts: Facts) -> str:
-    if facts.limits.value and facts.limits.value.memlock_bytes is None:  # it is in more areas than Linux maps
-        return place.admin("{sudo}sysctl vm.max_map_count=262144")
-    return place.raise_limit("l", "unlimited")
-
-
 _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
-    (LIMITS_MET["ulimit -l"].pattern, _lock),
+    (
+        LIMITS_MET["ulimit -l"].pattern,
+        lambda place, facts: "" if facts.locks_all else place.raise_limit("l", "unlimited"),
+    ),
+    (r"ibv_reg_mr.*Cannot allocate", lambda place, _: place.admin("{sudo}sysctl vm.max_map_count=262144")),
     (LIMITS_MET["df /dev/shm"].pattern, lambda place, _: place.or_in_container("shm", REMOUNT_SHM)),
     (_KILLED, lambda place, _: place.more(place.admin("free -m; {sudo}dmesg | grep -i oom"), "memory")),
     ("pkey", lambda place, _: place.unset(("UCX_IB_PKEY", "NCCL_IB_PKEY"))),
@@ -196,7 +196,8 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
         "ls /sys/devices/system/cpu/cpu0/topology: hwloc needs /sys in this container",
     ),
     ("MNNVL|IMEX|imex", lambda place, _: place.admin("{sudo}systemctl start nvidia-imex on each host")),
-    ("NVLS|nvls", "NCCL_NVLS_ENABLE=0: without NVLink SHARP, which needs the fabric manager; nvidia-smi -q -d FABRIC"),
+    ("NVLS|nvls", lambda place, _: f"{place.admin(_FABRIC, 'all GPUs')}; until then NCCL_NVLS_ENABLE=0"),
+    ("not resolve hostname", lambda _, facts: _KEEP if any(map(_HAS_DOMAIN.match, facts.host_names)) else ""),
     ("out of memory", "nvidia-smi shows the processes that have the GPU's memory: wait for their end"),
     ("GTL library is not", f"{_GTL}, or install volley again with the GPU's craype-accel module"),
     ("for out-of-band comm", "ip -4 address: Open MPI needs IPv4, unless it was built with --enable-ipv6"),

@@ -295,6 +295,15 @@ class Facts(Fact, frozen=True, kw_only=True):
         return own or by_dmabuf or not {"nvidia_peermem", "nv_peer_mem"}.isdisjoint(modules)
 
     @property
+    def host_names(self) -> list[str]:
+        return [host.name for host in self.hosts.value.hosts] if self.hosts.value else []
+
+    @property
+    def locks_all(self) -> bool:
+        """True if locked memory has no limit: what cannot be registered then is in more areas than Linux maps."""
+        return self.limits.value is not None and self.limits.value.memlock_bytes is None
+
+    @property
     def fails_on_gpus(self) -> bool:
         """True if MPI sends host memory as it should, and not GPU memory."""
         host, device = self.mpi_host.value, self.mpi_device

@@ -505,9 +505,7 @@ def nccl_between(facts: Facts) -> DoctorFinding:
         return warning(said, _nccl_words(found), unset or look)
     if rdma and over and not any("GDR" in each for each in over):
         said = f"NCCL uses RDMA without GPUDirect ({join_words(over)}): GPU memory is copied through the host"
-        remedy = f"NCCL_NET_GDR_LEVEL=SYS {SEND} --transport nccl, with these hosts, shows what GPUDirect gives"
-        if not facts.cards_read_gpus:
-            remedy = place_of(facts).admin("{sudo}modprobe nvidia_peermem")
-        remedy = unset or remedy
+        module = "" if facts.cards_read_gpus else place_of(facts).admin("{sudo}modprobe nvidia_peermem")
+        remedy = unset or module or f"NCCL_NET_GDR_LEVEL=SYS {SEND} --transport nccl, with these hosts, shows more"
         return warning(said, _nccl_words(found), remedy)
     return good(_nccl_words(found))
