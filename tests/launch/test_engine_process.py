@@ -181,6 +181,16 @@ def test_a_launcher_that_outlives_its_ranks_is_killed(
     assert "the launcher had not ended 0.3 s after its ranks; killed it" in capsys.readouterr().err
 
 
+def test_ranks_with_a_session_of_their_own_are_seen(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As those of Hydra: a job that says nothing for long, though its ranks are at work, goes on."""
+    monkeypatch.setattr(engine, "_LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(start, "patience", lambda **_: Patience(end_s=0.3))
+    (bin_folder / "mpirun").write_text(OUTLIVES.partition("trap")[0].replace('"$@"', 'setsid -w "$@"'), "utf-8")
+    assert fake(monkeypatch, "pauses") == 0, capsys.readouterr().err
+
+
 WORKS_AT_THE_END = """
 import os, subprocess, sys, time
 words = sys.argv[next(number for number, word in enumerate(sys.argv) if word.endswith("volley-engine")) :]

@@ -261,6 +261,16 @@ def endless(plan: Plan) -> int:
         time.sleep(0.05)
 
 
+def pauses(plan: Plan) -> int:
+    """Its first point takes long."""
+    begin(plan)
+    time.sleep(1.5)
+    for size in sizes(plan):
+        point(size)
+    end(plan)
+    return 0
+
+
 def silent(_plan: Plan) -> int:
     """Never comes back from MPI_Init."""
     time.sleep(600)

@@ -314,14 +314,14 @@ class Child:
                 (os.killpg if self._own_session else os.kill)(self.process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill it: every process of its session if it has its own, because launchers use process groups.
+        """Kill it: all of its processes if it has a session of its own, because launchers use process groups.
 
         The command itself is killed last, if it does not end by itself after it has removed its temporary files.
         """
         if self.process.poll() is not None:
             return
         if self._own_session:
-            self._kill_session(self.processes().keys() - {self.process.pid})
+            self._kill_all(self.processes().keys() - {self.process.pid})
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(_CLEANUP_S)
@@ -339,7 +339,7 @@ class Child:
         """Kill what it left in its session, and wait until that has ended."""
         until = time.monotonic() + _LEFT_S
         while self._own_session and (left := self.processes()) and time.monotonic() < until:
-            self._kill_session(left)
+            self._kill_all(left)
             time.sleep(0.01)
 
     def close(self) -> None:
@@ -348,19 +348,30 @@ class Child:
             shutil.rmtree(self.scratch, ignore_errors=True)
 
     def processes(self) -> dict[int, str]:
-        """Return the processes of its session that have not ended, with the names of their programs."""
-        found = {}
+        """Return the processes of its session that have not ended, with the names of their programs.
+
+        Those that these have started are among them, whatever their session is: Hydra gives each rank one of its own.
+        """
+        names: dict[int, str] = {}
+        started: dict[int, list[int]] = {}
+        members: list[int] = []
         for entry in os.scandir("/proc"):
             with contextlib.suppress(ValueError, OSError):
                 pid = int(entry.name)
-                if os.getsid(pid) == self.process.pid:
-                    name, _, rest = Path(entry, "stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")
-                    if rest[0] not in "ZX":  # nobody may have asked for its exit status (proc(5))
-                        found[pid] = name.partition(" (")[2]
-        return found
+                name, _, rest = Path(entry, "stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")
+                state, parent, _, session, *_ = rest.split()  # proc(5)
+                if state in "ZX":  # nobody may have asked for its exit status
+                    continue
+                names[pid] = name.partition(" (")[2]
+                started.setdefault(int(parent), []).append(pid)
+                if int(session) == self.process.pid:
+                    members.append(pid)
+        for pid in members:
+            members += [child for child in started.get(pid, ()) if child not in members]
+        return {pid: names[pid] for pid in members}
 
     def waits_s(self) -> dict[int, float]:
-        """Return how long each thread of its session was ready to run and had no core, by the number of the thread.
+        """Return how long each thread of its processes was ready to run and had no core, by the number of the thread.
 
         Source: the second number of ``/proc/PID/task/TID/schedstat`` (Linux, Documentation/scheduler/sched-stats.rst).
         """
@@ -372,7 +383,7 @@ class Child:
         return found
 
     @staticmethod
-    def _kill_session(members: Iterable[int]) -> None:
+    def _kill_all(members: Iterable[int]) -> None:
         for pid in members:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
