@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 
 import gpu_records as made
 from screens import check_formats, shown
-from the_command import engine_words
+from the_command import LIMIT_S, engine_words
 from volley import benchmarks
 from volley.benchmarks import matrix as options
 from volley.benchmarks.matrix import MatrixOptions
@@ -205,7 +205,7 @@ def test_the_format_of_the_sample_is_quick(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_tables_are_about_the_sections_of_the_engine(engine: Path) -> None:
-    about = subprocess.run([engine, "--about"], capture_output=True, check=True, timeout=60)
+    about = subprocess.run([engine, "--about"], capture_output=True, check=True, timeout=LIMIT_S)
     sections = json.loads(about.stdout)["sections"]
     assert list(options.SECTIONS) == [each["name"] for each in sections if not each["test"]]
     assert set(options.TESTS) == {each["name"] for each in sections if each["test"]}
@@ -231,7 +231,7 @@ LOCAL = Plan(benchmark="gpu_matrix", world_size=1, transports=[], options=GpuMat
 
 def performed(words: Sequence[str], plan: Plan) -> subprocess.CompletedProcess[bytes]:
     """Run a plan in one process."""
-    return subprocess.run(words, input=msgspec.json.encode(plan), capture_output=True, check=False, timeout=60)
+    return subprocess.run(words, input=msgspec.json.encode(plan), capture_output=True, check=False, timeout=LIMIT_S)
 
 
 def test_the_engine_needs_no_mpi_between_gpus(engine: Path) -> None:

@@ -11,15 +11,7 @@ from screens import check_formats, shown
 from volley.benchmarks import read
 from volley.benchmarks.jacobi import page as nvidia
 from volley.benchmarks.jacobi.page import slower_parts
-from volley.benchmarks.jacobi.records import (
-    JacobiParts,
-    JacobiPlan,
-    JacobiResidual,
-    grids,
-    grids_up_to,
-    jobs,
-    squarest,
-)
+from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiResidual, grids, grids_up_to, jobs, squarest
 from volley.benchmarks.jacobi.results import Solution, scaling_chains, solutions
 from volley.errors import UserError
 from volley.launch.engine import About, TransportAbout

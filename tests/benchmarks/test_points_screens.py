@@ -466,10 +466,7 @@ DATA = {
     "ping-pong": ([log(pingpong(SAMPLES, size=1000))], ("csv", "json", "olcf")),
     "both-ways": ([log(stream([64e-6] * 6, [128e-6] * 6, size=1000))], ("csv", "json")),
     "tail": (NOTES["tail"], ("csv",)),
-    "speed-up": (
-        [log(*curve("staged/pageable", 1e-6, 1e9), *curve("aware", 2e-6, 1e10))],
-        ("csv", "json"),
-    ),
+    "speed-up": ([log(*curve("staged/pageable", 1e-6, 1e9), *curve("aware", 2e-6, 1e10))], ("csv", "json")),
     "not-good": (golden("failed"), ("csv", "json", "olcf")),
     "skipped": ([log(pingpong(SAMPLES, status="skipped", reason="why, and\nhow"))], ("csv",)),
     "incomplete": (golden("incomplete"), ("csv", "json")),

@@ -234,10 +234,7 @@ def test_clocks_that_are_held_down() -> None:
 def test_a_link_that_is_down_and_errors_during_the_check() -> None:
     log = gpu_log()
     for place, changes in enumerate(
-        (
-            {"pcie_replays": 1},
-            {"pcie_replays": 2, "nvlinks_inactive": 2, "pcie_width": 8, "pcie_width_max": 16},
-        )
+        ({"pcie_replays": 1}, {"pcie_replays": 2, "nvlinks_inactive": 2, "pcie_width": 8, "pcie_width_max": 16})
     ):
         first, *others = log.hardware[place].gpus
         gpus = [msgspec.structs.replace(first, **changes), *others]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from example_records import EXAMPLES
-from the_command import Command, check_transcript
+from the_command import LIMIT_S, Command, check_transcript
 from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.command.options import FORMATS
@@ -35,7 +35,7 @@ def alone(
     shell = " ".join(["exec", '"$@"', *(f"{number}>&-" for number in closed)])
     command = ["/bin/sh", "-c", shell, "sh", sys.executable, "-m", "volley", *words]
     environment = {**os.environ, **variables}
-    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, env=environment, check=False, timeout=60)
+    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, env=environment, check=False, timeout=LIMIT_S)
     return done.returncode, (done.stdout or b"").decode(errors="replace"), done.stderr.decode()
 
 
@@ -221,11 +221,7 @@ FROM = ("--from", str(MACHINES / "h200x4" / "facts.json"))
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ("show", str(EXAMPLES / "rank-matrix.jsonl")),
-        ("topo", *FROM, "-o", "-"),
-        ("--help",),
-    ],
+    [("show", str(EXAMPLES / "rank-matrix.jsonl")), ("topo", *FROM, "-o", "-"), ("--help",)],
     ids=["table", "picture", "help"],
 )
 def test_an_output_that_takes_nothing_more(words: tuple[str, ...]) -> None:
@@ -324,7 +320,13 @@ def test_what_was_measured_is_kept_where_the_report_finds_no_room(volley: Comman
     with Path("/dev/full").open("wb") as full:
         command = [str(volley.volley), *words, str(records)]
         done = subprocess.run(
-            command, stdout=full, stderr=subprocess.PIPE, env=volley.environment(), check=False, text=True, timeout=60
+            command,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=volley.environment(),
+            check=False,
+            text=True,
+            timeout=LIMIT_S,
         )
     assert done.returncode == 3
     assert done.stderr.splitlines()[-2:] == [
@@ -396,11 +398,7 @@ def test_a_reader_that_has_seen_enough_changes_no_exit_code(words: tuple[str, ..
 @pytest.mark.parametrize("words", [("show", str(EXAMPLES / "failed.jsonl")), ("doctor", *FROM)])
 @pytest.mark.parametrize(("width", "taken"), [("0", "40"), ("1", "40"), ("abc", "")])
 def test_a_width_in_which_nothing_fits_hides_nothing_and_an_odd_one_is_none(
-    words: tuple[str, ...],
-    width: str,
-    taken: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...], width: str, taken: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = []
     for columns in (width, taken):
@@ -415,10 +413,10 @@ def test_a_measurement_goes_on_where_its_progress_cannot_be_said(volley: Command
     with Path("/dev/full").open("wb") as full:
         command = [str(volley.volley), "pingpong", "--sizes", "8,16", "--iterations", "5", "-o", str(records)]
         done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=full, env=volley.environment(), check=False, timeout=60
+            command, stdout=subprocess.PIPE, stderr=full, env=volley.environment(), check=False, timeout=LIMIT_S
         )
         refused = subprocess.run(
-            [*command, "--sizes", "none"], stderr=full, env=volley.environment(), check=False, timeout=60
+            [*command, "--sizes", "none"], stderr=full, env=volley.environment(), check=False, timeout=LIMIT_S
         )
     assert done.returncode == 0
     assert "half round trip" in done.stdout.decode()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from comparison_records import in_turn, launches, write
-from the_command import gone, until
+from the_command import LIMIT_S, gone, until
 from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.compare.comparison import Side, compare
@@ -247,7 +247,7 @@ def test_a_command_does_not_outlive_the_comparison(number: signal.Signals, tmp_p
     )
     until(lambda: pid.exists() and pid.read_text() != "", "the command does not start")
     parent.send_signal(number)
-    parent.communicate(timeout=60)
+    parent.communicate(timeout=LIMIT_S)
     gone(int(pid.read_text()))
     if number != signal.SIGKILL:
         assert parent.returncode == 128 + number

@@ -102,10 +102,7 @@ def test_pbs_counts_the_lines_of_its_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("word", "hosts"),
-    [
-        ("a[001-003,07],b-ib[1-2]", ("a001", "a002", "a003", "a07", "b-ib1", "b-ib2")),
-        ("b, a,b", ("b", "a", "b")),
-    ],
+    [("a[001-003,07],b-ib[1-2]", ("a001", "a002", "a003", "a07", "b-ib1", "b-ib2")), ("b, a,b", ("b", "a", "b"))],
 )
 def test_hosts_are_asked_for_in_the_format_of_an_allocation(word: str, hosts: tuple[str, ...]) -> None:
     assert benchmarks.read(["matrix", "--hosts", word])[1].job.hosts == hosts

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from screens import SCREENS, check_screen
+from the_command import LIMIT_S
 from volley.command import options
 from volley.errors import MachineError, UserError
 from volley.launch import launchers
@@ -186,7 +187,7 @@ def test_ranks_have_the_environment(name: str, program: str, hosts: tuple[str, .
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=LIMIT_S,
     )
     ranks = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert len(ranks) == 2, done.stderr

@@ -31,7 +31,7 @@ from installations import (
     with_scripts,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 
 def without_network() -> list[str]:
@@ -161,7 +161,6 @@ PROGRAMS = re.findall(r"^\$ ((?:mpicc|nvcc|mpirun) .*)$", TUTORIAL.read_text("ut
     not (Path("/dev/nvidia0").exists() or os.environ.get("VOLLEY_TEST_TUTORIAL")),
     reason="it fetches the CUDA compiler, 200 MB: VOLLEY_TEST_TUTORIAL=1 runs it without a GPU",
 )
-@pytest.mark.timeout(900)
 def test_the_programs_of_the_tutorial_are_compiled_and_started_as_it_says(
     installed: Installation, wheel: Path, tmp_path: Path
 ) -> None:

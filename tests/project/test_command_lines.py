@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from volley.benchmarks import plain
 from volley.cli import COMMANDS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", *(f"docs/{name}.md" for name in ("tutorial", "cookbook", "check", "doctor")))

@@ -12,6 +12,7 @@ import pytest
 from examples import PROGRAMS, build
 from programs import TUTORIAL_LINE, BenchError, Starter, read_starter
 
+from the_command import LIMIT_S
 from volley.machine.nvidia_driver import has_driver
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +33,7 @@ def built(starter: Starter, source: str, folder: Path) -> Path:
 
 def started(starter: Starter, *words: str | Path) -> tuple[int, str, str]:
     with starter.start(tuple(map(str, words)), subprocess.DEVNULL) as process:
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=LIMIT_S)
     return process.returncode, output.decode(), errors.decode(errors="replace")
 
 

@@ -105,13 +105,7 @@ def test_every_format_shows_every_benchmark(path: Path) -> None:
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize(
     "words",
-    [
-        ("references",),
-        ("references", "summit"),
-        ("list",),
-        ("compare", "{x}", "{y}"),
-        ("compare", "summit", "{x}"),
-    ],
+    [("references",), ("references", "summit"), ("list",), ("compare", "{x}", "{y}"), ("compare", "summit", "{x}")],
     ids=" ".join,
 )
 def test_every_format_shows_every_report(

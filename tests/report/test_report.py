@@ -42,10 +42,7 @@ def table(columns: list[Column], *rows: Row) -> str:
 # ------------------------------------------------------------------------------------------------- quantities
 
 
-@pytest.mark.parametrize(
-    ("kind", "row"),
-    [("ci", "2.5e-06,2e-06,3e-06,3"), ("single", "2.5e-06,,,3")],
-)
+@pytest.mark.parametrize(("kind", "row"), [("ci", "2.5e-06,2e-06,3e-06,3"), ("single", "2.5e-06,,,3")])
 def test_columns_data_and_marks_follow_from_a_quantity(kind: Kind, row: str) -> None:
     quantity = Quantity("wait", "µs", lambda result: result, "waiting", bounds=("within", "ci"))
     result = Estimate(2.5e-6, 2e-6, 3e-6, 5, kind)

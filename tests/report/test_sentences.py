@@ -225,10 +225,7 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
             ),
             violates,
         ),
-        (
-            r"fastest(?: for allreduce)?(?: between buffers in \w+ memory)?[^:]*: (?P<leads>(?!not known).*)",
-            fastest,
-        ),
+        (r"fastest(?: for allreduce)?(?: between buffers in \w+ memory)?[^:]*: (?P<leads>(?!not known).*)", fastest),
         (r"(?:allreduce: )?(?P<faster>\S+) is faster (?P<steps>than .*?)(?:, within one launch)?", overtakes),
         (
             (
@@ -289,7 +286,7 @@ def made_message_rates(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], in
                 r"% of the rate of one pair alone \((?P<what>.*) (?P<low>\S+) to (?P<high>\S+) %\))?"
             ),
             sends,
-        ),
+        )
     ]
     return logs, rules, len(times)
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from fake_engine import install
-from the_command import Command, finish
+from the_command import LIMIT_S, Command, finish
 from volley.benchmarks import BENCHMARKS
 from volley.machine.signals import Stop
 from volley.records.records_file import read_runs
@@ -51,7 +51,7 @@ def interrupted(name, *rest):
 builtins.__import__ = interrupted
 sys.exit(volley.__main__.main())
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=LIMIT_S)
     assert (done.returncode, done.stderr) == (130, "volley: stopped\n")
 
 

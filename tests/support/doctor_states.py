@@ -158,9 +158,7 @@ _NOEXEC = "[Errno 13] Permission denied: '/scratch/try'"
 
 _LATE = "[1795891834.17] [n1:59 :0] ucp_ep.c:1545 UCX  ERROR   ep 0x7f: flush failed: Input/output error"
 STATES: dict[str, dict[str, Any]] = {
-    "TMPDIR without exec": {
-        "surroundings": {**AROUND, "folder_run_error": _NOEXEC},
-    },
+    "TMPDIR without exec": {"surroundings": {**AROUND, "folder_run_error": _NOEXEC}},
     "TMPDIR is full": all_jobs(
         "Open MPI 5.0.11: TMPDIR is full",
         surroundings={**AROUND, "folder_error": "No space left on device"},
@@ -227,13 +225,10 @@ STATES: dict[str, dict[str, Any]] = {
         "a loader", stack={"start_error": _GONE}, trials=_tried("LD_LIBRARY_PATH=/opt/other/lib")
     ),
     "an old libstdc++ in front": all_jobs(
-        "a loader",
-        stack={"start_error": _OLD_LIBRARY},
-        trials=_tried("LD_LIBRARY_PATH=/opt/old/lib"),
+        "a loader", stack={"start_error": _OLD_LIBRARY}, trials=_tried("LD_LIBRARY_PATH=/opt/old/lib")
     ),
     "the host's name has no address": all_jobs(
-        "Intel MPI 2021.18: I_MPI_HYDRA_IFACE=eth9",
-        surroundings={**AROUND, "host_error": "Name or service not known"},
+        "Intel MPI 2021.18: I_MPI_HYDRA_IFACE=eth9", surroundings={**AROUND, "host_error": "Name or service not known"}
     ),
     "lo is down": all_jobs(
         "Open MPI 5.0.11: no interface", surroundings={**AROUND, "loopback_error": "Network is unreachable"}
@@ -246,10 +241,7 @@ STATES: dict[str, dict[str, Any]] = {
         "environment": {"OMPI_MCA_btl_tcp_if_incldue": "eth0"},
         "stack": {"misspelt": {"OMPI_MCA_btl_tcp_if_incldue": "OMPI_MCA_btl_tcp_if_include"}},
     },
-    "UCX says that nothing used a variable": {
-        "environment": {"UCX_TSL": "tcp"},
-        "mpi_host": {"unused": ["UCX_TSL"]},
-    },
+    "UCX says that nothing used a variable": {"environment": {"UCX_TSL": "tcp"}, "mpi_host": {"unused": ["UCX_TSL"]}},
     "two hardware threads of one core": {"settings": {"host": RANKS[0]["host"], "siblings": [[0, 1]]}},
     "one CPU for two ranks": {"surroundings": {**AROUND, "cpus": 1}, "mpi_host": SLOWER, "trials": []},
     "/dev/shm is small, with MPICH": all_jobs(
@@ -329,11 +321,7 @@ STATES: dict[str, dict[str, Any]] = {
         "peers": [{"gpus": [0, 1], "job": {**COPY["job"], "points": []}}],
     },
     "an IOMMU that translates": {
-        "iommu": {
-            "units": ["dmar0"],
-            "types": ["DMA-FQ"],
-            "bridges": [{"address": "0000:16:00.0", "acs_control": 29}],
-        },
+        "iommu": {"units": ["dmar0"], "types": ["DMA-FQ"], "bridges": [{"address": "0000:16:00.0", "acs_control": 29}]},
         "peers": [{"gpus": [0, 1], "job": {**COPY["job"], "points": [_WRONG]}}],
     },
     "an MPI without CUDA": {
@@ -375,9 +363,7 @@ STATES: dict[str, dict[str, Any]] = {
         **RDMA,
         "hosts": hosts(path={"idle": [MLX5], "reason": "Open MPI found no device that its UCX can use"}),
     },
-    "TCP over the slower interface": {
-        "hosts": hosts(path={"idle": [{"name": "eth1", "rate_bits_per_s": 1e11}]}),
-    },
+    "TCP over the slower interface": {"hosts": hosts(path={"idle": [{"name": "eth1", "rate_bits_per_s": 1e11}]})},
     "TCP between hosts whose InfiniBand is down": {**RDMA, "hosts": hosts()},
     "docker0 on both hosts": {"hosts": hosts(failed(_OTHER_HOST), docker=True)},
 }

@@ -316,8 +316,7 @@ FURTHER: dict[str, Situation] = {
         {
             "hosts": pair(
                 *_both(
-                    {"eth0": "192.0.2.1/24", "eth1": "192.0.2.11/24"},
-                    {"eth0": "192.0.2.2/24", "eth1": "192.0.2.12/24"},
+                    {"eth0": "192.0.2.1/24", "eth1": "192.0.2.11/24"}, {"eth0": "192.0.2.2/24", "eth1": "192.0.2.12/24"}
                 ),
                 ended("it hangs"),
             )
@@ -794,10 +793,7 @@ FURTHER: dict[str, Situation] = {
     ),
     "a wrong name where MPI fails, in a pod": Situation(
         "kubeflow/mpi-operator: hosts of a service",
-        {
-            "system": POD,
-            "hosts": hosts(ended("it hangs"), b={"names": {"a": ["203.0.113.9"], "b": ["192.0.2.2"]}}),
-        },
+        {"system": POD, "hosts": hosts(ended("it hangs"), b={"names": {"a": ["203.0.113.9"], "b": ["192.0.2.2"]}})},
         *("names", "broken", "on b: in the specification of the pod: hostAliases", "/etc/hosts"),
     ),
     # ------------------------------------------------------------- found by other words, and by states made for real
@@ -894,11 +890,7 @@ FURTHER: dict[str, Situation] = {
         "aws/aws-ofi-nccl: NCCL without the plugin",
         {
             "bus": {"infiniband": ["rdmap0s29"]},
-            "hosts": {
-                **pair({}, {}, GOOD_JOB),
-                "paths": [{**_OVER_EFA, **_SIZES}],
-                "nccl": {**nccl("NET/Socket/0")},
-            },
+            "hosts": {**pair({}, {}, GOOD_JOB), "paths": [{**_OVER_EFA, **_SIZES}], "nccl": {**nccl("NET/Socket/0")}},
         },
         *("NCCL between hosts", "warning", "aws-ofi-nccl", "peermem"),
     ),
@@ -977,8 +969,7 @@ FURTHER_FINE: dict[str, dict[str, Any]] = {
     "two cards in one network, and MPI works": {
         "hosts": _pair_of(
             *_both(
-                {"eth0": "192.0.2.1/24", "eth1": "192.0.2.11/24"},
-                {"eth0": "192.0.2.2/24", "eth1": "192.0.2.12/24"},
+                {"eth0": "192.0.2.1/24", "eth1": "192.0.2.11/24"}, {"eth0": "192.0.2.2/24", "eth1": "192.0.2.12/24"}
             ),
             job=GOOD_JOB,
         )

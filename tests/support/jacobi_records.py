@@ -5,12 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from example_records import plan, run
-from volley.benchmarks.jacobi.records import (
-    JacobiParts,
-    JacobiPlan,
-    JacobiPoint,
-    JacobiResidual,
-)
+from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint, JacobiResidual
 from volley.records.record_types import End
 from volley.records.run_log import RunLog
 
@@ -28,10 +23,7 @@ def point(**changes: object) -> JacobiPoint:
         status="ok",
         threads=1,
         iterations=101,
-        residuals=[
-            JacobiResidual(iteration=0, residual=0.25),
-            JacobiResidual(iteration=100, residual=0.0023972),
-        ],
+        residuals=[JacobiResidual(iteration=0, residual=0.25), JacobiResidual(iteration=100, residual=0.0023972)],
         batch_iterations=[1, *[10] * 10],
         batch_s=[0.5, *[0.25] * 10],
         cold_exchange_s=1e-4,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from the_command import LIMIT_S
 from volley.launch.engine_path import engine_path
 from volley.records.trace_calls import Calls
 
@@ -43,7 +44,7 @@ def start(*words: str, **options: object) -> subprocess.Popen[str]:
 
 def volley(*words: str, **options: object) -> tuple[int, str, str]:
     with start(*words, **options) as process:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=LIMIT_S)
     return process.returncode, out, err
 
 

@@ -173,10 +173,7 @@ SITUATIONS: dict[str, Situation] = {
     ),
     "a module that Secure Boot refuses": Situation(
         "negativo17/nvidia-driver 108, acidanthera/bugtracker 2237",
-        {
-            **NO_DRIVER,
-            "driver": {**_NO_MODULE, "unsigned": "[ 12.3] Loading of unsigned module is rejected"},
-        },
+        {**NO_DRIVER, "driver": {**_NO_MODULE, "unsigned": "[ 12.3] Loading of unsigned module is rejected"}},
         *("driver", "broken", "mokutil --import .*reboot", "modprobe|dkms auto"),
     ),
     "Linux's driver in WSL2": Situation(
@@ -282,9 +279,7 @@ SITUATIONS: dict[str, Situation] = {
         *("temporary files", "warning", "df -h ~"),
     ),
     "ranks that need 40 s because the driver is loaded for each": Situation(
-        "nvidia-smi(1), persistence mode",
-        {"launcher": {"start_s": 40.0}},
-        *("launcher", "warning", "nvidia-smi -pm 1"),
+        "nvidia-smi(1), persistence mode", {"launcher": {"start_s": 40.0}}, *("launcher", "warning", "nvidia-smi -pm 1")
     ),
     "/dev/gdrdrv is for root only": Situation(
         "NVIDIA/gdrcopy 21",
@@ -379,10 +374,7 @@ SITUATIONS: dict[str, Situation] = {
     ),
     "a launcher outside of the container": Situation(
         "apptainer/singularity 1590; open-mpi/ompi: PMIx inside and outside of containers",
-        {
-            "system": APPTAINER,
-            "launcher": ended("x", launcher="openmpi", inside=True, reason=ALONE),
-        },
+        {"system": APPTAINER, "launcher": ended("x", launcher="openmpi", inside=True, reason=ALONE)},
         *("launcher", "broken", "must be of one MPI and version in this container and outside", "srun"),
     ),
     "a VPN on both hosts": Situation(

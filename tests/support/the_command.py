@@ -32,7 +32,7 @@ BUSY = {"OMPI_MCA_mpi_yield_when_idle": "0"}
 BEYOND_AN_INT = (2 << 30) + 8
 """Bytes of a message that MPI's int cannot count."""
 LIMIT_S = 240
-"""Nothing here takes so long; a job that hangs fails its test instead of the whole suite."""
+"""No command takes so long, also on a busy machine; one that hangs fails its test instead of the whole suite."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from recorded_program import mpirun, start, unmatched, volley
-from the_command import until
+from the_command import LIMIT_S, until
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import TraceInfo, read_folder, read_trace
 
@@ -89,7 +89,7 @@ def test_the_roll_call_of_a_deadlock(program: Path, tmp_path: Path) -> None:
             until(lambda: sorted(ranks_in(folder)) == [1, 2, 2, 3], "the ranks do not stop")
         finally:
             process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 128 + signal.SIGTERM
     for place in expected_places(1):
         assert place in err
@@ -110,7 +110,7 @@ def test_the_roll_call_after_sigkill(program: Path, tmp_path: Path) -> None:
             raise
         for rank in read_trace(str(folder)).ranks:
             os.kill(int(rank.header["pid"]), signal.SIGKILL)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 1
     assert all(place in err for place in expected_places(0))
 

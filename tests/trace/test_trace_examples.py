@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from recorded_program import SCRIPTS
+from the_command import LIMIT_S
 
 PAGE = Path(__file__).parents[2] / "docs/trace.md"
 EXAMPLES = {
@@ -48,7 +49,7 @@ def test_an_example_runs_as_it_stands(name: str, program: Path, tmp_path: Path) 
         env={**os.environ, **root, **oversubscribe, "PATH": f"{SCRIPTS}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LIMIT_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
