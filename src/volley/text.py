@@ -140,14 +140,6 @@ def count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else plural}"
 
 
-def of_several(reason: str) -> str:
-    """Return a reason of one that holds for several: ``they carry messages`` for ``it carries messages``."""
-    verb = found[1] if (found := re.match(r"it (\w+)", reason)) else ""
-    usual = f"{verb[:-3]}y" if verb.endswith("ies") else verb.removesuffix("s")
-    of_many = {"is": "are", "has": "have"}.get(verb, usual)
-    return f"they {of_many}{reason[len(verb) + 3 :]}" if verb else reason
-
-
 def mpi_name(library: str) -> str:
     """Return name and version from the text of MPI_Get_library_version: ``Open MPI v5.0.11, package: …``."""
     name = escape_controls(re.split(", | for ", library)[0])

@@ -23,7 +23,6 @@ from volley.records.record_types import End, LaunchTimes, Mismatch
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.run.report_parts import heading, over_launches
-from volley.text import of_several
 
 RECORDED = Path(__file__).parents[2] / "results"
 SIX = [1.0e-6, 1.1e-6, 1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6]
@@ -334,12 +333,9 @@ def test_a_series_says_how_long_its_launches_took() -> None:
     assert over_launches(1, series) == "1 launch"
 
 
-def test_a_reason_of_several_transports_is_in_the_plural() -> None:
+def test_a_reason_of_several_transports_is_that_of_each() -> None:
     names = ("device/word", "host/put/accumulate")
     reason = "it carries messages of up to 8 B"
     points = {name: series(pingpong(size=16, name=name, status="skipped", reason=reason)).points for name in names}
-    assert [*skipped(points)] == [f"{names[0]} and {names[1]} skipped 16 B: they carry messages of up to 8 B"]
+    assert [*skipped(points)] == [f"{names[0]} and {names[1]} skipped 16 B: each carries messages of up to 8 B"]
     assert [*skipped({names[0]: points[names[0]]})] == [f"{names[0]} skipped 16 B: {reason}"]
-    assert of_several("it sends between two ranks; it is so") == "they send between two ranks; it is so"
-    assert of_several("it has no ring") == "they have no ring"
-    assert of_several("its reason is item 2") == "its reason is item 2"

@@ -142,10 +142,9 @@ def without_core(logs: Sequence[RunLog]) -> str:
 
 def busy(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> str:
     """Say that others used, or may have used, the cores of a layer that is of cores; else nothing."""
-    if not layer.of_cores or (said := without_core(logs)):
-        return said if layer.of_cores else ""
-    _, places = ratios_of(benchmark, logs, BENCHMARKS, of_cores=True) or ("", {})
-    return MAYBE if any(min(each) > CORES_NEAR for each in places.values()) else ""
+    _, places = (layer.of_cores and ratios_of(benchmark, logs, BENCHMARKS, of_cores=True)) or ("", {})
+    slow = any(min(each) > CORES_NEAR for each in places.values())
+    return (layer.of_cores and without_core(logs)) or (MAYBE if slow else "")
 
 
 def _by_hardware(layer: Layer, sections: Sequence[Section], points: int, others: str) -> CheckFinding:

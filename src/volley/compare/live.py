@@ -80,8 +80,6 @@ def _words(line: str) -> tuple[Sequence[str], Sequence[str], Command | None]:
         words = shlex.split(line)
     except ValueError as error:
         raise UserError(f"--live: {escape_controls(line)!r} is not a command line: {error}") from None
-    if not words:
-        raise UserError("--live: a command line is empty: write e.g. 'volley pingpong'")
     if "volley" not in line:
         raise UserError(f"--live: {escape_controls(line)!r} does not name volley: write e.g. 'volley pingpong'")
     if "=" in words[0]:
@@ -187,10 +185,8 @@ def _plan(variant: Variant, stop: Stop) -> Mapping[str, Any]:
     A wrong option is so refused before anything is measured.
     """
     program = next((word for word in variant.words if "=" not in word and word != "env"), "")
-    if Path(program).name != "volley":
-        return {}
-    out = _run(variant, [*variant.words, "--dry-run"], stop)
     with suppress(ValueError):
+        out = _run(variant, [*variant.words, "--dry-run"], stop) if Path(program).name == "volley" else b""
         plan, _ = json.JSONDecoder().raw_decode(out.decode(errors="replace"))
         return {**plan["options"], "transports": plan["transports"]}
     return {}
@@ -218,12 +214,7 @@ def _launch(variant: Variant, records: Path, stop: Stop) -> bytes:
 
 
 def _run(variant: Variant, line: Sequence[str], stop: Stop) -> bytes:
-    """Run a command line of a variant; return its output.
-
-    Raises:
-        KeyboardInterrupt: it was stopped.
-        UserError, MachineError: it failed; its last words say why.
-    """
+    """Run a command line of a variant; return its output.  If it fails, its last words are those of the error."""
     # This volley may have been started by its path.
     search = [os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)]
     changed = {**os.environ, "PATH": os.pathsep.join(search), **variant.variables}

@@ -272,12 +272,9 @@ class Trace:
         """When the application ended, in s since MPI_Init of the first rank; the last stamp, if this is unknown."""
         if self.info.ended_s is not None:
             return self.info.ended_s
-        stamps = (
-            (rank, max(int(each.max()) for each in (*columns, rank.header["tick1"].reshape(1)) if len(each)))
-            for rank in self.ranks
-            for columns in [(rank.threads["since"], rank.events["begin"], rank.events["end"])]
-        )
-        return max((float(self.seconds(rank, last)) for rank, last in stamps), default=0.0)
+        stamps = ((each, (each.threads["since"], each.events["begin"], each.events["end"])) for each in self.ranks)
+        last = ((rank, np.concatenate([*columns, [rank.header["tick1"]]]).max()) for rank, columns in stamps)
+        return max((float(self.seconds(*each)) for each in last), default=0.0)
 
     @cached_property
     def totals(self) -> dict[str, CallTotal]:

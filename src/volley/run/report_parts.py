@@ -20,7 +20,7 @@ from volley.report.cells import kinds_of, launches_of
 from volley.report.model import Note
 from volley.run.path_report import path_findings, path_lines
 from volley.statistics.launches import FEASIBLE, FIRST_LOOK
-from volley.text import count, grouped, join_few, join_words, mpi_name, of_several
+from volley.text import count, grouped, join_few, join_words, mpi_name
 from volley.units import format_cpulist, format_duration, round_up
 
 MAX_RANKS = 8
@@ -282,7 +282,7 @@ def _not_measured(series: LaunchSeries, measured: Collection[str]) -> Iterator[s
             continue
         names = join_words(transport.transport for transport in transports)
         what = f"{names} ({transports[0].summary}) is" if len(transports) == 1 else f"{names} are"
-        yield f"{what} unavailable: {reason if len(transports) == 1 else of_several(reason)}"
+        yield f"{what} unavailable: {reason}".replace(": it ", ": each ", len(transports) > 1)
     tried = series.plan.launch.get("tried_alone") if series.plan else None
     for name, transport in series.transports.items():
         if isinstance(tried, list) and name in tried and transport.available and name not in measured:

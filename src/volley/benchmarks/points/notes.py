@@ -28,7 +28,7 @@ from volley.report.cells import launches_of, percent, range_text
 from volley.report.model import Note, finding
 from volley.run import report_parts
 from volley.statistics.launches import FEASIBLE, FIRST_LOOK
-from volley.text import count, grouped, join_words, of_several
+from volley.text import count, grouped, join_words
 from volley.units import approximate_size, format_cpulist, format_sig, format_size
 
 _HOST_MEMORY = re.compile(r"^\w+/memory$")
@@ -135,8 +135,7 @@ def skipped(by_name: Mapping[str, Sequence[PointResult]]) -> Iterator[str]:
             told.append((name, f"also skipped {size_range(rest)}", ", for other reasons (see --format csv)"))
     for (what, _), alike in grouped(told, lambda each: (each[1], _NUMBER.sub("", each[2]))).items():
         for why, names in _ranges([(why, name) for name, _, why in alike]).items():
-            theirs = f": {of_several(why[2:])}" if len(names) > 1 and why.startswith(": ") else why
-            yield f"{join_words(names)} {what}{theirs}"
+            yield f"{join_words(names)} {what}{why.replace(': it ', ': each ', len(names) > 1)}"
 
 
 def _ranges(told: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
