@@ -344,6 +344,16 @@ def bad_nodes(number: int, layers: int = 2) -> list[CheckFinding]:
     return in_order([*found, FINDINGS[-1]])
 
 
+@pytest.mark.parametrize("columns", [0, 10, 60, 200])
+def test_the_screen_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out = io.StringIO()
+    findings.render(bad_nodes(300, 3), "table", out)
+    most = {0: findings.WIDTH, 10: findings.NARROWEST, 60: 60, 200: findings.WIDTH}[columns]
+    assert max(map(len, out.getvalue().splitlines())) <= most
+    assert len(out.getvalue().splitlines()) <= 60
+
+
 @pytest.mark.parametrize(("number", "layers"), [(1, 2), (20, 2), (16_384, 2), (300, 9), (2, 100)])
 def test_the_screen_of_many_nodes_is_short_and_has_each_verdict(number: int, layers: int) -> None:
     found = bad_nodes(number, layers)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Annotated, Literal, TextIO, get_args
 from xml.sax.saxutils import quoteattr
@@ -193,7 +196,8 @@ SPEED = ("population", "limits", "reference", "line rate")
 """The yardsticks of how fast something is."""
 MOST_LINES = 60
 """Of the screen, however many findings there are; the other formats have all of them."""
-WIDTH = 120
+NARROWEST, WIDTH = 40, 120
+"""Of a line: that of a terminal, within these."""
 
 
 class Document(Frozen, frozen=True, kw_only=True):
@@ -211,21 +215,31 @@ def render(findings: Sequence[CheckFinding], format_name: str, out: TextIO, node
         document = Document(exit_code=exit_code(findings), nodes=tuple(nodes), findings=list(findings))
         lines = readable_json(document).splitlines()
     else:
-        lines = {"table": _table, "junit": _junit, "prometheus": _prometheus}[format_name](findings)
+        lines = {
+            "table": lambda: _table(findings, _width(out)),
+            "junit": lambda: _junit(findings),
+            "prometheus": lambda: _prometheus(findings),
+        }[format_name]()
     out.write("".join(f"{line}\n" for line in lines))
+
+
+def _width(out: TextIO) -> int:
+    columns = shutil.get_terminal_size((WIDTH, 0)).columns if out.isatty() or "COLUMNS" in os.environ else WIDTH
+    return max(NARROWEST, min(WIDTH, columns))
 
 
 def _name(finding: CheckFinding) -> str:
     return escape_controls(": ".join(filter(None, (finding.part, finding.layer))))
 
 
-def _table(findings: Sequence[CheckFinding]) -> list[str]:
+def _table(findings: Sequence[CheckFinding], width: int) -> list[str]:
     """Show the first findings of each verdict and layer, as many as the screen has room for, and count the others."""
     totals = [f"{number} {verdict}" for verdict, number in counts(findings, get_args(Verdict)).items() if number]
     sections = list(grouped(findings, lambda each: (each.status, each.layer)).values())
     room = MOST_LINES - 2  # without the first and the last line
     for most in range(room, -1, -1):
-        lines = [line for place, those in enumerate(sections) for line in _section(those, most or int(place == 0))]
+        shown = (_section(those, most or int(place == 0), width) for place, those in enumerate(sections))
+        lines = [*chain.from_iterable(shown)]
         if len(lines) <= room:
             break
     if any(len(those) > most for those in sections):
@@ -236,20 +250,20 @@ def _table(findings: Sequence[CheckFinding]) -> list[str]:
     return [first or "nothing was measured", *lines]
 
 
-def _section(findings: Sequence[CheckFinding], most: int) -> list[str]:
+def _section(findings: Sequence[CheckFinding], most: int, width: int) -> list[str]:
     """Return the lines of at most so many findings of one verdict and layer, and a line about the others."""
     lines = []
     for each in findings[:most]:
         yardstick = f" [{each.evidence}]" if each.evidence != "none" else ""
         text = f"{each.status:<12} {_name(each)}: {escape_controls(each.said)}{yardstick}"
-        lines += wrapped(text, WIDTH, others=" " * 13)[:3]
+        lines += wrapped(text, width, others=" " * 13)[: 3 * WIDTH // width]
         if each.remedy and each.status != "PASS":
-            lines += wrapped(f"→ {escape_controls(each.remedy)}", WIDTH, " " * 13, " " * 15)
+            lines += wrapped(f"→ {escape_controls(each.remedy)}", width, " " * 13, " " * 15)
     if others := findings[most:]:
         which = ", ".join(escape_controls(each.part or each.said) for each in others[:NAMED])
         which += ", …" if len(others) > NAMED else ""
         text = f"{len(others)}{' more' if most else ''}: {escape_controls(others[0].layer)}: {which}"
-        lines.append(f"{others[0].status:<12} {textwrap.shorten(text, WIDTH - 13, placeholder=' …')}")
+        lines.append(f"{others[0].status:<12} {textwrap.shorten(text, width - 13, placeholder=' …')}")
     return lines
 
 

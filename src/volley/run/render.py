@@ -147,7 +147,7 @@ def form_of(output: Path, asked: str | None = None) -> str:
     if named is not None and named != form:
         raise UserError(f"-o {name} --format {form}: this name is for {named}: leave out one of them")
     if form is None:
-        raise UserError(f"-o {name}: the name does not end with .html, .svg or .png: add one, or give --format")
+        raise UserError(f"-o {name}: the name does not end with .html, .svg or .png: add one")
     if not output.parent.is_dir():  # told now, not after a large report is made
         raise UserError(f"cannot write {name}: {escape_controls(str(output.parent))} is not a folder")
     _html()

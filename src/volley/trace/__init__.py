@@ -1,7 +1,7 @@
 """``volley record`` and ``volley explain``: the MPI calls of an application, and where its time goes.
 
 ``record`` starts the application with a recorder that every MPI accepts (``engine/trace/recorder.c``); ``roll_call``
-says where each rank is; ``waiting`` splits the time in MPI, ``explain`` shows it.
+says where each rank was; ``waiting`` splits the time in MPI, ``explain`` shows it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ RECORD = Command(
 
     The words after the dashes start it: mpirun, srun, or the program itself. Counters of all calls never stop; of the
     calls, the first N of each rank are kept (--events). If the application hangs, Ctrl-C ends it and shows in which
-    call each rank is, with whom, and since when. volley explain shows where the time went; volley replay repeats the
+    call each rank was, with whom, and since when. volley explain shows where the time went; volley replay repeats the
     calls as a benchmark.""",
     options="volley.trace.options.RecordOptions",
     run=Lazy("volley.trace.record.run"),

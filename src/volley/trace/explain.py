@@ -12,7 +12,7 @@ import numpy as np
 
 from volley.document import readable_json
 from volley.errors import EXIT_GOOD, MachineError, UserError
-from volley.files import refuse_existing, refuse_input, write_file
+from volley.files import refuse_existing, refuse_input
 from volley.machine.variables import tuned
 from volley.records.trace_calls import Calls, resolve
 from volley.records.trace_file import CallTotal, Trace, read_trace
@@ -31,7 +31,7 @@ from volley.report.model import (
     Table,
     finding,
 )
-from volley.run.render import Sections, render_reports
+from volley.run.render import Sections, form_of, render_reports, write
 from volley.text import count, escape_controls, join_few, join_words
 from volley.trace.options import ExplainOptions
 from volley.trace.roll_call import roll_call
@@ -54,10 +54,10 @@ def run(options: ExplainOptions) -> int:
         raise MachineError("no rank of this trace came out of MPI_Init: there is nothing to explain")
     report = explanation(trace, calls)
     if options.output:
+        form = form_of(options.output)
         refuse_existing(options.output, force=options.force)
         refuse_input(options.output, options.trace)
-        write_file(options.output, Sections(report.heading[0], [report], ()).page().encode(), "the page")
-        print(f"page: {escape_controls(str(options.output))}", file=sys.stderr)
+        write(options.output, form, Sections(report.heading[0], [report], ()), quiet=False)
     if options.format == "json":
         sys.stdout.write(readable_json(_document(report)))
     elif not options.output:

@@ -36,7 +36,10 @@ class RecordOptions(Options):
 class ExplainOptions(Options):
     trace: tuple[str, ...] = argument("[TRACE]", positional="*", help="A trace of volley record.")
     output: Path | None = option(
-        "-o", read=option_values.new_file, panel=OUTPUT, help="Write a page to this file, NAME.html."
+        "-o",
+        read=option_values.new_file,
+        panel=OUTPUT,
+        help="Write a page to this file, NAME.html, or its charts, NAME.svg or NAME.png.",
     )
     force: bool = flag(panel=OUTPUT, help="Overwrite an existing file.")
     full: bool = flag(panel=OUTPUT, help="Show all tables.")
