@@ -62,7 +62,8 @@ OSU = (
     Row("osu_bibw_persistent", "volley stream -t host/persistent --direction bi"),
     Row("osu_partitioned_latency", LATENCY.format("host/partitioned"), "8 parts, which one thread makes ready"),
     Row("osu_mbw_mr", RATE.format("host")),
-    Row("osu_latency_mt, osu_latency_mp", "", "volley starts one rank a process and calls MPI from one thread"),
+    Row("osu_latency_mt", LATENCY.format("threads"), "as many threads receive as send: 2, 4 and 8"),
+    Row("osu_latency_mp", LATENCY.format("host"), "without its further processes, which sleep"),
     Row("osu_bw_fan_in", RING.format("host", "gather"), "an operation of MPI in place of windows of messages"),
     Row("osu_bw_fan_out", RING.format("host", "scatter"), "an operation of MPI in place of windows of messages"),
     Row(
@@ -106,6 +107,10 @@ IMB = (
     *_collectives("I{}", "host", OVERLAP),
     Row("Unidir_put, Unidir_get", STREAM.format("host/put,host/get")),
     Row("Bidir_put, Bidir_get", "volley stream -t host/put,host/get --direction bi"),
+    Row("PingPongMT", LATENCY.format("threads"), "each thread has a communicator of its own"),
+    Row("UniBandMT", "volley message-rate -t threads"),
+    Row("BiBandMT, PingPingMT", "volley stream -t threads --direction bi", "PingPingMT: `--window 1`"),
+    Row("SendRecvMT, ExchangeMT, BcastMT, … (other IMB-MT)", "", "only messages between two ranks are sent by threads"),
     Row("One_put_all, All_put_all, Exchange_put, … (other IMB-RMA)", "", "one-sided messages are between two ranks"),
 )
 NCCL = (
@@ -139,7 +144,7 @@ NVBANDWIDTH = (
 )
 SUITES = {
     "OSU micro-benchmarks 7.4": OSU,
-    "Intel MPI Benchmarks 2021 (MPI1, P2P, NBC, RMA)": IMB,
+    "Intel MPI Benchmarks 2021 (MPI1, P2P, NBC, RMA, MT)": IMB,
     "nccl-tests 2.19": NCCL,
     "nvbandwidth 0.9": NVBANDWIDTH,
 }

@@ -140,7 +140,8 @@ Exit measure(const Options& options, Session& session) {
   startup.placed_s = process_age_s();
   watchdog.move_to(placement.cpus.spare);
   int provided = 0;
-  VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));  // the watchdog makes no MPI call
+  const int level = options.threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;  // the watchdog makes no MPI call
+  VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, level, &provided));
   startup.mpi_s = process_age_s();
   VOLLEY_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &session.rank));
   Exit code = Exit::good;

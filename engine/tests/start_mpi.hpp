@@ -5,10 +5,11 @@
 
 #include "mpi/mpi.hpp"
 
-inline void start_mpi() {
+inline void start_mpi(bool threads = false) {
   const char* library = std::getenv("VOLLEY_MPI_LIBRARY");
   if (library == nullptr) throw std::runtime_error("start this with engine/tests/with_mpi.py");
   volley::load_mpi(library);
   int provided = 0;
-  VOLLEY_MPI(volley::MPI_Init_thread(nullptr, nullptr, volley::MPI_THREAD_FUNNELED, &provided));
+  VOLLEY_MPI(volley::MPI_Init_thread(nullptr, nullptr,
+                                     threads ? volley::MPI_THREAD_MULTIPLE : volley::MPI_THREAD_FUNNELED, &provided));
 }

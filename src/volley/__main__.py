@@ -65,14 +65,15 @@ def main() -> int:
 def _follow(place: RankInfo) -> int:
     """Exec the engine if rank 0 starts one; rank 0 alone reports errors."""
     from volley import cli  # noqa: PLC0415  start-up: see above
-    from volley.launch.inside_launcher import exec_engine, gpu_arguments  # noqa: PLC0415
+    from volley.launch.inside_launcher import exec_engine, rank_arguments  # noqa: PLC0415
+    from volley.machine.transports import have_threads  # noqa: PLC0415
 
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  as long as the process
     try:
         request = cli.read(sys.argv[1:])
         if request and request[0].joins(request[1]):
             job = getattr(request[1], "job", None)  # doctor has none
-            words = gpu_arguments(job.gpus, after_init=job.gpu_after_init) if job else ()
+            words = rank_arguments(job, threads=have_threads(request[1].named_transports)) if job else ()
             exec_engine(place, job.mpi if job else "", words)
     except (UserError, OSError):  # the first rank meets the same error
         pass

@@ -21,7 +21,7 @@ const char* usage() {
   return "volley-engine: runs the plan of a benchmark and writes records (JSON Lines)\n"
          "\n"
          "  volley-engine --mpi-library FILE --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1]\n"
-         "                [--gpu-after-init] [--follower]\n"
+         "                [--gpu-after-init] [--threads] [--follower]\n"
          "  volley-engine --plan FILE|- [--records FILE|-]     all GPUs of this machine in one process, without MPI\n"
          "  volley-engine --check --plan FILE|-     validate a plan: one line for each error\n"
          "  volley-engine --about [--mpi-library FILE]   what this engine and an MPI library are, as JSON\n"
@@ -51,6 +51,7 @@ Options parse_options(int argc, char** argv) {
     else if (name == "--gpu-after-init") options.gpu_after_init = true;
     else if (name == "--bind") options.bind = true;
     else if (name == "--bind-share") options.bind = options.share = true;
+    else if (name == "--threads") options.threads = true;
     else if (name == "--follower") options.follower = true;
     else throw UsageError("unknown argument `" + std::string(name) + "`" + help);
   }

@@ -14,6 +14,7 @@ struct Options {
   std::string mpi_library;      // path of the MPI library that the job runs with; empty: without MPI
   bool bind = false;            // the engine binds each rank before MPI_Init, to one core
   bool share = false;           // the same, to an equal share of the cores, for ranks that have threads
+  bool threads = false;         // several threads of a rank call MPI: it is asked for MPI_THREAD_MULTIPLE
   bool follower = false;        // another rank is the front end: this one must not be rank 0
   bool gpu_after_init = false;  // choose the device after MPI_Init, not before
   std::vector<int> gpus;        // device of each local rank, in order; empty: local rank modulo devices

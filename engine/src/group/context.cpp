@@ -47,7 +47,9 @@ Context make_context(const Options& options, Placement placement) {
   context.size = context.world.size();
   check_launcher(options, context);
   context.gpus = placement.gpus;
-  if (placement.bound) bind_to_cpus(placement.cpus.measuring);
+  // Several threads that call MPI bind themselves to the others of these.
+  const auto& measuring = placement.cpus.measuring;
+  if (placement.bound) bind_to_cpus(options.threads ? std::vector{measuring.front()} : measuring);
   else placement.cpus = unbound_cpus();  // an MPI may bind its ranks in MPI_Init
   context.cpus = placement.cpus;
   const Communicator node = Communicator::node_of(context.world.get());

@@ -103,6 +103,7 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(MPI_Iprobe, int, int, MPI_Comm, int*, MPI_Status*)                                                                 \
   X(MPI_Irecv, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                             \
   X(MPI_Isend, const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                       \
+  X(MPI_Query_thread, int*)                                                                                            \
   X(MPI_Recv, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*)                                               \
   X(MPI_Recv_init, void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)                                         \
   X(MPI_Request_free, MPI_Request*)                                                                                    \
@@ -187,6 +188,7 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(int, MPI_MODE_NOCHECK, 1, 1024, 1024)                                           \
   X(int, MPI_MODE_NOSUCCEED, 16, 16384, 16384)                                      \
   X(int, MPI_THREAD_FUNNELED, 1, 1, 1024)                                           \
+  X(int, MPI_THREAD_MULTIPLE, 3, 3, 4096)                                           \
   X(int, MPI_WIN_MODEL, 11, 0x66000009, 605)                                        \
   X(int, MPI_WIN_UNIFIED, 0, 2, 321)
 

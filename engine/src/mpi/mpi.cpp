@@ -87,11 +87,19 @@ Json mpi_facts() {
   Json facts = {{"library", std::string(said.substr(0, said.find('\n')))},
                 {"standard", std::to_string(major) + "." + std::to_string(minor)},
                 {"interface", names[static_cast<std::size_t>(interface)]},
-                {"cuda_query", nullptr}};
+                {"cuda_query", nullptr},
+                {"thread_multiple", nullptr}};
+  if (mpi_is_running()) facts["thread_multiple"] = mpi_lets_threads_call();
   const auto cuda_query = find<int()>("MPIX_Query_cuda_support");
   if (cuda_query != nullptr && mpi_is_running())
     facts["cuda_query"] = cuda_query() == 1;  // MPICH ends the process else
   return facts;
+}
+
+bool mpi_lets_threads_call() {
+  int level = 0;
+  VOLLEY_MPI(MPI_Query_thread(&level));
+  return level >= MPI_THREAD_MULTIPLE;
 }
 
 bool mpi_is_running() {

@@ -18,6 +18,8 @@ namespace volley {
 
 // Whether MPI calls can be made: between MPI_Init and MPI_Finalize.
 [[nodiscard]] bool mpi_is_running();
+// Whether several threads may make them at once; while MPI is running.
+[[nodiscard]] bool mpi_lets_threads_call();
 
 // Throws std::runtime_error naming `call`, MPI's text for `status` and the place.
 [[noreturn]] void fail_mpi(int status, const char* call, std::source_location where);

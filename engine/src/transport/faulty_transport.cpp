@@ -107,6 +107,7 @@ class FaultyTransport final : public Transport, public Collectives {
   std::uint64_t host_memory_bytes(std::uint64_t bytes, const std::optional<Window>& window) const override {
     return transport_->host_memory_bytes(bytes, window);
   }
+  int threads() const override { return transport_->threads(); }
   std::string once_a_batch() const override { return transport_->once_a_batch(); }
   Json facts() const override { return transport_->facts(); }
 

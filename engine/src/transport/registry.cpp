@@ -8,7 +8,7 @@ namespace volley {
 // The file of each transport defines its maker.
 using TransportMaker = std::unique_ptr<Transport>();
 TransportMaker make_mpi, make_null, make_nonblocking, make_persistent, make_partitioned, make_vector,
-    make_vector_packed;
+    make_vector_packed, make_two_threads, make_four_threads, make_eight_threads;
 TransportMaker make_put, make_put_blocking, make_put_fence, make_put_pscw, make_accumulate, make_get, make_get_blocking,
     make_get_pscw, make_get_accumulate, make_fetch_and_op, make_compare_and_swap;
 TransportMaker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer,
@@ -47,6 +47,12 @@ const TransportEntry entries[] = {
     {"host/vector", "MPI_Type_vector: doubles 64 bytes apart, host memory", yes, host, extra, false, make_vector},
     {"host/vector/packed", "doubles 64 bytes apart, copied to a buffer for MPI, host memory", yes, host, extra, false,
      make_vector_packed},
+    {"host/threads/2", "MPI, called by 2 threads of each rank at once, host memory", yes, host, extra, false,
+     make_two_threads},
+    {"host/threads/4", "MPI, called by 4 threads of each rank at once, host memory", yes, host, extra, false,
+     make_four_threads},
+    {"host/threads/8", "MPI, called by 8 threads of each rank at once, host memory", yes, host, extra, false,
+     make_eight_threads},
     {"host/put", "MPI_Put and MPI_Win_flush, host memory", yes, host, extra, false, make_put},
     {"host/put/blocking", "MPI_Put, one message after the other, host memory", yes, host, extra, false,
      make_put_blocking},

@@ -14,7 +14,7 @@ class Collectives;
 
 // An end of a transport, and what it carries: messages between two ranks, halos between two neighbours, collectives
 // among the ranks of a group. All ranks make every call, except `unavailable`, `refuses`, `host_memory_bytes`,
-// `limit_waits`, `once_a_batch` and `facts`.
+// `limit_waits`, `threads`, `once_a_batch` and `facts`.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -51,6 +51,9 @@ class Transport {
   // The most bytes of host memory that this rank takes for messages of this length besides the buffers: for round
   // trips, or for windows if there is one.
   [[nodiscard]] virtual std::uint64_t host_memory_bytes(std::uint64_t, const std::optional<Window>&) const { return 0; }
+
+  // Threads of a rank that share the windows of a batch.
+  [[nodiscard]] virtual int threads() const { return 1; }
 
   // What a batch of round trips or operations takes once, however many it has: of a batch of one it would be a part of
   // the time. Empty if there is nothing of that kind.

@@ -19,6 +19,8 @@ TYPE_CHECKING = False  # start-up: to import typing, or even collections.abc, ta
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from volley.command.options import JobOptions
+
 _FIRST_SPECIAL_STEP = 4294967280
 """Slurm numbers its batch, extern and interactive steps from the top of 32 bits downwards (slurm.h: SLURM_BATCH_SCRIPT,
 SLURM_EXTERN_CONT, SLURM_INTERACTIVE_STEP): in these steps Slurm started a shell, not ranks."""
@@ -123,10 +125,11 @@ def release(launcher: str, mpi: str) -> None:
         return  # without an engine, the other ranks did not start one either
 
 
-def gpu_arguments(gpus: Sequence[int], *, after_init: bool) -> tuple[str, ...]:
-    """Return the engine's arguments for the GPU of each rank; none if ``gpus`` is empty and they are chosen early."""
-    chosen = ("--gpus", ",".join(map(str, gpus))) if gpus else ()
-    return (*chosen, *(("--gpu-after-init",) if after_init else ()))
+def rank_arguments(job: JobOptions, *, threads: bool) -> tuple[str, ...]:
+    """Return the engine's arguments for the GPU of each rank, and for ``threads`` of a rank that call MPI."""
+    chosen = ("--gpus", ",".join(map(str, job.gpus))) if job.gpus else ()
+    late = ("--gpu-after-init",) if job.gpu_after_init else ()
+    return (*chosen, *late, *(("--threads",) if threads else ()))
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:

@@ -148,8 +148,12 @@ def become(tokens: tuple[str, ...]) -> NoReturn:
     os.execv(tokens[0], tokens)  # noqa: S606  no shell is needed
 
 
-def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: RankInfo) -> Start:
+def start_inside_launcher(
+    job: JobOptions, path: Path, stack: Stack, place: RankInfo, *, threads: bool = False
+) -> Start:
     """Return how to start the engine as rank 0 of a foreign job, with the job's binding and environment.
+
+    ``threads``: several threads of a rank call MPI.
 
     Raises:
         MachineError: if the job belongs to another MPI.
@@ -166,7 +170,7 @@ def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: Rank
             f"--launches {job.launches}: a launcher started this job, so only one launch is possible; leave --launches "
             "out, or start volley without a launcher"
         )
-    tokens = (*_engine(path, stack), *inside_launcher.gpu_arguments(job.gpus, after_init=job.gpu_after_init))
+    tokens = (*_engine(path, stack), *inside_launcher.rank_arguments(job, threads=threads))
     return Start(place.launcher, tokens, {}, dict(os.environ), inside_launcher=True, hint=hint)
 
 
@@ -179,9 +183,13 @@ def start_by_launcher(
     granted: Allocation | None,
     here: bool,
     share_cores: bool,
+    threads: bool = False,
     budget_s: float | None = None,
 ) -> Start:
     """Return how to start the ranks with a launcher; ``here``: all of them run on this host.
+
+    ``share_cores``: each rank gets its share of the cores of its node instead of one.
+    ``threads``: several threads of a rank call MPI, each on a core of that share.
 
     ``budget_s``: the time that the user gave the run, if any.
 
@@ -195,8 +203,8 @@ def start_by_launcher(
         ranks,
         engine=(
             *_engine(path, stack),
-            "--bind-share" if share_cores else "--bind",
-            *inside_launcher.gpu_arguments(job.gpus, after_init=job.gpu_after_init),
+            "--bind-share" if share_cores or threads else "--bind",
+            *inside_launcher.rank_arguments(job, threads=threads),
         ),
         hosts=job.hosts,
         allocation=granted,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 TRANSPORTS = {
@@ -12,6 +13,9 @@ TRANSPORTS = {
     "host/partitioned": "partitioned messages of MPI, 8 parts",
     "host/vector": "MPI_Type_vector, doubles 64 bytes apart",
     "host/vector/packed": "doubles 64 bytes apart, copied to a buffer for MPI",
+    "host/threads/2": "MPI_Send, MPI_Recv of 2 threads of a rank",
+    "host/threads/4": "MPI_Send, MPI_Recv of 4 threads of a rank",
+    "host/threads/8": "MPI_Send, MPI_Recv of 8 threads of a rank",
     "host/put": "MPI_Put, MPI_Win_flush",
     "host/put/blocking": "MPI_Put, MPI_Win_flush after each",
     "host/put/fence": "MPI_Put, MPI_Win_fence",
@@ -71,6 +75,11 @@ HOST_RATE_BPS = 4e9
 def through_host(transport: str) -> bool:
     """Return whether the bytes of messages move through the memory of the host."""
     return transport.startswith(("host", "staged/"))
+
+
+def have_threads(words: Iterable[str]) -> bool:
+    """Return whether these words of ``--transport``, or names, ask for several threads of a rank that call MPI."""
+    return any(word == "all" or "threads" in word.split("/") for word in words)
 
 
 def without_fault(transport: str) -> str:

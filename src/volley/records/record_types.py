@@ -59,6 +59,9 @@ class MpiFacts(Frozen, frozen=True, kw_only=True):
     cuda_query: Annotated[bool | None, doc("MPIX_Query_cuda_support where it exists; recorded, never relied on.")] = (
         None
     )
+    thread_multiple: Annotated[
+        bool | None, doc("whether several threads of a rank may call it: MPI_THREAD_MULTIPLE, asked for on request.")
+    ] = None
 
 
 class Rank(Frozen, frozen=True, kw_only=True):

@@ -44,6 +44,7 @@ def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
     if run.mpi:
         interface = f" ({run.mpi.interface})" if run.mpi.interface else ""
         parts.append(mpi_name(run.mpi.library) + interface)
+        parts += ["MPI_THREAD_MULTIPLE"] if run.mpi.thread_multiple else []
     launcher = run.plan.launch.get("launcher")
     if isinstance(launcher, str) and launcher != "none":
         parts.append(f"launched by {launcher}")

@@ -40,6 +40,7 @@ from volley.machine.mpi_stack import Stack, assemble
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.paths import RunPath
 from volley.machine.signals import Stop
+from volley.machine.transports import have_threads
 from volley.records.command_again import asked
 from volley.records.launch_series import count_missing
 from volley.records.plan import Plan
@@ -231,12 +232,12 @@ class Session:
         return self.starts[plan.world_size]
 
     def _new_start(self, plan: Plan) -> Start:
-        job = self.options.job
+        job, threads = self.options.job, have_threads(plan.transports)
         if self.benchmark.local:
             environment = inside_launcher.scrubbed(os.environ)
             return Start("none", (str(self.path), "--plan", "-"), {}, environment, patience=patience(gpus=True))
         if self.context.position:
-            return start_inside_launcher(job, self.path, self.stack, self.context.position)
+            return start_inside_launcher(job, self.path, self.stack, self.context.position, threads=threads)
         return start_by_launcher(
             job,
             self.path,
@@ -245,6 +246,7 @@ class Session:
             granted=self.context.allocation,
             here=self.context.on_this_host,
             share_cores=self.benchmark.computes,
+            threads=threads,
             budget_s=self.budget_s,
         )
 

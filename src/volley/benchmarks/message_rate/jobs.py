@@ -8,13 +8,15 @@ from volley.benchmarks.points import MAX_USUAL_RANKS
 from volley.benchmarks.points.jobs import sweep
 from volley.errors import UserError
 from volley.launch.launchers import PAIR, cores
+from volley.machine.transports import have_threads
 from volley.run.jobs import JobContext, Jobs, count_ranks
 from volley.text import count
 
 
 def jobs(options: MessageRateOptions, context: JobContext) -> Jobs:
     usual = context.ranks_given or min(cores(), MAX_USUAL_RANKS) // PAIR * PAIR
-    ranks = count_ranks(options.job, context, usual=max(usual, PAIR))
+    few = have_threads(options.named_transports)  # a pair whose ranks have all cores
+    ranks = count_ranks(options.job, context, usual=PAIR if few else max(usual, PAIR))
     if ranks % PAIR:
         remedy = f"start it with {ranks + 1}" if context.position else f"write --ranks {ranks + 1}"
         raise UserError(f"message-rate is between pairs of ranks, and {ranks} is odd: {remedy}")
