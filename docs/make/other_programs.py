@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 LATENCY, STREAM, RATE = "volley pingpong -t {}", "volley stream -t {}", "volley message-rate -t {} --ranks 8"
+PATTERN = "volley message-rate -t host --ranks 8 --pattern {}"
 BLOCKING, OVERLAP = "volley collective -t {} --operation {}", "volley overlap -t {} --ranks 8 --operation {}"
 OF_MPI = {
     "allgather": "allgather",
@@ -64,8 +65,8 @@ OSU = (
     Row("osu_mbw_mr", RATE.format("host")),
     Row("osu_latency_mt", LATENCY.format("threads"), "as many threads receive as send: 2, 4 and 8"),
     Row("osu_latency_mp", LATENCY.format("host"), "without its further processes, which sleep"),
-    Row("osu_bw_fan_in", RING.format("host", "gather"), "an operation of MPI in place of windows of messages"),
-    Row("osu_bw_fan_out", RING.format("host", "scatter"), "an operation of MPI in place of windows of messages"),
+    Row("osu_bw_fan_in", PATTERN.format("fan-in"), "one receiver; OSU has one for each rank of a node"),
+    Row("osu_bw_fan_out", PATTERN.format("fan-out"), "one sender; OSU has one for each rank of a node"),
     Row(
         "osu_put_latency", "volley stream -t host/put/blocking --window 1", "the answer of the receiver is in the time"
     ),
@@ -100,7 +101,7 @@ IMB = (
     Row("PingPong", LATENCY.format("host"), "with `--sizes 0:4Mi` the empty message too"),
     Row("PingPing", "volley stream -t host --direction bi --window 1", "a message each way"),
     Row("Exchange", RING.format("host", "neighbor-all-to-all"), "one call in place of four messages"),
-    Row("Sendrecv", "", "volley has no chain of messages in one direction"),
+    Row("Sendrecv", PATTERN.format("ring --window 1"), "with an acknowledgement of each message"),
     Row("Uniband, Biband", RATE.format("host"), "one way; both ways: `volley stream --direction bi`"),
     *(Row(IMB_NAMES[name], BLOCKING.format("host", operation)) for name, operation in OF_MPI.items()),
     *(Row(f"I{name}_pure", BLOCKING.format("host/nonblocking", operation)) for name, operation in OF_MPI.items()),

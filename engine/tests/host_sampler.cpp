@@ -499,6 +499,14 @@ void long_messages_are_checked() {
     EXPECT(pass.counts == counts && pass.in_flight == in_flight);
   }
   EXPECT(pass_of(round_trip_workload(), 1024 * mib, bytes_of_pass(1024 * mib)).counts == 2);
+  // Each that shares the windows has one, as long as there is room for a message of each.
+  for (const std::uint64_t sharers : {2, 8, 100}) {
+    for (const std::size_t bytes : {std::size_t{8}, mib, 4 * mib, 1024 * mib}) {
+      const Pass pass = pass_of(windows, bytes, bytes_of_pass(bytes), 0, 0, sharers);
+      const std::uint64_t places = std::min(bytes_of_pass(bytes) / pass_stride(bytes), usual_pass_bytes / bytes);
+      EXPECT(pass.counts >= std::min(sharers, std::max<std::uint64_t>(places, 4)) && pass.in_flight > 0);
+    }
+  }
   EXPECT(pass_of(round_trip_workload(), 0, bytes_of_pass(0)).counts == pass_round_trips);
 }
 

@@ -7,6 +7,7 @@ import io
 
 import pytest
 
+from data_faults import DATA
 from example_records import golden, log, transport
 from message_rate_records import PLAN, launches, point
 from screens import check_formats
@@ -72,6 +73,43 @@ def test_a_broken_transport_is_found_in_every_pair_and_one_that_a_pair_cannot_op
         *((name, pairs, "failed") for name in broken for pairs in (1, 2)),
     }
     assert [each.transport for each in log.transports if each.reason] == ["host+unopened"]
+
+
+RANKS_OF = {"fan-in": {1: [0, 1], 2: [0, 1, 2]}, "fan-out": {1: [0, 1], 2: [0, 1, 2]}, "ring": {3: [0, 1, 2]}}
+
+
+@pytest.mark.parametrize("pattern", RANKS_OF)
+def test_every_fault_is_found_in_every_pattern(volley: Command, pattern: str) -> None:
+    broken = [f"host+{fault}" for fault in DATA]
+    words = ("-n", "3", "-t", ",".join(["host", *broken]), "--sizes", "8,4096", "--window", "4", "--pattern", pattern)
+    done = volley("message-rate", *words, *QUICK, "--budget", "60")
+    (log,) = done.records
+    points = log.of(MessageRatePoint)
+    assert {(each.transport, each.pairs, tuple(each.ranks), each.status) for each in points} == {
+        (name, pairs, tuple(ranks), "ok" if name == "host" else "failed")
+        for name in ("host", *broken)
+        for pairs, ranks in RANKS_OF[pattern].items()
+    }
+    assert all(each.messages_verified > len(each.times_s) for each in points if each.transport == "host")
+    assert f"volley message-rate · {pattern}" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("-n", "3", "--pattern", "ring", "--pairs", "2"), "--pattern ring: all 3 ranks send; leave out --pairs"),
+        (("-n", "3", "--pattern", "fan-in", "--pairs", "3"), "--pairs 3: 3 ranks have 2 pairs"),
+        (
+            ("-n", "3", "--pattern", "fan-in", "-t", "host/put"),
+            "--pattern fan-in: only host and aware send by it; leave out other transports",
+        ),
+        (("-n", "1", "--pattern", "ring"), "message-rate needs at least 2 ranks, not 1: write --ranks 2 or more"),
+    ],
+)
+def test_what_a_pattern_does_not_have_is_refused(volley: Command, words: tuple[str, ...], reason: str) -> None:
+    done = volley("message-rate", *words)
+    assert done.code == 2
+    assert reason in " ".join(done.err.split())
 
 
 def test_fixed_sampling_measures_one_batch(volley: Command) -> None:

@@ -8,7 +8,7 @@ from data_faults import DATA
 from the_command import Command
 from volley.benchmarks.points.records import PointRecord
 from volley.launch.engine import ask_about
-from volley.machine.transports import TRANSPORTS
+from volley.machine.transports import TRANSPORTS, have_threads
 
 FOUND_BY = {
     **dict.fromkeys(DATA, "data"),
@@ -22,7 +22,8 @@ FOUND_BY = {
 """What tells of each fault, in the order of the table in docs/method/verification.md."""
 ONLY = {8: ("host/get/fetch-and-op", "host/get/compare-and-swap"), 100032: ("host/vector",)}
 """Transports that carry one of the two sizes: at most 8 bytes, and multiples of 64."""
-HOST = tuple(name for name in TRANSPORTS if name.partition("/")[0] == "host")
+HOST = tuple(name for name in TRANSPORTS if name.partition("/")[0] == "host" and not have_threads([name]))
+"""Threads may lack cores: test_threads.py."""
 METHOD = Path(__file__).parents[2] / "docs/method/verification.md"
 
 

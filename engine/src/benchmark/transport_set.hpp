@@ -153,7 +153,7 @@ class TransportSet {
     series.buffer_bytes = arena.buffers.capacity;
     series.view = {arena.buffers.send, arena.buffers.recv, bytes};
     series.skipped = candidate.reason.empty() ? too_large(candidate, bytes, window) : candidate.reason;
-    if (candidate.transport) series.threads = static_cast<std::uint64_t>(candidate.transport->threads());
+    if (candidate.transport) series.sharers = static_cast<std::uint64_t>(candidate.transport->threads());
     const std::string once = candidate.transport ? candidate.transport->once_a_batch() : "";
     series.once_a_batch = !once.empty();
     if (series.skipped.empty() && tail_ && series.once_a_batch) {

@@ -45,20 +45,20 @@ bool Calibration::reuse(Series& series, const Forecast::Last& last) const {
   return true;
 }
 
-// Both ranks follow the first rank's clock. Each of several threads gets as much as the others.
+// Both ranks follow the first rank's clock. All that share the windows get as many.
 void Calibration::find_count(Series& series) {
   const double target_s = sampling_.tail ? 0 : std::max(*series.empty_s / overhead_share, workload_.limits.sample_s);
   struct Step {
     std::uint64_t count;
     double count_s;
     bool done;
-  } step{series.threads, 0, false};
+  } step{series.sharers, 0, false};
   while (!step.done) {
     const double elapsed_s = shortest_batch_s(series, step.count);
     step.count_s = std::max(elapsed_s, 1e-9) / static_cast<double>(step.count);
     const double ideal = std::min(target_s / step.count_s, static_cast<double>(workload_.max_counts));
     const auto wanted =
-        round_up(std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(ideal))), series.threads);
+        round_up(std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(ideal))), series.sharers);
     // A short batch predicts a long one poorly: grow at most sixteenfold at a time.
     step.done = wanted <= 2 * step.count;
     step.count = step.done ? wanted : std::min(wanted, 16 * step.count);

@@ -167,7 +167,7 @@ void Sampler::check_every_message(Series& series) {
   if (!series.verified() || series.buffer_bytes == 0) return;
   const SamplingLimits& limits = workload_.limits;
   const double most_s = forecast_.last(series) == nullptr ? limits.first_pass_s : limits.pass_s;
-  series.pass = pass_of(workload_, series.view.bytes, series.buffer_bytes, series.count_s, most_s, series.threads);
+  series.pass = pass_of(workload_, series.view.bytes, series.buffer_bytes, series.count_s, most_s, series.sharers);
   const std::uint64_t counts = std::exchange(series.pass.counts, 0);
   const std::uint64_t in_flight = series.pass.in_flight;
   if (counts == 0) return;
@@ -177,7 +177,7 @@ void Sampler::check_every_message(Series& series) {
   view.stride = pass_stride(view.bytes);
   const CheckedMessages messages = messages_of(series);
   const auto directions = static_cast<std::uint64_t>(std::ranges::count_if(workload_.messages, std::identity{}));
-  const std::uint64_t most = std::max({workload_.pass_counts, series.threads, messages_a_call / in_flight});
+  const std::uint64_t most = std::max({workload_.pass_counts, series.sharers, messages_a_call / in_flight});
   std::optional<Window> window = workload_.window;
   if (window) window->messages = static_cast<int>(in_flight);
   bool goes_on = true;

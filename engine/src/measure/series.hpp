@@ -22,7 +22,7 @@ struct SeriesRequest {
   std::shared_ptr<MessageCheck> messages = std::make_shared<MessageCheck>();
   // Of each buffer, for messages at distinct addresses; 0: only last messages are checked.
   std::size_t buffer_bytes = 0;
-  std::uint64_t threads = 1;  // of an end, which share the windows of a batch
+  std::uint64_t sharers = 1;  // threads or ranks that share the windows of a batch, or of its pass
   bool fresh = false;         // its driver has not used the buffers yet: the first exchange is cold
   bool once_a_batch = false;  // a batch costs more than an empty one and its exchanges, see Transport::once_a_batch()
 };

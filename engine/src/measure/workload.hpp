@@ -82,18 +82,18 @@ struct Workload {
 };
 
 // The largest pass whose messages have room in buffers of `buffer_bytes`; no counts if there is none. Of short messages
-// it has as many more counts as take `short_pass_s`, if one takes `count_s`. Each of the `threads` that share the
+// it has as many more counts as take `short_pass_s`, if one takes `count_s`. Each of the `sharers` that share the
 // counts has one.
 [[nodiscard]] inline Pass pass_of(const Workload& workload, std::size_t message_bytes, std::size_t buffer_bytes,
-                                  double count_s = 0, double short_pass_s = 0, std::uint64_t threads = 1) {
+                                  double count_s = 0, double short_pass_s = 0, std::uint64_t sharers = 1) {
   const std::uint64_t usual = workload.messages[0];
   const std::uint64_t least = least_counts * std::min(usual, least_in_flight);
   const std::uint64_t places = buffer_bytes / pass_stride(message_bytes);
   const std::uint64_t most = std::min<std::uint64_t>(
       places, std::max<std::uint64_t>(workload.pass_bytes / std::max<std::size_t>(message_bytes, 1), least));
   if (workload.pass_counts == 0 || most < least_counts) return {};
-  const std::uint64_t in_flight = std::min(usual, most / std::clamp(threads, least_counts, most));
-  std::uint64_t counts = std::max(workload.pass_counts, threads);
+  const std::uint64_t in_flight = std::min(usual, most / std::clamp(sharers, least_counts, most));
+  std::uint64_t counts = std::max(workload.pass_counts, sharers);
   if (workload.long_pass && message_bytes <= short_message_bytes && count_s > 0) {
     const double in_time = std::min(short_pass_s / count_s, static_cast<double>(pass_short_messages));
     counts = std::max(counts, std::min(static_cast<std::uint64_t>(in_time), pass_short_messages / in_flight));

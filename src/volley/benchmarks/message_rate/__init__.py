@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from volley.benchmarks.points import PointOptions, SweepOptions, WindowOptions
 from volley.command import option_values
@@ -28,13 +29,22 @@ def _pairs(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
     return tuple(sorted({number for number in found if number}))
 
 
+Pattern = Literal["pairs", "fan-in", "fan-out", "ring"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class MessageRateOptions(SweepOptions):
     PANEL = WHAT
 
+    pattern: Pattern = option(
+        read=option_values.choice("pairs", "fan-in", "fan-out", "ring"),
+        default="pairs",
+        help="Who sends to whom. pairs: the first half of the ranks to the second half; fan-in: the others to rank 0 "
+        "(incast); fan-out: rank 0 to the others; ring: each rank to the next one.",
+    )
     pairs: tuple[int, ...] = option(
         read=_pairs,
-        shown="1, 2, 4 and so on, and half of the ranks",
+        shown="1, 2, 4 and so on, and as many as there can be",
         help="Numbers of pairs that send at once.",
     )
     points: PointOptions = group(
@@ -50,8 +60,8 @@ BENCHMARK = Benchmark(
     name="message_rate",
     help="""Measure how many messages pairs of ranks send per second, one pair alone and several at once.
 
-    The first half of the ranks sends, rank i to rank i of the second half. One pair, two pairs, four pairs
-    and so on take turns in the same run. The report shows how much the pairs slow each other down.""",
+    The first half of the ranks sends, rank i to rank i of the second half, or as --pattern says. One pair, two pairs,
+    four pairs and so on take turns in the same run. The report shows how much the pairs slow each other down.""",
     options=MessageRateOptions,
     plan=Lazy(f"{__name__}.results.MessageRatePlan"),
     records=(Lazy(f"{__name__}.results.MessageRatePoint"),),
@@ -62,6 +72,7 @@ BENCHMARK = Benchmark(
     report=Lazy(f"{__name__}.results.report"),
     examples=(
         "volley message-rate --ranks 8",
+        "volley message-rate --ranks 8 --pattern fan-in",
         "volley message-rate --ranks 4 --gpus 0,0,1,1 --share-gpu --sizes 8,64k",
         "srun -N 2 --ntasks-per-node 32 volley message-rate --transport host --pairs 1,8,32",
     ),

@@ -8,26 +8,43 @@ from volley.benchmarks.points import MAX_USUAL_RANKS
 from volley.benchmarks.points.jobs import sweep
 from volley.errors import UserError
 from volley.launch.launchers import PAIR, cores
-from volley.machine.transports import have_threads
+from volley.machine.transports import have_threads, without_fault
 from volley.run.jobs import JobContext, Jobs, count_ranks
-from volley.text import count
+from volley.text import count, join_words
 
 
 def jobs(options: MessageRateOptions, context: JobContext) -> Jobs:
     usual = context.ranks_given or min(cores(), MAX_USUAL_RANKS) // PAIR * PAIR
     few = have_threads(options.named_transports)  # a pair whose ranks have all cores
     ranks = count_ranks(options.job, context, usual=PAIR if few else max(usual, PAIR))
-    if ranks % PAIR:
+    pattern = options.pattern
+    if pattern != "pairs" and not set(map(without_fault, options.named_transports)) <= {*OF_A_PATTERN}:
+        raise UserError(
+            f"--pattern {pattern}: {join_words(OF_A_PATTERN)} send by a pattern; leave out other transports"
+        )
+    if ranks < PAIR:
+        raise UserError(f"message-rate needs at least {PAIR} ranks, not {ranks}: write --ranks {PAIR} or more")
+    if ranks % PAIR and pattern == "pairs":
         remedy = f"start it with {ranks + 1}" if context.position else f"write --ranks {ranks + 1}"
         raise UserError(f"message-rate is between pairs of ranks, and {ranks} is odd: {remedy}")
-    if max(options.pairs, default=1) > ranks // PAIR:
-        raise UserError(f"--pairs {max(options.pairs)}: {ranks} ranks have {count(ranks // PAIR, 'pair')}")
+    most = {"pairs": ranks // PAIR, "ring": ranks}.get(pattern, ranks - 1)
+    if max(options.pairs, default=1) > most:
+        raise UserError(f"--pairs {max(options.pairs)}: {ranks} ranks have {count(most, 'pair')}")
+    if pattern == "ring" and options.pairs not in ((), (ranks,)):
+        raise UserError(f"--pattern ring: all {ranks} ranks send; leave out --pairs")
+    numbers = [most] if pattern == "ring" else list(options.pairs or usual_pairs(most))
     part = MessageRatePlan(
         sizes_bytes=list(options.points.sizes),
-        pairs=list(options.pairs or usual_pairs(ranks // PAIR)),
+        pattern=pattern,
+        pairs=numbers,
         window=options.windows.window,
     )
-    return sweep("message_rate", part, options, context, ranks)
+    usual_transports = [each.name for each in context.about.of(OF_A_PATTERN)] if pattern != "pairs" else ()
+    return sweep("message_rate", part, options, context, ranks, usual=usual_transports)
+
+
+OF_A_PATTERN = ("host", "aware")
+"""The transports by which one rank exchanges messages with several."""
 
 
 def usual_pairs(all_pairs: int) -> list[int]:

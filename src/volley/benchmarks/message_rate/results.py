@@ -14,6 +14,7 @@ from typing import Annotated
 
 from msgspec import field
 
+from volley.benchmarks.message_rate import Pattern
 from volley.benchmarks.points.findings import broken, certainty
 from volley.benchmarks.points.notes import notes_of, too_wide
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, COLD, INTERVAL, SAMPLES, VERIFIED, cells, headers
@@ -21,6 +22,7 @@ from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord,
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, one_launch, sent, summarise
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window, doc
 from volley.records.launch_series import LaunchSeries, series_of
+from volley.records.plan import Plan
 from volley.records.run_log import Observable, RunLog
 from volley.report.cells import (
     ALL,
@@ -51,7 +53,10 @@ class MessageRatePlan(Frozen, frozen=True, kw_only=True):
     """The messages of several pairs of ranks."""
 
     sizes_bytes: Sizes
-    pairs: Annotated[list[Count], doc("numbers of pairs that send at once; at most half of the ranks.", min_length=1)]
+    pattern: Annotated[
+        Pattern, doc("who sends to whom: the first half of the ranks to the second, all to one, one to all, in a ring.")
+    ] = "pairs"
+    pairs: Annotated[list[Count], doc("numbers of pairs that send at once; in a ring as many as ranks.", min_length=1)]
     window: Annotated[Window, doc("messages of a pair in flight before one acknowledgement.")] = 64
 
     @property
@@ -110,9 +115,7 @@ class PairsResult(PointResult):
     """The part of the rate of one pair alone that each pair keeps, formed within each launch; ``None`` for one pair,
     and if one pair alone or these pairs were not measured."""
 
-    @property
-    def pairs(self) -> int:
-        return len(self.ranks) // 2
+    pairs = property(lambda self: int(self.record.pairs))
 
     @property
     def messages(self) -> Estimate | None:
@@ -215,19 +218,25 @@ def saturation(results: Sequence[PairsResult]) -> Saturation | None:
 
 def observables(log: RunLog) -> Iterator[Observable]:
     """Yield the time of a window of each pair; not if nothing is sent."""
+    pattern = "".join(f", {each}" for each in _pattern(log.run.plan if log.run else None))
     for point in sent(log, MessageRatePoint):
-        series = f"{point.transport}, {count(point.pairs, 'pair')}, window {point.window}"
+        series = f"{point.transport}{pattern}, {count(point.pairs, 'pair')}, window {point.window}"
         yield Observable(series, [format_size(point.size_bytes)], [median(point.times_s)], point.moved_bytes)
 
 
 # ------------------------------------------------------------------------------------------------------ report
 
 
+def _pattern(plan: Plan | None) -> list[str]:
+    """Return the pattern, for names of what was measured; nothing where it is the usual one."""
+    return [plan.options.pattern] if plan and plan.options.pattern != "pairs" else []
+
+
 def report(result: Rates) -> Report:
     names = list(by_transport(result.points))
     alone = names if len(names) == 1 else []  # the table names several transports
     return Report(
-        heading=report_parts.heading(result.series, "message-rate", *alone),
+        heading=report_parts.heading(result.series, "message-rate", *_pattern(result.series.plan), *alone),
         tables=Later(lambda: [_table(result, names), *_saturations(result)]),
         summary=lambda: _overview(result),
         charts=Later(lambda: _charts(result)),

@@ -29,7 +29,7 @@ _SCRATCH = -2, -1
 _APART = 1 << 62
 """Added to the address of the receive buffer of MPI_Sendrecv_replace: MPI_Sendrecv needs another one."""
 _MESSAGES = ("send", "recv", "isend", "irecv", "wait", "sendrecv")
-OPERATIONS = {
+OPERATION_OF_CALL = {
     **{name: name.lower() for name in ("Barrier", "Reduce", "Allreduce", "Allgather", "Gather", "Scatter")},
     **{name: name.lower() for name in ("Allgatherv", "Gatherv", "Scatterv", "Scan")},
     "Bcast": "broadcast",
@@ -42,7 +42,7 @@ OPERATIONS = {
 """volley's name of each collective that is replayed."""
 _OF_RANKS = ("Allgatherv", "Alltoallv", "Alltoallw", "Reduce_scatter", "Gatherv", "Scatterv")
 """Each rank has a size of its own."""
-_CODES = {name: code for code, name in enumerate((*_MESSAGES, *dict.fromkeys(OPERATIONS.values())))}
+_CODES = {name: code for code, name in enumerate((*_MESSAGES, *dict.fromkeys(OPERATION_OF_CALL.values())))}
 _NOT_COMMUNICATION = (
     "Init",
     "Finalize",
@@ -118,7 +118,7 @@ class _Builder:
         first = next(iter(group.values()))
         members = self._calls.members[first.comm]
         names = {self._calls.ranks[rank].names[each.post] for rank, each in group.items()}
-        if len(group) != len(members) or len(names) != 1 or first.kind not in OPERATIONS:
+        if len(group) != len(members) or len(names) != 1 or first.kind not in OPERATION_OF_CALL:
             return False
         if max(each.nbytes for each in group.values()) * len(members) > _LARGEST:
             return False
@@ -248,7 +248,7 @@ class _Builder:
         rank.scratch_bytes = max(rank.scratch_bytes, (nbytes + 8) * len(members), sum(lists))
         seed = self._seed(self._whole[id(mine)].values())
         side = (members.index(mine.peer) if mine.peer in members else -1, 0, nbytes, 0, seed, 0)
-        code, element = OPERATIONS[mine.kind], mine.source.element
+        code, element = OPERATION_OF_CALL[mine.kind], mine.source.element
         self._step(rank, number, code, gap_ns, [side], numbers=lists, comm=mine.comm, element=element)
         if mine.done != number:
             self._slot(rank, mine)

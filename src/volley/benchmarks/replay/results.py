@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from volley.benchmarks.replay import ReplayOptions
-from volley.benchmarks.replay.program import OPERATIONS, build
+from volley.benchmarks.replay.program import OPERATION_OF_CALL, build
 from volley.document import RECORD_VERSION as VERSION
 from volley.document import Frozen, NonNegative, Number, PositiveSeconds, Seconds, Version, doc
 from volley.errors import UserError
@@ -54,7 +54,7 @@ class ReplayPlan(Frozen, frozen=True, kw_only=True):
     @property
     def operations(self) -> list[str]:
         """The collectives among the calls, as volley calls them."""
-        return [OPERATIONS[kind] for name in self.names if (kind := collective_of(name))]
+        return [OPERATION_OF_CALL[kind] for name in self.names if (kind := collective_of(name))]
 
 
 class ReplayPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="replay"):
