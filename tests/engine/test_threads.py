@@ -39,7 +39,8 @@ def unbound(volley: Command, engine: Path, *words: str, options: Sequence[str]) 
 @pytest.mark.parametrize("words", [("pingpong",), ("stream", "--direction", "bi", "--window", "4"), ("message-rate",)])
 def test_every_fault_is_found_with_threads(volley: Command, engine: Path, words: tuple[str, ...]) -> None:
     names = ["host/threads/2", *(f"host/threads/2+{fault}" for fault in DATA)]
-    code, log = unbound(volley, engine, *words, "-t", ",".join(["host", *names]), *QUICK, options=["--threads"])
+    words += ("-t", ",".join(["host", *names]), *QUICK, "--budget", "100")
+    code, log = unbound(volley, engine, *words, options=["--threads"])
     assert (code, log.run is not None and log.run.mpi and log.run.mpi.thread_multiple) == (1, True)
     assert {(point.transport, point.size_bytes, point.status) for point in log.of(PointRecord)} == {
         (name, size, "failed" if "+" in name else "ok") for name in ("host", *names) for size in (8, 100000)

@@ -19,9 +19,7 @@ def jobs(options: MessageRateOptions, context: JobContext) -> Jobs:
     ranks = count_ranks(options.job, context, usual=PAIR if few else max(usual, PAIR))
     pattern = options.pattern
     if pattern != "pairs" and not set(map(without_fault, options.named_transports)) <= {*OF_A_PATTERN}:
-        raise UserError(
-            f"--pattern {pattern}: {join_words(OF_A_PATTERN)} send by a pattern; leave out other transports"
-        )
+        raise UserError(f"--pattern {pattern}: only {join_words(OF_A_PATTERN)} send by it; leave out other transports")
     if ranks < PAIR:
         raise UserError(f"message-rate needs at least {PAIR} ranks, not {ranks}: write --ranks {PAIR} or more")
     if ranks % PAIR and pattern == "pairs":
