@@ -12,6 +12,7 @@ import generate
 import other_programs
 from the_command import Command
 from volley.benchmarks import named, read
+from volley.launch.launchers import PAIR, cores
 from volley.records.plan import Plan
 from volley.report.columns import MEANINGS, base
 
@@ -96,7 +97,8 @@ def together() -> dict[tuple[str, ...], list[str]]:
     found: dict[tuple[str, ...], list[str]] = {}
     for command in FOR_OTHERS:
         words = command.replace("--ranks 8", "--ranks 4").split()[1:]
-        if "nccl" not in words and "--section" not in words:
+        lacks_cores = "threads" in command and cores() < 2 * PAIR  # two threads of each rank need a core each
+        if "nccl" not in words and "--section" not in words and not lacks_cores:
             last = next((each for each in ("--operation", "-t") if each in words), words[-2])
             place = words.index(last)
             found.setdefault((*words[:place], *words[place + 2 :], last), []).append(words[place + 1])

@@ -14,17 +14,17 @@ namespace volley {
 namespace {
 
 // The threads of a rank; number 0 is the one that calls. The others sleep until they are woken for a batch.
-class ThreadTeam {
+class BatchThreads {
  public:
   using Part = std::function<void(int number)>;
 
   // Number i runs on cpus[i]; without CPUs it runs where the system puts it.
-  ThreadTeam(int threads, const std::vector<int>& cpus) : cpus_(cpus), problems_(static_cast<std::size_t>(threads)) {
+  BatchThreads(int threads, const std::vector<int>& cpus) : cpus_(cpus), problems_(static_cast<std::size_t>(threads)) {
     for (int number = 1; number < threads; ++number) others_.emplace_back([this, number] { obey(number); });
   }
-  ~ThreadTeam() { give(Order::end); }
-  ThreadTeam(const ThreadTeam&) = delete;
-  ThreadTeam& operator=(const ThreadTeam&) = delete;
+  ~BatchThreads() { give(Order::end); }
+  BatchThreads(const BatchThreads&) = delete;
+  BatchThreads& operator=(const BatchThreads&) = delete;
 
   void wake() {
     if (!cpus_.empty()) binding_.emplace(std::vector{cpus_.front()});
@@ -98,38 +98,38 @@ class ThreadTeam {
 
 class ThreadsTransport final : public Transport, public Messages {
  public:
-  explicit ThreadsTransport(int threads) : number_(threads) {}
+  explicit ThreadsTransport(int threads) : count_(threads) {}
 
   std::string unavailable(const Context& context, const RankGroup& pair) override {
     if (!mpi_lets_threads_call())
       return "MPI gave this job no MPI_THREAD_MULTIPLE, with which several threads may call it";
     if (pair.size() == 1) return "a rank alone has one end";
     const std::vector<int> cores = first_threads(context.cpus.measuring);
-    if (static_cast<int>(cores.size()) < number_) {
-      return "its " + std::to_string(number_) + " threads need " + std::to_string(number_) +
+    if (static_cast<int>(cores.size()) < count_) {
+      return "its " + std::to_string(count_) + " threads need " + std::to_string(count_) +
              " cores for each rank of a node, and a rank has " + std::to_string(cores.size()) + " here";
     }
     if (std::ranges::none_of(context.neighbours, [&](const RankFacts& other) {
           return other.rank != context.rank &&
                  std::ranges::any_of(other.cores, [&](int cpu) { return std::ranges::count(cores, cpu) > 0; });
         })) {
-      cpus_ = {cores.begin(), cores.begin() + number_};
+      cpus_ = {cores.begin(), cores.begin() + count_};
     }
     return {};
   }
 
   void open(const RankGroup& pair, const Buffers& buffers) override {
-    for (int i = 0; i < number_; ++i) {
+    for (int i = 0; i < count_; ++i) {
       RankGroup own{.ranks = pair.ranks, .name = pair.name, .self = pair.self, .data = {}, .control = {}, .ring = {}};
       own.data = Communicator::duplicate(pair.data.get());
       ends_.emplace_back().open(own, buffers);
       communicators_.push_back(std::move(own.data));
     }
-    team_.emplace(number_, cpus_);
+    threads_.emplace(count_, cpus_);
   }
 
   void close() override {
-    team_.reset();
+    threads_.reset();
     for (auto& end : ends_) end.close();
     ends_.clear();
     communicators_.clear();
@@ -137,47 +137,47 @@ class ThreadsTransport final : public Transport, public Messages {
 
   [[nodiscard]] Driver* messages() override { return this; }
   [[nodiscard]] std::string refuses(std::size_t) const override { return {}; }
-  [[nodiscard]] int threads() const override { return number_; }
+  [[nodiscard]] int threads() const override { return count_; }
   [[nodiscard]] std::string once_a_batch() const override { return "the start and the end of its threads"; }
   [[nodiscard]] Json facts() const override { return {{"cpus", cpus_}}; }
 
   void prepare(const View& view, const std::optional<Window>& window) override {
     for (auto& end : ends_) end.prepare(view, window);
   }
-  void arm(const View&, std::uint64_t) override { team_->wake(); }
-  void disarm() override { team_->rest(); }
+  void arm(const View&, std::uint64_t) override { threads_->wake(); }
+  void disarm() override { threads_->rest(); }
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
-    team_->run([&](int number) {
-      const Share mine = view.stride > 0 ? share(number, exchanges) : Share{0, exchanges};
+    threads_->run([&](int number) {
+      const Portion mine = view.stride > 0 ? share(number, exchanges) : Portion{0, exchanges};
       end(number).round_trips(view.message(mine.first), mine.count);
     });
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    team_->run([&](int number) {
-      const Share mine = share(number, count);
+    threads_->run([&](int number) {
+      const Portion mine = share(number, count);
       end(number).windows(view.message(mine.first * static_cast<std::uint64_t>(window.messages)), mine.count, window);
     });
   }
 
  private:
-  struct Share {
+  struct Portion {
     std::uint64_t first, count;
   };
-  [[nodiscard]] Share share(int number, std::uint64_t count) const {
+  [[nodiscard]] Portion share(int number, std::uint64_t count) const {
     const auto own = static_cast<std::uint64_t>(number);
-    const auto all = static_cast<std::uint64_t>(number_);
+    const auto all = static_cast<std::uint64_t>(count_);
     const std::uint64_t first = count * own / all;
     return {first, count * (own + 1) / all - first};
   }
   [[nodiscard]] HostDriven<MpiChannel>& end(int number) { return ends_[static_cast<std::size_t>(number)]; }
 
-  const int number_;
+  const int count_;
   std::vector<int> cpus_;
   std::deque<HostDriven<MpiChannel>> ends_;  // of each thread
   std::vector<Communicator> communicators_;
-  std::optional<ThreadTeam> team_;
+  std::optional<BatchThreads> threads_;
 };
 
 }  // namespace
