@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shlex
 import signal
 import subprocess
@@ -19,8 +20,7 @@ from typing import Any
 
 import msgspec
 
-from volley.benchmarks import BENCHMARKS, commands
-from volley.command.commandline import Command
+from volley.benchmarks import BENCHMARKS
 from volley.compare.comparison import Side, compare_all, letter
 from volley.compare.options import MAX_SIDES
 from volley.document import UNREADABLE
@@ -30,7 +30,7 @@ from volley.records.launch_series import observed_in
 from volley.records.record_types import Run
 from volley.records.records_file import encode_line, open_writer, parse_runs
 from volley.records.run_log import RunLog
-from volley.text import clean, count, escape_controls, join_few, join_words
+from volley.text import clean, count, escape_controls, join_few
 from volley.units import format_size
 
 _MAX_LINES = 5
@@ -60,42 +60,30 @@ def variants_of(lines: Sequence[str], sweep: tuple[str, tuple[str | None, ...]] 
                 f"--live takes 2 to {MAX_SIDES} command lines, not {len(lines)}: write volley compare --live "
                 "'volley …' 'volley …'"
             )
-        found = list(map(_words, lines))
-        named = dict.fromkeys(f"volley {command.name}" for *_, command in found if command)
-        if len(named) > 1:
-            raise UserError(f"--live compares options and variables of one benchmark, not {join_words(named)}")
-        return [Variant([*words, *one_launch], name=shlex.join(words)) for words, one_launch, _ in found]
+        return [Variant([*words, *_one_launch(words)], name=shlex.join(words)) for words in map(_words, lines)]
     if len(lines) != 1:
         raise UserError(f"--sweep takes one command line, not {len(lines)}: write --sweep X=1,2 'volley …'")
-    (words, one_launch, _), (variable, values) = _words(lines[0]), sweep
+    words, (variable, values) = _words(lines[0]), sweep
     names = [f"{variable} not set" if value is None else f"{variable}={value}" for value in values]
-    line = [*words, *one_launch]
+    line = [*words, *_one_launch(words)]
     return [Variant(line, {variable: value}, name) for value, name in zip(values, names, strict=True)]
 
 
-def _words(line: str) -> tuple[Sequence[str], Sequence[str], Command | None]:
-    """Return the words, the option for one launch (a matrix has none, and is one launch without it), and the command
-    of a benchmark, where the words name it."""
+def _words(line: str) -> list[str]:
     try:
         words = shlex.split(line)
     except ValueError as error:
         raise UserError(f"--live: {escape_controls(line)!r} is not a command line: {error}") from None
-    if "volley" not in line:
+    if "volley" not in line:  # another program may start it
         raise UserError(f"--live: {escape_controls(line)!r} does not name volley: write e.g. 'volley pingpong'")
-    if "=" in words[0]:
-        words = ["env", *words]
-    command = None  # another program may start volley
-    for place, word in enumerate(words):
-        if "=" not in word and Path(word).name == "volley":
-            name = [*words[place + 1 :], "-"][0]
-            if name.startswith("-"):
-                raise UserError("--live: volley without a command makes several launches: write e.g. 'volley pingpong'")
-            command = next((each for each in commands() if name in (each.name, *each.aliases)), None)
-            if command is None:
-                raise UserError(f"--live: volley {escape_controls(name)} is no benchmark: write e.g. 'volley pingpong'")
-            break
-    has_it = command is None or any(each.name == "--launches" for each in command.declared())
-    return words, ("--launches", "1") if has_it else (), command
+    if re.search(r"(^|[ /])volley( -|$)", line):
+        raise UserError("--live: volley without a command makes several launches: write e.g. 'volley pingpong'")
+    return ["env", *words] if "=" in words[0] else words
+
+
+def _one_launch(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the option for one launch; a matrix is one launch, and has none."""
+    return () if "matrix" in words else ("--launches", "1")
 
 
 def measure(
@@ -188,7 +176,7 @@ def _plan(variant: Variant, stop: Stop) -> Mapping[str, Any]:
     with suppress(ValueError):
         out = _run(variant, [*variant.words, "--dry-run"], stop) if Path(program).name == "volley" else b""
         plan, _ = json.JSONDecoder().raw_decode(out.decode(errors="replace"))
-        return {**plan["options"], "transports": plan["transports"]}
+        return {**plan["options"], "transports": plan["transports"], "benchmark": [plan["benchmark"]]}
     return {}
 
 
@@ -196,13 +184,12 @@ def _refuse_apart(plans: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
     """Refuse command lines that have no point in common with the first."""
     (first, one), *others = plans
     for name, other in others:
-        for key, what in {"transports": "transports", "sizes_bytes": "sizes", "operations": "operations"}.items():
+        for key in ("benchmark", "transports", "sizes_bytes", "operations"):
             if one.get(key) and other.get(key) and not {*one[key]} & {*other[key]}:
-                named = (
-                    join_few(format_size(n) if key == "sizes_bytes" else n for n in its[key]) for its in (one, other)
-                )
-                texts = "; ".join(f"{each} has {text}" for each, text in zip((first, name), named, strict=True))
-                raise UserError(f"these command lines have no {what} in common ({texts}): nothing can be compared")
+                shown = format_size if key == "sizes_bytes" else str
+                both = ((first, one[key]), (name, other[key]))
+                what = "; ".join(f"{each} has {join_few(map(shown, its))}" for each, its in both)
+                raise UserError(f"--live: these have no {key.removesuffix('_bytes')} in common: {what}")
 
 
 def _launch(variant: Variant, records: Path, stop: Stop) -> bytes:
