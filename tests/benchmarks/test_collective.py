@@ -79,13 +79,14 @@ def test_blocks_of_two_lengths_are_measured_and_every_result_checked(volley: Com
 
 
 def test_persistent_messages_and_collectives_are_measured_and_checked(volley: Command) -> None:
-    words = ("-t", "host/persistent", "--sizes", "8,1000")
+    words = ("-t", "host/persistent", "--iterations", "3")
+    sizes = (*words, "--sizes", "8,1000", "--launches", "1")
     runs = [
-        volley("collective", "--ranks", "2", "--operation", "allreduce,barrier", *words, *QUICK),
-        volley("pingpong", *words, *QUICK),
-        volley("stream", "--direction", "bi", *words, *QUICK),
-        volley("message-rate", "--ranks", "2", *words, *QUICK),
-        volley("matrix", "--ranks", "2", "--mode", "loaded", *words[:2], "--bandwidth", "1000", "--iterations", "3"),
+        volley("collective", "--ranks", "2", "--operation", "allreduce,barrier", *sizes),
+        volley("pingpong", *sizes),
+        volley("stream", "--direction", "bi", *sizes),
+        volley("message-rate", "--ranks", "2", *sizes),
+        volley("matrix", "--ranks", "2", "--mode", "loaded", *words, "--bandwidth", "1000"),
     ]
     for (log,) in (done.records for done in runs):
         transports = [transport for transport in log.transports if not transport.available]

@@ -21,7 +21,8 @@ from volley.records.records_file import read_runs
 
 
 def plan(**changes: Any) -> dict[str, Any]:
-    return {"plan": 2, "benchmark": "pingpong", "transports": ["host"], "options": {"sizes_bytes": [8, 64]}, **changes}
+    few = {"options": {"sizes_bytes": [8, 64]}, "sampling": {"mode": "fixed", "iterations": 5}}
+    return {"plan": 2, "benchmark": "pingpong", "transports": ["host"], **few, **changes}
 
 
 def test_a_plan_of_a_later_version_is_refused_with_a_remedy(engine: Path) -> None:
