@@ -260,7 +260,7 @@ def test_markdown_shows_the_screen_or_what_is_asked_for() -> None:
     )
     text = as_markdown(report)
     assert "- **SLOW** it is slow: `volley doctor`" in text
-    assert "`volley show --full`: all tables, notes and fitted curves" in text
+    assert "`volley show --full`: all tables and notes" in text
     assert "*GPU*" in text
     for detail in ("every size", "beware", "a line"):
         assert detail not in text

@@ -315,5 +315,5 @@ class Details:
 USUAL = Details()
 """Nothing else was asked for."""
 
-FURTHER = "all tables, notes and fitted curves"
+FURTHER = "all tables and notes"
 """What ``--full`` adds to a summary."""
