@@ -156,10 +156,11 @@ test: ctest $(VENV)/.test
 	$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'not (alone or gpu or slow)' || [ $$? = 5 ]
 	@echo "volley: make test-slow runs the tests that take longer"
 
+# The files with most tests come first: one that waits for Slurm would otherwise be the last, beside idle cores.
 test-slow: $(TOOLS)/.ready $(VENV)/.test
 	$(call build_preset,sanitize)
 	$(WITH_MPI) ctest --preset sanitize -j $(CTEST_JOBS)
-	$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'slow and not (alone or gpu)' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -n 3 --dist loadfile $(PYTEST) -m 'slow and not (alone or gpu)' || [ $$? = 5 ]
 	$(VENV)/bin/python -m pytest $(PYTEST) -m 'slow and (alone or gpu)' || [ $$? = 5 ]
 	$(VENV)/bin/python -m pytest -n 2 --dist loadfile bench/tests
 
