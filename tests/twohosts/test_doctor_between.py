@@ -14,13 +14,11 @@ BRIDGE = (
     "ip link add docker0 type veth peer name other && ip addr add 172.17.0.1/16 dev docker0"
     " && ip link set docker0 up && ip link set other up"
 )
-LOOP = f"sed 's/^{ADDRESSES[0]} /127.0.1.1 /' /etc/hosts >/run/hosts-here && mount --bind /run/hosts-here /etc/hosts"
 ANY = "unset OMPI_MCA_pml OMPI_MCA_btl;"
 """Open MPI chooses interfaces itself."""
 
 
 STATES = (
-    ("names", NAMES[1:], LOOP, "umount /etc/hosts"),
     ("ports", NAMES[1:], f"ip route replace blackhole {ADDRESSES[0]}", f"ip route replace {ADDRESSES[0]} dev link0"),
     ("interfaces", NAMES, BRIDGE, None),
 )
