@@ -168,6 +168,10 @@ REAL = {
     "a parameter of PMIx": ("", {"PMIX_MCA_gds": "nosuch"}, "inherited settings"),
     "variables of a rank": ("", {"PMIX_RANK": "0", "PMIX_NAMESPACE": "x@1"}, "job variables"),
     "few open files": ("ulimit -S -n 20", {}, "inherited settings"),
+    "an interface that is not there, beside another variable": (
+        *("", {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "eth9"}, "inherited settings"),
+    ),
+    "a layer without its card": ("", {"OMPI_MCA_pml": "cm", "OMPI_MCA_mtl": "psm2"}, "inherited settings"),
     "a component in the file of the site": (SITE, {}, "inherited settings"),
     "a component in a file of the home folder": (
         "mount -t tmpfs tmpfs /mnt; export HOME=/mnt; mkdir /mnt/.openmpi; echo pml=ucx >/mnt/.openmpi/mca-params.conf",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_interface
 
@@ -82,10 +83,16 @@ def without_interfaces(family: str, hosts: Sequence[HostFacts]) -> dict[str, str
     lost = {name for name, answer in known if answer not in (None, "ok") and (name, "ok") not in known}
     away = (lost | {name for name, _ in known if name.startswith(ONLY_HERE)}) - {"lo"}
     for host in hosts:
-        networks = {name: ip_interface(each).network for name, each in host.interfaces.items() if name not in away}
+        networks = {name: _network(each) for name, each in host.interfaces.items() if name not in away}
         away |= {name for name, its in networks.items() if [*networks.values()].index(its) < [*networks].index(name)}
     others = [name for host in hosts[:1] for name in host.interfaces if name not in {"lo", *away}]
     if not away or not others:
         return {}
     value = ",".join(["127.0.0.0/8", *sorted(away)]) if family == "openmpi" else others[0]
     return dict.fromkeys(settings_of(family).interfaces, value)
+
+
+def _network(address: str) -> str:
+    with suppress(ValueError):  # facts may come from anybody
+        return str(ip_interface(address).network)
+    return address

@@ -163,8 +163,11 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (r"ibv_reg_mr.*Cannot allocate", lambda place, _: place.admin("{sudo}sysctl vm.max_map_count=262144")),
     (LIMITS_MET["df /dev/shm"].pattern, lambda place, _: place.or_in_container("shm", REMOUNT_SHM)),
     (_KILLED, lambda place, _: place.more(place.admin("free -m; {sudo}dmesg | grep -i oom"), "memory")),
-    ("pkey", lambda place, _: place.unset(("UCX_IB_PKEY", "NCCL_IB_PKEY"))),
-    ("pkey", "cat /sys/class/infiniband/*/ports/*/pkeys/* on both hosts: the subnet manager gives them one partition"),
+    (r"(?i)\bp_?key\b", lambda place, _: place.unset(("UCX_IB_PKEY", "NCCL_IB_PKEY"))),
+    (
+        r"(?i)\bp_?key\b",
+        "cat /sys/class/infiniband/*/ports/*/pkeys/* on both hosts: the subnet manager gives them one partition",
+    ),
     (_LOST, lambda place, _: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
     (r"NCCL .*ibv_modify_qp", f"{_GIDS}; where cards of different rails do not reach each other: NCCL_CROSS_NIC=0"),
     (_LOST, _GIDS),
@@ -183,7 +186,7 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
             f"volley --launcher {'mpich' if facts.mpi_family in ('mpich', 'intel') else 'openmpi'} does without srun"
         ),
     ),
-    ("change wdir|not chdir|change .*working directory", "cd ~, or to another folder that each host has, for volley"),
+    ("change wdir|not chdir|change .*working directory", "cd ~  # or another folder that each host has"),
     ("attempt to run as root", "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
     ("too long for the Unix domain socket|File name too long", "export TMPDIR=/tmp"),
     (r"/proc/\d+/fd/\S+ .*failed", "export UCX_POSIX_USE_PROC_LINK=n"),
@@ -198,7 +201,7 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     ("MNNVL|IMEX|imex", lambda place, _: place.admin("{sudo}systemctl start nvidia-imex on each host")),
     ("NVLS|nvls", lambda place, _: f"{place.admin(_FABRIC, 'all GPUs')}; until then NCCL_NVLS_ENABLE=0"),
     ("not resolve hostname", lambda _, facts: _KEEP if any(map(_HAS_DOMAIN.match, facts.host_names)) else ""),
-    ("out of memory", "nvidia-smi shows the processes that have the GPU's memory: wait for their end"),
+    ("(?i)cuda.*out of memory", "nvidia-smi shows the processes that have the GPU's memory: wait for their end"),
     ("GTL library is not", f"{_GTL}, or install volley again with the GPU's craype-accel module"),
     ("for out-of-band comm", "ip -4 address: Open MPI needs IPv4, unless it was built with --enable-ipv6"),
 )

@@ -15,6 +15,7 @@ from volley.doctor.findings import Diagnosis, LayerCheck, good, not_tested
 from volley.doctor.remedies import SEND, send_by
 from volley.machine.facts import Facts
 from volley.machine.finding import Status, counts
+from volley.machine.mpi_words import LIMITS_MET, NO_CMA
 from volley.text import join_words
 
 _SHELL, _DRIVER = "shell and host", "kernel and driver"
@@ -30,6 +31,8 @@ _TWO_RANKS = (*_SEEN, *_JOBS)
 _AWARE = (*_TWO_RANKS, "MPI, GPU memory")
 _RDMA = ("MPI between hosts", "MPI, GPU memory")
 
+_MET = {"locked memory": LIMITS_MET["ulimit -l"], "shared memory": LIMITS_MET["df /dev/shm"], "CMA": NO_CMA}
+"""Checks that explain every job which says that it met what they found."""
 STATUSES: tuple[Status, ...] = ("good", "warning", "broken", "not applicable", "not tested")
 _FINE = ("good", "not applicable")
 
@@ -99,6 +102,8 @@ def diagnose(facts: Facts) -> Diagnosis:
         found, explained = judged[check.name], []
         if found.status not in _FINE:
             explained = [name for name, each in judged.items() if check.name in each.explains]
+            met = (name for name, words in _MET.items() if name != check.name and words.search(found.evidence))
+            explained += [name for name in met if judged[name].status == "warning" and found.status == "broken"]
         if found.status in {"broken", "not tested"}:
             explained += [name for name in check.needs if name in judged and judged[name].status == "broken"]
         causes[check.name] = list(dict.fromkeys(explained))

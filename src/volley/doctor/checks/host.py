@@ -14,7 +14,6 @@ from volley.doctor.remedies import REMOUNT_SHM, end_of_job, end_of_refusal, inst
 from volley.machine.facts import OLDER, DriverFacts, Facts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.job_facts import TrialFacts
-from volley.machine.mpi_words import LIMITS_MET, NO_CMA
 from volley.machine.place import OF_JOBS, Need, place_of, without_needless
 from volley.machine.variables import names_no_device
 from volley.text import count, join_few, join_words
@@ -375,8 +374,7 @@ def shm(facts: Facts) -> DoctorFinding:
         need = f"two ranks may need {format_size(_SEGMENTS)} there"
         return judge(f"{said}: {need}", f"{evidence}, {free} free", remedy, _SHARING)
     if size <= _SMALL_SHM:
-        follows = _OF_NCCL if _failed_with(facts, LIMITS_MET["df /dev/shm"]) else ()
-        return warning(f"{said}: too little for many ranks, or for NCCL", evidence, remedy, follows)
+        return warning(f"{said}: too little for many ranks, or for NCCL", evidence, remedy)
     return good(f"{size / 2**30:.1f} GiB, writable")
 
 
@@ -401,15 +399,7 @@ def cma(facts: Facts) -> DoctorFinding:
         "processes cannot read each other's memory: large messages on one node are copied twice",
         f"process_vm_readv between siblings: {found.cma_error}; {state}",
         remedy,
-        _JOBS if _failed_with(facts, NO_CMA) else (),
     )
-
-
-def _failed_with(facts: Facts, words: re.Pattern[str]) -> bool:
-    """Return whether a job failed and said this."""
-    between, nccl = facts.hosts.value, [facts.nccl.value, facts.hosts.value and facts.hosts.value.nccl]
-    jobs = [facts.mpi_host.value, facts.launcher.value, between and between.job, *(each and each.job for each in nccl)]
-    return any(words.search("\n".join([*job.text, job.why])) for job in jobs if job and not job.complete)
 
 
 def memlock(facts: Facts) -> DoctorFinding:
@@ -421,8 +411,7 @@ def memlock(facts: Facts) -> DoctorFinding:
         return good("unlimited")
     said = f"locked memory is limited to {format_size(limit)}: an RDMA network cannot register message buffers"
     remedy = place_of(facts).raise_limit("l", "unlimited")
-    follows = (*_JOBS, *_OF_NCCL, *_BETWEEN[1:]) if _failed_with(facts, LIMITS_MET["ulimit -l"]) else ()
-    return warning(said, f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes", remedy, follows)
+    return warning(said, f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes", remedy)
 
 
 def rdma(facts: Facts) -> DoctorFinding:
