@@ -364,7 +364,6 @@ OTHERS = {
     "mpi": MpiFacts(library="Open MPI v4.1.6", standard="3.1"),
     "ranks": example_records.ranks(2, bound_by="launcher"),
 }
-REBUILT = MpiFacts(library="Open MPI v5.0.11, package: another", standard="3.1")
 OF_OPEN_MPI_5 = {
     "OMPI_MCA_PREFIXES": "mca,opal,ompi",
     "OMPI_MCA_num_procs": "2",

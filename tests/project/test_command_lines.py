@@ -1,8 +1,8 @@
 """Every command line of the pages that people begin with is typed as it stands: it runs, or is refused with a reason.
 
 What measures is typed with ``--dry-run``: its options, ranks and launcher are settled, and nothing is started.  A check
-judges a kept one, but for the one that is to be learned from.  The lines for compilers and mpirun are typed in
-tests/packaging.
+judges a kept one, but for the one that is to be learned from, which is short.  The lines for compilers and mpirun are
+typed in tests/packaging.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def without_starting(line: str) -> str:
     match = re.search(r"\bvolley\b(?: (?P<command>[a-z][a-z-]*)(?= |$))?", line)
     assert match, line
     if match["command"] == "check":
-        instead = "" if re.search("--hosts|--learn", line) else " --from results/two-cores/check.jsonl.gz"
+        instead = "" if "--hosts" in line else " --from results/two-cores/check.jsonl.gz"
+        instead = " --budget 10" if "--learn" in line else instead
     else:
         instead = " --dry-run" if (match["command"] or "") in WITH_DRY_RUN and "--dry-run" not in line else ""
     return line[: match.end()] + instead + line[match.end() :]
