@@ -959,6 +959,21 @@ FURTHER: dict[str, Situation] = {
         },
         *("interfaces", "broken", "if_exclude=127.0.0.0/8,usb0"),
     ),
+    "UCX has no transport that both hosts have": Situation(
+        "openucx/ucx 4707: no active messages transport to",
+        {
+            "environment": {"UCX_TLS": "sm,self"},
+            "hosts": hosts(
+                ended("select.c:630  UCX  ERROR   no active messages transport to b: Destination is unreachable")
+            ),
+        },
+        *("MPI between hosts", "broken", "^unset UCX_TLS"),
+    ),
+    "an error of NVLink that ends CUDA": Situation(
+        "cuda.h, CUDA_ERROR_NVLINK_UNCORRECTABLE",
+        no_cuda(220, "CUDA_ERROR_NVLINK_UNCORRECTABLE"),
+        *("GPUs", "broken", "nvlink -e", "Xid 79"),
+    ),
 }
 
 

@@ -146,9 +146,9 @@ _HARMLESS = re.compile(r"setlocale|going to /tmp instead")
 REMOUNT_SHM = "{sudo}mount -o remount,rw,size=8G /dev/shm"
 _LOST = r"ransport retry count|RETRY_EXC|completion .*error 12\b|ibv_modify_qp\b.* failed|query_gid|o \w+ (gid|GID)\b"
 _GIDS = "show_gids on both hosts: UCX_IB_GID_INDEX=N (NCCL_IB_GID_INDEX) chooses the GID of one network"
-_KILLED = (
-    r"oom.kill|OOM Killed|Out Of Memory| 9 \(Killed|Killed \(signal 9|\bmem(ory)?\b.* exceed|exceed.* mem|MEMLIMIT"
-)
+_KILLED = r"oom.kill|OOM Killed|Out Of Memory| 9 \(Killed|\(signal 9|\bmem(ory)?\b.* exceed|exceed.* mem|MEMLIMIT"
+_UNREACHED = r"Destination is unreachable|no (\w+ )+transport to\b"
+_FULL = "slots|More processors|no allocated resources|already filled"
 _NO_PMI = r"mpi/pmix|Invalid MPI type|not built with SLURM's PMI|No PMIx server was reachable"
 _FABRIC = "{sudo}systemctl stop nvidia-fabricmanager; {sudo}nvidia-smi -r; {sudo}systemctl start nvidia-fabricmanager"
 _KEEP = "export PRTE_MCA_prte_keep_fqdn_hostnames=1 OMPI_MCA_orte_keep_fqdn_hostnames=1"
@@ -156,48 +156,35 @@ _HAS_DOMAIN = re.compile(r"[^.]*[a-zA-Z][^.]*\.\w")
 """Open MPI leaves the domain out of a host's name, unless it is told."""
 _GTL = "export LD_PRELOAD=$CRAY_MPICH_ROOTDIR/gtl/lib/libmpi_gtl_cuda.so"
 _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
-    (
-        LIMITS_MET["ulimit -l"].pattern,
-        lambda place, facts: "" if facts.locks_all else place.raise_limit("l", "unlimited"),
-    ),
+    (LIMITS_MET["ulimit -l"].pattern, lambda place, facts: place.raise_limit("l", "unlimited") * (not facts.locks_all)),
     (r"ibv_reg_mr.*Cannot allocate", lambda place, _: place.admin("{sudo}sysctl vm.max_map_count=262144")),
     (LIMITS_MET["df /dev/shm"].pattern, lambda place, _: place.or_in_container("shm", REMOUNT_SHM)),
     (_KILLED, lambda place, _: place.more(place.admin("free -m; {sudo}dmesg | grep -i oom"), "memory")),
     (r"(?i)\bp_?key\b", lambda place, _: place.unset(("UCX_IB_PKEY", "NCCL_IB_PKEY"))),
-    (
-        r"(?i)\bp_?key\b",
-        "cat /sys/class/infiniband/*/ports/*/pkeys/* on both hosts: the subnet manager gives them one partition",
-    ),
+    (r"(?i)\bp_?key\b", "cat /sys/class/infiniband/*/ports/*/pkeys/* on both hosts: they need one partition"),
     (_LOST, lambda place, _: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
     (r"NCCL .*ibv_modify_qp", f"{_GIDS}; where cards of different rails do not reach each other: NCCL_CROSS_NIC=0"),
     (_LOST, _GIDS),
     (r"RDMA_CM_EVENT_\w+_ERROR|rdma_(resolve|bind)_addr", "ip address: the RDMA port needs an IP address on each host"),
     (r"Un(responsive|reachable) remote", "let the security group of both instances allow all of its traffic"),
     (r"VNI_NOT_FOUND|\bVNIs?\b", lambda place, _: place.launch_here()),
-    (
-        "slots|More processors|no allocated resources|already filled",
-        lambda place, _: place.more("--hosts a:2,b:2 says how many ranks each host takes"),
-    ),
+    (_FULL, lambda place, _: place.more("--hosts a:2,b:2 says how many ranks each host takes")),
     ("PMI server not found", "export I_MPI_PMI_LIBRARY=/path/to/libpmi2.so, that of Slurm; srun --mpi=pmi2"),
     (_NO_PMI, lambda place, _: place.unset(["SLURM_MPI_TYPE"])),
-    (
-        _NO_PMI,
-        lambda _, facts: (
-            f"volley --launcher {'mpich' if facts.mpi_family in ('mpich', 'intel') else 'openmpi'} does without srun"
-        ),
-    ),
+    (_NO_PMI, lambda _, facts: f"volley --launcher {'openmpi' if facts.mpi_family in ('', 'openmpi') else 'mpich'}"),
     ("change wdir|not chdir|change .*working directory", "cd ~  # or another folder that each host has"),
     ("attempt to run as root", "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
     ("too long for the Unix domain socket|File name too long", "export TMPDIR=/tmp"),
     (r"/proc/\d+/fd/\S+ .*failed", "export UCX_POSIX_USE_PROC_LINK=n"),
     (NO_CMA.pattern, "export UCX_TLS=^cma OMPI_MCA_smsc=^cma  # large messages are then copied twice"),
+    (
+        _UNREACHED,
+        lambda place, _: place.unset(("UCX_TLS", "UCX_NET_DEVICES")) or "ucx_info -d on both hosts must agree",
+    ),
     ("OFI addrinfo|fi_getinfo", lambda place, _: place.unset(("FI_PROVIDER", "I_MPI_OFI_PROVIDER"))),
     ("OFI addrinfo|fi_getinfo", "fi_info -l shows the providers; FI_PROVIDER=tcp is one that needs no card of its own"),
     (r"hfi units|assign_context|PSM2? .*(can't open|no .*available)", "fewer ranks, or FI_PROVIDER=^psm2,psm3"),
-    (
-        "find sysfs|PMIX_ERR_NOT_SUPPORTED",
-        "ls /sys/devices/system/cpu/cpu0/topology: hwloc needs /sys in this container",
-    ),
+    ("find sysfs|PMIX_ERR_NOT_SUPPORTED", "ls /sys/devices/system/cpu/cpu0/topology: hwloc needs all of /sys"),
     ("MNNVL|IMEX|imex", lambda place, _: place.admin("{sudo}systemctl start nvidia-imex on each host")),
     ("NVLS|nvls", lambda place, _: f"{place.admin(_FABRIC, 'all GPUs')}; until then NCCL_NVLS_ENABLE=0"),
     ("not resolve hostname", lambda _, facts: _KEEP if any(map(_HAS_DOMAIN.match, facts.host_names)) else ""),

@@ -35,6 +35,7 @@ _ON_ERROR: dict[int, tuple[str, str]] = {
     101: ("CUDA_VISIBLE_DEVICES", "nvidia-smi -L shows the GPUs that the driver has"),
     100: ("", "nvidia-smi -L shows the GPUs that the driver has"),
     214: ("", "nvidia-smi -q -d ECC,ROW_REMAPPER shows which GPU its administrator must reset or replace"),
+    220: ("", "nvidia-smi nvlink -e shows the link at fault; an administrator must reset its GPUs"),
     804: _IN_FRONT,
     805: ("CUDA_MPS_PIPE_DIRECTORY", "nvidia-cuda-mps-control -d, or remove the pipe of the one that ended"),
     **dict.fromkeys((808, 809), ("", "MPS takes no more clients: wait for the end of some, or start fewer ranks")),
@@ -42,7 +43,7 @@ _ON_ERROR: dict[int, tuple[str, str]] = {
 }
 """By CUresult (cuda.h): the variable behind it, and what this user can do where that is not set.  No memory, or no
 address space to reserve; a stub, or a compatibility library, in front of the driver's; a GPU for one process; no
-device; a memory error; an MPS that has ended, that is full, or that is not ready."""
+device; a memory error, an error of NVLink; an MPS that has ended, that is full, or that is not ready."""
 _NO_MEMORY, _NOT_ALLOWED, _NOT_READY, _TWO_VERSIONS, _UNKNOWN = 2, 304, 802, 803, 999
 """CUresult: no memory; a call of the system failed; NVSwitches without their manager; driver and library of two
 versions; e.g. after suspend."""
