@@ -72,8 +72,9 @@ def _follow(place: RankInfo) -> int:
     try:
         request = cli.read(sys.argv[1:])
         if request and request[0].joins(request[1]):
-            job = getattr(request[1], "job", None)  # doctor has none
-            words = rank_arguments(job, threads=have_threads(request[1].named_transports)) if job else ()
+            job = getattr(request[1], "job", None)  # some commands have none
+            threads = have_threads(getattr(request[1], "named_transports", ()))  # doctor has none
+            words = rank_arguments(job, threads=threads) if job else ()
             exec_engine(place, job.mpi if job else "", words)
     except (UserError, OSError):  # the first rank meets the same error
         pass
