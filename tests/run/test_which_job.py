@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from fake_about import ABOUT_FAKE
@@ -14,6 +15,7 @@ from volley.benchmarks import plain
 from volley.benchmarks import read as read_command
 from volley.command.options import JobOptions
 from volley.errors import UserError
+from volley.launch.engine import TransportAbout
 from volley.launch.inside_launcher import RankInfo
 from volley.launch.start import left_over
 from volley.run import session
@@ -39,6 +41,14 @@ from volley.statistics.launches import FIRST_LOOK
 )
 def test_transports_by_name_part_of_a_name_and_all(asked: tuple[str, ...], names: list[str]) -> None:
     assert choose_transports(asked, JobContext(ABOUT_FAKE)) == names
+
+
+def test_all_contains_no_threads_which_change_how_mpi_is_started() -> None:
+    threads = [TransportAbout(f"host/threads/{number}", "", mpi=True, memory="host", usual=False) for number in (2, 4)]
+    context = JobContext(msgspec.structs.replace(ABOUT_FAKE, transports=(*ABOUT_FAKE.transports, *threads)))
+    assert choose_transports(("all",), context) == choose_transports(("all",), JobContext(ABOUT_FAKE))
+    assert choose_transports(("host", "threads"), context) == ["host", "host/threads/2", "host/threads/4"]
+    assert choose_transports(("host/threads/4+flip",), context) == ["host/threads/4+flip"]
 
 
 def test_an_unknown_transport_names_the_nearest_and_all_but_the_test_transports() -> None:

@@ -20,7 +20,7 @@ from volley.launch.inside_launcher import RankInfo
 from volley.launch.launchers import LAUNCHERS, PAIR
 from volley.launch.start import left_over
 from volley.machine.nvidia_driver import gpu_count
-from volley.machine.transports import without_fault
+from volley.machine.transports import have_threads, without_fault
 from volley.records.plan import Plan, Sampling
 from volley.records.record_types import COMMON
 from volley.records.run_log import RunLog
@@ -237,7 +237,8 @@ def choose_transports(
 
     Args:
         asked: names; a part of a name (``staged``, ``put``) stands for all transports that have it and no such name,
-            ``all`` for all of them. NAME+FAULT is the transport NAME with one of the engine's faults.
+            ``all`` for all of them but those with threads. NAME+FAULT is the transport NAME with one of the engine's
+            faults.
         context: its ``about`` lists the engine's transports.
         usual: the default if ``asked`` is empty; if also empty, the transports that the engine calls usual.
         halos: accept only transports that can exchange halos.
@@ -248,7 +249,9 @@ def choose_transports(
     chosen: dict[str, None] = {}
     for name in asked or usual or [each.name for each in known if each.usual]:
         family = [member for member in names if name in member.split("/")]
-        found = names if name == "all" else [name] if name in faulty.union(names) else family
+        found = [name] if name in faulty.union(names) else family
+        if name == "all":  # beside threads MPI is started in another way, which changes the others
+            found = [each for each in names if not have_threads([each])]
         if not found and halos and context.about.of([name]):
             raise UserError(f"--transport: {name} cannot exchange halos; these can: {join_words(names)}")
         if not found:

@@ -58,7 +58,7 @@ class PointOptions(Options):
         repeat=True,
         shown="all that send data, without one-sided MPI",
         help="Transports to compare, separated by commas; a part of a name, such as staged or put: all with that part; "
-        "all: every transport (see volley transports).",
+        "all: every transport (see volley transports) but those with threads.",
     )
     sizes: tuple[int, ...] = option(
         "-s",

@@ -14,7 +14,7 @@ from volley.records.run_log import RunLog
 from volley.report.cells import PLUS_MINUS, Quantity, as_they_are, data_of, with_bounds
 from volley.report.model import Column, Report, Row, Table
 from volley.run import report_parts
-from volley.run.jobs import Job, JobContext, Jobs, choose_transports, count_ranks, make_plan
+from volley.run.jobs import Job, JobContext, Jobs, count_ranks, make_plan
 from volley.run.progress import STARTUP, steps_of
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import of_numbers
@@ -27,7 +27,8 @@ class ProbePlan(Frozen, frozen=True, kw_only=True):
 
 def jobs(options: ProbeOptions, context: JobContext) -> Jobs:
     ranks = count_ranks(options.job, context, usual=max(context.ranks_given or PAIR, PAIR))
-    plan = make_plan("probe", ProbePlan(), options, ranks=ranks, transports=choose_transports(("all",), context))
+    every = [each.name for each in context.about.transports]
+    plan = make_plan("probe", ProbePlan(), options, ranks=ranks, transports=every)
     return Jobs((Job(plan),), times=options.job.launches or 1)
 
 
