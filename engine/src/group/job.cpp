@@ -70,14 +70,16 @@ constexpr auto recorded =
                                      "I_MPI_", "MV2_", "NCCL_", "NVSHMEM_", "CUDA_", "NVIDIA_VISIBLE_DEVICES",
                                      "SLURM_JOB_ID", "SLURM_STEP_ID", "LSB_JOBID", "LD_PRELOAD", "LD_LIBRARY_PATH"});
 
-// A variable may contain a secret, or a path of a user, if its name contains one of these.
-// src/volley/machine/capture.py has the same list.
+// A variable may contain a secret, or a path of a user, if its name contains one of these; a partition key of
+// InfiniBand, UCX_IB_PKEY, is none. src/volley/machine/variables.py has the same list.
 constexpr auto secret =
     std::to_array<std::string_view>({"KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "JWT", "URI", "INITIAL_WDIR"});
 
 bool is_recorded(const std::string& name) {
   std::string capitals = name;
   for (char& c : capitals) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  if (const auto at = capitals.find("_PKEY"); at != std::string::npos)
+    capitals.erase(at, std::string_view("_PKEY").size());
   return std::ranges::any_of(recorded, [&](auto prefix) { return name.starts_with(prefix); }) &&
          std::ranges::none_of(secret, [&](auto part) { return capitals.find(part) != std::string::npos; });
 }
