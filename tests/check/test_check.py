@@ -28,6 +28,7 @@ from volley.errors import UserError
 from volley.launch.cluster_map import ClusterMap
 from volley.machine.finding import exit_code, in_order
 from volley.machine.inventory import Inventory, Seen
+from volley.records.plan import OUT_OF_TIME
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.references.equal_machines import measured
@@ -170,6 +171,17 @@ def test_a_slow_gpu_is_one_finding_and_not_one_a_pair(
     log = gpu_records.log(gpus, ["uni"], changed={"uni": gpu_records.rows("uni", devices, slow=times)})
     assert [(each.status, each.part) for each in judged_gpus(*[log] * machine.TIMES)] == findings
     assert [each.status for each in judged_gpus(log)][:1] != ["PASS"]  # too few visits
+
+
+def test_a_matrix_that_its_budget_cut_is_no_pass() -> None:
+    """One pair of eight GPUs was not measured; the time that a check takes for it grows with the pairs."""
+    devices = [gpu_records.device(number) for number in range(8)]
+    late = gpu_records.failed(devices[5].uuid, OUT_OF_TIME, "skipped")
+    log = gpu_records.log(8, ["uni"], changed={"uni": gpu_records.rows("uni", devices, other={(4, 5): late})})
+    found = [(each.status, each.said) for each in judged_gpus(*[log] * machine.TIMES)]
+    assert found == [("UNDECIDED", "not everything was measured: the time budget was too short")]
+    pairs = {gpus: 2 * gpus * gpus for gpus in (4, 8, 16)}
+    assert all(machine.matrix_s(gpus) > 0.14 * cells for gpus, cells in pairs.items())
 
 
 def test_a_gpu_that_works_for_another_program_is_found() -> None:

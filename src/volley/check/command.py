@@ -105,13 +105,15 @@ def run(options: CheckOptions) -> int:
         raise UserError("--expect has limits of one machine: leave it out, or check each machine by itself")
     with Stop() as stop:
         writer = open_writer(options.output.output, "check", force=options.output.force)
-        usual_s = (GPUS_S if has_driver() else MACHINE_S) if one else CLUSTER_S
+        gpus = gpu_count() if one and has_driver() else None
+        more_s = machine.TIMES * (machine.matrix_s(gpus or 0) - machine.LEAST_S)
+        usual_s = CLUSTER_S if not one else MACHINE_S if gpus is None else GPUS_S + more_s
         check = Check(options, writer, stop, options.budget or usual_s)
         try:
             if options.transport:  # a name that is wrong is said before anything is measured
                 with suppress(MachineError):
                     prepare(replace(RANKS, jobs=cluster.Measured(where, check.budget_s).jobs), options, stop)
-            of_layers = _machine(check) if one else []
+            of_layers = _machine(check, gpus or 0) if one else []
             together = cluster.Measured(where, max(check.left_s, 0.0))
             logs = []
             if stop.signal is None and not (one and options.job.ranks == 1):
@@ -151,10 +153,10 @@ def _map(options: CheckOptions, hosts: Sequence[str]) -> ClusterMap:
     return cluster_map.of_slurm(hosts) if "SLURM_JOB_ID" in os.environ else ClusterMap(nodes=frozenset(hosts))
 
 
-def _machine(check: Check) -> list[LayerLogs]:
+def _machine(check: Check, gpus: int) -> list[LayerLogs]:
     """Measure the layers of this machine."""
     found = []
-    for layer in machine.layers(gpu_count() if has_driver() else 0, check.options.transport):
+    for layer in machine.layers(gpus, check.options.transport):
         if check.stop.signal is not None:
             break
         benchmark, asked = benchmarks.read(layer.words)

@@ -45,6 +45,8 @@ it for up to 3 % of the time (`results/*/check.jsonl.gz`).  Beyond this share ot
 MAYBE = "others may use these cores"
 TIMES = 3
 """How often the matrix of GPUs is measured: a pair that is slow each time is slow."""
+LEAST_S, CELL_S = 8.0, 0.2
+"""The least time of a launch of that matrix, and the time of a cell: 0.14 s (`results/h200-x2/check.jsonl.gz`)."""
 USUAL_PER_S = {"PCIe replays": 8 / 60, "NVLink CRC errors": 100.0, "NVLink CRC of data errors": 100.0}
 """Corrected errors of a GPU: up to these rates they are no fault, as NVIDIA's DCGM judges (dcgm_gpu_hardware_limits.h).
 Two healthy H100s count 10 to 50 CRC errors of data a second."""
@@ -63,6 +65,11 @@ class Layer:
     """Ends of the names of points between GPUs that take the time of the cores that start them: judged as of cores."""
 
 
+def matrix_s(gpus: int) -> float:
+    """Return the time for a launch of the matrix of GPUs: two matrices, and both ways between each GPU and the host."""
+    return max(LEAST_S, CELL_S * (2 * gpus**2 + 2 * gpus))
+
+
 def layers(gpus: int, named: Sequence[str] = ()) -> list[Layer]:
     """Return the layers of a machine with so many GPUs; ``named``: the transports that the user asked for."""
     short = ("--launches", "3", "--point-time", "0.05")
@@ -78,7 +85,7 @@ def layers(gpus: int, named: Sequence[str] = ()) -> list[Layer]:
     ]
     if gpus:
         sections = "host-to-gpu,gpu-to-host" + (",uni,uni/kernel" if gpus > 1 else "")
-        words = ("matrix", "--section", sections, "--point-time", "0.03", "--budget", "8")
+        words = ("matrix", "--section", sections, "--point-time", "0.03", "--budget", f"{matrix_s(gpus):.0f}")
         found.append(Layer("GPUs: host, copy engines, kernels", words, TIMES))
     if gpus > 1:
         allreduce = ("collective", "--operation", "allreduce", "--transport", "nccl", "--ranks", str(gpus))
@@ -110,7 +117,8 @@ def judge(
     for transport, reason in unavailable.items():
         yield finding(status="NOT POSSIBLE", said=f"{transport}: {reason}", remedy="volley doctor")
     times = measured(benchmark, logs)
-    late = any(getattr(record, "reason", None) == OUT_OF_TIME for log in logs for record in log.records)
+    points = (each for log in logs for record in log.records for each in (record, *getattr(record, "cells", ())))
+    late = any(getattr(each, "reason", None) == OUT_OF_TIME for each in points)
     if late or not times or not all(log.good for log in logs):
         if not unavailable:
             why, how = (f": {OUT_OF_TIME}", "a longer --budget") if late else ("", again)

@@ -54,7 +54,7 @@ class CheckOptions(BenchmarkOptions):
     learn: bool = flag(help="Add what this check measures to the file of --expect: on a node that is good.")
     budget: float | None = option(
         read=option_values.seconds,
-        shown=f"{CLUSTER_S:.0f}; of one machine {MACHINE_S:.0f}, or {GPUS_S:.0f} with GPUs",
+        shown=f"{CLUSTER_S:.0f}; of one machine {MACHINE_S:.0f}, or {GPUS_S:.0f} with GPUs, and more with many",
         panel=HOW,
         help="Time of all measurements; what is left is UNDECIDED.",
     )
