@@ -29,6 +29,11 @@ struct Session {
   std::optional<Records> records;
   Watchdog* watchdog = nullptr;
   int rank = 0;
+  bool follower = false;
+
+  // The end of a job that ends in order on all ranks. The front end is rank 0 and gives the status: a launcher that
+  // ends the job because of the status of another rank would end it before it has shown anything.
+  [[nodiscard]] Exit end(Exit code) const { return follower ? Exit::good : code; }
 };
 
 // Until the plan arrives it only waits for the end of the launcher: a rank that looks for GPUs or is in MPI_Init may
@@ -132,6 +137,7 @@ Exit measure_without_mpi(const Options& options, Session& session) {
 }
 
 Exit measure(const Options& options, Session& session) {
+  session.follower = options.follower;
   load_mpi(options.mpi_library);
   Startup startup{.main_s = process_age_s()};
   Watchdog& watchdog = *(session.watchdog = start_watchdog());
@@ -163,7 +169,7 @@ Exit measure(const Options& options, Session& session) {
   watchdog.enter("MPI_Finalize, after the last record");
   VOLLEY_MPI(MPI_Finalize());
   watchdog.enter("the end of the process, after MPI_Finalize");
-  return code;
+  return session.end(code);
 }
 
 Exit perform(const Options& options, Session& session) {
@@ -184,7 +190,7 @@ Exit exit_together(const Session& session, const AgreedUsageError& error) {
     session.watchdog->enter_last("MPI_Finalize, after this error", ending_s);
     MPI_Finalize();
   }
-  return Exit::usage;
+  return session.end(Exit::usage);
 }
 
 // Only this rank has the error: it prints it, ends the records if it writes them, and aborts the job.

@@ -128,6 +128,14 @@ def test_one_rank_renders(volley: Command, before: str) -> None:
     assert [rank.bound_by == "engine" for rank in log.run.ranks] == [before == "alone"] * 2
 
 
+def test_wrong_data_is_reported_though_another_rank_has_found_it(volley: Command) -> None:
+    """mpirun ends the job where a rank ends with a status, as the front end does at the end."""
+    done = volley("pingpong", "-t", "host+flip", *FEW, before=volley.mpirun(2))
+    assert done.code == 1
+    assert "FAILED" in done.out
+    assert f"records: {done.records[0].file}" in done.err
+
+
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_any_number_of_ranks_can_be_asked_what_works(volley: Command, ranks: int) -> None:
     for before, words in ((volley.mpirun(ranks), ()), ((), ("--ranks", str(ranks)))):
