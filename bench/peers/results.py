@@ -27,7 +27,8 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     """
     points = [point for series in results(logs) for point in series.points]
     found = {_name(point): value for point in points for value in _value(point)}
-    rates = [each for series in message_rate.results(logs) for each in series.points if each.messages and each.total]
+    of_pairs = [log for log in logs if log.of(MessageRatePoint)]
+    rates = [each for one in message_rate.results(of_pairs) for each in one.points if each.messages and each.total]
     found.update({f"{each.pairs} pairs {each.transport} {each.size_bytes}": each.total for each in rates})
     found.update(each for log in logs for record in log.of(MessageRatePoint) for each in _of_senders(record))
     found.update(each for case in matrix.cases_of(logs) for each in _ranks(case))
