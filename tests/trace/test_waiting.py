@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -158,3 +160,10 @@ def test_a_call_that_did_not_return_has_the_time_until_the_end() -> None:
     ranks, calls, *_ = report.tables
     assert "no return" in [column.title for column in ranks.columns]
     assert ["MPI_Allreduce, no return", 1] in [row[:2] for row in calls.rows]
+
+
+def test_the_time_in_finalize_is_left_out_where_it_was_only_counted() -> None:
+    """A rank makes one call, and is 900 of its 1000 ms in MPI_Finalize."""
+    whole = a_rank(0, 1, [call("Send", 0, 1), call("Finalize", 100, 1000)])
+    cut = replace(whole, events=whole.events[:1])
+    assert [each.total_s for each in (*times(whole), *times(cut))] == pytest.approx([0.1, 0.1], rel=1e-6)

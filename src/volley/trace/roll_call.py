@@ -28,7 +28,8 @@ def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
         who = f"{'ranks' if len(ranks) > 1 else 'rank'} {format_cpulist(ranks)}" if ranks else those[0][0].place
         since = sorted(max(now_s - since_s, 0.0) for _, _, since_s in those if since_s is not None)
         spans = list(dict.fromkeys(format_duration(s) for s in (since[:1] + since[-1:])))
-        lines.append(f"{who} {where}{' for ' + ' to '.join(spans) if spans else ''}")
+        did = f"were{where.removeprefix('was')}" if len(ranks) > 1 and where.startswith("was ") else where
+        lines.append(f"{who} {did}{' for ' + ' to '.join(spans) if spans else ''}")
     if trace.missing:
         lines.append(
             f"{'ranks' if len(trace.missing) > 1 else 'rank'} {format_cpulist(trace.missing)} without a trace: "

@@ -103,19 +103,24 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
     begin, end = (float(trace.seconds(rank, rank.header[name])) for name in ("tick0", "tick1"))
     if len(calls.end_s):
         begin, end = float(calls.begin_s[0]), max(end, float(calls.end_s.max()))
+    in_finalize = int(rank.counts["ticks"][rank.names.index("Finalize")])
     if "Finalize" in calls.names:
         end = float(calls.begin_s[calls.names.index("Finalize")])
+    else:  # it was not kept, only counted
+        end -= trace.duration(rank, in_finalize)
     event = rank.current(rank.threads[0]) if len(rank.threads) and not rank.finalized else None
     end = end if rank.finalized else max(end, trace.ended_s)
     open_s = max(end - float(trace.seconds(rank, event.begin)), 0.0) if event else 0.0
-    ticks = int(rank.counts["ticks"].sum()) - int(rank.counts["ticks"][rank.names.index("Finalize")])
+    ticks = int(rank.counts["ticks"].sum()) - in_finalize
     delays_ns = (rank.samples["delay_ns"][rank.samples["thread"] == thread] for thread in range(len(rank.threads)))
     main = rank.events["thread"] == 0
     return RankTime(
         rank.rank,
         total_s=end - begin,
         mpi_s=trace.duration(rank, ticks) + open_s,
-        lost_s=max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each)), default=0) * 1e-9,
+        lost_s=min(
+            max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each)), default=0) * 1e-9, end - begin
+        ),
         kept_s=float((calls.end_s - calls.begin_s)[main].sum()) if len(calls.end_s) else 0.0,
         open_call=plain_name(rank.names[event.call]) if event else "",
         open_s=open_s,
