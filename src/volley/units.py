@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 
@@ -182,6 +182,11 @@ def format_cpulist(numbers: Iterable[int]) -> str:
         else:
             found.append([number, number])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+
+
+def numbered(what: str, numbers: Collection[int]) -> str:
+    """Return numbers with what they are of: ``rank 2``, ``ranks 0-3,8``."""
+    return f"{what}{'s' * (len(numbers) > 1)} {format_cpulist(numbers)}"
 
 
 _CPULIST = re.compile(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*", re.ASCII)

@@ -34,7 +34,7 @@ from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
 from volley.records.records_file import Writer, open_writer, read_runs
 from volley.records.run_log import RunLog
-from volley.references.equal_machines import measured
+from volley.references.equal_machines import measured, ratios_of
 from volley.run.benchmark import Benchmark
 from volley.run.outcome import LOOKS_FOR
 from volley.run.progress import Progress
@@ -130,7 +130,7 @@ def run(options: CheckOptions) -> int:
         said = f"{options.expect}: nothing was learned, because this check did not pass"
         if exit_code(check.findings) == EXIT_GOOD:
             said = limits.learn(options.expect, judged.host, judged.this, judged.times)
-            said += f"\nvolley: {judged.busy}: {limits.TOO_LONG}" if judged.busy else ""
+            said += f"\nvolley: {busy}: {limits.TOO_LONG}" if (busy := judged.busy) else ""
         print(said, file=sys.stderr)
     code = _show(check.findings, judged.nodes(hosts), options)
     if not options.output.quiet and (line := writer.last_line()):
@@ -195,7 +195,15 @@ class Judged:
             self.times |= measured(benchmark, those)
         self.one = self.names is None or self.names.one_node
         self.times |= self.together.times if self.one else {}
-        self.busy = next(filter(None, (machine.busy(*each) for each in self.of_layers)), "")
+
+    @property
+    def busy(self) -> str:
+        """Say that others used the cores, or may have; else nothing."""
+        said = (
+            machine.busy(layer, those, ratios_of(benchmark, those, BENCHMARKS, of_cores=layer.of_cores))
+            for layer, benchmark, those in self.of_layers
+        )
+        return next(filter(None, said), "")
 
     @property
     def this(self) -> limits.Machine:

@@ -25,7 +25,7 @@ from volley.records.record_types import cpus_of
 from volley.report.columns import SCHEMA
 from volley.report.prometheus import escaped
 from volley.text import count, escape_controls, grouped, join_few, wrapped
-from volley.units import format_cpulist, format_size
+from volley.units import format_size, numbered
 
 LEARN = "limits of this site, learned on good nodes: volley check --expect FILE --learn"
 NAMED = 8
@@ -185,8 +185,7 @@ def _title(part: ClusterPart, names: Names) -> str:
         return join_few(names.nodes(part.ranks), NAMED)
     if len(part.ranks) == names.ranks_on[names.node(part.ranks[0])]:
         return f"node {names.node(part.ranks[0])}"
-    which = f"rank {part.ranks[0]}" if len(part.ranks) == 1 else f"ranks {format_cpulist(part.ranks)}"
-    return f"{which} of {names.node(part.ranks[0])} and the NIC there"
+    return f"{numbered('rank', part.ranks)} of {names.node(part.ranks[0])} and the NIC there"
 
 
 # ------------------------------------------------------------------------------------------------------------- formats

@@ -33,7 +33,7 @@ from volley.run.benchmark import Benchmark
 from volley.statistics.by_group import group_quantile
 from volley.statistics.estimates import median
 from volley.text import count, grouped, join_few
-from volley.units import format_cpulist
+from volley.units import numbered
 
 NEAR, CORES_NEAR = 1.1, 1.5
 """A published result is of one machine and has no interval: this many times its time passes, of a GPU or of a core."""
@@ -103,6 +103,8 @@ def layers(gpus: int, named: Sequence[str] = ()) -> list[Layer]:
 
 Section = tuple[str, list[int], list[GpuMatrixCase], Judgement]
 """A matrix of GPUs: its name, its GPUs, its launches, and what these say of the GPUs, as ranks in this order."""
+Ratios = tuple[str, dict[str, list[float]]]
+"""A reference, and by place the times of the launches / its time."""
 
 
 def judge(
@@ -127,10 +129,11 @@ def judge(
     sections = list(_sections(benchmark, logs))
     slow = list(_slow(layer, sections))
     yield from slow
-    others = busy(layer, benchmark, logs)
+    ratios = ratios_of(benchmark, logs, BENCHMARKS, of_cores=layer.of_cores)
+    others = busy(layer, logs, ratios)
     if limits is not None:
         yield while_busy(by_limits(layer.name, times, limits, judged), others)
-    elif ratios := ratios_of(benchmark, logs, BENCHMARKS, of_cores=layer.of_cores):
+    elif ratios:
         yield _by_reference(layer, ratios, again, others)
     elif not slow:
         yield _by_hardware(layer, sections, len(times), others)
@@ -148,11 +151,12 @@ def without_core(logs: Sequence[RunLog]) -> str:
     return f"others used these cores (rank {rank} had its core for {shares[rank] * 100:.0f} % of the time)"
 
 
-def busy(layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog]) -> str:
+def busy(layer: Layer, logs: Sequence[RunLog], ratios: Ratios | None) -> str:
     """Say that others used, or may have used, the cores of a layer that is of cores; else nothing."""
-    _, places = (layer.of_cores and ratios_of(benchmark, logs, BENCHMARKS, of_cores=True)) or ("", {})
-    slow = any(min(each) > CORES_NEAR for each in places.values())
-    return (layer.of_cores and without_core(logs)) or (MAYBE if slow else "")
+    if not layer.of_cores:
+        return ""
+    slow = ratios is not None and any(min(each) > CORES_NEAR for each in ratios[1].values())
+    return without_core(logs) or (MAYBE if slow else "")
 
 
 def _by_hardware(layer: Layer, sections: Sequence[Section], points: int, others: str) -> CheckFinding:
@@ -215,10 +219,9 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
         for part in judged.bad:
             numbers = [gpus[rank] for rank in part.ranks]
             slow.update(numbers)
-            which = f"GPU{'s' * (len(numbers) > 1)} {format_cpulist(numbers)}"
             often = "at times " if part.state == "at times" else ""
             why = f"{name}: {often}{(part.slower or 0) * 100:.0f} % slower than the other GPUs"
-            yield finding(status="FAIL", part=which, said=why)
+            yield finding(status="FAIL", part=numbered("GPU", numbers), said=why)
         pairs = [{each.pair: each.ratio for each in case.suspects if slow.isdisjoint(each.pair)} for case in cases]
         for pair in dict.fromkeys(pair for launch in pairs for pair in launch):
             ratios = [launch[pair] for launch in pairs if pair in launch]
@@ -232,7 +235,7 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
             )
 
 
-def _by_reference(layer: Layer, ratios: tuple[str, dict[str, list[float]]], again: str, others: str) -> CheckFinding:
+def _by_reference(layer: Layer, ratios: Ratios, again: str, others: str) -> CheckFinding:
     name, places = ratios
     every = [*chain.from_iterable(places.values())]
     finding = partial(CheckFinding, layer=layer.name, evidence="reference")

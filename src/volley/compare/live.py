@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from volley.benchmarks import BENCHMARKS
+from volley.benchmarks import BENCHMARKS, commands
 from volley.compare.comparison import Side, compare_all, letter
 from volley.compare.options import MAX_SIDES
 from volley.document import UNREADABLE
@@ -82,8 +82,9 @@ def _words(line: str) -> list[str]:
 
 
 def _one_launch(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the option for one launch; a matrix is one launch, and has none."""
-    return () if "matrix" in words else ("--launches", "1")
+    """Return the option for one launch; a command that has none, a matrix, is one launch."""
+    is_one = (each.name for each in commands() if all(known.name != "--launches" for known in each.declared()))
+    return () if {*is_one} & {*words} else ("--launches", "1")
 
 
 def measure(

@@ -63,9 +63,8 @@ def _capture(options: DoctorOptions) -> Facts:
     from volley.launch.allocation import allocation  # noqa: PLC0415  start-up: judging kept facts does without
     from volley.machine.mpi_choice import choose_mpi  # noqa: PLC0415  start-up: judging kept facts does without
 
-    with contextlib.suppress(
-        MachineError
-    ):  # a mistake after --mpi ends doctor, and an MPI that is not there is a finding
+    # A mistake after --mpi ends doctor, and an MPI that is not there is a finding.
+    with contextlib.suppress(MachineError):
         choose_mpi(options.job.mpi, os.environ)
     granted = allocation(os.environ)
     names = tuple(dict.fromkeys(options.hosts)) or tuple(granted.hosts if granted else ())

@@ -21,7 +21,7 @@ from volley.report.model import Note
 from volley.run.path_report import path_findings, path_lines
 from volley.statistics.launches import FEASIBLE, FIRST_LOOK
 from volley.text import count, grouped, join_few, join_words, mpi_name
-from volley.units import format_cpulist, format_duration, round_up
+from volley.units import format_cpulist, format_duration, numbered, round_up
 
 MAX_RANKS = 8
 """The heading names the cores and GPUs of at most this many ranks of a node; it counts the others."""
@@ -100,7 +100,7 @@ def _places(ranks: list[Rank]) -> Iterator[str]:
             gpu = f" with GPU {rank.device.index}" if rank.device else ""
             kind = f" ({rank.device.name})" if rank.device and not alike_gpus else ""
             places.setdefault(f"{cores}{gpu}{kind}", []).append(rank.rank)
-        alike = [f"rank{'s' * (len(they) > 1)} {format_cpulist(they)} on {place}" for place, they in places.items()]
+        alike = [f"{numbered('rank', they)} on {place}" for place, they in places.items()]
         alike += [count(len(here) - MAX_RANKS, "more rank")] if len(here) > MAX_RANKS else []
         binding = join_words(sorted({_BINDERS[rank.bound_by] for rank in here}))
         yield f"{host} ({here[0].cpu}{alike_gpus}): {join_words(alike)}, {binding}"

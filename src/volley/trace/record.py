@@ -27,7 +27,7 @@ from volley.records.trace_file import Trace, TraceInfo, read_folder, write_trace
 from volley.text import count, escape_controls
 from volley.trace.options import RecordOptions
 from volley.trace.roll_call import roll_call
-from volley.units import format_cpulist
+from volley.units import numbered
 
 _LIBRARY = "libvolley-trace.so"
 _POLL_S = 0.5
@@ -156,8 +156,7 @@ def _report(output: Path, trace: Trace, folder: Path, local: Path) -> int:
             f"setuid programs, and launchers that do not pass on LD_PRELOAD, keep the recorder out); {elsewhere}"
         )
     if trace.missing:
-        ranks = f"rank{'s' * (len(trace.missing) > 1)} {format_cpulist(trace.missing)}"
-        print(f"volley: no trace of {ranks}; {elsewhere}", file=sys.stderr)
+        print(f"volley: no trace of {numbered('rank', trace.missing)}; {elsewhere}", file=sys.stderr)
     calls = sum(int(rank.counts["calls"].sum()) for rank in trace.ranks)
     dropped = sum(int(rank.header["dropped"]) for rank in trace.ranks)
     more = f"; the last {dropped} are only counted (--events keeps more)" if dropped else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from volley.records.trace_calls import ROOTED, collective_of, signed
 from volley.records.trace_file import ANY, DEVICE, NOBODY, Event, RankTrace, Trace, plain_name
 from volley.text import count, grouped
-from volley.units import approximate_size, format_cpulist, format_duration
+from volley.units import approximate_size, format_duration, numbered
 
 _LISTED = 4
 """Requests of one call that are named."""
@@ -25,14 +25,14 @@ def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
     lines = []
     for where, those in grouped(found, lambda each: each[1]).items():
         ranks = [rank.rank for rank, _, _ in those if rank.rank >= 0]
-        who = f"{'ranks' if len(ranks) > 1 else 'rank'} {format_cpulist(ranks)}" if ranks else those[0][0].place
+        who = numbered("rank", ranks) if ranks else those[0][0].place
         since = sorted(max(now_s - since_s, 0.0) for _, _, since_s in those if since_s is not None)
         spans = list(dict.fromkeys(format_duration(s) for s in (since[:1] + since[-1:])))
         did = f"were{where.removeprefix('was')}" if len(ranks) > 1 and where.startswith("was ") else where
         lines.append(f"{who} {did}{' for ' + ' to '.join(spans) if spans else ''}")
     if trace.missing:
         lines.append(
-            f"{'ranks' if len(trace.missing) > 1 else 'rank'} {format_cpulist(trace.missing)} without a trace: "
+            f"{numbered('rank', trace.missing)} without a trace: "
             "static or setuid programs, and those to which LD_PRELOAD is not passed on, are not recorded"
         )
     return lines

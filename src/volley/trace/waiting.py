@@ -113,14 +113,13 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
     open_s = max(end - float(trace.seconds(rank, event.begin)), 0.0) if event else 0.0
     ticks = int(rank.counts["ticks"].sum()) - in_finalize
     delays_ns = (rank.samples["delay_ns"][rank.samples["thread"] == thread] for thread in range(len(rank.threads)))
+    lost_s = max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each)), default=0) * 1e-9
     main = rank.events["thread"] == 0
     return RankTime(
         rank.rank,
         total_s=end - begin,
         mpi_s=trace.duration(rank, ticks) + open_s,
-        lost_s=min(
-            max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each)), default=0) * 1e-9, end - begin
-        ),
+        lost_s=min(lost_s, end - begin),
         kept_s=float((calls.end_s - calls.begin_s)[main].sum()) if len(calls.end_s) else 0.0,
         open_call=plain_name(rank.names[event.call]) if event else "",
         open_s=open_s,
