@@ -125,12 +125,6 @@ def test_a_nan_ends_it_and_says_where_and_when(volley: Command) -> None:
 # ------------------------------------------------------------------------------------------- bad requests
 
 
-def test_a_transport_without_halos_is_refused(volley: Command) -> None:
-    done = volley("jacobi", "--transport", "null")
-    assert done.code == 2
-    assert "null cannot exchange halos; these can: host" in done.err
-
-
 def test_a_domain_beyond_memory_is_told_how_large_it_may_be(volley: Command) -> None:
     done = volley("jacobi", "--grid", "1", "1", "--domain", "2000000", "2000000")
     assert done.code == 3

@@ -17,7 +17,8 @@ QUICK = ("--launches", "1", "--iterations", "5", "--sizes", "1,100001")
 BOTH_WAYS = ("stream", *QUICK, "--direction", "bi", "--window", "1")
 
 
-@pytest.mark.parametrize("words", [("pingpong", *QUICK), pytest.param(BOTH_WAYS, marks=pytest.mark.slow)])
+@pytest.mark.slow  # test_faults.py and engine/tests/mpi_transports.cpp measure with each of them, too
+@pytest.mark.parametrize("words", [("pingpong", *QUICK), BOTH_WAYS])
 def test_every_message_is_verified(volley: Command, words: tuple[str, ...]) -> None:
     (log,) = volley(*words, "--transport", "put,get").records
     points = log.of(PointRecord)
