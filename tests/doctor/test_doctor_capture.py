@@ -30,6 +30,7 @@ from volley.machine import capture as machine
 from volley.machine import facts as f
 from volley.machine.capture import Skip, isolated, without_home
 from volley.machine.job_facts import HostFacts, TrialFacts
+from volley.machine.mpi_choice import Choice
 from volley.machine.variables import captured
 from volley.setup import wheels
 
@@ -369,3 +370,13 @@ def test_the_other_ranks_know_when_a_child_has_met_them(monkeypatch: pytest.Monk
     inside_launcher.note_joined()
     inside_launcher.release("openmpi", "")
     assert started == []
+
+
+def test_a_copy_of_the_launcher_under_another_name_is_no_other_mpi(tmp_path: Path) -> None:
+    for name in ("mpirun", "mpiexec.hydra"):
+        (tmp_path / name).write_text("#!/bin/sh\nexec hydra\n")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/mpirun").write_text("#!/bin/sh\nexec hydra\n")
+    mpich = Choice("libmpi.so.12", str(tmp_path / "mpiexec.hydra"), "mpich", "wheel")
+    assert jobs._same(str(tmp_path / "mpirun"), mpich)
+    assert not jobs._same(str(tmp_path / "other/mpirun"), mpich)

@@ -126,6 +126,7 @@ def hosts(
     docker: bool = False,
     b: dict[str, Any] | None = None,
     path: dict[str, Any] | None = None,
+    device: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     known = {"a": ["192.0.2.1"], "b": ["192.0.2.2"]}
     both = {"docker0": "172.17.0.1/16"} if docker else {}
@@ -135,7 +136,9 @@ def hosts(
     two["interfaces"] = {"eth0": "192.0.2.2/24", **both}
     whole = {**msgspec.to_builtins(GOOD.mpi_host.value), **(job or {})}
     trial = {"change": "OMPI_MCA_btl_tcp_if_exclude=127.0.0.0/8,docker0", "works": True} if docker else None
-    return {"hosts": [one, {**two, **(b or {})}], "job": whole, "paths": [_path(**(path or {}))], "trial": trial}
+    sent = {**msgspec.to_builtins(GOOD.mpi_device.value), "protocols": [], **(device or {})}
+    found = {"hosts": [one, {**two, **(b or {})}], "job": whole, "device_job": sent if whole["complete"] else None}
+    return {**found, "paths": [_path(**(path or {}))], "trial": trial}
 
 
 _LEFT_OVER = {
@@ -329,7 +332,9 @@ STATES: dict[str, dict[str, Any]] = {
         "ucx": {"components": [{"name": "tcp", "resources": 1}]},
         "ucx_transfer": {"memory": "cuda", "status": 255, "said": "Unsupported memory type cuda"},
         "stack": {"mpi_source": "system", "ompi_cuda": True, "ompi_pml": []},
+        "hosts": hosts(device=_UNAWARE),
     },
+    "GPU memory does not cross to the other host": {"hosts": hosts(device=_UNAWARE)},
     "a host that does not answer": {"hosts": hosts(failed(_OTHER_HOST), b={"error": "timeout"})},
     "a name with another address": {
         "hosts": hosts(

@@ -577,7 +577,8 @@ FURTHER: dict[str, Situation] = {
             "driver": {"modules": ["nvidia", "nvidia_uvm"]},
             "system": POD,
             "hosts": hosts(
-                {"protocols": ["0..inf: rendezvous cuda_copy/cuda, fragmented, rc_mlx5/mlx5_0:1"]}, path=_OVER_MLX5
+                path=_OVER_MLX5,
+                device={"protocols": ["0..inf: rendezvous cuda_copy/cuda, fragmented, rc_mlx5/mlx5_0:1"]},
             ),
         },
         *("GPUDirect RDMA", "warning", "^on the host: .*modprobe nvidia_peermem|nvidia-peermem"),

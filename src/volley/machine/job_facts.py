@@ -178,7 +178,8 @@ class HostsFacts(Fact, frozen=True, kw_only=True):
     """Several hosts, and a job of MPI over them."""
 
     hosts: list[HostFacts]
-    job: JobFacts
+    job: JobFacts  # of host memory
+    device_job: JobFacts | None = None  # of GPU memory, by MPI itself
     paths: list[RunPath] = []  # what carried the messages of a job of their own
     trial: TrialFacts | None = None  # the job with one change, if it failed
     nccl: NcclFacts | None = None  # between two GPUs of two hosts

@@ -208,6 +208,12 @@ def between(facts: Facts) -> DoctorFinding:
         again = SEND if len(names) == 2 else "volley collective"
         remedy = known or f"{again} --hosts {quote(','.join(names))} shows the whole output"
         return job_failed(job, "MPI does not work between the hosts", remedy, BETWEEN_SIZES[-1])
+    on_gpus, alone = found.device_job, facts.mpi_device.value
+    if on_gpus and not on_gpus.sends_gpu_memory and (alone is None or alone.sends_gpu_memory):
+        again = f"{SEND} -t aware --hosts {quote(','.join(names))} shows the whole output"
+        remedy = end_of_job(on_gpus, facts) or again
+        said = "MPI sends host memory between the hosts, but not GPU memory"
+        return job_failed(on_gpus, said, remedy, BETWEEN_SIZES[-1])
     path = next((each for each in reversed(found.paths) if each.transport == "host"), None)
     said = "all-to-all of " * (len(names) > 2)
     said += f"{format_size(points[0].size_bytes)} in {format_sig(job.first_time_s * 1e6, 3)} µs"
@@ -233,7 +239,9 @@ def gpudirect(facts: Facts) -> DoctorFinding:
     """Reads in UCX's words how GPU memory went to another host; looks for the module that lets cards read it."""
     if not require(facts.bus, "the RDMA devices", "ls /sys/class/infiniband").infiniband:
         return not_applicable("no RDMA device")
-    job = _hosts(facts).job
+    job = _hosts(facts).device_job
+    if job is None:
+        return not_tested("MPI was not tried on GPU memory between the hosts")
     direct = [line for line in job.protocols if "zero-copy" in line and "/cuda" not in line]
     if direct:
         return good(f"used: {direct[-1]}")

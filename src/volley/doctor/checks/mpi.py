@@ -251,7 +251,7 @@ def device(facts: Facts) -> DoctorFinding:
     points = job.delivered(_AWARE)
     if not job.complete or not points:
         remedy = end_of_job(job, facts) or remedy
-        said = "MPI is not CUDA-aware" if "SIG" in (job.reason or "") else "MPI does not send GPU memory"
+        said = "MPI is not CUDA-aware" if re.search("SIG|Segmentation", job.why) else "MPI does not send GPU memory"
         found = job_failed(job, said, remedy, DEVICE_SIZES[-1])
         return replace(found, explains=_NOT_AWARE) if found.status == "broken" else found
     protocol = f"; UCX: {job.protocols[-1]}" if job.protocols else ""  # of the largest messages

@@ -14,13 +14,13 @@ import sys
 import threading
 import time
 from ast import literal_eval
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import join
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -31,13 +31,15 @@ from volley.errors import UserError
 from volley.launch.this_host import is_this_host
 from volley.machine.capture import Skip
 from volley.machine.cuda_driver import cuda_gpu_count
-from volley.machine.job_facts import HostFacts, HostsFacts, NcclFacts, TrialFacts
+from volley.machine.job_facts import HostFacts, HostsFacts, TrialFacts
 from volley.machine.mpi_choice import Choice, choose_mpi, installed_file
 from volley.machine.mpi_stack import UCX_WHEELS
 from volley.machine.mpi_words import SETTING, names_setting, reason_in
 from volley.machine.paths import ONLY_HERE
 from volley.machine.variables import captured, names_no_device, port_range
 from volley.text import clean
+
+_Facts = TypeVar("_Facts")
 
 _AT_ONCE, _FEW, _GROUP, _MANY = 64, 16, 6, 200
 """Hosts that are talked to at a time, with two descriptors each; so few all connect to each other; of more, so many and
@@ -71,15 +73,17 @@ def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
     return HostsFacts(
         hosts=found,
         job=job,
+        device_job=_on_gpus(partial(jobs.device_over_hosts, there, options)) if job.complete else None,
         paths=jobs.paths_between(there, options) if job.complete else [],
-        nccl=_nccl(there, options) if job.complete and cuda_gpu_count() else None,
+        nccl=_on_gpus(partial(jobs.nccl, replace(options, hosts=there[:2], share_gpu=True))) if job.complete else None,
         trial=None if job.complete else _trial(found, there, mpi.family, job.text, options),
     )
 
 
-def _nccl(names: tuple[str, ...], options: JobOptions) -> NcclFacts | None:
+def _on_gpus(job: Callable[[], _Facts]) -> _Facts | None:
+    """Run a job of GPU memory, if this host has GPUs, and the engine and the options allow it."""
     with contextlib.suppress(Skip, UserError):
-        return jobs.nccl(replace(options, hosts=names[:2], share_gpu=True))
+        return job() if cuda_gpu_count() else None
     return None
 
 

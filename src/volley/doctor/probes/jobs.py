@@ -49,7 +49,7 @@ from volley.machine.job_facts import (
     TransportFacts,
     TrialFacts,
 )
-from volley.machine.mpi_choice import choose_mpi
+from volley.machine.mpi_choice import Choice, choose_mpi, family_of
 from volley.machine.mpi_stack import assemble
 from volley.machine.mpi_words import SETTING, names_setting
 from volley.machine.nvidia_driver import has_driver
@@ -91,7 +91,7 @@ def stack(mpi: str) -> StackFacts:
         info = program if said or not error else None
     aware = re.search(r"mpi_built_with_cuda_support:value:\"?(true|false)", said)
     on_path = shutil.which("mpirun")
-    other = on_path and chosen.launcher and not Path(on_path).samefile(chosen.launcher)
+    other = on_path and chosen.launcher and not _same(on_path, chosen)
     return StackFacts(
         engine_version=about.version,
         start_error=start_error,
@@ -110,6 +110,13 @@ def stack(mpi: str) -> StackFacts:
     )
 
 
+def _same(launcher: str, chosen: Choice) -> bool:
+    """Return whether a launcher is that of an MPI: a wheel has a copy for each of its names."""
+    its = Path(chosen.launcher or "")
+    beside = Path(launcher).parent.samefile(its.parent) and family_of(launcher) == chosen.family
+    return beside or Path(launcher).samefile(its)
+
+
 def mpi_host(job: JobOptions) -> JobFacts:
     """Send verified messages between two ranks, in host memory."""
     _skip_inside_launcher()
@@ -126,14 +133,21 @@ def mpi_device(job: JobOptions) -> JobFacts:
     return _send(transports, DEVICE_SIZES, replace(job, share_gpu=cuda_gpu_count() < 2))
 
 
-def over_hosts(names: tuple[str, ...], job: JobOptions) -> JobFacts:
-    """Send verified messages between two ranks on different hosts, of GPU memory as well if there is any."""
-    aware = _carried("aware") if cuda_gpu_count() else ()
-    os.environ.update(ucx_protocols.VARIABLES if aware else {})
+def over_hosts(names: tuple[str, ...], job: JobOptions, transports: tuple[str, ...] = ("host",)) -> JobFacts:
+    """Send verified messages between two ranks on different hosts.
+
+    GPU memory has a job of its own: an MPI that is not CUDA-aware crashes.
+    """
     try:
-        return _send(("host", *aware), BETWEEN_SIZES, replace(job, hosts=names, ranks=len(names), share_gpu=True))
+        return _send(transports, BETWEEN_SIZES, replace(job, hosts=names, ranks=len(names), share_gpu=True))
     except UserError as error:
         return JobFacts(launcher="", command=[], wanted_ranks=len(names), reason=str(error))
+
+
+def device_over_hosts(names: tuple[str, ...], job: JobOptions) -> JobFacts:
+    """Send verified messages of GPU memory, by MPI itself, between two ranks on different hosts."""
+    os.environ.update(ucx_protocols.VARIABLES)
+    return over_hosts(names, job, _on_gpus("aware"))
 
 
 def paths_between(names: tuple[str, ...], job: JobOptions) -> list[RunPath]:
