@@ -6,6 +6,7 @@ import os
 import signal
 import sysconfig
 import tempfile
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from hypothesis import settings
 
 from fake_engine import install, use
 from installations import wheel_of_mpi
-from the_command import Command
+from the_command import Command, Finished
+from volley import cli
 from volley.launch import engine as engine_module
 
 # A machine at work is slow.
@@ -70,6 +72,22 @@ def volley_command() -> Path:
 @pytest.fixture
 def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
     return Command(volley_command, engine, tmp_path / "state")
+
+
+@pytest.fixture
+def here(
+    engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Finished]:
+    """``volley`` in the process of the test, for commands that start nothing."""
+    for name, value in (("VOLLEY_ENGINE", engine), ("XDG_STATE_HOME", tmp_path / "state"), ("COLUMNS", 120)):
+        monkeypatch.setenv(name, str(value))
+
+    def run(*words: str) -> Finished:
+        capsys.readouterr()
+        code = cli.main([*words])
+        return Finished(code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import io
 import json
 import random
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 import gpu_records
 from fake_about import ABOUT_FAKE
 from screens import SCREENS, check_screen
-from the_command import Command
+from the_command import Command, Finished
 from volley import benchmarks, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
@@ -36,6 +37,7 @@ from volley.run.jobs import JobContext
 from volley.statistics.estimates import median
 
 ROOT = Path(__file__).parents[2]
+Here = Callable[..., Finished]
 
 
 def test_the_ranks_of_one_machine_are_its_cores_or_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,15 +409,15 @@ def test_a_check_of_one_machine(volley: Command, tmp_path: Path) -> None:
     assert {each["yardstick"] for each in json.loads(done.out)["findings"]} == {"limits"}
 
 
-def test_limits_of_one_machine_are_not_those_of_many(volley: Command) -> None:
-    done = volley("check", "--hosts", "a,b", "--expect", "new.json", "--learn")
+def test_limits_of_one_machine_are_not_those_of_many(here: Here) -> None:
+    done = here("check", "--hosts", "a,b", "--expect", "new.json", "--learn")
     assert done.code == 2
     assert "--expect has limits of one machine" in done.err
 
 
 def test_a_node_without_a_rank_does_not_pass(volley: Command, tmp_path: Path) -> None:
     """The launcher put both ranks on one of the two hosts."""
-    done = volley("check", "--hosts", "localhost,127.0.0.1", "--budget", "5", "-o", str(tmp_path / "r.jsonl"))
+    done = volley("check", "--hosts", "localhost,127.0.0.1", "--budget", "1", "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 4, done.err
     assert "the ranks were on 1 of 2 nodes" in done.out
 
@@ -433,7 +435,7 @@ def test_wrong_data_is_judged_before_limits(volley: Command, tmp_path: Path) -> 
     file = tmp_path / "limits.json"
     checked = limits.Checked(host="a", machine=THIS, seconds={"x": 1.0})
     file.write_bytes(msgspec.json.encode(Limits(checks=[checked] * limits.FEWEST)))
-    words = ("--format", "json", "--ranks", "2", "--transport", "host+flip", "--budget", "60", "--expect", str(file))
+    words = ("--format", "json", "--ranks", "2", "--transport", "host+flip", "--budget", "3", "--expect", str(file))
     done = volley("check", *words, "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 1, done.err
     document = json.loads(done.out)
@@ -444,8 +446,8 @@ def test_wrong_data_is_judged_before_limits(volley: Command, tmp_path: Path) -> 
     assert "what was measured: volley show" in shown.out
 
 
-def test_a_wrong_name_is_refused_before_anything_is_measured(volley: Command, tmp_path: Path) -> None:
-    done = volley("check", "-t", "bogus", "-o", str(tmp_path / "r.jsonl"))
+def test_a_wrong_name_is_refused_before_anything_is_measured(here: Here, tmp_path: Path) -> None:
+    done = here("check", "-t", "bogus", "-o", str(tmp_path / "r.jsonl"))
     assert (done.code, done.out) == (2, "")
     assert not list(read_runs(tmp_path / "r.jsonl", BENCHMARKS)) if (tmp_path / "r.jsonl").exists() else True
 
@@ -458,24 +460,24 @@ def test_a_check_of_one_rank(volley: Command, tmp_path: Path) -> None:
     assert alone["verdict"] == "NOT JUDGED"
 
 
-def test_healthy_machines_pass(volley: Command, tmp_path: Path) -> None:
+def test_healthy_machines_pass(here: Here, tmp_path: Path) -> None:
     """Kept checks of a machine without GPUs, and of two GPUs: of these the last layer was not kept, and is named."""
-    done = volley("check", "--from", str(ROOT / "results" / "two-cores" / "check.jsonl.gz"))
+    done = here("check", "--from", str(ROOT / "results" / "two-cores" / "check.jsonl.gz"))
     assert done.code == 0, done.out
     assert "PASS         messages in host memory: as fast as two-cores" in done.out
-    done = volley("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "-f", "json")
+    done = here("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "-f", "json")
     found = json.loads(done.out)["findings"]
     assert done.code == 0, done.out
     assert {(each["layer"], each["verdict"]) for each in found if each["verdict"] != "PASS"} == {
         ("all ranks", "NOT JUDGED")
     }
     # Another machine with the GPUs of the reference: 8 B take 11 to 18 % longer there, 64 MiB 3 %.
-    done = volley("check", "--from", str(ROOT / "results" / "h200-x2" / "check.jsonl.gz"))
+    done = here("check", "--from", str(ROOT / "results" / "h200-x2" / "check.jsonl.gz"))
     assert done.code == 0, done.out
     assert "PASS         MPI on device memory: 7.3 % slower than h200-x2" in done.out
     file = tmp_path / "node.json"
     file.write_text('{"gpus": 2, "nics": ["mlx5_0"]}')
-    done = volley("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "--inventory", str(file))
+    done = here("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "--inventory", str(file))
     assert "the records of this check do not contain: NICs" in done.out
 
 
@@ -566,7 +568,7 @@ def test_a_busy_machine_is_reported_and_not_judged() -> None:
     assert (found.status, "others may use these cores" in found.said) == ("NOT JUDGED", True)
 
 
-def test_what_kept_records_lack_is_undecided_if_it_was_asked_for(volley: Command, tmp_path: Path) -> None:
+def test_what_kept_records_lack_is_undecided_if_it_was_asked_for(here: Here, tmp_path: Path) -> None:
     """By the name of a transport, or by limits, which are of all layers."""
     kept = str(ROOT / "results" / "h100-x2" / "check.jsonl.gz")
     file = tmp_path / "limits.json"
@@ -576,34 +578,34 @@ def test_what_kept_records_lack_is_undecided_if_it_was_asked_for(volley: Command
         (("-t", "staged"), {"all ranks", "staged"}),
         (("--expect", str(file)), {"all ranks"}),
     ):
-        done = volley("check", "--from", kept, "-f", "json", *words)
+        done = here("check", "--from", kept, "-f", "json", *words)
         found = [each for each in json.loads(done.out)["findings"] if "do not contain" in each["why"]]
         assert {each["layer"] for each in found if each["verdict"] == "UNDECIDED"} == asked
         assert done.code == (4 if asked else 0)
 
 
-def test_records_of_something_else_are_no_check(volley: Command) -> None:
+def test_records_of_something_else_are_no_check(here: Here) -> None:
     """A matrix of GPUs is one of the layers, but no check without the others."""
     for name in ("matrix", "stream-uni"):
-        done = volley("check", "--from", str(ROOT / "results" / "h200-x2" / f"{name}.jsonl"))
+        done = here("check", "--from", str(ROOT / "results" / "h200-x2" / f"{name}.jsonl"))
         assert (done.code, done.out) == (2, "")
         assert "are not those of a check" in done.err
 
 
-def test_each_layer_of_a_kept_check_has_its_own_records(volley: Command) -> None:
+def test_each_layer_of_a_kept_check_has_its_own_records(here: Here) -> None:
     """MPI on device memory was delayed: messages in host memory and collectives were not."""
-    done = volley("check", "--from", str(ROOT / "results" / "h100-x2" / "check-delay.jsonl.gz"), "--format", "json")
+    done = here("check", "--from", str(ROOT / "results" / "h100-x2" / "check-delay.jsonl.gz"), "--format", "json")
     layers = {each["layer"]: each for each in json.loads(done.out)["findings"]}
     assert "6.9" in layers["MPI on device memory"]["why"]
     others = [each for name, each in layers.items() if name != "MPI on device memory"]
     assert not any("aware" in str(each.get("part")) + str(each.get("why")) for each in others)
-    done = volley("check", "--from", "nowhere.jsonl")
+    done = here("check", "--from", "nowhere.jsonl")
     assert done.code == 2
 
 
-def test_a_job_of_a_check(volley: Command) -> None:
+def test_a_job_of_a_check(here: Here) -> None:
     words = ("--scheduler", "slurm", "--nodes", "4", "--gpus-per-node", "8", "--time", "00:10:00", "--", "check")
-    done = volley("batch", *words)
+    done = here("batch", *words)
     assert done.code == 0, done.err
     assert "#SBATCH --exclusive" in done.out
     assert "#SBATCH --ntasks=32" in done.out

@@ -12,7 +12,7 @@ import pytest
 
 from example_records import edited, matrix_log, ranks, rows
 from screens import SCREENS, check_screen
-from the_command import Command
+from the_command import Finished
 from volley.benchmarks.matrix.rounds import PARTNERS, matchings
 from volley.check import cluster, findings
 from volley.check.cluster import repeats_of
@@ -376,7 +376,7 @@ def test_names_are_those_of_the_map() -> None:
     assert [names.node(0), names.switch(0), names.node(1), names.switch(1)] == ["cn1", "s1", "cn2.site.org", ""]
 
 
-def test_the_page_begins_with_what_the_screen_shows(volley: Command) -> None:
+def test_the_page_begins_with_what_the_screen_shows(here: Callable[..., Finished]) -> None:
     page = (ROOT / "docs" / "check.md").read_text("utf-8")
     leaves = ClusterMap({f"cn{node + 1:03}": (f"leaf{node // LEAF + 1}",) for node in range(NODES)})
     for slow, places, where in (
@@ -392,5 +392,5 @@ def test_the_page_begins_with_what_the_screen_shows(volley: Command) -> None:
         out = io.StringIO()
         findings.render(in_order([*of_cluster(judged, Names(hosts, where))]), "table", out)
         assert out.getvalue() in page
-    done = volley("check", "--from", str(ROOT / "results" / "two-cores" / "check.jsonl.gz"))
+    done = here("check", "--from", str(ROOT / "results" / "two-cores" / "check.jsonl.gz"))
     assert done.out in page

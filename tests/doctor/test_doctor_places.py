@@ -77,7 +77,7 @@ Remedy = tuple[str, Facts, DoctorFinding, str]
 
 @pytest.fixture(scope="module")
 def remedies() -> list[Remedy]:
-    """Remedies for every state in every place, each in two of the batch systems: of the next state in others."""
+    """Remedies for every state in every place, each in a batch system or in none: every state meets all of them."""
     found, batches = [], [*JOBS]
     reported = {name: situation.changes for name, situation in SITUATIONS.items()}
     for number, (name, change) in enumerate({**STATES, **GPU_STATES, **reported}.items()):
@@ -86,19 +86,19 @@ def remedies() -> list[Remedy]:
         assert known
         assert around
         for place, (where, system) in enumerate(PLACES.items()):
-            for batch in (batches[(number + place) % len(batches)], batches[(number + place + 3) % len(batches)]):
-                kind, _, left = batch.partition(", ")
-                of_job = {"batch_system": kind, "job_hosts": ["gpu07" if left else "node1"], "in_job": not left}
-                its = of_job if batch and not around.batch_system else {}
-                here = replace(
-                    facts,
-                    system=replace(facts.system, value=replace(known, **{"root": False, **system})),
-                    environment={**facts.environment, **JOBS[batch]},
-                    surroundings=replace(facts.surroundings, value=replace(around, **its)),
-                )
-                for finding in diagnose(here).findings:
-                    said = filter(None, (finding.remedy, *finding.also))
-                    found += [(f"{name}; {where}; {batch}", here, finding, each) for each in said]
+            batch = batches[(number + place) % len(batches)]
+            kind, _, left = batch.partition(", ")
+            of_job = {"batch_system": kind, "job_hosts": ["gpu07" if left else "node1"], "in_job": not left}
+            its = of_job if batch and not around.batch_system else {}
+            here = replace(
+                facts,
+                system=replace(facts.system, value=replace(known, **{"root": False, **system})),
+                environment={**facts.environment, **JOBS[batch]},
+                surroundings=replace(facts.surroundings, value=replace(around, **its)),
+            )
+            for finding in diagnose(here).findings:
+                said = filter(None, (finding.remedy, *finding.also))
+                found += [(f"{name}; {where}; {batch}", here, finding, each) for each in said]
     assert len(found) > 2500
     return found
 

@@ -57,6 +57,7 @@ def test_three_visits_of_a_thousand_ranks_are_less_than_100_mb() -> None:
     assert len(few) / visits * 2 * 3 * 1024 * 1023 < 110e6  # 128 ranks have more of what each row has once
 
 
+@pytest.mark.slow
 def test_a_thousand_ranks_fit_a_screen(page: Report) -> None:
     out = io.StringIO()
     render_reports([page], "table", out)
@@ -73,6 +74,7 @@ def test_a_thousand_ranks_fit_a_screen(page: Report) -> None:
     assert shown.count("rank 700 → 41, 41 → 700, ") == 2
 
 
+@pytest.mark.slow
 def test_a_thousand_ranks_are_drawn_by_node(page: Report) -> None:
     for chart in page.charts:
         assert len(chart.marks) == 128 * 128
@@ -82,6 +84,7 @@ def test_a_thousand_ranks_are_drawn_by_node(page: Report) -> None:
     assert len(page.data.rows) == 2 * 1024 * 1023
 
 
+@pytest.mark.slow
 def test_few_pairs_stand_for_a_group_when_it_is_measured_again(thousand: list[RunLog]) -> None:
     run = thousand[0].run
     asked = next_plan(run.plan, thousand)
@@ -148,6 +151,7 @@ def test_a_group_is_what_measuring_some_of_it_again_says(still: bool, sentence: 
     assert re.search(rf"node 2 \(cn002\) ↔ node 30 \(cn030\): {sentence}", out.getvalue())
 
 
+@pytest.mark.slow
 def test_the_page_of_a_thousand_ranks_is_small(page: Report) -> None:
     pytest.importorskip("vl_convert")
     from volley.report import html  # noqa: PLC0415  the packages of the extra `report`

@@ -196,7 +196,7 @@ import os, subprocess, sys, time
 words = sys.argv[next(number for number, word in enumerate(sys.argv) if word.endswith("volley-engine")) :]
 status = subprocess.call(words)
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-until = time.process_time() + 0.4
+until = time.process_time() + 0.2
 while time.process_time() < until:
     pass
 sys.exit(status)
@@ -206,9 +206,9 @@ sys.exit(status)
 def test_a_launcher_that_others_keep_from_running_is_waited_for(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It needs 0.4 s of a core that six others want, and may take 1 s after its ranks."""
+    """It needs 0.2 s of a core that six others want, and may take 0.5 s after its ranks."""
     monkeypatch.setattr(engine, "_LOOK_EVERY_S", 0.1)
-    monkeypatch.setattr(start, "patience", lambda **_: Patience(end_s=1.0))
+    monkeypatch.setattr(start, "patience", lambda **_: Patience(end_s=0.5))
     (bin_folder / "mpirun").write_text(f"#!{sys.executable}\n{WORKS_AT_THE_END}", encoding="utf-8")
     core = min(os.sched_getaffinity(0))
     spin = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
