@@ -61,7 +61,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return shlex.join([sys.executable, "-S", str(script), "pingpong"])
 
 
-@pytest.mark.parametrize("command", ["volley transports --help", "env X=1 volley transports --help"])
+@pytest.mark.parametrize("command", ["volley pingpong --help", "env X=1 volley pingpong --help"])
 def test_volley_is_found_where_it_was_started_by_its_path(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
@@ -162,11 +162,17 @@ def test_commands_that_measure_nothing_are_refused(fake: str, tmp_path: Path, ca
     ("first", "second", "said"),
     [
         ("ls", "ls -l", "'ls' does not name volley"),
+        ("volley check", "volley pingpong", "'volley check' is no benchmark: write volley and then pingpong, "),
+        ("volley pingpong", "A=1 /opt/a/bin/volley", "'A=1 /opt/a/bin/volley' is no benchmark"),
+        ("python -m volley --transport host", "volley pingpong", "is no benchmark"),
         ("volley pingpong -t host -s 8", "volley pingpong -t host -s 16,32", "no sizes in common"),
         ("volley pingpong -t host", "env A=1 volley pingpong -t host/put", "no transports in common"),
         ("volley collective --operation broadcast", "volley collective --operation reduce", "no operations in common"),
         ("volley pingpong", "volley pingpong --siz 8", "did you mean --sizes?"),
         ("volley replay here.trace", "volley replay here.trace", "cannot read here.trace"),
+        ("volley pingpong --launches=3", "volley pingpong", "leave --launches out of 'volley pingpong --launches=3'"),
+        ("volley pingpong", "ssh host volley stream -t host -ox", "leave -o out of 'ssh host volley stream"),
+        ("volley matrix -f json", "volley matrix", "the format of the comparison is that of volley compare --live"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_a_launch(
@@ -230,7 +236,7 @@ def test_an_interrupted_comparison_shows_its_whole_pairs(
     monkeypatch.setenv("FAIL_WITH", "130")
     assert cli.main(["compare", "--live", fake, f"FACTOR=1.05 {fake}"]) == 130
     captured = capsys.readouterr()
-    assert "stopped after 7 pairs" in captured.err
+    assert "stopped by Ctrl-C after 7 pairs" in captured.err
     assert captured.out.startswith("CHANGED: aware")
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shlex
+import signal
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 
 import fake_engine
 from example_records import collective, log, pingpong, plan
+from the_command import until
 from volley import cli, tune
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pair import PINGPONG
@@ -299,32 +301,33 @@ def test_a_setting_for_all_sizes_says_at_which_it_was_measured(by_rule: bool, sa
     assert [note.text for note in page.report(tuning, full=False).notes].count(sentence) == said
 
 
-@pytest.mark.parametrize(("late", "why"), [(True, "the time was over"), (False, "others gained more")])
-def test_why_a_setting_was_not_measured_again(late: bool, why: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cut", "why"), [(page.TIME_OVER, "the time was over"), ("", "others were faster")])
+def test_why_a_setting_was_not_confirmed(cut: str, why: str, tmp_path: Path) -> None:
     settings = [algorithm(number) for number in "34"]
     faster = {settings[0]: shown("allreduce host", {"8 B": 0.5})}
-    tuning = page.Tuning("collective", "an MPI", 8, 1, settings, faster, {}, tmp_path, out_of_time=late)
+    tuning = page.Tuning("collective", "an MPI", 8, 1, settings, faster, {}, tmp_path, cut_short=cut)
     (note,) = [note.text for note in page.report(tuning, full=False).notes if settings[1].name in note.text]
     assert f"because {why}" in note
 
 
 @pytest.mark.parametrize("typed", [[], ["--budget", "300"]])
 def test_a_search_whose_launches_are_long_takes_what_it_needs_unless_the_user_named_a_time(
-    typed: list[str], capsys: pytest.CaptureFixture[str]
+    typed: list[str],
 ) -> None:
     options, until = tune.COMMAND.parse(typed), time.monotonic() + 300
     about: Any = (None, None, None, None)
     launcher = command.SettingLauncher(*about, until, launch_s=16.0)
+    needed = search.fewest_launches(20)
     if typed:
         with pytest.raises(
-            UserError, match=r"18 launches of 16 s, and 20 settings need 98: write --budget (\d+)"
+            UserError, match=rf"18 launches of 16 s, and 20 settings need {needed}: write --budget (\d+)"
         ) as refused:
-            command.take_longer(options, launcher, "20 settings", 98)
+            command.take_longer(options, launcher, 20)
         launcher.until += float(str(refused.value).partition("write --budget ")[2].partition(",")[0]) - 300
     else:
-        command.take_longer(options, launcher, "20 settings", 98)
-        assert "98 launches of 16 s, so this takes about 32 min" in capsys.readouterr().err
-    assert launcher.launches_left > 98
+        assert command.take_longer(options, launcher, 20) == " and not 300 s; fewer sizes shorten it"
+    assert launcher.launches_left > needed
+    assert not command.take_longer(options, launcher, 20)
 
 
 def test_files_hold_words_of_a_machine_as_data(tmp_path: Path) -> None:
@@ -358,6 +361,37 @@ def test_settings_that_crash_hang_or_corrupt_are_reported_and_the_search_goes_on
     assert "no progress" in reasons["watchdog"]
     assert (folder / "env.sh").read_text().endswith("export VOLLEY_FAKE=quick\n")
     assert os.environ.get("VOLLEY_FAKE") is None
+
+
+@pytest.mark.parametrize(
+    ("launches", "proven"), [(1, False), (3, False), (command.TRIALS + 1 + 3, False), (command.TRIALS + 1 + 25, True)]
+)
+def test_a_search_that_is_stopped_keeps_its_records_and_shows_what_was_confirmed(
+    launches: int, proven: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_engine.use(monkeypatch, fake_engine.install(tmp_path / "bin"))
+    knob = Knob(variable="VOLLEY_FAKE", values=["quick"], libraries=["ob1"], meaning="what a test does", source="")
+    monkeypatch.setattr(candidates, "knobs", lambda: [knob])
+    left, measure = iter(range(1, launches)), command.SettingLauncher._times
+
+    def stopping(launcher: command.SettingLauncher, candidate: Candidate | None) -> Times:
+        if next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGINT)
+            until(lambda: launcher.stop.signal is not None, "the signal does not arrive")
+        return measure(launcher, candidate)
+
+    monkeypatch.setattr(command.SettingLauncher, "_times", stopping)
+    assert cli.main(["tune", "-s", "8,64", "-o", str(tmp_path / "new"), "--budget", "400", "-f", "json"]) == 130
+    captured = capsys.readouterr()
+    kept = "the records of all finished measurements are complete" if launches > 1 else "before anything was measured"
+    assert kept in captured.err
+    assert bool(captured.out) is (launches > command.TRIALS + 1 + 2)
+    assert (tmp_path / "new/env.sh").exists() is proven
+    records = tmp_path / "new/records.jsonl"
+    assert records.exists() is (launches > 1)
+    if launches > 1:
+        assert str(records) in captured.err
+        assert len(read_runs(records, BENCHMARKS)) == launches - 1
 
 
 # ------------------------------------------------------------------------------------------------------ guidelines

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import shlex
 import signal
 import subprocess
@@ -25,16 +24,26 @@ from volley.compare.comparison import Side, compare_all, letter
 from volley.compare.options import MAX_SIDES
 from volley.document import UNREADABLE
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, MachineError, UserError
-from volley.machine.signals import Child, Stop
+from volley.machine.signals import Child, Stop, typed_name
 from volley.records.launch_series import observed_in
 from volley.records.record_types import Run
 from volley.records.records_file import encode_line, open_writer, parse_runs
 from volley.records.run_log import RunLog
-from volley.text import clean, count, escape_controls, join_few
+from volley.run.same_cores import announced
+from volley.text import clean, count, escape_controls, join_few, join_words
 from volley.units import format_size
 
 _MAX_LINES = 5
 """Of the messages of a command that failed."""
+
+_FILES = "volley compare --live --records FOLDER says where the records go"
+_OWN = {
+    "--launches": "it makes one launch in each round, and volley compare --live --launches N says how many rounds",
+    **dict.fromkeys(("--output", "-o", "--force", "--name"), _FILES),
+    **dict.fromkeys(("--format", "-f"), "the format of the comparison is that of volley compare --live --format NAME"),
+    "--dry-run": "it would measure nothing",
+}
+"""Options that a command line of a comparison cannot have, and what to write instead."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +85,16 @@ def _words(line: str) -> list[str]:
         raise UserError(f"--live: {escape_controls(line)!r} is not a command line: {error}") from None
     if "volley" not in line:  # another program may start it
         raise UserError(f"--live: {escape_controls(line)!r} does not name volley: write e.g. 'volley pingpong'")
-    if re.search(r"(^|[ /])volley( -|$)", line):
-        raise UserError("--live: volley without a command makes several launches: write e.g. 'volley pingpong'")
+    names = [name for each in commands() for name in (each.name, *each.aliases)]
+    called = next((place + 1 for place, word in enumerate(words) if Path(word).name == "volley"), None)
+    if called is not None and not {*words[called : called + 1]} & {*names}:
+        known = join_words([each.name for each in commands()], "or")
+        raise UserError(f"--live: {escape_controls(line)!r} is no benchmark: write volley and then {known}")
+    benchmark = next((place for place, word in enumerate(words) if word in names), len(words))
+    for word in words[benchmark:]:
+        flag = word.partition("=")[0] if word.startswith("--") else word[:2]
+        if instead := _OWN.get(flag):
+            raise UserError(f"--live: leave {flag} out of {escape_controls(line)!r}: {instead}")
     return ["env", *words] if "=" in words[0] else words
 
 
@@ -118,12 +135,13 @@ def measure(
                     named = zip(variants, launches, strict=True)
                     compare_all([Side.of(each.name, those[0], "") for each, those in named], 0.0)
     except KeyboardInterrupt:
-        code = 128 + (stop.signal or signal.SIGINT)
+        number = stop.signal or signal.SIGINT
+        code, by = 128 + number, f"stopped by {typed_name(number)}"
         if not (whole := min(map(len, launches))):
-            _say("stopped")
+            _say(f"{by} before the first {what} was complete")
             raise SystemExit(code) from None
         launches = [those[:whole] for those in launches]
-        _say(f"stopped after {count(whole, what)}")
+        _say(f"{by} after {count(whole, what)}")
     finally:
         for writer in writers:
             writer.close()
@@ -148,6 +166,9 @@ def _in_turn(variants: Sequence[Variant], rounds: int, stop: Stop, what: str) ->
         MachineError: a command failed, or wrote no records.
     """
     name = os.urandom(8).hex()
+    with announced() as others:  # what each launch says of them is not shown
+        if others and what:
+            _say(others)
     with TemporaryDirectory(prefix="volley-") as folder:
         for number in range(1, rounds + 1):
             for place, which in enumerate(random.sample(range(len(variants)), len(variants)), start=1):

@@ -174,6 +174,11 @@ def signal_name(number: int) -> str | None:
         return None
 
 
+def typed_name(number: int) -> str:
+    """Return what the user calls a signal that ended volley."""
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+
+
 def fatal_signal(text: str) -> str | None:
     """Return the signal that ended a rank, as its launcher reports it; ``None`` if the text names none.
 

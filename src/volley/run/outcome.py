@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_USAGE
 from volley.launch.engine import Ending
 from volley.machine import ucx_protocols
 from volley.machine.mpi_words import SETTING, first_cause, lost_host, names_setting, reason_in
+from volley.machine.signals import typed_name
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.text import escape_controls, join_words
@@ -45,9 +45,8 @@ def stopped(number: int, *, measured: bool, said: Sequence[str] = ()) -> RunOutc
 
     ``measured``: a measurement was finished before; ``said``: what MPI and the launcher had printed.
     """
-    by = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
     kept = "; the records of all finished measurements are complete" if measured else " before anything was measured"
-    return RunOutcome(128 + number, (*_last(said), f"volley: stopped by {by}{kept}"), ends_session=True)
+    return RunOutcome(128 + number, (*_last(said), f"volley: stopped by {typed_name(number)}{kept}"), ends_session=True)
 
 
 def judge(

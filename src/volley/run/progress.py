@@ -40,15 +40,17 @@ class Progress:
         *,
         begun: float | None = None,
         quiet: bool = False,
+        notes: bool = True,
         out: TextIO | None = None,
         err: TextIO | None = None,
     ) -> None:
         """Show nothing yet; with ``format_name`` ``table`` alone, the bar may use standard output.
 
-        ``begun`` is when the time of the run began, as ``time.monotonic`` says it: now, if it is ``None``.
+        ``begun`` is when the time of the run began, as ``time.monotonic`` says it: now, if it is ``None``.  Without
+        ``notes`` only the results are shown.
         """
         out, self._err = out or sys.stdout, err or sys.stderr
-        self._quiet = quiet
+        self._quiet, self._notes = quiet, notes
         self._launches, self._launch = launches or LaunchCount(1, 1), 0
         screen = self._err if self._err.isatty() else out if format_name == "table" else None
         self._screen = screen if out.isatty() and not quiet else None
@@ -108,6 +110,8 @@ class Progress:
         self._bar.refresh()
 
     def note(self, text: str) -> None:
+        if not self._notes:
+            return
         if self._bar is not None:
             from rich.text import Text  # noqa: PLC0415  start-up: already loaded for the bar
 

@@ -33,8 +33,9 @@ def announced() -> Iterator[str | None]:
         with contextlib.suppress(OSError):
             name.bind(f"\0{start}{os.getpid()}/{cpus}")
         others = [pid for pid, ranges in _runs(start) if any(cpu in each for each in ranges for cpu in own)]
-        which = join_words(dict.fromkeys(pid for pid in others if pid != str(os.getpid())))
-        yield f"another volley measures on these cores (process {which}): each disturbs the other" if which else None
+        which = sorted({int(pid) for pid in others} - {os.getpid()})
+        them = f"process{'es' * (len(which) > 1)} {join_words(map(str, which))}"
+        yield f"another volley measures on these cores ({them}): each disturbs the other" if which else None
 
 
 def _runs(start: str) -> Iterator[tuple[str, list[range]]]:

@@ -6,18 +6,19 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from volley import benchmarks
-from volley.errors import EXIT_GOOD, MachineError, UserError
+from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.machine.signals import Stop
 from volley.records.records_file import Writer, open_writer
 from volley.records.saved_runs import state_folder
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import LaunchCount
+from volley.run.outcome import RunOutcome, stopped
 from volley.run.progress import Progress
 from volley.run.render import render_reports
 from volley.run.session import Session, prepare
@@ -27,6 +28,7 @@ from volley.tune import candidates, files, page
 from volley.tune.candidates import Candidate
 from volley.tune.options import TuneOptions
 from volley.tune.search import (
+    KEPT,
     LaunchFailedError,
     Search,
     Times,
@@ -37,6 +39,11 @@ from volley.tune.search import (
     screening_rounds,
 )
 from volley.units import format_duration, format_sig, round_up
+
+TRIALS = 3
+"""Launches of the default that show how long one takes, after one that brings libraries into memory."""
+SPARE = 1.25
+"""The time that is asked for is longer by this factor than what the trials show: launches differ."""
 
 
 @dataclass
@@ -92,6 +99,10 @@ class SettingLauncher:
         if outcome.code != EXIT_GOOD or not logs:
             wrong = [each.reason for log in logs for each in log.records if getattr(each, "status", "") == "failed"]
             reasons = [f"wrong data: {reason}" for reason in wrong[:1] if reason]
+            if outcome.code == EXIT_MACHINE:
+                reasons += [
+                    each.reason for log in logs for each in log.transports if not each.available and each.reason
+                ]
             raise LaunchFailedError([*reasons, *reversed(outcome.lines), "no reason"][0].removeprefix("volley: "))
         found = (each for log in logs for each in self.benchmark.observables(log) if not each.part)
         return {(each.series, at): seconds for each in found for at, seconds in zip(each.at, each.seconds, strict=True)}
@@ -129,6 +140,7 @@ def run(options: TuneOptions) -> int:
     folder = options.folder or state_folder() / time.strftime("tune-%Y%m%dT%H%M%S")
     if (folder / "records.jsonl").exists():
         raise UserError(f"{escape_controls(str(folder))} has the records of another search: name a new folder")
+    tuning = None
     with Stop() as stop:
         default = _prepared(benchmark, asked, stop)  # a wrong option is named before there is a folder
         try:
@@ -137,24 +149,29 @@ def run(options: TuneOptions) -> int:
             raise UserError(f"cannot create the folder {escape_controls(str(folder))}: {error.strerror}") from None
         writer = open_writer(folder / "records.jsonl", "tune")
         launcher = SettingLauncher(benchmark, asked, writer, stop, until, sessions={None: default})
-        try:
+        with suppress(KeyboardInterrupt), closing(writer):
             tuning = _search(options, launcher, folder)
-        except KeyboardInterrupt:
-            print("volley: stopped", file=sys.stderr)
-            return 128 + (stop.signal or 2)
-        finally:
-            writer.close()
-    render_reports([page.report(tuning, full=options.output.full)], options.output.format, sys.stdout)
-    if not options.output.quiet and (line := writer.last_line()):
+        ended = (
+            stopped(stop.signal, measured=launcher.launched > 0) if stop.signal is not None else RunOutcome(EXIT_GOOD)
+        )
+    if tuning and (tuning.proofs or ended.code == EXIT_GOOD):
+        render_reports([page.report(tuning, full=options.output.full)], options.output.format, sys.stdout)
+    if lost := writer.lost():
+        ended = RunOutcome(max(ended.code, EXIT_MACHINE), (*ended.lines, f"volley: {lost}"))
+    records = None if options.output.quiet else writer.last_line()
+    for line in filter(None, (*ended.lines, records)):
         print(escape_controls(line), file=sys.stderr)
-    return EXIT_GOOD
+    return ended.code
 
 
 def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> page.Tuning:
+    quiet, shown = options.output.quiet, options.output.format
     try:
-        launcher(None)  # libraries and files come into memory
-        launcher.launched, launcher.launch_s = 0, 0.0
-        launcher.places = frozenset(launcher(None))
+        with Progress(shown, LaunchCount(TRIALS + 1, TRIALS + 1), quiet=quiet) as launcher.progress:
+            launcher(None)  # libraries and files come into memory
+            launcher.launched, launcher.launch_s = 0, 0.0
+            while launcher.launched < TRIALS and (time.monotonic() < launcher.until or not launcher.launched):
+                launcher.places = frozenset(launcher(None))
     except LaunchFailedError as error:
         raise MachineError(f"the benchmark fails without any setting: {error}") from None
     session = launcher.sessions[None]
@@ -166,56 +183,51 @@ def _search(options: TuneOptions, launcher: SettingLauncher, folder: Path) -> pa
         settings = [each for each in settings if candidates.known_to(candidates.library_bytes(library), each)]
     if not settings:
         raise MachineError(f"volley knows no settings of {session.stack.describe()} for this benchmark")
-    if (needed := fewest_launches(len(settings))) > launcher.launches_left:
-        take_longer(options, launcher, count(len(settings), "setting"), needed)
+    longer = take_longer(options, launcher, len(settings))
+    screening = screening_rounds(len(settings), launcher.launches_left)
+    screen = screen_launches(len(settings), screening)
+    most = confirming_rounds(min(len(settings), KEPT), launcher.launches_left - screen)
+    launches = screen + confirm_launches(len(settings), most)
+    left_s = max(launcher.until - time.monotonic(), 0.0)
+    if not quiet:
+        takes = format_duration(min(launches * launcher.launch_s, left_s))
+        each_s = format_sig(launcher.launch_s, 2)
+        what = f"{count(len(settings), 'setting')} to try in at most {launches} launches of {each_s} s"
+        print(f"volley: {what}: this takes about {takes}{longer}", file=sys.stderr)
     search: Search[Candidate] = Search(
         launcher, lambda: time.monotonic() < launcher.until and launcher.stop.signal is None
     )
-    rounds = screening_rounds(len(settings), launcher.launches_left)
-    screening = screen_launches(len(settings), rounds)
-    with _progress(options, launcher, f"{count(len(settings), 'setting')} to try", screening):
-        survivors = search.screen(settings, rounds)
-    rounds = confirming_rounds(len(survivors), launcher.launches_left)
-    confirming = rounds * (len(survivors) + 1)
-    with _progress(options, launcher, f"{count(len(survivors), 'setting')} again, in new launches", confirming):
+    # What a launch says besides its results has been said.
+    with Progress(shown, LaunchCount(1, launches, left_s), quiet=quiet, notes=False) as launcher.progress:
+        survivors = search.screen(settings, screening)
+        rounds = min(most, confirming_rounds(len(survivors), launcher.launches_left))
         proofs = search.confirm(survivors, rounds)
-    made = files.compose(proofs, folder, plan.world_size, library)
-    if made and made not in proofs:
-        rounds = confirming_rounds(1, launcher.launches_left * confirm_launches(1, 1) / 2)
-        with _progress(options, launcher, "all proven settings together", rounds * 2):
+        made = files.compose(proofs, folder, plan.world_size, library)
+        if made and made not in proofs:
+            rounds = min(most, confirming_rounds(1, launcher.launches_left * confirm_launches(1, 1) / 2))
             proofs |= search.confirm([made], rounds)
     about = (options.words()[0], session.stack.describe(), plan.world_size, launcher.launched)
-    tuning = page.Tuning(*about, settings, proofs, search.failed, folder, out_of_time=not search.going_on())
+    cut = "it was stopped" if launcher.stop.signal is not None else "" if search.going_on() else page.TIME_OVER
+    tuning = page.Tuning(*about, settings, proofs, search.failed, folder, cut_short=cut)
     _write(tuning)
     return tuning
 
 
-def take_longer(options: TuneOptions, launcher: SettingLauncher, settings: str, launches: int) -> None:
-    """Give the search the time that it needs here, where the user named none, and say so."""
-    whole_s = (launches + 3) * launcher.launch_s * 1.2
-    each = f"{format_sig(launcher.launch_s, 2)} s"
+def take_longer(options: TuneOptions, launcher: SettingLauncher, settings: int) -> str:
+    """Give the search the time that it needs here, where the user named none; return what to say of it."""
+    launches = fewest_launches(settings)
+    if launches <= launcher.launches_left:
+        return ""
+    whole_s = (launches + TRIALS + 1) * launcher.launch_s * SPARE
     less = "a trace of fewer calls" if options.benchmark[:1] == ("replay",) else "fewer sizes"
     if "budget" in options.given:
+        fit, each_s = count(int(launcher.launches_left), "launch"), format_sig(launcher.launch_s, 2)
         raise UserError(
-            f"--budget {options.budget:g} leaves time for {count(int(launcher.launches_left), 'launch')} of {each}, "
-            f"and {settings} need {launches}: write --budget {round_up(whole_s)}, or measure {less}"
+            f"--budget {options.budget:g} leaves time for {fit} of {each_s} s, and {count(settings, 'setting')} need "
+            f"{launches}: write --budget {round_up(whole_s)}, or measure {less}"
         )
     launcher.until = time.monotonic() + whole_s
-    if not options.output.quiet:
-        takes = f"{settings} need {launches} launches of {each}, so this takes about {format_duration(whole_s)}"
-        print(f"volley: {takes} and not {options.budget:g} s; {less} shorten it", file=sys.stderr)
-
-
-@contextmanager
-def _progress(options: TuneOptions, launcher: SettingLauncher, what: str, launches: int) -> Iterator[None]:
-    quiet, shown = options.output.quiet, options.output.format
-    left_s = max(launcher.until - time.monotonic(), 0.0)
-    if not quiet and left_s:
-        most = "" if launches * launcher.launch_s <= left_s else f", as many as {format_duration(left_s)} allow"
-        print(f"volley: {what}: {launches} launches of {format_sig(launcher.launch_s, 2)} s{most}", file=sys.stderr)
-    with Progress(shown, LaunchCount(launches, launches, left_s), quiet=quiet) as launcher.progress:
-        yield
-    launcher.progress = Progress(quiet=True)
+    return f" and not {options.budget:g} s; {less} shorten it"
 
 
 def _write(tuning: page.Tuning) -> None:

@@ -23,6 +23,8 @@ COLUMNS = (
 )  # fmt: skip
 """The columns of CSV.  ``ratio`` is the time with the setting / that of the default, with its 95 % interval."""
 
+TIME_OVER = "the time was over (write a larger --budget)"
+
 
 @dataclass(frozen=True)
 class Tuning:
@@ -34,8 +36,8 @@ class Tuning:
     proofs: Mapping[Candidate, Proof]
     failed: Mapping[Candidate, str]
     folder: Path
-    out_of_time: bool = False
-    """The search ended with its time, so some settings were launched too seldom to be chosen or left out."""
+    cut_short: str = ""
+    """Why the search ended before some settings were launched often enough to be chosen or left out."""
 
     @cached_property
     def chosen(self) -> Candidate | None:
@@ -136,8 +138,8 @@ def _notes(tuning: Tuning, *, full: bool) -> Iterator[Note]:
     left = [each.name for each in tuning.settings if each not in tuning.proofs and each not in tuning.failed]
     if left:
         names = join_few(left, len(left) if full else 3)
-        why = "the time was over: a larger --budget" if tuning.out_of_time else "others gained more in short launches"
-        yield Note("finding", f"not measured again, because {why}: {names}")
+        why = tuning.cut_short or "others were faster in the first launches"
+        yield Note("finding", f"not confirmed, because {why}: {names}")
 
 
 def _measured(tuning: Tuning) -> Iterator[str]:

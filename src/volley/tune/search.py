@@ -128,7 +128,8 @@ class Proof:
 @dataclass
 class Search(Generic[Setting]):
     launch: Callable[[Setting | None], Times]
-    """Launches a setting once, or the default (``None``); raises ``LaunchFailedError``."""
+    """Launches a setting once, or the default (``None``); raises ``LaunchFailedError``, or KeyboardInterrupt where
+    the user stopped it: what was launched before counts."""
     going_on: Callable[[], bool] = lambda: True
     """False when the time is over, or when the user stopped the search."""
     dice: random.Random = field(default_factory=random.Random)
@@ -172,6 +173,8 @@ class Search(Generic[Setting]):
                 break
             try:
                 times = self.launch(each)
+            except KeyboardInterrupt:  # from now on it does not go on
+                break
             except LaunchFailedError as error:
                 if each is not None:
                     self.failed[each] = str(error)
