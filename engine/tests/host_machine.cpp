@@ -1,8 +1,8 @@
 // Reading the machine: CPU lists, binding, and memory limits of control groups (replayed from a made-up root).
 #include "expect.hpp"
 #include "group/context.hpp"
+#include "machine/counted_devices.hpp"
 #include "machine/launch_environment.hpp"
-#include "machine/network_devices.hpp"
 #include "machine/placement.hpp"
 #include "machine/usage.hpp"
 #include "messages/memory.hpp"
@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 using namespace volley;
+
+extern "C" std::uint64_t fake_nvml_counted;  // fake_nvml.cpp
 
 namespace {
 
@@ -148,6 +150,24 @@ void network_devices_are_counted_in_bytes() {
   EXPECT(found[3].shared == std::vector<std::string>{"ib0"});
   EXPECT(found[4].name == "mlx5_0:2" && !found[4].up);
   EXPECT(found[5].name == "rdmap0s6" && found[5].received_bytes == 777);
+}
+
+void links_of_gpus_are_counted_in_bytes() {
+  EXPECT(gpu_links("c:0", "").empty());
+  fake_nvml_counted = 5;
+  const auto found = gpu_links("a:0", "b:0");
+  EXPECT(found.size() == 2 && found[0].name == "NVLink" && found[1].name == "PCIe");
+  EXPECT(found[0].gpu && found[0].up && found[0].sent_bytes == 5120 && found[0].received_bytes == 5120);
+  EXPECT(found[1].gpu && found[1].up && found[1].sent_bytes == 5 && found[1].received_bytes == 5);
+  EXPECT(gpu_links("b:0", "a:0").size() == 1);
+  EXPECT(!gpu_links("a:0", "a:0")[0].up);  // a GPU is joined to others only
+  EXPECT(!gpu_links("a:0", "")[0].up);     // the other one is on another host
+}
+
+void a_counter_of_32_bits_begins_again() {
+  EXPECT(counted_since(5, 12) == 7);
+  EXPECT(counted_since(0xffff'fff0, 16) == 32);
+  EXPECT(counted_since(1ULL << 40, (1ULL << 40) + 9) == 9);
 }
 
 void a_process_knows_its_age() {
@@ -381,6 +401,8 @@ int main() {
   version_1_groups_count_too();
   stolen_time_is_that_of_the_rank_s_cpus();
   network_devices_are_counted_in_bytes();
+  links_of_gpus_are_counted_in_bytes();
+  a_counter_of_32_bits_begins_again();
   a_process_knows_its_age();
   a_thread_s_usage_is_counted();
   cpu_lists();

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from volley.benchmarks import named
-from volley.launch import path_launch
+from volley.launch import path_launch, preflight
 from volley.launch.preflight import Trials
-from volley.machine.paths import RunPath, fallback
+from volley.machine import nvml
+from volley.machine.nvidia_driver import has_driver
+from volley.machine.paths import PathCounts, RunPath, Said, fallback, path_of
 from volley.machine.signals import Stop
-from volley.run.session import prepare
+from volley.records.plan import Plan
+from volley.run.session import Session, prepare
 
 
 @pytest.fixture(autouse=True)
@@ -19,15 +25,20 @@ def _under_test(monkeypatch: pytest.MonkeyPatch, engine: Path) -> None:
     monkeypatch.setenv("VOLLEY_ENGINE", str(engine))
 
 
-def found() -> list[RunPath]:
-    """The paths of the transports of a usual ping-pong, which are those of host memory where there is no GPU."""
+@contextmanager
+def usual(transport: str) -> Iterator[tuple[Session, Plan, Trials]]:
+    """A usual ping-pong on one transport; the ranks may share a GPU."""
     benchmark = named("pingpong")
     with Stop() as stop:
         session = prepare(benchmark, benchmark.options(), stop)
         (job,) = session.jobs.planned
-        trials = Trials(session.starts[job.plan.world_size], session.stack, stop)
-        paths = path_launch.found(job.plan, session.context.about, ["aware"], trials)
-    return [path for path in paths or [] if path.transport == "host"]
+        plan = msgspec.structs.replace(job.plan, transports=[transport], share_device=True)
+        yield session, plan, Trials(session.starts[plan.world_size], session.stack, stop)
+
+
+def found(transport: str = "host") -> list[RunPath]:
+    with usual(transport) as (session, plan, trials):
+        return path_launch.found(plan, session.context.about, [], trials) or []
 
 
 @pytest.mark.alone  # the bytes of other programs would be counted
@@ -58,3 +69,72 @@ def test_messages_over_the_loopback_are_counted_and_found(monkeypatch: pytest.Mo
     slow = fallback(longest, {"OMPI_MCA_btl": "tcp,self"}, "4 MiB")
     assert slow
     assert list(slow.unset) == ["OMPI_MCA_btl"]
+
+
+# ------------------------------------------------------------------------------------------- between GPUs
+
+needs_gpus = pytest.mark.skipif(not has_driver(), reason="there is no NVIDIA driver here")
+"""Run these alone with: pytest tests/engine/test_path.py -m gpu"""
+TO_HOST = {"UCX_TLS": "tcp,cuda_copy,self", "NCCL_P2P_DISABLE": "1"}
+COUNTED = (0.95, 1.35)
+"""NCCL and PCIe add headers and flags to the bytes of messages."""
+
+
+def longest(transport: str, monkeypatch: pytest.MonkeyPatch, **variables: str) -> RunPath:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    paths = found(transport)
+    if not paths:
+        pytest.skip(f"{transport} cannot be used here")
+    return paths[-1]
+
+
+@pytest.mark.gpu
+@pytest.mark.alone
+@needs_gpus
+@pytest.mark.parametrize("transport", ["aware", "nccl", "peer", "device"])
+def test_bytes_go_over_the_best_link_of_the_gpus(transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = longest(transport, monkeypatch)
+    joined = any(peer.nvlink == "ok" for peer in nvml.read("before").peers)
+    print(path)
+    if path.in_one_gpu:
+        assert (path.kind, path.devices) == ("memory of the GPU", [])
+    elif joined:
+        assert (path.kind, path.over()) == ("GPU to GPU", "NVLink")
+        assert path.counted
+        assert COUNTED[0] < path.counted < COUNTED[1]
+    assert fallback(path, {}, "4 MiB") is None
+
+
+@pytest.mark.gpu
+@pytest.mark.alone
+@needs_gpus
+@pytest.mark.parametrize("transport", ["aware", "nccl"])
+def test_bytes_that_go_through_the_host_are_counted_and_found(transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = longest(transport, monkeypatch, **TO_HOST)
+    print(path)
+    assert path.kind in {"memory of the host", "TCP"}
+    slow = fallback(path, TO_HOST, "4 MiB")
+    assert slow
+    assert slow.unset
+    if path.counted is None:
+        pytest.skip("this GPU does not count the bytes of PCIe")
+    assert COUNTED[0] < path.counted < COUNTED[1]
+
+
+@pytest.mark.gpu
+@pytest.mark.alone
+@needs_gpus
+def test_copies_to_and_from_the_host_are_counted() -> None:
+    with usual("staged/pinned") as (_, plan, trials):
+        small = path_launch.PathPlan(sizes_bytes=[64 << 10, 4 << 20])
+        records, ending = preflight.send(msgspec.structs.replace(plan, benchmark="path", options=small), trials)
+    counts = [msgspec.convert(record, PathCounts) for record in records if record["record"] == "path"]
+    print(*counts, sep="\n")
+    assert len(counts) == 2, ending
+    for each in counts:
+        path = path_of(each, Said())
+        if path.counted is None:
+            pytest.skip("this GPU does not count the bytes of PCIe")
+        assert path.over() == "PCIe"
+        assert COUNTED[0] < path.counted < COUNTED[1]

@@ -345,6 +345,107 @@ def test_messages_of_gpus_go_from_one_to_the_other_or_through_the_host(
     assert paths.fallback(path, {}, "1 MiB") is None
 
 
+def between_gpus(
+    counted: dict[str, float], lines: Sequence[str], *, joined: bool = True, addresses: tuple[str, str] = ("3b", "86"),
+    transport: str = "nccl", size: int = SIZE,
+) -> RunPath:  # fmt: skip
+    """The path of messages between GPUs of a host of which NVLink and PCIe counted these parts, as the engine says."""
+    parts = {name: round(part * EXCHANGES * size) for name, part in counted.items()}
+    links = [
+        {
+            "name": name,
+            "rdma": False,
+            "gpu": True,
+            "up": joined or name == "PCIe",
+            "rate_bits_per_s": None,
+            "shared": [],
+        }
+        | dict.fromkeys(("sent_bytes", "received_bytes"), part)
+        | dict.fromkeys(("sent_packets", "received_packets"), 0)
+        for name, part in parts.items()
+    ]
+    ends = [
+        {"rank": rank, "host": "a", "gpu": gpu, "devices": [msgspec.to_builtins(device("lo")), *links]}
+        for rank, gpu in enumerate(addresses)
+    ]
+    record = {"record": "path", "version": 2, "transport": transport, "size_bytes": size, "exchanges": EXCHANGES}
+    counts = msgspec.convert({**record, "ends": ends}, PathCounts)
+    return paths.path_of(counts, said_of(counts, lines, "Open MPI v5.0.11"))
+
+
+P2P, SHM = nccl("P2P/CUMEM/read"), nccl("SHM/direct/direct")
+
+
+@pytest.mark.parametrize(
+    ("counted", "lines", "words", "share"),
+    [
+        ({"NVLink": 1.0, "PCIe": 0.01}, P2P, "GPU to GPU over NVLink: NCCL 2.27.7+cuda12.9, P2P/CUMEM/read", 1.0),
+        ({"NVLink": 2.0, "PCIe": 0.01}, P2P, "GPU to GPU over NVLink: NCCL 2.27.7+cuda12.9, P2P/CUMEM/read", 2.0),
+        ({"NVLink": 1.0, "PCIe": 0.01}, [], "GPU to GPU over NVLink", 1.0),
+        ({"NVLink": 0.0, "PCIe": 1.1}, P2P, "GPU to GPU over PCIe: NCCL 2.27.7+cuda12.9, P2P/CUMEM/read", 1.1),
+        ({"PCIe": 1.1}, SHM, "memory of the host over PCIe: NCCL 2.27.7+cuda12.9, SHM/direct/direct", 1.1),
+        ({"PCIe": 1.1}, [], "GPU to GPU or memory of the host over PCIe", 1.1),
+        ({"NVLink": 0.0, "PCIe": 0.1}, P2P, "GPU to GPU: NCCL 2.27.7+cuda12.9, P2P/CUMEM/read", None),
+        ({"NVLink": 0.0, "PCIe": 0.1}, [], "unknown: the library does not say how", None),
+        ({}, [], "unknown: the library does not say how", None),
+    ],
+)
+def test_the_links_of_gpus_say_what_carried_the_bytes(
+    counted: dict[str, float], lines: list[str], words: str, share: float | None
+) -> None:
+    path = between_gpus(counted, lines)
+    assert path.words() == words
+    assert path.counted == (share and pytest.approx(share))
+
+
+def test_bytes_that_did_not_go_over_nvlink_are_a_finding() -> None:
+    """Also where the library says that one GPU reads from the other."""
+    over_pcie = {"NVLink": 0.0, "PCIe": 1.1}
+    slow = paths.fallback(between_gpus(over_pcie, P2P), {}, "1 MiB")
+    assert slow
+    assert (slow.text, slow.change) == (
+        "1 MiB over PCIe (P2P/CUMEM/read) though NVLink joins the GPUs",
+        "NCCL_P2P_LEVEL=NVL",
+    )
+    hidden = paths.fallback(between_gpus(over_pcie, SHM), {"NCCL_P2P_DISABLE": "1"}, "1 MiB")
+    assert hidden
+    assert hidden.text == (
+        "1 MiB through the memory of the host (SHM/direct/direct) though NVLink joins the GPUs: "
+        "the environment sets NCCL_P2P_DISABLE=1"
+    )
+    assert (hidden.unset, hidden.change) == (["NCCL_P2P_DISABLE"], "")
+    assert paths.fallback(between_gpus({"NVLink": 0.0}, SHM), {}, "1 MiB")  # a GPU that counts no bytes over PCIe
+    assert paths.fallback(between_gpus(over_pcie, [], transport="peer"), {}, "1 MiB")
+    for path in (
+        between_gpus({"NVLink": 1.0, "PCIe": 0.1}, P2P),
+        between_gpus(over_pcie, P2P, joined=False),
+        between_gpus({"NVLink": 0.0, "PCIe": 0.1}, P2P),  # counters that always say 0, as in some virtual machines
+        between_gpus({"NVLink": 0.0, "PCIe": 0.1}, []),
+    ):
+        assert paths.fallback(path, {}, "1 MiB") is None
+
+
+def test_ranks_that_share_a_gpu_count_the_messages_of_both() -> None:
+    shared = ("3b", "3b")
+    inside = between_gpus({"NVLink": 0.0, "PCIe": 0.01}, GPU_UCX, joined=False, addresses=shared, transport="aware")
+    assert inside.words().startswith("memory of the GPU: UCX, ")
+    outside = between_gpus({"NVLink": 0.0, "PCIe": 2.2}, [], joined=False, addresses=shared, transport="aware")
+    assert (outside.over(), outside.counted) == ("PCIe", pytest.approx(1.1))
+
+
+def test_of_small_messages_the_links_of_gpus_say_nothing() -> None:
+    """What a kernel asks and tells the host is more than such messages are."""
+    path = between_gpus({"NVLink": 0.0, "PCIe": 50.0}, P2P, size=8)
+    assert (path.kind, path.devices, path.counted) == ("GPU to GPU", [], None)
+
+
+def test_what_two_gpus_carried_is_in_the_heading() -> None:
+    over = between_gpus({"NVLink": 1.0, "PCIe": 0.01}, P2P)
+    assert over.in_short() == "GPU to GPU over NVLink, NCCL 2.27.7+cuda12.9, P2P/CUMEM/read"
+    slower = between_gpus({"NVLink": 0.0, "PCIe": 1.1}, P2P)
+    assert slower.in_short() == "GPU to GPU over PCIe, NCCL 2.27.7+cuda12.9, P2P/CUMEM/read, idle: NVLink"
+
+
 MLX5 = device("mlx5_0", rate=200e9)
 SLOW, THOUGH = "64 KiB over TCP", "though mlx5_0 (200 Gbit/s) is up on both hosts"
 UNEXPLAINED = [line for line in OPEN_MPI if "failure" not in line]

@@ -1,10 +1,10 @@
-// The benchmark `path`: a few messages of each size between two ranks, and what the network devices of both hosts
-// counted meanwhile. The first ranks of the nodes make pairs; on one node the first two ranks are the pair. It measures
-// no time.
+// The benchmark `path`: a few messages of each size between two ranks, and what the network devices of both hosts and
+// the links of both GPUs counted meanwhile. The first ranks of the nodes make pairs; on one node the first two ranks
+// are the pair. It measures no time.
 #include <thread>
 
 #include "benchmark/transport_set.hpp"
-#include "machine/network_devices.hpp"
+#include "machine/counted_devices.hpp"
 
 namespace volley {
 namespace {
@@ -69,7 +69,7 @@ class Path final : public Benchmark {
 
   static Json counted(const Run& run, const RankGroup& pair, const Series& series) {
     const std::uint64_t exchanges = std::clamp(bytes_each_way / series.view.bytes, fewest, most);
-    const bool late = std::ranges::any_of(network_devices(), &NetworkDevice::rdma);
+    const bool late = std::ranges::any_of(network_devices(), &CountedDevice::rdma);
     const auto send = [&](std::uint64_t count) {
       run.watchdog.progress(static_cast<double>(2 * count * series.view.bytes) / slowest_bytes_per_s);
       series.driver->run(series.view, count, {});
@@ -78,13 +78,17 @@ class Path final : public Benchmark {
     };
     series.driver->prepare(series.view, {});
     send(1);  // connects
-    const auto before = network_devices();
+    const auto of_gpus = gpus(run.job, pair, series);
+    const auto before = devices(of_gpus);
     VOLLEY_MPI(MPI_Barrier(pair.control.get()));
     send(exchanges);
-    const auto after = network_devices();
-    Json end = {{"rank", pair.rank(pair.self)}, {"host", run.job.host(run.job.rank)}, {"devices", Json::array()}};
+    const auto after = devices(of_gpus);
+    Json end = {{"rank", pair.rank(pair.self)},
+                {"host", run.job.host(run.job.rank)},
+                {"gpu", of_gpus[0]},
+                {"devices", Json::array()}};
     for (const auto& now : after) {
-      const auto then = std::ranges::find(before, now.name, &NetworkDevice::name);
+      const auto then = std::ranges::find(before, now.name, &CountedDevice::name);
       if (then != before.end()) end["devices"].push_back(difference(now, *then));
     }
     Json ends = Json::array();
@@ -94,16 +98,35 @@ class Path final : public Benchmark {
             {"exchanges", exchanges},   {"ends", ends}};
   }
 
-  static Json difference(const NetworkDevice& now, const NetworkDevice& then) {
+  // The PCI addresses of the GPUs whose memory the messages of a series are in: of this rank's and of the other's, if
+  // that is on this node. Empty: there is none.
+  static std::array<std::string, 2> gpus(const Job& job, const RankGroup& pair, const Series& series) {
+    std::array<std::string, 2> found;
+    const int other = pair.rank(pair.peer());
+    if (series.memory != MemoryKind::device) return found;
+    if (const auto& device = job.facts(job.rank).device) found[0] = device->pci;
+    if (job.node(other) != job.node(job.rank)) return found;
+    if (const auto& device = job.facts(other).device) found[1] = device->pci;
+    return found;
+  }
+
+  static std::vector<CountedDevice> devices(const std::array<std::string, 2>& gpus) {
+    auto found = network_devices();
+    if (!gpus[0].empty()) std::ranges::copy(gpu_links(gpus[0], gpus[1]), std::back_inserter(found));
+    return found;
+  }
+
+  static Json difference(const CountedDevice& now, const CountedDevice& then) {
     return {{"name", now.name},
             {"rdma", now.rdma},
+            {"gpu", now.gpu},
             {"up", now.up},
             {"rate_bits_per_s", now.rate_bits_per_s > 0 ? Json(now.rate_bits_per_s) : Json(nullptr)},
             {"shared", now.shared},
-            {"sent_bytes", now.sent_bytes - then.sent_bytes},
-            {"received_bytes", now.received_bytes - then.received_bytes},
-            {"sent_packets", now.sent_packets - then.sent_packets},
-            {"received_packets", now.received_packets - then.received_packets}};
+            {"sent_bytes", counted_since(then.sent_bytes, now.sent_bytes)},
+            {"received_bytes", counted_since(then.received_bytes, now.received_bytes)},
+            {"sent_packets", counted_since(then.sent_packets, now.sent_packets)},
+            {"received_packets", counted_since(then.received_packets, now.received_packets)}};
   }
 
   std::vector<std::uint64_t> sizes_bytes_;

@@ -1,4 +1,4 @@
-#include "machine/network_devices.hpp"
+#include "machine/counted_devices.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -25,9 +25,9 @@ Number number_in(const fs::path& path) {
   return file >> number ? number : Number{};
 }
 
-NetworkDevice interface_at(const fs::path& path) {
+CountedDevice interface_at(const fs::path& path) {
   const auto counted = [&](const char* name) { return number_in<std::uint64_t>(path / "statistics" / name); };
-  NetworkDevice device{.name = path.filename(),
+  CountedDevice device{.name = path.filename(),
                        .up = number_in<int>(path / "carrier") == 1,
                        .rate_bits_per_s = 1e6 * std::max(0.0, number_in<double>(path / "speed")),
                        .sent_bytes = counted("tx_bytes"),
@@ -44,7 +44,7 @@ NetworkDevice interface_at(const fs::path& path) {
 
 // EFA has counters of bytes in another folder, and none in the usual one. Omni-Path counts flits instead of words
 // (Linux, drivers/infiniband/hw/hfi1/mad.c).
-NetworkDevice port_at(const fs::path& path, const fs::path& of_device) {
+CountedDevice port_at(const fs::path& path, const fs::path& of_device) {
   const std::string name = of_device.filename(), number = path.filename();
   const int word_bytes = name.starts_with("hfi1") ? 8 : 4;
   const bool usual = fs::exists(path / "counters/port_xmit_data");
@@ -55,7 +55,7 @@ NetworkDevice port_at(const fs::path& path, const fs::path& of_device) {
   const auto packets = [&](const char* usually, const char* otherwise) {
     return number_in<std::uint64_t>(usual ? path / "counters" / usually : path / "hw_counters" / otherwise);
   };
-  NetworkDevice device{.name = number == "1" ? name : name + ":" + number,
+  CountedDevice device{.name = number == "1" ? name : name + ":" + number,
                        .rdma = true,
                        .up = number_in<int>(path / "state") == 4,                  // "4: ACTIVE"
                        .rate_bits_per_s = 1e9 * number_in<double>(path / "rate"),  // "100 Gb/sec (4X EDR)"
@@ -69,8 +69,8 @@ NetworkDevice port_at(const fs::path& path, const fs::path& of_device) {
 
 }  // namespace
 
-std::vector<NetworkDevice> network_devices(const std::string& root) {
-  std::vector<NetworkDevice> found;
+std::vector<CountedDevice> network_devices(const std::string& root) {
+  std::vector<CountedDevice> found;
   for (const auto& path : entries_of(root + "sys/class/net")) {
     if (fs::exists(path / "statistics")) found.push_back(interface_at(path));
   }

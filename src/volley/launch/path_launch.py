@@ -13,7 +13,7 @@ from volley.launch import preflight
 from volley.launch.engine import About
 from volley.launch.preflight import Trials
 from volley.machine import path_words, paths
-from volley.machine.paths import LARGEST_TRIED, LIKE_HOST, PathCounts, RunPath
+from volley.machine.paths import BY_PEER_ACCESS, LARGEST_TRIED, LIKE_HOST, PathCounts, RunPath
 from volley.records.plan import Plan
 
 USUAL_SIZES = (8, 1 << 16, 1 << 22)
@@ -32,7 +32,7 @@ class PathPlan(Frozen, frozen=True, kw_only=True):
 
 
 def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> list[RunPath] | None:
-    """Return the paths of a plan's transports that are libraries' own choice, those of MPI and NCCL.
+    """Return the paths of a plan's transports that are not known by their name: those of MPI, NCCL and peer access.
 
     ``None``: there are none; nothing is known of a job that failed, and the measured one will say why.
 
@@ -42,8 +42,9 @@ def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> 
         excluded: transports that must not be opened.
         trials: how the measured job is started.
     """
-    of_libraries = [each.name for each in about.of(plan.transports) if each.mpi or each.name == "nccl"]
-    names = dict.fromkeys("host" if name.startswith(LIKE_HOST) else name for name in of_libraries)
+    chosen = ("nccl", *BY_PEER_ACCESS)
+    unknown = [each.name for each in about.of(plan.transports) if each.mpi or each.name in chosen]
+    names = dict.fromkeys("host" if name.startswith(LIKE_HOST) else name for name in unknown)
     names = {name: None for name in names if name not in excluded and name.count("/") < 2}
     if not names or plan.world_size > MOST_RANKS or trials.stop.signal is not None:
         return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from volley.machine import nccl_words, ucx_protocols
-from volley.machine.paths import PathCounts, Said
+from volley.machine.paths import BY_PEER_ACCESS, PEER_ACCESS, PathCounts, Said
 from volley.text import join_words
 
 VARIABLES = {
@@ -42,6 +42,8 @@ def said_of(counts: PathCounts, lines: Sequence[str], mpi: str) -> Said:
         lines: all text of the launch.
         mpi: the first line of MPI_Get_library_version.
     """
+    if counts.transport in BY_PEER_ACCESS:
+        return Said("CUDA", PEER_ACCESS)
     nccl = counts.transport.startswith("nccl")
     reasons = (each for words, each in _REASONS.items() for line in lines if words in line)
     reason = next((each for each in reasons if each.startswith("NCCL") == nccl), "")

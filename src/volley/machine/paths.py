@@ -1,8 +1,8 @@
 """The path of messages: library and protocol as the library says, and the devices whose counters saw the bytes.
 
 The engine's benchmark ``path`` sends a few messages in a launch of its own and reads the counters of all network
-devices of both hosts before and after them; there the libraries say what they chose.  The counters decide, the words
-explain.
+devices of both hosts, and of the links of both GPUs, before and after them; there the libraries say what they chose.
+The counters decide, the words explain.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from volley.units import format_sig, format_size
 LARGEST_TRIED = 1 << 22
 """A longer message takes the path of one of this size."""
 
+BY_PEER_ACCESS = ("peer", "device")
+"""The transports in which a GPU itself writes into the memory of another: over which link, its counters say."""
 LIKE_HOST = "staged/"
 """How transports begin whose bytes travel between the ranks as those of ``host``."""
 HEADERS_BYTES = {False: 66, True: 24}
@@ -28,8 +30,9 @@ RDMA device, whose counters leave out the rest: LRH 8, BTH 12, ICRC 4 (InfiniBan
 PortXmitData)."""
 SMALLEST_COUNTED = 1 << 12
 """Below this the library's own headers are a large part of a message: packets are counted there, and no bytes."""
-_DIRECT = re.compile(r"cuda_ipc|\bP2P/")
-"""In the words of UCX and NCCL: one GPU reads or writes the memory of the other."""
+PEER_ACCESS = "peer access"
+_DIRECT = re.compile(rf"cuda_ipc|\bP2P/|{PEER_ACCESS}")
+"""In the words of UCX and NCCL, and of CUDA's own transports: one GPU reads or writes the memory of the other."""
 _STAGED = re.compile(r"cuda_copy|frag host|fragmented")
 """In UCX's: it copies GPU memory to the host, piece by piece."""
 _LONG_BYTES = 1 << 20
@@ -44,6 +47,8 @@ _OVER_TCP, _IN_MEMORY = (
     re.compile(r"\b(sm|vader|posix|sysv|cma|knem|xpmem|SHM|P2P|cuda_ipc)\b"),
 )
 """In the words of libraries: the loopback is theirs, or memory is and the loopback is another program's."""
+NVLINK = "NVLink"
+"""How the engine calls the NVLinks of a GPU; what it calls PCIe is the GPU's link to everything else."""
 _FASTER = 1.5
 """A device that does nothing is worth a word if it is so many times as fast as the one that carried the bytes."""
 ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
@@ -51,7 +56,7 @@ ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
 
 
 class CountedDevice(msgspec.Struct, frozen=True):
-    """A network device of one end, and what it counted while the messages were sent."""
+    """A network device of one end, or the links of its GPU, and what it counted while the messages were sent."""
 
     name: str
     rdma: bool
@@ -63,6 +68,8 @@ class CountedDevice(msgspec.Struct, frozen=True):
     received_bytes: int
     sent_packets: int
     received_packets: int
+    gpu: bool = False
+    """NVLink or PCIe of a GPU, which counts no packets.  NVLink is up if it joins the GPUs of both ends."""
 
     def amount(self, way: Literal["sent", "received"], *, bytes_counted: bool) -> float:
         """Return the bytes without headers that went one way, or the packets."""
@@ -75,6 +82,8 @@ class CountedEnd(msgspec.Struct, frozen=True):
     rank: int
     host: str
     devices: list[CountedDevice]
+    gpu: str = ""
+    """The PCI address of the GPU whose memory the messages are in; empty: they are in memory of the host."""
 
 
 class PathCounts(msgspec.Struct, frozen=True, tag_field="record", tag="path"):
@@ -109,6 +118,8 @@ class DeviceShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sent: float = 0.0
     """The part of the bytes that left this end; of small messages of their packets."""
     received: float = 0.0
+    gpu: bool = False
+    """NVLink or PCIe of the GPU."""
 
 
 class PathEnd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,6 +127,8 @@ class PathEnd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     host: str
     devices: list[DeviceShare] = []
     """Those that carried something, the most first."""
+    gpu: str = ""
+    """The PCI address of the GPU whose memory the messages are in."""
 
 
 class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,8 +148,8 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str = ""
     """Why the library took no better one, if it said so."""
     idle: list[DeviceShare] = []
-    """Devices that are up on both hosts and carried nothing, the fastest first; of two hosts only.  An RDMA device is
-    idle, too, if TCP goes over an interface of the same card."""
+    """Devices that are up on both hosts and carried nothing, the fastest first; of one host only NVLink between its
+    GPUs.  An RDMA device is idle, too, if TCP goes over an interface of the same card."""
 
     @property
     def apart(self) -> bool:
@@ -159,23 +172,34 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def kind(self) -> str:
-        """``TCP``, ``RDMA``; of one host without a device ``memory of the host``, ``GPU to GPU``; empty: unknown."""
-        if self.devices:
+        """``TCP``, ``RDMA``, ``GPU to GPU``, ``memory of the host`` or ``of the GPU``; empty: unknown."""
+        links = any(device.gpu for device in self.devices)
+        if self.devices and not links:
             return "RDMA" if all(device.rdma for device in self.devices) else "TCP"
         direct = self.of_gpus and _DIRECT.search(self.protocol)  # of two hosts: NVLink joins them
-        if self.crowded or (self.of_gpus and not self.protocol) or (self.apart and not direct):
+        if self.crowded or (self.of_gpus and not self.protocol and not links) or (self.apart and not (direct or links)):
             return ""
-        return "GPU to GPU" if direct else "memory of the host"
+        if self.in_one_gpu and direct and not links:
+            return "memory of the GPU"
+        if direct or any(device.name == NVLINK for device in self.devices):
+            return "GPU to GPU"
+        return "memory of the host" if self.protocol or not links else "GPU to GPU or memory of the host"
 
     @property
     def crowded(self) -> bool:
         """True if devices counted more than was sent: other programs used them, too."""
-        return (self.counted or 0.0) > _MOST_SEEN[True]
+        # NCCL itself sends up to twice the bytes over the links of GPUs: a flag with each word (its protocol LL).
+        return (self.counted or 0.0) > _MOST_SEEN[True] and not any(device.gpu for device in self.devices)
+
+    @property
+    def in_one_gpu(self) -> bool:
+        """True if both ranks use one GPU."""
+        return not self.apart and bool(self.ends[0].gpu) and len({end.gpu for end in self.ends}) == 1
 
     @property
     def of_gpus(self) -> bool:
         """True if the messages are in the memory of GPUs."""
-        return self.transport.startswith(("aware", "nccl"))
+        return self.transport.startswith(("aware", "nccl", *BY_PEER_ACCESS))
 
     def in_short(self) -> str:
         """Return what is equal for all messages that go one way: ``TCP over eth0 (10 Gbit/s), UCX``."""
@@ -189,7 +213,8 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
         way = out if out == back else f"{out}, back over {back}"
         unused = join_few(map(device_words, self.idle), 2)
-        return ", ".join(filter(None, (f"{self.kind} over {way}", self.library, unused and f"idle: {unused}")))
+        said = self.protocol.rpartition(", ")[2] if any(device.gpu for device in self.devices) else ""
+        return ", ".join(filter(None, (f"{self.kind} over {way}", self.library, said, unused and f"idle: {unused}")))
 
     def words(self) -> str:
         """Return what is known: ``TCP over eth0 (10 Gbit/s): Open MPI ob1, tcp``."""
@@ -233,33 +258,55 @@ def device_words(device: DeviceShare) -> str:
 
 def path_of(counts: PathCounts, said: Said) -> RunPath:
     """Return the path of messages from the counters of both ends and from what the libraries said."""
-    whole = counts.size_bytes * counts.exchanges
     by_bytes = counts.size_bytes >= SMALLEST_COUNTED
-    sent = whole if by_bytes else counts.exchanges
+    nvlink, network, pcie = (_carried(counts, link) for link in (NVLINK, "", "PCIe"))
+    in_memory, crowded = _IN_MEMORY.search(said.protocol), max(network[1]) > _MOST_SEEN[by_bytes]
+    others = not (counts.apart or _OVER_TCP.search(said.protocol)) and (in_memory or crowded)
+    # If others use the loopback, it says nothing.  What a network carries from GPU to GPU goes over PCIe before.
+    able = [nvlink, *([] if others else [network]), *([] if counts.apart else [pcie])]
+    nothing = [PathEnd(end.rank, end.host, [], end.gpu) for end in counts.ends]
+    ends, seen = next((each for each in able if any(end.devices for end in each[0])), (nothing, []))
+    counted = min(seen) if by_bytes and seen else max(network[1]) if others and not (seen or in_memory) else None
+    return RunPath(
+        counts.transport,
+        counts.size_bytes,
+        counts.size_bytes * counts.exchanges,
+        counted,
+        said.library,
+        said.protocol,
+        ends,
+        said.reason,
+        _idle(counts, ends) if counts.apart else _idle_nvlink(counts, ends, said),
+    )
+
+
+def _carried(counts: PathCounts, link: str) -> tuple[list[PathEnd], list[float]]:
+    """Return what the devices of both ends carried, and the part of the whole that they counted in each direction.
+
+    Args:
+        counts: the messages.
+        link: which links of the GPUs; empty: network devices.
+    """
+    by_bytes = counts.size_bytes >= SMALLEST_COUNTED
+    # The loopback, or the GPU of both ranks, sends and receives the messages of both.
+    both = len({end.gpu if link else end.host for end in counts.ends}) == 1 and not counts.apart
+    whole = counts.exchanges * (counts.size_bytes if by_bytes else 1) * (2 if both else 1)
     ends: list[PathEnd] = []
     seen: list[float] = []
     for end in counts.ends:
-        able = [each for each in end.devices if (each.name == "lo") != counts.apart]
-        # The loopback sends and receives the messages of both ranks.
-        whole_end = sent * (1 if counts.apart else 2)
-        out, back = (_amounts(able, way, whole_end, bytes_counted=by_bytes) for way in ("sent", "received"))
-        totals = [sum(amounts.values()) / whole_end for amounts in (out, back)]
+        devices = [each for each in end.devices if (each.name if each.gpu else "") == link]
+        able = [each for each in devices if link or (each.name == "lo") != counts.apart]
+        out, back = (_amounts(able, way, whole, bytes_counted=by_bytes) for way in ("sent", "received"))
+        totals = [sum(amounts.values()) / whole for amounts in (out, back)]
         seen += totals
         shares = [
-            DeviceShare(each.name, each.rdma, each.rate_bits_per_s, _part(each, out), _part(each, back))
+            DeviceShare(each.name, each.rdma, each.rate_bits_per_s, _part(each, out), _part(each, back), each.gpu)
             for each in able
             if min(totals) >= _LEAST_SEEN and max(_part(each, out), _part(each, back)) >= _LEAST_SHARE[by_bytes]
         ]
-        ends.append(PathEnd(end.rank, end.host, sorted(shares, key=lambda each: -max(each.sent, each.received))))
-    counted = min(seen) if by_bytes and any(end.devices for end in ends) else None
-    in_memory, crowded = _IN_MEMORY.search(said.protocol), max(seen) > _MOST_SEEN[by_bytes]
-    if not (counts.apart or _OVER_TCP.search(said.protocol)) and (in_memory or crowded):
-        ends = [PathEnd(end.rank, end.host) for end in ends]  # another program uses the loopback
-        counted = None if in_memory else max(seen)
-    idle = _idle(counts, ends) if counts.apart else []
-    return RunPath(
-        counts.transport, counts.size_bytes, whole, counted, said.library, said.protocol, ends, said.reason, idle
-    )
+        shares.sort(key=lambda each: -max(each.sent, each.received))
+        ends.append(PathEnd(end.rank, end.host, shares, end.gpu))
+    return ends, seen
 
 
 def _amounts(
@@ -287,7 +334,7 @@ def _part(device: CountedDevice, amounts: Mapping[str, float]) -> float:
 
 def _idle(counts: PathCounts, ends: Sequence[PathEnd]) -> list[DeviceShare]:
     first, second = (
-        {each.name: each for each in end.devices if each.up and not each.name.startswith(ONLY_HERE)}
+        {each.name: each for each in end.devices if each.up and not (each.gpu or each.name.startswith(ONLY_HERE))}
         for end in counts.ends
     )
     used = {device.name for end in ends for device in end.devices}
@@ -298,6 +345,14 @@ def _idle(counts: PathCounts, ends: Sequence[PathEnd]) -> list[DeviceShare]:
         if name in second and name not in used | beside and (each.rdma or used.isdisjoint(each.shared))
     ]
     return sorted(idle, key=lambda each: -(each.rate_bits_per_s or 0))
+
+
+def _idle_nvlink(counts: PathCounts, ends: Sequence[PathEnd], said: Said) -> list[DeviceShare]:
+    """Return NVLink if it joins the GPUs and the bytes went over PCIe, or through the host as the library says."""
+    joined = all(any(each.name == NVLINK and each.up for each in end.devices) for end in counts.ends)
+    used = {device.name for end in ends for device in end.devices}
+    through_host = said.protocol and not _DIRECT.search(said.protocol)
+    return [DeviceShare(NVLINK, gpu=True)] if joined and NVLINK not in used and (used or through_host) else []
 
 
 # ------------------------------------------------------------------------------------------------------ fallbacks
@@ -313,6 +368,7 @@ _CHOICES = {
         "OMPI_MCA_pml=ucx",
         "OMPI_MCA_btl_tcp_if_include={}",
     ),
+    "CUDA": (re.compile("(?!)"), "", ""),
     "UCX": (re.compile(r"UCX_(TLS|NET_DEVICES|IB_GPU_DIRECT_RDMA)"), "UCX_NET_DEVICES={}:1", "UCX_NET_DEVICES={}"),
     "": (
         re.compile(r"FI_(PROVIDER|\w+_IFACE)|I_MPI_(FABRICS|OFI_PROVIDER)|OMPI_MCA_mtl\w*"),
@@ -321,7 +377,7 @@ _CHOICES = {
     ),
 }
 """By the beginning of the library: the variables that choose a network, and what chooses an RDMA device or an
-interface; the last one is libfabric."""
+interface; CUDA has none, and the last one is libfabric."""
 _PROVIDERS = {"rdmap": "efa", "efa": "efa", "hfi1": "opx", "cxi": "cxi"}
 """Of libfabric, by the beginning of the name of a device; other devices have ``verbs``, and UCX knows them."""
 _BY_LIBFABRIC = {True: "NCCL_NET_PLUGIN=aws-ofi", False: "OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi"}
@@ -354,9 +410,14 @@ def fallback(path: RunPath, environment: Mapping[str, str], sizes: str) -> Fallb
         f"the environment sets {join_words(f'{name}={environment[name]}' for name in unset)}" if unset else path.reason
     )
     by_size = path.transport.startswith("aware") and path.size_bytes < _LONG_BYTES  # NCCL has one way for all sizes
-    if path.kind == "memory of the host" and path.of_gpus and unset and not by_size:
-        return Fallback(f"{sizes} through the memory of the host ({path.protocol}): {why}", unset, "")
     nccl = path.library.startswith("NCCL")
+    through_host = path.kind.startswith("memory of the host")
+    if path.of_gpus and not (path.apart or by_size or path.kind == "TCP") and (path.idle or (through_host and unset)):
+        way = "through the memory of the host" if through_host else f"over {path.over()}"
+        text = f"{sizes} {way} ({path.protocol})" if path.protocol else f"{sizes} {way}"
+        text += " though NVLink joins the GPUs" if path.idle else ""
+        change = "NCCL_P2P_LEVEL=NVL" if nccl and not unset else ""
+        return Fallback(f"{text}: {why}" if why else text, unset, change)
     staged = path.protocol and "GDR" not in path.protocol if nccl else not by_size and _STAGED.search(path.protocol)
     if path.kind == "RDMA" and path.of_gpus and staged:
         text = f"{sizes} over RDMA on {path.over()} without GPUDirect, through the memory of both hosts"
