@@ -13,7 +13,7 @@ from volley.benchmarks import plain
 from volley.benchmarks.pair import PingPongOptions
 from volley.benchmarks.points.jobs import PointForecast
 from volley.benchmarks.points.results import times
-from volley.command.options import JobOptions
+from volley.command.options import JobOptions, SamplingOptions
 from volley.launch.engine import About, TransportAbout
 from volley.launch.inside_launcher import RankInfo
 from volley.records.plan import Plan, Sampling
@@ -23,6 +23,7 @@ from volley.run.jobs import (
     GPU_START_S,
     MAX_LAUNCHES,
     POINT_TIME_S,
+    SHORTEST_POINT_S,
     START_S,
     Job,
     JobContext,
@@ -97,6 +98,32 @@ def test_launches_share_a_budget() -> None:
 
 
 SIZES = [1 << power for power in range(3, 31)]
+
+
+@pytest.mark.parametrize("launches", [None, 2, 9])
+@pytest.mark.parametrize("sizes", [SIZES[:1], SIZES[:8], SIZES])
+@pytest.mark.parametrize("budget_s", [0.5, 3.0, 5.0, 8.0, 20.0, 1000.0, None])
+def test_a_short_budget_shortens_points_before_it_skips_them(
+    budget_s: float | None, sizes: list[int], launches: int | None
+) -> None:
+    asked = plan(budget_s=budget_s, options={"sizes_bytes": sizes})
+    (job, *_) = jobs(asked, launches=launches).planned
+    point_s = job.plan.sampling.point_time_s
+    assert SHORTEST_POINT_S <= point_s <= POINT_TIME_S
+    whole_s = measures_in_s(Job(msgspec.structs.replace(job.plan, budget_s=None)), JobContext(NO_GPU), PointForecast)
+    part_s = (budget_s or math.inf) / (launches or FIRST_LOOK) - START_S
+    fits = whole_s <= part_s * 1.1  # two digits of the time
+    assert fits or point_s == SHORTEST_POINT_S
+    assert not fits or point_s == POINT_TIME_S or whole_s >= part_s * 0.9
+
+
+def test_the_time_of_a_point_that_was_typed_stays() -> None:
+    typed = SamplingOptions(point_time=0.2, given=frozenset({"point_time"}))
+    options = PingPongOptions(job=JobOptions(), sampling=typed)
+    asked = plan(budget_s=1.0)
+    asked = msgspec.structs.replace(asked, sampling=msgspec.structs.replace(asked.sampling, point_time_s=0.2))
+    (job, *_) = repeated(asked, options, JobContext(NO_GPU), times, PointForecast).planned
+    assert job.plan.sampling.point_time_s == 0.2
 
 
 def said_and_took(
@@ -241,7 +268,7 @@ def test_a_budget_without_an_interval_is_told_with_one_that_has_an_interval() ->
 
 def test_a_budget_that_is_known_to_be_too_short_is_told_once_before_the_first_launch() -> None:
     described = jobs(plan(budget_s=1.0))
-    expected = "in 1 s there is time for 3 launches of 0.32 s; a 95 % interval needs 6: write --budget 3"
+    expected = "in 1 s there is time for 3 launches of 0.28 s; a 95 % interval needs 6: write --budget 2"
     assert described.note == expected
     done = log(1e-6)
     done.times = LaunchTimes(exit_s=0.9)

@@ -32,7 +32,7 @@ class SamplingOptions(Options):
     point_time: float = option(
         read=option_values.seconds,
         default=1.0,
-        shown="0.05; 1 in a single launch",
+        shown="0.05, or less with a short --budget; 1 in a single launch",
         help="Time limit for each point in a launch, even if the confidence interval is still wider.",
     )
     size_time: float | None = option(

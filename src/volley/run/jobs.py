@@ -315,6 +315,10 @@ POINT_TIME_S = 0.05
 the medians at 8 B vary by 3.8 % (standard deviation, median over transports) with all samples of a launch, and by 5.0 %
 with the first four; at 64 MiB by 1.9 and 3.6 %."""
 
+SHORTEST_POINT_S = 0.01
+"""The time of a point where a short ``--budget`` has all of them measured rather than some for longer: still more than
+a hundred samples of a short message."""
+
 FIRST_SHARE = 3
 """The first launch may take this part of the time, twice as much as each of ``FIRST_LOOK`` launches."""
 
@@ -344,12 +348,15 @@ def repeated(
     number = options.job.launches or asked
     if number == 1:
         return Jobs((Job(plan),))
+    asked_s, start_s = plan.budget_s, starts_in_s(plan, context)
     if plan.sampling.mode == "adaptive":
-        point_time_s = plan.sampling.point_time_s if "point_time" in options.sampling.given else POINT_TIME_S
+        point_time_s = plan.sampling.point_time_s
+        if "point_time" not in options.sampling.given:
+            part_s = (asked_s or math.inf) / (number or FIRST_LOOK) - start_s
+            point_time_s = _point_time_s(plan, part_s, context, forecast)
         short = msgspec.structs.replace(plan.sampling, point_time_s=point_time_s, min_visits=MIN_VISITS)
         plan = msgspec.structs.replace(plan, sampling=short)
-    asked_s = plan.budget_s
-    start_s, measuring_s = starts_in_s(plan, context), measures_in_s(Job(plan), context, forecast)
+    measuring_s = measures_in_s(Job(plan), context, forecast)
     shortest_s = start_s + min(start_s, measuring_s)  # of a launch: in a shorter one there is little but its start
     if number:
         launches = LaunchCount(1 if asked_s else number, number, asked_s)
@@ -386,6 +393,20 @@ def repeated(
 
     advice = None if options.sampling.budget else BUDGET
     return Jobs((Job(first),), next_job=next_job, note=short_of, launches=launches, advice=advice)
+
+
+def _point_time_s(plan: Plan, part_s: float, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
+    """Return the time of a point with which the ranks have measured all points after ``part_s``, within the bounds."""
+
+    def whole_s(point_s: float) -> float:
+        sampling = msgspec.structs.replace(plan.sampling, point_time_s=point_s)
+        return measures_in_s(Job(msgspec.structs.replace(plan, sampling=sampling, budget_s=None)), context, forecast)
+
+    low_s, high_s = whole_s(SHORTEST_POINT_S), whole_s(POINT_TIME_S)
+    if part_s >= high_s:
+        return POINT_TIME_S
+    share = max(part_s - low_s, 0.0) / (high_s - low_s)
+    return float(f"{SHORTEST_POINT_S + share * (POINT_TIME_S - SHORTEST_POINT_S):.2g}")
 
 
 def _share_s(logs: Sequence[RunLog], left_s: float, aim: int, start_s: float) -> float:
