@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from volley.benchmarks.message_rate.results import MessageRatePoint
 from volley.benchmarks.overlap.results import OverlapPoint
 from volley.launch.engine import ask_about
 from volley.machine.nvidia_driver import has_driver
+from volley.machine.paths import of_plan
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.units import format_cpulist
@@ -135,6 +137,20 @@ def test_a_fault_is_found_with_every_transport_in_gpu_memory(
     passed = [(point.transport, point.size_bytes) for point in log.records if point.status == "ok"]
     assert passed == []
     assert any(point.status == "failed" for point in log.records)
+
+
+def test_nccl_says_how_it_makes_operations(volley: Command, gpus: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    if len(gpus) < 2:
+        pytest.skip("NCCL needs two GPUs")
+    monkeypatch.setenv("NCCL_ALGO", "Ring")
+    monkeypatch.setenv("NCCL_PROTO", "Simple")
+    operations, sizes = ("allreduce", "allgather", "reduce-scatter", "broadcast", "reduce"), (8, 1 << 16, 1 << 24)
+    words = ("collective", "-t", "nccl", "--operation", ",".join(operations), "--launches", "1", "--point-time", "0.02")
+    log = measured(volley, *words, "--sizes", ",".join(map(str, sizes)))
+    made = of_plan(log.run.plan.launch).algorithms
+    assert {(each.operation, each.size_bytes) for each in made} == set(product(operations, sizes))
+    assert {(each.algorithm, each.protocol) for each in made} == {("RING", "SIMPLE")}
+    assert all(each.channels >= 1 for each in made)
 
 
 # ----------------------------------------------------------------------------------------- message rates

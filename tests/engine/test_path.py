@@ -38,7 +38,8 @@ def usual(transport: str) -> Iterator[tuple[Session, Plan, Trials]]:
 
 def found(transport: str = "host") -> list[RunPath]:
     with usual(transport) as (session, plan, trials):
-        return path_launch.found(plan, session.context.about, [], trials) or []
+        shown = path_launch.found(plan, session.context.about, [], trials)
+        return shown.paths if shown else []
 
 
 @pytest.mark.alone  # the bytes of other programs would be counted
@@ -127,7 +128,7 @@ def test_bytes_that_go_through_the_host_are_counted_and_found(transport: str, mo
 @needs_gpus
 def test_copies_to_and_from_the_host_are_counted() -> None:
     with usual("staged/pinned") as (_, plan, trials):
-        small = path_launch.PathPlan(sizes_bytes=[64 << 10, 4 << 20])
+        small = path_launch.PathPlan(sizes_bytes=[64 << 10, 4 << 20], operations=[], operation_sizes_bytes=[])
         records, ending = preflight.send(msgspec.structs.replace(plan, benchmark="path", options=small), trials)
     counts = [msgspec.convert(record, PathCounts) for record in records if record["record"] == "path"]
     print(*counts, sep="\n")

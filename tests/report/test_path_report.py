@@ -8,10 +8,11 @@ import msgspec
 
 from example_records import plan, run
 from volley.compare.environment import environment_differences
+from volley.machine import nccl_words
 from volley.machine.paths import DeviceShare, PathEnd, RunPath
 from volley.records.launch_series import LaunchSeries
 from volley.records.run_log import RunLog
-from volley.run.path_report import path_at, path_findings, path_lines
+from volley.run.path_report import path_at, path_findings, path_lines, path_tables
 
 GIGABIT = DeviceShare("eth0", False, 1e9, 1.0, 1.0)
 HALVES = [DeviceShare(name, False, 1e9, 0.5, 0.5) for name in ("eth0", "eth1")]
@@ -89,4 +90,42 @@ def test_another_path_is_what_differs_and_bytes_are_not() -> None:
     assert found.name == "path of host at 64 KiB"
     assert (found.first, found.second) == (
         "TCP over eth0 (1 Gbit/s), UCX", "TCP over eth0 (1 Gbit/s) and eth1 (1 Gbit/s), UCX",
+    )  # fmt: skip
+
+
+TUNING = "n1:7:7 [0] NCCL INFO {}: {} Bytes -> Algo {} proto {} channel{{Lo..Hi}}={{0..{}}}"
+"""Composed from the format of NCCL 2.28 (src/enqueue.cc)."""
+SIZES = [8, 1 << 12, 1 << 16, 1 << 24]
+
+
+def made(largest: str) -> list[dict[str, Any]]:
+    """How four ranks make two operations; of an allgather NCCL names the bytes of a rank."""
+    all_sums = [("RING", "LL", 0), ("TREE", "LL", 0), ("TREE", "LL", 3), (largest, "SIMPLE", 15)]
+    lines = [TUNING.format("AllReduce", size, *way) for size, way in zip(SIZES, all_sums, strict=True)]
+    lines += [TUNING.format("AllGather", size // 4, "RING", "LL", 1) for size in SIZES[1:]]
+    lines += [TUNING.format("AllReduce", 4, "RING", "LL", 0)]  # the library's own
+    found = nccl_words.algorithms(lines, ["allreduce", "allgather"], SIZES, 4)
+    return [msgspec.to_builtins(each) for each in found]
+
+
+def test_operations_say_algorithm_protocol_and_channels() -> None:
+    shown = series([], algorithms=made("NVLS"))
+    _, all_sums, all_blocks = path_lines(shown)
+    assert all_sums == (
+        "nccl allreduce: 8 B RING LL, 1 channel; 4 KiB to 64 KiB TREE LL, 1 to 4 channels; "
+        "16 MiB NVLS SIMPLE, 16 channels"
+    )
+    assert all_blocks == "nccl allgather: 4 KiB to 16 MiB RING LL, 2 channels"
+    assert path_at(shown, "nccl", 1 << 16, "allreduce") == "TREE LL, 4 channels"
+    assert path_at(shown, "nccl", 8, "allgather") is None
+    assert path_at(shown, "host", 1 << 16, "allreduce") is None
+    (table,) = path_tables(shown)
+    assert len(table.rows) == 7
+
+
+def test_another_algorithm_is_what_differs() -> None:
+    logs = [[log_of([], algorithms=made(largest))] for largest in ("NVLS", "RING")]
+    (found,) = environment_differences(*logs)
+    assert (found.name, found.first, found.second) == (
+        "path of nccl allreduce at 16 MiB", "NVLS SIMPLE, 16 channels", "RING SIMPLE, 16 channels",
     )  # fmt: skip

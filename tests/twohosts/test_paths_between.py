@@ -70,7 +70,7 @@ def pingpong(hosts: Lab, folder: Path, asked: str, *variables: str) -> tuple[lis
     assert done.returncode == 0, done.stderr
     (log,) = read_runs(records, BENCHMARKS)
     assert not any("VERBOSE" in name.upper() or name == "UCX_PROTO_INFO" for name in log.run.environment)
-    return of_plan(log.run.plan.launch), done.stdout
+    return of_plan(log.run.plan.launch).paths, done.stdout
 
 
 def test_the_chosen_interface_is_named_and_its_bytes_are_counted(

@@ -3,6 +3,7 @@
 // are the pair. It measures no time.
 #include <thread>
 
+#include "benchmark/operations.hpp"
 #include "benchmark/transport_set.hpp"
 #include "machine/counted_devices.hpp"
 
@@ -13,6 +14,8 @@ class Path final : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
     options.some_sizes("sizes_bytes", sizes_bytes_, 1);
+    options.sizes("operation_sizes_bytes", operation_sizes_bytes_);
+    operations_ = read_operations(options);
     if (plan.world_size < 2) options.complain_of_plan("world_size", "`path` is between at least 2 ranks");
   }
 
@@ -29,6 +32,7 @@ class Path final : public Benchmark {
     for (std::size_t i = 1; i < firsts.size(); i += 2) at_once.push_back({firsts[i - 1], firsts[i]});
     send(run, at_once);
     if (firsts.size() % 2 == 1) send(run, {{firsts.front(), firsts.back()}});
+    if (!operations_.empty()) perform(run);
     return Exit::good;
   }
 
@@ -47,6 +51,29 @@ class Path final : public Benchmark {
       if (const auto pair = make_group(*run.context, {ends[0], ends[1]})) found = counted(run, *pair);
     }
     for (const auto& lines : mpi::gather(joined(found, "\n"), run.context->world.get())) run.records.write_lines(lines);
+  }
+
+  // NCCL says how it makes an operation when it makes it; MPI says nothing. Collective over the world.
+  void perform(const Run& run) const {
+    const RankGroup group = everyone(*run.context);
+    TransportSet transports(*run.context, group, run.plan, run.watchdog, find_transport, /*collectives*/ true);
+    transports.open(operation_sizes_bytes_);
+    for (const auto& candidate : transports.candidates()) {
+      if (candidate.entry->mpi != ThroughMpi::no) continue;
+      for (const auto operation : operations_) {
+        const Collective collective = collective_of(operation, Element::float32, group);
+        for (const auto bytes : operation_sizes_bytes_) {
+          const Series series = transports.series(candidate, collective.whole(bytes), /*verify*/ false);
+          if (!series.skipped.empty() || series.memory == MemoryKind::none) continue;
+          if (!uncountable_elements(collective, collective.whole(bytes), *candidate.entry).empty()) continue;
+          run.watchdog.enter("performing " + std::string(name_of(operation)) + " on transport " + series.name);
+          const auto driver = candidate.transport->collectives()->driver(collective);
+          driver->prepare(series.view, {});
+          driver->run(series.view, 1, {});
+        }
+      }
+    }
+    transports.close();
   }
 
   // The records of a pair, a line each; nothing on its second rank.
@@ -130,6 +157,8 @@ class Path final : public Benchmark {
   }
 
   std::vector<std::uint64_t> sizes_bytes_;
+  std::vector<std::uint64_t> operation_sizes_bytes_;
+  std::vector<Operation> operations_;
 };
 
 }  // namespace

@@ -22,7 +22,9 @@ def by_paths(log: RunLog, names: Names) -> Iterator[CheckFinding]:
     One message between two nodes says of both what it says of one, so that nothing here fails.
     """
     plan = log.run.plan if log.run else None
-    for transport, those in grouped(paths.of_plan(plan.launch) if plan else (), lambda path: path.transport).items():
+    for transport, those in grouped(
+        paths.of_plan(plan.launch).paths if plan else (), lambda path: path.transport
+    ).items():
         largest = max(path.size_bytes for path in those)
         of_node = {
             names.node(end.rank): (path.kind, max((each.rate_bits_per_s or 0 for each in end.devices), default=0), path)

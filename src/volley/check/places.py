@@ -81,7 +81,7 @@ def nics_of(launch: Mapping[str, Any]) -> dict[str, str]:
     A host whose messages went another way has the kind of most hosts: a path that fell back is a fault and no kind.
     """
     kinds: dict[str, str] = {}
-    for path in paths.of_plan(launch):
+    for path in paths.of_plan(launch).paths:
         for end in path.ends:
             of_driver = {_DRIVER.match(each.name) for each in end.devices if each.rdma}
             kinds[end.host] = " ".join(sorted({found[0] for found in of_driver if found})) or kinds.get(end.host, "")

@@ -26,7 +26,7 @@ _EPHEMERAL = frozenset(
         "elapsed_s", "power_w", "temperature_c", "pcie_generation", "pcie_width", "when", "record",
         "ecc_corrected", "ecc_uncorrected", "nvlink_errors", "pcie_replays", "power_slowdown_s", "thermal_slowdown_s",
         "unread", "startup", "kept_as", "live", "budget_s", "watchdog_s", "ucx_protocols", "paths", "uuid",
-        "first", "second", "processes",
+        "first", "second", "processes", "algorithms",
     }
 )  # fmt: skip
 """Keys whose value says nothing of the environment, or says again what other keys say, or names one GPU of a kind."""

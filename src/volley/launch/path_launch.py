@@ -12,8 +12,8 @@ from volley.document import Frozen, Positive
 from volley.launch import preflight
 from volley.launch.engine import About
 from volley.launch.preflight import Trials
-from volley.machine import path_words, paths
-from volley.machine.paths import BY_PEER_ACCESS, LARGEST_TRIED, LIKE_HOST, PathCounts, RunPath
+from volley.machine import nccl_words, path_words, paths
+from volley.machine.paths import BY_PEER_ACCESS, LARGEST_TRIED, LIKE_HOST, LaunchPaths, PathCounts, RunPath
 from volley.records.plan import Plan
 
 USUAL_SIZES = (8, 1 << 16, 1 << 22)
@@ -26,13 +26,16 @@ MOST_RANKS, FEW_RANKS = 512, 64
 
 
 class PathPlan(Frozen, frozen=True, kw_only=True):
-    """Messages of these sizes; no command offers this benchmark."""
+    """Messages of these sizes, and each operation of its sizes; no command offers this benchmark."""
 
     sizes_bytes: list[Positive]
+    operations: list[str]
+    operation_sizes_bytes: list[Positive]
 
 
-def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> list[RunPath] | None:
-    """Return the paths of a plan's transports that are not known by their name: those of MPI, NCCL and peer access.
+def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> LaunchPaths | None:
+    """Return the paths of a plan's transports that are not known by their name: those of MPI, NCCL and peer access,
+    and how NCCL makes the plan's operations.
 
     ``None``: there are none; nothing is known of a job that failed, and the measured one will say why.
 
@@ -50,11 +53,16 @@ def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> 
         return None
     most = MOST_SIZES_HERE if trials.start.on_this_host else MOST_SIZES
     sizes = _sizes(getattr(plan.options, "sizes_bytes", USUAL_SIZES), most)
+    operations, of_operations = _operations(plan) if "nccl" in names else ([], [])
     small = msgspec.structs.replace(
         plan,
         benchmark="path",
         transports=list(names),
-        options=PathPlan(sizes_bytes=sizes[-1:] if plan.world_size > FEW_RANKS else sizes),
+        options=PathPlan(
+            sizes_bytes=sizes[-1:] if plan.world_size > FEW_RANKS else sizes,
+            operations=operations,
+            operation_sizes_bytes=of_operations,
+        ),
         budget_s=None,
         watchdog_s=preflight.WATCHDOG_S,
     )
@@ -70,7 +78,14 @@ def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> 
             with suppress(msgspec.ValidationError):
                 counts = msgspec.convert(record, PathCounts)
                 listed.append(paths.path_of(counts, path_words.said_of(counts, ending.others, mpi)))
-    return listed
+    made = nccl_words.algorithms(ending.others, operations, of_operations, plan.world_size)
+    return LaunchPaths(listed, list(made))
+
+
+def _operations(plan: Plan) -> tuple[list[str], list[int]]:
+    """Return the operations of a plan that move data, and their sizes."""
+    operations = [each for each in getattr(plan.options, "operations", ()) if each != "barrier"]
+    return operations, list(plan.options.sizes_bytes) if operations else []
 
 
 def _sizes(wanted: Sequence[int], most: int) -> list[int]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from volley.text import join_few, join_words
+from volley.text import count, join_few, join_words
 from volley.units import format_sig, format_size
 
 LARGEST_TRIED = 1 << 22
@@ -229,23 +229,52 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.kind or 'unknown'}: {said or 'the library does not say how'}"
 
 
+class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a library made an operation among all ranks, in its own words."""
+
+    transport: str
+    operation: str
+    size_bytes: int
+    algorithm: str
+    """``RING``, ``TREE``, ``NVLS``, …"""
+    protocol: str
+    """``LL``, ``LL128``, ``SIMPLE``."""
+    channels: int
+
+    @property
+    def words(self) -> str:
+        return f"{self.algorithm} {self.protocol}, {count(self.channels, 'channel')}"
+
+
+class LaunchPaths(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a launch of its own showed; these keys are in a plan's ``launch``."""
+
+    paths: list[RunPath]
+    """Empty: the launch failed."""
+    algorithms: list[Algorithm] = []
+
+
 def _shares(parts: Iterable[tuple[DeviceShare, float]]) -> str:
     used = [(device, part) for device, part in parts if part]
     each = [f"{part * 100:.0f} % on {device_words(device)}" for device, part in used]
     return device_words(used[0][0]) if len(used) == 1 else join_words(each)
 
 
-def of_plan(launch: Mapping[str, Any]) -> list[RunPath]:
+def of_plan(launch: Mapping[str, Any]) -> LaunchPaths:
     """Return what was written into a plan's ``launch``; nothing where there is none, or none of this form."""
     try:
-        return msgspec.convert(launch.get("paths", []), list[RunPath])
+        return msgspec.convert({"paths": [], **launch}, LaunchPaths)
     except msgspec.ValidationError:
-        return []
+        return LaunchPaths([])
 
 
 def by_place(launch: Mapping[str, Any]) -> dict[str, str]:
     """Return what is to be compared with another run: ``TCP over eth0 (10 Gbit/s), UCX`` of ``host at 64 KiB``."""
-    return {f"{each.transport} at {format_size(each.size_bytes)}": each.in_short() for each in of_plan(launch)}
+    shown = of_plan(launch)
+    ways = {f"{each.transport} at {format_size(each.size_bytes)}": each.in_short() for each in shown.paths}
+    return ways | {
+        f"{each.transport} {each.operation} at {format_size(each.size_bytes)}": each.words for each in shown.algorithms
+    }
 
 
 def device_words(device: DeviceShare) -> str:

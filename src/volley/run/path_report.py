@@ -7,22 +7,36 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from volley.machine import paths
-from volley.machine.paths import LARGEST_TRIED, LIKE_HOST, RunPath
+from volley.machine.paths import LARGEST_TRIED, LIKE_HOST, Algorithm, RunPath
 from volley.records.command_again import command_again
 from volley.records.launch_series import LaunchSeries
 from volley.report.cells import scaled
 from volley.report.model import Cell, Column, Note, Table, finding
-from volley.text import escape_controls, grouped, join_few, join_words
+from volley.text import count, escape_controls, grouped, join_few, join_words
 from volley.units import format_size
 
 
 def _paths_of(series: LaunchSeries) -> list[RunPath]:
-    return paths.of_plan(series.plan.launch) if series.plan else []
+    return paths.of_plan(series.plan.launch).paths if series.plan else []
 
 
-def path_at(series: LaunchSeries, transport: str, size_bytes: int) -> str | None:
+def _algorithms_of(series: LaunchSeries) -> list[Algorithm]:
+    return paths.of_plan(series.plan.launch).algorithms if series.plan else []
+
+
+def path_at(series: LaunchSeries, transport: str, size_bytes: int, operation: str | None = None) -> str | None:
     """Return the path of messages of a size in words: that of the next smaller size that was tried, if no larger one
-    may take another."""
+    may take another; of an operation also how NCCL made it."""
+    made = [
+        each.words
+        for each in _algorithms_of(series)
+        if (each.transport, each.operation, each.size_bytes) == (transport, operation, size_bytes)
+    ]
+    way = _way_at(series, transport, size_bytes)
+    return "; ".join([*([way] if way else []), *made]) or None
+
+
+def _way_at(series: LaunchSeries, transport: str, size_bytes: int) -> str | None:
     name = "host" if transport.startswith(LIKE_HOST) else transport
     those = [path for path in _paths_of(series) if path.transport == name]
     smaller = [path for path in those if path.size_bytes <= size_bytes]
@@ -48,6 +62,9 @@ def path_lines(series: LaunchSeries) -> Iterator[str]:
         for line, same in alike.items():
             where = f" ({join_few(hosts for hosts, _ in same)})" if len(alike) > 1 else ""
             yield escape_controls(f"{name}{where}: {line}")
+    made = grouped(_algorithms_of(series), lambda each: each.operation)
+    for line, operations in grouped(made, lambda operation: _made(made[operation])).items():
+        yield escape_controls(f"nccl {join_words(operations)}: {line}")
 
 
 def _line(those: Sequence[RunPath], longest: int) -> str:
@@ -60,13 +77,27 @@ def _line(those: Sequence[RunPath], longest: int) -> str:
     return "; ".join([*parts, *([f"the counters of the devices saw {seen} % of the bytes"] if seen else [])])
 
 
+def _made(those: Sequence[Algorithm]) -> str:
+    """Describe how an operation is made, sizes that are beside each other and alike together."""
+    alike = [list(each) for _, each in groupby(those, key=lambda each: (each.algorithm, each.protocol))]
+    return "; ".join(
+        f"{_sizes(each)} {each[0].algorithm} {each[0].protocol}, {_channels([one.channels for one in each])}"
+        for each in alike
+    )
+
+
+def _channels(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return count(high, "channel") if low == high else f"{low} to {count(high, 'channel')}"
+
+
 def _alike(those: Sequence[RunPath]) -> Iterator[list[RunPath]]:
     """Yield the paths of a transport between two hosts, those of neighbouring sizes together that are alike."""
     for _, alike in groupby(those, key=lambda path: (path.in_short(), [end.host for end in path.ends])):
         yield list(alike)
 
 
-def _sizes(those: Sequence[RunPath]) -> str:
+def _sizes(those: Sequence[RunPath | Algorithm]) -> str:
     return " to ".join(format_size(size) for size in dict.fromkeys((those[0].size_bytes, those[-1].size_bytes)))
 
 
@@ -83,11 +114,10 @@ def path_findings(series: LaunchSeries) -> Iterator[Note]:
                 yield finding("SLOW", escape_controls(f"{name}: {found.text}"), command)
 
 
-def path_table(series: LaunchSeries) -> Iterator[Table]:
-    """Yield the table of ``--full``: a row for each transport and size that was looked at."""
+def path_tables(series: LaunchSeries) -> Iterator[Table]:
+    """Yield the tables of ``--full``: a row for each transport and size that was looked at, and for each operation."""
     found = _paths_of(series)
-    if not found:
-        return
+    made = _algorithms_of(series)
     counted, idle = "the part of the bytes that the counters of the devices saw", "devices that are up on both hosts"
     columns: dict[Column, Callable[[RunPath], Cell | str | float | None]] = {
         Column("transport", align="left"): lambda path: path.transport,
@@ -98,4 +128,14 @@ def path_table(series: LaunchSeries) -> Iterator[Table]:
             map(paths.device_words, path.idle)
         ),
     }
-    yield Table.of(columns, found, title="what carried the bytes, in a launch of its own", model=True)
+    of_operations: dict[Column, Callable[[Algorithm], Cell | str | float | None]] = {
+        Column("operation", align="left"): lambda each: each.operation,
+        Column("size"): lambda each: Cell(each.size_bytes, text=format_size(each.size_bytes)),
+        Column("algorithm", align="left"): lambda each: each.algorithm,
+        Column("protocol", align="left"): lambda each: each.protocol,
+        Column("channels"): lambda each: each.channels,
+    }
+    if found:
+        yield Table.of(columns, found, title="what carried the bytes, in a launch of its own", model=True)
+    if made:
+        yield Table.of(of_operations, made, title="how NCCL makes the operations, in the same launch", model=True)

@@ -38,7 +38,7 @@ from volley.machine.hardware import sharing_cores
 from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import Stack, assemble
 from volley.machine.nvidia_driver import gpu_count, has_driver
-from volley.machine.paths import RunPath
+from volley.machine.paths import LaunchPaths
 from volley.machine.signals import Stop
 from volley.machine.transports import have_threads
 from volley.records.command_again import asked
@@ -219,8 +219,8 @@ class Session:
     """When the last launch ended, as ``time.monotonic`` says it."""
     tried: Preflight | None = None
     """What the preflight found, if there was one: a session that is run again does not repeat it."""
-    paths: list[RunPath] | None = None
-    """What carried the messages of a launch of their own; ``None``: there has been none; empty: it failed."""
+    paths: LaunchPaths | None = None
+    """What a launch showed that sent messages of its own; ``None``: there has been none."""
 
     def __post_init__(self) -> None:
         self.node = NodeState(wanted=self.jobs.hardware, all_gpus=self.benchmark.local)
@@ -281,7 +281,7 @@ class Session:
             launch["kept_as"] = {"name": kept.name, "tags": kept.tag}
         risky = self.context.about.risky(plan.transports)
         if self.paths is not None:
-            launch["paths"] = msgspec.to_builtins(self.paths)
+            launch |= msgspec.to_builtins(self.paths)
         if self.tried and risky:
             plan = msgspec.structs.replace(plan, excluded=self.tried.excluded)
             if start.inside_launcher:
@@ -365,7 +365,7 @@ class Session:
             found.excluded.update(more.excluded)
         return found
 
-    def _paths(self, progress: Progress) -> list[RunPath] | None:
+    def _paths(self, progress: Progress) -> LaunchPaths | None:
         """Ask what carries the messages, where that may be one thing or another, and where the run is long enough."""
         plans = [job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR and job.plan.transports]
         if not plans or self.benchmark.local or self.start_of(plans[0]).inside_launcher:

@@ -40,7 +40,7 @@ from volley.report.cells import (
 )
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, Overview, ReferenceLine, Report, Row, Table
 from volley.run import report_parts
-from volley.run.path_report import path_at, path_table
+from volley.run.path_report import path_at, path_tables
 from volley.statistics.curves import POOR
 from volley.text import grouped
 from volley.units import approximate_size, format_sig, format_size
@@ -79,7 +79,8 @@ QUANTITIES = (
                                           for group in point.groups], csv=False),
     Quantity("mismatch", "", lambda point: point.mismatch, csv=False),
     Quantity("warnings", "", lambda point: point.warnings, csv=False),
-    Quantity("carried_by", "", lambda point: path_at(point.series, point.transport, point.size_bytes)),
+    Quantity("carried_by", "",
+             lambda point: path_at(point.series, point.transport, point.size_bytes, point.operation)),
 )  # fmt: skip
 """The first nine columns that follow from these, and their order, are a stable interface."""
 
@@ -108,7 +109,7 @@ def report_of(
     alone = tuple(names) if len(names) == 1 else ()  # the table names several transports
     return Report(
         heading=report_parts.heading(series, series.plan.benchmark if series.plan else "", *alone),
-        tables=Later(lambda: [*_tables(result, columns_of, about), *path_table(series)]),
+        tables=Later(lambda: [*_tables(result, columns_of, about), *path_tables(series)]),
         charts=Later(lambda: [chart for table in result.tables for chart in _charts(table, result, ucx_operation)]),
         notes=Later(lambda: notes_of(result, doubts([each for each in result.points if each.sends], series.plan))),
         findings=Later(lambda: findings(result, ucx_operation)),

@@ -158,7 +158,8 @@ def paths_between(names: tuple[str, ...], job: JobOptions) -> list[RunPath]:
         session = prepare(benchmark, options, stop)
         plan = session.jobs.planned[0].plan
         trials = Trials(session.starts[plan.world_size], session.stack, stop, plan.watchdog_s)
-        return path_launch.found(plan, session.context.about, (), trials) or []
+        shown = path_launch.found(plan, session.context.about, (), trials)
+        return shown.paths if shown else []
 
 
 def launcher(job: JobOptions) -> JobFacts:
