@@ -89,32 +89,10 @@ def test_device_query_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 # ------------------------------------------------------------------------------------------------ bad requests
 
 
-def test_devices_of_a_machine_that_has_none(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = doctor(capsys, "--from", kept("no-gpu"), "--device-query")
-    assert (code, out) == (3, "")
-    assert "libcuda.so.1 does not load" in err
-
-
 def test_a_library_that_does_not_load_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("volley.machine.cuda_driver.load", lambda name: (None, f"{name}: no such file"))
     with pytest.raises(Skip, match=r"^libcuda\.so\.1 does not load: no such file$"):
         CudaDriver()
-
-
-def test_files_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor(capsys, "--from", str(tmp_path / "none"))[0] == 2
-    code, _, err = doctor(capsys, "--capture", str(tmp_path / "no" / "folder"))
-    assert code == 2
-    assert "cannot write facts" in err
-    code, _, err = doctor(capsys, "--capture", "x", "--from", kept("t4x4"))
-    assert code == 2
-    assert "cannot be combined" in err
-
-
-def test_a_mistake_after_mpi_is_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = doctor(capsys, "--mpi", "/nonexistent/mpi")
-    assert code == 2
-    assert "--mpi /nonexistent/mpi: there is no such file or folder" in err
 
 
 @pytest.mark.parametrize("before", [None, "older facts"])

@@ -155,9 +155,7 @@ def test_what_cannot_be_recorded_is_said(tmp_path: Path) -> None:
     code, _, err = volley("record", "-o", trace, "--", "true")
     assert code == 3
     assert "no process of the command called MPI_Init" in err
-    assert volley("record", "-o", trace)[0] == 2
     assert volley("record", "-o", trace, "--", "no-such-program")[0] == 2
-    assert volley("explain", trace)[0] == 2
     Path(trace).write_bytes(b"PK\x03\x04 no trace")
     code, _, err = volley("explain", trace)
     assert code == 2
