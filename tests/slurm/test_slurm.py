@@ -19,6 +19,7 @@ from recorded_program import build, unmatched
 from the_command import FEW
 from volley.benchmarks import BENCHMARKS
 from volley.command.option_values import expand
+from volley.machine.paths import of_plan
 from volley.records.record_types import Run
 from volley.records.records_file import read_runs
 from volley.records.trace_calls import resolve
@@ -158,6 +159,24 @@ def test_launches_are_steps_of_one_job(volley: Volley) -> None:
     done = volley.run(*REQUEST, *two, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
     assert done.returncode == 0, done.stderr
     assert len(read_runs(volley.folder / "two.jsonl", BENCHMARKS)) == 2
+
+
+@pytest.mark.parametrize("launcher", ["srun", "openmpi"])
+def test_what_carried_the_bytes_is_shown_whoever_starts_the_ranks(volley: Volley, launcher: str) -> None:
+    quick = ("pingpong", "--transport", "host", "--sizes", "8,64Ki,4Mi", "--iterations", "2")
+    words = (*quick, "--launcher", launcher, "--force", "-o", str(volley.folder / "paths.jsonl"))
+    done = volley.run(*words, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
+    assert done.returncode == 0, done.stderr
+    (log,) = read_runs(volley.folder / "paths.jsonl", BENCHMARKS)
+    assert log.run
+    assert log.run.plan.launch["launcher"] == launcher
+    paths = of_plan(log.run.plan.launch).paths
+    assert [path.size_bytes for path in paths] == [8, 64 << 10, 4 << 20]
+    for path in paths:
+        assert [end.host for end in path.ends] == list(NAMES)
+        assert (path.kind, bool(path.library)) == ("TCP", True)
+        assert path.counted in (None, pytest.approx(1.0, abs=0.05))
+    assert all(path.counted for path in paths[1:])
 
 
 def test_looking_at_what_works_takes_the_job_s_ranks(volley: Volley) -> None:
