@@ -19,5 +19,6 @@ COMMAND = Command(
         "volley topo --transport staged/pageable --gpus 0,3 -o staged.svg",
         "volley doctor --capture node1.json",
         "volley topo --from node1.json -o node1.svg",
+        "volley topo --from last --transport host -o hosts.svg",
     ),
 )

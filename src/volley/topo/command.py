@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from volley.document import readable_json
 from volley.errors import EXIT_GOOD, UserError
 from volley.files import refuse_existing, refuse_input, write_file
-from volley.machine.facts import read_facts
+from volley.machine.facts import decode
+from volley.records.records_file import read_file
 from volley.text import escape_controls
 from volley.topo.options import TopoOptions
 from volley.topo.topology import (
@@ -32,7 +35,11 @@ DOCUMENT_VERSION = 2
 def run(options: TopoOptions) -> int:
     _check(options)
     if options.source is not None:
-        facts = read_facts(options.source)
+        data, name = read_file(options.source)
+        if data.lstrip().startswith(b'{"record"'):
+            _show_hosts(data, name, options)
+            return EXIT_GOOD
+        facts = decode(data, name)
     else:
         from volley.machine import capture, cuda_driver, nvml, sysfs  # noqa: PLC0415  start-up: not for kept facts
 
@@ -43,21 +50,37 @@ def run(options: TopoOptions) -> int:
     if options.output:
         from volley.topo.picture import picture  # noqa: PLC0415  start-up: the page does without
 
-        drawn = picture(topology, path)
-        if str(options.output) == "-":
-            encoding = sys.stdout.encoding or "utf-8"
-            sys.stdout.write(drawn.encode(encoding, "xmlcharrefreplace").decode(encoding))
-        else:
-            write_file(options.output, drawn.encode())
-            print(f"picture: {escape_controls(str(options.output))}", file=sys.stderr)
+        _draw(picture(topology, path), options.output)
+    _write({"machine": topology, "path": path}, lambda: page(topology, path), options)
+    return EXIT_GOOD
+
+
+def _show_hosts(records: bytes, name: str, options: TopoOptions) -> None:
+    """Show what carried the messages of a saved run between two hosts."""
+    from volley.topo import rails  # noqa: PLC0415  start-up: not for a machine
+
+    path = rails.path_of_run(records, name, options.transport)
+    if options.output:
+        _draw(rails.picture(path), options.output)
+    _write({"machine": None, "path": path}, lambda: rails.page(path), options)
+
+
+def _draw(drawn: str, output: Path) -> None:
+    if str(output) == "-":
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(drawn.encode(encoding, "xmlcharrefreplace").decode(encoding))
+    else:
+        write_file(output, drawn.encode())
+        print(f"picture: {escape_controls(str(output))}", file=sys.stderr)
+
+
+def _write(document: Mapping[str, Any], text: Callable[[], str], options: TopoOptions) -> None:
     if options.format == "json":
         from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
 
-        document = {"topology": DOCUMENT_VERSION, "volley": __version__, "machine": topology, "path": path}
-        sys.stdout.write(readable_json(document))
+        sys.stdout.write(readable_json({"topology": DOCUMENT_VERSION, "volley": __version__, **document}))
     elif not options.output:
-        sys.stdout.write(page(topology, path))
-    return EXIT_GOOD
+        sys.stdout.write(text())
 
 
 def _check(options: TopoOptions) -> None:

@@ -30,7 +30,8 @@ class TopoOptions(Options):
         "--from",
         read=option_values.text,
         metavar="FILE",
-        help="Draw the machine whose facts volley doctor --capture saved; - is standard input.",
+        help="Draw the machine whose facts volley doctor --capture saved, or what carried the messages of a saved run "
+        "between two hosts; - is standard input.",
     )
     output: Path | None = option(
         "-o",
