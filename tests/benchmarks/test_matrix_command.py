@@ -7,11 +7,12 @@ import io
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from the_command import Command, check_plan
+from the_command import Command, Finished, check_plan
 from volley.benchmarks.matrix.cases import cases_of
 from volley.benchmarks.matrix.records import RankMatrixRow
 
@@ -93,19 +94,19 @@ def test_a_budget_ends_the_repetitions(volley: Command, mode: str) -> None:
     assert len(skipped) <= 2  # of the repetition that was under way
 
 
-def test_a_long_matrix_says_so_before_it_starts(volley: Command) -> None:
-    done = volley("matrix", "--ranks", "64", "--dry-run")
+def test_a_long_matrix_says_so_before_it_starts(here: Callable[..., Finished]) -> None:
+    done = here("matrix", "--ranks", "64", "--dry-run")
     assert done.code == 0
     assert json.loads(done.out)["world_size"] == 64
     assert re.match(r"volley: this takes about .*; 4032 pairs of 64 ranks: --point-time and --budget", done.err)
 
 
-def test_nodes_measure_at_the_same_time(volley: Command) -> None:
+def test_nodes_measure_at_the_same_time(here: Callable[..., Finished]) -> None:
     hosts = ("--hosts", ",".join(f"cn{number}" for number in range(64)))
-    done = volley("matrix", "--dry-run", *hosts)
+    done = here("matrix", "--dry-run", *hosts)
     assert json.loads(done.out)["options"]["mode"] == "nodes"
     assert "4032 pairs of 64 ranks, one of each of 64 nodes at a time: " in done.err
-    done = volley("matrix", "--dry-run", *hosts, "--mode", "isolated")
+    done = here("matrix", "--dry-run", *hosts, "--mode", "isolated")
     assert json.loads(done.out)["options"]["mode"] == "isolated"
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
 from example_records import golden, log, transport
 from overlap_records import RUN, point
 from screens import check_formats
-from the_command import Command
+from the_command import Command, Finished
 from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.results import OverlapPoint, OverlapResult, observables, results, times
 from volley.records.run_log import RunLog
@@ -94,8 +94,8 @@ def test_a_wrong_collective_is_found_and_one_that_is_a_single_call_left_out(voll
     assert {each.transport for each in log.transports if not each.available} == {"host/persistent", "host/put"}
 
 
-def test_the_usual_transports_are_those_that_can(volley: Command) -> None:
-    plan = json.loads(volley("overlap", "--dry-run").out)
+def test_the_usual_transports_are_those_that_can(here: Callable[..., Finished]) -> None:
+    plan = json.loads(here("overlap", "--dry-run").out)
     assert plan["transports"] == ["host", "staged/pageable", "staged/pinned", "aware", "peer", "device", "nccl"]
 
 

@@ -32,8 +32,8 @@ def test_a_plan_of_a_later_version_is_refused_with_a_remedy(engine: Path) -> Non
     assert line.startswith("volley-engine: plan: $.plan: this plan has version 3, this engine reads version 2")
 
 
-def test_a_dry_run_s_plan_is_one_that_the_engine_takes(volley: Command, engine: Path) -> None:
-    shown = volley("stream", "--dry-run", "--direction", "bi", "--sizes", "8:1Mi:x4", "--budget", "7")
+def test_a_dry_run_s_plan_is_one_that_the_engine_takes(here: Callable[..., Finished], engine: Path) -> None:
+    shown = here("stream", "--dry-run", "--direction", "bi", "--sizes", "8:1Mi:x4", "--budget", "7")
     assert shown.code == 0
     assert check_plan(engine, shown.out).code == 0
     assert 0 < json.loads(shown.out)["budget_s"] < 7  # of the first of several launches

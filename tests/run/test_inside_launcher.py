@@ -6,13 +6,14 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fake_engine import install
-from the_command import FEW, Command, imports_of
+from the_command import FEW, Command, Finished, imports_of
 from volley import cli
 from volley.launch.inside_launcher import rank_info, scrubbed
 
@@ -146,8 +147,10 @@ def test_any_number_of_ranks_can_be_asked_what_works(volley: Command, ranks: int
 
 
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("pingpong", *FEW, "--dry-run")])
-def test_what_needs_no_ranks_is_said_once(volley: Command, words: tuple[str, ...]) -> None:
-    alone, together = volley(*words), volley(*words, before=volley.mpirun(2))
+def test_what_needs_no_ranks_is_said_once(
+    volley: Command, here: Callable[..., Finished], words: tuple[str, ...]
+) -> None:
+    alone, together = here(*words), volley(*words, before=volley.mpirun(2))
     assert together.code == alone.code == 0, together.err
     first = next(line for line in alone.out.splitlines() if line.strip())
     assert together.out.splitlines().count(first) == 1
