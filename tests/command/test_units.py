@@ -92,7 +92,9 @@ def test_a_list_keeps_its_order_and_takes_each_size_once(sizes: list[int]) -> No
 
 @given(st.floats(1e-6, 1e12), st.integers(1, 6))
 def test_digits_keep_the_value(value: float, significant: int) -> None:
-    assert float(format_sig(value, significant)) == pytest.approx(value, rel=0.51 * 10 ** (1 - significant))
+    assert float(format_sig(value, significant)) == pytest.approx(
+        value, rel=0.51 * 10 ** (1 - significant), abs=0.51e-10
+    )
 
 
 @given(st.lists(st.just(0) | SIZES, min_size=1, max_size=9, unique=True))

@@ -15,7 +15,7 @@ from volley.trace.explain import explanation
 from volley.trace.roll_call import roll_call
 from volley.trace.waiting import RankTime, split
 
-NAMES = ["Send", "Recv", "Isend", "Irecv", "Wait", "Allreduce", "Bcast", "Reduce", "Finalize", "Waitall"]
+NAMES = ["Send", "Recv", "Isend", "Irecv", "Wait", "Allreduce", "Bcast", "Reduce", "Finalize", "Waitall", "Iallreduce"]
 MS = 1_000_000
 
 
@@ -77,6 +77,17 @@ def test_a_rank_outside_mpi_with_an_unfinished_send_makes_no_progress() -> None:
     # The receive ends while the sender still computes: the data came without it.
     receives = a_rank(1, 2, [call("Recv", 2, 5, peer=0)])
     assert times(sends, receives)[1].absent_s == {}
+
+
+@pytest.mark.parametrize("delay_ms", [0, 500])
+def test_a_call_that_completes_several_things_waits_once(delay_ms: float) -> None:
+    posts = [call("Iallreduce", 0, 1, request=5), call("Iallreduce", 1, 2, request=6)]
+    waits = [*posts, call("Irecv", 2, 3, peer=1, request=7), call("Waitall", 3, 90, words=[5, 6, 7])]
+    late = [call("Iallreduce", 70, 71, request=5), call("Iallreduce", 80, 81, request=6), call("Send", 88, 89, peer=0)]
+    mine, _ = times(a_rank(0, 2, waits, delay_ms), a_rank(1, 2, [*late, call("Waitall", 90, 91, words=[5, 6])]))
+    shared = [sum(mine.late_s.values()), sum(mine.absent_s.values()), mine.unsplit_s, mine.rest_s]
+    assert sum(shared) == pytest.approx(mine.mpi_s)
+    assert sum(shared[:3]) == pytest.approx(0.085)  # until the message began
 
 
 def test_a_receive_from_any_source_has_the_source_that_its_wait_said() -> None:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -27,7 +28,7 @@ _FROM_LOWER = ("Scan", "Exscan")
 
 @dataclass
 class Wait:
-    """What one call waited for, in s."""
+    """What one call waited for, in s: of several messages and collectives that it completed, the longest wait."""
 
     rank: int
     name: str
@@ -84,7 +85,12 @@ def split(trace: Trace, calls: Calls) -> Split:
     times = {
         rank.rank: _time_of(trace, rank, calls.ranks[rank.rank]) for rank in trace.ranks if rank.rank in calls.ranks
     }
-    waits = [*_message_waits(calls), *_collective_waits(calls)]
+    longest: dict[tuple[int, int], Wait] = {}
+    for call, wait in chain(_message_waits(calls), _collective_waits(calls)):
+        before = longest.setdefault((wait.rank, call), wait)
+        if wait.late_s + wait.absent_s > before.late_s + before.absent_s:
+            longest[wait.rank, call] = wait
+    waits = list(longest.values())
     for wait in waits:
         mine, theirs = times[wait.rank], times.get(wait.partner)
         if theirs is None:
@@ -129,7 +135,8 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
 # ----------------------------------------------------------------------------------------------------- messages
 
 
-def _message_waits(calls: Calls) -> Iterator[Wait]:
+def _message_waits(calls: Calls) -> Iterator[tuple[int, Wait]]:
+    """Yield the number of a call of a rank, and what it waited for."""
     for mine in calls.ranks.values():
         for number, done in mine.completes.items():
             begin, end = float(mine.begin_s[number]), float(mine.end_s[number])
@@ -139,7 +146,7 @@ def _message_waits(calls: Calls) -> Iterator[Wait]:
             if found:
                 late_s, absent_s, partner = max(found)
                 if late_s or absent_s:
-                    yield Wait(done[0].rank, mine.names[number], partner, late_s, absent_s)
+                    yield number, Wait(done[0].rank, mine.names[number], partner, late_s, absent_s)
 
 
 def _message_wait(calls: Calls, mine: Operation, begin: float, end: float) -> tuple[float, float, int]:
@@ -170,7 +177,8 @@ def _absent_s(theirs: RankCalls, other: Operation, begin: float, end: float) -> 
 # --------------------------------------------------------------------------------------------------- collectives
 
 
-def _collective_waits(calls: Calls) -> Iterator[Wait]:
+def _collective_waits(calls: Calls) -> Iterator[tuple[int, Wait]]:
+    """Yield the number of a call of a rank, and what it waited for: for each collective that the call completed."""
     for group in calls.collectives:
         arrived = {rank: float(calls.ranks[rank].begin_s[each.post]) for rank, each in group.items()}
         for rank, mine in group.items():
@@ -183,7 +191,7 @@ def _collective_waits(calls: Calls) -> Iterator[Wait]:
             if needed and (last := max(needed, key=arrived.__getitem__)) != rank:
                 late_s = min(max(arrived[last] - begin, 0.0), end - begin)
                 if late_s:
-                    yield Wait(rank, its.names[number], last, late_s)
+                    yield number, Wait(rank, its.names[number], last, late_s)
 
 
 def _needed(mine: Operation, arrived: dict[int, float], end: float) -> list[int]:
