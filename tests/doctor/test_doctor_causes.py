@@ -69,6 +69,24 @@ def test_what_looks_like_a_reported_situation_is_fine(name: str) -> None:
     assert blamed(changed(GOOD, **{**FINE, **FURTHER_FINE}[name])) == []
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"nccl": None},
+            "not judged: UCX_TSL, because UCX was not used; not judged: NCCL_IB_DISABLED, because NCCL was",
+        ),
+        ({"nccl": None, "mpi_host": {"protocols": ["0..inf: short"]}}, "them; not judged: NCCL_IB_DISABLED, because"),
+        ({"environment": {"OMPI_MCA_pml": "ob1"}}, "MPI works with them"),
+    ],
+)
+def test_variables_of_a_library_that_was_not_used_are_not_judged(changes: dict[str, object], said: str) -> None:
+    asked = {"environment": {"UCX_TSL": "tcp", "NCCL_IB_DISABLED": "1"}, **changes}
+    (found,) = (each for each in diagnose(changed(GOOD, **asked)).findings if each.check == "inherited settings")
+    assert found.status == "good"
+    assert said in found.said
+
+
 @pytest.mark.parametrize("family", ["openmpi", "mpich", "intel"])
 def test_remedies_are_in_the_words_of_the_mpi_in_use(family: str) -> None:
     words = {"openmpi": r"OMPI_MCA|PRTE_MCA|mpirun|openmpi|pmix|\[cuda", "mpich": r"MPIR_CVAR|\bHYDRA|UCX_|FI_LOG"}
@@ -93,7 +111,10 @@ def test_remedies_are_in_the_words_of_the_mpi_in_use(family: str) -> None:
         for finding in diagnose(
             replace(facts, stack=stack, mpi_host=job, hosts=f.Probe(call="", skipped="one"))
         ).findings:
-            own = re.sub("|".join(facts.environment) or "$", "", finding.remedy)  # what is set may be named
+            own = re.sub(
+                "|".join([*facts.environment, *facts.stack.value.misspelt.values()]) or "$", "", finding.remedy
+            )
+            # What is set may be named, and what it should be.
             assert not re.search(others, own) or finding.check == "UCX transfer", name
 
 

@@ -224,7 +224,8 @@ def test_what_runs_on_the_hosts_needs_nothing_installed() -> None:
 
 def test_a_parameter_is_misspelt_only_where_one_of_its_component_is_nearly_so() -> None:
     """What this Open MPI does not list may be of a launcher, of a component that was not built, or of a session."""
-    known = {"btl_tcp_if_include", "btl_sm_eager_limit", "opal_base_help_aggregate", "mpi_show_mca_params"}
+    names = ("btl_tcp_if_include", "btl_sm_eager_limit", "opal_base_help_aggregate", "mpi_show_mca_params")
+    known = {f"OMPI_MCA_{name}" for name in names}
     fine = (
         "btl_tcp_if_include",
         "btl_openib_if_include",
@@ -238,3 +239,15 @@ def test_a_parameter_is_misspelt_only_where_one_of_its_component_is_nearly_so() 
         "OMPI_MCA_btl_tcp_if_incldue": "OMPI_MCA_btl_tcp_if_include"
     }
     assert misspelt({"OMPI_MCA_btl_tcp_if_incldue": "lo"}, set()) == {}, "ompi_info said nothing"
+
+
+def test_variables_of_mpich_and_intel_mpi_are_misspelt_where_their_libraries_name_others() -> None:
+    known = {"MPIR_CVAR_NOLOCAL", "MPIR_CVAR_CH4_CMA_ENABLE", "I_MPI_FABRICS", "I_MPI_PIN", "I_MPI_PIN_DOMAIN"}
+    fine = dict.fromkeys([*known, "I_MPI_HYDRA_IFACES", "MPIR_CVAR_OF_ANOTHER_VERSION", "I_MPI_ROOT"], "1")
+    assert misspelt(
+        {**fine, "MPIR_CVAR_NOLOCL": "1", "I_MPI_FABRIC": "shm", "MPIR_CVAR_CH4_CMA_ENABEL": "0"}, known
+    ) == {
+        "MPIR_CVAR_NOLOCL": "MPIR_CVAR_NOLOCAL",
+        "I_MPI_FABRIC": "I_MPI_FABRICS",
+        "MPIR_CVAR_CH4_CMA_ENABEL": "MPIR_CVAR_CH4_CMA_ENABLE",
+    }

@@ -244,6 +244,10 @@ STATES: dict[str, dict[str, Any]] = {
         "environment": {"OMPI_MCA_btl_tcp_if_incldue": "eth0"},
         "stack": {"misspelt": {"OMPI_MCA_btl_tcp_if_incldue": "OMPI_MCA_btl_tcp_if_include"}},
     },
+    "a variable of MPICH is misspelt": {
+        "environment": {"MPIR_CVAR_NOLOCL": "1"},
+        "stack": {"mpi_family": "mpich", "misspelt": {"MPIR_CVAR_NOLOCL": "MPIR_CVAR_NOLOCAL"}},
+    },
     "UCX says that nothing used a variable": {"environment": {"UCX_TSL": "tcp"}, "mpi_host": {"unused": ["UCX_TSL"]}},
     "two hardware threads of one core": {"settings": {"host": RANKS[0]["host"], "siblings": [[0, 1]]}},
     "one CPU for two ranks": {"surroundings": {**AROUND, "cpus": 1}, "mpi_host": SLOWER, "trials": []},

@@ -81,23 +81,32 @@ def names_no_device(name: str, value: str, devices: Collection[str]) -> bool:
 
 
 NEAR = 0.9
-"""Names that are so alike (``difflib``) differ in one or two letters: not in the component that they are of."""
+"""Names that are so alike (``difflib``) differ in one or two letters."""
+_OF_AN_MPI = ("OMPI_MCA_", "MPIR_CVAR_", "I_MPI_")
 
 
-def misspelt(environment: Mapping[str, str], parameters: Collection[str]) -> dict[str, str]:
-    """Return variables for Open MPI that are none of its parameters, each with the one that is nearly spelt so.
+def misspelt(environment: Mapping[str, str], known: Collection[str]) -> dict[str, str]:
+    """Return variables of an MPI that it does not know, each with the one that is nearly spelt so.
 
-    Of names that are like none nothing is known: a launcher, or another Open MPI, may have them.
+    Of names that are like none nothing is known: a launcher, or another version, may have them.
+
+    Args:
+        environment: the variables that are set.
+        known: the names of all variables that this MPI reads.
     """
     import difflib  # noqa: PLC0415  start-up: only doctor needs it
 
     found: dict[str, str] = {}
     for name in environment:
-        word = name.removeprefix("OMPI_MCA_")
-        known = [each for each in parameters if each.partition("_")[0] == word.partition("_")[0]]
-        near = difflib.get_close_matches(word, known, 1, NEAR)
-        if near and word != name and word not in parameters and not OF_ONE_LAUNCHER.match(name):
-            found[name] = f"OMPI_MCA_{near[0]}"
+        begin = next((each for each in _OF_AN_MPI if name.startswith(each)), None)
+        if begin is None or name in known or OF_ONE_LAUNCHER.match(name):
+            continue
+        words = [each.removeprefix(begin) for each in known if each.startswith(begin)]
+        word = name.removeprefix(begin)
+        if begin == "OMPI_MCA_":  # else a parameter of a component that was not built is like that of another
+            words = [each for each in words if each.partition("_")[0] == word.partition("_")[0]]
+        if near := difflib.get_close_matches(word, words, 1, NEAR):
+            found[name] = begin + near[0]
     return found
 
 

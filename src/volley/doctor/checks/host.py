@@ -148,7 +148,15 @@ def settings(facts: Facts) -> DoctorFinding:
         return unread
     if facts.trials.value:
         return good("none of them causes the failure")
-    return good("MPI works with them")
+    job = facts.mpi_host.value
+    used = {"UCX": job and (job.protocols or job.unused), "NCCL": facts.nccl.value}
+    idle = {
+        name: [each for each in facts.environment if each.startswith(f"{name}_")] for name in used if not used[name]
+    }
+    not_judged = [
+        f"not judged: {join_few(those)}, because {name} was not used" for name, those in idle.items() if those
+    ]
+    return good("; ".join(["MPI works with them", *not_judged]))
 
 
 def _unread(facts: Facts, devices: Sequence[str]) -> Iterator[DoctorFinding]:
@@ -160,10 +168,11 @@ def _unread(facts: Facts, devices: Sequence[str]) -> Iterator[DoctorFinding]:
             yield warning(
                 said, f"ls /sys/class/net /sys/class/infiniband: {join_few(devices)}", f"unset {name}", follows
             )
-    stack = facts.stack.value if facts.mpi_family == "openmpi" else None
-    for name, near in (stack.misspelt if stack else {}).items():
-        said = f"{name} is no parameter of this Open MPI; {near} is one"
-        yield warning(said, "ompi_info --parsable --all", f'export {near}="${name}"; unset {name}')
+    for name, near in (facts.stack.value.misspelt if facts.stack.value else {}).items():
+        known, mpi = ("parameter", "Open MPI") if facts.mpi_family == "openmpi" else ("variable", "MPI")
+        tried = "ompi_info --parsable --all" if facts.mpi_family == "openmpi" else "the names in its library"
+        remedy = f'export {near}="${name}"; unset {name}'
+        yield warning(f"{name} is no {known} of this {mpi}; {near} is one", tried, remedy)
     job = facts.mpi_host.value
     if job and job.unused:
         said = f"UCX did not use {join_few(job.unused)}: misspelt, or of a transport that this host does not have"

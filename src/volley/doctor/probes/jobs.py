@@ -89,6 +89,7 @@ def stack(mpi: str) -> StackFacts:
         program = str(Path(chosen.launcher).with_name("ompi_info"))
         said, error = output_of([program, "--parsable", "--all"])
         info = program if said or not error else None
+    parameters = re.findall(r":param:(\w+):", said)
     aware = re.search(r"mpi_built_with_cuda_support:value:\"?(true|false)", said)
     on_path = shutil.which("mpirun")
     other = on_path and chosen.launcher and not _same(on_path, chosen)
@@ -105,9 +106,20 @@ def stack(mpi: str) -> StackFacts:
         ompi_info=info,
         ompi_cuda=aware[1] == "true" if aware else None,
         ompi_pml=sorted(set(re.findall(r"^mca:pml:(\w+):version", said, re.MULTILINE))),
-        misspelt=misspelt(os.environ, set(re.findall(r":param:(\w+):", said))),
+        misspelt=misspelt(os.environ, {*_named_in(chosen), *(f"OMPI_MCA_{each}" for each in parameters)}),
         other_mpirun=on_path if other else None,
     )
+
+
+def _named_in(chosen: Choice) -> set[str]:
+    """Return the variables that the library of MPICH or Intel MPI, and the programs of its launcher, name."""
+    launcher = Path(chosen.launcher or os.devnull)
+    files = [Path(chosen.library), launcher, *launcher.parent.glob("hydra*"), *launcher.parent.glob("mpiexec*")]
+    found: set[bytes] = set()
+    for file in files if chosen.family in {"mpich", "intel"} else ():
+        with contextlib.suppress(OSError):
+            found.update(re.findall(rb"\b(?:MPIR_CVAR|I_MPI)_[A-Z0-9_]+", file.read_bytes()))
+    return {name.decode() for name in found}
 
 
 def _same(launcher: str, chosen: Choice) -> bool:
